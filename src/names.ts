@@ -90,7 +90,10 @@ export type EventReason =
   | 'UnmanagedTaint'
   | 'NodeNotInitialized'
   | 'NodeArchitectureChanged'
-  | 'WriteRefused';
+  | 'WriteRefused'
+  | 'RefusedByPolicy'
+  | 'TaintHeldBack'
+  | 'RolloutStopped';
 
 /** The longest note of an Event, in bytes of UTF-8 (events.k8s.io/v1 refuses a longer one). */
 export const NOTE_BYTES = 1024;

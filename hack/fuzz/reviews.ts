@@ -72,6 +72,7 @@ function reviewer(given: Parameters<typeof settings>[0], mayGate: boolean) {
     answerOf: ({ image }) => (Object.hasOwn(ANSWERS, image) ? ANSWERS[image] : undefined) ?? { kind: 'pending' },
     mayLookUp: () => true,
     mayGate: () => mayGate,
+    refused: (_, owner) => (owner.length % 2 === 0 ? ['tolerations'] : ['affinity', 'gate']),
     ownNamespace: 'archaware',
     seal: createSeal(() => ({ key: 'a private key', shared: undefined })),
     clock: systemClock,

@@ -102,6 +102,24 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
       'The API server, a policy or a webhook in it refuses a write of the controller again and again; the note has its answer. Until the write succeeds, a gated pod keeps its gate. The write is tried again.',
     next: 'The answer names what refuses: change the guard policies or the roles so that they fit the configuration ([security](../security.md)), or make an exception in the other policy or webhook.',
   },
+  RefusedByPolicy: {
+    about: ['ReplicaSet', 'StatefulSet', 'Job', 'DaemonSet', 'any other owner of pods'],
+    meaning:
+      "The API server refuses to create the pods of this owner, and its answer names tolerations, node affinity or scheduling gates, which archaware adds; the note has the answer. With `placement.refused: withdraw` the webhook leaves that part out of the owner's next pods, at first for ten minutes, and twice as long after each new refusal, up to six hours. The template of a DaemonSet keeps its tolerations.",
+    next: 'Allow what archaware adds in the policy that refuses it: [security](../security.md#other-admission-plug-ins).',
+  },
+  TaintHeldBack: {
+    about: ['DaemonSet'],
+    meaning:
+      'Nodes stay without the taint, because this DaemonSet wants to run there and could not be given its tolerations.',
+    next: 'The Event `WriteRefused` or `WriteContested` of the same DaemonSet says why. Allow the write, or use a mode or a `taints.nodeSelector` that leaves its nodes alone.',
+  },
+  RolloutStopped: {
+    about: ['DaemonSet'],
+    meaning:
+      'The DaemonSet did not come back within five minutes after archaware wrote its template, so archaware writes no further templates of its namespace, or of any.',
+    next: 'Look at its pods: `kubectl describe daemonset` says why they are not there. The line goes on when the DaemonSet is back, or when its author changes it.',
+  },
 };
 
 const INTRODUCTION = `All Events have the type \`Warning\`, come from \`archaware-controller\`, and are in the namespace of their object; Events about nodes and other objects

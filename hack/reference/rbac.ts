@@ -33,7 +33,11 @@ const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     update: 'their renewal',
     delete: '`clean`',
   },
-  'events.events.k8s.io': { create: '[Events](events.md)', patch: 'their repetition' },
+  'events.events.k8s.io': {
+    create: '[Events](events.md)',
+    patch: 'their repetition',
+    read: 'pods that a policy refuses because of what archaware adds (`FailedCreate`)',
+  },
   'leases.coordination.k8s.io': {
     create: 'the Lease, if there is none',
     read: '`clean` refuses to run next to a live leader of an installation',
@@ -86,7 +90,7 @@ const FOR_PEOPLE: Readonly<Record<string, string>> = {
   namespaces: 'their labels and annotations',
   pods: 'what is to be explained',
   serviceaccounts: 'the names of pull secrets',
-  'events.events.k8s.io': 'what the controller says about a pod',
+  'events.events.k8s.io': 'what the controller says about an object',
   'clusterrolebindings.rbac.authorization.k8s.io': 'which namespace archaware is installed in',
   'configmaps/archaware-controller': 'its configuration',
   'leases.coordination.k8s.io': 'who leads',

@@ -9,6 +9,7 @@ import type { EventReason } from '../names.ts';
 import type { Logger } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { taintKinds } from '../placement/nodes/node.ts';
+import type { PlacedPart } from '../placement/refused-parts.ts';
 import type { Settings } from '../placement/settings.ts';
 import { createCertificateDirectory } from '../webhook/certificates/directory.ts';
 import { createSelfSigned } from '../webhook/certificates/self-signed.ts';
@@ -40,6 +41,8 @@ export type WebhookParts = {
   /** Whether any replica leads. */
   readonly hasLeader: () => boolean;
   readonly watches: Watches;
+  /** Returns the parts that the API server refuses in pods of the owner with this uid. */
+  readonly refused: (namespace: string, owner: string) => readonly PlacedPart[];
   readonly settings: () => Settings;
   readonly images: ImageSource;
   /** Aborts at the start of a shutdown: reviews are still answered, and each answer ends its connection. */
@@ -84,6 +87,7 @@ export function startWebhook(parts: WebhookParts): Webhook {
     answerOf: images.answer,
     mayLookUp: createAllowance({ ...LOOKUPS, now: clock.monotonic }),
     mayGate: () => config.loops.includes('pods') && parts.hasLeader(),
+    refused: parts.refused,
     ownNamespace: parts.ownNamespace,
     seal: createSeal(certificate.current),
     clock,

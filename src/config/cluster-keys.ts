@@ -28,6 +28,7 @@ type PathsOf<T> = {
 export const CLUSTER_KEYS: Readonly<Record<PathsOf<Config>, ClusterUse>> = {
   'placement.mode': 'decides',
   'placement.noCommonArchitecture': 'decides',
+  'placement.refused': 'decides',
   'taints.manage': 'decides',
   'taints.key': 'decides',
   'taints.effect': 'decides',

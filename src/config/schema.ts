@@ -45,6 +45,11 @@ export const schema = z.strictObject({
       'How pods are placed: by taints and tolerations, by node affinity at admission (with the webhook), or by both. With an autoscaler, use affinity, or add the taint to each of its pools. observe: decisions are counted and reported, and nothing is written but Events and the Lease.',
     ),
     noCommonArchitecture: decisive.noCommonArchitecture,
+    refused: choice(
+      ['withdraw', 'keep'],
+      'withdraw',
+      "What happens when the API server refuses new pods for what the webhook adds. withdraw: the refused part (tolerations, node affinity or gate) is left out of their owner's next pods for a time; keep: it is only reported.",
+    ),
   }),
   taints: z.strictObject({
     manage: flag(

@@ -21,6 +21,7 @@ export function toSettings(config: Config): Settings {
     preferred: architectures.preferred,
     fallback: architectures.fallback,
     noCommonArchitecture: placement.noCommonArchitecture,
+    refused: placement.refused,
     excludeNamespaces: pods.excludeNamespaces,
     namespaceSelector: parseSelector(pods.namespaceSelector),
     systemNamespaces,

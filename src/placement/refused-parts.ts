@@ -7,7 +7,7 @@ export type PlacedPart = 'tolerations' | 'affinity' | 'gate';
 export const PART_TEXTS: Readonly<Record<PlacedPart, string>> = {
   tolerations: 'tolerations',
   affinity: 'node affinity',
-  gate: 'the scheduling gate',
+  gate: 'scheduling gates',
 };
 
 /** The words of the API server's plug-ins, of expressions of policies, and of paths that policy engines print. */

@@ -22,6 +22,8 @@ export type Settings = {
   /** Weights, 1 to 100. */
   readonly preferred: Readonly<Record<string, number>>;
   readonly noCommonArchitecture: 'hold' | 'release' | 'reject';
+  /** Whether a part that the API server refuses at the creation of pods is left out of the next pods of their owner. */
+  readonly refused: 'withdraw' | 'keep';
   readonly excludeNamespaces: readonly string[];
   readonly namespaceSelector: Selector;
   readonly systemNamespaces: readonly string[];

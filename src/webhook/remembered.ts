@@ -79,9 +79,10 @@ export function createRemembering(
 }
 
 /** Returns a text for all that decides except the settings, the seal and the answers about images. */
-function keyOf({ namespace, clusterArchitectures, mayGate, ownNamespace }: AdmissionInput, parts: JsonObject): string {
+function keyOf(input: AdmissionInput, parts: JsonObject): string {
+  const { namespace, clusterArchitectures, mayGate, ownNamespace, withdrawn } = input;
   const { name, labels, preferred } = namespace;
-  return JSON.stringify([name, labels, preferred, clusterArchitectures, mayGate, ownNamespace, parts]);
+  return JSON.stringify([name, labels, preferred, clusterArchitectures, mayGate, ownNamespace, withdrawn, parts]);
 }
 
 /** Whether an image is known as it was. A lookup that finds the same platforms again may make this false, which does no harm. */

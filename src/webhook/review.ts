@@ -1,5 +1,5 @@
 import type { Clock } from '../kit/clock.ts';
-import { isObject, type JsonObject, objectAt, stringAt } from '../kit/json.ts';
+import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../kit/json.ts';
 import type { Operation } from '../kit/json-patch.ts';
 import { printable } from '../kit/printable.ts';
 import { admitDaemonSet } from '../placement/admission/daemonset.ts';
@@ -9,6 +9,7 @@ import type { Namespace } from '../placement/eligibility.ts';
 import type { ImageAnswer } from '../placement/images.ts';
 import type { PodImage } from '../placement/objects/image.ts';
 import { readPullSecrets } from '../placement/objects/pod.ts';
+import type { PlacedPart } from '../placement/refused-parts.ts';
 import type { Settings } from '../placement/settings.ts';
 import { createRemembering, type Verdict } from './remembered.ts';
 import { RequestError, type Reviewed } from './reviewed.ts';
@@ -32,6 +33,8 @@ export type ReviewerOptions = {
   readonly mayLookUp: (namespace: string) => boolean;
   /** Whether a live leader is there that releases gated pods. */
   readonly mayGate: () => boolean;
+  /** Returns the parts that the API server refuses in pods of the owner with this uid. */
+  readonly refused: (namespace: string, owner: string) => readonly PlacedPart[];
   readonly ownNamespace: string;
   readonly seal: Seal;
   readonly clock: Pick<Clock, 'monotonic'>;
@@ -117,6 +120,7 @@ function judge(request: JsonObject, options: ReviewerOptions, judgePod: (input: 
         Object.assign(commonOf(request, options), {
           object: objectOf(request, 'object'),
           mayGate: options.mayGate(),
+          withdrawn: withdrawnFrom(request, options),
           ownNamespace: options.ownNamespace,
           seal: options.seal,
         }),
@@ -135,6 +139,16 @@ function judge(request: JsonObject, options: ReviewerOptions, judgePod: (input: 
     default:
       return UNCHANGED;
   }
+}
+
+const NOTHING_WITHDRAWN: readonly PlacedPart[] = [];
+
+/** Returns the parts to leave out of a pod, because the API server refused pods of the same owner for them. */
+function withdrawnFrom(request: JsonObject, { settings, refused }: ReviewerOptions): readonly PlacedPart[] {
+  if (settings().refused === 'keep') return NOTHING_WITHDRAWN;
+  const owners = listAt(objectAt(objectOf(request, 'object'), 'metadata'), 'ownerReferences') ?? [];
+  const uid = stringAt(owners.find(({ controller }) => controller === true) ?? {}, 'uid');
+  return uid === undefined ? NOTHING_WITHDRAWN : refused(stringAt(request, 'namespace') ?? '', uid);
 }
 
 function commonOf(request: JsonObject, options: ReviewerOptions) {

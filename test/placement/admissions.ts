@@ -18,6 +18,7 @@ export type Circumstances = {
   readonly settings?: Partial<Settings>;
   readonly namespace?: Partial<AdmissionInput['namespace']>;
   readonly mayGate?: boolean;
+  readonly withdrawn?: AdmissionInput['withdrawn'];
   readonly clusterArchitectures?: readonly string[];
 };
 
@@ -46,6 +47,7 @@ export function admit(object: JsonObject, given: Circumstances = {}): AdmissionD
     answerOf,
     namespace: { name: 'shop', labels: {}, preferred: undefined, ...namespace },
     mayGate: given.mayGate ?? true,
+    withdrawn: given.withdrawn ?? [],
     ownNamespace: 'archaware',
     seal: SEAL,
   });

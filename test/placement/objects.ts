@@ -17,6 +17,7 @@ export function settings(given: Partial<Settings> = {}): Settings {
     compatible: { amd64: ['386'] },
     fallback: [],
     noCommonArchitecture: 'hold',
+    refused: 'withdraw',
     excludeNamespaces: [],
     namespaceSelector: [],
     systemNamespaces: ['kube-*'],

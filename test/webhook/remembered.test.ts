@@ -34,6 +34,7 @@ function world() {
       return answers[image] ?? pending;
     },
     mayGate: true,
+    withdrawn: [],
     ownNamespace: 'archaware',
     seal,
   };
@@ -93,6 +94,7 @@ describe('remembered verdicts', () => {
     ],
     ['the namespace', ({ input }) => Object.assign(input, { namespace: { ...input.namespace, name: 'other' } })],
     ['the architectures of the cluster', ({ input }) => Object.assign(input, { clusterArchitectures: ['amd64'] })],
+    ['the parts that are refused', ({ input }) => Object.assign(input, { withdrawn: ['tolerations'] })],
     ['the leader', ({ input }) => Object.assign(input, { mayGate: false })],
     ['the platforms of an image', ({ answers }) => Object.assign(answers, { a: BOTH })],
     ['the kind of an image', ({ answers }) => Object.assign(answers, { a: ARM_INDEX })],
@@ -162,6 +164,7 @@ describe('remembered verdicts', () => {
       settings: fc.nat(2),
       certificate: fc.nat(1),
       mayGate: fc.boolean(),
+      withdrawn: fc.boolean(),
       answers: fc.constantFrom(
         { arm: ARM, both: BOTH, cold: pending },
         { arm: ARM, both: ARM, cold: BOTH },
@@ -185,6 +188,7 @@ describe('remembered verdicts', () => {
             answerOf: ({ image }) => ({ ...now?.answers })[image] ?? pending,
             mayLookUp: () => true,
             mayGate: () => now?.mayGate ?? true,
+            refused: () => (now?.withdrawn ? ['tolerations', 'affinity'] : []),
             ownNamespace: 'archaware',
             seal: createSeal(() => certificates[now?.certificate ?? 0]),
             clock: systemClock,

@@ -25,6 +25,7 @@ function reviewer(options: Partial<ReviewerOptions> = {}, answers: Readonly<Reco
     },
     mayLookUp: () => true,
     mayGate: () => true,
+    refused: () => [],
     ownNamespace: 'archaware',
     seal: SEAL,
     clock: systemClock,
@@ -71,6 +72,34 @@ describe('the answer to a review of a pod', () => {
     for (const uid of ['u1', 'u2', '"},"allowed":false,{"', 'ä\u2028\\']) {
       const { uid: answered, allowed, patchType } = responseIn(review(asking({ uid })));
       expect({ answered, allowed, patchType }).to.deep.equal({ answered: uid, allowed: true, patchType: 'JSONPatch' });
+    }
+  });
+
+  describe('leaves out what the API server refused in pods of the same owner', () => {
+    const owned = (uid: string, controller = true) => ({
+      ...POD,
+      metadata: { ownerReferences: [{ kind: 'ReplicaSet', name: 'web', uid, controller }] },
+    });
+    const refused = (namespace: string, owner: string) =>
+      namespace === 'shop' && owner === 'rs1' ? (['tolerations'] as const) : [];
+    for (const [what, given, request, expected] of [
+      ['of its owner', 'withdraw', { object: owned('rs1') }, false],
+      ['not of another owner', 'withdraw', { object: owned('rs2') }, true],
+      [
+        'not of an owner of the same uid in another namespace',
+        'withdraw',
+        { object: owned('rs1'), namespace: 'mine' },
+        true,
+      ],
+      ['not of an owner that does not control it', 'withdraw', { object: owned('rs1', false) }, true],
+      ['not with placement.refused: keep', 'keep', { object: owned('rs1') }, true],
+    ] as const) {
+      it(what, () => {
+        const { review } = reviewer({ refused, settings: () => settings({ mode: 'both', refused: given }) });
+        const patch = JSON.stringify(patchIn(review(asking(request))));
+        expect(patch.includes('/spec/tolerations')).to.equal(expected);
+        expect(patch).to.contain('/spec/affinity');
+      });
     }
   });
 

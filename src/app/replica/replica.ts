@@ -2,6 +2,7 @@ import { createImageSource } from '../../controllers/images.ts';
 import type { Context } from '../context.ts';
 import { until } from '../controllers.ts';
 import { followLabelRules } from '../label-rules/label-rules.ts';
+import { startRefusedCreations } from '../refused-creations.ts';
 import { reloadOnChange } from '../reload.ts';
 import { VERSION } from '../version.ts';
 import { startWebhook } from '../webhook.ts';
@@ -56,6 +57,7 @@ async function createParts(base: Base) {
   const { settings } = inForce;
   const terms = createTerms(base, leadership, { watches, events, images, settings });
   resolver.onSettled((canonical) => terms.current()?.lookupEnded(canonical));
+  const refused = startRefusedCreations({ config, client, clock, log, events, settings, watches, signal: end });
   const admission = config.webhook.enabled
     ? startWebhook({
         ...leadership,
@@ -69,6 +71,7 @@ async function createParts(base: Base) {
         watches,
         settings,
         images,
+        refused,
         leaving: signal,
         signal: AbortSignal.any([end, ending.admission]),
       })

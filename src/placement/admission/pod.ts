@@ -10,6 +10,7 @@ import { lacking } from '../patch/tolerations.ts';
 import { type PlacementIntent, placingFor, usesAffinity } from '../placing.ts';
 import { settingsFor } from '../policy.ts';
 import { noCommonArchitectureNote } from '../reasons.ts';
+import type { PlacedPart } from '../refused-parts.ts';
 import type { Settings } from '../settings.ts';
 import { asAuthored, put, recordOf, type Seal, ungated, withRecord } from './record.ts';
 
@@ -32,6 +33,8 @@ export type AdmissionInput = Pick<DecisionInput, 'clusterArchitectures' | 'names
   readonly mayGate: boolean;
   /** The namespace in which archaware runs. Its pods are never gated: nobody would be there to release them. */
   readonly ownNamespace: string;
+  /** The parts that the API server refuses in pods of this owner, and that are therefore left out. */
+  readonly withdrawn: readonly PlacedPart[];
   /** Signs the record on the pod, and recognises archaware's own records. */
   readonly seal: Seal;
 };
@@ -45,7 +48,7 @@ const CONTROL_PLANE = ['node-role.kubernetes.io/control-plane', 'node-role.kuber
  * first, so that it does not look like a wish of the author.
  */
 export function admitPod(input: AdmissionInput): AdmissionDecision {
-  const { object, namespace, ownNamespace, seal } = input;
+  const { object, namespace, ownNamespace, seal, withdrawn } = input;
   const wished = asAuthored(object, input.settings, namespace.name, seal);
   const pod = readPod(wished);
   const settings = settingsFor(input.settings, { namespace, labels: pod.labels });
@@ -55,12 +58,13 @@ export function admitPod(input: AdmissionInput): AdmissionDecision {
   }
   const decision = decide({ ...input, template: pod, namespace: namespace.name, settings, waitedMs: 0 });
   const isHeldBack = mayBeHeldBack(pod, wished, namespace.name, ownNamespace, settings);
+  const mayGate = input.mayGate && !withdrawn.includes('gate');
   switch (decision.kind) {
     case 'place': {
       const isPinned = isForOneNode(pod.owner, objectAt(object, 'spec'));
       const placing = placingFor(decision, pod, namespace, settings);
       // Its controller has chosen the node. If affinity required another one, the pod would stay Pending forever.
-      const given = isPinned ? { ...placing, affinity: undefined } : placing;
+      const given = withoutParts(placing, isPinned ? [...withdrawn, 'affinity'] : withdrawn);
       return patched(object, wished, placed(wished, given, namespace.name, seal));
     }
     case 'hold':
@@ -68,14 +72,20 @@ export function admitPod(input: AdmissionInput): AdmissionDecision {
         return { kind: 'rejected', message: noCommonArchitectureNote(decision.images, pod.os, settings.schedulable) };
       }
       // Without a toleration, the taints keep the pod Pending.
-      return isHeldBack && input.mayGate && usesAffinity(settings)
-        ? gated(object, wished)
-        : patched(object, wished, wished);
+      return isHeldBack && mayGate && usesAffinity(settings) ? gated(object, wished) : patched(object, wished, wished);
     case 'wait':
-      return isHeldBack && input.mayGate ? gated(object, wished) : patched(object, wished, wished);
+      return isHeldBack && mayGate ? gated(object, wished) : patched(object, wished, wished);
     default:
       return decision satisfies never;
   }
+}
+
+/** Returns an intent without some of its parts. */
+function withoutParts({ tolerations, affinity }: PlacementIntent, parts: readonly PlacedPart[]): PlacementIntent {
+  return {
+    tolerations: parts.includes('tolerations') ? [] : tolerations,
+    affinity: parts.includes('affinity') ? undefined : affinity,
+  };
 }
 
 /** Whether a pod may be gated or rejected. System pods, pods of archaware's own namespace and daemon pods may not. */

@@ -34,6 +34,25 @@ const affinity = (more: Partial<Settings> = {}) => by('affinity', more);
 const cold = { answers: { a: pending } };
 const apart = { answers: { a: ARM, b: AMD } };
 
+describe('a new pod whose owner had pods refused for a part of what archaware adds', () => {
+  const without = (...withdrawn: NonNullable<Circumstances['withdrawn']>) => ({ ...by('both'), withdrawn });
+  check([
+    ['tolerations', pod(), without('tolerations'), `patched: affinity arch In amd64,arm64; ${NOTED}`],
+    ['affinity', pod(), without('affinity'), `patched: ${BOTH_TOLERATED}; ${NOTED}`],
+    ['both', pod(), without('affinity', 'tolerations'), 'unchanged'],
+    [
+      'the gate, which it does not need',
+      pod(),
+      without('gate'),
+      `patched: ${BOTH_TOLERATED}; affinity arch In amd64,arm64; ${NOTED}`,
+    ],
+    ['the gate, with an unknown image', pod(), { ...without('gate'), ...cold }, 'unchanged'],
+    ['tolerations, with an unknown image', pod(), { ...without('tolerations'), ...cold }, GATED],
+    ['the gate, with nothing in common', pod({}, {}, ['a', 'b']), { ...without('gate'), ...apart }, 'unchanged'],
+    ['tolerations, of a DaemonSet', pod({}, ownedBy('DaemonSet')), without('tolerations'), 'unchanged'],
+  ]);
+});
+
 describe('a new pod whose images are known', () => {
   check([
     ['by taints', pod(), by('taints'), `patched: ${BOTH_TOLERATED}; ${NOTED}`],

@@ -1,0 +1,184 @@
+import type { Clock } from '../kit/clock.ts';
+import { createAllowance } from '../kit/fairness/allowance.ts';
+import { createLedger } from '../kit/fairness/ledger.ts';
+import { type JsonObject, objectAt, stringAt } from '../kit/json.ts';
+import { printable } from '../kit/printable.ts';
+import type { Regarding } from '../kube/events.ts';
+import { ARCHITECTURE_GATE, ARCHITECTURE_LABEL } from '../names.ts';
+import { PART_TEXTS, type PlacedPart } from '../placement/refused-parts.ts';
+
+/** A creation of a pod that the API server refused, as the Event of the pod's owner says it. */
+export type FailedCreation = {
+  /** The owner; its namespace is that of the Event. */
+  readonly owner: Regarding & { readonly namespace: string };
+  readonly message: string;
+};
+
+/** The most characters of a message that are read. */
+const LONGEST_MESSAGE = 4096;
+const NAME = /^[\w.-]{1,253}$/;
+const KIND = /^[A-Z][A-Za-z]{0,62}$/;
+
+/**
+ * Reads an Event with the reason `FailedCreate` (events.k8s.io/v1); undefined if it is not about an owner in its own namespace. Anybody
+ * who may create Events in a namespace can write one, so it is a word about that namespace only.
+ */
+export function readFailedCreation(event: JsonObject): FailedCreation | undefined {
+  const regarding = objectAt(event, 'regarding');
+  const namespace = stringAt(objectAt(event, 'metadata'), 'namespace') ?? '';
+  const [kind = '', name = '', uid = ''] = ['kind', 'name', 'uid'].map((field) => stringAt(regarding, field));
+  const apiVersion = stringAt(regarding, 'apiVersion') ?? '';
+  if (stringAt(event, 'reason') !== 'FailedCreate' || stringAt(regarding, 'namespace') !== namespace) return undefined;
+  if (!KIND.test(kind) || !NAME.test(name) || !NAME.test(uid) || apiVersion.length > 100) return undefined;
+  const message = (stringAt(event, 'note') ?? '').slice(0, LONGEST_MESSAGE);
+  return { owner: { apiVersion, kind, namespace, name, uid }, message };
+}
+
+/** What a refused creation changed. */
+export type Noted =
+  /** The refusal is new, or has lasted so long that it should be said again. */
+  | 'say'
+  | 'known'
+  /** The part was already left out when the creation was refused, so it is not archaware's. */
+  | 'not-ours'
+  /** There is no room for it in the memory. */
+  | 'dropped';
+
+/** Remembers by owner which parts of archaware's placement the API server refuses at the creation of pods. */
+export type RefusedCreations = {
+  /** Records a refusal. `isLeftOut`: whether reviews leave a refused part out. */
+  note(owner: FailedCreation['owner'], parts: readonly PlacedPart[], isLeftOut: boolean): Noted;
+  /** Returns the parts to leave out of a pod of this owner now. */
+  refused(namespace: string, uid: string): readonly PlacedPart[];
+};
+
+/** How long a part is left out after its first refusal. It doubles with each later one, so that a policy that is gone is noticed. */
+const PAUSE_MS = 10 * 60_000;
+const LONGEST_PAUSE_MS = 6 * 60 * 60_000;
+/** Other replicas hear of a refusal a little later. After this, a creation that is still refused is refused for something else. */
+const SETTLED_MS = 30_000;
+/** Events live for an hour by default. */
+const SAY_AGAIN_MS = 30 * 60_000;
+/** Bytes of the memory. An entry takes about 300. */
+const LIMITS = { perGroup: 32 * 1024, inAll: 1024 * 1024, always: 2 * 1024 } as const;
+const ENTRY_BYTES = 300;
+/** How many owners a namespace may add, so that a flood of Events leads to no flood of archaware's own Events. */
+const OWNERS = { burst: 64, perSecond: 0.2 } as const;
+
+type Withdrawal = { since: number; until: number; pauseMs: number };
+type Entry = { readonly parts: Map<PlacedPart, Withdrawal>; saidAt: number };
+
+const NONE: readonly PlacedPart[] = [];
+
+/** Creates an empty memory. */
+export function createRefusedCreations({ monotonic }: Pick<Clock, 'monotonic'>): RefusedCreations {
+  const namespaces = new Map<string, Map<string, Entry>>();
+  const ledger = createLedger(LIMITS);
+  const mayAdd = createAllowance({ ...OWNERS, now: monotonic });
+  const keyOf = (namespace: string, uid: string) => `${namespace} ${uid}`;
+
+  function forget(namespace: string, uid: string): void {
+    const owners = namespaces.get(namespace);
+    owners?.delete(uid);
+    if (owners?.size === 0) namespaces.delete(namespace);
+    ledger.free(keyOf(namespace, uid));
+  }
+
+  /** Whether nothing was refused for as long again as the last pause took. */
+  function isOver({ parts }: Entry, now: number): boolean {
+    return [...parts.values()].every(({ until, pauseMs }) => now > until + pauseMs);
+  }
+
+  /** Returns the entry of an owner, a new one if there is room. Within a namespace the oldest gives way. */
+  function entryOf(namespace: string, uid: string): Entry | undefined {
+    const now = monotonic();
+    const owners = namespaces.get(namespace) ?? new Map<string, Entry>();
+    const known = owners.get(uid);
+    if (known !== undefined && !isOver(known, now)) return known;
+    if (known === undefined && !mayAdd(namespace)) return undefined;
+    for (const [other, entry] of owners) if (other === uid || isOver(entry, now)) forget(namespace, other);
+    while (!ledger.book(keyOf(namespace, uid), namespace, ENTRY_BYTES + uid.length)) {
+      const [oldest] = owners.keys();
+      if (oldest === undefined) return undefined;
+      forget(namespace, oldest);
+    }
+    const entry: Entry = { parts: new Map(), saidAt: Number.NEGATIVE_INFINITY };
+    owners.set(uid, entry);
+    namespaces.set(namespace, owners);
+    return entry;
+  }
+
+  /** Records the refusal of a part; whether a review had left the part out. */
+  function extend(entry: Entry, part: PlacedPart, isLeftOut: boolean): boolean {
+    const now = monotonic();
+    const known = entry.parts.get(part);
+    if (known !== undefined && now < known.until) return isLeftOut && now - known.since > SETTLED_MS;
+    const pauseMs = known === undefined ? PAUSE_MS : Math.min(LONGEST_PAUSE_MS, known.pauseMs * 2);
+    entry.parts.set(part, { since: now, until: now + pauseMs, pauseMs });
+    return false;
+  }
+
+  return {
+    note({ namespace, uid }, parts, isLeftOut) {
+      const entry = entryOf(namespace, uid);
+      if (entry === undefined) return 'dropped';
+      const wasLeftOut = parts.map((part) => extend(entry, part, isLeftOut));
+      if (wasLeftOut.every((was) => was)) return 'not-ours';
+      const now = monotonic();
+      if (now - entry.saidAt < SAY_AGAIN_MS) return 'known';
+      entry.saidAt = now;
+      return 'say';
+    },
+    refused(namespace, uid) {
+      const entry = namespaces.get(namespace)?.get(uid);
+      if (entry === undefined) return NONE;
+      const now = monotonic();
+      const parts = [...entry.parts].flatMap(([part, { until }]) => (now < until ? part : []));
+      return parts.length === 0 ? NONE : parts;
+    },
+  };
+}
+
+/** The most bytes of the refusal in a note: what to do comes after it. */
+const REFUSAL_BYTES = 500;
+
+/** What archaware does about the refused part. */
+const REACTIONS = {
+  withdraw: 'archaware leaves it out of the next pods for a time, and then tries again',
+  keep: 'archaware goes on adding it (placement.refused: keep)',
+  template: 'it stays in the template',
+} as const;
+
+/**
+ * Returns the note of the Event `RefusedByPolicy`. The names of pods, which differ each time, are left out, so that repetitions are
+ * one Event.
+ */
+export function refusedNote(
+  { message }: Pick<FailedCreation, 'message'>,
+  parts: readonly PlacedPart[],
+  reaction: keyof typeof REACTIONS,
+  taintKey: string,
+): string {
+  const what = parts.map((part) => PART_TEXTS[part]).join(' and ');
+  const allowed = parts.map((part) => ALLOWED[part](taintKey)).join(', ');
+  return (
+    `pods cannot be created, and the refusal names ${what}, which archaware adds: ${printable(withoutPodName(message), REFUSAL_BYTES)}; ` +
+    `${REACTIONS[reaction]}. Allow in the policy that refuses it: ${allowed} (docs/security.md, "Other admission plug-ins")`
+  );
+}
+
+/** What to allow in the policy of others. */
+const ALLOWED: Readonly<Record<PlacedPart, (taintKey: string) => string>> = {
+  tolerations: (key) => `tolerations of ${key}`,
+  affinity: () => `node affinity on ${ARCHITECTURE_LABEL}`,
+  gate: () => `the gate ${ARCHITECTURE_GATE}`,
+};
+
+/** Returns a message of a controller about a failed creation without its beginning and the name of the pod. */
+function withoutPodName(message: string): string {
+  return message
+    .replace(/^\(combined from similar events\): /, '')
+    .replace(/^Error creating: /, '')
+    .replace(/^create Pod \S+ in StatefulSet \S+ failed error: /, '')
+    .replace(/^([Pp]ods?) "[^"]*"/, '$1');
+}

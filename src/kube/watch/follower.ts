@@ -1,0 +1,93 @@
+import { onAbort } from '../../kit/abort.ts';
+import { backoff, type Clock } from '../../kit/clock.ts';
+import { isObject, type JsonObject, objectAt, parseJson, stringAt } from '../../kit/json.ts';
+import type { ApiClient } from '../client.ts';
+import { ApiError, isExpired, isFromTheFuture } from '../errors.ts';
+import { splitLines } from './lines.ts';
+import { withoutManagedFields } from './sections.ts';
+import { createTrouble, type TroubleOptions } from './trouble.ts';
+
+export type FollowerOptions = TroubleOptions & {
+  readonly client: ApiClient;
+  /** The collection to follow, and the query that selects a part of it: `fieldSelector=reason%3DFailedCreate`. */
+  readonly path: string;
+  readonly query: string;
+  /** Takes each object that is created or changed from now on. Nothing is kept of it. */
+  readonly onObject: (object: JsonObject) => void;
+  readonly clock: Clock;
+};
+
+const WATCH_SECONDS = 300;
+/** A server need not send anything while nothing happens, so only a watch that outlives its own end counts as dead. */
+const GRACE_MS = 30_000;
+/** A watch that ends sooner counts as failed. */
+const SHORT_MS = 1_000;
+const RETRY_MS = { base: 1_000, cap: 60_000 } as const;
+/** A right that is missing is not granted within seconds. */
+const REFUSED_MS = 5 * 60_000;
+/** A longer line is not read. An Event has about 1 KB. */
+const LONGEST_LINE = 64 * 1024;
+
+/**
+ * Follows a collection without keeping it, until the signal aborts: what happened before, and what happens while a watch is broken,
+ * is not seen. Never throws: what cannot be followed is reported and tried again.
+ */
+export async function follow(options: FollowerOptions, signal: AbortSignal): Promise<void> {
+  const { client, path, query, onObject, clock } = options;
+  const trouble = createTrouble(options);
+  /** The version to watch from; empty: that of now. */
+  let version = '';
+  let failures = 0;
+
+  async function versionOfNow(): Promise<string> {
+    const list = await client.request('list', `${path}?limit=1`, { signal });
+    return (isObject(list) && stringAt(objectAt(list, 'metadata'), 'resourceVersion')) || '';
+  }
+
+  function take(line: Buffer): void {
+    if (line.length > LONGEST_LINE) return;
+    const event = parseJson(withoutManagedFields(line));
+    if (!isObject(event)) throw new Error('an event of the watch is not JSON');
+    const object = objectAt(event, 'object');
+    if (event.type === 'ERROR') throw new ApiError(Number(object.code ?? 500), object, `watch ${path}`);
+    version = stringAt(objectAt(object, 'metadata'), 'resourceVersion') ?? version;
+    trouble.works();
+    if (event.type === 'ADDED' || event.type === 'MODIFIED') onObject(object);
+  }
+
+  async function watch(): Promise<void> {
+    if (version === '') version = await versionOfNow();
+    const over = new AbortController();
+    const forget = onAbort(signal, () => over.abort(signal.reason));
+    const cancel = clock.after(WATCH_SECONDS * 1000 + GRACE_MS, () => over.abort(new Error('silent')));
+    const how = `watch=true&allowWatchBookmarks=true&timeoutSeconds=${WATCH_SECONDS}&resourceVersion=${version}`;
+    try {
+      await client.watch(`${path}?${query}&${how}`, {
+        signal: over.signal,
+        onOpen: trouble.works,
+        onPiece: splitLines(take),
+      });
+    } finally {
+      cancel();
+      forget();
+    }
+  }
+
+  while (!signal.aborted) {
+    const started = clock.monotonic();
+    try {
+      await watch();
+      failures = clock.monotonic() - started < SHORT_MS ? failures + 1 : 0;
+    } catch (error) {
+      if (signal.aborted) return;
+      if (isExpired(error) || isFromTheFuture(error)) version = '';
+      failures = clock.monotonic() - started < SHORT_MS ? failures + 1 : 1;
+      trouble.failed('watch', error);
+      if (error instanceof ApiError && error.status === 403) {
+        await clock.delay(REFUSED_MS, signal);
+        continue;
+      }
+    }
+    if (failures > 0) await clock.delay(backoff(failures - 1, RETRY_MS.base, RETRY_MS.cap, clock.random), signal);
+  }
+}
