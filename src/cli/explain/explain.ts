@@ -33,6 +33,7 @@ import { readController } from './controller.ts';
 import { describeExplanation } from './explanation.ts';
 import { describeMissing } from './missing.ts';
 import { patienceOf } from './patience.ts';
+import { refusalOf } from './refusal.ts';
 import { type ExplainTarget, KINDS } from './target.ts';
 
 /**
@@ -134,8 +135,10 @@ async function explainOne(world: World, workload: Workload, isInCluster: boolean
   const found = new Map(await Promise.all(asked.map(async (image) => [image, await lookUp(image)] as const)));
   const isWaiting = [...found.values()].some((result) => 'error' in result);
   const patience = isWaiting && input.applied ? await patienceOf(client, workload, context.clock, signal) : undefined;
+  const refusal =
+    client === undefined || !isInCluster ? undefined : await refusalOf(client, workload, namespace, signal);
   return explainPlacement(
-    { ...input, patience },
+    { ...input, patience, refusal },
     {
       lookupOf: (image) => found.get(image),
       pullSecrets: pullSecrets.map((name) => {

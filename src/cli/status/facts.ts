@@ -4,6 +4,7 @@ import type { FoundDeployment } from '../../kube/installation/deployments.ts';
 import type { NodeCount } from '../../placement/nodes/counts.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { ReplicaMetrics } from './metrics-text.ts';
+import type { Trouble } from './troubles.ts';
 import type { Waiting } from './waiting.ts';
 
 /** Something that was read, or the reason why not: a missing right, or what the API server answered. */
@@ -64,6 +65,8 @@ export type Facts = {
   readonly lease: Read<LeaseFact | undefined>;
   readonly nodes: Read<NodeFacts>;
   readonly waiting: Read<Waiting>;
+  /** What the controller's Events say and the state of their objects confirms. */
+  readonly troubles: Read<readonly Trouble[]>;
   readonly pools: Read<readonly PoolFact[]>;
   readonly webhook: WebhookFact;
   /** Whether updates that drop archaware's tolerations from DaemonSets are corrected, as a dry run found out. */

@@ -10,7 +10,7 @@ import { type FoundLease, getLease } from '../../kube/installation/leases.ts';
 import { readAll } from '../../kube/list.ts';
 import { FIELD_MANAGER } from '../../names.ts';
 import { countNodes, nodesWithoutTaint } from '../../placement/nodes/counts.ts';
-import { type Node, readNode, taintKind } from '../../placement/nodes/node.ts';
+import { architecturesOf, type Node, readNode, taintKind } from '../../placement/nodes/node.ts';
 import { nodePoolProblems } from '../../placement/nodes/node-pools.ts';
 import { joinedUntainted, POOL_PAGE, poolOf } from '../../placement/nodes/pools.ts';
 import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged-taints.ts';
@@ -18,6 +18,7 @@ import type { Settings } from '../../placement/settings.ts';
 import { type Facts, type LeaseFact, type PoolFact, type Read, type Replica, readValue } from './facts.ts';
 import { tryGuard } from './guard.ts';
 import { type ReplicaMetrics, readReplicaMetrics } from './metrics-text.ts';
+import { readTroubles } from './read-troubles.ts';
 import { tried } from './tried.ts';
 import { newestNote, oldestOf, readWaiting, taintsOn, type Waiting } from './waiting.ts';
 import { lookAtWebhook } from './webhook.ts';
@@ -52,8 +53,12 @@ export async function gatherFacts(context: Context, testNamespace: string | unde
     ]);
     const present = nodes.kind === 'read' ? nodes.value : [];
     const managesNodes = loopsThatRun(config).includes('nodes');
-    const [waiting, pools, { webhook, webhookConfiguration }, guard] = await Promise.all([
+    const lacking = managesNodes ? nodesWithoutTaint(present, settings) : [];
+    const [waiting, troubles, pools, { webhook, webhookConfiguration }, guard] = await Promise.all([
       tried('list pods', () => readWaitingPods(context, connection, present, settings)),
+      tried('list events.events.k8s.io', () =>
+        readTroubles(client, { settings, lacking: new Set(lacking), architectures: architecturesOf(present) }, signal),
+      ),
       readPools(connection, nodes, settings, note, signal),
       lookAtWebhook(context, client, { namespace: testNamespace, own: namespace, nodes: present, settings }),
       tried('list daemonsets.apps and namespaces', () => tryGuard(client, settings, signal)),
@@ -70,10 +75,11 @@ export async function gatherFacts(context: Context, testNamespace: string | unde
       lease,
       nodes: mapped(nodes, (all) => ({
         counts: countNodes(all, settings),
-        lacking: managesNodes ? nodesWithoutTaint(all, settings) : [],
+        lacking,
         unmanaged: nodesWithUnmanagedTaints(all, settings, managesNodes).map(({ node }) => node.name),
       })),
       waiting,
+      troubles,
       pools,
       webhook,
       webhookConfiguration,

@@ -1,6 +1,7 @@
-import { APP_LABEL, DEPLOYMENT } from '../../names.ts';
+import { APP_LABEL, DEPLOYMENT, FIELD_MANAGER } from '../../names.ts';
 import { few } from '../../placement/reasons.ts';
 import { type Facts, hasLeader, isGuess, metricsOf, type Replica, readValue } from './facts.ts';
+import { TROUBLES } from './troubles.ts';
 
 /** Something that is wrong, and what to do about it. */
 export type Problem = { readonly problem: string; readonly do: string };
@@ -12,6 +13,9 @@ const LONG_GATE_MS = 5 * 60_000;
 /** A certificate is renewed long before. */
 const EXPIRES_SOON_SECONDS = 7 * 86_400;
 
+/** How many problems of single objects are shown. */
+const MOST_TROUBLES = 10;
+
 /** Returns what is wrong, the worst first. What could not be read is no problem. */
 export function problemsOf(facts: Facts): Problem[] {
   if (isMissing(facts)) return notInstalled(facts);
@@ -21,6 +25,7 @@ export function problemsOf(facts: Facts): Problem[] {
     ...ofReplicas(facts),
     ...ofNodes(facts),
     ...ofGuard(facts),
+    ...ofTroubles(facts),
     ...ofPods(facts),
     ...ofWebhook(facts),
     ...ofPools(facts),
@@ -133,7 +138,7 @@ function ofNodes(facts: Facts): Problem[] {
       : [
           {
             problem: `${nodesText(lacking.length)} without the taint ${taint}: ${few(lacking)}`,
-            do: 'after an installation, wait for bootstrap.timeout; then look for "not reconciled" in the log of the leader',
+            do: untaintedAdvice(facts),
           },
         ]),
     ...(unmanaged.length === 0
@@ -164,7 +169,35 @@ function ofGuard({ guard, replicas }: Facts): Problem[] {
   ];
 }
 
-function ofPods({ waiting, replicas }: Facts): Problem[] {
+/** Says why nodes have no taint: what the Events about them say, else what the usual reasons are. */
+function untaintedAdvice({ troubles, taint }: Facts): string {
+  const said = (readValue(troubles) ?? []).filter(({ kind }) => kind === 'Node');
+  const contested = said.filter(({ reason }) => reason === 'WriteContested').map(({ name }) => name);
+  const [first] = said;
+  if (contested.length > 0) {
+    return `another writer takes the taint off ${few(contested)} again: set ${taint} where that writer gets its taints from (the node pool of a provider), or leave such nodes out with taints.nodeSelector; archaware tries again after ten minutes, and then less and less often, up to a day`;
+  }
+  if (first !== undefined)
+    return `${TROUBLES[first.reason]}; Event ${first.reason} of node ${first.name}: ${first.note}`;
+  return 'after an installation, wait for bootstrap.timeout; then look for "not reconciled" in the log of the leader, and for its Events (kubectl get events -A --field-selector reportingComponent=archaware-controller)';
+}
+
+/** What Events about objects other than nodes say: each reason of an object is a problem. */
+function ofTroubles({ troubles }: Facts): Problem[] {
+  const all = (readValue(troubles) ?? []).filter(({ kind }) => kind !== 'Node');
+  const shown = all.slice(0, MOST_TROUBLES).map(({ kind, namespace, name, reason, note }) => ({
+    problem: `${kind} ${namespace}/${name}: ${reason}: ${note}`,
+    do: TROUBLES[reason],
+  }));
+  if (all.length <= shown.length) return shown;
+  const more = {
+    problem: `${all.length - shown.length} more objects with such an Event`,
+    do: `kubectl get events -A --field-selector reportingComponent=${FIELD_MANAGER}`,
+  };
+  return [...shown, more];
+}
+
+function ofPods({ waiting, replicas, troubles }: Facts): Problem[] {
   const [oldest] = readValue(waiting)?.oldest ?? [];
   const isLong = oldest !== undefined && oldest.ageMs > (oldest.gated ? LONG_GATE_MS : LONG_WAIT_MS);
   const metrics = metricsOf(replicas).filter(({ leads }) => leads);
@@ -187,7 +220,8 @@ function ofPods({ waiting, replicas }: Facts): Problem[] {
           },
         ]
       : []),
-    ...(contested > 0
+    // The Events say which objects.
+    ...(contested > (readValue(troubles) ?? []).filter(({ reason }) => reason === 'WriteContested').length
       ? [
           {
             problem: `another writer keeps undoing the writes to ${contested} ${contested === 1 ? 'object' : 'objects'}`,

@@ -90,10 +90,10 @@ export function statusOf(facts: Facts, problems: readonly Problem[]): Status {
 
 /** Returns one line for each part that could not be read, each reason once. */
 export function unreadLines(facts: Facts): string[] {
-  const { deployments, replicas, lease, nodes, waiting, pools, webhookConfiguration: webhook } = facts;
+  const { deployments, replicas, lease, nodes, waiting, troubles, pools, webhookConfiguration: webhook } = facts;
   const verdict = readValue(facts.guard);
   const guard = verdict?.kind === 'unknown' ? ({ kind: 'unread', why: verdict.why } as const) : facts.guard;
-  const parts = { deployments, replicas, lease, nodes, waiting, pools, webhook, guard };
+  const parts = { deployments, replicas, lease, nodes, waiting, troubles, pools, webhook, guard };
   const lines = Object.entries(parts).flatMap(([part, read]) =>
     read.kind === 'unread' ? [`${part}: ${read.why}`] : [],
   );

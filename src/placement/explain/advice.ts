@@ -209,9 +209,9 @@ function adviseController(
 }
 
 function advisePlaced(
-  { applied, workload, controller }: ExplainInput,
+  { applied, isTemplate, workload, controller, refusal }: ExplainInput,
   { decision, tolerations }: WithoutAdvice,
-  { settings }: ExplainEvidence,
+  { settings, isLate }: ExplainEvidence,
 ): string[] {
   const isAway = controller !== undefined && controller.kind !== 'leads';
   const isUp = isAway ? 'once the controller is back' : checkController(controller);
@@ -219,14 +219,28 @@ function advisePlaced(
   if (isGated && onlyObserves(settings)) {
     return ['placement.mode observe removes no gate: run archaware-controller clean'];
   }
+  const lacks = decision.kind === 'place' && tolerations.some(({ present }) => !present);
+  const waits = applied ? isGated || lacks || isLate : isTemplate === true;
+  if (refusal !== undefined && waits && (decision.kind === 'place' || decision.kind === 'skip')) {
+    return [refusedText(refusal)];
+  }
   if (isGated && (decision.kind === 'place' || decision.kind === 'skip')) return [`run removes its gate: ${isUp}`];
   if (!applied || decision.kind !== 'place' || tolerations.every(({ present }) => present)) return [];
   return [`run writes the missing tolerations: ${isUp}`];
 }
 
+/** Says what the API server refuses, in the words of the controller's Event, and what to do. */
+function refusedText({ reason, note }: NonNullable<ExplainInput['refusal']>): string {
+  // The note of the other Event says what to allow.
+  return reason === 'WriteRefused'
+    ? `what refuses the controller's write must allow it (docs/security.md, "Other admission plug-ins"); Event ${reason}: ${note}`
+    : `Event ${reason}: ${note}`;
+}
+
 /** Advises on a pod that did not pass admission: it has no affinity, and cannot get any later. */
-function adviseLate({ workload: { pod } }: ExplainInput, { isLate }: ExplainEvidence): string[] {
-  if (!isLate) return [];
+function adviseLate({ workload: { pod }, refusal }: ExplainInput, { isLate }: ExplainEvidence): string[] {
+  // Another pod would be refused, or created without it, too.
+  if (!isLate || refusal?.reason === 'RefusedByPolicy') return [];
   const again =
     pod?.owner === undefined ? 'create the pod again' : `delete it, so that its ${pod.owner.kind} creates another`;
   return [`admission did not change it, and affinity cannot be added later: ${again}`];

@@ -1,4 +1,5 @@
 import type { Platform } from '../../kit/platform.ts';
+import type { EventReason } from '../../names.ts';
 import type { Decision, DecisionBasis } from '../decide.ts';
 import type { Namespace } from '../eligibility.ts';
 import type { SchedulableNode } from '../fit.ts';
@@ -42,6 +43,8 @@ export type ExplainInput = {
   readonly namesOf: (image: string) => readonly string[];
   /** When the pod starts at the latest by the controller's Event, and the time now; absent if no Event says so. */
   readonly patience?: { readonly startsAtLatestMs: number; readonly nowMs: number } | undefined;
+  /** What the API server refuses, by the controller's Event about the object, its owner or what it creates; escaped. */
+  readonly refusal?: { readonly reason: EventReason; readonly note: string } | undefined;
 };
 
 /** The results of the lookups for `imagesToAsk`, and facts that only the caller knows. */

@@ -32,6 +32,8 @@ const waits = (ageMs: number, gated = false): Facts['waiting'] =>
     oldest: [{ namespace: 'shop', name: 'web-1', ageMs, gated, reason: 'ImageUnresolvable: not-found' }],
   });
 
+const nodes = (more: object): Facts['nodes'] => read({ counts: [], lacking: [], unmanaged: [], ...more });
+
 const facts = (more: Partial<Facts> = {}): Facts => ({
   commandVersion: '1.2.3',
   mode: 'taints',
@@ -48,6 +50,7 @@ const facts = (more: Partial<Facts> = {}): Facts => ({
     unmanaged: [],
   }),
   waiting: read({ count: 0, oldest: [] }),
+  troubles: read([]),
   pools: read([]),
   webhook: { state: 'off', why: '' },
   webhookConfiguration: read(true),
@@ -65,6 +68,31 @@ const unread = {
   ...{ deployments: FORBIDDEN, replicas: FORBIDDEN, lease: FORBIDDEN },
   ...{ nodes: FORBIDDEN, waiting: FORBIDDEN, pools: FORBIDDEN, guard: FORBIDDEN },
 } as const;
+
+describe('the advice for nodes without the taint', () => {
+  const trouble = (reason: 'WriteContested' | 'WriteRefused') =>
+    ({ kind: 'Node', namespace: '', name: 'n1', reason, note: 'the note' }) as const;
+  for (const [what, troubles, expected] of [
+    [
+      'another writer reverts it',
+      [trouble('WriteContested')],
+      /^another writer takes the taint off n1 again: set supported-arch:NoSchedule/,
+    ],
+    [
+      'the write is refused',
+      [trouble('WriteRefused')],
+      /^allow the write .*; Event WriteRefused of node n1: the note$/,
+    ],
+    ['nothing is known', [], /^after an installation, wait for bootstrap.timeout;/],
+  ] as const) {
+    it(`names the reason: ${what}`, () => {
+      const given = facts({ nodes: nodes({ lacking: ['n1'] }), troubles: read(troubles) });
+      const [problem, ...others] = problemsOf(given);
+      expect(problem?.do).to.match(expected);
+      expect(others).to.deep.equal([]);
+    });
+  }
+});
 
 describe('the lines of status', () => {
   const lines: readonly (readonly [what: string, given: Partial<Facts>, expected: RegExp])[] = [
@@ -159,7 +187,6 @@ describe('the lines of status', () => {
 });
 
 describe('the problems of status', () => {
-  const nodes = (more: object): Facts['nodes'] => read({ counts: [], lacking: [], unmanaged: [], ...more });
   const rows: readonly (readonly [what: string, given: Partial<Facts>, expected: readonly RegExp[]])[] = [
     ['nothing is wrong', {}, []],
     ['nothing could be read', unread, []],
@@ -208,6 +235,15 @@ describe('the problems of status', () => {
       'nodes lack the taint',
       { nodes: nodes({ lacking: ['n1'] }) },
       [/^1 node without the taint supported-arch:NoSchedule: n1$/],
+    ],
+    [
+      'writes to a DaemonSet are refused',
+      {
+        troubles: read([
+          { kind: 'DaemonSet', namespace: 'kube-system', name: 'cni', reason: 'WriteRefused', note: 'no' },
+        ]),
+      },
+      [/^DaemonSet kube-system\/cni: WriteRefused: no$/],
     ],
     [
       "nodes lack the taint of a configuration that is not the controller's",

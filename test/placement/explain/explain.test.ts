@@ -351,6 +351,44 @@ describe('the advice', () => {
     ['a pod that has ended, whatever its images', { images: { a: '!not-found' }, status: { phase: 'Failed' } }, []],
     ['a pod that lacks its tolerations', { images: { a: BOTH } }, [/^run writes the missing tolerations/]],
     [
+      'a gated pod whose release is refused',
+      {
+        images: { a: BOTH },
+        spec: { schedulingGates: [{ name: 'archaware.dev/architecture' }] },
+        refusal: { reason: 'WriteRefused', note: '500 pod tolerations conflict with its namespace whitelist' },
+      },
+      [/^what refuses the controller's write must allow it .*; Event WriteRefused: 500 pod tolerations conflict/],
+    ],
+    [
+      'a pod that was created without its affinity, because a policy refuses it',
+      {
+        images: { a: BOTH },
+        nodes: [node('amd64-1', 'amd64', { taints: [] }, { 'kubernetes.io/arch': 'amd64' })],
+        settings: { mode: 'affinity' },
+        refusal: { reason: 'RefusedByPolicy', note: 'pods cannot be created' },
+      },
+      ['Event RefusedByPolicy: pods cannot be created'],
+    ],
+    [
+      'a Deployment whose pods are refused',
+      {
+        kind: 'Deployment',
+        isTemplate: true,
+        images: { a: BOTH },
+        refusal: { reason: 'RefusedByPolicy', note: 'pods cannot be created' },
+      },
+      ['Event RefusedByPolicy: pods cannot be created'],
+    ],
+    [
+      'a pod that has what it needs, whatever was refused before',
+      {
+        images: { a: BOTH },
+        spec: { tolerations: [{ operator: 'Exists' }] },
+        refusal: { reason: 'WriteRefused', note: 'no' },
+      },
+      [],
+    ],
+    [
       'images that two builds bring together',
       { images: { a: 'linux/amd64', b: 'linux/arm64' } },
       ['push a linux/amd64 build of b', 'or push a linux/arm64 build of a'],

@@ -24,6 +24,7 @@ export type Given = {
   readonly nodes?: readonly JsonObject[];
   readonly secrets?: readonly { readonly name: string; readonly problem?: string }[];
   readonly patience?: ExplainInput['patience'];
+  readonly refusal?: ExplainInput['refusal'];
   readonly namespace?: { readonly name: string; readonly labels: Readonly<Record<string, string>> };
 };
 
@@ -61,6 +62,7 @@ export function inputOf(given: Given): ExplainInput {
     namesOf: (image) => [`registry.example.com/${image}`],
     isTemplate: given.isTemplate ?? false,
     patience: given.patience,
+    refusal: given.refusal,
   };
 }
 

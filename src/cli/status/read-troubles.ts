@@ -1,0 +1,71 @@
+import type { ApiClient } from '../../kube/client.ts';
+import { ApiError } from '../../kube/errors.ts';
+import { readAll } from '../../kube/list.ts';
+import { find } from '../../kube/read.ts';
+import { FIELD_MANAGER } from '../../names.ts';
+import {
+  type Claim,
+  type Confirming,
+  isConfirmed,
+  isControlledBy,
+  newestClaims,
+  readClaim,
+  type Trouble,
+} from './troubles.ts';
+
+const EVENTS = `/apis/events.k8s.io/v1/events?fieldSelector=${encodeURIComponent(`reportingController=${FIELD_MANAGER},type=Warning`)}`;
+
+/** The group of each kind that can be looked at. */
+const GROUPS: Readonly<Record<string, string>> = {
+  Pod: 'api/v1',
+  DaemonSet: 'apis/apps/v1',
+  ReplicaSet: 'apis/apps/v1',
+  StatefulSet: 'apis/apps/v1',
+  Job: 'apis/batch/v1',
+};
+
+/** How many objects are read at a time. */
+const AT_ONCE = 8;
+
+/**
+ * Reads the controller's Events of the last hour about what does not work, and returns those that the present state of their objects
+ * confirms. Throws what the client throws, apart from a missing right to read an object.
+ */
+export async function readTroubles(client: ApiClient, confirming: Confirming, signal: AbortSignal): Promise<Trouble[]> {
+  const left = newestClaims(await readAll(client, EVENTS, readClaim, signal));
+  const found: Trouble[] = [];
+  const work = async () => {
+    for (let claim = left.shift(); claim !== undefined; claim = left.shift()) {
+      if (await isTrue(client, claim, confirming, signal)) found.push(claim);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  const nameOf = ({ kind, namespace, name, reason }: Trouble) => [kind, namespace, name, reason].join('/');
+  return found
+    .map(({ kind, namespace, name, reason, note }) => ({ kind, namespace, name, reason, note }))
+    .sort((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1));
+}
+
+async function isTrue(client: ApiClient, claim: Claim, confirming: Confirming, signal: AbortSignal): Promise<boolean> {
+  if (claim.kind === 'Node') return isConfirmed(claim, {}, [], confirming);
+  const group = Object.hasOwn(GROUPS, claim.kind) ? GROUPS[claim.kind] : undefined;
+  if (group === undefined) return false;
+  const within = `namespaces/${encodeURIComponent(claim.namespace)}`;
+  const path = `/${group}/${within}/${claim.kind.toLowerCase()}s/${encodeURIComponent(claim.name)}`;
+  try {
+    const object = await find(client, path, signal);
+    if (object === undefined) return false;
+    if (isConfirmed(claim, object, [], confirming)) return true;
+    if (claim.kind === 'Pod' || claim.kind === 'DaemonSet') return false;
+    const pods = await readAll(
+      client,
+      `/api/v1/${within}/pods`,
+      (pod) => (isControlledBy(pod, claim.uid) ? pod : undefined),
+      signal,
+    );
+    return isConfirmed(claim, object, pods, confirming);
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 403) return false;
+    throw error;
+  }
+}
