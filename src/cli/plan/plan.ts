@@ -31,6 +31,7 @@ import { workloadOf } from '../../placement/workloads/owner.ts';
 import { withPatience } from '../lookups/with-progress.ts';
 import { valueText } from '../output.ts';
 import { createProgress } from '../progress.ts';
+import { askWhetherAllowed } from './allowed.ts';
 import type { Named, Plan, Seen } from './shape.ts';
 import { createSpreadReader, judgeSpread, type SpreadReader, spreadSurroundings } from './spread.ts';
 import { planText, unknownCount } from './text.ts';
@@ -124,6 +125,7 @@ export async function plan(context: Context, options: PlanOptions): Promise<numb
     signal.throwIfAborted();
 
     const changes = [...recorded.values()].sort(byName);
+    const refused = await askWhetherAllowed({ context, client, settings, watches, loops, changes });
     const { headings, ...summary } = summarise(loops.podStates, loops.daemonSetStates);
     const { pools, areRead } = isWhole
       ? await poolProblems(client, settings, note, signal)
@@ -135,13 +137,14 @@ export async function plan(context: Context, options: PlanOptions): Promise<numb
       { client, signal },
     );
     if (output === 'table') {
-      const result: Plan = { changes, ...summary, workloads, pools };
+      const result: Plan = { changes, ...summary, workloads, refused, pools };
       const seen = seenIn(watches, headings, settings);
       const where = scope.namespace === undefined ? '' : ` in namespace ${scope.namespace}`;
       const head = workloads.length === 0 ? [] : overviewLines(workloads, unknownCount(result), where);
       const { columns } = context;
       print(planText(result, seen, { head, byPod, isWide, taint: settings.taints, absent, columns }));
-    } else print(valueText({ changes, ...summary, workloads, ...(pools.length > 0 ? { pools } : {}) }, output));
+    } else
+      print(valueText({ changes, ...summary, workloads, refused, ...(pools.length > 0 ? { pools } : {}) }, output));
     // At a terminal, the table shows these notes too, so they are not printed twice.
     const isShown = output === 'table' && context.columns !== undefined;
     for (const line of isShown ? [] : absent) note(line);
@@ -266,7 +269,9 @@ function seenIn(watches: Watches, headings: ReadonlyMap<Plan['held'][number], st
 function summarise(
   pods: ReadonlyMap<string, PlacementState>,
   daemonSets: ReadonlyMap<string, PlacementState>,
-): Omit<Plan, 'changes' | 'pools' | 'workloads'> & { readonly headings: ReadonlyMap<Plan['held'][number], string> } {
+): Omit<Plan, 'changes' | 'pools' | 'refused' | 'workloads'> & {
+  readonly headings: ReadonlyMap<Plan['held'][number], string>;
+} {
   const headings = new Map<Plan['held'][number], string>();
   const waiting: Plan['waiting'][number][] = [];
   const held: Plan['held'][number][] = [];

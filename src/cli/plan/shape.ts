@@ -1,6 +1,7 @@
 import type { Operation } from '../../kit/json-patch.ts';
 import type { FailedImage, ImageSet } from '../../placement/decide.ts';
 import type { NodePoolProblem } from '../../placement/nodes/node-pools.ts';
+import type { PlacedPart } from '../../placement/refused-parts.ts';
 import type { JudgedWorkload } from '../../placement/workloads/overview.ts';
 
 /** The name of an object. */
@@ -17,6 +18,11 @@ export type Plan = {
   readonly ignored: readonly Named[];
   /** What is behind the counts. */
   readonly workloads: readonly JudgedWorkload[];
+  /**
+   * What the API server refuses in a dry run with the rights of the user: pods with archaware's parts (`kind: Namespace`: any pod of
+   * it; `DaemonSet`: its pods, or the write to its template).
+   */
+  readonly refused: readonly (Named & { readonly parts: readonly PlacedPart[]; readonly message: string })[];
   /** The problems of Karpenter's NodePools; empty if they cannot be read. */
   readonly pools: readonly (Named & NodePoolProblem)[];
 };

@@ -1,4 +1,5 @@
 import { describeHeld, few } from '../../placement/reasons.ts';
+import { PART_TEXTS } from '../../placement/refused-parts.ts';
 import { byName, type JudgedWorkload } from '../../placement/workloads/overview.ts';
 import { table } from '../output.ts';
 import { describePatch } from './patch-text.ts';
@@ -64,6 +65,16 @@ export function planText(plan: Plan, seen: Seen, { head, byPod, isWide, taint, a
       return `${heading}\n${objects(entries, ['STATE', 'IMAGES'], cells)}`;
     }),
     unknownImages(plan, seen, { byPod, isWide, columns }),
+    section(
+      'Refused by the API server in a dry run: allow this before archaware is installed (docs/security.md, "Other admission plug-ins").',
+      ['KIND', 'NAMESPACE', 'NAME', 'PART', 'REFUSAL'],
+      plan.refused.map(({ kind, namespace = '', name, parts, message }) => [
+        ...[kind, namespace, name],
+        parts.map((part) => PART_TEXTS[part]).join(', '),
+        message,
+      ]),
+      columns,
+    ),
     section(
       'NodePools with problems.',
       ['NODEPOOL', 'SEVERITY', 'PROBLEM'],

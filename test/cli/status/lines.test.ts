@@ -86,7 +86,7 @@ describe('the advice for nodes without the taint', () => {
     ['nothing is known', [], /^after an installation, wait for bootstrap.timeout;/],
   ] as const) {
     it(`names the reason: ${what}`, () => {
-      const given = facts({ nodes: nodes({ lacking: ['n1'] }), troubles: read(troubles) });
+      const given = facts({ nodes: read({ counts: [], lacking: ['n1'], unmanaged: [] }), troubles: read(troubles) });
       const [problem, ...others] = problemsOf(given);
       expect(problem?.do).to.match(expected);
       expect(others).to.deep.equal([]);
