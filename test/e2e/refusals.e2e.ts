@@ -1,10 +1,12 @@
+import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
-import { ours, runs, tolerations } from './support/objects.ts';
+import { runBundle } from '../support/controller-process.ts';
+import { ours, runs, taints, tolerations, uidOf } from './support/objects.ts';
 import { affinity, freshImage, GATE, gates, onArch, required } from './support/placed.ts';
 import { arrangeWebhook, eventuallyTrusted } from './support/webhook.ts';
 import { deployment, pod, statefulSet } from './support/workloads.ts';
-import { startWorld, type World } from './support/world.ts';
+import { pathOf, startWorld, type World } from './support/world.ts';
 
 const ON_ARM = { nodeAffinity: required([onArch('arm64')]) };
 const PLUGINS = '--enable-admission-plugins=NodeRestriction,PodTolerationRestriction';
@@ -15,8 +17,9 @@ const OTHERS = JSON.stringify(OWN.map((key) => ({ operator: 'Exists', key: `node
 const NO_TOLERATIONS =
   "object.spec.?tolerations.orValue([]).all(t, t.?key.orValue('').startsWith('node.kubernetes.io/'))";
 
-describe('policies of others that refuse what archaware adds, on the real control plane', () => {
+describe('policies of others that refuse what archaware adds, on the real control plane, in this order', () => {
   let world: World;
+  let hook: readonly string[];
   before(async () => {
     world = await startWorld({ cluster: { apiServerArgs: [PLUGINS] } });
     const names = ['policy', 'whitelist', 'nogates', 'open'];
@@ -31,8 +34,7 @@ describe('policies of others that refuse what archaware adds, on the real contro
       ),
     );
     const webhook = await arrangeWebhook(world);
-    await world.run([...webhook.flags, '--placement.mode', 'both', '--bootstrap.timeout', '2s']);
-    await eventuallyTrusted(world);
+    hook = webhook.flags;
     await world.eventually('the policies to be in force', async () => {
       const tolerating = pod('policy', 'probe', { images: ['a'], tolerations: [{ key: 'x', operator: 'Exists' }] });
       const gated = pod('nogates', 'probe', { images: ['a'], spec: { schedulingGates: [{ name: 'x' }] } });
@@ -47,14 +49,66 @@ describe('policies of others that refuse what archaware adds, on the real contro
   });
   after(() => world?.stop());
 
+  /** The problems of `status`, up to their second colon. */
+  async function problems(): Promise<string[]> {
+    return listAt(await asAdmin('status'), 'problems').map((each) =>
+      String(at(each, 'problem')).split(': ').slice(0, 2).join(': '),
+    );
+  }
+
   /** The only pod of a workload, once it is there. */
   const created = (namespace: string, app: string) =>
     world.eventually(`a pod of ${namespace}/${app}`, async () => (await world.pods(namespace, app))[0]);
 
+  const inMode = ['--placement.mode', 'both'];
+  /** Runs a command as the administrator, who may create pods; returns its machine output. */
+  async function asAdmin(command: string, ...args: readonly string[]): Promise<unknown> {
+    const access = ['--kubeconfig', world.cluster.kubeconfig, '--registries.insecure', world.registry.host];
+    const { stdout, stderr } = await runBundle([command, ...access, ...inMode, '-o', 'json', ...args]);
+    try {
+      return JSON.parse(stdout);
+    } catch {
+      throw new Error(`${command}: ${stdout}${stderr}`);
+    }
+  }
+
+  it('are named by plan before archaware runs, and nothing is created for it', async () => {
+    const image = world.image('arm64');
+    const held = { images: [image], spec: { schedulingGates: [{ name: 'example.com/own' }] } };
+    await world.create(...['policy', 'whitelist', 'nogates', 'open'].map((namespace) => pod(namespace, 'held', held)));
+    const count = async () =>
+      (await Promise.all(['policy', 'whitelist', 'nogates', 'open'].map((each) => world.list('Pod', each)))).flat()
+        .length;
+    const before = await count();
+    const found = listAt(await asAdmin('plan'), 'refused').map((each) => [
+      at(each, 'kind'),
+      at(each, 'name'),
+      listAt(each, 'parts').join(' '),
+    ]);
+    expect(found).to.deep.equal([
+      ['Namespace', 'nogates', 'gate'],
+      ['Namespace', 'policy', 'tolerations'],
+      ['Namespace', 'whitelist', 'tolerations'],
+    ]);
+    expect(await count()).to.equal(before);
+    // The account of archaware may not create pods.
+    const { stderr } = await world.command(['plan', ...inMode, '--registries.insecure', world.registry.host]);
+    expect(stderr).to.match(
+      /4 namespace\(s\) could not be asked whether such pods may be created: needs the right to create pods there/,
+    );
+    await Promise.all(['policy', 'whitelist', 'nogates', 'open'].map((each) => world.remove('Pod', each, 'held')));
+  });
+
   it('release a pod whose tolerations are answered with 500, after a minute, with its affinity', async () => {
+    await world.run([...hook, ...inMode, '--bootstrap.timeout', '2s']);
+    await eventuallyTrusted(world);
     const image = await freshImage(world, 'arm64');
     await world.create(pod('whitelist', 'cold', { images: [image] }));
     expect(gates(await world.get('Pod', 'whitelist', 'cold'))).to.deep.equal([GATE]);
+    await world.eventuallyTold('whitelist', 'WriteRefused', /conflict with its namespace whitelist/);
+    const advice = listAt(await asAdmin('explain', 'whitelist/cold'), 'advice').map(String);
+    expect(advice.join()).to.match(/must allow it .*Event WriteRefused: .*namespace whitelist/);
+    expect(await problems()).to.include('Pod whitelist/cold: WriteRefused');
     const found = await world.cluster.waitFor(
       'the gate to go',
       async () => {
@@ -83,6 +137,9 @@ describe('policies of others that refuse what archaware adds, on the real contro
       }
       const note = await world.eventuallyTold(namespace, 'RefusedByPolicy', /names tolerations/);
       expect(note).to.contain('leaves it out of the next pods').and.contain('tolerations of supported-arch');
+      const advice = listAt(await asAdmin('explain', '-n', namespace, 'deployment/web'), 'advice').map(String);
+      expect(advice.join()).to.match(/^Event RefusedByPolicy: pods cannot be created/);
+      expect(await problems()).to.include(`StatefulSet ${namespace}/db: RefusedByPolicy`);
     }
   });
 
@@ -120,6 +177,80 @@ describe('policies of others that refuse what archaware adds, on the real contro
     );
     expect([tolerations(next), affinity(next)]).to.deep.equal([ours('arm64'), ON_ARM]);
   });
+
+  it('are no problem of status by an Event alone, and a taint that is taken off again is one with its reason', async () => {
+    const forged = {
+      apiVersion: 'events.k8s.io/v1',
+      kind: 'Event',
+      metadata: { name: 'forged-too', namespace: 'open' },
+      eventTime: '2026-11-23T12:00:00.000000Z',
+      reportingController: 'archaware-controller',
+      reportingInstance: 'x',
+      type: 'Warning',
+      reason: 'WriteRefused',
+      action: 'Placing',
+      note: 'all is lost',
+      regarding: {
+        apiVersion: 'v1',
+        kind: 'Pod',
+        namespace: 'open',
+        name: 'warm',
+        uid: uidOf(await world.get('Pod', 'open', 'warm')),
+      },
+    };
+    expect(
+      (await world.cluster.request('POST', '/apis/events.k8s.io/v1/namespaces/open/events', forged)).status,
+    ).to.equal(201);
+    expect((await problems()).filter((each) => each.includes('open/warm'))).to.deep.equal([]);
+    await world.eventually('the contention to be noticed', async () => {
+      const node = await world.node('arm64-1');
+      if (taints(node).length > 0)
+        await world.cluster.request('PATCH', pathOf('Node', '', 'arm64-1'), { spec: { taints: null } });
+      return (await world.events('default', 'WriteContested')).length > 0;
+    });
+    const found = listAt(await asAdmin('status'), 'problems').map((each) =>
+      [at(each, 'problem'), at(each, 'do')].map(String),
+    );
+    const [, advice] = found.find(([problem]) => problem?.startsWith('1 node without the taint')) ?? [];
+    expect(advice).to.match(/^another writer takes the taint off arm64-1 again/);
+  });
+
+  it('let everything in once they say what docs/security.md says', async () => {
+    await world.namespace('listed');
+    const whitelist = await documented('sh', 'tolerationsWhitelist');
+    const [, quoted = ''] = /'(.*)'/s.exec(whitelist) ?? [];
+    const annotated = await world.cluster.kubectl(['annotate', 'namespace', 'listed', quoted]);
+    expect(annotated.code, annotated.stderr).to.equal(0);
+    await world.cluster.apply(await documented('yaml', 'only-known-tolerations'));
+    const binding = {
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: 'ValidatingAdmissionPolicyBinding',
+      metadata: { name: 'only-known-tolerations' },
+      spec: {
+        policyName: 'only-known-tolerations',
+        validationActions: ['Deny'],
+        matchResources: { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'listed' } } },
+      },
+    };
+    await world.cluster.apply(JSON.stringify(binding));
+    const post = async (spec: object) => {
+      const body = pod('listed', 'probe', { images: ['a'], spec: { ...spec } });
+      return (await world.cluster.request('POST', '/api/v1/namespaces/listed/pods?dryRun=All', body)).status;
+    };
+    await world.eventually('the policy to be in force', async () => {
+      const others = [{ key: 'example.com/other', operator: 'Exists' }];
+      return (
+        (await post({ tolerations: others })) !== 201 && (await post({ schedulingGates: [{ name: 'x.y/z' }] })) === 422
+      );
+    });
+    for (const app of ['cold', 'warm']) {
+      await world.create(deployment('listed', app, { images: [await freshImage(world, 'arm64')] }));
+      const { metadata } = Object(await created('listed', app));
+      await world.eventuallyTolerates('listed', String(metadata.name), ours('arm64'));
+      expect(affinity(await world.get('Pod', 'listed', String(metadata.name)))).to.deep.equal(ON_ARM);
+    }
+    expect(await world.events('listed', 'RefusedByPolicy')).to.deep.equal([]);
+  });
 });
 
 /** A policy of the cluster about pods of one namespace. */
@@ -146,4 +277,13 @@ function refusing(namespace: string, expression: string, message: string): strin
     spec: { policyName: metadata.name, validationActions: ['Deny'] },
   };
   return JSON.stringify({ apiVersion: 'v1', kind: 'List', items: [policy, binding] });
+}
+
+/** The block of docs/security.md that contains a text. */
+async function documented(language: string, contains: string): Promise<string> {
+  const markdown = await readFile(new URL('../../docs/security.md', import.meta.url), 'utf8');
+  const blocks = [...markdown.matchAll(/^```(\w+)[^\n]*\n(.*?)^```$/gms)];
+  const [, , text] = blocks.find(([, of, block]) => of === language && block?.includes(contains)) ?? [];
+  if (text === undefined) throw new Error(`docs/security.md has no block with ${contains}`);
+  return text;
 }
