@@ -7,6 +7,11 @@
 export const MANAGED_ANNOTATION = 'archaware.dev/managed';
 /** `metadata.annotations` of a DaemonSet: JSON list of the template's tolerations that the controller added. */
 export const TOLERATIONS_ANNOTATION = 'archaware.dev/tolerations';
+/**
+ * No object has this annotation. Archaware's entry in the `metadata.managedFields` of a DaemonSet owns its name, so the entry, and
+ * with it the evidence that archaware wrote to the template, outlives a record that somebody removes.
+ */
+export const WROTE_ANNOTATION = 'archaware.dev/wrote';
 /** `metadata.annotations` of a pod: `amd64,arm64` or `all`, stated by its author; its images are not looked up. */
 export const ARCHITECTURES_ANNOTATION = 'archaware.dev/architectures';
 /** `metadata.labels` of a pod or namespace: with `"true"` the controller leaves it alone. */

@@ -137,6 +137,7 @@ export function createLoops(options: LoopsOptions): Loops {
     clusterArchitectures: () => architectures,
     liveTaints: liveTaints.all,
     wholeDaemonSet: watches.whole.daemonSet,
+    givesBack: options.bootstrapMs !== undefined,
     onTurn: (key) => daemonSetLoop.enqueue(key),
     serviceAccountSecrets: options.serviceAccountSecrets,
     onRefused: () => options.onRefused?.('daemonset'),

@@ -10,12 +10,14 @@ import {
   cleanTemplate,
   type PodCleaning,
   type RestoredDaemonSet,
+  whyLeftInTemplate,
 } from '../placement/clean/pods.ts';
 import { createFitting, laterNodes, templateDemands } from '../placement/clean/successor.ts';
 import { cleanNode } from '../placement/nodes/decide.ts';
 import { hasOurForm, readManaged } from '../placement/nodes/managed.ts';
 import { type Node, readNode, taintKind } from '../placement/nodes/node.ts';
-import { type DaemonSet, readDaemonSet, readRecorded } from '../placement/objects/daemonset.ts';
+import { type DaemonSet, readDaemonSet, readRecord } from '../placement/objects/daemonset.ts';
+import { everAdded } from '../placement/objects/past.ts';
 import { type Owner, readPod } from '../placement/objects/pod.ts';
 import type { Settings } from '../placement/settings.ts';
 
@@ -60,6 +62,9 @@ export type CarryingPod = PodName & {
   readonly cleaning: Exclude<PodCleaning, { kind: 'none' }>;
 };
 
+/** A DaemonSet that keeps tolerations of archaware's form, and why. */
+export type Unrecorded = PodName & { readonly kind: 'DaemonSet'; readonly reason: string };
+
 /** The traces of archaware in the cluster. */
 export type Inventory = {
   readonly configurations: readonly OwnObject[];
@@ -68,6 +73,10 @@ export type Inventory = {
   readonly recorded: readonly PodName[];
   readonly nodes: readonly Node[];
   readonly daemonSets: readonly DaemonSet[];
+  /** The DaemonSets that keep tolerations of archaware's form, because nothing shows that archaware wrote them. */
+  readonly unrecorded: readonly Unrecorded[];
+  /** The DaemonSets in whose `managedFields` archaware has an entry. */
+  readonly owned: readonly DaemonSet[];
   /** The pods that have archaware's tolerations, judged by their templates as these will be once restored. */
   readonly pods: readonly CarryingPod[];
   /** The uids of all nodes. */
@@ -104,16 +113,24 @@ export async function takeInventory(options: LookOptions, known: readonly Carryi
   const cluster: CleanedCluster = {
     keys: taintsEver(taints, nodes, daemonSets),
     allPods: options.allPods,
-    daemonSetOf: byUid(sets),
+    daemonSetOf: byUid(sets, taints),
     fitting: createFitting(laterNodes(nodes, taints)),
   };
   return {
     configurations,
     nodes: nodes.filter((node) => cleanNode(node, taints).kind === 'set'),
     nodeUids: new Set(nodes.map(({ uid }) => uid)),
-    daemonSets: daemonSets.filter((daemonSet) => cleanTemplate(daemonSet).kind === 'set'),
+    daemonSets: daemonSets.filter((daemonSet) => cleanTemplate(daemonSet, taints).kind === 'set'),
+    unrecorded: daemonSets.flatMap((daemonSet) => unrecordedOf(daemonSet, taints)),
+    owned: daemonSets.filter(({ entry }) => entry !== undefined),
     ...(await takePods(options, cluster, known)),
   };
+}
+
+function unrecordedOf(daemonSet: DaemonSet, taints: Settings['taints']): Unrecorded[] {
+  const { namespace, name } = daemonSet;
+  const reason = whyLeftInTemplate(daemonSet, taints);
+  return reason === undefined ? [] : [{ kind: 'DaemonSet', namespace, name, reason }];
 }
 
 /** Returns every taint that archaware set or may have set, as `key` and `effect`. */
@@ -121,7 +138,7 @@ function taintsEver(taints: Settings['taints'], nodes: readonly Node[], daemonSe
   const recorded = [
     taints,
     ...nodes.flatMap(({ managed }) => readManaged(managed).taints.filter(hasOurForm)),
-    ...daemonSets.flatMap((daemonSet) => readRecorded(daemonSet.recorded)),
+    ...daemonSets.flatMap(({ recorded }) => everAdded(readRecord(recorded))),
   ];
   return [...new Map(recorded.map(({ key, effect }) => [taintKind({ key, effect }), { key, effect }])).values()];
 }
@@ -181,9 +198,9 @@ function distinct(names: readonly PodName[]): PodName[] {
   return [...new Map(names.map((pod) => [`${pod.namespace}/${pod.name}`, pod])).values()];
 }
 
-function byUid(sets: readonly RestoredDaemonSet[]): CleanedCluster['daemonSetOf'] {
+function byUid(sets: readonly RestoredDaemonSet[], taints: Settings['taints']): CleanedCluster['daemonSetOf'] {
   const found = new Map(
-    sets.map(({ daemonSet, demands }) => [daemonSet.uid, { daemonSet: asRestored(daemonSet), demands }]),
+    sets.map(({ daemonSet, demands }) => [daemonSet.uid, { daemonSet: asRestored(daemonSet, taints), demands }]),
   );
   return (uid) => found.get(uid);
 }
@@ -215,8 +232,8 @@ function sharing() {
 }
 
 /** Returns the DaemonSet as it will be when its template is restored and it has not rolled yet. */
-function asRestored(daemonSet: DaemonSet): DaemonSet {
-  const decision = cleanTemplate(daemonSet);
+function asRestored(daemonSet: DaemonSet, taints: Settings['taints']): DaemonSet {
+  const decision = cleanTemplate(daemonSet, taints);
   if (decision.kind === 'unchanged') return daemonSet;
   return { ...daemonSet, rolledOut: false, template: { ...daemonSet.template, tolerations: decision.tolerations } };
 }

@@ -35,7 +35,7 @@ export type CleanOutcome = {
   /** The number of objects left of each row. Together with `removed` and `kept`, these are all that were found. */
   readonly remaining: Counts & { readonly controllers: number };
   readonly left: readonly Left[];
-  /** The pods that keep harmless tolerations, and why. They do not count in `remaining`. */
+  /** The pods and DaemonSets that keep harmless tolerations, and why. They do not count in `remaining`. */
   readonly kept: readonly Left[];
 };
 
@@ -44,8 +44,8 @@ export type Ledger = {
   found(row: Row, items: readonly Item[]): void;
   removed(row: Row, item: Item): void;
   left(row: Row, item: Item, reason: string): void;
-  /** Records a pod that stays on purpose. */
-  kept(item: Item, reason: string): void;
+  /** Records a pod or a DaemonSet that stays as it is on purpose. */
+  kept(row: 'pods' | 'daemonSets', item: Item, reason: string): void;
   /** Records that everything not handled so far is left for this reason. */
   leaveRest(reason: string): void;
   /** Whether an object was found and is still there. */
@@ -82,7 +82,7 @@ export function createLedger(): Ledger {
     },
     removed: (row, item) => put(row, item, 'removed', undefined),
     left: (row, item, reason) => put(row, item, 'open', reason),
-    kept: (item, reason) => put('pods', item, 'kept', reason),
+    kept: (row, item, reason) => put(row, item, 'kept', reason),
     leaveRest(reason) {
       for (const entries of rows.values()) {
         for (const entry of entries.values()) if (entry.state === 'open') entry.reason ??= reason;

@@ -11,6 +11,7 @@ import { cleanNode } from '../placement/nodes/decide.ts';
 import { type Node, readNode } from '../placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
 import { readPod } from '../placement/objects/pod.ts';
+import { disownPatch } from '../placement/patch/ownership.ts';
 import { daemonSetPatch, nodePatch, releasePatch } from '../placement/patch/patch.ts';
 import type { Settings } from '../placement/settings.ts';
 import type { OwnObject, PodName } from './inventory.ts';
@@ -100,11 +101,28 @@ export function restoreDaemonSets(options: StepOptions, daemonSets: readonly Dae
     const target = { kind: 'DaemonSet', namespace, name, action: 'restore' } as const;
     const write = () =>
       writeUntilClean(options, target, daemonSet, readDaemonSet, (now) => {
-        const decision = cleanTemplate(now);
+        const decision = cleanTemplate(now, options.taints);
         return decision.kind === 'set' ? daemonSetPatch(now, decision) : undefined;
       });
     const item = { kind: 'DaemonSet', namespace, name };
     note(options, 'daemonSets', item, await reasonWhyNot(options.signal, write));
+  });
+}
+
+/**
+ * Removes archaware's entry from the `managedFields` of DaemonSets whose templates are restored: an owner that is gone would let
+ * every server-side apply of their authors conflict. The entry does nothing else, so the table does not have it.
+ */
+export function disownDaemonSets(options: StepOptions, daemonSets: readonly DaemonSet[]): Promise<void> {
+  return each(daemonSets, async (daemonSet) => {
+    const { namespace, name } = daemonSet;
+    const target = { kind: 'DaemonSet', namespace, name, action: 'give-back' } as const;
+    await reasonWhyNot(options.signal, () =>
+      writeUntilClean(options, target, daemonSet, readDaemonSet, (now) => {
+        const isRestored = cleanTemplate(now, options.taints).kind === 'unchanged';
+        return isRestored && now.entry !== undefined ? disownPatch(now) : undefined;
+      }),
+    );
   });
 }
 

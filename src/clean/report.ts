@@ -12,7 +12,7 @@ export const PLAN_HEADER = ['STEP', 'WHAT', 'COUNT', 'DO'] as const;
 
 /** Returns the rows of the table of steps, with the number of objects for each step. */
 export function planRows(inventory: Inventory, how: string): Rows {
-  const { configurations, gated, nodes, daemonSets, pods, recorded } = inventory;
+  const { configurations, gated, nodes, daemonSets, unrecorded, pods, recorded } = inventory;
   const count = (kind: CarryingPod['cleaning']['kind']) => pods.filter(({ cleaning }) => cleaning.kind === kind).length;
   const podRows: [number, string][] =
     how === 'keep'
@@ -29,6 +29,16 @@ export function planRows(inventory: Inventory, how: string): Rows {
     ['2', 'gated pods', String(gated.length), 'remove the gate'],
     ['3', 'nodes', String(nodes.length), 'remove the taint and labels'],
     ['4', 'DaemonSets', String(daemonSets.length), 'remove the tolerations (rolls them)'],
+    ...(unrecorded.length > 0
+      ? [
+          [
+            '4',
+            'DaemonSets without a record',
+            String(unrecorded.length),
+            'keep (their authors may have written the tolerations)',
+          ],
+        ]
+      : []),
     ...shown.map(([number, verb]) => ['5', 'pods with tolerations', String(number), verb]),
     ...(recorded.length > 0
       ? [['6', 'pods with a record of archaware', String(recorded.length), 'remove the annotation']]
@@ -51,7 +61,8 @@ export const RESULT_HEADER = ['WHAT', 'REMOVED', 'LEFT'] as const;
  * harmless tolerations because of `--pods keep`.
  */
 export function resultRows({ removed, remaining, kept: listed }: CleanOutcome, unlisted: number): Rows {
-  const kept = listed.length + unlisted;
+  const keptSets = listed.filter(({ kind }) => kind === 'DaemonSet').length;
+  const kept = listed.length - keptSets + unlisted;
   const rows: [string, number, number][] = [
     ['admission configurations', removed.configurations, remaining.configurations],
     ['gates of pods', removed.gates, remaining.gates],
@@ -59,6 +70,7 @@ export function resultRows({ removed, remaining, kept: listed }: CleanOutcome, u
     ['labels of nodes', removed.labels, remaining.labels],
     ['tolerations of DaemonSets', removed.daemonSets, remaining.daemonSets],
   ];
+  if (keptSets > 0) rows.push(['tolerations of DaemonSets, kept', 0, keptSets]);
   if (kept === 0 || removed.pods + remaining.pods > 0) {
     rows.push(['pods with tolerations', removed.pods, remaining.pods]);
   }

@@ -7,6 +7,7 @@ import { type OwnControllers, wantedOnes, wantText } from './controllers.ts';
 import { type CarryingPod, type Inventory, type LookOptions, takeInventory } from './inventory.ts';
 import type { Item, Ledger, Row } from './ledger.ts';
 import {
+  disownDaemonSets,
   forgetPods,
   removeConfigurations,
   restoreDaemonSets,
@@ -40,9 +41,10 @@ export function record(
   how: CleanOptions['how'],
 ): void {
   for (const [row, items] of rowsOf(inventory, taints)) ledger.found(row, items);
+  for (const item of inventory.unrecorded) ledger.kept('daemonSets', item, item.reason);
   if (how === 'keep') return;
   for (const pod of inventory.pods) {
-    if (pod.cleaning.kind === 'keep') ledger.kept(pod, pod.cleaning.reason);
+    if (pod.cleaning.kind === 'keep') ledger.kept('pods', pod, pod.cleaning.reason);
     else ledger.found('pods', [pod]);
   }
 }
@@ -57,6 +59,7 @@ export function recordPlan(
   for (const [row, items] of rowsOf(inventory, taints)) {
     for (const item of items) ledger.left(row, item, PLANNED[row]);
   }
+  for (const item of inventory.unrecorded) ledger.kept('daemonSets', item, item.reason);
   if (how === 'keep') return;
   for (const pod of inventory.pods) ledger.left('pods', pod, plannedFor(pod.cleaning, how));
 }
@@ -171,7 +174,10 @@ async function lookAgain(options: CleanOptions, before: Inventory): Promise<void
   await untaint(options, now.nodes);
   if (now.nodes.length > 0)
     say(`nodes that joined or changed meanwhile: ${now.nodes.map(({ name }) => name).join(', ')}`);
-  if (ledger.count('nodes').remaining === 0) await restoreDaemonSets(steps, now.daemonSets);
+  if (ledger.count('nodes').remaining === 0) {
+    await restoreDaemonSets(steps, now.daemonSets);
+    await disownDaemonSets(steps, now.owned);
+  }
   if (how !== 'keep') recordGone(options, before, now);
   await forgetPods(steps, before.recorded);
   for (const deployment of wantedOnes(await options.findControllers())) {

@@ -10,7 +10,7 @@ export type WriteTarget = {
   readonly namespace?: string;
   readonly name: string;
   /** The purpose of the write in one word, for logs and `plan`. */
-  readonly action: 'tolerate' | 'release' | 'taint' | 'untaint' | 'label' | 'unlabel' | 'restore';
+  readonly action: 'tolerate' | 'release' | 'taint' | 'untaint' | 'label' | 'unlabel' | 'restore' | 'give-back';
   /** The API server checks the write and stores nothing; default: false. */
   readonly dryRun?: boolean;
 };

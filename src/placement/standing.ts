@@ -92,9 +92,6 @@ export function basisOf(
   };
 }
 
-/** The basis of a guess. It matches no images, so that they are looked up again. */
-export const GUESSED: RecordBasis = { images: [], settings: '', template: '' };
-
 /**
  * Adapts a decision to a template that may have tolerations of archaware already. A guess changes nothing there, and an
  * architecture that has no node at the moment is kept.

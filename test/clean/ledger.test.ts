@@ -56,7 +56,7 @@ describe('the ledger and the report of clean', () => {
 
   it('do not count a pod that is kept as left, and name it with its reason', () => {
     const ledger = createLedger();
-    ledger.kept(pod('one'), 'it would not run');
+    ledger.kept('pods', pod('one'), 'it would not run');
     ledger.left('pods', pod('two'), 'a budget');
     expect(ledger.count('pods')).to.deep.equal({ removed: 0, remaining: 1 });
     const outcome = ledger.outcome('');

@@ -1,11 +1,10 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../src/kit/json.ts';
 import { type DecisionBasis, decide, type Placement, standing } from '../../src/placement/decide.ts';
-import { readDaemonSet } from '../../src/placement/objects/daemonset.ts';
+import { GUESSED, readDaemonSet } from '../../src/placement/objects/daemonset.ts';
 import { readPod } from '../../src/placement/objects/pod.ts';
 import {
   basisOf,
-  GUESSED,
   overPlaced,
   overTemplate,
   standingArchitectures,

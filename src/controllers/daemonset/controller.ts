@@ -4,11 +4,13 @@ import { isRefusal } from '../../kube/errors.ts';
 import type { EventRecorder, Regarding } from '../../kube/events.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import type { WriteResult, Writer } from '../../kube/writer.ts';
+import { TOLERATIONS_ANNOTATION } from '../../names.ts';
 import { type Decision, decide, standing } from '../../placement/decide.ts';
 import { isSystemNamespace, type Namespace, skipDaemonSet } from '../../placement/eligibility.ts';
 import {
   type DaemonSet,
   decideTemplate,
+  GUESSED,
   type RecordBasis,
   readDaemonSet,
   readRecord,
@@ -20,7 +22,7 @@ import { NOTHING_NEEDED, onlyObserves, placingText, wantedTolerations } from '..
 import { decideAlike, settingsFor } from '../../placement/policy.ts';
 import { decisionNote } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { basisOf, GUESSED, overTemplate, standingTemplate } from '../../placement/standing.ts';
+import { basisOf, overTemplate, standingTemplate } from '../../placement/standing.ts';
 import { announce, announceSecrets, createAnnouncer } from '../announce.ts';
 import { createAnswered } from '../answered.ts';
 import { createContention } from '../contention.ts';
@@ -31,6 +33,8 @@ import { HELD_AGAIN_MS, imagesAwaited, imagesUnknown, OPEN_AGAIN_MS, type Placem
 import { createRefusals } from '../refusals.ts';
 import { createRefusedEntries } from '../refused-entries.ts';
 import { createWaiting, type Due, NO_ROOM_AGAIN_MS } from '../waiting.ts';
+import { createLostRecords } from './lost-records.ts';
+import { createOwnership } from './ownership.ts';
 import { partTaken, withoutRefused } from './refused-tolerations.ts';
 import { createRolloutTurn } from './rollout.ts';
 
@@ -59,6 +63,8 @@ export type DaemonSetControllerOptions = {
   readonly onRefused?: () => void;
   /** Returns when a write of any object last succeeded, in milliseconds on the monotonic clock. Absent: not known. */
   readonly lastWriteMs?: (() => number | undefined) | undefined;
+  /** False for `plan`: lists of tolerations that archaware owns are not given back. Default: true. */
+  readonly givesBack?: boolean;
 };
 
 /** The DaemonSet controller: gathers the input of a template's decision, decides, writes. */
@@ -97,11 +103,16 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
   const turn = createRolloutTurn(daemonSets, clock, (name) => isSystemNamespace(name, options.settings()));
   const answered = createAnswered(daemonSets, clock);
   const larges = createLargeTurns(clock, true, options.onTurn);
+  const ownership = createOwnership({ write, clock, onRefused: options.onRefused });
+  const lost = createLostRecords({
+    ...{ write, clock, contestedMs, onRefused: options.onRefused },
+    onWritten: (key, daemonSet, change) => contention.wrote(key, intentOf(daemonSet, change)),
+  });
 
   function forget(key: string): void {
     for (const memory of [states, firstSeen]) memory.delete(key);
     waiting.set(key, []);
-    for (const memory of [contention, announcer, refusals, answered, larges]) memory.forget(key);
+    for (const memory of [contention, announcer, refusals, answered, larges, ownership, lost]) memory.forget(key);
     options.onDecided(key);
   }
 
@@ -151,6 +162,28 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       options.onDecided(key);
       return { outcome: 'unchanged' };
     }
+    const found = onlyObserves(settings) ? undefined : await lost.record(key, daemonSet, settings, signal);
+    if (found?.kind === 'written') {
+      answered.set(key, { uid: daemonSet.uid, resourceVersion: found.resourceVersion });
+      return { outcome: 'written', detail: 'recorded its tolerations again' };
+    }
+    if (found?.kind === 'conflict') return { outcome: 'conflict' };
+    const result = await decideAndWrite(key, found?.daemonSet ?? daemonSet, settings, signal);
+    if (result === WAITS_FOR_TURN || options.givesBack === false || onlyObserves(settings)) return result;
+    if (result.outcome === 'written' || result.outcome === 'conflict') return result;
+    const { resourceVersion, againInMs } = await ownership.atSight(key, daemonSet, signal);
+    if (resourceVersion !== undefined) answered.set(key, { uid: daemonSet.uid, resourceVersion });
+    return againInMs === undefined
+      ? result
+      : { ...result, againInMs: Math.min(againInMs, result.againInMs ?? againInMs) };
+  }
+
+  async function decideAndWrite(
+    key: string,
+    daemonSet: DaemonSet,
+    settings: Settings,
+    signal: AbortSignal,
+  ): Promise<Result> {
     const decision = await decideFor(key, daemonSet, settings, signal);
     // The controller removes extra tolerations from templates, so no Event reports them as stale.
     const template = { ...daemonSet.template, tolerations: undefined };
@@ -268,8 +301,9 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     if (refusedMs !== undefined) return { outcome: 'waiting', againInMs: refusedMs };
     keep(key, daemonSet, settings, decision);
     if (written.kind === 'written') {
-      const { resourceVersion } = readDaemonSet(written.object);
-      if (resourceVersion === daemonSet.resourceVersion) return { outcome: 'conflict' };
+      const answer = readDaemonSet(written.object);
+      if (answer.resourceVersion === daemonSet.resourceVersion) return { outcome: 'conflict' };
+      const resourceVersion = await ownership.afterWrite(key, answer, signal);
       answered.set(key, { uid: daemonSet.uid, resourceVersion });
     }
     return {
@@ -288,7 +322,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
         type: 'Warning',
         reason: 'WriteContested',
         action: 'Placing',
-        note: "another writer removed archaware's tolerations from the template three times in ten minutes: add them to the source of the template",
+        note: contestedNote(daemonSet, change),
       });
     }
     return waitMs;
@@ -342,6 +376,15 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
 /** Returns the basis to record for a guess: that of the present record, if there is one, because a guess changes nothing there. */
 function guessBasis({ recorded }: DaemonSet): RecordBasis {
   return readRecord(recorded).basis ?? GUESSED;
+}
+
+function contestedNote({ template }: DaemonSet, { tolerations, rolls }: Change): string {
+  const again = 'three times in ten minutes';
+  if (!rolls)
+    return `another writer changed the annotation ${TOLERATIONS_ANNOTATION} ${again}: it must leave this annotation alone`;
+  return tolerations.length < (template.tolerations ?? []).length
+    ? `another writer added tolerations of archaware's taint to the template ${again}, and its images do not run there: remove them from the source of the template`
+    : `another writer removed archaware's tolerations from the template ${again}: add them to the source of the template`;
 }
 
 function intentOf({ uid }: DaemonSet, { recorded }: Change): string {

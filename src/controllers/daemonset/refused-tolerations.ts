@@ -2,14 +2,14 @@ import type { Operation } from '../../kit/json-patch.ts';
 import type { ApiError } from '../../kube/errors.ts';
 import type { WriteResult } from '../../kube/writer.ts';
 import {
+  carriedTolerations,
   type DaemonSet,
   decideTemplate,
-  readRecord,
+  GUESSED,
   type TemplateDecision,
 } from '../../placement/objects/daemonset.ts';
 import { daemonSetPatch } from '../../placement/patch/patch.ts';
 import { asOurs, lacking, type Toleration, tolerationText } from '../../placement/patch/tolerations.ts';
-import { GUESSED } from '../../placement/standing.ts';
 import type { RefusedEntries } from '../refused-entries.ts';
 
 /**
@@ -46,11 +46,11 @@ export async function partTaken(
   refusal: ApiError,
   dryRun: (patch: readonly Operation[]) => Promise<WriteResult>,
 ): Promise<Extract<TemplateDecision, { kind: 'set' }> | undefined> {
-  const { namespace, template, recorded } = daemonSet;
+  const { namespace, template } = daemonSet;
   const added = new Map(lackedBy(daemonSet, wanted).map((toleration) => [tolerationText(toleration), toleration]));
   const adding = (texts: ReadonlySet<string>) => {
     const more = [...added].flatMap(([text, toleration]) => (texts.has(text) ? [toleration] : []));
-    return decideTemplate(daemonSet, [...readRecord(recorded).tolerations, ...more], liveTaints, GUESSED);
+    return decideTemplate(daemonSet, [...carriedTolerations(daemonSet), ...more], liveTaints, GUESSED);
   };
   const taken = await entries.sift(namespace, [...added.keys()], refusal, {
     hasOthers: (template.tolerations ?? []).some((one) => wanted.some((other) => asOurs(one, other) !== undefined)),

@@ -3,7 +3,13 @@ import { difference, type Operation } from '../../kit/json-patch.ts';
 import { FIELD_MANAGER, TOLERATIONS_ANNOTATION } from '../../names.ts';
 import { type DecisionInput, decide } from '../decide.ts';
 import { type Namespace, skipDaemonSet } from '../eligibility.ts';
-import { authoredTemplate, decideTemplate, readDaemonSet, readRecorded } from '../objects/daemonset.ts';
+import {
+  authoredTemplate,
+  carriedTolerations,
+  decideTemplate,
+  readDaemonSet,
+  readRecorded,
+} from '../objects/daemonset.ts';
 import type { PodTemplate } from '../objects/pod.ts';
 import type { Toleration } from '../patch/tolerations.ts';
 import { usesTaints, wantedTolerations } from '../placing.ts';
@@ -41,10 +47,15 @@ export function admitDaemonSet(input: DaemonSetAdmissionInput): Operation[] {
   if (!usesTaints(settings) || skipDaemonSet(daemonSet, namespace, settings) !== undefined) return [];
   const old = before && readDaemonSet(before);
   const recorded = daemonSet.recorded ?? old?.recorded;
-  const authored = authoredTemplate(objectAt(objectAt(object, 'spec'), 'template'), recorded);
-  const known = old?.authored === authored ? undefined : knownTolerations(input, daemonSet.template, settings);
+  const now = { ...daemonSet, recorded };
+  const authored = authoredTemplate(objectAt(objectAt(object, 'spec'), 'template'), recorded, now.isListApplied);
+  const isSame = old?.authored === authored;
+  const known = isSame ? undefined : knownTolerations(input, daemonSet.template, settings);
   const basis = known && basisOf({ ...daemonSet, authored }, settings);
-  const decision = decideTemplate({ ...daemonSet, recorded }, known ?? readRecorded(recorded), input.liveTaints, basis);
+  // An undo may bring tolerations of archaware back. Until its images are known, they stay.
+  const present = isSame ? [] : carriedTolerations(now);
+  const wanted = known ?? [...readRecorded(recorded), ...present];
+  const decision = decideTemplate(now, wanted, input.liveTaints, basis);
   const tolerations = decision.kind === 'set' ? decision.tolerations : daemonSet.template.tolerations;
   const annotation = decision.kind === 'set' ? decision.recorded : recorded;
   const tolerating =

@@ -2,16 +2,33 @@ import type { JsonObject } from '../../kit/json.ts';
 import { isArchitectureName } from '../../kit/platform.ts';
 import { readPodManaged } from '../admission/record.ts';
 import type { Demands } from '../fit.ts';
-import { type DaemonSet, decideTemplate, type TemplateDecision } from '../objects/daemonset.ts';
+import { lostTolerations, unrecordedTolerations } from '../lost-record.ts';
+import { type DaemonSet, type TemplateDecision, withoutOurs } from '../objects/daemonset.ts';
 import { isDaemonSet, isOfKubernetes, shownKind } from '../objects/kinds.ts';
 import { type Owner, type Pod, readPod } from '../objects/pod.ts';
 import { wroteTolerations } from '../objects/written.ts';
-import { asOurs, isSameToleration, type Toleration, tolerates } from '../patch/tolerations.ts';
+import { asOurs, isSameToleration, type Toleration, tolerates, tolerationText } from '../patch/tolerations.ts';
+import type { Settings } from '../settings.ts';
 import { type Fitting, kindsOf, successorDemands, successorOf } from './successor.ts';
 
-/** Decides a template without archaware's tolerations. */
-export function cleanTemplate(daemonSet: Pick<DaemonSet, 'recorded' | 'template'>): TemplateDecision {
-  return decideTemplate(daemonSet, [], new Set());
+/** Decides a template without archaware's tolerations: those that a record lists, and those whose record is lost. */
+export function cleanTemplate(
+  daemonSet: Pick<DaemonSet, 'recorded' | 'template' | 'entry' | 'isListApplied'>,
+  taint: Pick<Settings['taints'], 'key' | 'effect'>,
+): TemplateDecision {
+  return withoutOurs(daemonSet, lostTolerations(daemonSet, taint));
+}
+
+/**
+ * Returns why `clean` leaves tolerations of archaware's form in a template; undefined if there are none. They are harmless.
+ */
+export function whyLeftInTemplate(
+  daemonSet: Pick<DaemonSet, 'recorded' | 'template' | 'entry' | 'isListApplied'>,
+  taint: Pick<Settings['taints'], 'key' | 'effect'>,
+): string | undefined {
+  const left = unrecordedTolerations(daemonSet, taint);
+  if (left.length === 0 || cleanTemplate(daemonSet, taint).kind === 'set') return undefined;
+  return `tolerates ${left.map(tolerationText).join(', ')} without a record of archaware: its author may have written it`;
 }
 
 /** What `clean` does about a pod that has archaware's tolerations. */

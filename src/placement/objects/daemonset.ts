@@ -12,6 +12,8 @@ import {
 import { TOLERATIONS_ANNOTATION } from '../../names.ts';
 import { hasOurForm } from '../nodes/managed.ts';
 import { isSameToleration, lacking, type Toleration } from '../patch/tolerations.ts';
+import { type FieldsEntry, isListApplied, readEntry } from './ownership.ts';
+import { distinct, everAdded, MOST_RECORDED, pastText, readPast } from './past.ts';
 import { type PodTemplate, readTemplate } from './pod.ts';
 
 /** A DaemonSet, reduced to the fields that archaware reads. */
@@ -26,6 +28,10 @@ export type DaemonSet = {
   readonly hasAnnotations: boolean;
   /** The annotation `archaware.dev/tolerations`, not parsed. */
   readonly recorded: string | undefined;
+  /** Archaware's entry in `metadata.managedFields`. Absent if archaware wrote nothing. */
+  readonly entry?: FieldsEntry;
+  /** Whether a server-side apply set the template's list of tolerations as it is. Absent if not. */
+  readonly isListApplied?: boolean;
   readonly template: PodTemplate;
   /** A hash of the template as its author wrote it: without the tolerations that the annotation lists. */
   readonly authored: string;
@@ -62,6 +68,8 @@ export function readDaemonSet(object: JsonObject): DaemonSet {
   const template = objectAt(spec, 'template');
   const generation = numberAt(metadata, 'generation') ?? 0;
   const recorded = stringAt(objectAt(metadata, 'annotations'), TOLERATIONS_ANNOTATION);
+  const entry = readEntry(metadata);
+  const isApplied = isListApplied(metadata);
   return {
     namespace: stringAt(metadata, 'namespace') ?? '',
     name: stringAt(metadata, 'name') ?? '',
@@ -72,8 +80,10 @@ export function readDaemonSet(object: JsonObject): DaemonSet {
     labels: stringsAt(metadata, 'labels'),
     hasAnnotations: isObject(metadata.annotations),
     recorded,
+    ...(entry === undefined ? {} : { entry }),
+    ...(isApplied ? { isListApplied: true } : {}),
     template: readTemplate(objectAt(template, 'metadata'), objectAt(template, 'spec')),
-    authored: authoredTemplate(template, recorded),
+    authored: authoredTemplate(template, recorded, isApplied),
     updateStrategy: stringAt(objectAt(spec, 'updateStrategy'), 'type') ?? 'RollingUpdate',
     desired: numberAt(objectAt(object, 'status'), 'desiredNumberScheduled') ?? 0,
     current: numberAt(objectAt(object, 'status'), 'currentNumberScheduled') ?? 0,
@@ -93,19 +103,17 @@ function isRolledOut(status: JsonObject, generation: number): boolean {
 }
 
 /**
- * Returns a hash of a template without the tolerations that a record lists. Another hash means that its author has changed it.
- * `kubectl rollout restart` is such a change too: it sets an annotation of the template.
+ * Returns a hash of a template without archaware's tolerations, by its record. Another hash means that its author has changed it.
+ * `kubectl rollout restart` is such a change too: it sets an annotation of the template. A `kubectl rollout undo` that only brings
+ * back tolerations of archaware is none. `isApplied`: as {@link DaemonSet.isListApplied}.
  */
-export function authoredTemplate(template: JsonObject, recorded: string | undefined): string {
+export function authoredTemplate(template: JsonObject, recorded: string | undefined, isApplied = false): string {
   const spec = objectAt(template, 'spec');
   const present = listAt(spec, 'tolerations') ?? [];
-  const ours = claim(present, readRecorded(recorded));
+  const ours = claim(present, claimable(readRecord(recorded), isApplied));
   const tolerations = present.filter((toleration) => !ours.has(toleration));
   return fingerprintOf({ metadata: template.metadata, spec: { ...spec, tolerations } });
 }
-
-/** More than archaware ever writes. Anybody can write the annotation, and each entry is compared with each toleration. */
-const MOST_RECORDED = 64;
 
 /** What a record was decided on. */
 export type RecordBasis = {
@@ -117,20 +125,27 @@ export type RecordBasis = {
   readonly template: string;
 };
 
-/** The parsed annotation: archaware's tolerations, and the basis of that decision (absent in records of older versions). */
-export type TemplateRecord = { readonly tolerations: readonly Toleration[]; readonly basis: RecordBasis | undefined };
+/** The parsed annotation. */
+export type TemplateRecord = {
+  /** Archaware's tolerations in the template. */
+  readonly tolerations: readonly Toleration[];
+  /** Those that archaware added earlier and that the template no longer has. `kubectl rollout undo` may bring them back. */
+  readonly past: readonly Toleration[];
+  /** The basis of the decision; undefined in records of older versions. */
+  readonly basis: RecordBasis | undefined;
+};
 
 /** Parses the annotation that lists archaware's tolerations. Invalid entries are left out. */
 export function readRecord(annotation: string | undefined): TemplateRecord {
   const parsed = annotation === undefined ? undefined : parseJson(annotation);
-  if (!isObject(parsed)) return { tolerations: readTolerations(parsed), basis: undefined };
+  if (!isObject(parsed)) return { tolerations: readTolerations(parsed), past: [], basis: undefined };
   const { images, settings, tolerations } = parsed;
   const template = stringAt(parsed, 'template') ?? '';
   const isComplete = Array.isArray(images) && typeof settings === 'string';
   const basis = isComplete
     ? { images: images.filter((image) => typeof image === 'string'), settings, template }
     : undefined;
-  return { tolerations: readTolerations(tolerations), basis };
+  return { tolerations: readTolerations(tolerations), past: readPast(parsed), basis };
 }
 
 /** Parses the annotation and returns its tolerations only. */
@@ -138,13 +153,55 @@ export function readRecorded(annotation: string | undefined): readonly Toleratio
   return readRecord(annotation).tolerations;
 }
 
+/** The basis of a guess. It matches no images, so that they are looked up again. */
+export const GUESSED: RecordBasis = { images: [], settings: '', template: '' };
+
 /**
- * Returns the annotation's text; undefined without tolerations. The admission policies of the manifests search it for each
- * toleration's JSON.
+ * Returns the annotation's text; undefined if there is nothing to record. The admission policies of the manifests search it for
+ * each toleration's JSON, and check the order of the fields. What the template no longer has is text, so that no policy restores it.
  */
-function writeRecord(tolerations: readonly JsonObject[], basis: RecordBasis | undefined): string | undefined {
+export function writeRecord(
+  tolerations: readonly JsonObject[],
+  past: readonly Toleration[],
+  basis: RecordBasis | undefined,
+): string | undefined {
+  if (past.length > 0) {
+    const { images, ...hashes } = basis ?? GUESSED;
+    return JSON.stringify({ images, past: past.map(pastText), ...hashes, tolerations });
+  }
   if (tolerations.length === 0) return undefined;
   return JSON.stringify(basis === undefined ? tolerations : { ...basis, tolerations });
+}
+
+/** Returns the tolerations of a record that are archaware's if a template has them. A list that was applied is its author's word. */
+function claimable({ tolerations, past }: Omit<TemplateRecord, 'basis'>, isApplied: boolean): readonly Toleration[] {
+  return isApplied ? tolerations : everAdded({ tolerations, past });
+}
+
+/** Returns the tolerations of a template that archaware added, now or earlier. */
+export function carriedTolerations({
+  recorded,
+  template,
+  isListApplied = false,
+}: Pick<DaemonSet, 'recorded' | 'template' | 'isListApplied'>): readonly Toleration[] {
+  const present = template.tolerations ?? [];
+  return claimable(readRecord(recorded), isListApplied).filter((entry) =>
+    present.some((toleration) => isSameToleration(toleration, entry)),
+  );
+}
+
+/**
+ * Decides a template without archaware's tolerations and without a record. `lost`: tolerations of archaware that no record lists.
+ */
+export function withoutOurs(
+  { recorded, template, isListApplied = false }: Pick<DaemonSet, 'recorded' | 'template' | 'isListApplied'>,
+  lost: readonly Toleration[],
+): TemplateDecision {
+  const present = template.tolerations ?? [];
+  const ours = claim(present, distinct([...claimable(readRecord(recorded), isListApplied), ...lost]));
+  if (ours.size === 0 && recorded === undefined) return { kind: 'unchanged' };
+  const tolerations = present.filter((toleration) => !ours.has(toleration));
+  return { kind: 'set', tolerations, recorded: undefined, rolls: ours.size > 0 };
 }
 
 function readTolerations(list: unknown): Toleration[] {
@@ -169,14 +226,14 @@ function readTolerations(list: unknown): Toleration[] {
  * those nodes at once. `basis`: the basis of the wanted ones; default: as recorded.
  */
 export function decideTemplate(
-  daemonSet: Pick<DaemonSet, 'recorded' | 'template'>,
+  daemonSet: Pick<DaemonSet, 'recorded' | 'template' | 'isListApplied'>,
   wanted: readonly Toleration[],
   liveTaints: ReadonlySet<string>,
   basis?: RecordBasis,
 ): TemplateDecision {
   const present = daemonSet.template.tolerations ?? [];
   const record = readRecord(daemonSet.recorded);
-  const ours = claim(present, record.tolerations);
+  const ours = claim(present, claimable(record, daemonSet.isListApplied === true));
   const theirs = present.filter((toleration) => !ours.has(toleration));
   const needed = lacking(theirs, wanted);
   const isNeeded = (toleration: JsonObject) => needed.some((entry) => isSameToleration(toleration, entry));
@@ -188,7 +245,9 @@ export function decideTemplate(
   const added = lacking(kept, needed);
   const gone = new Set([...ours].filter((toleration) => !kept.includes(toleration)));
   const tolerations = [...present.filter((toleration) => !gone.has(toleration)), ...added];
-  const annotation = writeRecord([...kept, ...added], basis ?? record.basis);
+  // What the template still has is its author's.
+  const past = everAdded(record).filter((entry) => !tolerations.some((one) => isSameToleration(one, entry)));
+  const annotation = writeRecord([...kept, ...added], past, basis ?? record.basis);
   const rolls = added.length > 0 || tolerations.length !== present.length;
   if (!rolls && annotation === daemonSet.recorded) return { kind: 'unchanged' };
   return { kind: 'set', tolerations, recorded: annotation, rolls };

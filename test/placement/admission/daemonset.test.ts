@@ -145,6 +145,10 @@ describe('a DaemonSet that is made', () => {
 
 describe('a DaemonSet that is updated', () => {
   const ours = { tolerations: [X, AMD, ARM], recorded: [AMD, ARM] };
+  const past = ['supported-arch=amd64:NoSchedule'];
+  const record = JSON.stringify({ images: ['arm'], past, settings: '', template: '', tolerations: [ARM] });
+  /** The image runs on arm64 alone; an earlier one ran on amd64, too. */
+  const narrowed = { image: 'arm', tolerations: [X, ARM], recorded: record };
   check([
     ['in nothing that decides', ours, ours, {}, 'unchanged'],
     [
@@ -175,7 +179,7 @@ describe('a DaemonSet that is updated', () => {
       ours,
       { tolerations: [{ operator: 'Exists' }], recorded: [AMD, ARM] },
       {},
-      'tolerates *',
+      'tolerates *; notes ',
     ],
     ['by us, to take them away', ours, { tolerations: [X] }, { writer: 'archaware-controller' }, 'unchanged'],
     ['to be ignored', ours, { tolerations: [X], labels: { 'archaware.dev/ignore': 'true' } }, {}, 'unchanged'],
@@ -223,6 +227,27 @@ describe('a DaemonSet that is updated', () => {
       { image: 'arm', tolerations: [OLD], recorded: [OLD] },
       {},
       'tolerates arm64; notes arm64',
+    ],
+    [
+      'an undo brings back what was ours, for the same images',
+      narrowed,
+      { ...narrowed, tolerations: [X, AMD, ARM] },
+      {},
+      'tolerates x,arm64; notes arm64',
+    ],
+    [
+      'an undo brings back what was ours, with images that run there',
+      narrowed,
+      { ...narrowed, image: 'a', tolerations: [X, AMD, ARM] },
+      {},
+      'tolerates x,amd64,arm64; notes amd64,arm64',
+    ],
+    [
+      'an undo brings back what was ours, with images that are not known yet',
+      narrowed,
+      { ...narrowed, image: 'cold', tolerations: [X, AMD, ARM] },
+      {},
+      'tolerates x,amd64,arm64; notes amd64,arm64',
     ],
     ['a damaged annotation', { recorded: '{' }, { recorded: '{', labels: { a: 'b' } }, {}, 'tolerates nothing'],
   ]);

@@ -1,7 +1,13 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import { cleanTemplate } from '../../../src/placement/clean/pods.ts';
-import { decideTemplate, readDaemonSet, readRecorded } from '../../../src/placement/objects/daemonset.ts';
+import {
+  carriedTolerations,
+  decideTemplate,
+  readDaemonSet,
+  readRecord,
+  readRecorded,
+} from '../../../src/placement/objects/daemonset.ts';
 import { toleration } from '../objects.ts';
 
 const AMD = toleration('supported-arch=amd64:NoSchedule');
@@ -11,10 +17,27 @@ const OLD = toleration('arch=amd64:NoSchedule');
 const SOFT = toleration('supported-arch=amd64:PreferNoSchedule');
 const AUTHORS = { key: 'gpu', operator: 'Exists', effect: 'NoSchedule', new: { field: 1 } };
 const EVERYTHING = { operator: 'Exists' };
+const TAINT = { key: 'supported-arch', effect: 'NoSchedule' };
 
-function daemonSet(present: readonly JsonObject[] | undefined, recorded: readonly JsonObject[] | string | undefined) {
+/** The record of a template that once had these of ours, as `key=value:effect`. */
+function withPast(recorded: readonly JsonObject[], past: readonly string[]): string {
+  return JSON.stringify({ images: [], past, settings: '', template: '', tolerations: recorded });
+}
+
+const LIST = { 'f:spec': { 'f:template': { 'f:spec': { 'f:tolerations': {} } } } };
+/** `metadata.managedFields` after a server-side apply of the list, and after any other write of it. */
+const APPLIED = [{ manager: 'helm', operation: 'Apply', fieldsV1: LIST }];
+const OURS = { manager: 'archaware-controller', operation: 'Update', fieldsV1: {} };
+const UPDATED = [{ manager: 'kubectl', operation: 'Update', fieldsV1: LIST }];
+
+function daemonSet(
+  present: readonly JsonObject[] | undefined,
+  recorded: readonly JsonObject[] | string | undefined,
+  managedFields: readonly JsonObject[] = [],
+) {
   return readDaemonSet({
     metadata: {
+      managedFields,
       ...(recorded === undefined
         ? {}
         : {
@@ -32,9 +55,15 @@ type Row = [
   present: readonly JsonObject[] | undefined,
   recorded: readonly JsonObject[] | string | undefined,
   wanted: readonly ReturnType<typeof toleration>[],
-  expected: 'unchanged' | { tolerations: readonly JsonObject[]; recorded: readonly JsonObject[]; rolls: boolean },
+  expected:
+    | 'unchanged'
+    | { tolerations: readonly JsonObject[]; recorded: readonly JsonObject[]; past?: readonly string[]; rolls: boolean },
   liveTaints?: readonly string[],
+  managedFields?: readonly JsonObject[],
 ];
+
+const PAST_AMD = 'supported-arch=amd64:NoSchedule';
+const PAST_ARM = 'supported-arch=arm64:NoSchedule';
 
 describe('the decision for a template', () => {
   const rows: Row[] = [
@@ -63,7 +92,7 @@ describe('the decision for a template', () => {
       [AMD, EVERYTHING],
       [AMD],
       [AMD],
-      { tolerations: [EVERYTHING], recorded: [], rolls: true },
+      { tolerations: [EVERYTHING], recorded: [], past: [PAST_AMD], rolls: true },
     ],
     [
       'its author gives it the very same from now on',
@@ -78,17 +107,23 @@ describe('the decision for a template', () => {
       [AMD, AUTHORS, ARM],
       [AMD, ARM],
       [ARM],
-      { tolerations: [AUTHORS, ARM], recorded: [ARM], rolls: true },
+      { tolerations: [AUTHORS, ARM], recorded: [ARM], past: [PAST_AMD], rolls: true },
     ],
     [
       'the set shrank, under a taint that nodes carry',
       [AMD, ARM],
       [AMD, ARM],
       [ARM],
-      { tolerations: [ARM], recorded: [ARM], rolls: true },
+      { tolerations: [ARM], recorded: [ARM], past: [PAST_AMD], rolls: true },
       ['supported-arch:NoSchedule'],
     ],
-    ['the set is another one', [AMD], [AMD], [ARM], { tolerations: [ARM], recorded: [ARM], rolls: true }],
+    [
+      'the set is another one',
+      [AMD],
+      [AMD],
+      [ARM],
+      { tolerations: [ARM], recorded: [ARM], past: [PAST_AMD], rolls: true },
+    ],
     ['the set shrank, but its author wants the rest', [AMD, ARM], [ARM], [ARM], 'unchanged'],
     ['an update dropped ours', [AUTHORS], [AMD], [AMD], { tolerations: [AUTHORS, AMD], recorded: [AMD], rolls: true }],
     [
@@ -96,14 +131,14 @@ describe('the decision for a template', () => {
       [AUTHORS],
       [AMD],
       [],
-      { tolerations: [AUTHORS], recorded: [], rolls: false },
+      { tolerations: [AUTHORS], recorded: [], past: [PAST_AMD], rolls: false },
     ],
     [
       'an update changed ours',
       [{ ...AMD, tolerationSeconds: 5 }],
       [AMD],
       [ARM],
-      { tolerations: [{ ...AMD, tolerationSeconds: 5 }, ARM], recorded: [ARM], rolls: true },
+      { tolerations: [{ ...AMD, tolerationSeconds: 5 }, ARM], recorded: [ARM], past: [PAST_AMD], rolls: true },
     ],
     [
       'the record is in another order',
@@ -113,7 +148,13 @@ describe('the decision for a template', () => {
       { tolerations: [AMD, ARM], recorded: [AMD, ARM], rolls: false },
     ],
     ['the record cannot be read', [AMD], '{', [AMD], { tolerations: [AMD], recorded: [], rolls: false }],
-    ['the record lists what is not there', [AMD], [ARM], [AMD], { tolerations: [AMD], recorded: [], rolls: false }],
+    [
+      'the record lists what is not there',
+      [AMD],
+      [ARM],
+      [AMD],
+      { tolerations: [AMD], recorded: [], past: [PAST_ARM], rolls: false },
+    ],
 
     // Key or effect have changed.
     [
@@ -137,7 +178,7 @@ describe('the decision for a template', () => {
       [OLD, AMD],
       [OLD, AMD],
       [AMD],
-      { tolerations: [AMD], recorded: [AMD], rolls: true },
+      { tolerations: [AMD], recorded: [AMD], past: ['arch=amd64:NoSchedule'], rolls: true },
       ['supported-arch:NoSchedule'],
     ],
     [
@@ -163,33 +204,113 @@ describe('the decision for a template', () => {
       { tolerations: [OLD, AMD], recorded: [AMD], rolls: true },
       ['arch:NoSchedule'],
     ],
+
+    // An undo to an older revision brings back what archaware added and removed.
+    [
+      'an undo brings ours back',
+      [AMD, ARM],
+      withPast([AMD], [PAST_ARM]),
+      [AMD],
+      { tolerations: [AMD], recorded: [AMD], past: [PAST_ARM], rolls: true },
+      [],
+      UPDATED,
+    ],
+    [
+      'an undo brings ours back, and its images run there again',
+      [AMD, ARM],
+      withPast([AMD], [PAST_ARM]),
+      [AMD, ARM],
+      { tolerations: [AMD, ARM], recorded: [AMD, ARM], past: [], rolls: false },
+    ],
+    [
+      'an undo brings ours back to a template that tolerates everything',
+      [EVERYTHING, AMD],
+      withPast([], [PAST_AMD]),
+      [AMD],
+      { tolerations: [EVERYTHING], recorded: [], past: [PAST_AMD], rolls: true },
+    ],
+    ['what is past is not there', [AMD], withPast([AMD], [PAST_ARM]), [AMD], 'unchanged'],
+    [
+      'its author adds what is past twice, and one is enough',
+      [AMD, ARM, { ...ARM }],
+      withPast([AMD], [PAST_ARM]),
+      [AMD],
+      { tolerations: [AMD, ARM], recorded: [AMD], past: [], rolls: true },
+    ],
+    [
+      'its author applies what is past: it is the author’s',
+      [AMD, ARM],
+      withPast([AMD], [PAST_ARM]),
+      [AMD],
+      { tolerations: [AMD, ARM], recorded: [AMD], past: [], rolls: false },
+      [],
+      APPLIED,
+    ],
+    [
+      'its author applies another list: what the record lists is ours still',
+      [AMD, ARM],
+      [AMD, ARM],
+      [AMD],
+      { tolerations: [AMD], recorded: [AMD], past: [PAST_ARM], rolls: true },
+      [],
+      APPLIED,
+    ],
+    [
+      'a record of the past that does not have our form',
+      [AUTHORS, AMD],
+      withPast([AMD], ['gpu=true:NoSchedule', 'node-role.kubernetes.io/x=arm64:NoSchedule', 'a=arm64:NoExecute', 'x']),
+      [AMD],
+      { tolerations: [AUTHORS, AMD], recorded: [AMD], past: [], rolls: false },
+    ],
   ];
-  for (const [given, present, recorded, wanted, expected, liveTaints = []] of rows) {
+  for (const [given, present, recorded, wanted, expected, liveTaints = [], managedFields = []] of rows) {
     const saying =
       expected === 'unchanged'
         ? expected
         : `${expected.rolls ? 'rolls' : 'annotates'} to ${expected.tolerations.length}`;
     it(`${given}: ${saying}`, () => {
-      const decision = decideTemplate(daemonSet(present, recorded), wanted, new Set(liveTaints));
+      const decision = decideTemplate(daemonSet(present, recorded, managedFields), wanted, new Set(liveTaints));
       if (expected === 'unchanged') {
         expect(decision).to.deep.equal({ kind: 'unchanged' });
         return;
       }
-      expect(decision).to.deep.equal({
-        kind: 'set',
-        tolerations: expected.tolerations,
-        recorded: expected.recorded.length === 0 ? undefined : JSON.stringify(expected.recorded),
-        rolls: expected.rolls,
-      });
+      expect(decision).to.deep.include({ kind: 'set', tolerations: expected.tolerations, rolls: expected.rolls });
+      const record = decision.kind === 'set' ? readRecord(decision.recorded) : undefined;
+      const past = record?.past.map(({ key, value, effect }) => `${key}=${value}:${effect}`);
+      expect([record?.tolerations, past]).to.deep.equal([expected.recorded, expected.past ?? []]);
+      if (expected.recorded.length + (expected.past ?? []).length === 0 && typeof recorded !== 'string') {
+        expect(decision).to.include({ recorded: undefined });
+      }
     });
 
     it(`${given}: unchanged when decided again`, () => {
-      const decision = decideTemplate(daemonSet(present, recorded), wanted, new Set(liveTaints));
+      const decision = decideTemplate(daemonSet(present, recorded, managedFields), wanted, new Set(liveTaints));
       if (decision.kind !== 'set') return;
       const after = daemonSet(decision.tolerations, decision.recorded);
       expect(decideTemplate(after, wanted, new Set(liveTaints))).to.deep.equal({ kind: 'unchanged' });
     });
   }
+
+  it('keeps a record bounded, however long the past is', () => {
+    const keys = Array.from({ length: 200 }, (_, index) => `key-${index}=arm64:NoSchedule`);
+    const decision = decideTemplate(daemonSet([AMD, ARM], withPast([AMD, ARM], keys)), [AMD], new Set());
+    const { past, tolerations } = readRecord(decision.kind === 'set' ? decision.recorded : undefined);
+    expect([past.length, tolerations]).to.deep.equal([63, [AMD]]);
+    expect(past.at(-1)).to.deep.equal(ARM);
+  });
+
+  it('writes no entry of the past in the form that the admission policies restore', () => {
+    const decision = decideTemplate(daemonSet([AMD, ARM], [AMD, ARM]), [AMD], new Set());
+    const text = decision.kind === 'set' ? decision.recorded : undefined;
+    expect(text).to.include(JSON.stringify(AMD)).and.to.include(PAST_ARM).and.not.to.include(JSON.stringify(ARM));
+    expect(text?.match(/[{][^{}]*[}]/g)).to.deep.equal([JSON.stringify(AMD)]);
+  });
+
+  it('names what a template carries of ours', () => {
+    const record = withPast([AMD], [PAST_ARM]);
+    expect(carriedTolerations(daemonSet([AUTHORS, ARM], record, UPDATED))).to.deep.equal([ARM]);
+    expect(carriedTolerations(daemonSet([AUTHORS, ARM], record, APPLIED))).to.deep.equal([]);
+  });
 
   it('keeps what is there as the very objects that were read', () => {
     const before = daemonSet([AUTHORS, AMD], [AMD]);
@@ -202,18 +323,23 @@ describe('cleaning a template', () => {
   const rows: [
     given: string,
     present: readonly JsonObject[],
-    recorded: readonly JsonObject[] | undefined,
+    recorded: readonly JsonObject[] | string | undefined,
     left?: JsonObject[],
+    managedFields?: readonly JsonObject[],
   ][] = [
     ['nothing of ours', [AUTHORS], undefined],
     ['the very same of its author', [AMD], undefined],
     ['ours among others', [AUTHORS, AMD, EVERYTHING, OLD], [AMD, OLD], [AUTHORS, EVERYTHING]],
     ['a record alone', [AUTHORS], [AMD], [AUTHORS]],
     ["ours twice, one of them its author's", [AMD, { ...AMD }], [AMD], [AMD]],
+    ['ours that an undo brought back', [AUTHORS, ARM], withPast([], [PAST_ARM]), [AUTHORS]],
+    ['a record of the past alone', [AUTHORS], withPast([], [PAST_ARM]), [AUTHORS]],
+    ['ours, and no record', [AUTHORS, AMD, OLD], undefined, [AUTHORS, OLD], [OURS]],
+    ['the very same of its author, beside a record of others', [AMD, ARM], [ARM], [AMD], [OURS]],
   ];
-  for (const [given, present, recorded, left] of rows) {
+  for (const [given, present, recorded, left, managedFields] of rows) {
     it(`${given}: ${left === undefined ? 'unchanged' : `leaves ${left.length}`}`, () => {
-      const decision = cleanTemplate(daemonSet(present, recorded));
+      const decision = cleanTemplate(daemonSet(present, recorded, managedFields), TAINT);
       if (left === undefined) expect(decision).to.deep.equal({ kind: 'unchanged' });
       else expect(decision).to.deep.include({ kind: 'set', tolerations: left, recorded: undefined });
     });

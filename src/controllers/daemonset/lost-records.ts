@@ -1,0 +1,66 @@
+import type { Clock } from '../../kit/clock.ts';
+import { isRefusal } from '../../kube/errors.ts';
+import type { Writer } from '../../kube/writer.ts';
+import { foundAgain, lostTolerations } from '../../placement/lost-record.ts';
+import { type DaemonSet, readDaemonSet } from '../../placement/objects/daemonset.ts';
+import { daemonSetPatch } from '../../placement/patch/patch.ts';
+import type { Settings } from '../../placement/settings.ts';
+
+type Change = ReturnType<typeof foundAgain>;
+
+/** What was found: a record was written, or (in `plan`) would be, and then the DaemonSet as it would be. */
+export type FoundAgain =
+  | { readonly kind: 'written'; readonly resourceVersion: string }
+  | { readonly kind: 'conflict' }
+  | { readonly kind: 'recorded'; readonly daemonSet: DaemonSet };
+
+/** Writes the records of templates again that have archaware's tolerations and whose record somebody removed. */
+export type LostRecords = {
+  /** Undefined if no record is lost, or if it cannot be written now: the template is decided without it. */
+  record(key: string, daemonSet: DaemonSet, settings: Settings, signal: AbortSignal): Promise<FoundAgain | undefined>;
+  forget(key: string): void;
+};
+
+export type LostRecordsOptions = {
+  readonly write: Writer;
+  readonly clock: Clock;
+  /** Returns the milliseconds to leave a DaemonSet alone because another writer keeps undoing this change; 0: write. */
+  readonly contestedMs: (key: string, daemonSet: DaemonSet, change: Change) => number;
+  /** Called after a change was written. */
+  readonly onWritten: (key: string, daemonSet: DaemonSet, change: Change) => void;
+  /** Called when the API server refused a write. */
+  readonly onRefused?: (() => void) | undefined;
+};
+
+/** How long a refused record is left alone. The policies of an earlier version refuse it. */
+const REFUSED_MS = 10 * 60_000;
+
+/** Creates an empty memory, by DaemonSet. */
+export function createLostRecords({ write, clock, contestedMs, ...options }: LostRecordsOptions): LostRecords {
+  const refusedUntil = new Map<string, number>();
+  return {
+    async record(key, daemonSet, { taints }, signal) {
+      const lost = lostTolerations(daemonSet, taints);
+      if (lost.length === 0 || clock.monotonic() < (refusedUntil.get(key) ?? 0)) return undefined;
+      const { namespace, name } = daemonSet;
+      const change = foundAgain(daemonSet, lost);
+      if (contestedMs(key, daemonSet, change) > 0) return undefined;
+      try {
+        const target = { kind: 'DaemonSet', namespace, name, action: 'tolerate' } as const;
+        const written = await write(target, daemonSetPatch(daemonSet, change), signal);
+        if (written.kind === 'recorded')
+          return { kind: 'recorded', daemonSet: { ...daemonSet, recorded: change.recorded } };
+        if (written.kind === 'conflict') return written;
+        if (written.kind === 'gone') return undefined;
+        options.onWritten(key, daemonSet, change);
+        return { kind: 'written', resourceVersion: readDaemonSet(written.object).resourceVersion };
+      } catch (error) {
+        if (!isRefusal(error)) throw error;
+        options.onRefused?.();
+        refusedUntil.set(key, clock.monotonic() + REFUSED_MS);
+        return undefined;
+      }
+    },
+    forget: (key) => void refusedUntil.delete(key),
+  };
+}

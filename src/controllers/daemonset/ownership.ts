@@ -1,0 +1,87 @@
+import type { Clock } from '../../kit/clock.ts';
+import { isRefusal } from '../../kube/errors.ts';
+import type { Writer } from '../../kube/writer.ts';
+import { type DaemonSet, readDaemonSet } from '../../placement/objects/daemonset.ts';
+import { giveBackPatch } from '../../placement/patch/ownership.ts';
+
+/**
+ * Gives the lists of tolerations that archaware wrote back to their authors, so that their next server-side apply does not conflict.
+ * It never fails: the template is right without it.
+ */
+export type Ownership = {
+  /** Gives a list back at once, by the answer to the write that changed it. Returns the newest resource version. */
+  afterWrite(key: string, answer: DaemonSet, signal: AbortSignal): Promise<string>;
+  /**
+   * Gives a list back that an earlier version wrote, or that was not given back after its write. One list at a time, and each less
+   * and less often. `resourceVersion`: that of the write, if there was one; `againInMs`: until the next try.
+   */
+  atSight(
+    key: string,
+    daemonSet: DaemonSet,
+    signal: AbortSignal,
+  ): Promise<{ readonly resourceVersion?: string; readonly againInMs?: number }>;
+  forget(key: string): void;
+};
+
+export type OwnershipOptions = {
+  readonly write: Writer;
+  readonly clock: Clock;
+  /** Called when the API server refused a write. */
+  readonly onRefused?: (() => void) | undefined;
+};
+
+/** The pause between the lists of two DaemonSets that are given back at sight. */
+const PACE_MS = 1_000;
+/** The pause after a try for one DaemonSet; it doubles. Its author could make archaware's entry own the list again and again. */
+const PAUSE_MS = 60_000;
+const LONGEST_MS = 24 * 60 * 60_000;
+
+type Tries = { readonly count: number; readonly notBefore: number };
+
+/** Creates an empty memory, by DaemonSet. */
+export function createOwnership({ write, clock, onRefused }: OwnershipOptions): Ownership {
+  const tries = new Map<string, Tries>();
+  let nextPlace = Number.NEGATIVE_INFINITY;
+
+  async function giveBack(key: string, daemonSet: DaemonSet, signal: AbortSignal): Promise<string | undefined> {
+    const { namespace, name } = daemonSet;
+    try {
+      const target = { kind: 'DaemonSet', namespace, name, action: 'give-back' } as const;
+      const written = await write(target, giveBackPatch(daemonSet), signal);
+      if (written.kind !== 'written') return undefined;
+      const answer = readDaemonSet(written.object);
+      // The API server does not let go of it, and would not the next time.
+      if (answer.entry?.ownsSpec) tries.set(key, { count: 0, notBefore: Number.POSITIVE_INFINITY });
+      return answer.resourceVersion;
+    } catch (error) {
+      signal.throwIfAborted();
+      // A lost Lease or connection is no refusal. The next leader gives the list back at sight.
+      if (isRefusal(error)) onRefused?.();
+      return undefined;
+    }
+  }
+
+  return {
+    async afterWrite(key, answer, signal) {
+      if (answer.entry?.ownsSpec !== true) return answer.resourceVersion;
+      return (await giveBack(key, answer, signal)) ?? answer.resourceVersion;
+    },
+    async atSight(key, daemonSet, signal) {
+      if (daemonSet.entry?.ownsSpec !== true) return {};
+      const now = clock.monotonic();
+      const { count, notBefore } = tries.get(key) ?? { count: 0, notBefore: undefined };
+      if (notBefore === undefined) {
+        nextPlace = Math.max(now, nextPlace + PACE_MS);
+        tries.set(key, { count, notBefore: nextPlace });
+        if (nextPlace > now) return { againInMs: nextPlace - now };
+      } else if (notBefore > now) {
+        return notBefore === Number.POSITIVE_INFINITY ? {} : { againInMs: notBefore - now };
+      }
+      const pauseMs = Math.min(LONGEST_MS, PAUSE_MS * 2 ** count);
+      tries.set(key, { count: count + 1, notBefore: now + pauseMs });
+      const resourceVersion = await giveBack(key, daemonSet, signal);
+      return resourceVersion === undefined ? { againInMs: pauseMs } : { resourceVersion };
+    },
+    forget: (key) => void tries.delete(key),
+  };
+}

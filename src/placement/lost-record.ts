@@ -1,0 +1,42 @@
+import { isArchitecture } from '../kit/platform.ts';
+import { isReservedKey } from './nodes/label-names.ts';
+import { type DaemonSet, GUESSED, type TemplateDecision, writeRecord } from './objects/daemonset.ts';
+import { asOurs, type Toleration } from './patch/tolerations.ts';
+import type { Settings } from './settings.ts';
+
+type Seen = Pick<DaemonSet, 'recorded' | 'template' | 'entry'>;
+
+/** Returns the tolerations of a template that have archaware's form, although no record lists them. */
+export function unrecordedTolerations(
+  { recorded, template }: Pick<Seen, 'recorded' | 'template'>,
+  taint: Pick<Settings['taints'], 'key' | 'effect'>,
+): readonly Toleration[] {
+  // Keys of these domains belong to Kubernetes and to providers: their users write such tolerations themselves.
+  if (recorded !== undefined || isReservedKey(taint.key)) return [];
+  const found = (template.tolerations ?? []).flatMap((toleration) => asOurs(toleration, taint) ?? []);
+  return [...new Map(found.filter(({ value }) => isArchitecture(value)).map((one) => [one.value, one])).values()];
+}
+
+/**
+ * Returns archaware's tolerations in a template whose record is lost: those of archaware's form, if `metadata.managedFields` shows
+ * that archaware wrote to the DaemonSet. An author may write the same form, so the form alone proves nothing.
+ */
+export function lostTolerations(
+  daemonSet: Seen,
+  taint: Pick<Settings['taints'], 'key' | 'effect'>,
+): readonly Toleration[] {
+  return daemonSet.entry === undefined ? [] : unrecordedTolerations(daemonSet, taint);
+}
+
+/** Returns the change that records them again. It rolls nothing. For which images they were is not known, so they count as a guess. */
+export function foundAgain(
+  { template }: Pick<DaemonSet, 'template'>,
+  lost: readonly Toleration[],
+): Extract<TemplateDecision, { kind: 'set' }> {
+  return {
+    kind: 'set',
+    tolerations: template.tolerations ?? [],
+    recorded: writeRecord(lost, [], GUESSED),
+    rolls: false,
+  };
+}
