@@ -98,6 +98,48 @@ export function describeDaemonSets(context: () => Context): void {
     expect(at(labelled, 'metadata', 'generation')).to.equal(1);
   });
 
+  it('lets a writer give up a list that it owns, in a request that changes nothing else', async () => {
+    const ours = (set: JsonObject) => {
+      const entries = objects(at(set, 'metadata', 'managedFields'));
+      const index = entries.findIndex(({ manager }) => manager === 'archaware-controller');
+      return { index, fields: at(entries[index], 'fieldsV1') };
+    };
+    const by = '?fieldManager=archaware-controller';
+    const add = (value: string) => [{ op: 'add', path: `${PATH}/-`, value: { ...OURS, value } }];
+    const kept = { 'f:metadata': { 'f:annotations': { 'f:example.com/no-such': {} } } };
+    const giveUp = (index: number) => [
+      { op: 'test', path: `/metadata/managedFields/${index}/manager`, value: 'archaware-controller' },
+      { op: 'replace', path: `/metadata/managedFields/${index}/fieldsV1`, value: kept },
+    ];
+    // The DaemonSet controller writes the status, which may change the order of the entries.
+    const giving = async (operations: readonly JsonObject[]) => {
+      let answer: JsonObject = {};
+      await context().cluster.waitFor('the entry to have its place', async () => {
+        const place = ours(await get('owned')).index;
+        const response = await patch('owned', [...operations, ...giveUp(place)], by);
+        if (response.status !== 422) answer = done(response);
+        return response.status !== 422;
+      });
+      return answer;
+    };
+    await create('owned', [{ key: 'own', operator: 'Exists' }]);
+    const written = done(await patch('owned', add('riscv64'), by));
+    expect(ours(written).fields).to.have.nested.property('f:spec.f:template.f:spec.f:tolerations');
+    const both = await giving(add('s390x'));
+    expect(ours(both).fields, 'in one request with a change').to.have.property('f:spec');
+    const given = await giving([]);
+    expect(ours(given).fields).to.deep.equal(kept);
+    expect(at(given, 'metadata', 'generation')).to.equal(at(both, 'metadata', 'generation'));
+    patchFailed(await patch('owned', giveUp(9), by));
+    // The name of a field that no object has stays until somebody removes the entry.
+    const noted = done(
+      await patch('owned', { metadata: { annotations: { one: '1', two: '2' } } }, '?fieldManager=other'),
+    );
+    const bare = done(await patch('owned', { metadata: { annotations: { one: null } } }, '?fieldManager=other'));
+    const changed = done(await patch('owned', [{ op: 'remove', path: PATH }], '?fieldManager=other'));
+    for (const set of [noted, bare, changed]) expect(ours(set).fields).to.deep.equal(kept);
+  });
+
   it('rolls once for a change, one node at a time', async () => {
     await create('rolls');
     await status('rolls', onNodes);
@@ -125,12 +167,15 @@ export function describeDaemonSets(context: () => Context): void {
     const isKept = (set: JsonObject) =>
       values(set).length === 2 && at(set, 'metadata', 'annotations', annotation) === recorded;
     await cluster.waitFor('the guard', async () => isKept(done(await patch('guarded', drop, '?dryRun=All'))));
-    for (const change of [drop, dropAll, dropOne]) {
+    const forget = [{ op: 'remove', path: '/metadata/annotations' }];
+    for (const change of [drop, dropAll, dropOne, forget]) {
       expect(isKept(done(await patch('guarded', change, '?dryRun=All'))), JSON.stringify(change)).to.equal(true);
     }
     expect(values(done(await patch('guarded', everything, '?dryRun=All')))).to.deep.equal([]);
     const ignore = [{ op: 'add', path: '/metadata/labels', value: { 'archaware.dev/ignore': 'true' } }, ...drop];
     expect(values(done(await patch('guarded', ignore, '?dryRun=All')))).to.deep.equal([]);
+    const byUs = done(await patch('guarded', forget, '?dryRun=All&fieldManager=archaware-controller'));
+    expect([values(byUs).length, at(byUs, 'metadata', 'annotations', annotation)]).to.deep.equal([2, undefined]);
     expect(values(done(await patch('guarded', dropAll, '?fieldManager=archaware-controller')))).to.deep.equal([]);
     for (const plural of ['mutatingadmissionpolicybindings', 'mutatingadmissionpolicies']) {
       done(await client.request('DELETE', `/apis/admissionregistration.k8s.io/v1/${plural}/archaware-keep`));

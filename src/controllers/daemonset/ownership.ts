@@ -43,28 +43,34 @@ export function createOwnership({ write, clock, onRefused }: OwnershipOptions): 
   const tries = new Map<string, Tries>();
   let nextPlace = Number.NEGATIVE_INFINITY;
 
-  async function giveBack(key: string, daemonSet: DaemonSet, signal: AbortSignal): Promise<string | undefined> {
+  /** Returns the newest resource version, or why it was not written. */
+  async function giveBack(
+    key: string,
+    daemonSet: DaemonSet,
+    signal: AbortSignal,
+  ): Promise<{ readonly resourceVersion: string } | 'conflict' | 'failed'> {
     const { namespace, name } = daemonSet;
     try {
       const target = { kind: 'DaemonSet', namespace, name, action: 'give-back' } as const;
       const written = await write(target, giveBackPatch(daemonSet), signal);
-      if (written.kind !== 'written') return undefined;
+      if (written.kind !== 'written') return written.kind === 'conflict' ? 'conflict' : 'failed';
       const answer = readDaemonSet(written.object);
       // The API server does not let go of it, and would not the next time.
       if (answer.entry?.ownsSpec) tries.set(key, { count: 0, notBefore: Number.POSITIVE_INFINITY });
-      return answer.resourceVersion;
+      return { resourceVersion: answer.resourceVersion };
     } catch (error) {
       signal.throwIfAborted();
       // A lost Lease or connection is no refusal. The next leader gives the list back at sight.
       if (isRefusal(error)) onRefused?.();
-      return undefined;
+      return 'failed';
     }
   }
 
   return {
     async afterWrite(key, answer, signal) {
       if (answer.entry?.ownsSpec !== true) return answer.resourceVersion;
-      return (await giveBack(key, answer, signal)) ?? answer.resourceVersion;
+      const given = await giveBack(key, answer, signal);
+      return typeof given === 'string' ? answer.resourceVersion : given.resourceVersion;
     },
     async atSight(key, daemonSet, signal) {
       if (daemonSet.entry?.ownsSpec !== true) return {};
@@ -79,8 +85,12 @@ export function createOwnership({ write, clock, onRefused }: OwnershipOptions): 
       }
       const pauseMs = Math.min(LONGEST_MS, PAUSE_MS * 2 ** count);
       tries.set(key, { count: count + 1, notBefore: now + pauseMs });
-      const resourceVersion = await giveBack(key, daemonSet, signal);
-      return resourceVersion === undefined ? { againInMs: pauseMs } : { resourceVersion };
+      const given = await giveBack(key, daemonSet, signal);
+      if (typeof given !== 'string') return given;
+      if (given === 'failed') return { againInMs: pauseMs };
+      // The status was written meanwhile, and the entries have other places now.
+      tries.set(key, { count, notBefore: now + PACE_MS });
+      return { againInMs: PACE_MS };
     },
     forget: (key) => void tries.delete(key),
   };

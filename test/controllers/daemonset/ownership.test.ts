@@ -98,7 +98,6 @@ describe('the ownership of a list of tolerations', () => {
   });
 
   const failures: [what: string, answer: WriteResult | Error, refused: number][] = [
-    ['a conflict', { kind: 'conflict' }, 0],
     ['a refusal', new ApiError(422, { message: 'denied request: no' }, 'patch'), 1],
     ['a lost lease', new LeaseLostError('not written'), 0],
     ['a broken connection', new ConnectionError('reset'), 0],
@@ -117,6 +116,18 @@ describe('the ownership of a list of tolerations', () => {
       expect(await look()).to.deep.equal({ resourceVersion: '8' });
     });
   }
+
+  it('is tried again soon where the entries have changed their places', async () => {
+    const { ownership, world, look, seen, clock } = arrange();
+    world.answer = { kind: 'conflict' };
+    expect(await ownership.afterWrite('shop/agent', seen(), NEVER)).to.equal('7');
+    for (let attempt = 0; attempt < 3; attempt++) {
+      expect(await look()).to.deep.equal({ againInMs: SECOND });
+      await clock.advance(SECOND);
+    }
+    world.answer = undefined;
+    expect(await look()).to.deep.equal({ resourceVersion: '8' });
+  });
 
   it('is left as it is where the API server does not let go of it', async () => {
     const { ownership, world, look, seen, sent, clock } = arrange();

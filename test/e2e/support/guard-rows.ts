@@ -182,7 +182,36 @@ export const RECORDED = { [NOTES]: entry(own('amd64')) };
 const recordOf = (tolerations: readonly unknown[], images: readonly string[] = ['registry.example.com/app:1']) =>
   JSON.stringify({ images, settings: '0123abcd', template: '4567cdef', tolerations });
 
+/** A record that lists these as the past. */
+const pastOf = (tolerations: readonly unknown[], past: readonly string[]) =>
+  JSON.stringify({ images: ['[::1]:5000/app:1'], past, settings: '0a1b', template: 'c2d3', tolerations });
+const text = (value: string) => `supported-arch=${value}:NoSchedule`;
+
 export const SETS_ALLOWED: readonly Attempt[] = [
+  [
+    'record a toleration of our form that the template has',
+    SET,
+    [replace(notes, decidedOn([own('amd64'), own('arm64')]))],
+  ],
+  [
+    'take our toleration back, and record it as the past',
+    SET,
+    [remove(`${template}/tolerations/1`), replace(notes, pastOf([], [text('amd64')]))],
+  ],
+  [
+    'add our toleration, and record another one as the past',
+    SET,
+    [
+      remove(`${template}/tolerations/1`),
+      add(`${template}/tolerations/-`, own('s390x')),
+      replace(notes, pastOf([own('s390x')], [text('amd64')])),
+    ],
+  ],
+  [
+    'give up what it owns in managedFields',
+    SET,
+    [{ op: 'test', path: '/metadata/managedFields/0/operation', value: 'Update' }, remove('/metadata/managedFields/0')],
+  ],
   ['record which images they are for', SET, [replace(notes, recordOf([own('amd64')]))]],
   ['record a guess, which is for no images', SET, [replace(notes, recordOf([own('amd64')], []))]],
   ['take our toleration back', SET, [remove(`${template}/tolerations/1`), remove(notes)]],
@@ -200,6 +229,27 @@ export const SETS_ALLOWED: readonly Attempt[] = [
 ];
 
 export const SETS_REFUSED: readonly Attempt[] = [
+  [
+    'record a toleration of our form that the template does not have',
+    SET,
+    [replace(notes, decidedOn([own('amd64'), own('riscv64')]))],
+  ],
+  [
+    'record one of our form that is there with another value',
+    SET,
+    [replace(notes, decidedOn([own('amd64'), { ...foreign, value: 'arm64' }]))],
+  ],
+  ['record as the past what it did not record', SET, [replace(notes, pastOf([own('amd64')], [text('arm64')]))]],
+  [
+    'record as the past what its author has, and remove it',
+    SET,
+    [remove(`${template}/tolerations/2`), replace(notes, pastOf([own('amd64')], [text('arm64')]))],
+  ],
+  [
+    'record as the past a foreign toleration',
+    SET,
+    [replace(notes, pastOf([own('amd64')], ['dedicated=gpu:NoSchedule']))],
+  ],
   ['change an image', SET, [replace(`${template}/containers/0/image`, 'registry.example.com/evil:1')]],
   ['add a container', SET, [add(`${template}/containers/-`, { name: 'evil', image: 'registry.example.com/evil:1' })]],
   ['make it privileged', SET, [add(`${template}/hostPID`, true)]],
@@ -210,7 +260,6 @@ export const SETS_REFUSED: readonly Attempt[] = [
   ['add a toleration of everything', SET, [add(`${template}/tolerations/-`, { operator: 'Exists' })]],
   ['remove a foreign toleration', SET, [remove(`${template}/tolerations/0`)]],
   ["remove one like ours that is its author's", SET, [remove(`${template}/tolerations/2`)]],
-  ["record its author's toleration as ours", SET, [replace(notes, decidedOn([own('amd64'), own('arm64')]))]],
   ['record one that is not there', SET, [replace(notes, decidedOn([own('amd64'), own('s390x')]))]],
   ['add our toleration without recording it', SET, [add(`${template}/tolerations/-`, own('s390x'))]],
   [

@@ -72,6 +72,11 @@ const withImages = (...list: readonly Toleration[]) =>
     template: '4567cdef',
     tolerations: list.map(entry),
   });
+const withPast = (list: readonly Toleration[], past: readonly Toleration[]) =>
+  withImages(...list).replace('"settings"', () => {
+    const texts = past.map(({ key, value }) => `${key}=${value}:NoSchedule`);
+    return `"past":${JSON.stringify(texts)},"settings"`;
+  });
 const noted = (record: string) => ({ metadata: { annotations: { [RECORD]: record } } });
 
 /** A DaemonSet whose template tolerates this, with archaware's record. */
@@ -210,6 +215,14 @@ export const WAYS: readonly Way[] = [
   ]),
   onSet("record its author's toleration of the provider's taint, remove it", [ours, provider], withImages(ours), [
     us(noted(withImages(ours, provider))),
+    us(template(ours)),
+  ]),
+  onSet("list its author's toleration as the past, remove it", [ours, arm], withImages(ours), [
+    us(noted(withPast([ours], [arm]))),
+    us({ ...template(ours), ...noted(withPast([ours], [arm])) }),
+  ]),
+  onSet("list another's toleration of an architecture as the past, remove it", [ours, provider], withImages(ours), [
+    us(noted(withPast([ours], [provider]))),
     us(template(ours)),
   ]),
   onSet('record one that nobody has, wait until its author adds it, remove it', [ours], asList(ours), [

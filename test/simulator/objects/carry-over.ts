@@ -19,6 +19,8 @@ export function carryOver({ resource, subresource }: Address, previous: JsonObje
     if (old[field] !== undefined) fixed[field] = old[field];
   }
   for (const field of ['deletionTimestamp', 'deletionGracePeriodSeconds']) fixed[field] = old[field];
+  const entries = object(changed.metadata).managedFields;
+  if (subresource === '' && Array.isArray(entries) && entries.length > 0) fixed.managedFields = entries;
   const next: JsonObject = { ...changed, kind, apiVersion, metadata: { ...object(changed.metadata), ...fixed } };
   if (!resource.status) return next;
   if (subresource === 'status') return { ...next, spec: previous.spec };
@@ -33,7 +35,6 @@ export function content(item: JsonObject): JsonObject {
 
 /** Whether an update changes nothing. */
 export function sameContent(previous: JsonObject, next: JsonObject): boolean {
-  const without = (item: JsonObject) =>
-    assign(assign(item, ['metadata', 'managedFields'], undefined), ['metadata', 'resourceVersion'], undefined);
+  const without = (item: JsonObject) => assign(item, ['metadata', 'resourceVersion'], undefined);
   return equal(without(previous), without(next));
 }

@@ -75,9 +75,11 @@ export function managedFields(
   const after = leavesOf(next);
   const changed = [...after].filter(([path, value]) => !before.has(path) || !equal(before.get(path), value));
   const moved = new Set(changed.map(([path]) => path));
-  const gone = [...before.keys()].filter((path) => !after.has(path));
-  const entries = objects(object(previous?.metadata).managedFields);
-  if (moved.size === 0 && gone.length === 0) return [...entries];
+  const gone = new Set([...before.keys()].filter((path) => !after.has(path)));
+  // A writer may change the entries themselves. An empty list changes nothing.
+  const given = objects(object(next.metadata).managedFields);
+  const entries = given.length > 0 ? given : objects(object(previous?.metadata).managedFields);
+  if (moved.size === 0 && gone.size === 0) return [...entries];
   const isWriters = (entry: JsonObject) =>
     entry.manager === writer.manager && text(entry.subresource) === subresource && entry.apiVersion === next.apiVersion;
   const own = pathsOf(entries.find(isWriters)?.fieldsV1, '', new Set());
@@ -87,7 +89,7 @@ export function managedFields(
     .filter((entry) => !isWriters(entry))
     .map((entry) => {
       const paths = [...pathsOf(entry.fieldsV1, '', new Set())];
-      const kept = paths.filter((path) => after.has(path) && !moved.has(path));
+      const kept = paths.filter((path) => !gone.has(path) && !moved.has(path));
       return kept.length === paths.length ? entry : { ...entry, fieldsV1: fieldsOf(kept) };
     })
     .filter((entry) => Object.keys(object(entry.fieldsV1)).length > 0);

@@ -243,7 +243,11 @@ export function guardDaemonSet(next: JsonObject, previous: JsonObject): JsonObje
           (other.operator === 'Exists' || other.value === value),
       ),
   );
-  if (lost.length === 0) return next;
+  const isListed = ({ key, operator, value, effect }: JsonObject) =>
+    annotation.includes(JSON.stringify({ key, operator, value, effect }));
+  const forgets =
+    at(next, 'metadata', 'annotations', TOLERATIONS_ANNOTATION) === undefined && present.some((one) => isListed(one));
+  if (lost.length === 0 && !forgets) return next;
   const restored = assign(next, path, [...list(at(next, ...path)), ...lost]);
   return assign(restored, ['metadata', 'annotations', TOLERATIONS_ANNOTATION], annotation);
 }
