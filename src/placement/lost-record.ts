@@ -1,6 +1,6 @@
 import { isArchitecture } from '../kit/platform.ts';
 import { isReservedKey } from './nodes/label-names.ts';
-import { type DaemonSet, GUESSED, type TemplateDecision, writeRecord } from './objects/daemonset.ts';
+import { type DaemonSet, type RecordBasis, type TemplateDecision, writeRecord } from './objects/daemonset.ts';
 import { asOurs, type Toleration } from './patch/tolerations.ts';
 import type { Settings } from './settings.ts';
 
@@ -28,7 +28,13 @@ export function lostTolerations(
   return daemonSet.entry === undefined ? [] : unrecordedTolerations(daemonSet, taint);
 }
 
-/** Returns the change that records them again. It rolls nothing. For which images they were is not known, so they count as a guess. */
+/**
+ * The basis of a record that was lost. It matches no images, whose names have no spaces, so that they are looked up again. It is no
+ * guess either, which another guess could add to.
+ */
+const NOT_KNOWN: RecordBasis = { images: ['not known'], settings: '', template: '' };
+
+/** Returns the change that records them again. It rolls nothing. */
 export function foundAgain(
   { template }: Pick<DaemonSet, 'template'>,
   lost: readonly Toleration[],
@@ -36,7 +42,7 @@ export function foundAgain(
   return {
     kind: 'set',
     tolerations: template.tolerations ?? [],
-    recorded: writeRecord(lost, [], GUESSED),
+    recorded: writeRecord(lost, [], NOT_KNOWN),
     rolls: false,
   };
 }

@@ -8,6 +8,7 @@ import { manifestWithoutDeployment } from '../support/manifest.ts';
 import type { RunningController } from '../support/running.ts';
 import { annotation, ours, runs, scheduledOn, taints, tolerations, uidOf } from './support/objects.ts';
 import { freshImage, pushAgain } from './support/placed.ts';
+import { describeTemplateHistory } from './support/template-history.ts';
 import { daemonSet, pod } from './support/workloads.ts';
 import { pathOf, startWorld, type World } from './support/world.ts';
 
@@ -287,6 +288,10 @@ describe('DaemonSets on the real control plane', () => {
     const count = stdout.split('\n').length - 1;
     await world.eventually('all to be looked at', async () => (await reconciled()) >= before + count);
     expect(await world.writesSince(from)).to.deep.equal([]);
+  });
+
+  describe('a template that others change', () => {
+    describeTemplateHistory(() => world);
   });
 
   describe('tries whether updates that drop its tolerations are corrected', () => {

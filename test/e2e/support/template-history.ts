@@ -1,0 +1,238 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { at, listAt } from '../../../hack/cluster/json.ts';
+import { isObject } from '../../../src/kit/json.ts';
+import { readDaemonSet, readRecord } from '../../../src/placement/objects/daemonset.ts';
+import { arrangeHelm, type Helm, needsHelm } from './helm.ts';
+import { annotation, ours, runs, scheduledOn, tolerations, uidOf } from './objects.ts';
+import { daemonSet } from './workloads.ts';
+import { pathOf, type World } from './world.ts';
+
+const RECORD = 'archaware.dev/tolerations';
+const OWN = { key: 'example.com/own', operator: 'Exists' };
+const OWN_TEXT = 'example.com/own:';
+const AS_US = '?fieldManager=archaware-controller';
+const toleration = (value: string) => ({ key: 'supported-arch', operator: 'Equal', value, effect: 'NoSchedule' });
+
+/** What other people's tools do to a template that archaware has written to. */
+export function describeTemplateHistory(world: () => World): void {
+  before(async () => {
+    await world().stopControllers();
+    await world().run();
+  });
+
+  const get = (namespace: string, name = 'agent') => world().get('DaemonSet', namespace, name);
+  const read = async (namespace: string, name = 'agent') => {
+    const found = await get(namespace, name);
+    return readDaemonSet(isObject(found) ? found : {});
+  };
+  const tolerates = async (namespace: string, name = 'agent') =>
+    tolerations(at(await get(namespace, name), 'spec', 'template'));
+  const generation = async (namespace: string, name = 'agent') =>
+    at(await get(namespace, name), 'metadata', 'generation');
+  const uids = async (namespace: string) => (await world().pods(namespace, 'agent')).map(uidOf).sort();
+
+  /** Waits until the template tolerates exactly this, and archaware owns nothing of it. */
+  const eventually = (namespace: string, name: string, wanted: readonly string[]) =>
+    world().eventually(`${name} to tolerate ${wanted.join(' ')}, and its list to be given back`, async () => {
+      const found = (await tolerates(namespace, name)).join(' ');
+      const { entry } = await read(namespace, name);
+      if (found === [...wanted].sort().join(' ') && entry?.ownsSpec === false) return true;
+      throw new Error(`it tolerates ${found}, entry ${JSON.stringify(entry)}`);
+    });
+
+  const eventuallyRunsOn = (namespace: string, nodes: readonly string[]) =>
+    world().eventually(`agent to run on ${nodes.join(' ')}`, async () => {
+      const { rolledOut, desired } = await read(namespace);
+      const names = (await world().pods(namespace, 'agent')).filter(runs).map((pod) => scheduledOn(pod) ?? '');
+      return rolledOut && desired === nodes.length && names.sort().join() === [...nodes].sort().join();
+    });
+
+  async function kubectl(args: readonly string[], object?: unknown): Promise<string> {
+    const input = object === undefined ? {} : { input: JSON.stringify(object) };
+    const { code, stdout, stderr } = await world().cluster.kubectl([...args], input);
+    expect(code, stdout + stderr).to.equal(0);
+    return stdout;
+  }
+  const apply = (object: unknown) => kubectl(['apply', '--server-side', '--field-manager=author', '-f', '-'], object);
+  const setImage = (namespace: string, tag: string) =>
+    kubectl(['-n', namespace, 'set', 'image', 'daemonset/agent', `main-0=${world().image(tag)}`]);
+  const undo = (namespace: string, ...more: readonly string[]) =>
+    kubectl(['-n', namespace, 'rollout', 'undo', 'daemonset/agent', ...more]);
+
+  it('is applied again by its author with kubectl apply --server-side, without force', async () => {
+    const namespace = await world().namespace('applied-again');
+    const images = [world().image('multi')];
+    const sources = {
+      own: daemonSet(namespace, 'own', { images, tolerations: [OWN] }),
+      plain: daemonSet(namespace, 'plain', { images }),
+    };
+    await apply(sources.own);
+    await apply(sources.plain);
+    await eventually(namespace, 'own', [OWN_TEXT, ...ours('amd64', 'arm64')]);
+    await eventually(namespace, 'plain', ours('amd64', 'arm64'));
+    const before = [await generation(namespace, 'own'), await generation(namespace, 'plain')];
+    for (const source of [sources.own, sources.plain, sources.own]) await apply(source);
+    // archaware-keep puts its tolerations back in the same request, so nothing rolls.
+    expect([await generation(namespace, 'own'), await generation(namespace, 'plain')]).to.deep.equal(before);
+    await apply(daemonSet(namespace, 'own', { images: [world().image('amd64')], tolerations: [OWN] }));
+    await eventually(namespace, 'own', [OWN_TEXT, ...ours('amd64')]);
+    await apply(daemonSet(namespace, 'own', { images, tolerations: [OWN, { key: 'more', operator: 'Exists' }] }));
+    await eventually(namespace, 'own', [OWN_TEXT, 'more:', ...ours('amd64', 'arm64')]);
+  });
+
+  describe('of a chart', () => {
+    let helm: Helm;
+    let chart: string;
+
+    before(async function () {
+      needsHelm(this);
+      helm = await arrangeHelm(world().cluster.kubeconfig);
+      chart = await mkdtemp(join(tmpdir(), 'archaware-chart-'));
+      await mkdir(join(chart, 'templates'));
+      await writeFile(join(chart, 'Chart.yaml'), 'apiVersion: v2\nname: agents\nversion: 0.1.0\n');
+      const sets = ['own', 'plain'].map((name) => {
+        const annotations = { revision: 'REVISION' };
+        const list = name === 'own' ? { tolerations: [OWN] } : {};
+        return JSON.stringify(daemonSet('NAMESPACE', name, { images: ['IMAGE'], annotations, ...list }));
+      });
+      const text = sets.join('\n---\n').replaceAll('NAMESPACE', '{{ .Release.Namespace }}');
+      const values = text.replaceAll('IMAGE', '{{ .Values.image }}').replaceAll('REVISION', '{{ .Values.revision }}');
+      await writeFile(join(chart, 'templates/sets.yaml'), values);
+    });
+    after(async () => {
+      await helm?.remove();
+      if (chart !== undefined) await rm(chart, { recursive: true, force: true });
+    });
+
+    it('is upgraded and rolled back with Helm 4, without force', async () => {
+      const namespace = await world().namespace('of-helm');
+      const run = async (...args: readonly string[]) => {
+        const { code, stdout, stderr } = await helm.run(['--namespace', namespace, ...args]);
+        expect(code, stdout + stderr).to.equal(0);
+      };
+      const image = `image=${world().image('multi')}`;
+      const revision = async (name: string) =>
+        at(await get(namespace, name), 'spec', 'template', 'metadata', 'annotations', 'revision');
+      await run('install', 'agents', chart, '--set', image, '--set-string', 'revision=1');
+      for (const step of ['2', '3']) {
+        await eventually(namespace, 'own', [OWN_TEXT, ...ours('amd64', 'arm64')]);
+        await eventually(namespace, 'plain', ours('amd64', 'arm64'));
+        await run('upgrade', 'agents', chart, '--set', image, '--set-string', `revision=${step}`);
+      }
+      await run('rollback', 'agents', '1');
+      expect([await revision('own'), await revision('plain')]).to.deep.equal(['1', '1']);
+      await eventually(namespace, 'own', [OWN_TEXT, ...ours('amd64', 'arm64')]);
+      await eventually(namespace, 'plain', ours('amd64', 'arm64'));
+    });
+  });
+
+  it('is right after kubectl rollout undo, which goes to what archaware had narrowed', async () => {
+    const namespace = await world().namespace('undone');
+    await world().create(daemonSet(namespace, 'agent', { images: [world().image('multi')] }));
+    const wide = ['amd64-1', 'amd64-2', 'arm64-1'];
+    const narrow = ['amd64-1', 'amd64-2'];
+    await eventually(namespace, 'agent', ours('amd64', 'arm64'));
+    await eventuallyRunsOn(namespace, wide);
+
+    // Right after archaware's own write, an undo would take its tolerations away.
+    const first = await generation(namespace);
+    await undo(namespace);
+    expect(await generation(namespace)).to.equal(first);
+
+    // The usual accident: a release that was built for one architecture.
+    await setImage(namespace, 'amd64');
+    await eventually(namespace, 'agent', ours('amd64'));
+    await eventuallyRunsOn(namespace, narrow);
+    const past = async () => readRecord((await read(namespace)).recorded).past.map(({ value }) => value);
+    expect(await past()).to.deep.equal(['arm64']);
+    for (let time = 0; time < 2; time++) {
+      await undo(namespace);
+      await eventually(namespace, 'agent', ours('amd64'));
+      await eventuallyRunsOn(namespace, narrow);
+    }
+    expect(await past()).to.deep.equal(['arm64']);
+
+    const revisions = JSON.parse(await kubectl(['-n', namespace, 'get', 'controllerrevisions', '-o', 'json']));
+    const authors = listAt(revisions, 'items').find((item) => {
+      const template = at(item, 'data', 'spec', 'template');
+      const image = at(listAt(template, 'spec', 'containers')[0], 'image');
+      return image === world().image('multi') && tolerations(template).length === 2;
+    });
+    await undo(namespace, `--to-revision=${at(authors, 'revision')}`);
+    await eventually(namespace, 'agent', ours('amd64', 'arm64'));
+    await eventuallyRunsOn(namespace, wide);
+    expect(readRecord((await read(namespace)).recorded).tolerations).to.have.length(2);
+    expect(await past()).to.deep.equal([]);
+  });
+
+  it('gets its record back when somebody removes it, and nothing rolls', async () => {
+    const namespace = await world().namespace('forgotten');
+    await world().create(daemonSet(namespace, 'agent', { images: [world().image('multi')], tolerations: [OWN] }));
+    const wanted = [OWN_TEXT, ...ours('amd64', 'arm64')];
+    await eventually(namespace, 'agent', wanted);
+    await eventuallyRunsOn(namespace, ['amd64-1', 'amd64-2', 'arm64-1']);
+    const before = [await generation(namespace), await uids(namespace)];
+    const path = pathOf('DaemonSet', namespace, 'agent');
+    const forget = { metadata: { annotations: { [RECORD]: null } } };
+
+    // By hand: archaware-keep does not let the record go.
+    const byHand = await world().cluster.request('PATCH', path, forget);
+    expect(annotation(byHand.body, RECORD)).to.be.a('string');
+
+    // As an earlier version of archaware does, or as on a cluster without archaware-keep.
+    const gone = await world().cluster.request('PATCH', path + AS_US, forget);
+    expect(annotation(gone.body, RECORD)).to.equal(undefined);
+    await world().eventually('the record', async () => readRecord((await read(namespace)).recorded).basis?.template);
+    expect([await generation(namespace), await uids(namespace)]).to.deep.equal(before);
+    expect(await tolerates(namespace)).to.deep.equal(wanted.sort());
+    await world().patch('DaemonSet', namespace, 'agent', { spec: { template: { spec: { tolerations: [OWN] } } } });
+    expect(await tolerates(namespace), 'protected again').to.deep.equal(wanted.sort());
+  });
+
+  it('is given back where an earlier version kept its list, and nothing rolls', async () => {
+    const namespace = await world().namespace('earlier');
+    await world().stopControllers();
+    const source = daemonSet(namespace, 'agent', { images: [world().image('multi')], tolerations: [OWN] });
+    await apply(source);
+    const list = ['amd64', 'arm64'].map(toleration);
+    const written = [
+      { op: 'replace', path: '/spec/template/spec/tolerations', value: [OWN, ...list] },
+      { op: 'add', path: '/metadata/annotations', value: { [RECORD]: JSON.stringify(list) } },
+    ];
+    await world().cluster.request('PATCH', pathOf('DaemonSet', namespace, 'agent') + AS_US, written);
+    expect((await read(namespace)).entry?.ownsSpec).to.equal(true);
+    await eventuallyRunsOn(namespace, ['amd64-1', 'amd64-2', 'arm64-1']);
+    const before = [await generation(namespace), await uids(namespace)];
+    await world().run();
+    await eventually(namespace, 'agent', [OWN_TEXT, ...ours('amd64', 'arm64')]);
+    await apply(source);
+    expect([await generation(namespace), await uids(namespace)]).to.deep.equal(before);
+  });
+
+  it('is nobody’s but its author’s after clean, which names what it leaves', async () => {
+    const namespace = await world().namespace('cleaned');
+    const images = [world().image('multi')];
+    await apply(daemonSet(namespace, 'agent', { images, tolerations: [OWN] }));
+    await apply(daemonSet(namespace, 'lost', { images, tolerations: [OWN] }));
+    const authors = ['amd64', 'arm64'].map(toleration);
+    await world().create(daemonSet(namespace, 'authors', { images, tolerations: authors }));
+    for (const name of ['agent', 'lost']) await eventually(namespace, name, [OWN_TEXT, ...ours('amd64', 'arm64')]);
+    await world().stopControllers();
+    const forget = { metadata: { annotations: { [RECORD]: null } } };
+    await world().cluster.request('PATCH', pathOf('DaemonSet', namespace, 'lost') + AS_US, forget);
+    const { code, stdout, stderr } = await world().command(['clean', '--yes', '--pods', 'keep']);
+    expect(code, stdout + stderr).to.equal(0);
+    expect(stdout)
+      .to.match(/tolerations of DaemonSets, kept +0 +1/)
+      .and.match(/DaemonSet +cleaned +authors +tolerates/);
+    for (const name of ['agent', 'lost']) {
+      const { entry, recorded } = await read(namespace, name);
+      expect([await tolerates(namespace, name), recorded, entry]).to.deep.equal([[OWN_TEXT], undefined, undefined]);
+    }
+    expect(await tolerates(namespace, 'authors')).to.deep.equal(ours('amd64', 'arm64'));
+    await apply(daemonSet(namespace, 'agent', { images, tolerations: [OWN] }));
+  });
+}
