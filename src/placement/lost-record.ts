@@ -28,6 +28,29 @@ export function lostTolerations(
   return daemonSet.entry === undefined ? [] : unrecordedTolerations(daemonSet, taint);
 }
 
+/** How many DaemonSets a note names. */
+const MOST_NAMED = 5;
+
+/**
+ * Returns the note about DaemonSets that have tolerations of archaware's form without a record, and that archaware never wrote to
+ * as far as can be seen; undefined if there are none.
+ */
+export function unrecordedNote(
+  daemonSets: Iterable<Seen & Pick<DaemonSet, 'namespace' | 'name'>>,
+  { key, effect }: Pick<Settings['taints'], 'key' | 'effect'>,
+): string | undefined {
+  const names = [...daemonSets].flatMap((daemonSet) => {
+    const isAuthors = daemonSet.entry === undefined && unrecordedTolerations(daemonSet, { key, effect }).length > 0;
+    return isAuthors ? `${daemonSet.namespace}/${daemonSet.name}` : [];
+  });
+  if (names.length === 0) return undefined;
+  const more = names.length > MOST_NAMED ? `, and ${names.length - MOST_NAMED} more` : '';
+  return (
+    `${names.length} DaemonSet(s) tolerate ${key}:${effect} for single architectures without a record of archaware ` +
+    `(${names.sort().slice(0, MOST_NAMED).join(', ')}${more}): these tolerations count as their authors', and run leaves them alone`
+  );
+}
+
 /**
  * The basis of a record that was lost. It matches no images, whose names have no spaces, so that they are looked up again. It is no
  * guess either, which another guess could add to.

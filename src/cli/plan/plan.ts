@@ -17,6 +17,7 @@ import type { ApiClient } from '../../kube/client.ts';
 import type { Writer } from '../../kube/writer.ts';
 import type { FailedImage } from '../../placement/decide.ts';
 import { isLeftAlone } from '../../placement/eligibility.ts';
+import { unrecordedNote } from '../../placement/lost-record.ts';
 import { findLeftovers, leftoverNote } from '../../placement/nodes/leftovers.ts';
 import { architecturesOf, nodeArchitecture } from '../../placement/nodes/node.ts';
 import { nodePoolProblems } from '../../placement/nodes/node-pools.ts';
@@ -148,6 +149,8 @@ export async function plan(context: Context, options: PlanOptions): Promise<numb
     // At a terminal, the table shows these notes too, so they are not printed twice.
     const isShown = output === 'table' && context.columns !== undefined;
     for (const line of isShown ? [] : absent) note(line);
+    const unrecorded = unrecordedNote(watches.daemonSets.store.values(), settings.taints);
+    if (unrecorded !== undefined) note(unrecorded);
     reportLeftAlone(summary.ignored, isWide, note);
     reportOtherDaemonSets(watches, loops, isWide, note);
     for (const pool of pools) note(`${pool.severity}: NodePool ${pool.name} ${pool.note}`);

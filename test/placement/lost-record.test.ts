@@ -1,0 +1,59 @@
+import { expect } from 'chai';
+import type { JsonObject } from '../../src/kit/json.ts';
+import { foundAgain, lostTolerations, unrecordedNote, unrecordedTolerations } from '../../src/placement/lost-record.ts';
+import { readDaemonSet, readRecord } from '../../src/placement/objects/daemonset.ts';
+import { toleration } from './objects.ts';
+
+const AMD = toleration('supported-arch=amd64:NoSchedule');
+const ARM = toleration('supported-arch=arm64:NoSchedule');
+const OWN = { key: 'own', operator: 'Exists' };
+const TAINT = { key: 'supported-arch', effect: 'NoSchedule' };
+const PROVIDERS = { key: 'kubernetes.io/arch', effect: 'NoSchedule' };
+const OURS = { manager: 'archaware-controller', operation: 'Update', fieldsV1: {} };
+
+function daemonSet(tolerations: readonly JsonObject[], entries: readonly JsonObject[] = [], recorded?: string, name = 'a') {
+  const annotations = recorded === undefined ? {} : { 'archaware.dev/tolerations': recorded };
+  return readDaemonSet({
+    metadata: { namespace: 'shop', name, managedFields: entries, annotations },
+    spec: { template: { spec: { tolerations } } },
+  });
+}
+
+describe('tolerations without a record', () => {
+  const rows: [given: string, ...Parameters<typeof daemonSet>, unrecorded: number, lost: number, taint?: typeof TAINT][] = [
+    ['none', [OWN], [OURS], undefined, 'a', 0, 0],
+    ['ours', [OWN, AMD, ARM], [OURS], undefined, 'a', 2, 2],
+    ['ours twice', [AMD, { ...AMD }], [OURS], undefined, 'a', 1, 1],
+    ['of a DaemonSet that archaware never wrote to', [AMD, ARM], [], undefined, 'a', 2, 0],
+    ['of another writer', [AMD], [{ ...OURS, manager: 'helm' }], undefined, 'a', 1, 0],
+    ['beside a record of others', [AMD, ARM], [OURS], JSON.stringify([ARM]), 'a', 0, 0],
+    ['under a key of Kubernetes', [{ ...AMD, key: PROVIDERS.key }], [OURS], undefined, 'a', 0, 0, PROVIDERS],
+    ['of another taint', [{ ...AMD, key: 'arch' }], [OURS], undefined, 'a', 0, 0],
+  ];
+  for (const [given, tolerations, entries, recorded, name, unrecorded, lost, taint = TAINT] of rows) {
+    it(`${given}: ${unrecorded}, of which ${lost} are archaware's`, () => {
+      const found = daemonSet(tolerations, entries, recorded, name);
+      expect(unrecordedTolerations(found, taint)).to.have.length(unrecorded);
+      expect(lostTolerations(found, taint)).to.have.length(lost);
+    });
+  }
+
+  it('are recorded for images that are not known, and the template stays as it is', () => {
+    const found = daemonSet([OWN, AMD], [OURS]);
+    const change = foundAgain(found, lostTolerations(found, TAINT));
+    expect(change).to.deep.include({ rolls: false, tolerations: [OWN, AMD] });
+    expect(readRecord(change.recorded)).to.deep.equal({
+      tolerations: [AMD],
+      past: [],
+      basis: { images: ['not known'], settings: '', template: '' },
+    });
+  });
+
+  it('are noted by name where they count as the author’s', () => {
+    const authors = Array.from({ length: 7 }, (_, index) => daemonSet([AMD], [], undefined, `d${index}`));
+    expect(unrecordedNote([...authors, daemonSet([AMD], [OURS])], TAINT)).to.match(
+      /^7 DaemonSet\(s\) tolerate supported-arch:NoSchedule .*shop\/d0, shop\/d1, .* and 2 more\)/,
+    );
+    expect(unrecordedNote([daemonSet([AMD], [OURS]), daemonSet([OWN])], TAINT)).to.equal(undefined);
+  });
+});
