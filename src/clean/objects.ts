@@ -7,6 +7,7 @@ import { pathOf, type Writer } from '../kube/writer.ts';
 import { MANAGED_ANNOTATION } from '../names.ts';
 import { readPodManaged } from '../placement/admission/record.ts';
 import { cleanTemplate } from '../placement/clean/pods.ts';
+import { foundAgain, lostTolerations } from '../placement/lost-record.ts';
 import { cleanNode } from '../placement/nodes/decide.ts';
 import { type Node, readNode } from '../placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
@@ -101,6 +102,9 @@ export function restoreDaemonSets(options: StepOptions, daemonSets: readonly Dae
     const target = { kind: 'DaemonSet', namespace, name, action: 'restore' } as const;
     const write = () =>
       writeUntilClean(options, target, daemonSet, readDaemonSet, (now) => {
+        const lost = lostTolerations(now, options.taints);
+        // The policies let archaware remove only what is recorded.
+        if (lost.length > 0) return daemonSetPatch(now, foundAgain(now, lost, options.taints));
         const decision = cleanTemplate(now, options.taints);
         return decision.kind === 'set' ? daemonSetPatch(now, decision) : undefined;
       });

@@ -1,7 +1,7 @@
-import { isArchitecture } from '../kit/platform.ts';
+import { ARCHITECTURES, isArchitecture } from '../kit/platform.ts';
 import { isReservedKey } from './nodes/label-names.ts';
 import { type DaemonSet, type RecordBasis, type TemplateDecision, writeRecord } from './objects/daemonset.ts';
-import { asOurs, type Toleration } from './patch/tolerations.ts';
+import { asOurs, type Toleration, tolerationsFor } from './patch/tolerations.ts';
 import type { Settings } from './settings.ts';
 
 type Seen = Pick<DaemonSet, 'recorded' | 'template' | 'entry'>;
@@ -57,15 +57,20 @@ export function unrecordedNote(
  */
 const NOT_KNOWN: RecordBasis = { images: ['not known'], settings: '', template: '' };
 
-/** Returns the change that records them again. It rolls nothing. */
+/**
+ * Returns the change that records them again. It rolls nothing. What archaware had added before is lost too, so any architecture
+ * that an undo brings back will count as archaware's.
+ */
 export function foundAgain(
   { template }: Pick<DaemonSet, 'template'>,
   lost: readonly Toleration[],
+  taint: Pick<Settings['taints'], 'key' | 'effect'>,
 ): Extract<TemplateDecision, { kind: 'set' }> {
+  const others = ARCHITECTURES.filter((name) => !lost.some(({ value }) => value === name));
   return {
     kind: 'set',
     tolerations: template.tolerations ?? [],
-    recorded: writeRecord(lost, [], NOT_KNOWN),
+    recorded: writeRecord(lost, tolerationsFor(taint, others), NOT_KNOWN),
     rolls: false,
   };
 }

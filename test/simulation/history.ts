@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { loadConfig } from '../../src/config/load.ts';
-import { ARCHITECTURE_GATE } from '../../src/names.ts';
+import { ARCHITECTURE_GATE, TOLERATIONS_ANNOTATION } from '../../src/names.ts';
 import { obstaclesTo, readDemands, readSchedulableNode } from '../../src/placement/fit.ts';
-import { at, type JsonObject, list, object, objects, text } from '../simulator/json.ts';
+import { at, equal, type JsonObject, list, object, objects, text } from '../simulator/json.ts';
 import { nameOf, uidOf } from '../simulator/objects/store.ts';
 import { createModelServer, type ModelServer } from './api-server.ts';
 import { type Cleaner, startCleaner } from './cleaner.ts';
@@ -32,7 +32,7 @@ export type Step =
   | { readonly do: 'delete pod'; readonly pod: number }
   | { readonly do: 'image'; readonly pod: number; readonly image: number }
   | { readonly do: 'set' | 'replace set'; readonly set: number; readonly image: number }
-  | { readonly do: 'delete set' | 'drop' | 'roll' | 'restart'; readonly set: number };
+  | { readonly do: 'delete set' | 'drop' | 'roll' | 'restart' | 'undo' | 'forget'; readonly set: number };
 
 /** A world and what happens in it. */
 export type History = {
@@ -87,6 +87,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       set,
     }),
   },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constantFrom('undo' as const, 'undo' as const, 'forget' as const), set }),
+  },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('bind' as const) }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('crash' as const, 'stop' as const) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('compact' as const, 'break watches' as const) }) },
@@ -133,6 +137,8 @@ type Stage = {
   readonly rules: Rules;
   replicas: Replica[];
   strips: boolean;
+  /** The templates that each DaemonSet has had, by uid, without repetitions. The last one is the newest. */
+  readonly revisions: Map<string, JsonObject[]>;
   /** The process of `clean`. Once it has started, no replica starts any more. */
   cleaner: Cleaner | undefined;
   clean(): void;
@@ -172,7 +178,10 @@ async function setUp({ mode, replicas, leaseDuration = '300s' }: History): Promi
   const server: ModelServer = createModelServer({
     world,
     onSent: rules.onSent,
-    onApplied: rules.onApplied,
+    onApplied(applied) {
+      if (applied.plural === 'daemonsets') for (const one of [applied.before, applied.after]) revise(stage, one);
+      rules.onApplied(applied);
+    },
     strips: () => stage.strips,
   });
   const flags = {
@@ -189,6 +198,7 @@ async function setUp({ mode, replicas, leaseDuration = '300s' }: History): Promi
     rules,
     replicas: [],
     strips: false,
+    revisions: new Map(),
     cleaner: undefined,
     clean() {
       stage.cleaner?.kill();
@@ -334,6 +344,10 @@ async function perform(stage: Stage, one: Step): Promise<void> {
       return roll(stage, one.set);
     case 'restart':
       return restart(stage, setPath(one.set));
+    case 'undo':
+      return undo(stage, setPath(one.set));
+    case 'forget':
+      return forget(stage, setPath(one.set));
     case 'bind':
       return bind(stage);
     default:
@@ -391,6 +405,40 @@ async function restart({ server, rules, world }: Stage, path: string): Promise<v
   const body = { spec: { template: { metadata: { annotations } } } };
   const { status, body: after } = await server.ask('PATCH', path, body, 'application/merge-patch+json');
   if (status < 300) rules.changed(uidOf(after));
+}
+
+/** The DaemonSet controller keeps the template as a revision. */
+function revise({ revisions }: Stage, daemonSet: JsonObject): void {
+  const template = object(at(daemonSet, 'spec', 'template'));
+  const known = revisions.get(uidOf(daemonSet)) ?? [];
+  revisions.set(uidOf(daemonSet), [...known.filter((one) => !equal(one, template)), template]);
+}
+
+/** `kubectl rollout undo`: the template is the one before the last change, whoever made that. */
+async function undo(stage: Stage, path: string): Promise<void> {
+  const { server, rules, revisions } = stage;
+  const found = await server.ask('GET', path);
+  if (found.status !== 200) return;
+  revise(stage, found.body);
+  const value = revisions.get(uidOf(found.body))?.at(-2);
+  if (value === undefined) return;
+  const patch = [{ op: 'replace', path: '/spec/template', value }];
+  const { status, body } = await server.ask('PATCH', path, patch, 'application/json-patch+json');
+  if (status >= 300) return;
+  revise(stage, body);
+  rules.changed(uidOf(body));
+}
+
+/** Somebody removes archaware's record. */
+async function forget({ server, rules }: Stage, path: string): Promise<void> {
+  const annotations = { [TOLERATIONS_ANNOTATION]: null };
+  const { status, body } = await server.ask(
+    'PATCH',
+    path,
+    { metadata: { annotations } },
+    'application/merge-patch+json',
+  );
+  if (status < 300) rules.changed(uidOf(body));
 }
 
 async function ignoreNamespace({ server, rules }: Stage, is: boolean): Promise<void> {

@@ -1,4 +1,5 @@
 import { ARCHITECTURE_GATE, ARCHITECTURE_LABEL, FIELD_MANAGER, TOLERATIONS_ANNOTATION } from '../../src/names.ts';
+import { readDaemonSet, readRecord } from '../../src/placement/objects/daemonset.ts';
 import { at, equal, type JsonObject, list, object, objects, text } from '../simulator/json.ts';
 import { nameOf, uidOf } from '../simulator/objects/store.ts';
 import type { Applied, ModelServer, Write } from './api-server.ts';
@@ -214,6 +215,11 @@ export function createRules({ mode, server, replica }: RulesOptions): Rules {
     const has = [...oursOf(spec)].sort();
     const wanted = mode === 'affinity' ? [] : truth;
     if (!equal(has, wanted)) fail(`${title(daemonSet)}: its template tolerates ${has || 'nothing'}, not ${wanted}`);
+    const { recorded, entry } = readDaemonSet(daemonSet);
+    const listed = readRecord(recorded).tolerations.map(({ value }) => value);
+    if (!equal(listed.sort(), has))
+      fail(`${title(daemonSet)}: tolerates ${has}, and its record has ${listed || 'nothing'}`);
+    if (entry?.ownsSpec) fail(`${title(daemonSet)}: its list of tolerations was not given back`);
   }
 
   return {

@@ -43,7 +43,7 @@ export function createLostRecords({ write, clock, contestedMs, ...options }: Los
       const lost = lostTolerations(daemonSet, taints);
       if (lost.length === 0 || clock.monotonic() < (refusedUntil.get(key) ?? 0)) return undefined;
       const { namespace, name } = daemonSet;
-      const change = foundAgain(daemonSet, lost);
+      const change = foundAgain(daemonSet, lost, taints);
       if (contestedMs(key, daemonSet, change) > 0) return undefined;
       try {
         const target = { kind: 'DaemonSet', namespace, name, action: 'tolerate' } as const;

@@ -208,6 +208,11 @@ export const SETS_ALLOWED: readonly Attempt[] = [
     ],
   ],
   [
+    'record as the past all that it may have added once',
+    SET,
+    [replace(notes, pastOf([own('amd64')], ['386', 'riscv64', 's390x'].map(text)))],
+  ],
+  [
     'give up what it owns in managedFields',
     SET,
     [{ op: 'test', path: '/metadata/managedFields/0/operation', value: 'Update' }, remove('/metadata/managedFields/0')],
@@ -239,7 +244,12 @@ export const SETS_REFUSED: readonly Attempt[] = [
     SET,
     [replace(notes, decidedOn([own('amd64'), { ...foreign, value: 'arm64' }]))],
   ],
-  ['record as the past what it did not record', SET, [replace(notes, pastOf([own('amd64')], [text('arm64')]))]],
+  [
+    'record as the past what nobody has, for a taint of Kubernetes',
+    SET,
+    [replace(notes, pastOf([own('amd64')], ['node-role.kubernetes.io/x=arm64:NoSchedule']))],
+  ],
+  ['record as the past what evicts', SET, [replace(notes, pastOf([own('amd64')], ['supported-arch=arm64:NoExecute']))]],
   [
     'record as the past what its author has, and remove it',
     SET,
