@@ -157,7 +157,8 @@ function renewAdvice({ namespace }: Regarding, owner: Pod['owner']): string {
   const restart = `kubectl -n ${namespace} rollout restart daemonset/${owner.name}`;
   return (
     `they come from the template of DaemonSet ${owner.name}; run ${restart}: the controller then decides the template again ` +
-    '(with the update strategy OnDelete, delete the pod afterwards)'
+    '(with the update strategy OnDelete, delete the pod afterwards). What the template still tolerates then is its ' +
+    "author's: remove it from the source of the DaemonSet"
   );
 }
 

@@ -75,7 +75,9 @@ describe('the Events for a decision', () => {
       { answers: { a: ARM }, tolerations: TOLERATIONS, owner: 'DaemonSet' },
       [
         'Warning StaleToleration Placing: still tolerates amd64, but its images now run on arm64: they come from the template of ' +
-          'DaemonSet up; run kubectl -n shop rollout restart daemonset/up: the controller then decides the template again',
+          'DaemonSet up; run kubectl -n shop rollout restart daemonset/up: the controller then decides the template again ' +
+          "(with the update strategy OnDelete, delete the pod afterwards). What the template still tolerates then is its author's: " +
+          'remove it from the source of the DaemonSet',
       ],
     ],
     [
