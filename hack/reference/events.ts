@@ -96,6 +96,18 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
       'The kubelet reports another architecture than before for the same Node object. The taint of the node follows. Pods and DaemonSets get no toleration for the new architecture because of this node.',
     next: 'If it is another machine under the same name, delete the Node object, so that it joins again. If not, look at the kubelet: it may be broken, or an attacker may control it ([troubleshooting](../troubleshooting.md#nodearchitecturechanged)).',
   },
+  TaintHeldBack: {
+    about: ['DaemonSet', 'Node'],
+    meaning:
+      'Nodes stay without the taint, because this DaemonSet wants pods there and its template does not tolerate the taint: its next update would remove all of its pods from them. The note has the number of nodes, the first of them, and why the template could not be changed. Three nodes get the Event, too. A taint that is there already stays.',
+    next: 'Allow the account of archaware in the policy, webhook or role that the note names; or label the DaemonSet `archaware.dev/ignore=true` and give it the tolerations yourself; or use the mode `affinity`, or `taints.manage: false` ([runbook](../runbooks/taints-held-back.md)).',
+  },
+  RolloutStopped: {
+    about: ['DaemonSet'],
+    meaning:
+      'The DaemonSet did not come back within five minutes after archaware had changed its template. archaware changes no other DaemonSet of the namespace, or none at all and taints no node: the note says which. Where the API server lets no pod with the tolerations in, and no node has the taint yet, archaware takes its change back, once.',
+    next: 'Look at the Events of the DaemonSet. Allow the tolerations in what refuses the pods, then run `kubectl rollout restart`; or label it `archaware.dev/ignore=true` ([runbook](../runbooks/rollout-stopped.md)).',
+  },
   WriteRefused: {
     about: ['Pod', 'Node', 'DaemonSet'],
     meaning:
@@ -107,18 +119,6 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
     meaning:
       "The API server refuses to create the pods of this owner, and its answer names tolerations, node affinity or scheduling gates, which archaware adds; the note has the answer. With `placement.refused: withdraw` the webhook leaves that part out of the owner's next pods, at first for ten minutes, and twice as long after each new refusal, up to six hours. The template of a DaemonSet keeps its tolerations.",
     next: 'Allow what archaware adds in the policy that refuses it: [security](../security.md#other-admission-plug-ins).',
-  },
-  TaintHeldBack: {
-    about: ['DaemonSet'],
-    meaning:
-      'Nodes stay without the taint, because this DaemonSet wants to run there and could not be given its tolerations.',
-    next: 'The Event `WriteRefused` or `WriteContested` of the same DaemonSet says why. Allow the write, or use a mode or a `taints.nodeSelector` that leaves its nodes alone.',
-  },
-  RolloutStopped: {
-    about: ['DaemonSet'],
-    meaning:
-      'The DaemonSet did not come back within five minutes after archaware wrote its template, so archaware writes no further templates of its namespace, or of any.',
-    next: 'Look at its pods: `kubectl describe daemonset` says why they are not there. The line goes on when the DaemonSet is back, or when its author changes it.',
   },
 };
 

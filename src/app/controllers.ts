@@ -4,6 +4,7 @@ import type { ImageSource } from '../controllers/images.ts';
 import { changesPlacement } from '../controllers/namespace.ts';
 import { createArchitectureChanges } from '../controllers/node/architecture-changes.ts';
 import { createNodeController } from '../controllers/node/controller.ts';
+import { createHeldBack } from '../controllers/node/held-back.ts';
 import { createPoolNodes, type PoolNodesOptions } from '../controllers/node/pool-nodes.ts';
 import { createTally } from '../controllers/node/tally.ts';
 import { createUnmanagedTaints, type UnmanagedTaintsOptions } from '../controllers/node/unmanaged-taints.ts';
@@ -14,6 +15,7 @@ import { createTurns, inTurns } from '../kit/fairness/turns.ts';
 import { type Controller, createController, type Failure, type Reconciler, type Result } from '../kube/controller.ts';
 import type { EventRecorder } from '../kube/events.ts';
 import type { Writer } from '../kube/writer.ts';
+import { isCutOff } from '../placement/nodes/held-back.ts';
 import type { LabelRules } from '../placement/nodes/label-rules.ts';
 import { type Node, nodeArchitecture, taintKinds } from '../placement/nodes/node.ts';
 import { runsOnlyBeforeTaint, waitsToBeReady } from '../placement/nodes/witness.ts';
@@ -75,6 +77,10 @@ export type Loops = {
   readonly daemonSetStates: ReadonlyMap<string, PlacementState>;
   /** Counts the objects whose changes another writer keeps undoing. */
   contested(): number;
+  /** Counts the nodes that stay without the taint because a DaemonSet cannot tolerate it. */
+  heldBack(): number;
+  /** Counts the DaemonSets that did not come back after a write. */
+  rolloutsStopped(): number;
   /** Counts the pods on wrong nodes. */
   onWrongNodes(): number;
 };
@@ -108,6 +114,7 @@ export function createLoops(options: LoopsOptions): Loops {
     clock,
     // If nodes were tainted before a DaemonSet's template tolerates the taint, its pods could not restart there.
     isInLine: (key) => daemonSet.holdsTaints(key),
+    isStopped: () => daemonSet.stopsAll().length > 0,
     onOver(undecided) {
       options.onBootstrapped?.(undecided);
       enqueueNodes();
@@ -138,11 +145,15 @@ export function createLoops(options: LoopsOptions): Loops {
     liveTaints: liveTaints.all,
     wholeDaemonSet: watches.whole.daemonSet,
     givesBack: options.bootstrapMs !== undefined,
+    nodes: nodes.values,
+    isPaced: options.bootstrapMs !== undefined,
     onTurn: (key) => daemonSetLoop.enqueue(key),
+    onServed: () => heldBack.recheck(),
     serviceAccountSecrets: options.serviceAccountSecrets,
     onRefused: () => options.onRefused?.('daemonset'),
     onDecided(key) {
       bootstrap.decided('daemonset', key);
+      if (!bootstrap.over()) heldBack.recheck();
       wrongNodes?.daemonSetDecided(key);
     },
   });
@@ -155,8 +166,23 @@ export function createLoops(options: LoopsOptions): Loops {
     if (options.bootstrapMs === undefined) return true;
     const node = nodes.get(name);
     if (node !== undefined && waitsToBeReady(node, architectures, isNeeded)) return false;
-    return bootstrap.over() || !existing.has(name);
+    if (!bootstrap.over() && existing.has(name)) return false;
+    return node === undefined || heldBack.allows(node);
   };
+  /** The nodes that stay without the taint because it would cut DaemonSets off from them. */
+  const heldBack = createHeldBack({
+    holders: daemonSet.holders,
+    isCutOffSoon: (subject) =>
+      [...bootstrap.undecidedDaemonSets()].some((key) => {
+        const undecided = daemonSets.get(key);
+        return undecided !== undefined && isCutOff(undecided, undefined, subject, settings().taints);
+      }),
+    taint: () => settings().taints.key,
+    enqueue: (name) => nodeLoop.enqueue(name),
+    nodes,
+    events,
+    clock,
+  });
   /** Whether a DaemonSet that follows the cluster's architectures runs on a node that is not ready only before it has the taint. */
   function isNeeded(architecture: string): boolean {
     const { key, effect } = settings().taints;
@@ -173,6 +199,7 @@ export function createLoops(options: LoopsOptions): Loops {
     nodes,
     rules: () => ({ taints, labels: runs('labels') ? options.labelRules() : undefined }),
     bootstrapped,
+    onSettled: heldBack.forget,
     fetch: options.fetchNode,
     write,
     events,
@@ -315,6 +342,8 @@ export function createLoops(options: LoopsOptions): Loops {
     labelRulesChanged: enqueueNodes,
     onWrongNodes: () => wrongNodes?.count() ?? 0,
     contested: () => pod.contested() + daemonSet.contested() + node.contested(),
+    heldBack: heldBack.count,
+    rolloutsStopped: daemonSet.stopped,
     idle: () => spreading === 0 && controllers.every((controller) => controller.idle()),
     queueDepths: () => Object.fromEntries(controllers.map(({ name, depth }) => [name, depth()])),
     async run(signal, kill) {
@@ -334,6 +363,7 @@ export function createLoops(options: LoopsOptions): Loops {
       // Without any controller, the term only waits for its end.
       await Promise.all([until(signal), ...controllers.map((controller) => controller.run(signal, kill))]);
       cancelWitness?.();
+      heldBack.end();
       unmanaged?.end();
       poolNodes?.end();
       for (const kind of ['pod', 'node', 'namespace', 'daemonSet'] as const) watches.listeners[kind] = undefined;

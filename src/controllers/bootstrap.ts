@@ -13,6 +13,8 @@ export type Bootstrap = {
   /** The object was placed, skipped or held, had a failed lookup, or is gone. */
   decided(kind: Kind, key: string): void;
   over(): boolean;
+  /** Returns the DaemonSets that were not decided yet. */
+  undecidedDaemonSets(): Iterable<string>;
 };
 
 /** The interval at which the objects that are still in line are checked once the time is over. */
@@ -23,6 +25,8 @@ export function createBootstrap(options: {
   readonly timeoutMs: number;
   /** Whether a DaemonSet that had rolled out waits in line for others to roll. The time does not end the wait for it. */
   readonly isInLine?: (daemonSet: string) => boolean;
+  /** Whether rollouts are stopped, and taints with them. The time does not end that. */
+  readonly isStopped?: () => boolean;
   readonly clock: Clock;
   readonly onOver: (undecided: number) => void;
 }): Bootstrap {
@@ -33,13 +37,13 @@ export function createBootstrap(options: {
 
   const left = () => undecided.pod.size + undecided.daemonset.size;
 
-  /** Once the time is over, waits only for the objects in line. */
+  /** Once the time is over, waits only for the objects in line, and while rollouts are stopped. */
   async function expire(signal: AbortSignal): Promise<void> {
     for (let ms = options.timeoutMs; !over; ms = LINE_MS) {
       await options.clock.delay(ms, signal);
       if (signal.aborted || over) return;
       const inLine = [...undecided.daemonset].filter((key) => options.isInLine?.(key) === true);
-      if (inLine.length === 0) return end();
+      if (inLine.length === 0 && options.isStopped?.() !== true) return end();
       undecided.pod.clear();
       undecided.daemonset = new Set(inLine);
     }
@@ -64,5 +68,6 @@ export function createBootstrap(options: {
       if (begun && !over && undecided[kind].delete(key) && left() === 0) end();
     },
     over: () => over,
+    undecidedDaemonSets: () => undecided.daemonset,
   };
 }

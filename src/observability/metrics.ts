@@ -19,6 +19,10 @@ export type Observed = {
   readonly safetyNets: () => Readonly<Record<string, boolean | undefined>>;
   /** Objects that the controller leaves alone for a while because another writer keeps reverting its changes. */
   readonly contestedObjects: () => number;
+  /** Nodes that stay without the taint because a DaemonSet cannot tolerate it. */
+  readonly taintsHeldBack: () => number;
+  /** DaemonSets that did not come back after the controller had written their template. */
+  readonly rolloutStopped: () => number;
   /** Pods that are now on a node that cannot run them. */
   readonly wrongNodePods: () => number;
   /** Seconds until the serving certificate expires; undefined if there is none. */
@@ -132,6 +136,14 @@ export function createMetrics(version: string, now: () => number) {
     'contested_objects',
     'Objects that archaware does not write for a while, because another writer keeps undoing its writes.',
   );
+  const taintsHeldBack = gauge(
+    'taints_held_back',
+    'Nodes that stay without the taint of archaware, because it would cut a DaemonSet off from them.',
+  );
+  const rolloutStopped = gauge(
+    'rollout_stopped',
+    'DaemonSets that did not come back within five minutes after archaware had changed their template.',
+  );
   const writesRefused = counter('writes_refused_total', 'Writes that the API server, a policy or a webhook refused.', [
     'controller',
   ]);
@@ -218,6 +230,8 @@ export function createMetrics(version: string, now: () => number) {
         safetyNetHolds.set({ net }, holds === undefined ? Number.NaN : Number(holds));
       }
       contestedObjects.set(observed.contestedObjects());
+      taintsHeldBack.set(observed.taintsHeldBack());
+      rolloutStopped.set(observed.rolloutStopped());
       wrongNodePodsNow.set(observed.wrongNodePods());
       for (const [outcome, count] of Object.entries(await observed.pods())) pods.set({ outcome }, count);
       oldestWaiting.set(await observed.oldestWaitingPodSeconds());

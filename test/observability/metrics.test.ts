@@ -13,6 +13,8 @@ const NOTHING = {
   unmanagedTaints: () => 0,
   safetyNets: () => ({}),
   contestedObjects: () => 0,
+  taintsHeldBack: () => 0,
+  rolloutStopped: () => 0,
   wrongNodePods: () => 0,
   certificateExpirySeconds: () => undefined,
 };

@@ -58,6 +58,8 @@ export function observeState(parts: {
     },
     safetyNets: () => ({ daemonsets: parts.keepsDaemonSets() }),
     contestedObjects: () => loops()?.contested() ?? 0,
+    taintsHeldBack: () => loops()?.heldBack() ?? 0,
+    rolloutStopped: () => loops()?.rolloutsStopped() ?? 0,
     wrongNodePods: () => loops()?.onWrongNodes() ?? 0,
     async pods() {
       const counts: Record<PodOutcome, number> = { placed: 0, waiting: 0, held: 0, open: 0, ignored: 0 };

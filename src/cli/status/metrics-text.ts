@@ -13,6 +13,10 @@ export type ReplicaMetrics = {
   readonly contestedObjects: number;
   /** Whether archaware's tolerations in DaemonSets are protected, as the replica has tried; undefined: it does not know. */
   readonly keepsDaemonSets: boolean | undefined;
+  /** Nodes that stay without the taint because of a DaemonSet. */
+  readonly taintsHeldBack: number;
+  /** DaemonSets that did not come back after a write. */
+  readonly rolloutStopped: number;
   readonly unresolvableImages: number;
   /** Undefined without a certificate. */
   readonly certificateExpirySeconds: number | undefined;
@@ -61,6 +65,8 @@ export function readReplicaMetrics(text: string): ReplicaMetrics | undefined {
     wrongNodePods: firstOf('wrong_node_pods') ?? 0,
     contestedObjects: firstOf('contested_objects') ?? 0,
     keepsDaemonSets: keeps === undefined || Number.isNaN(keeps.value) ? undefined : keeps.value === 1,
+    taintsHeldBack: firstOf('taints_held_back') ?? 0,
+    rolloutStopped: firstOf('rollout_stopped') ?? 0,
     unresolvableImages: firstOf('unresolvable_images') ?? 0,
     certificateExpirySeconds: expiry === undefined || Number.isNaN(expiry) ? undefined : expiry,
   };

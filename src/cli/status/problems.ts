@@ -26,6 +26,7 @@ export function problemsOf(facts: Facts): Problem[] {
     ...ofNodes(facts),
     ...ofGuard(facts),
     ...ofTroubles(facts),
+    ...ofDaemonSets(facts),
     ...ofPods(facts),
     ...ofWebhook(facts),
     ...ofPools(facts),
@@ -195,6 +196,30 @@ function ofTroubles({ troubles }: Facts): Problem[] {
     do: `kubectl get events -A --field-selector reportingComponent=${FIELD_MANAGER}`,
   };
   return [...shown, more];
+}
+
+function ofDaemonSets({ replicas }: Facts): Problem[] {
+  const metrics = metricsOf(replicas).filter(({ leads }) => leads);
+  const stopped = Math.max(0, ...metrics.map(({ rolloutStopped }) => rolloutStopped));
+  const heldBack = Math.max(0, ...metrics.map(({ taintsHeldBack }) => taintsHeldBack));
+  return [
+    ...(stopped > 0
+      ? [
+          {
+            problem: `${stopped} ${stopped === 1 ? 'DaemonSet is' : 'DaemonSets are'} not back after archaware changed the template; others wait`,
+            do: 'kubectl get events -A --field-selector reason=RolloutStopped names them; allow the tolerations in the policy that refuses their pods, then kubectl rollout restart; or label them archaware.dev/ignore=true (docs/runbooks/rollout-stopped.md)',
+          },
+        ]
+      : []),
+    ...(heldBack > 0
+      ? [
+          {
+            problem: `${nodesText(heldBack)} ${heldBack === 1 ? 'stays' : 'stay'} untainted: a DaemonSet that runs there cannot be given its tolerations`,
+            do: 'kubectl get events -A --field-selector reason=TaintHeldBack names it; allow the account of archaware in the policy that refuses the write; or label the DaemonSet archaware.dev/ignore=true; or use placement.mode affinity or taints.manage false (docs/runbooks/taints-held-back.md)',
+          },
+        ]
+      : []),
+  ];
 }
 
 function ofPods({ waiting, replicas, troubles }: Facts): Problem[] {

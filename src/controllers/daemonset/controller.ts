@@ -1,12 +1,9 @@
-import type { Clock } from '../../kit/clock.ts';
-import type { Reconciler, Result } from '../../kube/controller.ts';
-import { isRefusal } from '../../kube/errors.ts';
-import type { EventRecorder, Regarding } from '../../kube/events.ts';
-import type { Store } from '../../kube/watch/store.ts';
-import type { WriteResult, Writer } from '../../kube/writer.ts';
-import { TOLERATIONS_ANNOTATION } from '../../names.ts';
+import type { Result } from '../../kube/controller.ts';
+import { type ApiError, isRefusal } from '../../kube/errors.ts';
+import type { WriteResult } from '../../kube/writer.ts';
 import { type Decision, decide, standing } from '../../placement/decide.ts';
-import { isSystemNamespace, type Namespace, skipDaemonSet } from '../../placement/eligibility.ts';
+import { isSystemNamespace, skipDaemonSet } from '../../placement/eligibility.ts';
+import { unreadyNodesOf } from '../../placement/nodes/held-back.ts';
 import {
   type DaemonSet,
   decideTemplate,
@@ -14,7 +11,6 @@ import {
   type RecordBasis,
   readDaemonSet,
   readRecord,
-  type TemplateDecision,
 } from '../../placement/objects/daemonset.ts';
 import { daemonSetPatch } from '../../placement/patch/patch.ts';
 import { type Toleration, tolerationText } from '../../placement/patch/tolerations.ts';
@@ -26,65 +22,21 @@ import { basisOf, overTemplate, standingTemplate } from '../../placement/standin
 import { announce, announceSecrets, createAnnouncer } from '../announce.ts';
 import { createAnswered } from '../answered.ts';
 import { createContention } from '../contention.ts';
-import type { ImageSource } from '../images.ts';
 import { keptDecision } from '../kept-decision.ts';
 import { createLargeTurns, WAITS_FOR_LARGE_TURN } from '../large-turns.ts';
 import { HELD_AGAIN_MS, imagesAwaited, imagesUnknown, OPEN_AGAIN_MS, type PlacementState } from '../placement-state.ts';
 import { createRefusals } from '../refusals.ts';
 import { createRefusedEntries } from '../refused-entries.ts';
-import { createWaiting, type Due, NO_ROOM_AGAIN_MS } from '../waiting.ts';
+import { createWaiting, NO_ROOM_AGAIN_MS } from '../waiting.ts';
+import { isUnfit, type Want } from './brake.ts';
+import { begun, type Change, contestedNote, hasRolled, intentOf, regarding } from './change.ts';
+import type { DaemonSetController, DaemonSetControllerOptions } from './contract.ts';
 import { createLostRecords } from './lost-records.ts';
 import { createOwnership } from './ownership.ts';
 import { partTaken, withoutRefused } from './refused-tolerations.ts';
 import { createRolloutTurn } from './rollout.ts';
-
-type Change = Extract<TemplateDecision, { kind: 'set' }>;
-
-export type DaemonSetControllerOptions = {
-  readonly daemonSets: Store<DaemonSet>;
-  readonly namespaces: Store<Namespace>;
-  /** Returns the present settings; a reload may replace them at any time. */
-  readonly settings: () => Settings;
-  readonly clusterArchitectures: () => readonly string[];
-  /** Returns the taints that nodes have, as `key:effect`. */
-  readonly liveTaints: () => ReadonlySet<string>;
-  /** Returns the pull secrets that the API server adds to pods of this service account. */
-  readonly serviceAccountSecrets: (namespace: string, name: string, signal: AbortSignal) => Promise<readonly string[]>;
-  readonly images: ImageSource;
-  readonly write: Writer;
-  readonly events: Pick<EventRecorder, 'emit'>;
-  readonly clock: Clock;
-  /** Reads a DaemonSet of which too little is kept; undefined if it is gone. */
-  readonly wholeDaemonSet: (kept: DaemonSet, signal: AbortSignal) => Promise<DaemonSet | undefined>;
-  /** Called when the turn of a large DaemonSet has come. It must then be reconciled. */
-  readonly onTurn: (key: string) => void;
-  readonly onDecided: (key: string) => void;
-  /** Called when the API server refused a write. */
-  readonly onRefused?: () => void;
-  /** Returns when a write of any object last succeeded, in milliseconds on the monotonic clock. Absent: not known. */
-  readonly lastWriteMs?: (() => number | undefined) | undefined;
-  /** False for `plan`: lists of tolerations that archaware owns are not given back. Default: true. */
-  readonly givesBack?: boolean;
-};
-
-/** The DaemonSet controller: gathers the input of a template's decision, decides, writes. */
-export type DaemonSetController = {
-  readonly reconcile: Reconciler;
-  readonly states: ReadonlyMap<string, PlacementState>;
-  /** Returns the DaemonSets to reconcile again, and when, after the lookup of an image (its canonical name) has ended. */
-  lookupEnded(image: string): readonly Due[];
-  /** Returns the DaemonSet whose turn to roll has come; undefined while another one rolls, and if none waits. */
-  nextToRoll(): string | undefined;
-  /**
-   * Whether nodes must not be tainted before the DaemonSet has had its turn to roll. One that had not rolled out before does not
-   * count: its author can keep it in that state for ever.
-   */
-  holdsTaints(key: string): boolean;
-  /** Counts the DaemonSets whose tolerations another writer keeps removing. */
-  contested(): number;
-  /** Ends the turns of large DaemonSets when the term is over. */
-  end(): void;
-};
+import { createStops, holdersOf } from './stopped.ts';
+import { createUnserved } from './unserved.ts';
 
 /** How often a DaemonSet checks whether its turn has come. A change of any DaemonSet leads to a check of the next one too. */
 const TURN_AGAIN_MS = 15_000;
@@ -100,7 +52,15 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
   const announcer = createAnnouncer(options.events, clock);
   const refusals = createRefusals({ ...options, announcer });
   const entries = createRefusedEntries(clock);
-  const turn = createRolloutTurn(daemonSets, clock, (name) => isSystemNamespace(name, options.settings()));
+  const isSystem = (namespace: string) => isSystemNamespace(namespace, options.settings());
+  const taints = () => options.settings().taints;
+  const turn = createRolloutTurn({
+    daemonSets,
+    clock,
+    isSystem,
+    unreadyNodes: (daemonSet) => unreadyNodesOf(daemonSet, options.nodes(), taints().key),
+  });
+  const unserved = createUnserved({ daemonSets, isSystem, taints, onServed: options.onServed });
   const answered = createAnswered(daemonSets, clock);
   const larges = createLargeTurns(clock, true, options.onTurn);
   const ownership = createOwnership({ write, clock, onRefused: options.onRefused });
@@ -108,11 +68,14 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     ...{ write, clock, contestedMs, onRefused: options.onRefused },
     onWritten: (key, daemonSet, change) => contention.wrote(key, intentOf(daemonSet, change)),
   });
+  const actOnStop = createStops({ ...options, turn, answered, announcer });
+  let wasStopping = false;
 
   function forget(key: string): void {
     for (const memory of [states, firstSeen]) memory.delete(key);
     waiting.set(key, []);
-    for (const memory of [contention, announcer, refusals, answered, larges, ownership, lost]) memory.forget(key);
+    for (const memory of [contention, announcer, refusals, answered, larges, ownership, lost, turn]) memory.forget(key);
+    unserved.served(key);
     options.onDecided(key);
   }
 
@@ -121,10 +84,17 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     try {
       const result = await reconcileWhole(key, signal);
       isInLine = result === WAITS_FOR_TURN || result === WAITS_FOR_LARGE_TURN;
-      return result;
+      if (turn.verdict(key) === undefined) return result;
+      const { againInMs = TURN_AGAIN_MS } = result;
+      return { ...result, againInMs: Math.min(againInMs, TURN_AGAIN_MS) };
     } finally {
       // Whatever else happened, a DaemonSet that does not wait for its turn must not hold up those behind it.
       if (!isInLine) turn.leave(key);
+      const unblocked = states.get(key)?.decision.kind === 'wait' ? undefined : turn.seen(key);
+      if (unblocked !== undefined) options.onTurn(unblocked);
+      const isStopping = turn.stopsAll().length > 0;
+      if (wasStopping && !isStopping) options.onServed();
+      wasStopping = isStopping;
     }
   }
 
@@ -159,6 +129,8 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     const skipped = skipDaemonSet(daemonSet, namespace, settings);
     if (skipped !== undefined) {
       keep(key, daemonSet, settings, { kind: 'skip', reason: skipped });
+      turn.forget(key);
+      unserved.served(key);
       options.onDecided(key);
       return { outcome: 'unchanged' };
     }
@@ -184,6 +156,11 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     settings: Settings,
     signal: AbortSignal,
   ): Promise<Result> {
+    const stopped = await actOnStop(key, daemonSet, signal);
+    if (stopped !== undefined) {
+      options.onDecided(key);
+      return stopped;
+    }
     const decision = await decideFor(key, daemonSet, settings, signal);
     // The controller removes extra tolerations from templates, so no Event reports them as stale.
     const template = { ...daemonSet.template, tolerations: undefined };
@@ -192,7 +169,8 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     announceSecrets(key, regarding(daemonSet), problems, announcer);
     if (decision.kind === 'wait' && decision.failed.length > 0) options.onDecided(key);
     const result = await act(key, daemonSet, decision, settings, signal);
-    if (result.outcome !== 'conflict' && result.outcome !== 'waiting') options.onDecided(key);
+    const isDone = result.outcome !== 'conflict' && result.outcome !== 'waiting';
+    if (isDone && !turn.isUnproven(key)) options.onDecided(key);
     return result;
   }
 
@@ -263,6 +241,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     settings: Settings,
     signal: AbortSignal,
   ): Promise<Result> {
+    if (decision.kind !== 'place' || onlyObserves(settings)) unserved.served(key);
     if (decision.kind === 'wait') {
       const isReported = keep(key, daemonSet, settings, decision);
       return { outcome: 'waiting', againInMs: isReported ? decision.againInMs : NO_ROOM_AGAIN_MS };
@@ -283,22 +262,46 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     // A template that lacks what was refused is not what its images call for. The next process must decide again.
     const basis = refusedMs === undefined ? known : GUESSED;
     const change = decideTemplate(daemonSet, wanted, options.liveTaints(), basis);
+    const lacks = (why: Want, answer = '') =>
+      unserved.lacks(key, { architectures: all.map(({ value }) => value), why, answer });
     if (change.kind === 'unchanged') {
-      if (refusedMs !== undefined) return { outcome: 'waiting', againInMs: refusedMs };
+      if (refusedMs !== undefined) {
+        lacks('refused', unserved.get(key)?.answer);
+        return { outcome: 'waiting', againInMs: refusedMs };
+      }
+      unserved.served(key);
       keep(key, daemonSet, settings, decision);
       return { outcome: 'unchanged', againInMs };
     }
     const waitMs = contestedMs(key, daemonSet, change);
-    if (waitMs > 0) return { outcome: 'conflict', againInMs: waitMs };
-    if (change.rolls && !turn.take(key, daemonSet)) {
+    if (waitMs > 0) {
+      lacks('contested');
+      return { outcome: 'conflict', againInMs: waitMs };
+    }
+    if (change.rolls && options.isPaced && !turn.take(key, daemonSet)) {
       keep(key, daemonSet, settings, decision);
+      lacks('in-line');
       return WAITS_FOR_TURN;
     }
-    const written = await writeOrGiveBack(key, daemonSet, change, wanted, signal);
-    if (written.kind === 'conflict') return { outcome: 'conflict' };
+    let written: WriteResult;
+    try {
+      written = await writeOrGiveBack(key, daemonSet, change, wanted, signal);
+    } catch (error) {
+      if (isRefusal(error)) lacks(whyRefused(key, error), error.message);
+      else lacks('failed');
+      throw error;
+    }
+    if (written.kind === 'conflict') {
+      lacks('failed');
+      return { outcome: 'conflict' };
+    }
     if (written.kind === 'gone') return { outcome: 'unchanged' };
     if (written.kind === 'written') contention.wrote(key, intentOf(daemonSet, change));
-    if (refusedMs !== undefined) return { outcome: 'waiting', againInMs: refusedMs };
+    if (refusedMs !== undefined) {
+      lacks('refused', unserved.get(key)?.answer);
+      return { outcome: 'waiting', againInMs: refusedMs };
+    }
+    unserved.served(key);
     keep(key, daemonSet, settings, decision);
     if (written.kind === 'written') {
       const answer = readDaemonSet(written.object);
@@ -311,6 +314,10 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       againInMs,
       detail: `template ${placingText({ tolerations: wanted, affinity: undefined })}`,
     };
+  }
+
+  function whyRefused(key: string, error: ApiError): Want {
+    return isUnfit(error, daemonSets.get(key)?.isLarge === true) ? 'unfit' : 'refused';
   }
 
   /** Returns the milliseconds to leave a DaemonSet alone because another writer keeps undoing this change; 0: write. */
@@ -339,8 +346,8 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     const target = { kind: 'DaemonSet', namespace, name, action: 'tolerate' } as const;
     let rolls = false;
     try {
-      const written = await write(target, daemonSetPatch(daemonSet, change), signal);
-      rolls = written.kind === 'written';
+      const written = await write(target, daemonSetPatch(daemonSet, begun(daemonSet, change)), signal);
+      rolls = hasRolled(daemonSet, written);
       if (written.kind === 'conflict') return written;
       refusals.forget(key);
       entries.took(namespace, wanted.map(tolerationText));
@@ -353,8 +360,9 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
         write({ ...target, dryRun: true }, patch, signal),
       );
       if (part !== undefined && contestedMs(key, daemonSet, part) === 0) {
-        rolls = (await write(target, daemonSetPatch(daemonSet, part), signal)).kind === 'written';
-        if (rolls) contention.wrote(key, intentOf(daemonSet, part));
+        const written = await write(target, daemonSetPatch(daemonSet, begun(daemonSet, part)), signal);
+        rolls = hasRolled(daemonSet, written);
+        if (written.kind === 'written') contention.wrote(key, intentOf(daemonSet, part));
       }
       throw error;
     } finally {
@@ -367,7 +375,12 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     states,
     lookupEnded: waiting.lookupEnded,
     nextToRoll: turn.next,
-    holdsTaints: (key) => turn.waits(key) && daemonSets.get(key)?.rolledOut === true,
+    holdsTaints: (key) =>
+      (turn.waits(key) && daemonSets.get(key)?.rolledOut === true) ||
+      (turn.isUnproven(key) && turn.verdict(key)?.kind === 'rolling'),
+    holders: (node) => holdersOf(node, { daemonSets, turn, unserved }),
+    stopsAll: turn.stopsAll,
+    stopped: () => turn.stopped().length,
     contested: contention.count,
     end: larges.stop,
   };
@@ -376,21 +389,4 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
 /** Returns the basis to record for a guess: that of the present record, if there is one, because a guess changes nothing there. */
 function guessBasis({ recorded }: DaemonSet): RecordBasis {
   return readRecord(recorded).basis ?? GUESSED;
-}
-
-function contestedNote({ template }: DaemonSet, { tolerations, rolls }: Change): string {
-  const again = 'three times in ten minutes';
-  if (!rolls)
-    return `another writer changed the annotation ${TOLERATIONS_ANNOTATION} ${again}: it must leave this annotation alone`;
-  return tolerations.length < (template.tolerations ?? []).length
-    ? `another writer added tolerations of archaware's taint to the template ${again}, and its images do not run there: remove them from the source of the template`
-    : `another writer removed archaware's tolerations from the template ${again}: add them to the source of the template`;
-}
-
-function intentOf({ uid }: DaemonSet, { recorded }: Change): string {
-  return `${uid} ${recorded}`;
-}
-
-function regarding({ namespace, name, uid }: DaemonSet): Regarding {
-  return { apiVersion: 'apps/v1', kind: 'DaemonSet', namespace, name, uid };
 }

@@ -1,24 +1,54 @@
 import type { Clock } from '../../kit/clock.ts';
 import type { Store } from '../../kube/watch/store.ts';
-import type { DaemonSet } from '../../placement/objects/daemonset.ts';
-import { createLine } from './line.ts';
+import { type DaemonSet, readRecord } from '../../placement/objects/daemonset.ts';
+import { rolloutOf } from '../../placement/objects/rollout.ts';
+import { isUnproven, judge, type Late, progressOf, type Rollout, stoppingAll, type Verdict } from './brake.ts';
+import { createLine, namespaceOf } from './line.ts';
 
 /** Lets one DaemonSet at a time roll because of archaware: a mistake must not restart every daemon pod of a cluster at once. */
 export type RolloutTurn = {
   /**
    * Whether this DaemonSet may be written now. If so, and if it will roll, it owns the turn from this moment on, so that no other
-   * DaemonSet takes it while the write is under way. If not, it waits in the line: system namespaces first, then namespaces take
-   * turns.
+   * DaemonSet takes it while the write is under way. If not, it waits in the line ({@link createLine}).
    */
   take(key: string, daemonSet: DaemonSet): boolean;
   /** Returns the turn because nothing was written. */
   giveBack(key: string): void;
+  /** Records that archaware has taken its change back by a write that led to this generation. */
+  takenBack(key: string, generation: number): void;
   /** Takes a DaemonSet out of the line: it need not roll, or it cannot be decided now. */
   leave(key: string): void;
-  /** Whether the DaemonSet waits in the line. */
+  /** Forgets a DaemonSet that is gone, or that archaware leaves alone. */
+  forget(key: string): void;
+  /**
+   * Records that a DaemonSet was looked at, so that others need not wait to see whether it comes first. Returns the DaemonSet whose
+   * turn may have come by that.
+   */
+  seen(key: string): string | undefined;
+  /** Whether the DaemonSet waits in the line, and not only for its own namespace. */
   waits(key: string): boolean;
   /** Returns the DaemonSet that may take the turn now; undefined while another one rolls, and if none waits. */
   next(): string | undefined;
+  /** Returns how the rollout of this DaemonSet stands; undefined: archaware waits for none. */
+  verdict(key: string): Exclude<Verdict, { kind: 'over' }> | undefined;
+  /** Whether archaware has begun a rollout of the DaemonSet, and nothing shows yet that its new pods are let in. */
+  isUnproven(key: string): boolean;
+  /** Returns the keys of the DaemonSets that are stopped. */
+  stopped(): readonly string[];
+  /**
+   * Returns the keys of those of them that stop everything ({@link stoppingAll}): no further template is written, and no further node
+   * is tainted.
+   */
+  stopsAll(): readonly string[];
+};
+
+export type RolloutTurnOptions = {
+  readonly daemonSets: Store<DaemonSet>;
+  readonly clock: Pick<Clock, 'monotonic'>;
+  /** Whether a namespace is a system namespace. */
+  readonly isSystem: (namespace: string) => boolean;
+  /** Returns how many nodes that the DaemonSet wants are not ready. */
+  readonly unreadyNodes: (daemonSet: DaemonSet) => number;
 };
 
 /** Whether no pod would be replaced. A pod on a node that the template does not tolerate still runs, and counts as misscheduled. */
@@ -26,83 +56,171 @@ function runsNowhere({ current, misscheduled }: DaemonSet): boolean {
   return current + misscheduled === 0;
 }
 
-/** The longest time that a DaemonSet waits for the one before it. */
-const TURN_MS = 5 * 60_000;
 /**
- * The time until the next DaemonSet rolls after one that had not rolled out before it was written. Nobody can say when such a
- * rollout ends, and its author can make it last for ever, so it is not waited for. But a dead node makes every DaemonSet of the
- * cluster such a one, and they must not all roll in the same second.
+ * How long a DaemonSet waits after a start to see whether others come before it. They are decided within moments, unless their images
+ * are not known yet.
  */
-const PAUSE_MS = 15_000;
+const ORDER_MS = 15_000;
 
-type Turn = { readonly key: string; readonly generation: number; readonly at: number; readonly longestMs: number };
-
-/** Creates the turn over the DaemonSets in the store. `isSystem`: whether a namespace is a system namespace. */
-export function createRolloutTurn(
-  daemonSets: Store<DaemonSet>,
-  clock: Clock,
-  isSystem: (namespace: string) => boolean,
-): RolloutTurn {
-  let turn: Turn | undefined;
+/** Creates the turn over the DaemonSets in the store. */
+export function createRolloutTurn({ daemonSets, clock, isSystem, unreadyNodes }: RolloutTurnOptions): RolloutTurn {
+  const rollouts = new Map<string, Rollout>();
   const line = createLine(isSystem);
+  const lookedAt = new Set<string>();
+  /** When the turn was first asked for; undefined: not yet. */
+  let since: number | undefined;
 
-  function over(): boolean {
-    if (turn === undefined || clock.monotonic() - turn.at > turn.longestMs) return true;
-    const rolling = daemonSets.get(turn.key);
-    return rolling === undefined || (rolling.generation >= turn.generation && rolling.rolledOut);
+  const unreadyOf = (daemonSet: DaemonSet) => () => unreadyNodes(daemonSet);
+
+  function verdictOf(key: string): Verdict | undefined {
+    const rollout = rollouts.get(key);
+    const daemonSet = daemonSets.get(key);
+    if (rollout === undefined) return undefined;
+    const now = clock.monotonic();
+    const isOurs = daemonSet?.generation === rollout.generation && daemonSet.observed;
+    const progress = isOurs ? progressOf(daemonSet) : 0;
+    const known = progress > rollout.progress ? { ...rollout, progress, progressAt: now } : rollout;
+    rollouts.set(key, known);
+    const verdict = judge(known, daemonSet, now, daemonSet === undefined ? () => 0 : unreadyOf(daemonSet));
+    if (verdict.kind === 'over') rollouts.delete(key);
+    return verdict;
   }
 
-  /**
-   * Finds a DaemonSet that may be rolling because of an earlier leader's write. This process cannot know that, and waits for it.
-   */
-  function begunBefore(key: string): Turn {
-    for (const other of daemonSets.keys()) {
-      const found = daemonSets.get(other);
-      if (other === key || found === undefined || found.recorded === undefined) continue;
-      if (found.rolledOut || found.updateStrategy === 'OnDelete' || runsNowhere(found)) continue;
-      return { key: other, generation: found.generation, at: clock.monotonic(), longestMs: TURN_MS };
+  /** Takes over what an earlier leader began. This process cannot know when that was, so its time begins now. */
+  function begin(): number {
+    if (since !== undefined) return since;
+    since = clock.monotonic();
+    for (const key of daemonSets.keys()) {
+      const daemonSet = daemonSets.get(key);
+      if (daemonSet?.recorded === undefined || daemonSet.updateStrategy === 'OnDelete') continue;
+      const state = rolloutOf(readRecord(daemonSet.recorded).basis?.rollout, daemonSet.generation);
+      const isDone = daemonSet.rolledOut || runsNowhere(daemonSet);
+      if (state !== 'taken-back' && isDone) continue;
+      // Versions before 0.3 did not record for which rollouts they waited.
+      rollouts.set(key, begun(daemonSet, daemonSet.generation, since, state));
     }
-    return free(key);
+    return since;
+  }
+
+  function late(): Late[] {
+    begin();
+    return [...rollouts.keys()].flatMap((key): Late[] => {
+      const verdict = verdictOf(key);
+      const daemonSet = daemonSets.get(key);
+      const rollout = rollouts.get(key);
+      if (verdict === undefined || verdict.kind === 'over' || verdict.kind === 'rolling') return [];
+      const namespace = namespaceOf(key);
+      const hasSystemClass = daemonSet?.template.priorityClassName?.startsWith('system-') === true;
+      const isAdopted = rollout?.isAdopted === true;
+      return [{ key, namespace, isSystemNamespace: isSystem(namespace), hasSystemClass, verdict, isAdopted }];
+    });
+  }
+
+  /** Whether a DaemonSet of which nothing is known yet may have to roll before this one. */
+  function waitsForOthers(key: string): boolean {
+    if (clock.monotonic() - begin() > ORDER_MS) return false;
+    const rank = rankOf(key);
+    if (rank === 0) return false;
+    for (const other of daemonSets.keys()) {
+      if (lookedAt.has(other) || line.has(other) || rankOf(other) >= rank) continue;
+      const daemonSet = daemonSets.get(other);
+      if (daemonSet !== undefined && !runsNowhere(daemonSet)) return true;
+    }
+    return false;
+  }
+
+  function rankOf(key: string): number {
+    return (isSystem(namespaceOf(key)) ? 0 : 2) + (daemonSets.get(key)?.takesMany === true ? 1 : 0);
   }
 
   function next(): string | undefined {
-    const first = line.first();
-    if (first === undefined) return undefined;
-    turn ??= begunBefore(first);
-    return over() ? first : undefined;
+    const waiting = late();
+    if (rollouts.size > waiting.length || stoppingAll(waiting).length > 0) return undefined;
+    const stopped = new Set(waiting.map(({ namespace }) => namespace));
+    const first = line.first((namespace) => stopped.has(namespace));
+    return first === undefined || waitsForOthers(first) ? undefined : first;
   }
+
+  /** Whether a DaemonSet of the same namespace holds up the others there. */
+  const isNamespaceStopped = (key: string) => late().some(({ namespace }) => namespace === namespaceOf(key));
+  const isLineStopped = () => stoppingAll(late()).length > 0;
 
   return {
     take(key, daemonSet) {
+      begin();
+      lookedAt.add(key);
+      const isStopped = isNamespaceStopped(key) || isLineStopped();
       // archaware's change adds no disruption if no pod would be replaced, or if the DaemonSet is about to roll anyway for a
       // change that its controller has not seen yet. Its pods may depend on the change, so it does not wait.
-      if (runsNowhere(daemonSet) || !daemonSet.observed || daemonSet.updateStrategy === 'OnDelete') {
+      const isAlone = runsNowhere(daemonSet) || daemonSet.updateStrategy === 'OnDelete';
+      const rollout = rollouts.get(key);
+      if (rollout === undefined && (isAlone || (!daemonSet.observed && !isStopped))) {
         line.delete(key);
         return true;
       }
       const generation = daemonSet.generation + 1;
-      if (turn?.key === key && !over()) {
+      if (rollout !== undefined && verdictOf(key)?.kind === 'rolling') {
         // A second write does not make the turn longer: its author could bring about one after the other.
-        turn = { ...turn, generation };
+        rollouts.set(key, { ...(rollouts.get(key) ?? rollout), generation });
         return true;
       }
-      line.add(key);
+      line.add(key, daemonSet.takesMany);
       if (next() !== key) return false;
       line.take(key);
-      turn = { key, generation, at: clock.monotonic(), longestMs: daemonSet.rolledOut ? TURN_MS : PAUSE_MS };
+      const state = daemonSet.rolledOut ? 'awaited' : undefined;
+      rollouts.set(key, { ...begun(daemonSet, generation, clock.monotonic(), state), isAdopted: false });
       return true;
     },
     giveBack(key) {
-      // This DaemonSet is not rolling because of archaware, and an earlier leader's rollout was waited for already.
-      if (turn?.key === key) turn = free(key);
+      // This DaemonSet is not rolling because of archaware.
+      if (rollouts.get(key)?.isTakenBack === false) rollouts.delete(key);
+    },
+    takenBack(key, generation) {
+      const rollout = rollouts.get(key);
+      if (rollout !== undefined) rollouts.set(key, { ...rollout, generation, isTakenBack: true });
     },
     leave: line.delete,
-    waits: line.has,
+    forget(key) {
+      line.delete(key);
+      rollouts.delete(key);
+    },
+    seen(key) {
+      if (lookedAt.has(key)) return undefined;
+      lookedAt.add(key);
+      return next();
+    },
+    waits: (key) => line.has(key) && (!isNamespaceStopped(key) || isLineStopped()),
     next,
+    verdict(key) {
+      begin();
+      const verdict = verdictOf(key);
+      return verdict?.kind === 'over' ? undefined : verdict;
+    },
+    isUnproven(key) {
+      const rollout = rollouts.get(key);
+      return rollout !== undefined && isUnproven(rollout, daemonSets.get(key));
+    },
+    stopped: () => late().flatMap(({ key, verdict }) => (verdict.kind === 'stopped' ? [key] : [])),
+    stopsAll: () => stoppingAll(late()).flatMap(({ key, verdict }) => (verdict.kind === 'stopped' ? [key] : [])),
   };
 }
 
-/** A turn that is over: the next DaemonSet may take it. */
-function free(key: string): Turn {
-  return { key, generation: 0, at: Number.NEGATIVE_INFINITY, longestMs: 0 };
+/** Returns a rollout that begins now. `state`: what the record says of it, or will say. */
+function begun(
+  { uid, current }: DaemonSet,
+  generation: number,
+  now: number,
+  state: ReturnType<typeof rolloutOf>,
+): Rollout {
+  return {
+    uid,
+    generation,
+    begunAt: now,
+    isAwaited: state === 'awaited',
+    currentBefore: current,
+    progress: 0,
+    progressAt: now,
+    isTakenBack: state === 'taken-back',
+    isAdopted: true,
+  };
 }

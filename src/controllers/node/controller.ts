@@ -4,7 +4,14 @@ import { isRefusal } from '../../kube/errors.ts';
 import type { EventRecorder, Regarding } from '../../kube/events.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import type { WriteResult, Writer } from '../../kube/writer.ts';
-import { decideNode, entriesOf, type NodeChange, type NodeRules, partOf } from '../../placement/nodes/decide.ts';
+import {
+  decideNode,
+  entriesOf,
+  type NodeChange,
+  type NodeDecision,
+  type NodeRules,
+  partOf,
+} from '../../placement/nodes/decide.ts';
 import { labelConflictNote } from '../../placement/nodes/labels.ts';
 import { managedText, readManaged } from '../../placement/nodes/managed.ts';
 import type { Node } from '../../placement/nodes/node.ts';
@@ -18,8 +25,10 @@ export type NodeControllerOptions = {
   readonly nodes: Store<Node>;
   /** Returns the present rules. */
   readonly rules: () => NodeRules;
-  /** Whether this node may be tainted yet. */
+  /** Whether this node may be tainted yet. It is asked only where a taint would change. */
   readonly bootstrapped: (name: string) => boolean;
+  /** Called for a node that does not wait for a taint: nothing of it would change, or it is gone. */
+  readonly onSettled: (name: string) => void;
   /** Reads the node from the API server; undefined if it is gone. */
   readonly fetch: (name: string, signal: AbortSignal) => Promise<Node | undefined>;
   readonly write: Writer;
@@ -54,7 +63,7 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
   const refused = createRefusedEntries(clock);
 
   async function reconcileOnce(key: string, node: Node, signal: AbortSignal): Promise<Result> {
-    const decision = decideNode(node, rules(), bootstrapped(node.name));
+    const decision = decideOnceAllowed(node);
     const regarding = regardingNode(node);
     for (const conflict of decision.conflicts) {
       const note = labelConflictNote(conflict);
@@ -88,6 +97,14 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
     if (!isWhole) return later;
     if (written.kind === 'gone') return { outcome: 'unchanged' };
     return { outcome: 'written', detail: managedText(readManaged(decision.managed)) };
+  }
+
+  /** Whether a node may be tainted is asked last: it depends on every DaemonSet, and most events change nothing. */
+  function decideOnceAllowed(node: Node): NodeDecision {
+    const decision = decideNode(node, rules(), true);
+    if (decision.kind === 'set' && !bootstrapped(node.name)) return decideNode(node, rules(), false);
+    if (decision.kind !== 'set') options.onSettled(node.name);
+    return decision;
   }
 
   /** Returns the milliseconds to leave a node alone because another writer keeps undoing this change; 0: write. */
@@ -149,6 +166,7 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
       contention.forget(key);
       announcer.forget(key);
       refusals.forget(key);
+      options.onSettled(key);
       return { outcome: 'unchanged' };
     }
     // A node that joins gets and loses taints within milliseconds. Until archaware's taint is set, any pod may land on it. So a

@@ -10,11 +10,13 @@ import {
   stringsAt,
 } from '../../kit/json.ts';
 import { TOLERATIONS_ANNOTATION } from '../../names.ts';
+import { type Demands, readDemands } from '../fit.ts';
 import { hasOurForm } from '../nodes/managed.ts';
 import { isSameToleration, lacking, type Toleration } from '../patch/tolerations.ts';
 import { type FieldsEntry, isListApplied, readEntry } from './ownership.ts';
 import { distinct, everAdded, MOST_RECORDED, pastText, readPast } from './past.ts';
 import { type PodTemplate, readTemplate } from './pod.ts';
+import { keepsRecord, nodesAtOnce } from './rollout.ts';
 
 /** A DaemonSet, reduced to the fields that archaware reads. */
 export type DaemonSet = {
@@ -42,6 +44,13 @@ export type DaemonSet = {
   /** How many nodes run a daemon pod as they should (`current`), and how many run one that should not (`misscheduled`). */
   readonly current: number;
   readonly misscheduled: number;
+  /** How many nodes run a daemon pod of the newest template, and how many an available one. */
+  readonly updated: number;
+  readonly available: number;
+  /** Whether an update takes the pods of several nodes down at once (`maxUnavailable`). */
+  readonly takesMany: boolean;
+  /** The nodes that it selects: its node selector and required node affinity. */
+  readonly selects: Pick<Demands, 'nodeSelector' | 'terms'>;
   /** Whether the DaemonSet controller has seen the newest generation. */
   readonly observed: boolean;
   /** Whether the rollout is complete: by the status of the newest generation, every daemon pod is up to date and available. */
@@ -66,7 +75,10 @@ export function readDaemonSet(object: JsonObject): DaemonSet {
   const metadata = objectAt(object, 'metadata');
   const spec = objectAt(object, 'spec');
   const template = objectAt(spec, 'template');
+  const status = objectAt(object, 'status');
   const generation = numberAt(metadata, 'generation') ?? 0;
+  const desired = numberAt(status, 'desiredNumberScheduled') ?? 0;
+  const { nodeSelector, terms } = readDemands(objectAt(template, 'spec'));
   const recorded = stringAt(objectAt(metadata, 'annotations'), TOLERATIONS_ANNOTATION);
   const entry = readEntry(metadata);
   const isApplied = isListApplied(metadata);
@@ -85,11 +97,15 @@ export function readDaemonSet(object: JsonObject): DaemonSet {
     template: readTemplate(objectAt(template, 'metadata'), objectAt(template, 'spec')),
     authored: authoredTemplate(template, recorded, isApplied),
     updateStrategy: stringAt(objectAt(spec, 'updateStrategy'), 'type') ?? 'RollingUpdate',
-    desired: numberAt(objectAt(object, 'status'), 'desiredNumberScheduled') ?? 0,
-    current: numberAt(objectAt(object, 'status'), 'currentNumberScheduled') ?? 0,
-    misscheduled: numberAt(objectAt(object, 'status'), 'numberMisscheduled') ?? 0,
-    observed: (numberAt(objectAt(object, 'status'), 'observedGeneration') ?? 0) >= generation,
-    rolledOut: isRolledOut(objectAt(object, 'status'), generation),
+    desired,
+    current: numberAt(status, 'currentNumberScheduled') ?? 0,
+    misscheduled: numberAt(status, 'numberMisscheduled') ?? 0,
+    updated: numberAt(status, 'updatedNumberScheduled') ?? 0,
+    available: numberAt(status, 'numberAvailable') ?? 0,
+    takesMany: nodesAtOnce(objectAt(spec, 'updateStrategy'), desired) > 1,
+    selects: { nodeSelector, terms },
+    observed: (numberAt(status, 'observedGeneration') ?? 0) >= generation,
+    rolledOut: isRolledOut(status, generation),
   };
 }
 
@@ -123,6 +139,8 @@ export type RecordBasis = {
   readonly settings: string;
   /** The hash that {@link authoredTemplate} returned; empty if it is not known: an earlier version wrote the record. */
   readonly template: string;
+  /** What became of the last rollout that archaware began ({@link file://./rollout.ts}); absent: nothing is known. */
+  readonly rollout?: string | undefined;
 };
 
 /** The parsed annotation. */
@@ -143,9 +161,14 @@ export function readRecord(annotation: string | undefined): TemplateRecord {
   const template = stringAt(parsed, 'template') ?? '';
   const isComplete = Array.isArray(images) && typeof settings === 'string';
   const basis = isComplete
-    ? { images: images.filter((image) => typeof image === 'string'), settings, template }
+    ? { images: images.filter((image) => typeof image === 'string'), settings, template, ...rolloutIn(parsed) }
     : undefined;
   return { tolerations: readTolerations(tolerations), past: readPast(parsed), basis };
+}
+
+function rolloutIn(record: JsonObject): Pick<RecordBasis, 'rollout'> {
+  const rollout = stringAt(record, 'rollout');
+  return rollout === undefined ? {} : { rollout };
 }
 
 /** Parses the annotation and returns its tolerations only. */
@@ -165,12 +188,18 @@ export function writeRecord(
   past: readonly Toleration[],
   basis: RecordBasis | undefined,
 ): string | undefined {
-  if (past.length > 0) {
-    const { images, ...hashes } = basis ?? GUESSED;
-    return JSON.stringify({ images, past: past.map(pastText), ...hashes, tolerations });
-  }
-  if (tolerations.length === 0) return undefined;
-  return JSON.stringify(basis === undefined ? tolerations : { ...basis, tolerations });
+  if (tolerations.length === 0 && past.length === 0 && !keepsRecord(basis?.rollout)) return undefined;
+  if (basis === undefined && past.length === 0) return JSON.stringify(tolerations);
+  const { images, settings, template, rollout } = basis ?? GUESSED;
+  // Fields that are undefined are left out.
+  return JSON.stringify({
+    images,
+    past: past.length > 0 ? past.map(pastText) : undefined,
+    settings,
+    template,
+    rollout: rollout || undefined,
+    tolerations,
+  });
 }
 
 /** Returns the tolerations of a record that are archaware's if a template has them. A list that was applied is its author's word. */
@@ -213,7 +242,7 @@ function readTolerations(list: unknown): Toleration[] {
       value: stringAt(entry, 'value'),
       effect: stringAt(entry, 'effect'),
     };
-    // A writer of the metadata alone the metadata cannot have archaware remove what archaware never adds.
+    // Whoever may write only the metadata cannot make archaware remove what archaware never adds.
     return key && value && effect && hasOurForm({ key, value, effect })
       ? [{ key, operator: 'Equal' as const, value, effect }]
       : [];
@@ -223,7 +252,8 @@ function readTolerations(list: unknown): Toleration[] {
 /**
  * Decides a template's tolerations: its author's own and the wanted ones. Archaware's other tolerations are removed, except those
  * for another taint that nodes still have (`liveTaints`, as `key:effect`): without them the running daemon pods would leave
- * those nodes at once. `basis`: the basis of the wanted ones; default: as recorded.
+ * those nodes at once. `basis`: the basis of the wanted ones; default: as recorded. What the record
+ * says of the rollout stays, if the basis says nothing of it.
  */
 export function decideTemplate(
   daemonSet: Pick<DaemonSet, 'recorded' | 'template' | 'isListApplied'>,
@@ -247,8 +277,12 @@ export function decideTemplate(
   const tolerations = [...present.filter((toleration) => !gone.has(toleration)), ...added];
   // What the template still has is its author's.
   const past = everAdded(record).filter((entry) => !tolerations.some((one) => isSameToleration(one, entry)));
-  const annotation = writeRecord([...kept, ...added], past, basis ?? record.basis);
   const rolls = added.length > 0 || tolerations.length !== present.length;
+  const annotation = writeRecord(
+    [...kept, ...added],
+    past,
+    basis === undefined ? record.basis : { rollout: record.basis?.rollout, ...basis },
+  );
   if (!rolls && annotation === daemonSet.recorded) return { kind: 'unchanged' };
   return { kind: 'set', tolerations, recorded: annotation, rolls };
 }

@@ -35,8 +35,8 @@ export function isSamePod(pod: Pod, before: Pod): boolean {
 }
 
 /** Returns about how many bytes of memory a DaemonSet takes. Stops at `most`. */
-export function weightOfDaemonSet({ template, labels, recorded }: DaemonSet, most: number): number {
-  return weightOfTemplate(template, most) + weightOf(labels, most) + weightOf(recorded);
+export function weightOfDaemonSet({ template, labels, recorded, selects }: DaemonSet, most: number): number {
+  return weightOfTemplate(template, most) + weightOf(labels, most) + weightOf(recorded) + weightOf(selects, most);
 }
 
 function weightOfTemplate(template: PodTemplate, most: number): number {
@@ -88,6 +88,7 @@ export function stubOfDaemonSet(daemonSet: DaemonSet): DaemonSet {
     // Whether there is a record says that it may roll because of us.
     recorded: recorded && '',
     template: { ...template, ...stubOfTemplate(template) },
+    selects: { nodeSelector: {}, terms: undefined },
     isLarge: true,
   };
 }

@@ -11,6 +11,14 @@ const metrics = (more: Partial<ReplicaMetrics> = {}): ReplicaMetrics => ({
   ...{ version: '1.2.3', leads: true, pods: { placed: 4, held: 1 }, configurationInUse: true },
   ...{ wrongNodePods: 0, contestedObjects: 0, unresolvableImages: 0, certificateExpirySeconds: undefined },
   keepsDaemonSets: undefined,
+  ...{
+    wrongNodePods: 0,
+    contestedObjects: 0,
+    taintsHeldBack: 0,
+    rolloutStopped: 0,
+    unresolvableImages: 0,
+    certificateExpirySeconds: undefined,
+  },
   ...more,
 });
 const replica = (more: Partial<ReplicaMetrics> = {}): Replica => ({

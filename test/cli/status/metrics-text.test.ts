@@ -40,6 +40,8 @@ describe('the metrics of a replica', () => {
       wrongNodePods: 0,
       contestedObjects: 0,
       keepsDaemonSets: false,
+      taintsHeldBack: 0,
+      rolloutStopped: 0,
       unresolvableImages: 0,
       certificateExpirySeconds: undefined,
     });

@@ -17,10 +17,14 @@ describe('DaemonSets that must roll', () => {
     show('agent', false);
     expect(await run('shop/second')).to.deep.equal({ outcome: 'waiting', againInMs: 15 * SECOND });
     expect([controller.holdsTaints('shop/second'), controller.nextToRoll()]).to.deep.equal([true, undefined]);
-    expect([decided, writes.length]).to.deep.equal([[KEY], 1]);
+    expect([decided, writes.length]).to.deep.equal([[], 1]);
     show('agent');
+    await run();
+    expect(decided).to.deep.equal([KEY]);
     expect(controller.nextToRoll()).to.equal('shop/second');
     expect(await run('shop/second')).to.include({ outcome: 'written' });
+    expect(controller.holdsTaints('shop/second'), 'before a pod of it shows that the change is let in').to.equal(true);
+    show('second');
     expect(controller.holdsTaints('shop/second')).to.equal(false);
   });
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createRolloutTurn } from '../../../src/controllers/daemonset/rollout.ts';
+import { createRolloutTurn, type RolloutTurn } from '../../../src/controllers/daemonset/rollout.ts';
 import { createStore } from '../../../src/kube/watch/store.ts';
 import { type DaemonSet, readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
 import { createHandClock } from '../hand-clock.ts';
@@ -14,7 +14,11 @@ type Given = {
   current?: number;
   available?: number;
   misscheduled?: number;
+  updated?: number;
   strategy?: string;
+  maxUnavailable?: number | string;
+  /** What the record says of the rollout. */
+  rollout?: string;
   /** Whether archaware wrote to it before. */
   isRecorded?: boolean;
 };
@@ -22,16 +26,22 @@ type Given = {
 function daemonSet(name: string, given: Given = {}): DaemonSet {
   const { generation = 1, observed = generation, desired = 3, available = desired, misscheduled = 0, strategy } = given;
   const { current = desired } = given;
-  const annotations = given.isRecorded ? { 'archaware.dev/tolerations': '[]' } : {};
+  const record = { images: ['app'], settings: '', template: '', rollout: given.rollout, tolerations: [] };
+  const annotations =
+    given.rollout !== undefined
+      ? { 'archaware.dev/tolerations': JSON.stringify(record) }
+      : given.isRecorded
+        ? { 'archaware.dev/tolerations': '[]' }
+        : {};
   return readDaemonSet({
     metadata: { namespace: 'ops', name, uid: name, generation, annotations },
-    spec: { updateStrategy: { type: strategy } },
+    spec: { updateStrategy: { type: strategy, rollingUpdate: { maxUnavailable: given.maxUnavailable } } },
     status: {
       observedGeneration: observed,
       desiredNumberScheduled: desired,
       currentNumberScheduled: current,
       numberMisscheduled: misscheduled,
-      updatedNumberScheduled: available,
+      updatedNumberScheduled: given.updated ?? available,
       numberAvailable: available,
     },
   });
@@ -40,7 +50,16 @@ function daemonSet(name: string, given: Given = {}): DaemonSet {
 function turns() {
   const clock = createHandClock();
   const store = createStore<DaemonSet>();
-  const turn = createRolloutTurn(store, clock, (namespace) => namespace === 'kube-system');
+  let count = 0;
+  const unready = (now: number) => {
+    count = now;
+  };
+  const turn = createRolloutTurn({
+    daemonSets: store,
+    clock,
+    isSystem: (namespace) => namespace === 'kube-system',
+    unreadyNodes: () => count,
+  });
   const put = (subject: DaemonSet) => store.put(subject.name, subject);
   /** The first DaemonSet was written: it rolls to its second generation. */
   function firstRolls(): void {
@@ -48,7 +67,14 @@ function turns() {
     turn.take('first', daemonSet('first'));
     put(daemonSet('first', { generation: 2, observed: 1 }));
   }
-  return { clock, store, turn, put, firstRolls };
+  return { clock, store, turn, put, firstRolls, unready };
+}
+
+/** A DaemonSet of 3 nodes that had rolled out was written: it rolls to its second generation. */
+function roll(turn: RolloutTurn, put: (subject: DaemonSet) => void, key: string): void {
+  put(daemonSet(key));
+  expect(turn.take(key, daemonSet(key))).to.equal(true);
+  put(daemonSet(key, { generation: 2, observed: 1 }));
 }
 
 describe('the turn of a DaemonSet to roll', () => {
@@ -86,13 +112,22 @@ describe('the turn of a DaemonSet to roll', () => {
     expect(turn.take('second', daemonSet('second'))).to.equal(true);
   });
 
-  it('comes after five minutes at the latest', async () => {
-    const { clock, turn, firstRolls } = turns();
-    firstRolls();
+  it('never comes because of the time to one of the same namespace, but to one of another', async () => {
+    const { clock, turn, put } = turns();
+    roll(turn, put, 'ops/first');
+    expect([turn.take('ops/second', daemonSet('ops/second')), turn.take('shop/a', daemonSet('shop/a'))]).to.deep.equal([
+      false,
+      false,
+    ]);
     await clock.advance(5 * MINUTE);
-    expect(turn.take('second', daemonSet('second'))).to.equal(false);
+    expect(turn.next()).to.equal(undefined);
     await clock.advance(1);
-    expect(turn.take('second', daemonSet('second'))).to.equal(true);
+    expect([turn.next(), turn.stopped(), turn.stopsAll()]).to.deep.equal(['shop/a', ['ops/first'], []]);
+    await clock.advance(60 * MINUTE);
+    expect(turn.take('ops/second', daemonSet('ops/second'))).to.equal(false);
+    expect([turn.waits('ops/second'), turn.waits('shop/a')]).to.deep.equal([false, true]);
+    put(daemonSet('ops/first', { generation: 2 }));
+    expect([turn.next(), turn.stopped()]).to.deep.equal(['ops/second', []]);
   });
 
   it('still belongs to the one that rolls', () => {
@@ -114,22 +149,46 @@ describe('the turn of a DaemonSet to roll', () => {
     expect(turn.take('second', daemonSet('second', { desired: 0, misscheduled: 2 }))).to.equal(false);
   });
 
-  it('belongs to one that an earlier leader left rolling', async () => {
+  it('belongs to one that an earlier leader left rolling, and is never given on by the time', async () => {
     const { clock, turn, put } = turns();
-    put(daemonSet('first', { isRecorded: true, available: 1 }));
-    expect(turn.take('second', daemonSet('second'))).to.equal(false);
+    put(daemonSet('ops/first', { rollout: 'awaited 1', available: 1 }));
+    expect(turn.take('ops/second', daemonSet('ops/second'))).to.equal(false);
     await clock.advance(5 * MINUTE + 1);
-    expect(turn.take('second', daemonSet('second'))).to.equal(true);
+    expect(turn.take('ops/second', daemonSet('ops/second'))).to.equal(false);
+    expect(turn.take('shop/a', daemonSet('shop/a'))).to.equal(true);
   });
 
-  it('waits only once for one that an earlier leader left rolling, even if the first write then fails', async () => {
-    const { clock, turn, put } = turns();
-    put(daemonSet('first', { isRecorded: true, available: 1 }));
-    turn.take('second', daemonSet('second'));
-    await clock.advance(5 * MINUTE + 1);
-    expect(turn.take('second', daemonSet('second'))).to.equal(true);
-    turn.giveBack('second');
-    expect(turn.take('third', daemonSet('third'))).to.equal(true);
+  for (const [what, given] of [
+    ['whose author has changed it since', { rollout: 'awaited 1', generation: 2, available: 1 }],
+    ['that an earlier version wrote', { isRecorded: true, available: 1 }],
+    ['that had not rolled out when it was written', { rollout: '', available: 1 }],
+  ] as const) {
+    it(`does not belong for long to one ${what}`, async () => {
+      const { clock, turn, put } = turns();
+      put(daemonSet('kube-system/first', given));
+      turn.take('ops/second', daemonSet('ops/second'));
+      await clock.advance(15 * SECOND + 1);
+      expect([turn.next(), turn.stopped()]).to.deep.equal(['ops/second', []]);
+    });
+  }
+
+  it('is stopped from the start where an earlier leader took its change back', () => {
+    const { turn, put } = turns();
+    put(daemonSet('kube-system/cni', { rollout: 'back 1' }));
+    expect(turn.take('ops/second', daemonSet('ops/second'))).to.equal(false);
+    expect(turn.stopsAll()).to.deep.equal(['kube-system/cni']);
+    put(daemonSet('kube-system/cni', { rollout: 'back 1', generation: 2 }));
+    turn.seen('kube-system/cni');
+    expect([turn.next(), turn.stopsAll()]).to.deep.equal(['ops/second', []]);
+  });
+
+  it('is stopped only for its own namespace where the record of a tenant says that the change was taken back', () => {
+    const { turn, put } = turns();
+    put(daemonSet('one/a', { rollout: 'back 1' }));
+    put(daemonSet('two/a', { rollout: 'back 1' }));
+    expect(turn.take('one/b', daemonSet('one/b'))).to.equal(false);
+    expect(turn.take('ops/second', daemonSet('ops/second'))).to.equal(true);
+    expect(turn.stopsAll()).to.deep.equal([]);
   });
 
   it('is not kept by one with OnDelete', () => {
@@ -183,18 +242,80 @@ describe('the turn of a DaemonSet to roll', () => {
   });
 
   it('does not become longer by further writes to the one that has it', async () => {
-    const { clock, turn, put, firstRolls } = turns();
-    firstRolls();
-    turn.take('second', daemonSet('second'));
+    const { clock, turn, put } = turns();
+    roll(turn, put, 'ops/first');
+    turn.take('shop/second', daemonSet('shop/second'));
     for (let generation = 2; generation < 7; generation++) {
       await clock.advance(MINUTE);
-      put(daemonSet('first', { generation, available: 1 }));
-      expect(turn.take('first', daemonSet('first', { generation, available: 1 }))).to.equal(true);
+      put(daemonSet('ops/first', { generation, available: 1 }));
+      expect(turn.take('ops/first', daemonSet('ops/first', { generation, available: 1 }))).to.equal(true);
       expect(turn.next()).to.equal(undefined);
     }
     await clock.advance(1);
-    expect(turn.take('first', daemonSet('first', { generation: 7, available: 1 }))).to.equal(false);
-    expect(turn.next()).to.equal('second');
+    expect(turn.take('ops/first', daemonSet('ops/first', { generation: 7, available: 1 }))).to.equal(false);
+    expect(turn.next()).to.equal('shop/second');
+  });
+
+  it('is kept beyond five minutes by nobody who gets on, but its own namespace waits', async () => {
+    const { clock, turn, put } = turns();
+    roll(turn, put, 'ops/first');
+    turn.take('ops/second', daemonSet('ops/second'));
+    turn.take('shop/a', daemonSet('shop/a'));
+    for (const updated of [1, 2]) {
+      await clock.advance(4 * MINUTE);
+      put(daemonSet('ops/first', { generation: 2, updated, available: 2 }));
+      turn.next();
+    }
+    expect([turn.next(), turn.stopped(), turn.verdict('ops/first')]).to.deep.equal(['shop/a', [], { kind: 'slow' }]);
+  });
+
+  it('does not wait for pods on nodes that are not ready', () => {
+    const { turn, put, unready } = turns();
+    roll(turn, put, 'kube-system/cni');
+    put(daemonSet('kube-system/cni', { generation: 2, available: 2 }));
+    expect(turn.take('ops/a', daemonSet('ops/a'))).to.equal(false);
+    unready(1);
+    expect(turn.next()).to.equal('ops/a');
+  });
+
+  it('is kept by one that had not rolled out, if it loses pods', async () => {
+    const { clock, turn, put } = turns();
+    const before = { available: 2 };
+    put(daemonSet('ops/first', before));
+    turn.take('ops/first', daemonSet('ops/first', before));
+    put(daemonSet('ops/first', { generation: 2, current: 2, available: 1, updated: 0 }));
+    turn.take('shop/a', daemonSet('shop/a'));
+    await clock.advance(MINUTE);
+    expect(turn.next()).to.equal(undefined);
+    await clock.advance(4 * MINUTE + 1);
+    expect([turn.next(), turn.stopped()]).to.deep.equal(['shop/a', ['ops/first']]);
+  });
+
+  it('waits at the start for those that come first, and that nobody has looked at yet', async () => {
+    const { clock, turn, put } = turns();
+    put(daemonSet('kube-system/cni'));
+    put(daemonSet('ops/a', { maxUnavailable: '100%' }));
+    put(daemonSet('ops/b'));
+    expect(turn.take('ops/a', daemonSet('ops/a', { maxUnavailable: '100%' }))).to.equal(false);
+    expect([turn.seen('ops/a'), turn.seen('kube-system/cni'), turn.seen('ops/b')]).to.deep.equal([
+      undefined,
+      undefined,
+      'ops/a',
+    ]);
+    put(daemonSet('kube-system/later'));
+    expect(turn.next()).to.equal(undefined);
+    await clock.advance(15 * SECOND + 1);
+    expect(turn.next()).to.equal('ops/a');
+  });
+
+  it('says when a pod of the new template shows that the change is let in', () => {
+    const { turn, put } = turns();
+    roll(turn, put, 'ops/first');
+    expect(turn.isUnproven('ops/first')).to.equal(true);
+    put(daemonSet('ops/first', { generation: 2, updated: 0, available: 2 }));
+    expect(turn.isUnproven('ops/first')).to.equal(true);
+    put(daemonSet('ops/first', { generation: 2, updated: 1, available: 2 }));
+    expect(turn.isUnproven('ops/first')).to.equal(false);
   });
 
   it('comes to system namespaces first, and else to one namespace after the other', () => {

@@ -1,11 +1,12 @@
 /** A DaemonSet controller over stores, an API server and a registry that the test holds in its hands. */
 import { createDaemonSetController } from '../../../src/controllers/daemonset/controller.ts';
-import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
+import { type JsonObject, numberAt, objectAt } from '../../../src/kit/json.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
 import { createStore } from '../../../src/kube/watch/store.ts';
 import type { WriteResult } from '../../../src/kube/writer.ts';
 import { type Namespace, readNamespace } from '../../../src/placement/eligibility.ts';
 import type { ImageAnswer } from '../../../src/placement/images.ts';
+import type { Node } from '../../../src/placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { known, pending, settings } from '../../placement/objects.ts';
@@ -44,6 +45,7 @@ export function arrangeDaemonSets(given: Partial<Settings> = {}) {
     webhook: (object: JsonObject): JsonObject => object,
     secrets: [] as { name: string; reason: string }[],
     liveTaints: new Set<string>(),
+    nodes: [] as Node[],
   };
   const asked: string[] = [];
   const writes: string[] = [];
@@ -51,6 +53,7 @@ export function arrangeDaemonSets(given: Partial<Settings> = {}) {
   const events: string[] = [];
   const accounts: string[] = [];
   const turns: string[] = [];
+  const served: string[] = [];
   const objects = new Map<string, JsonObject>();
   let version = 1;
   namespaces.put('shop', readNamespace({ metadata: { name: 'shop' } }));
@@ -85,15 +88,20 @@ export function arrangeDaemonSets(given: Partial<Settings> = {}) {
       const patched = world.webhook(jsonPatch(before, JSON.stringify(patch)));
       if (JSON.stringify(patched) === JSON.stringify(before)) return { kind: 'written', object: before };
       version += 1;
-      const changed = { ...objectAt(patched, 'metadata'), generation: version, resourceVersion: String(version) };
+      const isSpec = JSON.stringify(patched.spec) !== JSON.stringify(before.spec);
+      const generation = (numberAt(objectAt(before, 'metadata'), 'generation') ?? 0) + (isSpec ? 1 : 0);
+      const changed = { ...objectAt(patched, 'metadata'), generation, resourceVersion: String(version) };
       objects.set(name, { ...patched, metadata: changed });
       return { kind: 'written', object: { ...patched, metadata: changed } };
     },
     events: { emit: ({ reason, note }) => events.push(`${reason}: ${note}`) > 0 },
     clock,
     wholeDaemonSet: async ({ name }) => now(name),
+    nodes: () => world.nodes,
+    isPaced: true,
     onTurn: (key) => turns.push(key),
     onDecided: (key) => decided.push(key),
+    onServed: () => served.push('served'),
   });
   /** Shows the DaemonSet in the watch as its author wrote it, rolled out on one node. */
   function put({
@@ -128,7 +136,22 @@ export function arrangeDaemonSets(given: Partial<Settings> = {}) {
   }
   const now = (name = 'agent') => readDaemonSet(objects.get(name) ?? {});
   return {
-    ...{ clock, world, daemonSets, namespaces, controller, asked, writes, decided, events, accounts, turns, put, now },
+    ...{
+      clock,
+      world,
+      daemonSets,
+      namespaces,
+      controller,
+      asked,
+      writes,
+      decided,
+      events,
+      accounts,
+      turns,
+      served,
+      put,
+      now,
+    },
     /** Shows the result of the last write in the watch; its rollout is over if `isOver`. */
     show(name = 'agent', isOver = true) {
       const object = objects.get(name) ?? {};

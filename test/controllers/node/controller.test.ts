@@ -45,7 +45,7 @@ function arrange(given: Given = {}, labels: LabelRules | undefined = undefined) 
     denies: undefined as string | undefined,
   };
   const writes: string[] = [];
-  const events: string[] = [];
+  const [events, settled]: [string[], string[]] = [[], []];
   let [fetched, refused] = [0, 0];
   const put = ({ architecture = 'arm64', metadata = {}, spec = {} }: Given = given): void => {
     world.object = {
@@ -60,6 +60,7 @@ function arrange(given: Given = {}, labels: LabelRules | undefined = undefined) 
     nodes,
     rules: () => ({ taints: settings().taints, labels }),
     bootstrapped: (name) => name === 'n1' && world.bootstrapped,
+    onSettled: (name) => settled.push(name),
     async fetch() {
       fetched += 1;
       return world.object && readNode(world.object);

@@ -1,0 +1,74 @@
+import type { Clock } from '../../kit/clock.ts';
+import type { Reconciler } from '../../kube/controller.ts';
+import type { EventRecorder } from '../../kube/events.ts';
+import type { Store } from '../../kube/watch/store.ts';
+import type { Writer } from '../../kube/writer.ts';
+import type { Namespace } from '../../placement/eligibility.ts';
+import type { Node } from '../../placement/nodes/node.ts';
+import type { DaemonSet } from '../../placement/objects/daemonset.ts';
+import type { Settings } from '../../placement/settings.ts';
+import type { ImageSource } from '../images.ts';
+import type { PlacementState } from '../placement-state.ts';
+import type { Due } from '../waiting.ts';
+
+/** What the DaemonSet controller works with. */
+export type DaemonSetControllerOptions = {
+  readonly daemonSets: Store<DaemonSet>;
+  readonly namespaces: Store<Namespace>;
+  /** Returns the present settings; a reload may replace them at any time. */
+  readonly settings: () => Settings;
+  readonly clusterArchitectures: () => readonly string[];
+  /** Returns the taints that nodes have, as `key:effect`. */
+  readonly liveTaints: () => ReadonlySet<string>;
+  /** Returns the pull secrets that the API server adds to pods of this service account. */
+  readonly serviceAccountSecrets: (namespace: string, name: string, signal: AbortSignal) => Promise<readonly string[]>;
+  readonly images: ImageSource;
+  readonly write: Writer;
+  readonly events: Pick<EventRecorder, 'emit'>;
+  readonly clock: Clock;
+  /** Reads a DaemonSet of which too little is kept; undefined if it is gone. */
+  readonly wholeDaemonSet: (kept: DaemonSet, signal: AbortSignal) => Promise<DaemonSet | undefined>;
+  readonly nodes: () => Iterable<Node>;
+  /** Whether DaemonSets take turns to roll. `plan` shows what becomes of all of them. */
+  readonly isPaced: boolean;
+  /** Called when the turn of a DaemonSet has come. It must then be reconciled. */
+  readonly onTurn: (key: string) => void;
+  readonly onDecided: (key: string) => void;
+  /** Called when a DaemonSet that lacked tolerations has them: nodes may have waited for it. */
+  readonly onServed: () => void;
+  /** Called when the API server refused a write. */
+  readonly onRefused?: () => void;
+  /** Returns when a write of any object last succeeded, in milliseconds on the monotonic clock. Absent: not known. */
+  readonly lastWriteMs?: (() => number | undefined) | undefined;
+  /** False for `plan`: lists of tolerations that archaware owns are not given back. Default: true. */
+  readonly givesBack?: boolean;
+};
+
+/** The DaemonSet controller: gathers the input of a template's decision, decides, writes. */
+export type DaemonSetController = {
+  readonly reconcile: Reconciler;
+  readonly states: ReadonlyMap<string, PlacementState>;
+  /** Returns the DaemonSets to reconcile again, and when, after the lookup of an image (its canonical name) has ended. */
+  lookupEnded(image: string): readonly Due[];
+  /** Returns the DaemonSet whose turn to roll has come; undefined while another one rolls, and if none waits. */
+  nextToRoll(): string | undefined;
+  /**
+   * Whether nodes must not be tainted before the DaemonSet has had its turn to roll, and a first pod of it shows that the change is let
+   * in. One that had not rolled out before does not count, nor one that waits for a stopped DaemonSet of its own namespace: its author
+   * can keep it in that state for ever.
+   */
+  holdsTaints(key: string): boolean;
+  /** Returns the DaemonSets that this node must not be tainted for, with the reason for each. */
+  holders(node: Node): readonly Holder[];
+  /** Returns the DaemonSets that stop all rollouts, and all taints with them. */
+  stopsAll(): readonly string[];
+  /** Counts the DaemonSets that did not come back after a write. */
+  stopped(): number;
+  /** Counts the DaemonSets whose tolerations another writer keeps removing. */
+  contested(): number;
+  /** Ends the turns of large DaemonSets when the term is over. */
+  end(): void;
+};
+
+/** A DaemonSet that nodes stay untainted for: why, and what to do about it. */
+export type Holder = { readonly key: string; readonly uid: string; readonly why: string };

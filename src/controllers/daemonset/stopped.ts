@@ -1,0 +1,134 @@
+import type { Result } from '../../kube/controller.ts';
+import type { Store } from '../../kube/watch/store.ts';
+import { isTaintedFor } from '../../placement/nodes/held-back.ts';
+import { type Node, taintKind } from '../../placement/nodes/node.ts';
+import {
+  type DaemonSet,
+  decideTemplate,
+  GUESSED,
+  readDaemonSet,
+  readRecord,
+} from '../../placement/objects/daemonset.ts';
+import { rolloutOf, takenBack } from '../../placement/objects/rollout.ts';
+import { daemonSetPatch } from '../../placement/patch/patch.ts';
+import type { Settings } from '../../placement/settings.ts';
+import type { Announcer } from '../announce.ts';
+import type { Answered } from '../answered.ts';
+import type { Want } from './brake.ts';
+import type { Change } from './change.ts';
+import type { DaemonSetControllerOptions, Holder } from './contract.ts';
+import type { RolloutTurn } from './rollout.ts';
+import type { Unserved } from './unserved.ts';
+
+/** How often a stopped DaemonSet is looked at. */
+const AGAIN_MS = 15_000;
+
+type StopsOptions = Pick<DaemonSetControllerOptions, 'settings' | 'nodes' | 'liveTaints' | 'write'> & {
+  readonly turn: RolloutTurn;
+  readonly answered: Answered;
+  readonly announcer: Announcer;
+};
+
+/**
+ * Creates what is done about a DaemonSet that did not come back: it is reported, and the change is taken back where that helps. Returns
+ * undefined for a DaemonSet that is not stopped.
+ */
+export function createStops({ settings, nodes, liveTaints, write, turn, answered, announcer }: StopsOptions) {
+  return async (key: string, daemonSet: DaemonSet, signal: AbortSignal): Promise<Result | undefined> => {
+    const verdict = turn.verdict(key);
+    if (verdict?.kind !== 'stopped') return undefined;
+    const { namespace, name, uid, generation, recorded } = daemonSet;
+    const { taints } = settings();
+    const isTakenBack = rolloutOf(readRecord(recorded).basis?.rollout, generation) === 'taken-back';
+    const stopsAll = turn.stopsAll().includes(key);
+    announcer.report(key, {
+      regarding: { apiVersion: 'apps/v1', kind: 'DaemonSet', namespace, name, uid },
+      type: 'Warning',
+      reason: 'RolloutStopped',
+      action: 'Placing',
+      note: stoppedNote(daemonSet, { isMissing: verdict.missing, isTakenBack, stopsAll }),
+    });
+    if (isTakenBack || !verdict.missing || !canTakeBack(daemonSet, nodes(), taints)) {
+      return { outcome: 'held', againInMs: AGAIN_MS };
+    }
+    const target = { kind: 'DaemonSet', namespace, name, action: 'tolerate' } as const;
+    const written = await write(target, daemonSetPatch(daemonSet, takeBack(daemonSet, liveTaints(), taints)), signal);
+    if (written.kind !== 'written') return { outcome: 'conflict' };
+    const after = readDaemonSet(written.object);
+    turn.takenBack(key, after.generation);
+    answered.set(key, { uid, resourceVersion: after.resourceVersion });
+    return { outcome: 'written', detail: 'template as its author wrote it: the rollout did not come back' };
+  };
+}
+
+/** Returns the DaemonSets that a node must not be tainted for, with the reason for each. */
+export function holdersOf(
+  node: Node,
+  parts: { readonly daemonSets: Store<DaemonSet>; readonly turn: RolloutTurn; readonly unserved: Unserved },
+): Holder[] {
+  const { daemonSets, turn, unserved } = parts;
+  const found = new Map(unserved.holders(node).map((key) => [key, unservedNote(unserved.get(key))]));
+  for (const key of turn.stopsAll()) found.set(key, STOPS_ALL);
+  return [...found].flatMap(([key, why]) => {
+    const uid = daemonSets.get(key)?.uid;
+    return uid === undefined ? [] : { key, uid, why };
+  });
+}
+
+/**
+ * Whether to take the change of a stopped rollout back. Nobody else has changed the DaemonSet since, else it would not be stopped. On
+ * nodes that have the taint already its pods need the tolerations more than anything else.
+ */
+export function canTakeBack(daemonSet: DaemonSet, nodes: Iterable<Node>, taints: Settings['taints']): boolean {
+  const { tolerations } = readRecord(daemonSet.recorded);
+  return tolerations.length > 0 && !isTaintedFor(daemonSet, nodes, taints);
+}
+
+/** Returns the change that takes archaware's tolerations out of a template, and records that they were taken back. */
+export function takeBack(daemonSet: DaemonSet, liveTaints: ReadonlySet<string>, taints: Settings['taints']): Change {
+  const basis = readRecord(daemonSet.recorded).basis ?? GUESSED;
+  const others = new Set([...liveTaints].filter((kind) => kind !== taintKind(taints)));
+  const rollout = takenBack(daemonSet.generation + 1);
+  const change = decideTemplate(daemonSet, [], others, { ...basis, rollout });
+  if (change.kind === 'set') return change;
+  const tolerations = daemonSet.template.tolerations ?? [];
+  return { kind: 'set', tolerations, recorded: daemonSet.recorded, rolls: false };
+}
+
+/** Returns the note of the Event `RolloutStopped`. */
+export function stoppedNote(
+  { desired, current, updated, available }: DaemonSet,
+  state: { readonly isMissing: boolean; readonly isTakenBack: boolean; readonly stopsAll: boolean },
+): string {
+  const { isMissing, isTakenBack, stopsAll } = state;
+  const what = `5 minutes after archaware added tolerations to its template, ${updated} of ${desired} pods are updated, ${available} available, ${desired - current} missing`;
+  const result = stopsAll
+    ? 'archaware changes no other DaemonSet and taints no node until this one is back'
+    : 'archaware changes no other DaemonSet of this namespace until this one is back';
+  const cause = isMissing
+    ? 'look for FailedCreate in its Events; a policy may refuse pods with the toleration'
+    : 'look at why its pods do not get ready';
+  if (!isTakenBack) return `${what}: ${result}; ${cause}`;
+  return `the API server let no pod in with the tolerations that archaware added to its template, so archaware has taken them back: ${result}; allow the tolerations, then run kubectl rollout restart, or label the DaemonSet archaware.dev/ignore=true`;
+}
+
+/** The reason for which a stopped DaemonSet holds the taints back. */
+const STOPS_ALL = 'it is not back after archaware added tolerations to its template (Event RolloutStopped)';
+
+/** Returns why a DaemonSet without its tolerations holds the taints back, and what to do. */
+function unservedNote(entry: { readonly why: Want; readonly answer: string } | undefined): string {
+  const why = entry?.why ?? 'failed';
+  switch (why) {
+    case 'refused':
+    case 'unfit':
+      return `its template cannot get the tolerations; allow the account of archaware in what refuses, or label the DaemonSet archaware.dev/ignore=true: ${entry?.answer || 'the API server refuses them'}`;
+    case 'contested':
+      return 'another writer keeps removing the tolerations from its template: add them to the source of the template';
+    case 'in-line':
+      return 'its template waits for other DaemonSets to roll out';
+    case 'failed':
+      return 'its template could not be written yet';
+    default:
+      return why satisfies never;
+  }
+}

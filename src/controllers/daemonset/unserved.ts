@@ -1,0 +1,55 @@
+import type { Store } from '../../kube/watch/store.ts';
+import { isCutOff } from '../../placement/nodes/held-back.ts';
+import type { Node } from '../../placement/nodes/node.ts';
+import type { DaemonSet } from '../../placement/objects/daemonset.ts';
+import type { Settings } from '../../placement/settings.ts';
+import { holdsTaint, type Want } from './brake.ts';
+import { namespaceOf } from './line.ts';
+
+/** A DaemonSet that could not be given its tolerations yet. */
+type Entry = {
+  /** On which its images run. */
+  readonly architectures: readonly string[];
+  readonly why: Want;
+  /** What the API server said; empty: nothing. */
+  readonly answer: string;
+};
+
+/** The DaemonSets that lack tolerations, and why. */
+export type Unserved = {
+  lacks(key: string, entry: Entry): void;
+  /** The DaemonSet has its tolerations, needs none, or is left alone. */
+  served(key: string): void;
+  get(key: string): Entry | undefined;
+  /** Returns the keys of the DaemonSets for which a node stays without the taint. */
+  holders(node: Node): string[];
+};
+
+export type UnservedOptions = {
+  readonly daemonSets: Store<DaemonSet>;
+  readonly isSystem: (namespace: string) => boolean;
+  readonly taints: () => Settings['taints'];
+  /** Called when a DaemonSet no longer lacks its tolerations. */
+  readonly onServed: () => void;
+};
+
+/** Creates an empty memory. */
+export function createUnserved({ daemonSets, isSystem, taints, onServed }: UnservedOptions): Unserved {
+  const entries = new Map<string, Entry>();
+  return {
+    lacks: (key, entry) => void entries.set(key, entry),
+    served(key) {
+      if (entries.delete(key)) onServed();
+    },
+    get: (key) => entries.get(key),
+    holders(node) {
+      const found: string[] = [];
+      for (const [key, { architectures, why }] of entries) {
+        const daemonSet = daemonSets.get(key);
+        if (daemonSet === undefined || !holdsTaint(why, isSystem(namespaceOf(key)))) continue;
+        if (isCutOff(daemonSet, architectures, node, taints())) found.push(key);
+      }
+      return found;
+    },
+  };
+}

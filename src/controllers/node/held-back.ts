@@ -1,0 +1,123 @@
+import type { Clock } from '../../kit/clock.ts';
+import type { EventRecorder } from '../../kube/events.ts';
+import type { Store } from '../../kube/watch/store.ts';
+import type { Node } from '../../placement/nodes/node.ts';
+import { few } from '../../placement/reasons.ts';
+import { createAnnouncer } from '../announce.ts';
+
+/** A DaemonSet that a node stays untainted for, and why. `key`: `namespace/name`. */
+type Holder = { readonly key: string; readonly uid: string; readonly why: string };
+
+export type HeldBackOptions = {
+  readonly nodes: Store<Node>;
+  /** Returns the DaemonSets that this node must not be tainted for. */
+  readonly holders: (node: Node) => readonly Holder[];
+  /** Whether the taint would cut off a DaemonSet that was not decided yet. That is over soon, and not reported. */
+  readonly isCutOffSoon: (node: Node) => boolean;
+  /** Returns the key of the taint. */
+  readonly taint: () => string;
+  /** Has a node decided again. */
+  readonly enqueue: (node: string) => void;
+  readonly events: Pick<EventRecorder, 'emit'>;
+  readonly clock: Clock;
+};
+
+/** The nodes that stay without the taint because a DaemonSet cannot tolerate it, for the length of a term. */
+export type HeldBack = {
+  /** Whether a node may be tainted. If not, it is remembered, and reported if that lasts. */
+  allows(node: Node): boolean;
+  /** The node waits no longer for a taint. */
+  forget(name: string): void;
+  /** Has every node that waits decided again. */
+  recheck(): void;
+  count(): number;
+  /** Stops reporting. */
+  end(): void;
+};
+
+/** What holds a taint back for a moment, as a DaemonSet that was just created, is not reported. */
+const REPORT_MS = 5_000;
+/** How often a node that waits is decided again even if nothing is heard of. */
+const AGAIN_MS = 60_000;
+/** How many nodes get an Event of their own. The Event of the DaemonSet has their number. */
+const MOST_EVENTS = 3;
+
+/** Creates a memory without nodes. */
+export function createHeldBack(options: HeldBackOptions): HeldBack {
+  const { nodes, holders, isCutOffSoon, taint, enqueue, events, clock } = options;
+  const announcer = createAnnouncer(events, clock);
+  const held = new Map<string, readonly Holder[]>();
+  const waiting = new Set<string>();
+  let cancel: (() => void) | undefined;
+
+  function recheck(): void {
+    for (const name of [...held.keys(), ...waiting]) enqueue(name);
+  }
+
+  function plan(ms: number): void {
+    cancel ??= clock.after(ms, () => {
+      cancel = undefined;
+      report();
+      recheck();
+      if (held.size + waiting.size > 0) plan(AGAIN_MS);
+    });
+  }
+
+  function report(): void {
+    const found = new Map<string, { readonly holder: Holder; readonly names: string[] }>();
+    for (const name of [...held.keys()].sort()) {
+      for (const holder of held.get(name) ?? []) {
+        const known = found.get(holder.key);
+        if (known === undefined) found.set(holder.key, { holder, names: [name] });
+        else known.names.push(name);
+      }
+    }
+    for (const { holder, names } of found.values()) {
+      const [namespace = '', name = ''] = holder.key.split('/');
+      const subject = { apiVersion: 'apps/v1', kind: 'DaemonSet', namespace, name, uid: holder.uid };
+      const count = `${names.length} ${names.length === 1 ? 'node' : 'nodes'} (${few(names)})`;
+      announcer.report(holder.key, {
+        regarding: subject,
+        type: 'Warning',
+        reason: 'TaintHeldBack',
+        action: 'Tainting',
+        note: `archaware does not taint ${count} with ${taint()}, because this DaemonSet would lose its pods there: ${holder.why}`,
+      });
+    }
+    for (const [name, [first]] of [...held].sort().slice(0, MOST_EVENTS)) {
+      const uid = nodes.get(name)?.uid;
+      if (uid === undefined || first === undefined) continue;
+      const others = held.size > 1 ? ` (${held.size} nodes in all)` : '';
+      announcer.report(name, {
+        regarding: { apiVersion: 'v1', kind: 'Node', name, uid },
+        type: 'Warning',
+        reason: 'TaintHeldBack',
+        action: 'Tainting',
+        note: `archaware does not taint this node with ${taint()}${others}, because DaemonSet ${first.key} would lose its pod: ${first.why}`,
+      });
+    }
+  }
+
+  function forget(name: string): void {
+    waiting.delete(name);
+    if (held.delete(name)) announcer.forget(name);
+  }
+
+  return {
+    allows(node) {
+      const found = holders(node);
+      if (found.length > 0) held.set(node.name, found);
+      else held.delete(node.name);
+      const isSoon = found.length === 0 && isCutOffSoon(node);
+      if (isSoon) waiting.add(node.name);
+      else waiting.delete(node.name);
+      if (found.length === 0 && !isSoon) return true;
+      plan(REPORT_MS);
+      return false;
+    },
+    forget,
+    recheck,
+    count: () => held.size,
+    end: () => cancel?.(),
+  };
+}
