@@ -290,6 +290,79 @@ describe('DaemonSets on the real control plane', () => {
     expect(await world.writesSince(from)).to.deep.equal([]);
   });
 
+  it('taints no node, now or when it joins, that a DaemonSet wants whose write a policy refuses', async () => {
+    await world.stopControllers();
+    await untaintAll();
+    const spec = { nodeSelector: { 'kubernetes.io/arch': 'amd64' } };
+    await world.create(daemonSet('kube-system', 'cni', { images: [world.image('nested')], spec }));
+    await eventuallyRunsOn('kube-system', 'cni', ['amd64-1', 'amd64-2']);
+    await world.cluster.apply(HANDS_OFF);
+    await eventuallyRefused('kube-system', 'cni');
+    controller = await world.run(['--bootstrap.timeout', '5s']);
+    const eventuallyTainted = (...names: readonly string[]) =>
+      world.eventually(`${names.join()} to be tainted`, async () =>
+        (await Promise.all(names.map((name) => world.node(name)))).every((node) => taints(node).length > 0),
+      );
+    await eventuallyTainted('arm64-1', 's390x-1');
+    await world.eventuallyTold('kube-system', 'TaintHeldBack', /2 nodes \(amd64-1, amd64-2\).*label the.*hands off/);
+    await world.eventuallyTold('default', 'TaintHeldBack', /DaemonSet kube-system\/cni would lose its pod/);
+    const heldBack = () => controller.metric('archaware_taints_held_back');
+    expect(await heldBack()).to.equal(2);
+    await world.cluster.createNode({ name: 'amd64-9', architecture: 'amd64' });
+    await eventuallyRunsOn('kube-system', 'cni', ['amd64-1', 'amd64-2', 'amd64-9']);
+    await world.eventually('the node that joined to be held back', async () => (await heldBack()) === 3);
+    // The add-on gets a new version. This update removed all of its pods, for ever.
+    const watch = watchLeast('kube-system', 'cni');
+    const annotations = { 'example.com/version': '2' };
+    await world.patch('DaemonSet', 'kube-system', 'cni', { spec: { template: { metadata: { annotations } } } });
+    await eventuallyRunsOn('kube-system', 'cni', ['amd64-1', 'amd64-2', 'amd64-9']);
+    expect(await watch.stop()).to.be.at.least(2);
+    expect(taints(await world.node('amd64-9'))).to.deep.equal([]);
+
+    await world.cluster.kubectl(['delete', 'validatingadmissionpolicybinding', 'hands-off']);
+    await eventuallyTainted('amd64-1', 'amd64-2', 'amd64-9');
+    await eventuallyRunsOn('kube-system', 'cni', ['amd64-1', 'amd64-2', 'amd64-9']);
+    await world.eventually('no node to be held back', async () => (await heldBack()) === 0);
+
+    // The policy is back, and somebody removes the taint and the tolerations.
+    await world.cluster.apply(HANDS_OFF);
+    await eventuallyRefused('kube-system', 'cni');
+    const dropped = { spec: { template: { spec: { tolerations: null } } } };
+    const path = `${pathOf('DaemonSet', 'kube-system', 'cni')}?fieldManager=archaware-controller`;
+    await world.cluster.kubectl(['taint', 'nodes', '--all', 'supported-arch:NoSchedule-']);
+    await world.cluster.request('PATCH', path, dropped);
+    await world.remove('DaemonSet', 'kube-system', 'cni');
+    await world.cluster.kubectl(['delete', 'validatingadmissionpolicy,validatingadmissionpolicybinding', 'hands-off']);
+    await world.remove('Node', '', 'amd64-9');
+    await eventuallyTainted(...NODES);
+  });
+
+  it('is not held up by a tenant whose DaemonSet became too large to be written', async () => {
+    await world.stopControllers();
+    await untaintAll();
+    const namespace = await world.namespace('too-large');
+    await world.create(daemonSet(namespace, 'huge', { images: [world.image('nested')] }));
+    await eventuallyRunsOn(namespace, 'huge', NODES);
+    // Annotations may take 256 KiB together, and the record of archaware is one, too.
+    const annotations = { 'example.com/big': 'x'.repeat(256 * 1024 - 100) };
+    await world.patch('DaemonSet', namespace, 'huge', { metadata: { annotations } });
+    controller = await world.run(['--bootstrap.timeout', '5s']);
+    for (const name of NODES) {
+      await world.eventually(`node ${name} to be tainted`, async () => taints(await world.node(name)).length > 0);
+    }
+    expect(tolerations(await template(namespace, 'huge'))).to.deep.equal([]);
+    await world.eventuallyTold(namespace, 'WriteRefused', /annotations/);
+    await world.remove('DaemonSet', namespace, 'huge');
+  });
+
+  /** The policy is enforced a moment after it was applied. */
+  const eventuallyRefused = (namespace: string, name: string) =>
+    world.eventually('the policy to be enforced', async () => {
+      const path = `${pathOf('DaemonSet', namespace, name)}?dryRun=All`;
+      const body = { metadata: { annotations: { 'example.com/probe': 'archaware' } } };
+      return (await world.cluster.request('PATCH', path, body)).status === 422;
+    });
+
   describe('a template that others change', () => {
     describeTemplateHistory(() => world);
   });
@@ -407,6 +480,26 @@ describe('DaemonSets on the real control plane', () => {
   }
 });
 
+/** A policy "hands off kube-system", as managed clusters have one. Its second part lets a test see whether it is enforced. */
+const HANDS_OFF = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: hands-off}
+spec:
+  failurePolicy: Fail
+  matchConstraints: {resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [UPDATE], resources: [daemonsets]}]}
+  matchConditions:
+  - name: kube-system
+    expression: >-
+      request.namespace == 'kube-system' && (request.userInfo.username.contains('archaware')
+      || dyn(object.metadata).?annotations['example.com/probe'].orValue('') != '')
+  validations: [{expression: "false", message: "hands off kube-system"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: hands-off}
+spec: {policyName: hands-off, validationActions: [Deny]}
+`;
 /** The policy as it was before 1.37: since then no part of the object may stand in a patch. */
 async function failingKeep(): Promise<string> {
   const [policy] = parseAllDocuments(await manifestWithoutDeployment())

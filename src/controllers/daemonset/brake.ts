@@ -43,6 +43,12 @@ export const TURN_MS = 5 * 60_000;
  */
 export const PAUSE_MS = 15_000;
 
+/**
+ * Nodes are not tainted before a change that was not let in is taken back, and the lost pods are there again: on tainted nodes they
+ * could not be created. But nobody can hold the taints up by that for longer.
+ */
+const TAKING_BACK_MS = 2 * 60_000;
+
 const OVER: Verdict = { kind: 'over' };
 
 /**
@@ -78,10 +84,19 @@ export function progressOf({ desired, updated, available }: DaemonSet): number {
   return updated + (updated >= desired ? available : 0);
 }
 
-/** Whether nothing shows yet that the API server lets pods with the change in. */
-export function isUnproven({ generation, isAwaited }: Rollout, daemonSet: DaemonSet | undefined): boolean {
-  if (!isAwaited || daemonSet === undefined || daemonSet.generation > generation) return false;
+/**
+ * Whether nothing shows yet that the API server lets pods with the change in; or, once it was taken back, whether the pods that were lost
+ * are not there again.
+ */
+export function isUnproven(
+  { generation, isAwaited, isTakenBack, begunAt }: Rollout,
+  daemonSet: DaemonSet | undefined,
+  now: number,
+): boolean {
+  if (!isAwaited || now - begunAt > TURN_MS + TAKING_BACK_MS) return false;
+  if (daemonSet === undefined || daemonSet.generation > generation) return false;
   const isSeen = daemonSet.generation === generation && daemonSet.observed;
+  if (isTakenBack) return !isSeen || !daemonSet.rolledOut;
   return !isSeen || (daemonSet.updated === 0 && daemonSet.desired > 0);
 }
 

@@ -158,7 +158,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
   ): Promise<Result> {
     const stopped = await actOnStop(key, daemonSet, signal);
     if (stopped !== undefined) {
-      options.onDecided(key);
+      if (!turn.isUnproven(key)) options.onDecided(key);
       return stopped;
     }
     const decision = await decideFor(key, daemonSet, settings, signal);
@@ -375,9 +375,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     states,
     lookupEnded: waiting.lookupEnded,
     nextToRoll: turn.next,
-    holdsTaints: (key) =>
-      (turn.waits(key) && daemonSets.get(key)?.rolledOut === true) ||
-      (turn.isUnproven(key) && turn.verdict(key)?.kind === 'rolling'),
+    holdsTaints: (key) => (turn.waits(key) && daemonSets.get(key)?.rolledOut === true) || turn.isUnproven(key),
     holders: (node) => holdersOf(node, { daemonSets, turn, unserved }),
     stopsAll: turn.stopsAll,
     stopped: () => turn.stopped().length,

@@ -31,7 +31,10 @@ export type RolloutTurn = {
   next(): string | undefined;
   /** Returns how the rollout of this DaemonSet stands; undefined: archaware waits for none. */
   verdict(key: string): Exclude<Verdict, { kind: 'over' }> | undefined;
-  /** Whether archaware has begun a rollout of the DaemonSet, and nothing shows yet that its new pods are let in. */
+  /**
+   * Whether archaware has begun a rollout of the DaemonSet, and nothing shows yet that its new pods are let in. That ends two minutes
+   * after it counts as stopped: by then the change is taken back.
+   */
   isUnproven(key: string): boolean;
   /** Returns the keys of the DaemonSets that are stopped. */
   stopped(): readonly string[];
@@ -198,7 +201,7 @@ export function createRolloutTurn({ daemonSets, clock, isSystem, unreadyNodes }:
     },
     isUnproven(key) {
       const rollout = rollouts.get(key);
-      return rollout !== undefined && isUnproven(rollout, daemonSets.get(key));
+      return rollout !== undefined && isUnproven(rollout, daemonSets.get(key), clock.monotonic());
     },
     stopped: () => late().flatMap(({ key, verdict }) => (verdict.kind === 'stopped' ? [key] : [])),
     stopsAll: () => stoppingAll(late()).flatMap(({ key, verdict }) => (verdict.kind === 'stopped' ? [key] : [])),

@@ -159,6 +159,14 @@ export function arrangeDaemonSets(given: Partial<Settings> = {}) {
       daemonSets.put(`shop/${name}`, readDaemonSet(shown));
       objects.set(name, shown);
     },
+    /** Shows another status of the DaemonSet in the watch. */
+    status(name: string, changed: JsonObject) {
+      const object = objects.get(name) ?? {};
+      const observedGeneration = now(name).generation;
+      const shown = { ...object, status: { ...objectAt(object, 'status'), observedGeneration, ...changed } };
+      daemonSets.put(`shop/${name}`, readDaemonSet(shown));
+      objects.set(name, shown);
+    },
     run: async (key = KEY) => outcomeOf(await controller.reconcile(key, NEVER)),
   };
 }

@@ -1,0 +1,159 @@
+import { expect } from 'chai';
+import { ApiError } from '../../../src/kube/errors.ts';
+import { readNode } from '../../../src/placement/nodes/node.ts';
+import { readRecord } from '../../../src/placement/objects/daemonset.ts';
+import { arrangeDaemonSets, KEY, shown } from './world.ts';
+
+const SECOND = 1_000;
+const LATE = 5 * 60 * SECOND + 1;
+const LOST = { currentNumberScheduled: 0, updatedNumberScheduled: 0, numberAvailable: 0 };
+const NOT_READY = { numberAvailable: 0 };
+
+const node = (name: string, taint?: string) =>
+  readNode({
+    metadata: { name, uid: name },
+    spec: taint === undefined ? {} : { taints: [{ key: 'supported-arch', value: taint, effect: 'NoSchedule' }] },
+    status: { nodeInfo: { architecture: 'arm64' }, conditions: [{ type: 'Ready', status: 'True' }] },
+  });
+
+/** The DaemonSet was written, and after five minutes its status is this. */
+async function arrangeStopped(status: Record<string, number>, given: Parameters<typeof arrangeDaemonSets>[0] = {}) {
+  const arranged = arrangeDaemonSets(given);
+  const { put, run, show, clock, controller, status: become } = arranged;
+  put();
+  await run();
+  show('agent', false);
+  become('agent', status);
+  controller.stopped();
+  await clock.advance(LATE);
+  return arranged;
+}
+
+describe('a DaemonSet that is not back five minutes after the write', () => {
+  it('is reported, and loses what archaware added if its pods are missing, once', async () => {
+    const { run, now, show, events, writes, controller, decided } = await arrangeStopped(LOST);
+    expect(controller.stopped()).to.equal(1);
+    expect(await run()).to.include({ outcome: 'written' });
+    expect(shown(now())).to.equal('');
+    expect(now().recorded).to.include('"rollout":"back 4"').and.to.include('"tolerations":[]');
+    expect(events[0]).to.match(/^RolloutStopped: 5 minutes after .* 0 of 1 pods are updated, .* 1 missing/);
+    expect(decided, 'before its pods are there again').to.deep.equal([]);
+    show();
+    const count = writes.length;
+    expect(await run()).to.include({ outcome: 'held' });
+    expect(decided).to.deep.equal([KEY]);
+    expect([writes.length, controller.stopped()]).to.deep.equal([count, 1]);
+    expect(events[1]).to.match(/^RolloutStopped: .*taken them back.*kubectl rollout restart/);
+  });
+
+  it('keeps the change if its pods only do not get ready, or if its nodes have the taint already', async () => {
+    const unready = await arrangeStopped(NOT_READY);
+    expect(await unready.run()).to.include({ outcome: 'held' });
+    expect(shown(unready.now())).to.equal('arm64');
+    expect(unready.decided, 'it holds up no taint').to.deep.equal([KEY]);
+
+    const tainted = await arrangeStopped(LOST);
+    tainted.world.nodes = [node('n1', 'arm64')];
+    expect(await tainted.run()).to.include({ outcome: 'held' });
+    expect(shown(tainted.now())).to.equal('arm64');
+  });
+
+  it('gets its tolerations again when its author changes it', async () => {
+    const { run, put, now, show, controller } = await arrangeStopped(LOST);
+    await run();
+    show();
+    const recorded = now().recorded ?? '';
+    put({ metadata: { annotations: { 'archaware.dev/tolerations': recorded } }, templateLabels: { restarted: 'yes' } });
+    expect(await run()).to.include({ outcome: 'written' });
+    expect(shown(now())).to.equal('arm64');
+    expect(readRecord(now().recorded).basis?.rollout).to.match(/^awaited /);
+    expect(controller.stopped()).to.equal(0);
+  });
+
+  it('stays as its author wrote it under the next leader', async () => {
+    const first = await arrangeStopped(LOST);
+    await first.run();
+    const { recorded, generation } = first.now();
+    const { put, run, writes, controller } = arrangeDaemonSets();
+    put({
+      metadata: { generation, annotations: { 'archaware.dev/tolerations': recorded ?? '' } },
+      status: { observedGeneration: generation },
+    });
+    expect(await run()).to.include({ outcome: 'held' });
+    expect([writes, controller.stopped()]).to.deep.equal([[], 1]);
+  });
+
+  it('stops everything in a system namespace, and nothing when archaware shall leave it alone', async () => {
+    const { run, put, controller, served } = await arrangeStopped(NOT_READY, { systemNamespaces: ['shop'] });
+    await run();
+    expect(controller.stopsAll()).to.deep.equal([KEY]);
+    expect(controller.holders(node('n2')).map(({ key }) => key)).to.deep.equal([KEY]);
+    put({ labels: { 'archaware.dev/ignore': 'true' } });
+    await run();
+    expect([controller.stopsAll(), controller.stopped()]).to.deep.equal([[], 0]);
+    expect(served.length).to.be.greaterThan(0);
+  });
+});
+
+describe('a DaemonSet whose write is refused', () => {
+  const denied = new ApiError(
+    403,
+    { message: 'daemonsets.apps "agent" is forbidden: policy p denied request' },
+    'patch',
+  );
+  const invalid = new ApiError(
+    422,
+    { message: 'DaemonSet.apps "agent" is invalid: metadata.annotations: Too long' },
+    'patch',
+  );
+
+  const rows: [what: string, refusal: Error, namespaces: string[], holds: boolean][] = [
+    ['a policy', denied, [], true],
+    ['its own size', invalid, [], false],
+    ['its own size, in a system namespace', invalid, ['shop'], true],
+    ['a connection that breaks', new Error('broken'), [], false],
+  ];
+  for (const [what, refusal, systemNamespaces, holds] of rows) {
+    it(`by ${what} ${holds ? 'keeps its nodes' : 'keeps no node'} untainted`, async () => {
+      const { put, run, world, controller, served } = arrangeDaemonSets({ systemNamespaces });
+      put();
+      world.refusal = refusal;
+      await run().catch(() => undefined);
+      expect(controller.holders(node('n1')).map(({ key }) => key)).to.deep.equal(holds ? [KEY] : []);
+      world.refusal = undefined;
+      await run();
+      expect(controller.holders(node('n1'))).to.deep.equal([]);
+      expect(served).to.have.length(1);
+    });
+  }
+
+  it('keeps no node untainted once it tolerates, is ignored or gone', async () => {
+    const ends: ((arranged: ReturnType<typeof arrangeDaemonSets>) => void)[] = [
+      ({ put }) => put({ labels: { 'archaware.dev/ignore': 'true' } }),
+      ({ put }) => put({ spec: { tolerations: [{ operator: 'Exists' }] } }),
+      ({ daemonSets }) => daemonSets.delete(KEY),
+    ];
+    for (const end of ends) {
+      const arranged = arrangeDaemonSets();
+      arranged.put();
+      arranged.world.refusal = denied;
+      await arranged.run().catch(() => undefined);
+      expect(arranged.controller.holders(node('n1'))).to.have.length(1);
+      end(arranged);
+      await arranged.run();
+      expect(arranged.controller.holders(node('n1'))).to.deep.equal([]);
+    }
+  });
+
+  it('by a part: the nodes of the refused architecture stay untainted', async () => {
+    const { put, run, world, controller, show } = arrangeDaemonSets();
+    put({ images: ['app'], templateAnnotations: { 'archaware.dev/architectures': 'all' } });
+    world.denies = '"value":"arm64"';
+    for (let time = 0; time < 2; time++) await run().catch(() => undefined);
+    show();
+    await run();
+    const amd64 = readNode({ metadata: { name: 'x' }, status: { nodeInfo: { architecture: 'amd64' } } });
+    expect(controller.holders(node('n1'))).to.have.length(1);
+    expect(controller.holders(amd64)).to.deep.equal([]);
+  });
+});
