@@ -36,6 +36,8 @@ export type ServerOptions = {
   readonly onApplied: (applied: Applied) => void;
   /** Whether another webhook removes archaware's tolerations from pods now. */
   readonly strips: () => boolean;
+  /** Whether a policy refuses what replicas write to DaemonSets now. */
+  readonly refusesTemplates: () => boolean;
 };
 
 /** The rules of the embedded cluster without its HTTP: every request, answer and watch event waits in the world. */
@@ -58,6 +60,10 @@ export type ModelServer = {
 
 const METHODS = { get: 'GET', list: 'GET', create: 'POST', update: 'PUT', patch: 'PATCH', delete: 'DELETE' } as const;
 const WRITES: ReadonlySet<ApiVerb> = new Set(['create', 'update', 'patch', 'delete']);
+const REFUSED: { status: number; body: JsonObject } = {
+  status: 403,
+  body: { reason: 'Forbidden', message: 'daemonsets.apps is forbidden: a policy denied request: hands off' },
+};
 const BOOKMARK_MS = 60_000;
 const GATE_KEY = 'supported-arch';
 
@@ -71,7 +77,8 @@ type Stream = {
 type Channel = { push(line: string): void; end(error?: unknown): void; readonly chunks: AsyncIterable<Buffer> };
 
 /** Creates an empty cluster. */
-export function createModelServer({ world, onSent, onApplied, strips }: ServerOptions): ModelServer {
+export function createModelServer(options: ServerOptions): ModelServer {
+  const { world, onSent, onApplied, strips, refusesTemplates } = options;
   const store = createStore(20_000);
   const webhooks: Webhooks = {
     async mutate({ resource, writer }, item) {
@@ -186,7 +193,8 @@ export function createModelServer({ world, onSent, onApplied, strips }: ServerOp
   async function carryOut(owner: string, verb: ApiVerb, path: string, options: RequestOptions) {
     const { body, contentType = 'application/json', metadataOnly = false } = options;
     const before = find(path);
-    const reply = await answer(METHODS[verb], path, body, contentType, owner);
+    const isRefused = refusesTemplates() && verb === 'patch' && before.plural === 'daemonsets';
+    const reply = isRefused ? REFUSED : await answer(METHODS[verb], path, body, contentType, owner);
     const after = find(path);
     if (reply.status < 300 && WRITES.has(verb) && before.object && after.object && before.object !== after.object) {
       onApplied({ by: owner, plural: before.plural, before: before.object, after: after.object });

@@ -8,7 +8,7 @@ import { createModelServer, type ModelServer } from './api-server.ts';
 import { type Cleaner, startCleaner } from './cleaner.ts';
 import { createModelRegistry, IMAGES, type ModelRegistry } from './registry.ts';
 import { LEASE_NAMESPACE, type Replica, startReplica } from './replica.ts';
-import { CLEANER, createRules, type Rules } from './rules.ts';
+import { CLEANER, createRules, type Rules, TAINT_KEY } from './rules.ts';
 import { createWorld, type World } from './world.ts';
 
 /** One step of a history. Numbers choose among the things that exist at that moment. */
@@ -19,6 +19,8 @@ export type Step =
   /** Checks that the stores match the cluster, if all events have arrived. For scripts. */
   | { readonly do: 'check' }
   | { readonly do: 'tick' | 'pause'; readonly ms: number }
+  /** A policy refuses that archaware changes templates, or refuses pods of DaemonSets that tolerate archaware's taint. */
+  | { readonly do: 'refuse templates' | 'refuse pods'; readonly is: boolean }
   | { readonly do: 'registry' | 'strip' | 'ignore namespace'; readonly is: boolean }
   /** Node n has this architecture from now on: it joins, or it was installed again. */
   | { readonly do: 'node'; readonly node: number; readonly architecture: string }
@@ -49,6 +51,7 @@ const SETS = 2;
 /** The nodes that join and go. Two others are always there. */
 const NODES = 2;
 const NAMESPACE = 'shop';
+const SYSTEM = 'kube-system';
 const IMAGE_NAMES = Object.keys(IMAGES);
 /** After this time every backoff is over and every failed lookup was retried. */
 const LONG_MS = 25 * 60_000;
@@ -100,6 +103,13 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 2,
     arbitrary: fc.record({
+      do: fc.constantFrom('refuse templates' as const, 'refuse pods' as const),
+      is: fc.boolean(),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
       do: fc.constant('node' as const),
       node: fc.nat({ max: NODES - 1 }),
       architecture: fc.constantFrom('amd64', 'arm64', 's390x'),
@@ -139,6 +149,8 @@ type Stage = {
   strips: boolean;
   /** The templates that each DaemonSet has had, by uid, without repetitions. The last one is the newest. */
   readonly revisions: Map<string, JsonObject[]>;
+  refusesTemplates: boolean;
+  refusesPods: boolean;
   /** The process of `clean`. Once it has started, no replica starts any more. */
   cleaner: Cleaner | undefined;
   clean(): void;
@@ -155,6 +167,11 @@ export async function play(history: History): Promise<Verdict> {
   if (stage.rules.broken() === undefined) {
     stage.registry.isUp = true;
     stage.strips = false;
+    stage.refusesTemplates = false;
+    stage.refusesPods = false;
+    // What archaware took back is tried again when its author restarts it.
+    for (let index = 0; index < SETS; index++)
+      if (await isTakenBack(stage, index)) await restart(stage, setPath(index));
     if (stage.cleaner === undefined) await ignoreNamespace(stage, false);
     await settle(stage);
     if (stage.cleaner === undefined) stage.rules.check(alive(stage), true);
@@ -172,6 +189,7 @@ async function setUp({ mode, replicas, leaseDuration = '300s' }: History): Promi
   let count = 0;
   const rules = createRules({
     mode,
+    now: world.now,
     server: () => server,
     replica: (name) => stage.replicas.find((replica) => replica.name === name),
   });
@@ -183,6 +201,7 @@ async function setUp({ mode, replicas, leaseDuration = '300s' }: History): Promi
       rules.onApplied(applied);
     },
     strips: () => stage.strips,
+    refusesTemplates: () => stage.refusesTemplates,
   });
   const flags = {
     'placement.mode': mode,
@@ -199,6 +218,8 @@ async function setUp({ mode, replicas, leaseDuration = '300s' }: History): Promi
     replicas: [],
     strips: false,
     revisions: new Map(),
+    refusesTemplates: false,
+    refusesPods: false,
     cleaner: undefined,
     clean() {
       stage.cleaner?.kill();
@@ -214,7 +235,7 @@ async function setUp({ mode, replicas, leaseDuration = '300s' }: History): Promi
       );
     },
   };
-  for (const name of [LEASE_NAMESPACE, NAMESPACE])
+  for (const name of [LEASE_NAMESPACE, NAMESPACE, SYSTEM])
     await server.ask('POST', '/api/v1/namespaces', { metadata: { name } });
   for (const architecture of ['amd64', 'arm64']) await addNode(server, `${architecture}-1`, architecture);
   for (let started = 0; started < replicas; started++) stage.start();
@@ -254,7 +275,6 @@ async function settle(stage: Stage): Promise<void> {
 async function perform(stage: Stage, one: Step): Promise<void> {
   const { world, server } = stage;
   const podPath = (index: number) => `/api/v1/namespaces/${NAMESPACE}/pods/p${index}`;
-  const setPath = (index: number) => `/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets/d${index}`;
   switch (one.do) {
     case 'go':
       return world.meet(one.which, 'run');
@@ -272,6 +292,12 @@ async function perform(stage: Stage, one: Step): Promise<void> {
       return;
     case 'strip':
       stage.strips = one.is;
+      return;
+    case 'refuse templates':
+      stage.refusesTemplates = one.is;
+      return;
+    case 'refuse pods':
+      stage.refusesPods = one.is;
       return;
     case 'ignore namespace':
       return stage.cleaner === undefined ? ignoreNamespace(stage, one.is) : undefined;
@@ -326,11 +352,7 @@ async function perform(stage: Stage, one: Step): Promise<void> {
     case 'set':
     case 'replace set': {
       if (one.do === 'replace set') await server.ask('DELETE', setPath(one.set));
-      const created = await server.ask(
-        'POST',
-        `/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets`,
-        setOf(one.set, one.image),
-      );
+      const created = await server.ask('POST', setPath(one.set, false), setOf(one.set, one.image));
       if (created.status === 409)
         await changeImage(stage, setPath(one.set), '/spec/template/spec/containers/0/image', one.image);
       return;
@@ -353,6 +375,17 @@ async function perform(stage: Stage, one: Step): Promise<void> {
     default:
       one satisfies never;
   }
+}
+
+/** The first DaemonSet is a tenant's, the second one the system's. */
+function setPath(index: number, isNamed = true): string {
+  const namespace = index === 0 ? NAMESPACE : SYSTEM;
+  return `/apis/apps/v1/namespaces/${namespace}/daemonsets${isNamed ? `/d${index}` : ''}`;
+}
+
+async function isTakenBack({ server }: Stage, index: number): Promise<boolean> {
+  const { body } = await server.ask('GET', setPath(index));
+  return text(at(body, 'metadata', 'annotations', TOLERATIONS_ANNOTATION)).includes('"rollout":"back ');
 }
 
 /** `isLate`: the webhook that gates pods no longer exists. */
@@ -453,13 +486,17 @@ async function ignoreNamespace({ server, rules }: Stage, is: boolean): Promise<v
 }
 
 /** The DaemonSet controller: the status follows the template and the nodes. */
-async function roll({ server }: Stage, index: number): Promise<void> {
-  const path = `/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets/d${index}`;
+async function roll({ server, refusesPods }: Stage, index: number): Promise<void> {
+  const path = setPath(index);
   const { status, body } = await server.ask('GET', path);
   if (status !== 200) return;
   const demands = readDemands(object(at(body, 'spec', 'template', 'spec')));
   const nodes = server.all('v1', 'nodes').map(readSchedulableNode);
   const count = nodes.filter((node) => obstaclesTo(demands, node).length === 0).length;
+  // The pod of one node was taken down, and no other may take its place.
+  const isRefused = refusesPods && demands.tolerations.some(({ key }) => key === TAINT_KEY);
+  const current = isRefused ? Math.max(0, count - 1) : count;
+  const updated = isRefused ? 0 : count;
   await server.ask(
     'PATCH',
     `${path}/status`,
@@ -467,11 +504,11 @@ async function roll({ server }: Stage, index: number): Promise<void> {
       status: {
         observedGeneration: at(body, 'metadata', 'generation'),
         desiredNumberScheduled: count,
-        currentNumberScheduled: count,
+        currentNumberScheduled: current,
         numberMisscheduled: 0,
-        updatedNumberScheduled: count,
-        numberAvailable: count,
-        numberReady: count,
+        updatedNumberScheduled: updated,
+        numberAvailable: current,
+        numberReady: current,
       },
     },
     'application/merge-patch+json',

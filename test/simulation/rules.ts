@@ -9,11 +9,15 @@ import { LEASE_NAMESPACE, type Replica } from './replica.ts';
 /** The name prefix of the `clean` processes. */
 export const CLEANER = 'clean-';
 
+/** A system DaemonSet is decided after two seconds, and its write is tried again within moments. */
+const KNOWN_FOR_MS = 30_000;
+
 /** The key of archaware's taints in the simulation. */
 export const TAINT_KEY = 'supported-arch';
 
 export type RulesOptions = {
   readonly mode: 'taints' | 'affinity' | 'both';
+  readonly now: () => number;
   readonly server: () => ModelServer;
   readonly replica: (name: string) => Replica | undefined;
 };
@@ -41,7 +45,7 @@ export type Rules = {
 };
 
 /** Creates the rules for one history. */
-export function createRules({ mode, server, replica }: RulesOptions): Rules {
+export function createRules({ mode, now, server, replica }: RulesOptions): Rules {
   let broken: string | undefined;
   /** The images for which an object was placed, by its uid. */
   const placed = new Map<string, string>();
@@ -58,12 +62,49 @@ export function createRules({ mode, server, replica }: RulesOptions): Rules {
 
   const title = (item: JsonObject) => `${text(item.kind)} ${nameOf(item)}`;
 
-  function onSent({ owner, verb, path }: Write): void {
+  function onSent({ owner, verb, path, body }: Write): void {
+    lookAtTemplates(owner);
     if (path.includes('/leases')) return;
+    if (path.includes('/nodes/') && !owner.startsWith(CLEANER)) nodeSent(owner, path, body);
     const holder = text(at(leaseOf(server()), 'spec', 'holderIdentity'));
     rememberKnown(owner, path);
     if (holder !== owner)
       fail(`a write without the lease: ${owner} sent ${verb} ${path} while ${holder || 'no replica'} held it`);
+  }
+
+  /** Since when each replica has known a template, by its name, the uid and the generation. */
+  const knownSince = new Map<string, number>();
+  const idOf = (owner: string, { uid, generation }: { uid: string; generation: number }) =>
+    `${owner} ${uid} ${generation}`;
+
+  function lookAtTemplates(owner: string): void {
+    for (const daemonSet of replica(owner)?.watches.daemonSets.store.values() ?? []) {
+      const id = idOf(owner, daemonSet);
+      if (!knownSince.has(id)) knownSince.set(id, now());
+    }
+  }
+
+  /** A taint must not cut a DaemonSet of the system off, as far as the replica that sets it can know. */
+  function nodeSent(owner: string, path: string, body: unknown): void {
+    const { watches, lease } = replica(owner) ?? {};
+    const name = path.split('?')[0]?.split('/').at(-1) ?? '';
+    const node = watches?.nodes.store.get(name);
+    const added = objects(body).flatMap(({ op, path: field, value }) =>
+      op !== 'test' && field === '/spec/taints' ? objects(value) : [],
+    );
+    const values = added.flatMap(({ key, value }) => (key === TAINT_KEY ? text(value) : []));
+    const [value] = values.filter(
+      (one) => !(node?.taints ?? []).some((had) => had.key === TAINT_KEY && had.value === one),
+    );
+    if (value === undefined || lease?.fresh() !== true) return;
+    for (const daemonSet of watches?.daemonSets.store.values() ?? []) {
+      const { namespace, template, deleting } = daemonSet;
+      const lasts = now() - (knownSince.get(idOf(owner, daemonSet)) ?? now());
+      if (namespace !== 'kube-system' || deleting || lasts < KNOWN_FOR_MS) continue;
+      const truth = setOf(template.images.map(({ image }) => image));
+      const has = (template.tolerations ?? []).some((one) => one.key === TAINT_KEY && one.value === value);
+      if (truth?.includes(value) && !has) fail(`${name}: the taint ${value} cuts ${namespace}/${daemonSet.name} off`);
+    }
   }
 
   function onApplied({ by, plural, before, after }: Applied): void {
@@ -121,8 +162,19 @@ export function createRules({ mode, server, replica }: RulesOptions): Rules {
     const [had, has] = [oursOf(object(at(before, 'spec', 'template', 'spec'))), oursOf(spec)];
     const isSame = equal(had, has);
     if (isSame) return;
+    if (text(at(after, 'metadata', 'annotations', TOLERATIONS_ANNOTATION)).includes('"rollout":"back ')) {
+      takenBack(uid, before, has);
+      return;
+    }
     if (placed.get(uid) === imagesKey(spec)) fail(`${title(after)}: a placed template rolled from ${had} to ${has}`);
     if (equal([...has].sort(), truth) && isKnownTo(by, after, spec)) placed.set(uid, imagesKey(spec));
+  }
+
+  function takenBack(uid: string, before: JsonObject, has: readonly string[]): void {
+    placed.delete(uid);
+    if (has.length > 0) fail(`${title(before)}: only a part was taken back`);
+    if (Number(at(before, 'status', 'updatedNumberScheduled')) > 0)
+      fail(`${title(before)}: a rollout that goes on was taken back`);
   }
 
   function nodeWritten(after: JsonObject): void {

@@ -4,6 +4,42 @@ import { type History, play } from './history.ts';
 /** Histories that once broke a rule. The numbers are those of docs/reliability.md. */
 const SCRIPTS: readonly (readonly [what: string, history: History])[] = [
   [
+    'neighbours N1: no node is tainted, now or when it joins, while a policy refuses the template of a system DaemonSet',
+    {
+      mode: 'taints',
+      replicas: 1,
+      steps: [
+        { do: 'refuse templates', is: true },
+        { do: 'set', set: 1, image: 0 },
+        { do: 'roll', set: 1 },
+        { do: 'quiet' },
+        { do: 'node', node: 0, architecture: 'amd64' },
+        { do: 'quiet' },
+        { do: 'crash' },
+        { do: 'quiet' },
+        { do: 'node', node: 1, architecture: 'arm64' },
+        { do: 'quiet' },
+      ],
+    },
+  ],
+  [
+    'neighbours N2: a change that no pod is let in with is taken back, and no node is tainted, under the next leader either',
+    {
+      mode: 'taints',
+      replicas: 1,
+      steps: [
+        { do: 'set', set: 1, image: 0 },
+        { do: 'roll', set: 1 },
+        { do: 'refuse pods', is: true },
+        { do: 'quiet' },
+        { do: 'crash' },
+        { do: 'quiet' },
+        { do: 'node', node: 1, architecture: 'amd64' },
+        { do: 'quiet' },
+      ],
+    },
+  ],
+  [
     'core 1: a pod that is deleted before the answer to its patch is not kept as a ghost',
     {
       mode: 'taints',
