@@ -490,7 +490,11 @@ async function roll({ server, refusesPods }: Stage, index: number): Promise<void
   const path = setPath(index);
   const { status, body } = await server.ask('GET', path);
   if (status !== 200) return;
-  const demands = readDemands(object(at(body, 'spec', 'template', 'spec')));
+  const own = readDemands(object(at(body, 'spec', 'template', 'spec')));
+  const demands = {
+    ...own,
+    tolerations: [...own.tolerations, { key: 'node.kubernetes.io/not-ready', operator: 'Exists' }],
+  };
   const nodes = server.all('v1', 'nodes').map(readSchedulableNode);
   const count = nodes.filter((node) => obstaclesTo(demands, node).length === 0).length;
   // The pod of one node was taken down, and no other may take its place.

@@ -159,6 +159,8 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     const stopped = await actOnStop(key, daemonSet, signal);
     if (stopped !== undefined) {
       if (!turn.isUnproven(key)) options.onDecided(key);
+      // Once its author changes it, it is decided again. Until then a taint would cut it off.
+      unserved.lacks(key, { architectures: undefined, why: 'in-line', answer: '' });
       return stopped;
     }
     const decision = await decideFor(key, daemonSet, settings, signal);

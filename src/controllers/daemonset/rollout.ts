@@ -14,8 +14,11 @@ export type RolloutTurn = {
   take(key: string, daemonSet: DaemonSet): boolean;
   /** Returns the turn because nothing was written. */
   giveBack(key: string): void;
-  /** Records that archaware has taken its change back by a write that led to this generation. */
-  takenBack(key: string, generation: number): void;
+  /**
+   * Records that archaware takes its change back by a write that leads to this generation. Call it before the write: the watch may
+   * show its result before the answer arrives. Returns what undoes this, for a write that fails.
+   */
+  takesBack(key: string, generation: number): () => void;
   /** Takes a DaemonSet out of the line: it need not roll, or it cannot be decided now. */
   leave(key: string): void;
   /** Forgets a DaemonSet that is gone, or that archaware leaves alone. */
@@ -93,16 +96,17 @@ export function createRolloutTurn({ daemonSets, clock, isSystem, unreadyNodes }:
   function begin(): number {
     if (since !== undefined) return since;
     since = clock.monotonic();
-    for (const key of daemonSets.keys()) {
-      const daemonSet = daemonSets.get(key);
-      if (daemonSet?.recorded === undefined || daemonSet.updateStrategy === 'OnDelete') continue;
-      const state = rolloutOf(readRecord(daemonSet.recorded).basis?.rollout, daemonSet.generation);
-      const isDone = daemonSet.rolledOut || runsNowhere(daemonSet);
-      if (state !== 'taken-back' && isDone) continue;
-      // Versions before 0.3 did not record for which rollouts they waited.
-      rollouts.set(key, begun(daemonSet, daemonSet.generation, since, state));
-    }
+    for (const key of daemonSets.keys()) adopt(key, since);
     return since;
+  }
+
+  function adopt(key: string, now: number): void {
+    const daemonSet = daemonSets.get(key);
+    if (daemonSet?.recorded === undefined || daemonSet.updateStrategy === 'OnDelete') return;
+    const state = rolloutOf(readRecord(daemonSet.recorded).basis?.rollout, daemonSet.generation);
+    const isDone = daemonSet.rolledOut || runsNowhere(daemonSet);
+    // Earlier versions did not record for which rollouts they waited.
+    if (state === 'taken-back' || !isDone) rollouts.set(key, begun(daemonSet, daemonSet.generation, now, state));
   }
 
   function late(): Late[] {
@@ -178,9 +182,12 @@ export function createRolloutTurn({ daemonSets, clock, isSystem, unreadyNodes }:
       // This DaemonSet is not rolling because of archaware.
       if (rollouts.get(key)?.isTakenBack === false) rollouts.delete(key);
     },
-    takenBack(key, generation) {
+    takesBack(key, generation) {
       const rollout = rollouts.get(key);
       if (rollout !== undefined) rollouts.set(key, { ...rollout, generation, isTakenBack: true });
+      return () => {
+        if (rollout !== undefined) rollouts.set(key, rollout);
+      };
     },
     leave: line.delete,
     forget(key) {

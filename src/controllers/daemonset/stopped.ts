@@ -52,11 +52,16 @@ export function createStops({ settings, nodes, liveTaints, write, turn, answered
       return { outcome: 'held', againInMs: AGAIN_MS };
     }
     const target = { kind: 'DaemonSet', namespace, name, action: 'tolerate' } as const;
-    const written = await write(target, daemonSetPatch(daemonSet, takeBack(daemonSet, liveTaints(), taints)), signal);
-    if (written.kind !== 'written') return { outcome: 'conflict' };
-    const after = readDaemonSet(written.object);
-    turn.takenBack(key, after.generation);
-    answered.set(key, { uid, resourceVersion: after.resourceVersion });
+    const undo = turn.takesBack(key, generation + 1);
+    let isWritten = false;
+    try {
+      const written = await write(target, daemonSetPatch(daemonSet, takeBack(daemonSet, liveTaints(), taints)), signal);
+      if (written.kind !== 'written') return { outcome: 'conflict' };
+      isWritten = true;
+      answered.set(key, { uid, resourceVersion: readDaemonSet(written.object).resourceVersion });
+    } finally {
+      if (!isWritten) undo();
+    }
     return { outcome: 'written', detail: 'template as its author wrote it: the rollout did not come back' };
   };
 }

@@ -8,8 +8,8 @@ import { namespaceOf } from './line.ts';
 
 /** A DaemonSet that could not be given its tolerations yet. */
 type Entry = {
-  /** On which its images run. */
-  readonly architectures: readonly string[];
+  /** On which its images run; undefined: not known, so it may be any. */
+  readonly architectures: readonly string[] | undefined;
   readonly why: Want;
   /** What the API server said; empty: nothing. */
   readonly answer: string;
