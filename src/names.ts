@@ -56,8 +56,10 @@ export const FIELD_MANAGER = 'archaware-controller';
 export const PROBE_FIELD_MANAGER = 'archaware-probe';
 /** The namespace of the manifests, and of the Lease when the controller runs outside a cluster. */
 export const DEFAULT_NAMESPACE = 'archaware';
-/** The name of the mutating admission objects that `clean` removes first. */
+/** The name of the policy that keeps tolerations in DaemonSets, and of its binding. `clean` removes both first. */
 export const GUARD_POLICY = 'archaware-keep';
+/** The name of the policy that keeps tolerations in pods, and of its binding. `clean` removes both, too. */
+export const POD_GUARD_POLICY = 'archaware-keep-pods';
 /** The MutatingWebhookConfiguration that calls the controller. */
 export const WEBHOOK_CONFIGURATION = 'archaware-controller';
 /**

@@ -47,7 +47,15 @@ const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     read: '`clean` looks for it',
     delete: '`clean` deletes it before it restores DaemonSets',
   },
+  'mutatingadmissionpolicies.admissionregistration.k8s.io/archaware-keep-pods': {
+    read: '`clean` looks for it',
+    delete: '`clean` deletes it before it restores DaemonSets',
+  },
   'mutatingadmissionpolicybindings.admissionregistration.k8s.io/archaware-keep': {
+    read: '`clean` looks for it',
+    delete: '`clean` deletes it before it restores DaemonSets',
+  },
+  'mutatingadmissionpolicybindings.admissionregistration.k8s.io/archaware-keep-pods': {
     read: '`clean` looks for it',
     delete: '`clean` deletes it before it restores DaemonSets',
   },

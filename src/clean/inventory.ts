@@ -2,7 +2,7 @@ import type { JsonObject } from '../kit/json.ts';
 import type { ApiClient } from '../kube/client.ts';
 import { ApiError, isGone } from '../kube/errors.ts';
 import { readAll } from '../kube/list.ts';
-import { GUARD_POLICY, WEBHOOK_CONFIGURATION, WEBHOOK_SECRET } from '../names.ts';
+import { GUARD_POLICY, POD_GUARD_POLICY, WEBHOOK_CONFIGURATION, WEBHOOK_SECRET } from '../names.ts';
 import { readPodManaged } from '../placement/admission/record.ts';
 import {
   type CleanedCluster,
@@ -85,10 +85,12 @@ export type Inventory = {
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 /** The binding comes first: a policy without its binding does nothing. */
-const POLICIES: readonly OwnObject[] = [
-  { kind: 'MutatingAdmissionPolicyBinding', plural: 'mutatingadmissionpolicybindings' },
-  { kind: 'MutatingAdmissionPolicy', plural: 'mutatingadmissionpolicies' },
-].map(({ kind, plural }) => ({ kind, name: GUARD_POLICY, path: `${ADMISSION}/${plural}/${GUARD_POLICY}` }));
+const POLICIES: readonly OwnObject[] = [GUARD_POLICY, POD_GUARD_POLICY].flatMap((name) =>
+  [
+    { kind: 'MutatingAdmissionPolicyBinding', plural: 'mutatingadmissionpolicybindings' },
+    { kind: 'MutatingAdmissionPolicy', plural: 'mutatingadmissionpolicies' },
+  ].map(({ kind, plural }) => ({ kind, name, path: `${ADMISSION}/${plural}/${name}` })),
+);
 const WEBHOOK: OwnObject = {
   kind: 'MutatingWebhookConfiguration',
   name: WEBHOOK_CONFIGURATION,

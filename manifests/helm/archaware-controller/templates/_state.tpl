@@ -73,6 +73,7 @@
   "calledForDaemonSets" $calledForDaemonSets
   "ownCertificates" (and $webhook (eq $config.webhook.certificates "self"))
   "keep" (and $keep $tolerates $daemonSets)
+  "keepPods" (and $keep $tolerates $pods)
   "tolerations" (ternary (list $taint) list (and (or $tolerates $undoes) (or $pods $daemonSets)))
   "taints" (ternary (list $taint) list (and $config.taints.manage (or $tolerates $undoes) (has "nodes" $config.loops)))
   "taintsNodes" (and $tolerates $config.taints.manage (has "nodes" $config.loops))
