@@ -4,7 +4,7 @@
 #   hack/verify.sh            what CI runs
 #   hack/verify.sh --install  the same, and npm ci before the two commands of the README, as .ci/run does
 #   hack/verify.sh --all      and npm test on Node.js 24, 20 rolling restarts on the real node, test/long, the faults, Karpenter,
-#                             cert-manager, Chromium, Kubernetes 1.36, 1.33 and 1.30, and the single executables
+#                             cert-manager and other neighbours, Chromium, Kubernetes 1.36, 1.33 and 1.30, and the single executables
 #
 # The real node needs root and a Debian or Ubuntu: without them its tests are skipped, which counts as a failure where CI is set.
 set -euo pipefail
@@ -66,8 +66,9 @@ if [[ -n $all ]]; then
   step "Karpenter, on the real control plane"
   hack/cluster/build-karpenter.sh
   WRITE_TABLE=1 npm run test:autoscalers
-  step "cert-manager, on a real node; Argo Rollouts, the Vertical Pod Autoscaler and Istio's injector"
+  step "neighbours: cert-manager on a real node; Helm 3 and 4, kubectl, Argo CD, Flux, Argo Rollouts, the Vertical Pod Autoscaler, Istio's injector"
   hack/cluster/build-cert-manager.sh
+  hack/cluster/build-neighbours.sh
   hack/cluster/build-rollouts.sh
   hack/cluster/build-vpa-updater.sh
   hack/cluster/build-istio.sh

@@ -12,7 +12,6 @@ import { binaries } from '../../../hack/cluster/spawn.ts';
 import type { ManifestObject } from '../../../hack/manifests/kustomize.ts';
 
 export const CHART_PATH = fileURLToPath(CHART);
-const HELM = join(binaries(), 'helm');
 /** The one value that the chart requires; what a test gives wins over it. */
 const REQUIRED_VALUES = join(CHART_PATH, 'ci/image-values.yaml');
 
@@ -22,8 +21,8 @@ export type HelmResult = { readonly stdout: string; readonly stderr: string; rea
 /** Helm with a home of its own. */
 export type Helm = {
   /**
-   * Runs it to its end; `values` are its standard input (`--values -` is added, and the name of an image before it). A failure is
-   * a result, too.
+   * Runs it to its end; `values` are its standard input (`--values -` is added, and the values that archaware's chart requires before
+   * it). A failure is a result, too.
    */
   run(args: readonly string[], values?: unknown): Promise<HelmResult>;
   /** The objects that the chart makes of the values, as for Kubernetes 1.36; throws with what helm says. */
@@ -33,13 +32,13 @@ export type Helm = {
 
 /** For `before`: helm is built with the cluster, so in CI its absence is a failure; else it is a reason to skip. */
 export function needsHelm(context: Mocha.Context): void {
-  if (existsSync(HELM)) return;
+  if (existsSync(join(binaries(), 'helm'))) return;
   if (process.env.CI !== undefined) throw new Error(`helm is not in ${binaries()}: run hack/cluster/build.sh`);
   context.skip();
 }
 
-/** Arranges a home for helm; its files are gone after `remove`. */
-export async function arrangeHelm(kubeconfig = '/dev/null'): Promise<Helm> {
+/** Arranges a home for helm; its files are gone after `remove`. `program`: `helm` is Helm 4, `helm3` is Helm 3. */
+export async function arrangeHelm(kubeconfig = '/dev/null', program: 'helm' | 'helm3' = 'helm'): Promise<Helm> {
   const home = await mkdtemp(join(tmpdir(), 'archaware-helm-'));
   const environment = {
     PATH: process.env.PATH,
@@ -52,7 +51,7 @@ export async function arrangeHelm(kubeconfig = '/dev/null'): Promise<Helm> {
 
   async function run(args: readonly string[], values?: unknown): Promise<HelmResult> {
     const given = values === undefined ? [] : ['--values', REQUIRED_VALUES, '--values', '-'];
-    const child = spawn(HELM, [...args, ...given], { env: environment });
+    const child = spawn(join(binaries(), program), [...args, ...given], { env: environment });
     const closed = once(child, 'close');
     child.stdin.on('error', () => undefined).end(values === undefined ? '' : JSON.stringify(values));
     const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
