@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { olderKubernetes } from '../../hack/cluster/spawn.ts';
 import { FIXTURES } from '../../testimg/fixtures.ts';
 import type { RunningController } from '../support/running.ts';
 import { ours, runs, scheduledOn, taints, tolerations } from './support/objects.ts';
@@ -296,6 +297,45 @@ describe('placement on the real control plane', () => {
       return all === (await podNames()).length && waiting <= unresolvable;
     });
     expect(await world.writesSince(from)).to.deep.equal([]);
+  });
+
+  it("lets bare pods be applied again, puts archaware's tolerations back into them, and nobody else's", async function () {
+    // Older servers do not know the kind of the policy.
+    if (olderKubernetes()) return this.skip();
+    const namespace = await world.namespace('again');
+    const images = [world.image('multi')];
+    const own = { key: 'example.com/own', operator: 'Exists' };
+    const apply = (name: string, options: Partial<WorkloadOptions>) => {
+      const input = JSON.stringify(pod(namespace, name, { images, ...options }));
+      return world.cluster.kubectl(['apply', '-f', '-'], { input });
+    };
+    const patch = (name: string, given: unknown) => {
+      const merge = ['--type=merge', '--patch', JSON.stringify({ spec: { tolerations: given } })];
+      return world.cluster.kubectl(['-n', namespace, 'patch', 'pod', name, ...merge]);
+    };
+    const present = async (name: string) => tolerations(await world.get('Pod', namespace, name));
+    await apply('own', { tolerations: [own] });
+    await apply('plain', {});
+    await world.eventually('both to be placed', async () =>
+      [await present('own'), await present('plain')].every((all) => all.includes('supported-arch=s390x:NoSchedule')),
+    );
+    const before = [await present('own'), await present('plain')];
+    const labels = { 'example.com/new': 'yes' };
+    for (const [what, update] of [
+      ['own', () => apply('own', { tolerations: [own] })],
+      ['own, with a change', () => apply('own', { tolerations: [own], labels })],
+      ['plain, with a change', () => apply('plain', { labels })],
+      ['own, without ours', () => patch('own', [own])],
+      ['plain, without any', () => patch('plain', null)],
+    ] as const) {
+      const { code, stderr } = await update();
+      expect(code, `${what}: ${stderr}`).to.equal(0);
+      expect([await present('own'), await present('plain')], what).to.deep.equal(before);
+    }
+    await apply('own', { tolerations: [own, { ...own, key: 'example.com/two' }] });
+    expect(await present('own')).to.deep.equal([...(before[0] ?? []), 'example.com/two:'].sort());
+    const { stderr } = await patch('own', null);
+    expect(stderr).to.include('existing toleration can not be modified');
   });
 
   it('lets pods without a common architecture go anywhere if the configuration says so', async () => {

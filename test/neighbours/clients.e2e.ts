@@ -6,7 +6,15 @@ import { arrangeHelm, type Helm } from '../e2e/support/helm.ts';
 import { ours, taints, tolerations, uidOf } from '../e2e/support/objects.ts';
 import { daemonSet, type KubernetesObject, pod } from '../e2e/support/workloads.ts';
 import { startWorld, type World } from '../e2e/support/world.ts';
-import { argoClient, type Client, fluxClient, helmClient, kubectlClient, needsClients } from './support/clients.ts';
+import {
+  argoClient,
+  argoDifferences,
+  type Client,
+  fluxClient,
+  helmClient,
+  kubectlClient,
+  needsClients,
+} from './support/clients.ts';
 
 const OWN = { key: 'example.com/own', operator: 'Exists' };
 const OWN_TEXT = 'example.com/own:';
@@ -211,6 +219,13 @@ describe('the programs with which other people apply objects, beside archaware',
     for (const mark of ['one', 'two']) await again.apply(ns, [single(ns, mark)]);
     const placed = await world.get('Pod', ns, 'single');
     expect(tolerations(placed)).to.deep.equal([...ours('amd64', 'arm64'), OWN_TEXT].sort());
+  });
+
+  it("is OutOfSync in Argo CD's default comparison where a DaemonSet has tolerations of its own, and only there", async () => {
+    const name = 'Argo CD with ignoreDifferences';
+    expect(Object.keys(await argoDifferences(world.cluster, objects(name, FIRST), {}))).to.deep.equal([
+      'DaemonSet own',
+    ]);
   });
 
   /** Of the pods that are not of a DaemonSet. */
