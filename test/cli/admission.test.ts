@@ -238,7 +238,7 @@ describe('run with the webhook', () => {
     await controller.stop();
     const { code, stdout } = await product.command(['clean', '--yes', '--output', 'json', ...flags]);
     const result: unknown = JSON.parse(stdout);
-    expect(at(result, 'removed')).to.deep.include({ gates: 1, configurations: 4 });
+    expect(at(result, 'removed')).to.deep.include({ gates: 1, configurations: 6 });
     // A bare pod keeps its affinity, which nobody can remove.
     expect([code, objects(at(result, 'left')).map(({ name }) => name)]).to.deep.equal([2, ['warm']]);
     expect((await product.cluster.request('GET', CONFIGURATION)).status).to.equal(404);

@@ -57,7 +57,7 @@ describe('clean', () => {
     product.cluster.forgetRequests();
     const { code, removed, left } = await clean();
     expect([code, left]).to.deep.equal([0, []]);
-    expect(removed).to.deep.include({ configurations: 2, nodes: 2, daemonSets: 1 });
+    expect(removed).to.deep.include({ configurations: 4, nodes: 2, daemonSets: 1 });
     const order = product.written().map((line) => /mutating|nodes|daemonsets|pods/.exec(line)?.[0] ?? line);
     expect(order.filter((kind, index) => kind !== order[index - 1])).to.deep.equal([
       'mutating',
@@ -351,7 +351,7 @@ describe('clean', () => {
     });
     const { code, left, removed, stderr } = await clean();
     expect(code, stderr).to.equal(1);
-    expect(removed).to.deep.include({ configurations: 2, nodes: 2, daemonSets: 1, pods: 0 });
+    expect(removed).to.deep.include({ configurations: 4, nodes: 2, daemonSets: 1, pods: 0 });
     expect(left.length, left.join()).to.equal(4);
     expect(stderr).to.match(/archaware-controller: list \/api\/v1\/namespaces\/default\/pods: 500/);
     heal();

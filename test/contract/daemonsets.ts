@@ -7,10 +7,12 @@ import { taintNodes } from './scheduling.ts';
 const SETS = `/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets`;
 const PATH = '/spec/template/spec/tolerations';
 const BOTH = ['amd64', 'arm64'].map((value) => ({ ...OURS, value }));
-/** The two documents of the manifest that make the guard. */
+/** The two documents of the manifest that make the guard of DaemonSets. */
 const GUARD = readFileSync(new URL('../../manifests/archaware-controller.yaml', import.meta.url), 'utf8')
   .split(/^---$/m)
-  .filter((document) => document.includes('kind: MutatingAdmissionPolicy'))
+  .filter(
+    (document) => document.includes('kind: MutatingAdmissionPolicy') && /^ +name: archaware-keep$/m.test(document),
+  )
   .join('---\n');
 
 export function describeDaemonSets(context: () => Context): void {

@@ -128,7 +128,7 @@ describe('clean', () => {
       .map(nameOf)
       .sort();
   const nodeTaints = async () => (await world.list('Node', '')).flatMap(taints);
-  const counts = (nodes: number, daemonSets: number, pods: number, configurations = 2) => ({
+  const counts = (nodes: number, daemonSets: number, pods: number, configurations = 4) => ({
     configurations,
     gates: 0,
     nodes,

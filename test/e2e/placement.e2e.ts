@@ -317,7 +317,7 @@ describe('placement on the real control plane', () => {
     await apply('own', { tolerations: [own] });
     await apply('plain', {});
     await world.eventually('both to be placed', async () =>
-      [await present('own'), await present('plain')].every((all) => all.includes('supported-arch=s390x:NoSchedule')),
+      [await present('own'), await present('plain')].every((all) => all.includes('supported-arch=arm64:NoSchedule')),
     );
     const before = [await present('own'), await present('plain')];
     const labels = { 'example.com/new': 'yes' };
