@@ -2,13 +2,14 @@ import { expect } from 'chai';
 import { stringify } from 'yaml';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
+import { spread } from '../placement/spread/constellations.ts';
 import type { RunningController } from '../support/running.ts';
 import { arrangeHelm, CHART_PATH, type Helm, needsHelm } from './support/helm.ts';
-import { ours, runs, taints, tolerations } from './support/objects.ts';
+import { nameOf, ours, runs, taints, tolerations } from './support/objects.ts';
 import { buildOverlay, type Overlay } from './support/overlay.ts';
 import { admit, affinity, freshImage, GATE, gates, inSilence, onArch, required } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
-import { daemonSet, pod } from './support/workloads.ts';
+import { daemonSet, deployment, pod } from './support/workloads.ts';
 import { startWorld, type World } from './support/world.ts';
 
 const ON_ARM = { nodeAffinity: required([onArch('arm64')]) };
@@ -79,6 +80,15 @@ describe('changing the mode, with kustomize, on the real control plane, in this 
   it('taints → both: taints stay, and new pods get affinity beside their tolerations', async () => {
     await change('taints');
     await eventuallyTainted();
+    const own = await world.namespace('spread');
+    const topologySpreadConstraints = [spread('kubernetes.io/hostname')];
+    const replicated = { images: [world.image('arm64')], replicas: 2, spec: { topologySpreadConstraints } };
+    await world.create(deployment(own, 'web', replicated));
+    const pods = async (count: number) => (await world.pods(own, 'web')).filter(runs).length === count;
+    await world.eventually('one of its pods to run, and the other one to wait', async () => {
+      const told = (await world.list('Event', own)).map((event) => String(at(event, 'note')));
+      return (await pods(1)) && told.some((note) => note.includes('topology spread constraints'));
+    });
     await change('both');
     await eventuallyTrusted();
     const placed = await world.eventually('a pod that is placed at admission', async () => {
@@ -87,6 +97,10 @@ describe('changing the mode, with kustomize, on the real control plane, in this 
     });
     expect(tolerations(placed)).to.deep.equal(ours('arm64'));
     await eventuallyTainted();
+    // The taints still count as an empty domain for old pods, but not for new ones, which exclude these nodes themselves.
+    for (const each of await world.pods(own, 'web')) await world.remove('Pod', own, nameOf(each));
+    await world.eventually('both of its pods to run', () => pods(2));
+    await world.remove('Namespace', '', own);
   });
 
   it('taints.key: pods and templates have the new toleration before the old taint goes', async () => {
