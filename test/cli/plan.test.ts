@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { spread } from '../placement/spread/constellations.ts';
 import { at, type JsonObject, objects, text } from '../simulator/json.ts';
 import { PODS, type Product, startProduct, workload } from '../support/product.ts';
 
@@ -186,6 +187,37 @@ describe('plan', () => {
         ['contra', 'limited', true],
         ['web', 'anywhere', false],
       ]);
+    });
+
+    it('says before anything is installed what the taints will do to a hard topology spread', async () => {
+      for (const name of ['amd64-1', 'arm64-1']) {
+        await product.patch(`/api/v1/nodes/${name}`, { metadata: { labels: { host: name } } });
+      }
+      const amd = product.image('amd', ['amd64']);
+      const deploy = async (name: string, replicas: number, more: JsonObject = {}) => {
+        const constraint = { ...spread('host', more), labelSelector: { matchLabels: { app: name } } };
+        const template = { topologySpreadConstraints: [constraint] };
+        await product.cluster.apply(workload('Deployment', name, [amd], { spec: { replicas }, template }));
+        await running(name, replicas);
+      };
+      await deploy('crowded', 2);
+      await deploy('full', 1);
+      await deploy('honest', 2, { nodeTaintsPolicy: 'Honor' });
+      await deploy('many', 4, { maxSkew: 4 });
+      expect(await text()).to.include('  2 would be Pending at their next restart\n');
+      const { result } = await plan();
+      const judged = objects(at(result, 'workloads')).map(({ name, pendingAtRestart, why }) => [
+        name,
+        pendingAtRestart,
+        /at most .* can run|only .* ever/.exec(String(why))?.[0],
+      ]);
+      expect(judged).to.deep.equal([
+        ['crowded', true, 'at most 1 of its 2 pods can run'],
+        ['full', true, 'only one pod can run, so a rollout that first starts one more would wait for ever'],
+        ['honest', false, undefined],
+        ['many', false, undefined],
+      ]);
+      expect(await text('--placement.mode', 'both')).to.include('  0 would be Pending at their next restart\n');
     });
 
     it('says in the mode observe that nothing is held, in the counts and in the rows', async () => {

@@ -226,7 +226,7 @@ describe('explain, beside the scheduler', () => {
       await settled(namespace, 2);
       const [workload] = listAt(await asked('plan', '-n', namespace), 'workloads');
       expect(workload).to.deep.include({ pendingAtRestart: true, pendingNow: false });
-      expect(String(at(workload, 'why'))).to.include('a rollout, which first starts one more, would wait for ever');
+      expect(String(at(workload, 'why'))).to.include('a rollout that first starts one more would wait for ever');
       const template = { metadata: { annotations: { restarted: 'now' } } };
       await world.patch('Deployment', namespace, 'web', { spec: { template } });
       const found = await settled(namespace, 3);

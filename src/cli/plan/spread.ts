@@ -1,5 +1,5 @@
 import type { Watches } from '../../app/watches.ts';
-import { type JsonObject, numberAt, objectAt } from '../../kit/json.ts';
+import { type JsonObject, objectAt } from '../../kit/json.ts';
 import type { ApiClient } from '../../kube/client.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { find } from '../../kube/read.ts';
@@ -115,25 +115,24 @@ export async function judgeSpread(
 }
 
 /**
- * Reads Deployments, and returns whether their rollouts start a new pod before they stop an old one. One that may not be read counts as
- * one whose rollouts do not.
+ * Reads Deployments, and returns whether their rollouts start a new pod before they stop an old one. One that may not be read counts
+ * as one with the default strategy: the account of the controller, with which `plan` runs in its pod, may read none.
  */
 async function readRollouts(
   client: ApiClient,
   deployments: readonly WorkloadName[],
   signal: AbortSignal,
-): Promise<(workload: WorkloadName) => boolean> {
-  const ahead = new Set<string>();
+): Promise<SpreadSurroundings['rollsAhead']> {
+  const specs = new Map<string, JsonObject>();
   for (const workload of deployments.slice(0, MOST_READ)) {
     const [namespace, name] = [workload.namespace, workload.name].map(encodeURIComponent);
     try {
       const object = await find(client, `/apis/apps/v1/namespaces/${namespace}/deployments/${name}`, signal);
-      const spec = objectAt(object ?? {}, 'spec');
-      if (object && rollsAhead('Deployment', spec, numberAt(spec, 'replicas') ?? 1)) ahead.add(keyOf(workload));
+      if (object !== undefined) specs.set(keyOf(workload), objectAt(object, 'spec'));
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 403) throw error;
       break;
     }
   }
-  return (workload) => ahead.has(keyOf(workload));
+  return (workload, pods) => rollsAhead('Deployment', specs.get(keyOf(workload)) ?? {}, pods);
 }

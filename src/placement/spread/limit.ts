@@ -61,6 +61,9 @@ export type SpreadLimit = {
  */
 export type SpreadLimitOf = (pod: SpreadPod, others: () => readonly OtherPod[]) => SpreadLimit | undefined;
 
+/** For how many demands the judgement of all nodes is kept. */
+const MOST_KNOWN = 32;
+
 /** A node to which a pod may go or not. */
 type Judged = { readonly node: SchedulableNode; readonly obstacles: readonly Obstacle[] };
 
@@ -73,7 +76,11 @@ export function createSpreadLimits(
   function judged(demands: Demands): readonly Judged[] {
     // Thousands of workloads share a few demands.
     const key = JSON.stringify(demands);
-    const found = known.get(key) ?? nodes.map((node) => ({ node, obstacles: obstaclesTo(demands, node) }));
+    const before = known.get(key);
+    if (before !== undefined) return before;
+    const found = nodes.map((node) => ({ node, obstacles: obstaclesTo(demands, node) }));
+    // Each entry is as long as the cluster.
+    if (known.size === MOST_KNOWN) known.clear();
     known.set(key, found);
     return found;
   }

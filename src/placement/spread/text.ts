@@ -18,7 +18,7 @@ export function limitText({ constraint, empty, most }: SpreadLimit, pods: number
 /** Returns that a rollout waits for ever, although each pod that runs can be replaced. */
 export function rolloutText({ constraint, empty, most }: SpreadLimit): string {
   const pods = most === 1 ? 'one pod' : `${most} pods`;
-  return `${overText(constraint)} counts ${emptyText(constraint, empty)}: only ${pods} can run, so a rollout, which first starts one more, would wait for ever`;
+  return `${overText(constraint)} counts ${emptyText(constraint, empty)}: only ${pods} can run, so a rollout that first starts one more would wait for ever`;
 }
 
 /** Returns what helps: the alternatives, in one line. */

@@ -9,7 +9,7 @@ export type SpreadSurroundings = {
   /** The bound pods of the namespace that are not of this workload. */
   readonly othersOf: (workload: WorkloadName) => readonly OtherPod[];
   /** Whether a rollout of the workload waits for a new pod before it stops an old one. Asked only where it matters. */
-  readonly rollsAhead: (workload: WorkloadName) => boolean;
+  readonly rollsAhead: (workload: WorkloadName, pods: number) => boolean;
 };
 
 /** The pods of one workload, of which a constraint may let only some run. */
@@ -44,7 +44,7 @@ export function createCrowd(workload: WorkloadName): Crowd {
         const pods = bound + waiting;
         // Whether a rollout waits for its new pod is asked only where one more pod would be one too many.
         const isFull = workload.kind === 'Deployment' && pods === limit.most && !limit.constraint.isByRevision;
-        const finding = findingOf(limit, { pods, rollsAhead: isFull && rollsAhead(workload) });
+        const finding = findingOf(limit, { pods, rollsAhead: isFull && rollsAhead(workload, pods) });
         if (finding !== undefined && (worst === undefined || limit.most < worst.finding.limit.most)) {
           worst = { finding, bound, waiting };
         }

@@ -115,7 +115,7 @@ function withSpread(
     ...workload,
     pendingAtRestart: workload.pendingAtRestart || bound > 0,
     pendingNow: workload.pendingNow || waiting > 0,
-    why: workload.why || `${finding.text}; ${finding.cure}`,
+    why: [workload.why, finding.text, finding.cure].filter((text) => text !== '').join('; '),
   };
 }
 

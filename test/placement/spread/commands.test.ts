@@ -92,7 +92,7 @@ describe('a topology spread constraint that counts nodes with a taint', () => {
       [
         'of 2 replicas, whose rollout starts a third first',
         deployed(2),
-        [`${ZONES}: only 2 pods can run, so a rollout, which first starts one more, would wait for ever; ${CURES}`],
+        [`${ZONES}: only 2 pods can run, so a rollout that first starts one more would wait for ever; ${CURES}`],
       ],
       ['of 1 replica', deployed(1), []],
       ['of 2 replicas that are told apart by revision', deployed(2, { matchLabelKeys: ['pod-template-hash'] }), []],
