@@ -59,7 +59,7 @@ export function createSpreadReader(): SpreadReader {
   };
 }
 
-/** Returns what the cluster does to topology spread constraints. How Deployments roll is not known yet. */
+/** Returns what the cluster does to topology spread constraints, as long as it is not known how Deployments roll. */
 export function spreadSurroundings(
   { nodes, pods }: Pick<Watches, 'nodes' | 'pods'>,
   settings: Settings,

@@ -47,8 +47,6 @@ export type SpreadLimit = {
   readonly constraint: HardSpread;
   /** Sorted by name. */
   readonly empty: readonly EmptyDomain[];
-  /** How many domains have a node for the pod. */
-  readonly usable: number;
   /** How many such pods can run at most. Whether the nodes have room for them is not considered. */
   readonly most: number;
   /** Each of them helps alone; empty if none does. */
@@ -90,7 +88,7 @@ export function createSpreadLimits(
   function limitBy(constraint: HardSpread, pod: SpreadPod, others: () => readonly OtherPod[]): SpreadLimit | undefined {
     const { constraints, demands, authored, narrowed } = pod;
     const places = judged(demands);
-    const { domains, empty } = domainsOf(constraint, constraints, places);
+    const { empty } = domainsOf(constraint, constraints, places);
     if (empty.size === 0) return undefined;
     const free = new Set(judged(authored).flatMap(({ node, obstacles }) => (obstacles.length === 0 ? node.name : [])));
     const isKeptOffByUs = ({ node, obstacles }: Judged) => obstacles.some(isOurs) || free.has(node.name);
@@ -108,7 +106,6 @@ export function createSpreadLimits(
     return {
       constraint,
       empty: [...empty].map(([name, members]) => emptyDomain(name, members)).sort((a, b) => (a.name < b.name ? -1 : 1)),
-      usable: [...domains.values()].filter((members) => members.some(isUsable)).length,
       most,
       cures: tried.flatMap(([cure, changed, by]) => (by !== undefined && mostWith(changed, by) > most ? cure : [])),
     };

@@ -100,7 +100,7 @@ describe('the limit of a topology spread constraint', () => {
 
   it('names the domains that stay empty, with their nodes and taints', () => {
     const limit = limitOn({ ...HOST, constraints: [spread('shelf')] });
-    expect(limit).to.deep.include({ usable: 1, most: 1, cures: ['honor-taints', 'mode-affinity'] });
+    expect(limit).to.deep.include({ most: 1, cures: ['honor-taints', 'mode-affinity'] });
     expect(limit?.empty).to.deep.equal([
       { name: '2', nodes: ['arm64-1'], taints: ['supported-arch=arm64:NoSchedule'] },
       { name: '3', nodes: ['arm64-2'], taints: ['gpu=yes:NoSchedule', 'supported-arch=arm64:NoSchedule'] },
