@@ -20,6 +20,7 @@ import { resizable } from '../e2e/support/resizable.ts';
 import { arrangeWebhook, eventuallyTrusted } from '../e2e/support/webhook.ts';
 import { deployment, pod } from '../e2e/support/workloads.ts';
 import { startWorld, type World } from '../e2e/support/world.ts';
+import { runBundle } from '../support/controller-process.ts';
 
 const ON_ARM = { nodeAffinity: required([onArch('arm64')]) };
 
@@ -164,14 +165,15 @@ describe('archaware beside other software that writes pods', function () {
     });
 
     it('is named by report, and plan has nothing to change', async () => {
-      // The account of the controller may not list ReplicaSets, which name the Rollout.
-      const flags = ['-n', ns, '--kubeconfig', world.cluster.kubeconfig];
-      const report = await world.command(['report', ...flags, '-o', 'json']);
+      // As an administrator: the account of the controller may not list ReplicaSets, which name the Rollout.
+      const flags = ['-n', ns, '--kubeconfig', world.cluster.kubeconfig, '--registries.insecure', world.registry.host];
+      const report = await runBundle(['report', ...flags, '-o', 'json']);
+      expect(report.code, report.stderr).to.equal(0);
       const named = listAt(JSON.parse(report.stdout), 'workloads').map(
         (one) => `${at(one, 'kind')} ${at(one, 'name')}`,
       );
       expect(named).to.deep.equal(['Rollout app']);
-      const plan = await world.command(['plan', ...flags, '--placement.mode', 'both']);
+      const plan = await runBundle(['plan', ...flags, '--placement.mode', 'both']);
       expect(plan.code, plan.stdout + plan.stderr).to.equal(0);
     });
 
