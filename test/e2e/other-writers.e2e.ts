@@ -24,7 +24,6 @@ import { pathOf, startWorld, type World } from './support/world.ts';
 const PLUGINS = ['NodeRestriction', 'ExtendedResourceToleration', 'PodTolerationRestriction'];
 const DEVICE = 'example.com/device';
 const KUEUE = 'kueue.x-k8s.io/admission';
-const ON_ARM = { nodeAffinity: required([onArch('arm64')]) };
 const LINKERD_LABEL = 'linkerd.io/control-plane-ns';
 
 /** Both keep the annotations that a pod has. `key`: as in the path. */
@@ -35,38 +34,50 @@ const annotating = (object: unknown, key: string, value: string) => [
   { op: 'add', path: `/metadata/annotations/${key}`, value },
 ];
 
-/** In the mode `both`, which writes everything that archaware can write to a pod. */
+/** In the modes that write tolerations, with the webhook. */
 describe('archaware beside others that write pods, on the real control plane', () => {
   let world: World;
-  let controller: RunningController;
+  let webhookFlags: readonly string[];
   let others: WebhookServer;
-  /** Known to the webhook; for both architectures, and for one. */
-  let warm: { readonly multi: string; readonly arm64: string };
-  let namespaces = 0;
 
   before(async () => {
     world = await startWorld({ cluster: { apiServerArgs: [`--enable-admission-plugins=${PLUGINS.join()}`] } });
-    const { flags } = await arrangeWebhook(world);
-    controller = await world.run([
-      ...flags,
-      '--placement.mode',
-      'both',
-      '--bootstrap.timeout',
-      '5s',
-      '--images.cache.alwaysTagTtl',
-      '1s',
-    ]);
-    await eventuallyTrusted(world);
-    others = await startWebhookServer();
-    warm = { multi: world.image('multi'), arm64: world.image('arm64') };
-    const ns = await namespace();
-    await world.create(pod(ns, 'app', { images: [warm.multi, warm.arm64] }));
-    await running(ns, 1);
+    [{ flags: webhookFlags }, others] = await Promise.all([arrangeWebhook(world), startWebhookServer()]);
   });
   after(async () => {
     await others?.stop();
     await world?.stop();
   });
+
+  for (const mode of ['taints', 'both'] as const) {
+    describe(`in the mode ${mode}`, () => describeMode(mode, () => ({ world, webhookFlags, others })));
+  }
+});
+
+type Around = { readonly world: World; readonly webhookFlags: readonly string[]; readonly others: WebhookServer };
+let namespaces = 0;
+
+function describeMode(mode: 'taints' | 'both', around: () => Around): void {
+  const ON_ARM = mode === 'both' ? { nodeAffinity: required([onArch('arm64')]) } : undefined;
+  let world: World;
+  let controller: RunningController;
+  let others: WebhookServer;
+  /** Known to the webhook; for both architectures, and for one. */
+  let warm: { readonly multi: string; readonly arm64: string };
+
+  before(async () => {
+    const { webhookFlags, ...rest } = around();
+    ({ world, others } = rest);
+    others.reset();
+    const flags = [...webhookFlags, '--placement.mode', mode, '--images.cache.alwaysTagTtl', '1s'];
+    controller = await world.run([...flags, '--bootstrap.timeout', '5s']);
+    await eventuallyTrusted(world);
+    warm = { multi: world.image('multi'), arm64: world.image('arm64') };
+    const ns = await namespace();
+    await world.create(pod(ns, 'app', { images: [warm.multi, warm.arm64] }));
+    await running(ns, 1);
+  });
+  after(() => world?.stopControllers());
 
   const namespace = () => world.namespace(`others-${++namespaces}`);
   const running = (ns: string, count: number) =>
@@ -335,7 +346,7 @@ describe('archaware beside others that write pods, on the real control plane', (
     });
 
     it('is named by plan, with the tolerations that its template lacks', async () => {
-      const { stderr } = await world.command(['plan', '--placement.mode', 'both']);
+      const { stderr } = await world.command(['plan', '--placement.mode', mode]);
       expect(stderr).to.match(
         /DaemonSet[.]apps[.]kruise[.]io others-\d+\/agent creates pods only on nodes .* supported-arch=amd64:NoSchedule, supported-arch=arm64:NoSchedule to its template/,
       );
@@ -395,4 +406,4 @@ describe('archaware beside others that write pods, on the real control plane', (
       });
     }
   });
-});
+}

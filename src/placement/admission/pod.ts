@@ -61,7 +61,7 @@ export function admitPod(input: AdmissionInput): AdmissionDecision {
   const mayGate = input.mayGate && !withdrawn.includes('gate');
   switch (decision.kind) {
     case 'place': {
-      const isPinned = isForOneNode(pod.owner, objectAt(object, 'spec'));
+      const isPinned = isForOneNode(pod.owner, objectAt(wished, 'spec'));
       const placing = placingFor(decision, pod, namespace, settings);
       // Its controller has chosen the node. If affinity required another one, the pod would stay Pending forever.
       const given = withoutParts(placing, isPinned ? [...withdrawn, 'affinity'] : withdrawn);
