@@ -251,6 +251,7 @@ describe('run, with pods on wrong nodes', () => {
       'unresolved',
       'ignored',
       'workloads',
+      'refused',
     ]);
     expect(product.cluster.writes()).to.deep.equal([]);
   });

@@ -90,6 +90,7 @@ describe('every key', () => {
   const values: Record<string, [text: string, value: unknown]> = {
     'placement.mode': ['taints', 'taints'],
     'placement.noCommonArchitecture': ['release', 'release'],
+    'placement.refused': ['keep', 'keep'],
     'taints.manage': ['false', false],
     'taints.key': ['example.com/arch', 'example.com/arch'],
     'taints.effect': ['PreferNoSchedule', 'PreferNoSchedule'],

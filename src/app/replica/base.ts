@@ -1,7 +1,6 @@
 import { loopsThatRun } from '../../config/settings.ts';
 import { createAnswers } from '../../kube/watch/watch-health.ts';
 import { createClientWithoutWrites } from '../../kube/without-writes.ts';
-import { createWriteWitness } from '../../kube/write-witness.ts';
 import { createLog } from '../../observability/log.ts';
 import { createMetrics } from '../../observability/metrics.ts';
 import { createImageCache } from '../../oci/cache/cache.ts';
@@ -13,6 +12,7 @@ import { startCacheFile } from '../registries/cache-file.ts';
 import { openFiles } from '../registries/registries.ts';
 import { VERSION } from '../version.ts';
 import { createEnding } from './ending.ts';
+import { createWriteWitness } from './write-witness.ts';
 
 /** The base that every part of a replica needs. */
 export type Base = Awaited<ReturnType<typeof createBase>>;

@@ -1,5 +1,5 @@
-import type { Clock } from '../kit/clock.ts';
-import type { ApiRequest } from './client.ts';
+import type { Clock } from '../../kit/clock.ts';
+import type { ApiRequest } from '../../kube/client.ts';
 
 /** Records when the API server last stored a write, as a proof that it is not the API server that fails. */
 export type WriteWitness = {

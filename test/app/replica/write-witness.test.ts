@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createWriteWitness } from '../../src/kube/write-witness.ts';
+import { createWriteWitness } from '../../../src/app/replica/write-witness.ts';
 
 describe('the proof that the API server stores writes', () => {
   for (const [verb, resource, code, expected] of [
