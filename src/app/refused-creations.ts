@@ -20,7 +20,7 @@ export type RefusedCreationsParts = {
   readonly log: Logger;
   readonly events: Pick<EventRecorder, 'emit'>;
   readonly settings: () => Settings;
-  readonly watches: Pick<Watches, 'namespaces' | 'daemonSets'>;
+  readonly watches: { readonly [kind in 'namespaces' | 'daemonSets']: Pick<Watches[kind], 'store'> };
   /** Ends the watch. */
   readonly signal: AbortSignal;
 };
@@ -71,7 +71,15 @@ export function startRefusedCreations(
     const isLeftOut = refused === 'withdraw' && !isTemplate;
     if (memory.note(owner, ours, isLeftOut) !== 'say') return;
     const note = refusedNote(failed, ours, isTemplate ? 'template' : refused, taints.key);
-    events.emit({ regarding: owner, type: 'Warning', reason: 'RefusedByPolicy', action: 'Placing', note });
+    const occurrence = {
+      regarding: owner,
+      type: 'Warning',
+      reason: 'RefusedByPolicy',
+      action: 'Placing',
+      note,
+    } as const;
+    if (!events.emit(occurrence)) return;
+    memory.said(owner);
     const { kind, namespace, name } = owner;
     log.warn({ owner: `${kind} ${namespace}/${name}`, parts: ours, isLeftOut }, 'pods refused for what archaware adds');
   }

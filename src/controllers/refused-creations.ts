@@ -48,6 +48,8 @@ export type Noted =
 export type RefusedCreations = {
   /** Records a refusal. `isLeftOut`: whether reviews leave a refused part out. */
   note(owner: FailedCreation['owner'], parts: readonly PlacedPart[], isLeftOut: boolean): Noted;
+  /** Call it when the refusal was said: only the leader can, and a later leader has not said it. */
+  said(owner: FailedCreation['owner']): void;
   /** Returns the parts to leave out of a pod of this owner now. */
   refused(namespace: string, uid: string): readonly PlacedPart[];
 };
@@ -124,10 +126,11 @@ export function createRefusedCreations({ monotonic }: Pick<Clock, 'monotonic'>):
       if (entry === undefined) return 'dropped';
       const wasLeftOut = parts.map((part) => extend(entry, part, isLeftOut));
       if (wasLeftOut.every((was) => was)) return 'not-ours';
-      const now = monotonic();
-      if (now - entry.saidAt < SAY_AGAIN_MS) return 'known';
-      entry.saidAt = now;
-      return 'say';
+      return monotonic() - entry.saidAt < SAY_AGAIN_MS ? 'known' : 'say';
+    },
+    said({ namespace, uid }) {
+      const entry = namespaces.get(namespace)?.get(uid);
+      if (entry !== undefined) entry.saidAt = monotonic();
     },
     refused(namespace, uid) {
       const entry = namespaces.get(namespace)?.get(uid);

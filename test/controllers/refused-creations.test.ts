@@ -24,7 +24,11 @@ function memory() {
   return {
     ...refused,
     clock,
-    tolerations: (uid?: string, isLeftOut = true) => refused.note(owner(uid), ['tolerations'], isLeftOut),
+    tolerations(uid?: string, isLeftOut = true) {
+      const noted = refused.note(owner(uid), ['tolerations'], isLeftOut);
+      if (noted === 'say') refused.said(owner(uid));
+      return noted;
+    },
   };
 }
 
@@ -90,6 +94,13 @@ describe('the memory of refused creations', () => {
     }
     await clock.advance(MINUTE);
     expect(tolerations('rs1', false)).to.equal('say');
+  });
+
+  it('wants to say a refusal until it was said, because only the leader can', () => {
+    const { note, said } = memory();
+    expect([note(owner(), ['gate'], true), note(owner(), ['gate'], true)]).to.deep.equal(['say', 'say']);
+    said(owner());
+    expect(note(owner(), ['gate'], true)).to.equal('known');
   });
 
   it("knows that a part is not archaware's if pods are refused although it was left out", async () => {
