@@ -302,7 +302,6 @@ for (const { form, options, ...nodes } of FORMS) {
       ['list Secrets', 'GET', `/api/v1/namespaces/${rows.NS}/secrets`],
       ['write other Secrets', 'PATCH', `${SECRETS}/other`],
       ['read ConfigMaps', 'GET', '/api/v1/namespaces/archaware/configmaps/archaware-controller'],
-      ['read Events', 'GET', EVENTS],
       ['delete Events', 'DELETE', `${EVENTS}/theirs`],
       ['write Events of the older kind', 'POST', `/api/v1/namespaces/${rows.NS}/events`],
       ['ask for tokens', 'POST', '/api/v1/namespaces/archaware/serviceaccounts/default/token'],
