@@ -82,7 +82,7 @@ describe('run', () => {
     await product.cluster.stopApiServer();
     await product.cluster.startApiServer();
     await product.eventually('an answer', async () => (await product.cluster.request('GET', '/readyz')).status === 200);
-    await product.eventually('four new watches', async () => product.cluster.openWatches() === 4);
+    await product.eventually('five new watches', async () => product.cluster.openWatches() === 5);
     await placedLast('last');
     expect(product.written().slice(writes)).to.deep.equal([`PATCH ${PODS}/last`]);
     expect(product.lookUps('app')).to.equal(0);

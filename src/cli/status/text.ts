@@ -46,14 +46,15 @@ function modeText(facts: Facts): string {
   return `unknown: ${known}${outside}; give its configuration with --config`;
 }
 
-/** Returns the line for no problems. It counts the lines that could not be read, because there may be problems in them. */
+/** Returns the line for no problems. It counts what could not be read, because there may be problems in it. */
 function noneText(facts: Facts, lines: readonly (readonly [label: string, texts: readonly string[]])[]): string {
   const isUnread = ([label, [text = '']]: (typeof lines)[number]) =>
     // A webhook that was not tested could be read.
     text.startsWith('unknown') &&
     (label !== 'webhook' || facts.webhook.state === 'off' || facts.webhookConfiguration.kind === 'unread');
   const count = lines.filter(isUnread).length;
-  return count === 0 ? 'none' : `none found; ${count} ${count === 1 ? 'line' : 'lines'} could not be read`;
+  if (count > 0) return `none found; ${count} ${count === 1 ? 'line' : 'lines'} could not be read`;
+  return facts.troubles.kind === 'read' ? 'none' : `none found; Events could not be read: ${facts.troubles.why}`;
 }
 
 function shown<T>(read: Read<T>, text: (value: T) => string): string {

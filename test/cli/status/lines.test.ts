@@ -72,6 +72,7 @@ const nothing = {
   lease: read(undefined),
 } as const;
 
+const noEvents = { troubles: { kind: 'unread', why: 'needs the right to list events.events.k8s.io' } } as const;
 const unread = {
   ...{ deployments: FORBIDDEN, replicas: FORBIDDEN, lease: FORBIDDEN },
   ...{ nodes: FORBIDDEN, waiting: FORBIDDEN, pools: FORBIDDEN, guard: FORBIDDEN },
@@ -105,6 +106,11 @@ describe('the advice for nodes without the taint', () => {
 describe('the lines of status', () => {
   const lines: readonly (readonly [what: string, given: Partial<Facts>, expected: RegExp])[] = [
     ['version', {}, /^version +1\.2\.3; 2 of 2 replicas ready \(Deployment archaware\/archaware-controller\)$/m],
+    [
+      'no problem, without the right to read Events',
+      noEvents,
+      /^problems +none found; Events could not be read: needs the right to list events.events.k8s.io$/m,
+    ],
     ['another version than the command', { commandVersion: '2.0.0' }, /; this command is 2\.0\.0$/m],
     ['nothing installed', nothing, /^version +not installed; this command is 1\.2\.3$/m],
     [
