@@ -6,6 +6,7 @@ import { readDaemonSet } from '../../placement/objects/daemonset.ts';
 import { keepProbes } from '../../placement/patch/keep-probe.ts';
 import { onlyObserves, usesTaints } from '../../placement/placing.ts';
 import type { Settings } from '../../placement/settings.ts';
+import { type Facts, metricsOf } from './facts.ts';
 
 /** Tries by dry runs whether archaware's tolerations in DaemonSets are protected. Throws what the client throws for a list. */
 export async function tryGuard(client: ApiClient, settings: Settings, signal: AbortSignal): Promise<KeepVerdict> {
@@ -22,11 +23,22 @@ export async function tryGuard(client: ApiClient, settings: Settings, signal: Ab
   );
 }
 
-/** The line `guard` for a verdict. */
-export function guardText(verdict: KeepVerdict): string {
+/** Returns the line `guard`: what these credentials found out, else what the leader has found out. */
+export function guardText({ guard, replicas }: Pick<Facts, 'guard' | 'replicas'>): string {
+  const leader = metricsOf(replicas).find(({ leads }) => leads)?.keepsDaemonSets;
+  const isKnown = guard.kind === 'read' && guard.value.kind !== 'unknown';
+  if (!isKnown && leader !== undefined) {
+    return `${leader ? HOLDS : "broken: updates that drop archaware's tolerations from DaemonSets are not corrected"}, as the leader has found out`;
+  }
+  return guard.kind === 'read' ? verdictText(guard.value) : `unknown: ${guard.why}`;
+}
+
+const HOLDS = "updates that drop archaware's tolerations from DaemonSets are corrected";
+
+function verdictText(verdict: KeepVerdict): string {
   switch (verdict.kind) {
     case 'holds':
-      return "updates that drop archaware's tolerations from DaemonSets are corrected";
+      return HOLDS;
     case 'broken':
       return `broken: an update of ${verdict.example} that drops archaware's tolerations came back without them (dry run)`;
     case 'unknown':

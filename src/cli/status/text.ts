@@ -28,7 +28,7 @@ export function statusText(facts: Facts, problems: readonly Problem[], columns?:
     ['pending', pendingTexts(facts)],
     ['reload', [reloadText(facts)]],
     ['webhook', [webhookText(facts)]],
-    ['guard', [shown(facts.guard, guardText)]],
+    ['guard', [guardText(facts)]],
     ['pools', poolTexts(facts)],
   ];
   const found = problems.map(({ problem, do: advice }) => `${problem}. Do: ${advice}`);

@@ -164,6 +164,16 @@ describe('the lines of status', () => {
       { guard: read({ kind: 'unknown', why: 'needs the right to do it' }) },
       /^guard +unknown: needs the right to do it\n(.*\n)*problems +none found; 1 line could not be read$/m,
     ],
+    [
+      'a guard that only the leader may try',
+      { guard: FORBIDDEN, replicas: read([replica({ keepsDaemonSets: true })]) },
+      /^guard +updates that drop .* are corrected, as the leader has found out\n(.*\n)*problems +none$/m,
+    ],
+    [
+      'a guard that only the leader may try, and that does not hold',
+      { guard: FORBIDDEN, replicas: read([replica({ keepsDaemonSets: false })]) },
+      /^guard +broken: updates that drop .* are not corrected, as the leader has found out$/m,
+    ],
     ['no problems', {}, /^problems +none$/m],
     [
       'no problems where three lines could not be read',
