@@ -90,9 +90,9 @@ describe('the writes of a soak', () => {
 
   const rows: readonly [what: string, minutes: number, changes: number, taken: number, refused: number][] = [
     ['nobody undoes', 10, 0, 4, 0],
-    ['somebody undoes, as often as the pauses let it be written', 60, 0, 3 + 2 + 3, 0],
-    ['its author changes, once for each change', 60, 240, 240 + 8, 0],
-    ['admission refuses, with the pauses of the queue', 60, 0, 0, 2 * (12 + 60)],
+    ['somebody undoes, as often as the pauses let it be written', 60, 0, 3 + 2 + 5, 0],
+    ['its author changes, once for each change', 60, 240, 240 + 10, 0],
+    ['admission refuses, with the pauses of the queue', 60, 0, 0, 2 * (12 + 120)],
   ];
   for (const [what, minutes, changes, taken, refused] of rows) {
     it(`end for an object that ${what}, and not with one write more`, () => {

@@ -49,10 +49,11 @@ function nameOf({ method, path, body }: Sent): string {
 /** Minutes for which an object is left alone when a write to it was undone three times; twice as long each time after that. */
 const PAUSE_MINUTES = 10;
 const UNDONE = 3;
-/** A record that is added, a change that is taken back, a part that is left out. */
-const OTHER_WRITES = 3;
-/** A refused write is tried again after 0.1 seconds, then after twice as long, and from about the tenth time on each minute. */
+/** The first write, a record that is added, a change that is taken back, a part that is left out. */
+const OTHER_WRITES = 5;
+/** A refused write is tried again after 0.1 seconds, then after twice as long, and from about the tenth time on after 30 to 60 seconds. */
 const FIRST_TRIES = 12;
+const LATER_TRIES_PER_MINUTE = 2;
 
 /**
  * The most writes that an object may get in so many minutes if somebody undoes each of them. `changes`: how often its author
@@ -63,7 +64,7 @@ export function mostWrites(minutes: number, changes: number): Written {
   return {
     taken: UNDONE + pauses + OTHER_WRITES + changes,
     // Each attempt may be followed by one dry run.
-    refused: 2 * (FIRST_TRIES + Math.ceil(minutes)) + changes,
+    refused: 2 * (FIRST_TRIES + Math.ceil(LATER_TRIES_PER_MINUTE * minutes)) + changes,
   };
 }
 
