@@ -17,6 +17,8 @@ const NOT_FOR_OTHERS = 600;
 /** The part of the machine's processor time that the node has. */
 const OF_MACHINE = 0.7;
 const PERIOD_US = 20_000;
+/** The most that Linux takes: more than all other processes of the machine together. */
+const MOST_SHARES = 256 * 1024;
 const DEPLOYMENT = 'archaware-controller';
 const BUSY = 'busy';
 const STREAM = 'shop';
@@ -62,7 +64,7 @@ describe('a rolling restart on a busy real node', function () {
     const tree = real.node.enter.find((word) => word.startsWith('archaware-node.')) ?? '';
     const write = (file: string, value: number) =>
       writeFile(join('/sys/fs/cgroup/cpu', tree, file), String(Math.round(value)));
-    await write('cpu.shares', 8 * 1024);
+    await write('cpu.shares', MOST_SHARES);
     await write('cpu.cfs_period_us', PERIOD_US);
     await write('cpu.cfs_quota_us', PERIOD_US * OF_MACHINE * availableParallelism());
   }
