@@ -243,6 +243,7 @@ export function createRules({ mode, now, server, replica }: RulesOptions): Rules
       if (at(daemonSet, 'metadata', 'annotations', TOLERATIONS_ANNOTATION) !== undefined) {
         fail(`${title(daemonSet)}: still has its record after clean`);
       }
+      if (readDaemonSet(daemonSet).entry !== undefined) fail(`${title(daemonSet)}: archaware owns fields after clean`);
     }
   }
 

@@ -172,6 +172,44 @@ const SCRIPTS: readonly (readonly [what: string, history: History])[] = [
     },
   ],
   [
+    'neighbours N5: an undo that brings back a toleration of archaware does not make it the author’s',
+    {
+      mode: 'taints',
+      replicas: 1,
+      steps: [
+        { do: 'set', set: 0, image: 2 },
+        { do: 'quiet' },
+        { do: 'set', set: 0, image: 0 },
+        { do: 'quiet' },
+        { do: 'undo', set: 0 },
+      ],
+    },
+  ],
+  [
+    'neighbours N5 and N8: nor does one after somebody removed the record',
+    {
+      mode: 'taints',
+      replicas: 1,
+      steps: [
+        { do: 'set', set: 0, image: 2 },
+        { do: 'quiet' },
+        { do: 'set', set: 0, image: 0 },
+        { do: 'quiet' },
+        { do: 'forget', set: 0 },
+        { do: 'quiet' },
+        { do: 'undo', set: 0 },
+      ],
+    },
+  ],
+  [
+    'neighbours N8: a record that somebody removes is written again, and clean finds its tolerations',
+    {
+      mode: 'taints',
+      replicas: 2,
+      steps: [{ do: 'set', set: 0, image: 2 }, { do: 'quiet' }, { do: 'clean' }, { do: 'forget', set: 0 }],
+    },
+  ],
+  [
     'found by the simulation: an image that is changed in place while no process leads is not taken for placed',
     {
       mode: 'taints',

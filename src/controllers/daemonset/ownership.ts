@@ -60,8 +60,9 @@ export function createOwnership({ write, clock, onRefused }: OwnershipOptions): 
       return { resourceVersion: answer.resourceVersion };
     } catch (error) {
       signal.throwIfAborted();
-      // A lost Lease or connection is no refusal. The next leader gives the list back at sight.
-      if (isRefusal(error)) onRefused?.();
+      // A lost Lease or connection is no refusal: the next leader gives the list back at sight. Nor is a missing right, which the
+      // component without-taints takes away on purpose.
+      if (isRefusal(error) && error.status !== 403) onRefused?.();
       return 'failed';
     }
   }

@@ -99,6 +99,7 @@ describe('the ownership of a list of tolerations', () => {
 
   const failures: [what: string, answer: WriteResult | Error, refused: number][] = [
     ['a refusal', new ApiError(422, { message: 'denied request: no' }, 'patch'), 1],
+    ['a missing right', new ApiError(403, { message: 'forbidden' }, 'patch'), 0],
     ['a lost lease', new LeaseLostError('not written'), 0],
     ['a broken connection', new ConnectionError('reset'), 0],
   ];
