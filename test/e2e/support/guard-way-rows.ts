@@ -217,10 +217,6 @@ export const WAYS: readonly Way[] = [
     us(noted(withImages(ours, provider))),
     us(template(ours)),
   ]),
-  onSet("list its author's toleration as the past, remove it", [ours, arm], withImages(ours), [
-    us(noted(withPast([ours], [arm]))),
-    us({ ...template(ours), ...noted(withPast([ours], [arm])) }),
-  ]),
   onSet("list another's toleration of an architecture as the past, remove it", [ours, provider], withImages(ours), [
     us(noted(withPast([ours], [provider]))),
     us(template(ours)),
