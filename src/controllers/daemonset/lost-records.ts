@@ -56,7 +56,8 @@ export function createLostRecords({ write, clock, contestedMs, ...options }: Los
         return { kind: 'written', resourceVersion: readDaemonSet(written.object).resourceVersion };
       } catch (error) {
         if (!isRefusal(error)) throw error;
-        options.onRefused?.();
+        // The component without-taints takes the right away on purpose.
+        if (error.status !== 403) options.onRefused?.();
         refusedUntil.set(key, clock.monotonic() + REFUSED_MS);
         return undefined;
       }
