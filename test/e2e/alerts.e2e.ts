@@ -87,6 +87,8 @@ describe('the alerts', () => {
         'archaware_gated_pods',
         'archaware_unmanaged_taints',
         'archaware_safety_net_holds',
+        'archaware_taints_held_back',
+        'archaware_rollout_stopped',
         'archaware_nodes_joined_untainted_total',
       ]);
       const sampled = new Set(metrics.split('\n').map((line) => /^[a-z_]+/.exec(line)?.[0]));

@@ -22,6 +22,8 @@ const DOCUMENTS: readonly { readonly document: string; readonly installed: boole
   { document: 'docs/runbooks/daemonsets-unprotected.md', installed: true },
   { document: 'docs/runbooks/nodes-join-untainted.md', installed: true },
   { document: 'docs/runbooks/uninitialized-nodes.md', installed: true },
+  { document: 'docs/runbooks/taints-held-back.md', installed: true },
+  { document: 'docs/runbooks/rollout-stopped.md', installed: true },
 ];
 
 /** A gate of somebody else. */
