@@ -6,9 +6,11 @@ function setUp(timeoutMs = 120_000, isInLine?: (key: string) => boolean) {
   const clock = createHandClock();
   const controller = new AbortController();
   const ended: number[] = [];
+  let isStopped = false;
   const bootstrap = createBootstrap({
     timeoutMs,
     clock,
+    isStopped: () => isStopped,
     onOver: (open) => ended.push(open),
     ...(isInLine === undefined ? {} : { isInLine }),
   });
@@ -17,6 +19,9 @@ function setUp(timeoutMs = 120_000, isInLine?: (key: string) => boolean) {
     controller,
     ended,
     bootstrap,
+    stop: (is: boolean) => {
+      isStopped = is;
+    },
     /** `daemonset/NAME` or the name of a pod. */
     begin: (...keys: string[]) =>
       bootstrap.begin(
@@ -115,6 +120,24 @@ describe('the bootstrap', () => {
     expect(bootstrap.over()).to.equal(false);
     bootstrap.decided('daemonset', 'daemonset/b');
     expect(ended).to.deep.equal([0]);
+  });
+
+  it('does not end by its time while rollouts are stopped', async () => {
+    const { clock, bootstrap, begin, stop } = setUp(120_000);
+    stop(true);
+    begin('a');
+    await clock.advance(600_000);
+    expect(bootstrap.over()).to.equal(false);
+    stop(false);
+    await clock.advance(15_000);
+    expect(bootstrap.over()).to.equal(true);
+  });
+
+  it('names the DaemonSets that were not decided yet', () => {
+    const { bootstrap, begin } = setUp();
+    begin('a', 'daemonset/a', 'daemonset/b');
+    bootstrap.decided('daemonset', 'daemonset/a');
+    expect([...bootstrap.undecidedDaemonSets()]).to.deep.equal(['daemonset/b']);
   });
 
   it('is over once no object is in line any more, even without a decision', async () => {
