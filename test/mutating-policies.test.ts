@@ -82,9 +82,9 @@ describe('the values of patches in a MutatingAdmissionPolicy', () => {
 
   it('were found in the sources, in the chart and in the single manifest', () => {
     expect(POLICIES.map(([file]) => file)).to.have.members([
-      'archaware-controller.yaml',
-      'helm/archaware-controller/files/policies/keep.yaml',
-      'kustomize/components/keep/policy.yaml',
+      ...['archaware-controller.yaml', 'archaware-controller.yaml'],
+      ...['keep', 'keep-pods'].map((name) => `helm/archaware-controller/files/policies/${name}.yaml`),
+      ...['policy', 'pods'].map((name) => `kustomize/components/keep/${name}.yaml`),
     ]);
   });
 });
