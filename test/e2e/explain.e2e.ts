@@ -227,11 +227,6 @@ describe('explain, beside the scheduler', () => {
       const [workload] = listAt(await asked('plan', '-n', namespace), 'workloads');
       expect(workload).to.deep.include({ pendingAtRestart: true, pendingNow: false });
       expect(String(at(workload, 'why'))).to.include('a rollout that first starts one more would wait for ever');
-      const roll = (strategy: object) => world.patch('Deployment', namespace, 'web', { spec: { strategy } });
-      await roll({ type: 'Recreate', rollingUpdate: null });
-      const [recreated] = listAt(await asked('plan', '-n', namespace), 'workloads');
-      expect(recreated).to.deep.include({ pendingAtRestart: false, why: '' });
-      await roll({ type: 'RollingUpdate' });
       const template = { metadata: { annotations: { restarted: 'now' } } };
       await world.patch('Deployment', namespace, 'web', { spec: { template } });
       const found = await settled(namespace, 3);

@@ -6,7 +6,7 @@ import { readWorkload } from '../../../src/placement/objects/workload.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { createSpreadLimits, type SpreadLimit } from '../../../src/placement/spread/limit.ts';
 import { lastingNodes } from '../../../src/placement/spread/nodes.ts';
-import { spreadPod } from '../../../src/placement/spread/pod.ts';
+import { rollsAhead, spreadPod } from '../../../src/placement/spread/pod.ts';
 import { settings } from '../objects.ts';
 import { CONSTELLATIONS, type Constellation, DOMAINS, spread } from './constellations.ts';
 
@@ -135,4 +135,23 @@ describe('the limit of a topology spread constraint', () => {
     const pod = spreadPod(given, placed(['amd64']), { ...own, taints });
     expect(createSpreadLimits(nodes, taints)(pod, () => [])).to.equal(undefined);
   });
+});
+
+describe('whether a rollout starts a new pod before it stops an old one', () => {
+  const rows: readonly (readonly [kind: string, strategy: JsonObject | undefined, replicas: number, ahead: boolean])[] =
+    [
+      ['Deployment', undefined, 1, true],
+      ['Deployment', undefined, 3, true],
+      ['Deployment', undefined, 4, false],
+      ['Deployment', { type: 'Recreate' }, 1, false],
+      ['Deployment', { rollingUpdate: { maxUnavailable: 1 } }, 2, false],
+      ['Deployment', { rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } }, 10, true],
+      ['Deployment', { rollingUpdate: { maxUnavailable: '10%', maxSurge: 0 } }, 4, false],
+      ['StatefulSet', undefined, 1, false],
+    ];
+  for (const [kind, strategy, replicas, ahead] of rows) {
+    it(`${ahead ? 'yes' : 'no'}: ${kind} of ${replicas}, ${JSON.stringify(strategy ?? 'the default')}`, () => {
+      expect(rollsAhead(kind, strategy === undefined ? {} : { strategy }, replicas)).to.equal(ahead);
+    });
+  }
 });
