@@ -37,12 +37,11 @@ const annotating = (object: unknown, key: string, value: string) => [
 /** In the modes that write tolerations, with the webhook. */
 describe('archaware beside others that write pods, on the real control plane', () => {
   let world: World;
-  let webhookFlags: readonly string[];
   let others: WebhookServer;
 
   before(async () => {
     world = await startWorld({ cluster: { apiServerArgs: [`--enable-admission-plugins=${PLUGINS.join()}`] } });
-    [{ flags: webhookFlags }, others] = await Promise.all([arrangeWebhook(world), startWebhookServer()]);
+    others = await startWebhookServer();
   });
   after(async () => {
     await others?.stop();
@@ -50,11 +49,11 @@ describe('archaware beside others that write pods, on the real control plane', (
   });
 
   for (const mode of ['taints', 'both'] as const) {
-    describe(`in the mode ${mode}`, () => describeMode(mode, () => ({ world, webhookFlags, others })));
+    describe(`in the mode ${mode}`, () => describeMode(mode, () => ({ world, others })));
   }
 });
 
-type Around = { readonly world: World; readonly webhookFlags: readonly string[]; readonly others: WebhookServer };
+type Around = { readonly world: World; readonly others: WebhookServer };
 let namespaces = 0;
 
 function describeMode(mode: 'taints' | 'both', around: () => Around): void {
@@ -66,10 +65,11 @@ function describeMode(mode: 'taints' | 'both', around: () => Around): void {
   let warm: { readonly multi: string; readonly arm64: string };
 
   before(async () => {
-    const { webhookFlags, ...rest } = around();
-    ({ world, others } = rest);
+    ({ world, others } = around());
     others.reset();
-    const flags = [...webhookFlags, '--placement.mode', mode, '--images.cache.alwaysTagTtl', '1s'];
+    // Nobody keeps the port free between two controllers, so each has one of its own.
+    const served = await arrangeWebhook(world);
+    const flags = [...served.flags, '--placement.mode', mode, '--images.cache.alwaysTagTtl', '1s'];
     controller = await world.run([...flags, '--bootstrap.timeout', '5s']);
     await eventuallyTrusted(world);
     warm = { multi: world.image('multi'), arm64: world.image('arm64') };
@@ -77,7 +77,10 @@ function describeMode(mode: 'taints' | 'both', around: () => Around): void {
     await world.create(pod(ns, 'app', { images: [warm.multi, warm.arm64] }));
     await running(ns, 1);
   });
-  after(() => world?.stopControllers());
+  after(async () => {
+    await world?.stopControllers();
+    await world?.cluster.kubectl(['delete', 'mutatingwebhookconfiguration', 'archaware-controller']);
+  });
 
   const namespace = () => world.namespace(`others-${++namespaces}`);
   const running = (ns: string, count: number) =>
