@@ -193,6 +193,7 @@ export function createRolloutTurn({ daemonSets, clock, isSystem, unreadyNodes }:
     forget(key) {
       line.delete(key);
       rollouts.delete(key);
+      if (daemonSets.get(key) === undefined) lookedAt.delete(key);
     },
     seen(key) {
       if (lookedAt.has(key)) return undefined;

@@ -309,6 +309,16 @@ describe('the problems of status', () => {
       { replicas: read([replica({ contestedObjects: 1 })]) },
       [/^another writer keeps undoing the writes to 1 object$/],
     ],
+    [
+      'a rollout is stopped',
+      { replicas: read([replica({ rolloutStopped: 1 })]) },
+      [/^1 DaemonSet is not back after archaware changed the template; others wait$/],
+    ],
+    [
+      'taints are held back',
+      { replicas: read([replica({ taintsHeldBack: 2 })]) },
+      [/^2 nodes stay untainted: a DaemonSet that runs there cannot be given its tolerations$/],
+    ],
     ['the webhook is not reached', { webhook: { state: 'not-reached', why: 'why' } }, [/^why$/]],
     [
       'the certificate expires',
