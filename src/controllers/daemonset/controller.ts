@@ -68,7 +68,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     ...{ write, clock, contestedMs, onRefused: options.onRefused },
     onWritten: (key, daemonSet, change) => contention.wrote(key, intentOf(daemonSet, change)),
   });
-  const actOnStop = createStops({ ...options, turn, answered, announcer });
+  const actOnStop = createStops({ ...options, turn, answered, announcer, refusals });
   let wasStopping = false;
 
   function forget(key: string): void {

@@ -1,4 +1,5 @@
 import type { Result } from '../../kube/controller.ts';
+import { isRefusal } from '../../kube/errors.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import { isTaintedFor } from '../../placement/nodes/held-back.ts';
 import { type Node, taintKind } from '../../placement/nodes/node.ts';
@@ -14,6 +15,7 @@ import { daemonSetPatch } from '../../placement/patch/patch.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { Announcer } from '../announce.ts';
 import type { Answered } from '../answered.ts';
+import type { Refusals } from '../refusals.ts';
 import type { Want } from './brake.ts';
 import type { Change } from './change.ts';
 import type { DaemonSetControllerOptions, Holder } from './contract.ts';
@@ -27,22 +29,24 @@ type StopsOptions = Pick<DaemonSetControllerOptions, 'settings' | 'nodes' | 'liv
   readonly turn: RolloutTurn;
   readonly answered: Answered;
   readonly announcer: Announcer;
+  readonly refusals: Refusals;
 };
 
 /**
  * Creates what is done about a DaemonSet that did not come back: it is reported, and the change is taken back where that helps. Returns
  * undefined for a DaemonSet that is not stopped.
  */
-export function createStops({ settings, nodes, liveTaints, write, turn, answered, announcer }: StopsOptions) {
+export function createStops({ settings, nodes, liveTaints, write, turn, answered, announcer, refusals }: StopsOptions) {
   return async (key: string, daemonSet: DaemonSet, signal: AbortSignal): Promise<Result | undefined> => {
     const verdict = turn.verdict(key);
     if (verdict?.kind !== 'stopped') return undefined;
     const { namespace, name, uid, generation, recorded } = daemonSet;
     const { taints } = settings();
+    const regarding = { apiVersion: 'apps/v1', kind: 'DaemonSet', namespace, name, uid };
     const isTakenBack = rolloutOf(readRecord(recorded).basis?.rollout, generation) === 'taken-back';
     const stopsAll = turn.stopsAll().includes(key);
     announcer.report(key, {
-      regarding: { apiVersion: 'apps/v1', kind: 'DaemonSet', namespace, name, uid },
+      regarding,
       type: 'Warning',
       reason: 'RolloutStopped',
       action: 'Placing',
@@ -59,6 +63,9 @@ export function createStops({ settings, nodes, liveTaints, write, turn, answered
       if (written.kind !== 'written') return { outcome: 'conflict' };
       isWritten = true;
       answered.set(key, { uid, resourceVersion: readDaemonSet(written.object).resourceVersion });
+    } catch (error) {
+      if (isRefusal(error)) refusals.note(key, regarding, error);
+      throw error;
     } finally {
       if (!isWritten) undo();
     }

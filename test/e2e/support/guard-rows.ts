@@ -186,6 +186,8 @@ const recordOf = (tolerations: readonly unknown[], images: readonly string[] = [
 const pastOf = (tolerations: readonly unknown[], past: readonly string[]) =>
   JSON.stringify({ images: ['[::1]:5000/app:1'], past, settings: '0a1b', template: 'c2d3', tolerations });
 const text = (value: string) => `supported-arch=${value}:NoSchedule`;
+const rolledOut = (rollout: string, tolerations: readonly unknown[]) =>
+  JSON.stringify({ images: ['a:1'], settings: '0123abcd', template: '4567cdef', rollout, tolerations });
 
 export const SETS_ALLOWED: readonly Attempt[] = [
   [
@@ -225,6 +227,12 @@ export const SETS_ALLOWED: readonly Attempt[] = [
     SET,
     [add(`${template}/tolerations/-`, own('s390x')), replace(notes, JSON.stringify([own('amd64'), own('s390x')]))],
   ],
+  [
+    'take our toleration back, and record that it did',
+    SET,
+    [remove(`${template}/tolerations/1`), replace(notes, rolledOut('back 3', []))],
+  ],
+  ['record which rollout it waits for', SET, [replace(notes, rolledOut('awaited 3', [own('amd64')]))]],
   ['record what it was decided on', SET, [replace(notes, decidedOn([own('amd64')]))]],
   [
     'add our toleration, and record what it was decided on',
@@ -285,6 +293,7 @@ export const SETS_REFUSED: readonly Attempt[] = [
     SET,
     [replace(notes, recordOf([own('amd64')], [JSON.stringify(foreign)]))],
   ],
+  ['record anything else of a rollout', SET, [replace(notes, rolledOut('whatever', [own('amd64')]))]],
   ['record more behind the images', SET, [replace(notes, `${recordOf([own('amd64')])} `)]],
   [
     'record other settings than a fingerprint',
