@@ -136,7 +136,7 @@ func run(ctx context.Context) error {
 	}
 	builder := comparison.NewDiffConfigBuilder().
 		WithDiffSettings(input.Ignore, nil, false, normalizers.IgnoreNormalizerOpts{}).
-		WithTracking(argocd.LabelKeyAppInstance, string(v1alpha1.TrackingMethodAnnotation)).
+		WithTracking(argocd.LabelKeyAppInstance, string(v1alpha1.TrackingMethodLabel)).
 		WithNoCache().
 		WithLogger(logr.Discard()).
 		WithGVKParser(parser).
