@@ -102,7 +102,11 @@ export function createRules({ mode, now, server, replica }: RulesOptions): Rules
       const lasts = now() - (knownSince.get(idOf(owner, daemonSet)) ?? now());
       if (namespace !== 'kube-system' || deleting || lasts < KNOWN_FOR_MS) continue;
       const truth = setOf(template.images.map(({ image }) => image));
-      const has = (template.tolerations ?? []).some((one) => one.key === TAINT_KEY && one.value === value);
+      // The answer to a write comes before the watch shows it.
+      const stored = server()
+        .all('apps/v1', 'daemonsets')
+        .find((one) => uidOf(one) === daemonSet.uid);
+      const has = oursOf(object(at(stored, 'spec', 'template', 'spec'))).includes(value);
       if (truth?.includes(value) && !has) fail(`${name}: the taint ${value} cuts ${namespace}/${daemonSet.name} off`);
     }
   }
