@@ -1,7 +1,7 @@
 import { APP_LABEL, DEPLOYMENT, FIELD_MANAGER } from '../../names.ts';
 import { few } from '../../placement/reasons.ts';
 import { type Facts, hasLeader, isGuess, metricsOf, type Replica, readValue } from './facts.ts';
-import { TROUBLES } from './troubles.ts';
+import { TROUBLES, type TroubleReason } from './troubles.ts';
 
 /** Something that is wrong, and what to do about it. */
 export type Problem = { readonly problem: string; readonly do: string };
@@ -198,24 +198,27 @@ function ofTroubles({ troubles }: Facts): Problem[] {
   return [...shown, more];
 }
 
-function ofDaemonSets({ replicas }: Facts): Problem[] {
+/** What only the leader's metrics say: where the Events can be read, they name the DaemonSets. */
+function ofDaemonSets({ replicas, troubles }: Facts): Problem[] {
+  const named = (reason: TroubleReason) =>
+    (readValue(troubles) ?? []).filter((one) => one.kind === 'DaemonSet' && one.reason === reason).length;
   const metrics = metricsOf(replicas).filter(({ leads }) => leads);
   const stopped = Math.max(0, ...metrics.map(({ rolloutStopped }) => rolloutStopped));
   const heldBack = Math.max(0, ...metrics.map(({ taintsHeldBack }) => taintsHeldBack));
   return [
-    ...(stopped > 0
+    ...(stopped > named('RolloutStopped')
       ? [
           {
             problem: `${stopped} ${stopped === 1 ? 'DaemonSet is' : 'DaemonSets are'} not back after archaware changed the template; others wait`,
-            do: 'kubectl get events -A --field-selector reason=RolloutStopped names them; allow the tolerations in the policy that refuses their pods, then kubectl rollout restart; or label them archaware.dev/ignore=true (docs/runbooks/rollout-stopped.md)',
+            do: `kubectl get events -A --field-selector reason=RolloutStopped names them; ${TROUBLES.RolloutStopped}`,
           },
         ]
       : []),
-    ...(heldBack > 0
+    ...(heldBack > 0 && named('TaintHeldBack') === 0
       ? [
           {
             problem: `${nodesText(heldBack)} ${heldBack === 1 ? 'stays' : 'stay'} untainted: a DaemonSet that runs there cannot be given its tolerations`,
-            do: 'kubectl get events -A --field-selector reason=TaintHeldBack names it; allow the account of archaware in the policy that refuses the write; or label the DaemonSet archaware.dev/ignore=true; or use placement.mode affinity or taints.manage false (docs/runbooks/taints-held-back.md)',
+            do: `kubectl get events -A --field-selector reason=TaintHeldBack names it; ${TROUBLES.TaintHeldBack}`,
           },
         ]
       : []),

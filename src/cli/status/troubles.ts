@@ -16,8 +16,10 @@ export const TROUBLES = {
   WriteRefused: 'allow the write in what refuses it (docs/security.md, "Other admission plug-ins")',
   RefusedByPolicy:
     'allow what archaware adds in the policy that refuses it (docs/security.md, "Other admission plug-ins")',
-  TaintHeldBack: 'let archaware write its tolerations, or leave its nodes out with taints.nodeSelector',
-  RolloutStopped: 'kubectl describe the DaemonSet and its pods: the line goes on when it is back',
+  TaintHeldBack:
+    'allow the account of archaware in the policy that refuses the write; or label the DaemonSet archaware.dev/ignore=true; or use placement.mode affinity or taints.manage false (docs/runbooks/taints-held-back.md)',
+  RolloutStopped:
+    'allow the tolerations in the policy that refuses their pods, then kubectl rollout restart; or label them archaware.dev/ignore=true (docs/runbooks/rollout-stopped.md)',
 } as const satisfies Partial<Record<EventReason, string>>;
 
 export type TroubleReason = keyof typeof TROUBLES;

@@ -270,6 +270,18 @@ describe('the problems of status', () => {
       [/^DaemonSet kube-system\/cni: WriteRefused: no$/],
     ],
     [
+      'the Events name the DaemonSets that the metrics count',
+      {
+        replicas: read([replica({ rolloutStopped: 1, taintsHeldBack: 2 })]),
+        troubles: read(
+          (['RolloutStopped', 'TaintHeldBack'] as const).map((reason) => ({
+            ...{ kind: 'DaemonSet', namespace: 'kube-system', name: 'cni', reason, note: 'why' },
+          })),
+        ),
+      },
+      [/^DaemonSet kube-system\/cni: RolloutStopped: why$/, /^DaemonSet kube-system\/cni: TaintHeldBack: why$/],
+    ],
+    [
       "nodes lack the taint of a configuration that is not the controller's",
       { ...nothing, lease: lease(), origin: 'defaults', nodes: nodes({ lacking: ['n1'], unmanaged: ['n1'] }) },
       [],
