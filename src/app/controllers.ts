@@ -148,7 +148,10 @@ export function createLoops(options: LoopsOptions): Loops {
     nodes: nodes.values,
     isPaced: options.bootstrapMs !== undefined,
     onTurn: (key) => daemonSetLoop.enqueue(key),
-    onServed: () => heldBack.recheck(),
+    onServed() {
+      heldBack.recheck();
+      if (daemonSet.stopsAll().length > 0) enqueueNodes();
+    },
     serviceAccountSecrets: options.serviceAccountSecrets,
     onRefused: () => options.onRefused?.('daemonset'),
     onDecided(key) {
@@ -166,7 +169,11 @@ export function createLoops(options: LoopsOptions): Loops {
     if (options.bootstrapMs === undefined) return true;
     const node = nodes.get(name);
     if (node !== undefined && waitsToBeReady(node, architectures, isNeeded)) return false;
-    if (!bootstrap.over() && existing.has(name)) return false;
+    if (!bootstrap.over() && existing.has(name)) {
+      // The bootstrap lasts as long as rollouts are stopped, and its nodes are reported like those that join.
+      if (node !== undefined && daemonSet.stopsAll().length > 0) heldBack.allows(node);
+      return false;
+    }
     return node === undefined || heldBack.allows(node);
   };
   /** The nodes that stay without the taint because it would cut DaemonSets off from them. */

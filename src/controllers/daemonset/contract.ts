@@ -34,7 +34,7 @@ export type DaemonSetControllerOptions = {
   /** Called when the turn of a DaemonSet has come. It must then be reconciled. */
   readonly onTurn: (key: string) => void;
   readonly onDecided: (key: string) => void;
-  /** Called when a DaemonSet that lacked tolerations has them: nodes may have waited for it. */
+  /** Called when a DaemonSet that lacked tolerations has them, and when rollouts are stopped or go on: nodes may wait for that. */
   readonly onServed: () => void;
   /** Called when the API server refused a write. */
   readonly onRefused?: () => void;

@@ -93,7 +93,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       const unblocked = states.get(key)?.decision.kind === 'wait' ? undefined : turn.seen(key);
       if (unblocked !== undefined) options.onTurn(unblocked);
       const isStopping = turn.stopsAll().length > 0;
-      if (wasStopping && !isStopping) options.onServed();
+      if (wasStopping !== isStopping) options.onServed();
       wasStopping = isStopping;
     }
   }
