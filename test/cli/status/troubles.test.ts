@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { type Claim, isConfirmed, newestClaims, readClaim } from '../../../src/cli/status/troubles.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
+import { GUESSED, writeRecord } from '../../../src/placement/objects/daemonset.ts';
 import { settings, toleration } from '../../placement/objects.ts';
 
 const event = (given: JsonObject = {}, regarding: JsonObject = {}): JsonObject => ({
@@ -94,6 +95,9 @@ describe('a claim', () => {
       ...status,
     },
   });
+  const takenBack = (generation: number) =>
+    daemonSet([], {}, { annotations: { 'archaware.dev/tolerations': writeRecord([], [], basis(generation)) } });
+  const basis = (generation: number) => ({ ...GUESSED, rollout: `back ${generation}` });
   const pod = (spec: JsonObject, status: JsonObject = {}): JsonObject => ({
     metadata: { name: 'web-1', namespace: 'shop', uid: 'u1' },
     spec: { containers: [], ...spec },
@@ -115,6 +119,9 @@ describe('a claim', () => {
     ['a DaemonSet that is being deleted', {}, daemonSet([], {}, { deletionTimestamp: 'x' }), false],
     ['a stopped rollout', { reason: 'RolloutStopped' }, daemonSet(tolerates, { numberAvailable: 2 }), true],
     ['a rollout that is complete again', { reason: 'RolloutStopped' }, daemonSet(tolerates), false],
+    ['a rollout that was taken back', { reason: 'RolloutStopped' }, takenBack(1), true],
+    ['what was refused in a rollout that was taken back', { reason: 'RefusedByPolicy' }, takenBack(1), true],
+    ['a rollout before its author changed the DaemonSet', { reason: 'RolloutStopped' }, takenBack(0), false],
     ['a taint held back', { reason: 'TaintHeldBack' }, daemonSet([]), true],
     ['a taint held back no more', { reason: 'TaintHeldBack' }, daemonSet(tolerates), false],
     ['a node without the taint', { kind: 'Node', name: 'n1', reason: 'WriteContested' }, {}, true],
