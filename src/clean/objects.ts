@@ -10,7 +10,7 @@ import { cleanTemplate } from '../placement/clean/pods.ts';
 import { foundAgain, lostTolerations } from '../placement/lost-record.ts';
 import { cleanNode } from '../placement/nodes/decide.ts';
 import { type Node, readNode } from '../placement/nodes/node.ts';
-import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
+import { type DaemonSet, readDaemonSet, withoutOurs } from '../placement/objects/daemonset.ts';
 import { readPod } from '../placement/objects/pod.ts';
 import { disownPatch } from '../placement/patch/ownership.ts';
 import { daemonSetPatch, nodePatch, releasePatch } from '../placement/patch/patch.ts';
@@ -95,39 +95,54 @@ export function untaintNodes(options: StepOptions, nodes: readonly Node[]): Prom
   });
 }
 
-/** Removes archaware's tolerations from every template that has any. */
+/**
+ * Removes archaware's tolerations from every template that has any, and then archaware's entry from its `managedFields`: an owner
+ * that is gone would let every server-side apply of its author conflict.
+ */
 export function restoreDaemonSets(options: StepOptions, daemonSets: readonly DaemonSet[]): Promise<void> {
   return each(daemonSets, async (daemonSet) => {
     const { namespace, name } = daemonSet;
     const target = { kind: 'DaemonSet', namespace, name, action: 'restore' } as const;
+    // Once the record was removed here, tolerations of the same form without a record are their author's.
+    let isWithoutRecord = false;
+    let restored = daemonSet;
     const write = () =>
       writeUntilClean(options, target, daemonSet, readDaemonSet, (now) => {
-        const lost = lostTolerations(now, options.taints);
+        restored = now;
+        const lost = isWithoutRecord ? [] : lostTolerations(now, options.taints);
         // The policies let archaware remove only what is recorded.
         if (lost.length > 0) return daemonSetPatch(now, foundAgain(now, lost, options.taints));
-        const decision = cleanTemplate(now, options.taints);
-        return decision.kind === 'set' ? daemonSetPatch(now, decision) : undefined;
+        const decision = withoutOurs(now, []);
+        if (decision.kind !== 'set') return undefined;
+        isWithoutRecord = true;
+        return daemonSetPatch(now, decision);
       });
-    const item = { kind: 'DaemonSet', namespace, name };
-    note(options, 'daemonSets', item, await reasonWhyNot(options.signal, write));
+    const reason = await reasonWhyNot(options.signal, write);
+    note(options, 'daemonSets', { kind: 'DaemonSet', namespace, name }, reason);
+    if (reason === undefined) await disown(options, restored, (now) => withoutOurs(now, []).kind === 'unchanged');
   });
 }
 
-/**
- * Removes archaware's entry from the `managedFields` of DaemonSets whose templates are restored: an owner that is gone would let
- * every server-side apply of their authors conflict. The entry does nothing else, so the table does not have it.
- */
+/** Removes archaware's entry from the `managedFields` of DaemonSets whose templates have nothing else of archaware. */
 export function disownDaemonSets(options: StepOptions, daemonSets: readonly DaemonSet[]): Promise<void> {
-  return each(daemonSets, async (daemonSet) => {
-    const { namespace, name } = daemonSet;
-    const target = { kind: 'DaemonSet', namespace, name, action: 'give-back' } as const;
-    await reasonWhyNot(options.signal, () =>
-      writeUntilClean(options, target, daemonSet, readDaemonSet, (now) => {
-        const isRestored = cleanTemplate(now, options.taints).kind === 'unchanged';
-        return isRestored && now.entry !== undefined ? disownPatch(now) : undefined;
-      }),
-    );
-  });
+  return each(daemonSets, (daemonSet) =>
+    disown(options, daemonSet, (now) => cleanTemplate(now, options.taints).kind === 'unchanged'),
+  );
+}
+
+/** The entry does nothing by itself, so the table does not have it, and nothing is said if it stays. */
+async function disown(
+  options: StepOptions,
+  daemonSet: DaemonSet,
+  isRestored: (now: DaemonSet) => boolean,
+): Promise<void> {
+  const { namespace, name } = daemonSet;
+  const target = { kind: 'DaemonSet', namespace, name, action: 'give-back' } as const;
+  await reasonWhyNot(options.signal, () =>
+    writeUntilClean(options, target, daemonSet, readDaemonSet, (now) =>
+      isRestored(now) && now.entry !== undefined ? disownPatch(now) : undefined,
+    ),
+  );
 }
 
 /** Writes until the object is clean. Returns why it is not. */

@@ -64,8 +64,6 @@ describe('clean', () => {
       'nodes',
       'daemonsets',
       'pods',
-      // The second look gives up what archaware still owns of the templates.
-      'daemonsets',
     ]);
     await nothingLeft();
     product.cluster.forgetRequests();

@@ -20,7 +20,7 @@ export const TROUBLES = {
   TaintHeldBack:
     'allow the account of archaware in the policy that refuses the write; or label the DaemonSet archaware.dev/ignore=true; or use placement.mode affinity or taints.manage false (docs/runbooks/taints-held-back.md)',
   RolloutStopped:
-    'allow the tolerations in the policy that refuses their pods, then kubectl rollout restart; or label them archaware.dev/ignore=true (docs/runbooks/rollout-stopped.md)',
+    'allow the tolerations in the policy that refuses its pods, then kubectl rollout restart; or label the DaemonSet archaware.dev/ignore=true (docs/runbooks/rollout-stopped.md)',
 } as const satisfies Partial<Record<EventReason, string>>;
 
 export type TroubleReason = keyof typeof TROUBLES;
