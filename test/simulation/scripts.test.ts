@@ -210,6 +210,20 @@ const SCRIPTS: readonly (readonly [what: string, history: History])[] = [
     },
   ],
   [
+    'found by the simulation: a record that somebody removes is written again after a passing 403',
+    {
+      mode: 'taints',
+      replicas: 1,
+      steps: [
+        { do: 'set', set: 0, image: 0 },
+        { do: 'calm' },
+        { do: 'forget', set: 0 },
+        { do: 'go', which: 0 },
+        { do: 'refuse', which: 0, status: 403 },
+      ],
+    },
+  ],
+  [
     'found by the simulation: an image that is changed in place while no process leads is not taken for placed',
     {
       mode: 'taints',

@@ -145,9 +145,8 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     if (result.outcome === 'written' || result.outcome === 'conflict') return result;
     const { resourceVersion, againInMs } = await ownership.atSight(key, daemonSet, signal);
     if (resourceVersion !== undefined) answered.set(key, { uid: daemonSet.uid, resourceVersion });
-    return againInMs === undefined
-      ? result
-      : { ...result, againInMs: Math.min(againInMs, result.againInMs ?? againInMs) };
+    const due = [result.againInMs, againInMs, lost.againInMs(key)].filter((ms) => ms !== undefined);
+    return due.length === 0 ? result : { ...result, againInMs: Math.min(...due) };
   }
 
   async function decideAndWrite(

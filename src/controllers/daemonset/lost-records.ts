@@ -18,6 +18,8 @@ export type FoundAgain =
 export type LostRecords = {
   /** Undefined if no record is lost, or if it cannot be written now: the template is decided without it. */
   record(key: string, daemonSet: DaemonSet, settings: Settings, signal: AbortSignal): Promise<FoundAgain | undefined>;
+  /** Returns the milliseconds until a record that could not be written is tried again; undefined: there is none. */
+  againInMs(key: string): number | undefined;
   forget(key: string): void;
 };
 
@@ -37,14 +39,20 @@ const REFUSED_MS = 10 * 60_000;
 
 /** Creates an empty memory, by DaemonSet. */
 export function createLostRecords({ write, clock, contestedMs, ...options }: LostRecordsOptions): LostRecords {
-  const refusedUntil = new Map<string, number>();
+  const notBefore = new Map<string, number>();
   return {
     async record(key, daemonSet, { taints }, signal) {
       const lost = lostTolerations(daemonSet, taints);
-      if (lost.length === 0 || clock.monotonic() < (refusedUntil.get(key) ?? 0)) return undefined;
+      if (clock.monotonic() < (notBefore.get(key) ?? 0) && lost.length > 0) return undefined;
+      notBefore.delete(key);
+      if (lost.length === 0) return undefined;
       const { namespace, name } = daemonSet;
       const change = foundAgain(daemonSet, lost, taints);
-      if (contestedMs(key, daemonSet, change) > 0) return undefined;
+      const waitMs = contestedMs(key, daemonSet, change);
+      if (waitMs > 0) {
+        notBefore.set(key, clock.monotonic() + waitMs);
+        return undefined;
+      }
       try {
         const target = { kind: 'DaemonSet', namespace, name, action: 'tolerate' } as const;
         const written = await write(target, daemonSetPatch(daemonSet, change), signal);
@@ -58,10 +66,14 @@ export function createLostRecords({ write, clock, contestedMs, ...options }: Los
         if (!isRefusal(error)) throw error;
         // The component without-taints takes the right away on purpose.
         if (error.status !== 403) options.onRefused?.();
-        refusedUntil.set(key, clock.monotonic() + REFUSED_MS);
+        notBefore.set(key, clock.monotonic() + REFUSED_MS);
         return undefined;
       }
     },
-    forget: (key) => void refusedUntil.delete(key),
+    againInMs(key) {
+      const until = notBefore.get(key);
+      return until === undefined ? undefined : Math.max(0, until - clock.monotonic());
+    },
+    forget: (key) => void notBefore.delete(key),
   };
 }
