@@ -1,8 +1,8 @@
 import type { Regarding } from '../../kube/events.ts';
 import type { WriteResult } from '../../kube/writer.ts';
 import { TOLERATIONS_ANNOTATION } from '../../names.ts';
-import { type DaemonSet, readDaemonSet, type TemplateDecision } from '../../placement/objects/daemonset.ts';
-import { awaited, withRollout } from '../../placement/objects/rollout.ts';
+import { type DaemonSet, readDaemonSet, readRecord, type TemplateDecision } from '../../placement/objects/daemonset.ts';
+import { awaited, rolloutOf, withRollout } from '../../placement/objects/rollout.ts';
 
 /** A change of a template, or of its record alone. */
 export type Change = Extract<TemplateDecision, { kind: 'set' }>;
@@ -23,9 +23,11 @@ export function intentOf({ uid }: DaemonSet, { recorded }: Change): string {
 }
 
 /** Returns a change whose record says which generation it leads to, and whether that rollout is waited for. */
-export function begun({ generation, rolledOut }: DaemonSet, change: Change): Change {
+export function begun({ generation, rolledOut, recorded }: DaemonSet, change: Change): Change {
   if (!change.rolls) return change;
-  return { ...change, recorded: withRollout(change.recorded, rolledOut ? awaited(generation + 1) : undefined) };
+  // A second write does not end the wait for the first one.
+  const isAwaited = rolledOut || rolloutOf(readRecord(recorded).basis?.rollout, generation) === 'awaited';
+  return { ...change, recorded: withRollout(change.recorded, isAwaited ? awaited(generation + 1) : undefined) };
 }
 
 /** Whether a write has changed the spec. A webhook may have taken the change out of it. */

@@ -346,6 +346,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     const { namespace, name } = daemonSet;
     const target = { kind: 'DaemonSet', namespace, name, action: 'tolerate' } as const;
     let rolls = false;
+    let isSure = true;
     try {
       const written = await write(target, daemonSetPatch(daemonSet, begun(daemonSet, change)), signal);
       rolls = hasRolled(daemonSet, written);
@@ -354,6 +355,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       entries.took(namespace, wanted.map(tolerationText));
       return written;
     } catch (error) {
+      isSure = isRefusal(error);
       if (!isRefusal(error)) throw error;
       const isForGood = refusals.note(key, regarding(daemonSet), error);
       const wish = { wanted, liveTaints: options.liveTaints(), isForGood };
@@ -367,7 +369,8 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       }
       throw error;
     } finally {
-      if (!rolls) turn.giveBack(key);
+      // A change of the record alone did not take the turn.
+      if (change.rolls && !rolls) turn.giveBack(key, isSure);
     }
   }
 

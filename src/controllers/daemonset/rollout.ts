@@ -12,13 +12,16 @@ export type RolloutTurn = {
    * DaemonSet takes it while the write is under way. If not, it waits in the line ({@link createLine}).
    */
   take(key: string, daemonSet: DaemonSet): boolean;
-  /** Returns the turn because nothing was written. */
-  giveBack(key: string): void;
+  /**
+   * Undoes the last {@link RolloutTurn.take}, because nothing was written. `isSure`: false if no answer arrived. If the watch shows
+   * later that it was written after all, the DaemonSet owns the turn again.
+   */
+  giveBack(key: string, isSure: boolean): void;
   /**
    * Records that archaware takes its change back by a write that leads to this generation. Call it before the write: the watch may
-   * show its result before the answer arrives. Returns what undoes this, for a write that fails.
+   * show its result before the answer arrives. Returns what undoes this, for a write that fails; `isSure` as for `giveBack`.
    */
-  takesBack(key: string, generation: number): () => void;
+  takesBack(key: string, generation: number): (isSure: boolean) => void;
   /** Takes a DaemonSet out of the line: it need not roll, or it cannot be decided now. */
   leave(key: string): void;
   /** Forgets a DaemonSet that is gone, or that archaware leaves alone. */
@@ -71,6 +74,10 @@ const ORDER_MS = 15_000;
 /** Creates the turn over the DaemonSets in the store. */
 export function createRolloutTurn({ daemonSets, clock, isSystem, unreadyNodes }: RolloutTurnOptions): RolloutTurn {
   const rollouts = new Map<string, Rollout>();
+  /** What was known before a DaemonSet took the turn. */
+  const earlier = new Map<string, Rollout | undefined>();
+  /** The rollouts that a write has begun to which no answer arrived, if it was carried out. */
+  const unanswered = new Map<string, Rollout>();
   const line = createLine(isSystem);
   const lookedAt = new Set<string>();
   /** When the turn was first asked for; undefined: not yet. */
@@ -94,17 +101,32 @@ export function createRolloutTurn({ daemonSets, clock, isSystem, unreadyNodes }:
 
   /** Takes over what an earlier leader began. This process cannot know when that was, so its time begins now. */
   function begin(): number {
+    recall();
     if (since !== undefined) return since;
     since = clock.monotonic();
     for (const key of daemonSets.keys()) adopt(key, since);
     return since;
   }
 
+  /** Takes up the rollouts of writes without an answer, once the watch shows them. The record says whose they are. */
+  function recall(): void {
+    for (const [key, rollout] of unanswered) {
+      const daemonSet = daemonSets.get(key);
+      const isSame = daemonSet?.uid === rollout.uid;
+      if (isSame && daemonSet.generation < rollout.generation) continue;
+      unanswered.delete(key);
+      if (!isSame || daemonSet.generation > rollout.generation) continue;
+      const isKnown = rollouts.get(key)?.generation === rollout.generation;
+      if (!isKnown && recordedState(daemonSet) === stateOf(rollout)) rollouts.set(key, rollout);
+    }
+  }
+
   function adopt(key: string, now: number): void {
     const daemonSet = daemonSets.get(key);
     if (daemonSet?.recorded === undefined || daemonSet.updateStrategy === 'OnDelete') return;
-    const state = rolloutOf(readRecord(daemonSet.recorded).basis?.rollout, daemonSet.generation);
-    const isDone = daemonSet.rolledOut || runsNowhere(daemonSet);
+    const state = recordedState(daemonSet);
+    // One that had rolled out may have lost all of its pods since.
+    const isDone = daemonSet.rolledOut || (state !== 'awaited' && runsNowhere(daemonSet));
     // Earlier versions did not record for which rollouts they waited.
     if (state === 'taken-back' || !isDone) rollouts.set(key, begun(daemonSet, daemonSet.generation, now, state));
   }
@@ -117,7 +139,9 @@ export function createRolloutTurn({ daemonSets, clock, isSystem, unreadyNodes }:
       const rollout = rollouts.get(key);
       if (verdict === undefined || verdict.kind === 'over' || verdict.kind === 'rolling') return [];
       const namespace = namespaceOf(key);
-      const hasSystemClass = daemonSet?.template.priorityClassName?.startsWith('system-') === true;
+      // Anybody can write the name of such a class. Only pods that ran with it show that the API server lets them have it.
+      const ran = rollout?.isAwaited === true && rollout.currentBefore > 0;
+      const hasSystemClass = ran && daemonSet?.template.priorityClassName?.startsWith('system-') === true;
       const isAdopted = rollout?.isAdopted === true;
       return [{ key, namespace, isSystemNamespace: isSystem(namespace), hasSystemClass, verdict, isAdopted }];
     });
@@ -155,6 +179,7 @@ export function createRolloutTurn({ daemonSets, clock, isSystem, unreadyNodes }:
   return {
     take(key, daemonSet) {
       begin();
+      earlier.delete(key);
       lookedAt.add(key);
       const isStopped = isNamespaceStopped(key) || isLineStopped();
       // archaware's change adds no disruption if no pod would be replaced, or if the DaemonSet is about to roll anyway for a
@@ -168,31 +193,43 @@ export function createRolloutTurn({ daemonSets, clock, isSystem, unreadyNodes }:
       const generation = daemonSet.generation + 1;
       if (rollout !== undefined && verdictOf(key)?.kind === 'rolling') {
         // A second write does not make the turn longer: its author could bring about one after the other.
-        rollouts.set(key, { ...(rollouts.get(key) ?? rollout), generation });
+        const known = rollouts.get(key) ?? rollout;
+        earlier.set(key, known);
+        rollouts.set(key, { ...known, generation });
         return true;
       }
       line.add(key, daemonSet.takesMany);
       if (next() !== key) return false;
       line.take(key);
+      earlier.set(key, undefined);
       const state = daemonSet.rolledOut ? 'awaited' : undefined;
       rollouts.set(key, { ...begun(daemonSet, generation, clock.monotonic(), state), isAdopted: false });
       return true;
     },
-    giveBack(key) {
-      // This DaemonSet is not rolling because of archaware.
-      if (rollouts.get(key)?.isTakenBack === false) rollouts.delete(key);
+    giveBack(key, isSure) {
+      const begun = rollouts.get(key);
+      if (begun === undefined || !earlier.has(key)) return;
+      if (!isSure) unanswered.set(key, begun);
+      // Without an earlier write, this DaemonSet is not rolling because of archaware.
+      const before = earlier.get(key);
+      earlier.delete(key);
+      if (before === undefined) rollouts.delete(key);
+      else rollouts.set(key, before);
     },
     takesBack(key, generation) {
       const rollout = rollouts.get(key);
-      if (rollout !== undefined) rollouts.set(key, { ...rollout, generation, isTakenBack: true });
-      return () => {
-        if (rollout !== undefined) rollouts.set(key, rollout);
+      if (rollout === undefined) return () => undefined;
+      const back = { ...rollout, generation, isTakenBack: true };
+      rollouts.set(key, back);
+      return (isSure) => {
+        if (!isSure) unanswered.set(key, back);
+        rollouts.set(key, rollout);
       };
     },
     leave: line.delete,
     forget(key) {
       line.delete(key);
-      rollouts.delete(key);
+      for (const memory of [rollouts, earlier, unanswered]) memory.delete(key);
       if (daemonSets.get(key) === undefined) lookedAt.delete(key);
     },
     seen(key) {
@@ -214,6 +251,17 @@ export function createRolloutTurn({ daemonSets, clock, isSystem, unreadyNodes }:
     stopped: () => late().flatMap(({ key, verdict }) => (verdict.kind === 'stopped' ? [key] : [])),
     stopsAll: () => stoppingAll(late()).flatMap(({ key, verdict }) => (verdict.kind === 'stopped' ? [key] : [])),
   };
+}
+
+/** Returns what the record says of the rollout to the present generation. */
+function recordedState({ recorded, generation }: DaemonSet): ReturnType<typeof rolloutOf> {
+  return rolloutOf(readRecord(recorded).basis?.rollout, generation);
+}
+
+/** Returns what the record says of a rollout if it was begun. */
+function stateOf({ isAwaited, isTakenBack }: Rollout): ReturnType<typeof rolloutOf> {
+  if (isTakenBack) return 'taken-back';
+  return isAwaited ? 'awaited' : undefined;
 }
 
 /** Returns a rollout that begins now. `state`: what the record says of it, or will say. */

@@ -57,17 +57,17 @@ export function createStops({ settings, nodes, liveTaints, write, turn, answered
     }
     const target = { kind: 'DaemonSet', namespace, name, action: 'tolerate' } as const;
     const undo = turn.takesBack(key, generation + 1);
-    let isWritten = false;
     try {
       const written = await write(target, daemonSetPatch(daemonSet, takeBack(daemonSet, liveTaints(), taints)), signal);
-      if (written.kind !== 'written') return { outcome: 'conflict' };
-      isWritten = true;
+      if (written.kind !== 'written') {
+        undo(true);
+        return { outcome: 'conflict' };
+      }
       answered.set(key, { uid, resourceVersion: readDaemonSet(written.object).resourceVersion });
     } catch (error) {
+      undo(isRefusal(error));
       if (isRefusal(error)) refusals.note(key, regarding, error);
       throw error;
-    } finally {
-      if (!isWritten) undo();
     }
     return { outcome: 'written', detail: 'template as its author wrote it: the rollout did not come back' };
   };

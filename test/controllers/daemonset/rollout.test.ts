@@ -21,6 +21,7 @@ type Given = {
   rollout?: string;
   /** Whether archaware wrote to it before. */
   isRecorded?: boolean;
+  priorityClass?: string;
 };
 
 function daemonSet(name: string, given: Given = {}): DaemonSet {
@@ -35,7 +36,10 @@ function daemonSet(name: string, given: Given = {}): DaemonSet {
         : {};
   return readDaemonSet({
     metadata: { namespace: 'ops', name, uid: name, generation, annotations },
-    spec: { updateStrategy: { type: strategy, rollingUpdate: { maxUnavailable: given.maxUnavailable } } },
+    spec: {
+      updateStrategy: { type: strategy, rollingUpdate: { maxUnavailable: given.maxUnavailable } },
+      template: { spec: { priorityClassName: given.priorityClass } },
+    },
     status: {
       observedGeneration: observed,
       desiredNumberScheduled: desired,
@@ -241,6 +245,72 @@ describe('the turn of a DaemonSet to roll', () => {
     expect(turn.take('second', daemonSet('second'))).to.equal(true);
   });
 
+  it('is kept by one that an earlier leader waits for, and that has lost all of its pods', async () => {
+    const { clock, turn, put } = turns();
+    put(daemonSet('kube-system/first', { rollout: 'awaited 1', desired: 1, current: 0, available: 0 }));
+    expect(turn.take('ops/second', daemonSet('ops/second'))).to.equal(false);
+    await clock.advance(5 * MINUTE + 1);
+    expect(turn.stopsAll()).to.deep.equal(['kube-system/first']);
+  });
+
+  for (const [what, before, lost, isAll] of [
+    ['whose pods ran with a system class', {}, {}, true],
+    ['whose author only wrote a system class, and deletes its pods', { available: 2 }, { current: 2 }, false],
+    ['that wanted no pod with a system class', { desired: 0, misscheduled: 1 }, { desired: 1, current: 0 }, false],
+  ] as const) {
+    it(`stops ${isAll ? 'all' : 'its namespace only'} if it does not come back to one ${what}`, async () => {
+      const { clock, turn, put } = turns();
+      const given = { ...before, priorityClass: 'system-none' };
+      put(daemonSet('ops/first', given));
+      expect(turn.take('ops/first', daemonSet('ops/first', given))).to.equal(true);
+      put(daemonSet('ops/first', { current: 2, ...lost, ...given, ...lost, generation: 2, updated: 0, available: 0 }));
+      await clock.advance(5 * MINUTE + 1);
+      expect([turn.stopped(), turn.stopsAll()]).to.deep.equal([['ops/first'], isAll ? ['ops/first'] : []]);
+    });
+  }
+
+  it('is returned by a write without an answer, until the watch shows that it was carried out', async () => {
+    const { clock, turn, put } = turns();
+    put(daemonSet('ops/first'));
+    expect(turn.take('ops/first', daemonSet('ops/first'))).to.equal(true);
+    turn.giveBack('ops/first', false);
+    expect(turn.verdict('ops/first')).to.equal(undefined);
+    put(daemonSet('ops/first', { generation: 2, observed: 1, rollout: 'awaited 2' }));
+    expect(turn.take('shop/a', daemonSet('shop/a'))).to.equal(false);
+    put(daemonSet('ops/first', { generation: 2, current: 2, updated: 0, available: 2, rollout: 'awaited 2' }));
+    await clock.advance(5 * MINUTE + 1);
+    expect(turn.verdict('ops/first')).to.deep.equal({ kind: 'stopped', missing: true });
+
+    turn.takesBack('ops/first', 3)(false);
+    put(daemonSet('ops/first', { generation: 3, rollout: 'back 3' }));
+    expect(turn.verdict('ops/first')).to.deep.equal({ kind: 'stopped', missing: true });
+  });
+
+  it("is not given to its author's change after a write without an answer", () => {
+    const { turn, put } = turns();
+    for (const [generation, rollout] of [
+      [2, 'awaited 1'],
+      [3, 'awaited 2'],
+    ] as const) {
+      put(daemonSet('ops/first'));
+      turn.take('ops/first', daemonSet('ops/first'));
+      turn.giveBack('ops/first', false);
+      put(daemonSet('ops/first', { generation, observed: 1, rollout }));
+      expect(turn.verdict('ops/first')).to.equal(undefined);
+    }
+  });
+
+  it('stays with one whose second write changes nothing', () => {
+    const { turn, put } = turns();
+    roll(turn, put, 'ops/first');
+    const rolling = daemonSet('ops/first', { generation: 2, available: 1 });
+    put(rolling);
+    expect(turn.take('ops/first', rolling)).to.equal(true);
+    turn.giveBack('ops/first', true);
+    expect(turn.verdict('ops/first')).to.deep.equal({ kind: 'rolling' });
+    expect(turn.take('shop/a', daemonSet('shop/a'))).to.equal(false);
+  });
+
   it('does not become longer by further writes to the one that has it', async () => {
     const { clock, turn, put } = turns();
     roll(turn, put, 'ops/first');
@@ -358,9 +428,9 @@ describe('the turn of a DaemonSet to roll', () => {
     const { turn, put } = turns();
     put(daemonSet('first'));
     turn.take('first', daemonSet('first'));
-    turn.giveBack('second');
+    turn.giveBack('second', true);
     expect(turn.take('second', daemonSet('second'))).to.equal(false);
-    turn.giveBack('first');
+    turn.giveBack('first', true);
     expect(turn.take('second', daemonSet('second'))).to.equal(true);
   });
 

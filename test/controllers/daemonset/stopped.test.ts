@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { ApiError } from '../../../src/kube/errors.ts';
 import { readNode } from '../../../src/placement/nodes/node.ts';
 import { readRecord } from '../../../src/placement/objects/daemonset.ts';
+import { failed, known } from '../../placement/objects.ts';
 import { arrangeDaemonSets, KEY, shown } from './world.ts';
 
 const SECOND = 1_000;
@@ -56,6 +57,37 @@ describe('a DaemonSet that is not back five minutes after the write', () => {
     tainted.world.nodes = [node('n1', 'arm64')];
     expect(await tainted.run()).to.include({ outcome: 'held' });
     expect(shown(tainted.now())).to.equal('arm64');
+  });
+
+  it('loses what archaware added although only its record was written meanwhile', async () => {
+    const arranged = arrangeDaemonSets();
+    const { put, run, show, clock, controller, world, now, status } = arranged;
+    world.answers.app = failed(120);
+    put();
+    await run();
+    expect(shown(now())).to.equal('amd64,arm64');
+    show('agent', false);
+    status('agent', LOST);
+    world.answers.app = known('linux/amd64,linux/arm64');
+    expect(await run()).to.include({ outcome: 'written' });
+    show('agent', false);
+    await clock.advance(LATE);
+    expect(controller.stopped()).to.equal(1);
+    await run();
+    expect(shown(now())).to.equal('');
+  });
+
+  it('is still waited for by the next leader after a second write to it', async () => {
+    const { put, run, show, world, now, status } = arrangeDaemonSets();
+    world.answers.app = failed(120);
+    put();
+    await run();
+    show('agent', false);
+    status('agent', LOST);
+    world.answers.app = known('linux/arm64');
+    expect(await run()).to.include({ outcome: 'written' });
+    const { recorded, generation } = now();
+    expect([shown(now()), readRecord(recorded).basis?.rollout]).to.deep.equal(['arm64', `awaited ${generation}`]);
   });
 
   it('gets its tolerations again when its author changes it', async () => {
