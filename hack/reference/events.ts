@@ -34,7 +34,7 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
     about: ['Pod'],
     meaning:
       'An image was changed in place, or its tag was pushed again, and no longer runs on an architecture that the pod tolerates. A toleration cannot be removed from a pod.',
-    next: 'Delete the pod, so that its controller creates another. A pod of a DaemonSet gets its tolerations from the template: run `kubectl rollout restart` for the DaemonSet, as the note says. What the template still tolerates then is the author’s: remove it from the source of the DaemonSet.',
+    next: 'Delete the pod, so that its controller creates another. A pod of a DaemonSet gets its tolerations from the template: run `kubectl rollout restart` for the DaemonSet, as the note says. What the template still tolerates then belongs to its author: remove it from the source of the DaemonSet.',
   },
   WrongNode: {
     about: ['Pod'],
