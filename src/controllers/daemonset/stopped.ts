@@ -113,14 +113,14 @@ export function stoppedNote(
   state: { readonly isMissing: boolean; readonly isTakenBack: boolean; readonly stopsAll: boolean },
 ): string {
   const { isMissing, isTakenBack, stopsAll } = state;
-  const what = `5 minutes after archaware added tolerations to its template, ${updated} of ${desired} pods are updated, ${available} available, ${desired - current} missing`;
+  const what = `no progress for 5 minutes after archaware added tolerations to its template: ${updated} of ${desired} pods are updated, ${available} available, ${desired - current} missing`;
   const result = stopsAll
     ? 'archaware changes no other DaemonSet and taints no node until this one is back'
     : 'archaware changes no other DaemonSet of this namespace until this one is back';
   const cause = isMissing
     ? 'look for FailedCreate in its Events; a policy may refuse pods with the toleration'
     : 'look at why its pods do not get ready';
-  if (!isTakenBack) return `${what}: ${result}; ${cause}`;
+  if (!isTakenBack) return `${what}; ${result}; ${cause}`;
   return `the API server let no pod in with the tolerations that archaware added to its template, so archaware has taken them back: ${result}; allow the tolerations, then run kubectl rollout restart, or label the DaemonSet archaware.dev/ignore=true`;
 }
 
