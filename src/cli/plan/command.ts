@@ -11,7 +11,7 @@ export const planCommand: Command = {
   operands: '',
   summary: 'Show what run would write now',
   description:
-    'Prints how many workloads can run where, which of them have a problem, and the changes, one row for each workload. With -n or -l it reads and plans only those pods and DaemonSets, and no nodes.',
+    'Prints how many workloads can run where, which of them have a problem, and the changes, one row for each workload. With -n or -l it reads and plans only those pods and DaemonSets, and no nodes. It also asks the API server, by dry runs with your rights, whether it would let those pods and changes in; nothing is stored.',
   flags: [
     { ...NAMESPACE, text: 'Only this namespace; default: all' },
     ALL_NAMESPACES,
