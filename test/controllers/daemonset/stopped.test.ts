@@ -37,7 +37,9 @@ describe('a DaemonSet that is not back five minutes after the write', () => {
     expect(await run()).to.include({ outcome: 'written' });
     expect(shown(now())).to.equal('');
     expect(now().recorded).to.include('"rollout":"back 4"').and.to.include('"tolerations":[]');
-    expect(events[0]).to.match(/^RolloutStopped: no progress for 5 minutes after archaware added .*: 0 of 1 pods are updated, .* 1 missing/);
+    expect(events[0]).to.match(
+      /^RolloutStopped: no progress for 5 minutes after archaware added .*: 0 of 1 pods are updated, .* 1 missing/,
+    );
     expect(decided, 'before its pods are there again').to.deep.equal([]);
     show();
     const count = writes.length;
