@@ -35,7 +35,7 @@ export type Verdict =
   | { readonly kind: 'stopped'; readonly missing: boolean };
 
 /** The time after which a DaemonSet that does not come further is not waited for but reported. */
-export const TURN_MS = 5 * 60_000;
+const TURN_MS = 5 * 60_000;
 /**
  * The time until the next DaemonSet rolls after one that had not rolled out before it was written. Nobody can say when such a
  * rollout ends, so it is not waited for. But a dead node makes every DaemonSet of the cluster such a one, and they must not all roll

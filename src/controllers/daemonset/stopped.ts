@@ -91,13 +91,13 @@ export function holdersOf(
  * Whether to take the change of a stopped rollout back. Nobody else has changed the DaemonSet since, else it would not be stopped. On
  * nodes that have the taint already its pods need the tolerations more than anything else.
  */
-export function canTakeBack(daemonSet: DaemonSet, nodes: Iterable<Node>, taints: Settings['taints']): boolean {
+function canTakeBack(daemonSet: DaemonSet, nodes: Iterable<Node>, taints: Settings['taints']): boolean {
   const { tolerations } = readRecord(daemonSet.recorded);
   return tolerations.length > 0 && !isTaintedFor(daemonSet, nodes, taints);
 }
 
 /** Returns the change that takes archaware's tolerations out of a template, and records that they were taken back. */
-export function takeBack(daemonSet: DaemonSet, liveTaints: ReadonlySet<string>, taints: Settings['taints']): Change {
+function takeBack(daemonSet: DaemonSet, liveTaints: ReadonlySet<string>, taints: Settings['taints']): Change {
   const basis = readRecord(daemonSet.recorded).basis ?? GUESSED;
   const others = new Set([...liveTaints].filter((kind) => kind !== taintKind(taints)));
   const rollout = takenBack(daemonSet.generation + 1);
@@ -108,7 +108,7 @@ export function takeBack(daemonSet: DaemonSet, liveTaints: ReadonlySet<string>, 
 }
 
 /** Returns the note of the Event `RolloutStopped`. */
-export function stoppedNote(
+function stoppedNote(
   { desired, current, updated, available }: DaemonSet,
   state: { readonly isMissing: boolean; readonly isTakenBack: boolean; readonly stopsAll: boolean },
 ): string {
