@@ -142,10 +142,22 @@ export function holdsTaint(want: Want, isSystemNamespace: boolean): boolean {
 /**
  * Returns whether the author of a DaemonSet can bring a refusal about alone: the object is too large for a request or for etcd, or a
  * field of it is not valid (`DaemonSet.apps "name" is invalid: …`). What the author wrote can be quoted in such a message, so only
- * its beginning counts. `isLarge`: the DaemonSet is so large that policies may give up on it.
+ * its beginning counts. `isLarge`: the DaemonSet is so large that policies may give up on it. `isRecorded`: it has a record, which anybody
+ * who may write the DaemonSet can forge, so that archaware's own guard policy refuses what archaware makes of it.
  */
-export function isUnfit({ status, message }: Pick<ApiError, 'status' | 'message'>, isLarge: boolean): boolean {
+export function isUnfit(
+  { status, message }: Pick<ApiError, 'status' | 'message'>,
+  { isLarge, isRecorded }: { readonly isLarge: boolean; readonly isRecorded: boolean },
+): boolean {
   if (status === 413) return true;
+  if (
+    isRecorded &&
+    /^[^"]*: 4(?:03|22) daemonsets\.apps "[^"]*" is forbidden: ValidatingAdmissionPolicy 'archaware-guard-/.test(
+      message,
+    )
+  ) {
+    return true;
+  }
   if (status === 422 && /^[^"]*: 422 DaemonSet\.apps "[^"]*" is invalid: /.test(message)) return true;
   if (
     status === 500 &&

@@ -288,7 +288,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     try {
       written = await writeOrGiveBack(key, daemonSet, change, wanted, signal);
     } catch (error) {
-      if (isRefusal(error)) lacks(whyRefused(key, error), error.message);
+      if (isRefusal(error)) lacks(whyRefused(daemonSet, error), error.message);
       else lacks('failed');
       throw error;
     }
@@ -302,7 +302,9 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       lacks('refused', unserved.get(key)?.answer);
       return { outcome: 'waiting', againInMs: refusedMs };
     }
-    unserved.served(key);
+    // Only the watch shows whether a webhook took the tolerations out of the same write.
+    if (change.rolls && written.kind === 'written') lacks('failed');
+    else unserved.served(key);
     keep(key, daemonSet, settings, decision);
     if (written.kind === 'written') {
       const answer = readDaemonSet(written.object);
@@ -317,8 +319,9 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     };
   }
 
-  function whyRefused(key: string, error: ApiError): Want {
-    return isUnfit(error, daemonSets.get(key)?.isLarge === true) ? 'unfit' : 'refused';
+  function whyRefused({ namespace, name, recorded }: DaemonSet, error: ApiError): Want {
+    const isLarge = daemonSets.get(`${namespace}/${name}`)?.isLarge === true;
+    return isUnfit(error, { isLarge, isRecorded: recorded !== undefined }) ? 'unfit' : 'refused';
   }
 
   /** Returns the milliseconds to leave a DaemonSet alone because another writer keeps undoing this change; 0: write. */
@@ -358,6 +361,8 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       isSure = isRefusal(error);
       if (!isRefusal(error)) throw error;
       const isForGood = refusals.note(key, regarding(daemonSet), error);
+      // It says nothing about the tolerations, which other DaemonSets of the namespace need too.
+      if (whyRefused(daemonSet, error) === 'unfit') throw error;
       const wish = { wanted, liveTaints: options.liveTaints(), isForGood };
       const part = await partTaken(entries, daemonSet, wish, error, (patch) =>
         write({ ...target, dryRun: true }, patch, signal),

@@ -188,6 +188,7 @@ describe('a refused write', () => {
   const invalid =
     'DaemonSet.apps "agent" is invalid: metadata.annotations: Too long: may not be more than 262144 bytes';
   const denied = `daemonsets.apps "agent" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: no`;
+  const guarded = denied.replaceAll("'p'", "'archaware-guard-daemonsets'");
   const rows: [what: string, status: number, message: string, isLarge: boolean, isOwnDoing: boolean][] = [
     ['an object that is not valid', 422, invalid, false, true],
     ['a policy', 422, denied, false, false],
@@ -204,6 +205,15 @@ describe('a refused write', () => {
   ];
   for (const [what, status, message, isLarge, isOwnDoing] of rows) {
     it(`by ${what} is ${isOwnDoing ? '' : 'not '}the author's own doing`, () =>
-      expect(isUnfit({ status, message: `${request}: ${status} ${message}` }, isLarge)).to.equal(isOwnDoing));
+      expect(isUnfit({ status, message: `${request}: ${status} ${message}` }, { isLarge, isRecorded: false })).to.equal(
+        isOwnDoing,
+      ));
   }
+
+  it("by archaware's own policy is the author's own doing only if there is a record, which can be forged", () => {
+    const is = (text: string, isRecorded: boolean) =>
+      isUnfit({ status: 422, message: `${request}: 422 ${text}` }, { isLarge: false, isRecorded });
+    expect([is(guarded, true), is(guarded, false), is(denied, true)]).to.deep.equal([true, false, false]);
+    expect(is(denied.replace('no', guarded), true), 'quoted by another one').to.equal(false);
+  });
 });

@@ -149,17 +149,46 @@ describe('a DaemonSet whose write is refused', () => {
   ];
   for (const [what, refusal, systemNamespaces, holds] of rows) {
     it(`by ${what} ${holds ? 'keeps its nodes' : 'keeps no node'} untainted`, async () => {
-      const { put, run, world, controller, served } = arrangeDaemonSets({ systemNamespaces });
+      const { put, run, show, world, controller, served } = arrangeDaemonSets({ systemNamespaces });
       put();
       world.refusal = refusal;
       await run().catch(() => undefined);
       expect(controller.holders(node('n1')).map(({ key }) => key)).to.deep.equal(holds ? [KEY] : []);
       world.refusal = undefined;
       await run();
+      expect(served, 'before the watch shows the tolerations').to.have.length(0);
+      show();
+      await run();
       expect(controller.holders(node('n1'))).to.deep.equal([]);
       expect(served).to.have.length(1);
     });
   }
+
+  it('by its own size keeps no node untainted later either, and not those of another one of its namespace', async () => {
+    const { put, run, world, controller, show } = arrangeDaemonSets();
+    const templateAnnotations = { 'archaware.dev/architectures': 'all' };
+    const tolerations = [{ key: 'supported-arch', operator: 'Equal', value: 'amd64', effect: 'NoSchedule' }];
+    for (const name of ['agent', 'other']) put({ name, templateAnnotations, spec: { tolerations } });
+    world.refusal = invalid;
+    await run().catch(() => undefined);
+    show();
+    await run().catch(() => undefined);
+    await run('shop/other').catch(() => undefined);
+    expect(controller.holders(node('n1'))).to.deep.equal([]);
+  });
+
+  it('in effect, because a webhook takes the tolerations out of it, keeps nodes untainted in a system namespace', async () => {
+    const { put, run, world, controller, show, clock } = arrangeDaemonSets({ systemNamespaces: ['shop'] });
+    put();
+    const { template } = { template: { metadata: { labels: {} }, spec: { containers: [{ image: 'app' }] } } };
+    world.webhook = (object) => ({ ...object, spec: { template } });
+    for (let time = 0; time < 5; time++) {
+      await run();
+      expect(controller.holders(node('n1'))).to.have.length(1);
+      show();
+      await clock.advance(SECOND);
+    }
+  });
 
   it('keeps no node untainted once it tolerates, is ignored or gone', async () => {
     const ends: ((arranged: ReturnType<typeof arrangeDaemonSets>) => void)[] = [
