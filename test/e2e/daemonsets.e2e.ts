@@ -355,6 +355,27 @@ describe('DaemonSets on the real control plane', () => {
     await world.remove('DaemonSet', namespace, 'huge');
   });
 
+  it('is not held up by a tenant whose forged record makes the own policies refuse the write', async () => {
+    await world.stopControllers();
+    await untaintAll();
+    const namespace = await world.namespace('forged');
+    await world.create(daemonSet(namespace, 'forger', { images: [world.image('nested')] }));
+    await eventuallyRunsOn(namespace, 'forger', NODES);
+    // The fields have another order than archaware's, so the policy does not know this entry as one that was there before.
+    const forged = {
+      tolerations: [{ value: 'amd64', effect: 'NoSchedule', operator: 'Equal', key: 'kubernetes.io/arch' }],
+    };
+    const annotations = { 'archaware.dev/tolerations': JSON.stringify(forged) };
+    await world.patch('DaemonSet', namespace, 'forger', { metadata: { annotations } });
+    controller = await world.run(['--bootstrap.timeout', '5s']);
+    for (const name of NODES) {
+      await world.eventually(`node ${name} to be tainted`, async () => taints(await world.node(name)).length > 0);
+    }
+    expect(tolerations(await template(namespace, 'forger'))).to.deep.equal([]);
+    await world.eventuallyTold(namespace, 'WriteRefused', /archaware-guard-daemonsets/);
+    await world.remove('DaemonSet', namespace, 'forger');
+  });
+
   /** The policy is enforced a moment after it was applied. */
   const eventuallyRefused = (namespace: string, name: string) =>
     world.eventually('the policy to be enforced', async () => {
