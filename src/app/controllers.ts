@@ -180,6 +180,7 @@ export function createLoops(options: LoopsOptions): Loops {
   const heldBack = createHeldBack({
     holders: daemonSet.holders,
     isCutOffSoon: (subject) =>
+      daemonSet.awaitsProof(subject) ||
       [...bootstrap.undecidedDaemonSets()].some((key) => {
         const undecided = daemonSets.get(key);
         return undecided !== undefined && isCutOff(undecided, undefined, subject, settings().taints);

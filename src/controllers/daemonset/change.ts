@@ -1,7 +1,14 @@
 import type { Regarding } from '../../kube/events.ts';
 import type { WriteResult } from '../../kube/writer.ts';
 import { TOLERATIONS_ANNOTATION } from '../../names.ts';
-import { type DaemonSet, readDaemonSet, readRecord, type TemplateDecision } from '../../placement/objects/daemonset.ts';
+import {
+  type DaemonSet,
+  GUESSED,
+  type RecordBasis,
+  readDaemonSet,
+  readRecord,
+  type TemplateDecision,
+} from '../../placement/objects/daemonset.ts';
 import { awaited, rolloutOf, withRollout } from '../../placement/objects/rollout.ts';
 
 /** A change of a template, or of its record alone. */
@@ -33,6 +40,11 @@ export function begun({ generation, rolledOut, recorded }: DaemonSet, change: Ch
 /** Whether a write has changed the spec. A webhook may have taken the change out of it. */
 export function hasRolled({ generation }: DaemonSet, written: WriteResult): boolean {
   return written.kind === 'written' && readDaemonSet(written.object).generation !== generation;
+}
+
+/** Returns the basis to record for a guess: that of the present record, if there is one, because a guess changes nothing there. */
+export function guessBasis({ recorded }: DaemonSet): RecordBasis {
+  return readRecord(recorded).basis ?? GUESSED;
 }
 
 /** Returns the object that Events about a DaemonSet name. */

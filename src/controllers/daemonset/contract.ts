@@ -60,6 +60,11 @@ export type DaemonSetController = {
   holdsTaints(key: string): boolean;
   /** Returns the DaemonSets that this node must not be tainted for, with the reason for each. */
   holders(node: Node): readonly Holder[];
+  /**
+   * Whether a taint would come too early for this node: a DaemonSet of the system has a change of archaware of which nothing shows yet
+   * that it is let in. Once a node has the taint, the change cannot be taken back.
+   */
+  awaitsProof(node: Node): boolean;
   /** Returns the DaemonSets that stop all rollouts, and all taints with them. */
   stopsAll(): readonly string[];
   /** Counts the DaemonSets that did not come back after a write. */

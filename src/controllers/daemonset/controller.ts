@@ -3,15 +3,8 @@ import { type ApiError, isRefusal } from '../../kube/errors.ts';
 import type { WriteResult } from '../../kube/writer.ts';
 import { type Decision, decide, standing } from '../../placement/decide.ts';
 import { isSystemNamespace, skipDaemonSet } from '../../placement/eligibility.ts';
-import { unreadyNodesOf } from '../../placement/nodes/held-back.ts';
-import {
-  type DaemonSet,
-  decideTemplate,
-  GUESSED,
-  type RecordBasis,
-  readDaemonSet,
-  readRecord,
-} from '../../placement/objects/daemonset.ts';
+import { unreadyNodesOf, wantsPodOn } from '../../placement/nodes/held-back.ts';
+import { type DaemonSet, decideTemplate, GUESSED, readDaemonSet } from '../../placement/objects/daemonset.ts';
 import { daemonSetPatch } from '../../placement/patch/patch.ts';
 import { type Toleration, tolerationText } from '../../placement/patch/tolerations.ts';
 import { NOTHING_NEEDED, onlyObserves, placingText, wantedTolerations } from '../../placement/placing.ts';
@@ -29,13 +22,13 @@ import { createRefusals } from '../refusals.ts';
 import { createRefusedEntries } from '../refused-entries.ts';
 import { createWaiting, NO_ROOM_AGAIN_MS } from '../waiting.ts';
 import { isUnfit, type Want } from './brake.ts';
-import { begun, type Change, contestedNote, hasRolled, intentOf, regarding } from './change.ts';
+import { begun, type Change, contestedNote, guessBasis, hasRolled, intentOf, regarding } from './change.ts';
 import type { DaemonSetController, DaemonSetControllerOptions } from './contract.ts';
 import { createLostRecords } from './lost-records.ts';
 import { createOwnership } from './ownership.ts';
 import { partTaken, withoutRefused } from './refused-tolerations.ts';
 import { createRolloutTurn } from './rollout.ts';
-import { createStops, holdersOf } from './stopped.ts';
+import { createStops, holdersOf, unprovenOfSystem } from './stopped.ts';
 import { createUnserved } from './unserved.ts';
 
 /** How often a DaemonSet checks whether its turn has come. A change of any DaemonSet leads to a check of the next one too. */
@@ -68,8 +61,10 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     ...{ write, clock, contestedMs, onRefused: options.onRefused },
     onWritten: (key, daemonSet, change) => contention.wrote(key, intentOf(daemonSet, change)),
   });
+  const unproven = () => unprovenOfSystem({ daemonSets, turn, isSystem, taints });
   const actOnStop = createStops({ ...options, turn, answered, announcer, refusals });
-  let wasStopping = false;
+  /** Whether nodes stayed without the taint because of a rollout. */
+  let wasHolding = false;
 
   function forget(key: string): void {
     for (const memory of [states, firstSeen]) memory.delete(key);
@@ -92,9 +87,9 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       if (!isInLine) turn.leave(key);
       const unblocked = states.get(key)?.decision.kind === 'wait' ? undefined : turn.seen(key);
       if (unblocked !== undefined) options.onTurn(unblocked);
-      const isStopping = turn.stopsAll().length > 0;
-      if (wasStopping !== isStopping) options.onServed();
-      wasStopping = isStopping;
+      const isHolding = turn.stopsAll().length > 0 || unproven().length > 0;
+      if (wasHolding !== isHolding) options.onServed();
+      wasHolding = isHolding;
     }
   }
 
@@ -386,14 +381,10 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     nextToRoll: turn.next,
     holdsTaints: (key) => (turn.waits(key) && daemonSets.get(key)?.rolledOut === true) || turn.isUnproven(key),
     holders: (node) => holdersOf(node, { daemonSets, turn, unserved }),
+    awaitsProof: (node) => unproven().some((one) => wantsPodOn(one, node, taints().key)),
     stopsAll: turn.stopsAll,
     stopped: () => turn.stopped().length,
     contested: contention.count,
     end: larges.stop,
   };
-}
-
-/** Returns the basis to record for a guess: that of the present record, if there is one, because a guess changes nothing there. */
-function guessBasis({ recorded }: DaemonSet): RecordBasis {
-  return readRecord(recorded).basis ?? GUESSED;
 }

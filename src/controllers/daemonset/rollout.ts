@@ -42,6 +42,8 @@ export type RolloutTurn = {
    * after it counts as stopped: by then the change is taken back.
    */
   isUnproven(key: string): boolean;
+  /** Returns the keys of the DaemonSets for which {@link RolloutTurn.isUnproven} is true. */
+  unproven(): readonly string[];
   /** Returns the keys of the DaemonSets that are stopped. */
   stopped(): readonly string[];
   /**
@@ -176,6 +178,11 @@ export function createRolloutTurn({ daemonSets, clock, isSystem, unreadyNodes }:
   const isNamespaceStopped = (key: string) => late().some(({ namespace }) => namespace === namespaceOf(key));
   const isLineStopped = () => stoppingAll(late()).length > 0;
 
+  function isUnprovenNow(key: string): boolean {
+    const rollout = rollouts.get(key);
+    return rollout !== undefined && isUnproven(rollout, daemonSets.get(key), clock.monotonic());
+  }
+
   return {
     take(key, daemonSet) {
       begin();
@@ -244,10 +251,8 @@ export function createRolloutTurn({ daemonSets, clock, isSystem, unreadyNodes }:
       const verdict = verdictOf(key);
       return verdict?.kind === 'over' ? undefined : verdict;
     },
-    isUnproven(key) {
-      const rollout = rollouts.get(key);
-      return rollout !== undefined && isUnproven(rollout, daemonSets.get(key), clock.monotonic());
-    },
+    isUnproven: isUnprovenNow,
+    unproven: () => [...rollouts.keys()].filter(isUnprovenNow),
     stopped: () => late().flatMap(({ key, verdict }) => (verdict.kind === 'stopped' ? [key] : [])),
     stopsAll: () => stoppingAll(late()).flatMap(({ key, verdict }) => (verdict.kind === 'stopped' ? [key] : [])),
   };

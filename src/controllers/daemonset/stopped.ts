@@ -87,6 +87,21 @@ export function holdersOf(
   });
 }
 
+/** Returns the DaemonSets of the system whose change may still have to be taken back, and then from nodes without the taint. */
+export function unprovenOfSystem(parts: {
+  readonly daemonSets: Store<DaemonSet>;
+  readonly turn: RolloutTurn;
+  readonly isSystem: (namespace: string) => boolean;
+  readonly taints: () => Settings['taints'];
+}): DaemonSet[] {
+  const { daemonSets, turn, isSystem, taints } = parts;
+  if (taints().effect !== 'NoSchedule') return [];
+  return turn.unproven().flatMap((key) => {
+    const daemonSet = daemonSets.get(key);
+    return daemonSet !== undefined && isSystem(daemonSet.namespace) ? daemonSet : [];
+  });
+}
+
 /**
  * Whether to take the change of a stopped rollout back. Nobody else has changed the DaemonSet since, else it would not be stopped. On
  * nodes that have the taint already its pods need the tolerations more than anything else.

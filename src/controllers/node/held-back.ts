@@ -12,7 +12,7 @@ export type HeldBackOptions = {
   readonly nodes: Store<Node>;
   /** Returns the DaemonSets that this node must not be tainted for. */
   readonly holders: (node: Node) => readonly Holder[];
-  /** Whether the taint would cut off a DaemonSet that was not decided yet. That is over soon, and not reported. */
+  /** Whether the taint would cut off a DaemonSet that was not decided yet, or whose rollout has just begun. Not reported: it is over soon. */
   readonly isCutOffSoon: (node: Node) => boolean;
   /** Returns the key of the taint. */
   readonly taint: () => string;
