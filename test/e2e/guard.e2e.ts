@@ -11,7 +11,7 @@ import {
   NODES_ALLOWED_WITHOUT_DOMAINS,
   NODES_REFUSED,
 } from './support/guard-node-rows.ts';
-import { describeKeep, policyNames, probeAsAccount, typeWarnings } from './support/guard-policies.ts';
+import { describeKeep, describeKeepPods, policyNames, probeAsAccount, typeWarnings } from './support/guard-policies.ts';
 import * as rows from './support/guard-rows.ts';
 import { WAYS, WAYS_NS } from './support/guard-way-rows.ts';
 import { WEBHOOK, WEBHOOK_ALLOWED, WEBHOOK_CLIENTS, WEBHOOK_REFUSED } from './support/guard-webhook-rows.ts';
@@ -134,7 +134,10 @@ for (const { form, options, ...nodes } of FORMS) {
     const hasKeep = options.manifest === undefined && hasMutatingPolicies();
     it('are all tried here, and the API server finds nothing wrong with their expressions', async () => {
       const guards = [...KINDS.map(([kind]) => kind), 'secrets'].map((kind) => `archaware-guard-${kind}`);
-      expect(await policyNames(world)).to.have.members([...guards, ...(hasKeep ? ['archaware-keep'] : [])]);
+      expect(await policyNames(world)).to.have.members([
+        ...guards,
+        ...(hasKeep ? ['archaware-keep', 'archaware-keep-pods'] : []),
+      ]);
       expect(await typeWarnings(world)).to.deep.equal([]);
     });
 
@@ -146,7 +149,10 @@ for (const { form, options, ...nodes } of FORMS) {
       expect(isBack, left.join()).to.equal(hasKeep);
     });
 
-    if (hasKeep && form !== FORMS.at(-1)?.form) describeKeep(() => world);
+    if (hasKeep && form !== FORMS.at(-1)?.form) {
+      describeKeep(() => world);
+      describeKeepPods(() => world);
+    }
 
     for (const { title, kind, path, make, steps } of WAYS) {
       it(`does not let it, in several requests, ${title}`, async () => {

@@ -13,12 +13,12 @@ import { manifestWithoutDeployment } from '../../support/manifest.ts';
 import { add, part, remove, replace } from './account.ts';
 import { NOTES, own } from './guard-rows.ts';
 import { annotation, nameOf, tolerations } from './objects.ts';
-import { daemonSet } from './workloads.ts';
+import { daemonSet, pod } from './workloads.ts';
 import { pathOf, type World } from './world.ts';
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 const KEEP = 'archaware-keep';
-const STRICT = 'archaware-keep-strict';
+const STRICT = `${KEEP}-strict`;
 const NS = 'kept';
 const images = ['registry.example.com/app:1'];
 const theirs = { key: 'dedicated', operator: 'Equal', value: 'gpu', effect: 'NoSchedule' };
@@ -148,14 +148,63 @@ export function describeKeep(worldOf: () => World): void {
   }
 }
 
-/** The policy and its binding as they are shipped, and under another name with the failure policy Fail. */
-async function keepObjects(): Promise<{ shipped: string; strict: string }> {
+/** Describes the policy that keeps archaware's tolerations in pods, as it is and with the failure policy Fail. */
+export function describeKeepPods(worldOf: () => World): void {
+  const name = 'archaware-keep-pods';
+  for (const failurePolicy of ['Ignore', 'Fail'] as const) {
+    describe(`the policy that keeps tolerations in pods, with the failure policy ${failurePolicy}`, () => {
+      let world: World;
+      const send = async (patch: Row[1], manager = 'kubectl') => {
+        const path = `${pathOf('Pod', NS, 'bare')}?dryRun=All&fieldManager=${manager}`;
+        const { status, body } = await world.cluster.request('PATCH', path, patch);
+        return status === 200 ? tolerations(body).filter((text) => !text.startsWith('node.kubernetes.io/')) : status;
+      };
+      const onlyTheirs = [replace('/spec/tolerations', [theirs])];
+      const kept = ['dedicated=gpu:NoSchedule', ...OURS];
+      const isKept = async () => JSON.stringify(await send(onlyTheirs)) === JSON.stringify(kept);
+
+      before(async () => {
+        world = worldOf();
+        if (failurePolicy === 'Ignore') {
+          await world.namespace(NS);
+          const spec = { nodeSelector: { 'example.com/nowhere': 'yes' } };
+          await world.create(pod(NS, 'bare', { images, tolerations: [theirs, own('amd64'), own('arm64')], spec }));
+        } else {
+          await world.cluster.request('DELETE', `${ADMISSION}/mutatingadmissionpolicybindings/${name}`);
+          await world.eventually('the policy to be gone', async () => !(await isKept()));
+          await world.cluster.apply((await keepObjects(name)).strict);
+        }
+        await world.eventually('the policy to be in force', isKept);
+      });
+      after(async () => {
+        if (failurePolicy === 'Ignore') return;
+        await world.cluster.request('DELETE', `${ADMISSION}/mutatingadmissionpolicybindings/${name}-strict`);
+        await world.cluster.request('DELETE', `${ADMISSION}/mutatingadmissionpolicies/${name}-strict`);
+        await world.cluster.apply((await keepObjects(name)).shipped);
+      });
+
+      it('corrects an update that drops them, some of them, or all tolerations', async () => {
+        expect(await send(onlyTheirs)).to.deep.equal(kept);
+        expect(await send([replace('/spec/tolerations', [theirs, own('arm64')])])).to.have.members(kept);
+        expect(await send({ spec: { tolerations: null } })).to.equal(422);
+      });
+      it('leaves other updates as they are, and those of archaware', async () => {
+        expect(await send({ metadata: { labels: { changed: 'yes' } } })).to.deep.equal(kept);
+        expect(await send([replace('/spec/tolerations', [own('amd64'), own('arm64')])])).to.equal(422);
+        expect(await send(onlyTheirs, 'archaware-controller')).to.equal(422);
+      });
+    });
+  }
+}
+
+/** A policy and its binding as they are shipped, and under another name with the failure policy Fail. */
+async function keepObjects(name = KEEP): Promise<{ shipped: string; strict: string }> {
   const found = parseAllDocuments(await manifestWithoutDeployment())
     .map((document): unknown => document.toJS())
-    .filter((object) => nameOf(object) === KEEP);
+    .filter((object) => nameOf(object) === name);
   expect(found).to.have.length(2);
   const shipped = found.map((object) => stringify(object)).join('---\n');
-  const strict = shipped.replace('failurePolicy: Ignore', 'failurePolicy: Fail').replaceAll(KEEP, STRICT);
+  const strict = shipped.replace('failurePolicy: Ignore', 'failurePolicy: Fail').replaceAll(name, `${name}-strict`);
   expect(strict).to.include('failurePolicy: Fail');
   return { shipped, strict };
 }
