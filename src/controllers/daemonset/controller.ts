@@ -64,7 +64,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
   const unproven = () => unprovenOfSystem({ daemonSets, turn, isSystem, taints });
   const actOnStop = createStops({ ...options, turn, answered, announcer, refusals });
   /** Whether nodes stayed without the taint because of a rollout. */
-  let wasHolding = false;
+  let [wasStopping, wasHolding] = [false, false];
 
   function forget(key: string): void {
     for (const memory of [states, firstSeen]) memory.delete(key);
@@ -87,9 +87,10 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       if (!isInLine) turn.leave(key);
       const unblocked = states.get(key)?.decision.kind === 'wait' ? undefined : turn.seen(key);
       if (unblocked !== undefined) options.onTurn(unblocked);
-      const isHolding = turn.stopsAll().length > 0 || unproven().length > 0;
-      if (wasHolding !== isHolding) options.onServed();
-      wasHolding = isHolding;
+      const isStopping = turn.stopsAll().length > 0;
+      const isHolding = isStopping || unproven().length > 0;
+      if (wasStopping !== isStopping || (wasHolding && !isHolding)) options.onServed();
+      [wasStopping, wasHolding] = [isStopping, isHolding];
     }
   }
 
