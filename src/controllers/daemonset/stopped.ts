@@ -136,7 +136,7 @@ function stoppedNote(
     ? 'look for FailedCreate in its Events; a policy may refuse pods with the toleration'
     : 'look at why its pods do not get ready';
   if (!isTakenBack) return `${what}; ${result}; ${cause}`;
-  return `the API server let no pod in with the tolerations that archaware added to its template, so archaware has taken them back: ${result}; allow the tolerations, then run kubectl rollout restart, or label the DaemonSet archaware.dev/ignore=true`;
+  return `the API server let no pod in with the tolerations that archaware added to its template, so archaware has taken them back: ${result}; allow the tolerations, then run kubectl rollout restart; or label the DaemonSet archaware.dev/ignore=true, if it may lose its pods on nodes with the taint`;
 }
 
 /** The reason for which a stopped DaemonSet holds the taints back. */
@@ -148,7 +148,7 @@ function unservedNote(entry: { readonly why: Want; readonly answer: string } | u
   switch (why) {
     case 'refused':
     case 'unfit':
-      return `its template cannot get the tolerations; allow the account of archaware in what refuses, or label the DaemonSet archaware.dev/ignore=true: ${entry?.answer || 'the API server refuses them'}`;
+      return `its template cannot get the tolerations; allow the account of archaware to write them, or add them to the source of the template: ${entry?.answer || 'the API server refuses them'}`;
     case 'contested':
       return 'another writer keeps removing the tolerations from its template: add them to the source of the template';
     case 'in-line':

@@ -233,7 +233,7 @@ function advisePlaced(
 function refusedText({ reason, note }: NonNullable<ExplainInput['refusal']>): string {
   // The note of the other Event says what to allow.
   return reason === 'WriteRefused'
-    ? `what refuses the controller's write must allow it (docs/security.md, "Other admission plug-ins"); Event ${reason}: ${note}`
+    ? `allow the controller's write in the policy or webhook that refuses it (docs/security.md, "Other admission plug-ins"); Event ${reason}: ${note}`
     : `Event ${reason}: ${note}`;
 }
 

@@ -209,6 +209,16 @@ describe('a DaemonSet whose write is refused', () => {
     }
   });
 
+  it('is reported without advice to ignore it, which would cut it off', async () => {
+    const { put, run, world, controller } = arrangeDaemonSets();
+    put();
+    world.refusal = denied;
+    await run().catch(() => undefined);
+    const [why] = controller.holders(node('n1')).map((holder) => holder.why);
+    expect(why).to.match(/allow the account of archaware .*add them to the source .*policy p denied request/);
+    expect(why).not.to.include('archaware.dev/ignore');
+  });
+
   it('keeps no node untainted once it tolerates, is ignored or gone', async () => {
     const ends: ((arranged: ReturnType<typeof arrangeDaemonSets>) => void)[] = [
       ({ put }) => put({ labels: { 'archaware.dev/ignore': 'true' } }),

@@ -5,6 +5,7 @@ import { expect } from 'chai';
 import { at, listAt } from '../../../hack/cluster/json.ts';
 import { isObject } from '../../../src/kit/json.ts';
 import { readDaemonSet, readRecord } from '../../../src/placement/objects/daemonset.ts';
+import { manifestWithoutDeployment } from '../../support/manifest.ts';
 import { arrangeHelm, type Helm, needsHelm } from './helm.ts';
 import { annotation, ours, runs, scheduledOn, tolerations, uidOf } from './objects.ts';
 import { daemonSet } from './workloads.ts';
@@ -214,6 +215,11 @@ export function describeTemplateHistory(world: () => World): void {
 
   // The last one, because it removes everything.
   describe('after clean', () => {
+    after(async () => {
+      // Clean has removed the policies that restore tolerations.
+      await world().cluster.apply(await manifestWithoutDeployment());
+    });
+
     it('is its author’s alone, and the table names what is left', async () => {
       const namespace = await world().namespace('cleaned');
       const images = [world().image('multi')];

@@ -357,7 +357,9 @@ describe('the advice', () => {
         spec: { schedulingGates: [{ name: 'archaware.dev/architecture' }] },
         refusal: { reason: 'WriteRefused', note: '500 pod tolerations conflict with its namespace whitelist' },
       },
-      [/^what refuses the controller's write must allow it .*; Event WriteRefused: 500 pod tolerations conflict/],
+      [
+        /^allow the controller's write in the policy or webhook that refuses it .*; Event WriteRefused: 500 pod tolerations conflict/,
+      ],
     ],
     [
       'a pod that was created without its affinity, because a policy refuses it',
