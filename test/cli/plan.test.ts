@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { GUESSED, writeRecord } from '../../src/placement/objects/daemonset.ts';
 import { spread } from '../placement/spread/constellations.ts';
 import { at, type JsonObject, objects, text } from '../simulator/json.ts';
 import { PODS, type Product, startProduct, workload } from '../support/product.ts';
@@ -33,6 +34,17 @@ describe('plan', () => {
       'Pod p tolerate',
     ]);
     expect(product.cluster.writes()).to.deep.equal([]);
+  });
+
+  it('names a DaemonSet whose tolerations were taken back', async () => {
+    const image = product.image('agent', ['arm64']);
+    const record = writeRecord([], [], { ...GUESSED, rollout: 'back 1' }) ?? '';
+    const annotations = { 'archaware.dev/tolerations': record };
+    const agent = { metadata: { name: 'agent', namespace: 'default', generation: 1, annotations } };
+    await product.cluster.apply(JSON.stringify({ ...JSON.parse(workload('DaemonSet', 'agent', [image])), ...agent }));
+    const { stderr, changes } = await plan();
+    expect(changes).not.to.include('DaemonSet agent tolerate');
+    expect(stderr).to.match(/1 DaemonSet stays without tolerations .* \(default\/agent\); allow/);
   });
 
   it('lists held pods and unresolvable images', async () => {

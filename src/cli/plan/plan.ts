@@ -23,6 +23,8 @@ import { architecturesOf, nodeArchitecture } from '../../placement/nodes/node.ts
 import { nodePoolProblems } from '../../placement/nodes/node-pools.ts';
 import { taintsNodes, untaintedPoolsNote } from '../../placement/nodes/pools.ts';
 import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged-taints.ts';
+import type { DaemonSet } from '../../placement/objects/daemonset.ts';
+import { takenBackNote } from '../../placement/objects/taken-back.ts';
 import { onlyObserves } from '../../placement/placing.ts';
 import { withinText } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
@@ -151,6 +153,8 @@ export async function plan(context: Context, options: PlanOptions): Promise<numb
     for (const line of isShown ? [] : absent) note(line);
     const unrecorded = unrecordedNote(watches.daemonSets.store.values(), settings.taints);
     if (unrecorded !== undefined) note(unrecorded);
+    const back = takenBackNote(served(watches, loops));
+    if (back !== undefined) note(back);
     reportLeftAlone(summary.ignored, isWide, note);
     reportOtherDaemonSets(watches, loops, isWide, note);
     for (const pool of pools) note(`${pool.severity}: NodePool ${pool.name} ${pool.note}`);
@@ -208,11 +212,16 @@ function reportNodes(
     return;
   }
   // DaemonSets that `run` skips keep their tolerations in any case, so they do not count.
-  const served = [...watches.daemonSets.store.values()].filter(
-    ({ namespace, name }) => loops.daemonSetStates.get(`${namespace}/${name}`)?.decision.kind !== 'skip',
-  );
-  const left = findLeftovers(watches.nodes.store.values(), runs('daemonsets') ? served : undefined, settings);
+  const counted = runs('daemonsets') ? served(watches, loops) : undefined;
+  const left = findLeftovers(watches.nodes.store.values(), counted, settings);
   if (left !== undefined) note(leftoverNote(left, settings, runs('nodes')));
+}
+
+/** Returns the DaemonSets that `run` does not leave alone. */
+function served({ daemonSets }: Watches, { daemonSetStates }: Loops): DaemonSet[] {
+  return [...daemonSets.store.values()].filter(
+    ({ namespace, name }) => daemonSetStates.get(`${namespace}/${name}`)?.decision.kind !== 'skip',
+  );
 }
 
 /** Returns the pods and the templates of DaemonSets with the decisions about them. A daemon pod follows its template. */

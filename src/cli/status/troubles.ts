@@ -1,9 +1,9 @@
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { printable } from '../../kit/printable.ts';
 import { type EventReason, FIELD_MANAGER } from '../../names.ts';
-import { readDaemonSet, readRecord } from '../../placement/objects/daemonset.ts';
+import { readDaemonSet } from '../../placement/objects/daemonset.ts';
 import { readOwner, readPod } from '../../placement/objects/pod.ts';
-import { rolloutOf } from '../../placement/objects/rollout.ts';
+import { isTakenBack } from '../../placement/objects/taken-back.ts';
 import { lacking, type Toleration, tolerationsFor } from '../../placement/patch/tolerations.ts';
 import { usesAffinity, usesTaints } from '../../placement/placing.ts';
 import { PART_TEXTS } from '../../placement/refused-parts.ts';
@@ -113,12 +113,12 @@ export function isConfirmed(
   if (kind === 'Pod') return lacksPart(object, wanted, isOfAffinity);
   if (kind !== 'DaemonSet') return lacksPods(kind, object) || pods.some((pod) => lacksPart(pod, wanted, isOfAffinity));
   const daemonSet = readDaemonSet(object);
-  const { template, rolledOut, recorded, generation } = daemonSet;
+  const { template, rolledOut } = daemonSet;
   switch (reason) {
     case 'RolloutStopped':
     case 'RefusedByPolicy':
       // Its old pods run again, but it lacks the tolerations, and holds up others, until its author changes it.
-      return !rolledOut || rolloutOf(readRecord(recorded).basis?.rollout, generation) === 'taken-back';
+      return !rolledOut || isTakenBack(daemonSet);
     case 'TaintHeldBack':
       return untainted.size > 0 && lacking(template.tolerations ?? [], wanted).length > 0;
     case 'WriteContested':

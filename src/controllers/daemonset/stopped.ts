@@ -10,7 +10,8 @@ import {
   readDaemonSet,
   readRecord,
 } from '../../placement/objects/daemonset.ts';
-import { rolloutOf, takenBack } from '../../placement/objects/rollout.ts';
+import { takenBack } from '../../placement/objects/rollout.ts';
+import { isTakenBack } from '../../placement/objects/taken-back.ts';
 import { daemonSetPatch } from '../../placement/patch/patch.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { Announcer } from '../announce.ts';
@@ -40,19 +41,19 @@ export function createStops({ settings, nodes, liveTaints, write, turn, answered
   return async (key: string, daemonSet: DaemonSet, signal: AbortSignal): Promise<Result | undefined> => {
     const verdict = turn.verdict(key);
     if (verdict?.kind !== 'stopped') return undefined;
-    const { namespace, name, uid, generation, recorded } = daemonSet;
+    const { namespace, name, uid, generation } = daemonSet;
     const { taints } = settings();
     const regarding = { apiVersion: 'apps/v1', kind: 'DaemonSet', namespace, name, uid };
-    const isTakenBack = rolloutOf(readRecord(recorded).basis?.rollout, generation) === 'taken-back';
+    const wasTakenBack = isTakenBack(daemonSet);
     const stopsAll = turn.stopsAll().includes(key);
     announcer.report(key, {
       regarding,
       type: 'Warning',
       reason: 'RolloutStopped',
       action: 'Placing',
-      note: stoppedNote(daemonSet, { isMissing: verdict.missing, isTakenBack, stopsAll }),
+      note: stoppedNote(daemonSet, { isMissing: verdict.missing, isTakenBack: wasTakenBack, stopsAll }),
     });
-    if (isTakenBack || !verdict.missing || !canTakeBack(daemonSet, nodes(), taints)) {
+    if (wasTakenBack || !verdict.missing || !canTakeBack(daemonSet, nodes(), taints)) {
       return { outcome: 'held', againInMs: AGAIN_MS };
     }
     const target = { kind: 'DaemonSet', namespace, name, action: 'tolerate' } as const;
@@ -131,7 +132,7 @@ function stoppedNote(
   const what = `no progress for 5 minutes after archaware added tolerations to its template: ${updated} of ${desired} pods are updated, ${available} available, ${desired - current} missing`;
   const result = stopsAll
     ? 'archaware changes no other DaemonSet and taints no node until this one is back'
-    : 'archaware changes no other DaemonSet of this namespace until this one is back';
+    : 'archaware changes no other DaemonSet of this namespace until this one is back; nodes get the taint nevertheless, and pods there that lack the toleration do not come back once they end';
   const cause = isMissing
     ? 'look for FailedCreate in its Events; a policy may refuse pods with the toleration'
     : 'look at why its pods do not get ready';
