@@ -345,7 +345,7 @@ describe('explain, beside what run says', () => {
     const { stdout, stderr } = await startCommand(['explain', `${namespace}/lost`, ...flags]).ended;
     expect(stdout, stderr).to.contain(`; it starts by itself at ${time} at the latest, on amd64, arm64`);
     const asController = await explain(`${namespace}/lost`);
-    expect(at(asController.explained, 'verdict', 'text')).to.contain('(its Event ImageUnresolvable says when)');
+    expect(at(asController.explained, 'verdict', 'text')).to.contain(`it starts by itself at ${time} at the latest`);
   });
 
   it('of a healthy pod: where it could move, and nothing to do, also where architectures.schedulable leaves its node out', async () => {

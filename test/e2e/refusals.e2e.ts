@@ -113,7 +113,7 @@ describe('policies of others that refuse what archaware adds, on the real contro
     expect(gates(await world.get('Pod', 'whitelist', 'cold'))).to.deep.equal([GATE]);
     await world.eventuallyTold('whitelist', 'WriteRefused', /conflict with its namespace whitelist/);
     const advice = listAt(await asAdmin('explain', 'whitelist/cold'), 'advice').map(String);
-    expect(advice.join()).to.match(/must allow it .*Event WriteRefused: .*namespace whitelist/);
+    expect(advice.join()).to.match(/policy or webhook that refuses it .*Event WriteRefused: .*namespace whitelist/);
     expect(await problems()).to.include('Pod whitelist/cold: WriteRefused');
     const found = await world.cluster.waitFor(
       'the gate to go',
