@@ -168,7 +168,11 @@ export async function play(history: History): Promise<Verdict> {
     stage.registry.isUp = true;
     stage.strips = false;
     stage.refusesTemplates = false;
-    stage.refusesPods = false;
+    // A rollout that is refused until the end is taken back at the end.
+    if (stage.refusesPods) {
+      stage.refusesPods = false;
+      await settle(stage);
+    }
     // What archaware took back is tried again when its author restarts it.
     for (let index = 0; index < SETS; index++)
       if (await isTakenBack(stage, index)) await restart(stage, setPath(index));

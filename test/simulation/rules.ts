@@ -72,6 +72,8 @@ export function createRules({ mode, now, server, replica }: RulesOptions): Rules
       fail(`a write without the lease: ${owner} sent ${verb} ${path} while ${holder || 'no replica'} held it`);
   }
 
+  /** The DaemonSets from which a change was taken back, and that nobody has changed since. */
+  const tookBack = new Set<string>();
   /** Since when each replica has known a template, by its name, the uid and the generation. */
   const knownSince = new Map<string, number>();
   const idOf = (owner: string, { uid, generation }: { uid: string; generation: number }) =>
@@ -176,6 +178,8 @@ export function createRules({ mode, now, server, replica }: RulesOptions): Rules
 
   function takenBack(uid: string, before: JsonObject, has: readonly string[]): void {
     placed.delete(uid);
+    if (tookBack.has(uid)) fail(`${title(before)}: taken back twice`);
+    tookBack.add(uid);
     if (has.length > 0) fail(`${title(before)}: only a part was taken back`);
     if (Number(at(before, 'status', 'updatedNumberScheduled')) > 0)
       fail(`${title(before)}: a rollout that goes on was taken back`);
@@ -294,6 +298,7 @@ export function createRules({ mode, now, server, replica }: RulesOptions): Rules
     },
     changed(uid) {
       placed.delete(uid);
+      tookBack.delete(uid);
       guessed.add(uid);
     },
   };

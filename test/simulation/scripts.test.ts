@@ -1,5 +1,18 @@
 import { expect } from 'chai';
-import { type History, play } from './history.ts';
+import { type History, play, type Step } from './history.ts';
+
+/** The pods of both DaemonSets are refused for more than five minutes. */
+const NOT_BACK: readonly Step[] = [
+  { do: 'calm' },
+  { do: 'roll', set: 1 },
+  { do: 'roll', set: 0 },
+  { do: 'calm' },
+  { do: 'tick', ms: 130_000 },
+  { do: 'calm' },
+  { do: 'tick', ms: 130_000 },
+  { do: 'calm' },
+  { do: 'tick', ms: 50_000 },
+];
 
 /** Histories that once broke a rule. The numbers are those of docs/reliability.md. */
 const SCRIPTS: readonly (readonly [what: string, history: History])[] = [
@@ -220,6 +233,30 @@ const SCRIPTS: readonly (readonly [what: string, history: History])[] = [
         { do: 'forget', set: 0 },
         { do: 'go', which: 0 },
         { do: 'refuse', which: 0, status: 403 },
+      ],
+    },
+  ],
+  [
+    'found by the simulation: a change is taken back once, also if no answer to that arrives',
+    {
+      mode: 'taints',
+      replicas: 1,
+      steps: [
+        { do: 'set', set: 0, image: 2 },
+        { do: 'set', set: 1, image: 2 },
+        { do: 'roll', set: 0 },
+        { do: 'roll', set: 1 },
+        { do: 'refuse pods', is: true },
+        { do: 'calm' },
+        { do: 'tick', ms: 1_000 },
+        { do: 'calm' },
+        ...NOT_BACK,
+        { do: 'lose', which: 0 },
+        { do: 'go', which: 0 },
+        { do: 'lose', which: 0 },
+        { do: 'lose', which: 0 },
+        ...NOT_BACK,
+        ...NOT_BACK,
       ],
     },
   ],
