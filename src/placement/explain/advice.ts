@@ -220,7 +220,9 @@ function advisePlaced(
     return ['placement.mode observe removes no gate: run archaware-controller clean'];
   }
   const lacks = decision.kind === 'place' && tolerations.some(({ present }) => !present);
-  const waits = applied ? isGated || lacks || isLate : isTemplate === true;
+  // A write is refused for a template of a DaemonSet only. Its Event lives for an hour, also if the write succeeded later.
+  const isRefused = isTemplate === true && (refusal?.reason !== 'WriteRefused' || lacks);
+  const waits = applied ? isGated || lacks || isLate : isRefused;
   if (refusal !== undefined && waits && (decision.kind === 'place' || decision.kind === 'skip')) {
     return [refusedText(refusal)];
   }

@@ -337,6 +337,7 @@ const LABELLED = ['amd64', 'arm64'].map((name) =>
 
 describe('the advice', () => {
   const arm = node('arm-1', 'arm64');
+  const template: Given = { kind: 'DaemonSet', isTemplate: true, images: { a: BOTH } };
   const rows: [given: string, what: Given, expected: readonly (string | RegExp)[]][] = [
     ['a pod in a file that fits', { kind: 'Deployment', images: { a: BOTH } }, []],
     [
@@ -388,6 +389,16 @@ describe('the advice', () => {
         spec: { tolerations: [{ operator: 'Exists' }] },
         refusal: { reason: 'WriteRefused', note: 'no' },
       },
+      [],
+    ],
+    [
+      'a DaemonSet that lacks its tolerations, because they are refused',
+      { ...template, refusal: { reason: 'WriteRefused', note: 'no' } },
+      [/^allow the controller's write .*; Event WriteRefused: no/],
+    ],
+    [
+      'a DaemonSet that has them by now, whatever was refused before',
+      { ...template, spec: { tolerations: [{ operator: 'Exists' }] }, refusal: { reason: 'WriteRefused', note: 'no' } },
       [],
     ],
     [
