@@ -1,7 +1,7 @@
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { printable } from '../../kit/printable.ts';
 import { type EventReason, FIELD_MANAGER } from '../../names.ts';
-import { readDaemonSet } from '../../placement/objects/daemonset.ts';
+import { type DaemonSet, readDaemonSet, readRecord } from '../../placement/objects/daemonset.ts';
 import { readOwner, readPod } from '../../placement/objects/pod.ts';
 import { isTakenBack } from '../../placement/objects/taken-back.ts';
 import { lacking, type Toleration, tolerationsFor } from '../../placement/patch/tolerations.ts';
@@ -113,20 +113,31 @@ export function isConfirmed(
   if (kind === 'Pod') return lacksPart(object, wanted, isOfAffinity);
   if (kind !== 'DaemonSet') return lacksPods(kind, object) || pods.some((pod) => lacksPart(pod, wanted, isOfAffinity));
   const daemonSet = readDaemonSet(object);
-  const { template, rolledOut } = daemonSet;
   switch (reason) {
     case 'RolloutStopped':
     case 'RefusedByPolicy':
       // Its old pods run again, but it lacks the tolerations, and holds up others, until its author changes it.
-      return !rolledOut || isTakenBack(daemonSet);
+      return !daemonSet.rolledOut || isTakenBack(daemonSet);
     case 'TaintHeldBack':
-      return untainted.size > 0 && lacking(template.tolerations ?? [], wanted).length > 0;
+      return untainted.size > 0 && lacking(daemonSet.template.tolerations ?? [], wanted).length > 0;
     case 'WriteContested':
     case 'WriteRefused':
-      return lacking(template.tolerations ?? [], wanted).length > 0;
+      return lacks(daemonSet, wanted);
     default:
       return reason satisfies never;
   }
+}
+
+/** Whether a template lacks tolerations. Which ones its images call for is known if archaware has written them since. */
+function lacks(daemonSet: DaemonSet, wanted: readonly Toleration[]): boolean {
+  const { template, recorded, authored } = daemonSet;
+  const { tolerations, basis } = readRecord(recorded);
+  const isDecided = basis !== undefined && basis.images.length > 0 && basis.template === authored;
+  const isPresent = tolerations.some(({ key, effect }) =>
+    wanted.some((one) => one.key === key && one.effect === effect),
+  );
+  const needed = isDecided && isPresent ? tolerations : wanted;
+  return lacking(template.tolerations ?? [], needed).length > 0;
 }
 
 /** Whether a pod that has not ended has the gate, or none of archaware's tolerations, or no demand for architectures. */

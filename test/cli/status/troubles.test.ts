@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { type Claim, isConfirmed, newestClaims, readClaim } from '../../../src/cli/status/troubles.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
-import { GUESSED, writeRecord } from '../../../src/placement/objects/daemonset.ts';
+import { GUESSED, readDaemonSet, writeRecord } from '../../../src/placement/objects/daemonset.ts';
 import { settings, toleration } from '../../placement/objects.ts';
 
 const event = (given: JsonObject = {}, regarding: JsonObject = {}): JsonObject => ({
@@ -80,6 +80,8 @@ describe('the claims that are looked at', () => {
 
 describe('a claim', () => {
   const tolerates = ['amd64', 'arm64'].map((name) => toleration(`supported-arch=${name}:NoSchedule`));
+  const amd = toleration('supported-arch=amd64:NoSchedule');
+  const other = toleration('old-key=amd64:NoSchedule');
   const daemonSet = (
     tolerations: readonly JsonObject[],
     status: JsonObject = {},
@@ -95,6 +97,12 @@ describe('a claim', () => {
       ...status,
     },
   });
+  const recorded = (present: readonly JsonObject[], decided: readonly JsonObject[]): JsonObject => {
+    const annotate = (record: string | undefined) =>
+      daemonSet(present, {}, { annotations: { 'archaware.dev/tolerations': record } });
+    const { authored } = readDaemonSet(annotate(writeRecord(decided, [], GUESSED)));
+    return annotate(writeRecord(decided, [], { images: ['app'], settings: 'x', template: authored }));
+  };
   const takenBack = (generation: number) =>
     daemonSet([], {}, { annotations: { 'archaware.dev/tolerations': writeRecord([], [], basis(generation)) } });
   const basis = (generation: number) => ({ ...GUESSED, rollout: `back ${generation}` });
@@ -114,6 +122,10 @@ describe('a claim', () => {
   const rows: Row[] = [
     ['a DaemonSet without its tolerations', {}, daemonSet([]), true],
     ['a DaemonSet that has them by now', {}, daemonSet(tolerates), false],
+    ['a DaemonSet of one architecture that has its toleration by now', {}, recorded([amd], [amd]), false],
+    ['a DaemonSet that lost the tolerations of its record', {}, recorded([], [amd]), true],
+    ['a DaemonSet that has the tolerations of another key', {}, recorded([other], [other]), true],
+    ['a DaemonSet whose record is a guess', {}, daemonSet([amd]), true],
     ['a DaemonSet that tolerates everything', {}, daemonSet([{ operator: 'Exists' }]), false],
     ['another DaemonSet of the same name', { uid: 'u0' }, daemonSet([]), false],
     ['a DaemonSet that is being deleted', {}, daemonSet([], {}, { deletionTimestamp: 'x' }), false],
