@@ -74,7 +74,7 @@ export type KeepWatch = {
 
 /** The pause after a probe that found that the protection holds. */
 const HOUR_MS = 60 * 60_000;
-/** The pause after any other probe: whoever repairs a broken protection wants to see that it holds again. */
+/** The pause after any other probe: somebody who repairs a broken protection wants to see that it holds again. */
 const AGAIN_MS = 60_000;
 /** So many probes in a row must fail: while the replicas of a webhook are replaced, one may reach none of them. */
 const FAILURES = 2;

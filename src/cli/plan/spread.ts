@@ -96,8 +96,8 @@ function keyOf({ kind, namespace, name }: WorkloadName): string {
 const MOST_READ = 200;
 
 /**
- * Judges workloads, and reads the Deployments that have exactly as many pods as a constraint lets run: whether their next rollout would
- * get stuck stands in them alone.
+ * Judges workloads, and reads the Deployments that have exactly as many pods as a constraint lets run: only they say whether their
+ * next rollout would get stuck.
  */
 export async function judgeSpread(
   subjects: () => Iterable<Subject>,

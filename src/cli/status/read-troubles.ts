@@ -28,8 +28,8 @@ const GROUPS: Readonly<Record<string, string>> = {
 const AT_ONCE = 8;
 
 /**
- * Reads the controller's Events of the last hour about what does not work, and returns those that the present state of their objects
- * confirms. Throws what the client throws, apart from a missing right to read an object.
+ * Reads the controller's Events about what does not work (API servers keep Events for an hour by default), and returns those that
+ * the present state of their objects confirms. Throws what the client throws, apart from a missing right to read an object.
  */
 export async function readTroubles(client: ApiClient, confirming: Confirming, signal: AbortSignal): Promise<Trouble[]> {
   const left = newestClaims(await readAll(client, EVENTS, readClaim, signal));

@@ -10,7 +10,7 @@ import { PART_TEXTS } from '../../placement/refused-parts.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { eventTime } from '../events.ts';
 
-/** The Events that are problems of the cluster, and what to do. A reason is one line. */
+/** The reasons of Events that are problems, each with what to do, in one line. */
 export const TROUBLES = {
   WriteContested:
     'find the other writer (kubectl get -o yaml --show-managed-fields), and leave the object to one of the two',
@@ -51,7 +51,7 @@ function isTroubleReason(reason: string): reason is TroubleReason {
   return Object.hasOwn(TROUBLES, reason);
 }
 
-/** Reads an Event; undefined if it is none of the controller's about a trouble, or about an object of another namespace. */
+/** Reads an Event. Undefined if it is not the controller's, has no reason of {@link TROUBLES}, or is about an object elsewhere. */
 export function readClaim(event: JsonObject): Claim | undefined {
   const reason = stringAt(event, 'reason') ?? '';
   if (stringAt(event, 'reportingController') !== FIELD_MANAGER || !isTroubleReason(reason)) return undefined;
@@ -96,8 +96,8 @@ export type Confirming = {
 };
 
 /**
- * Whether the present state of an object confirms a claim, so that an Event of yesterday, or one that a tenant has made up, is no
- * problem. `pods`: those that the object controls.
+ * Whether the present state of an object confirms a claim. So an Event of yesterday, or one that a tenant has made up, does not
+ * count as a problem. `pods`: those that the object controls.
  */
 export function isConfirmed(
   { kind, name, uid, reason, note }: Claim,

@@ -34,7 +34,7 @@ export type Verdict =
   | { readonly kind: 'slow' }
   | { readonly kind: 'stopped'; readonly missing: boolean };
 
-/** The time after which a DaemonSet that does not come further is not waited for but reported. */
+/** The time without progress after which a rollout counts as stopped. */
 const TURN_MS = 5 * 60_000;
 /**
  * The time until the next DaemonSet rolls after one that had not rolled out before it was written. Nobody can say when such a
@@ -111,9 +111,9 @@ export type Late = {
 };
 
 /**
- * Returns the DaemonSets that stop the whole line: no further template is written. A DaemonSet of a
- * system namespace does; so do pods that are missing in two namespaces, or of a DaemonSet with a `system-*` priority class. A tenant
- * can write such a class, and can keep pods from getting ready, so that alone holds up the tenant's namespace only.
+ * Returns the DaemonSets that stop the whole line: no further template is written. A DaemonSet of a system namespace does. So do
+ * DaemonSets whose pods are missing, if they are in two namespaces or have a `system-*` priority class. Pods that do not get ready,
+ * and such a class alone, hold up only their own namespace: a tenant can bring both about.
  */
 export function stoppingAll(late: readonly Late[]): readonly Late[] {
   const missing = late.filter(({ verdict, isAdopted }) => verdict.kind === 'stopped' && verdict.missing && !isAdopted);

@@ -60,8 +60,8 @@ export function createOwnership({ write, clock, onRefused }: OwnershipOptions): 
       return { resourceVersion: answer.resourceVersion };
     } catch (error) {
       signal.throwIfAborted();
-      // A lost Lease or connection is no refusal: the next leader gives the list back at sight. Nor is a missing right, which the
-      // component without-taints takes away on purpose.
+      // A lost Lease or connection does not count as a refusal: the next leader gives the list back. Nor does a missing right, which
+      // the component without-taints takes away on purpose.
       if (isRefusal(error) && error.status !== 403) onRefused?.();
       return 'failed';
     }
