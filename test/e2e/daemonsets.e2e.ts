@@ -304,7 +304,11 @@ describe('DaemonSets on the real control plane', () => {
         (await Promise.all(names.map((name) => world.node(name)))).every((node) => taints(node).length > 0),
       );
     await eventuallyTainted('arm64-1', 's390x-1');
-    await world.eventuallyTold('kube-system', 'TaintHeldBack', /2 nodes \(amd64-1, amd64-2\).*label the.*hands off/);
+    await world.eventuallyTold(
+      'kube-system',
+      'TaintHeldBack',
+      /2 nodes \(amd64-1, amd64-2\).*to the source.*hands off/,
+    );
     await world.eventuallyTold('default', 'TaintHeldBack', /DaemonSet kube-system\/cni would lose its pod/);
     const heldBack = () => controller.metric('archaware_taints_held_back');
     expect(await heldBack()).to.equal(2);
