@@ -151,11 +151,12 @@ export function describeKeep(worldOf: () => World): void {
 /** Describes the policy that keeps archaware's tolerations in pods, as it is and with the failure policy Fail. */
 export function describeKeepPods(worldOf: () => World): void {
   const name = 'archaware-keep-pods';
+  const namespace = 'kept-pods';
   for (const failurePolicy of ['Ignore', 'Fail'] as const) {
     describe(`the policy that keeps tolerations in pods, with the failure policy ${failurePolicy}`, () => {
       let world: World;
       const send = async (patch: Row[1], manager = 'kubectl') => {
-        const path = `${pathOf('Pod', NS, 'bare')}?dryRun=All&fieldManager=${manager}`;
+        const path = `${pathOf('Pod', namespace, 'bare')}?dryRun=All&fieldManager=${manager}`;
         const { status, body } = await world.cluster.request('PATCH', path, patch);
         return status === 200 ? tolerations(body).filter((text) => !text.startsWith('node.kubernetes.io/')) : status;
       };
@@ -166,9 +167,11 @@ export function describeKeepPods(worldOf: () => World): void {
       before(async () => {
         world = worldOf();
         if (failurePolicy === 'Ignore') {
-          await world.namespace(NS);
+          await world.namespace(namespace);
           const spec = { nodeSelector: { 'example.com/nowhere': 'yes' } };
-          await world.create(pod(NS, 'bare', { images, tolerations: [theirs, own('amd64'), own('arm64')], spec }));
+          await world.create(
+            pod(namespace, 'bare', { images, tolerations: [theirs, own('amd64'), own('arm64')], spec }),
+          );
         } else {
           await world.cluster.request('DELETE', `${ADMISSION}/mutatingadmissionpolicybindings/${name}`);
           await world.eventually('the policy to be gone', async () => !(await isKept()));
