@@ -299,7 +299,7 @@ describe('DaemonSets on the real control plane', () => {
     await world.cluster.kubectl(['-n', 'kube-system', 'delete', 'daemonset', 'cni', '--ignore-not-found']);
   });
 
-  it('taints no node, now or when it joins, that a DaemonSet wants whose write a policy refuses', async () => {
+  it('taints no node, now or when it joins, that a DaemonSet wants whose write a policy refuses', async function () {
     await world.stopControllers();
     await untaintAll();
     const spec = { nodeSelector: { 'kubernetes.io/arch': 'amd64' } };
@@ -308,9 +308,13 @@ describe('DaemonSets on the real control plane', () => {
     await world.cluster.apply(HANDS_OFF);
     await eventuallyRefused('kube-system', 'cni');
     controller = await world.run(['--bootstrap.timeout', '5s']);
+    // A write that was refused again and again is tried again after up to five minutes.
+    this.timeout(600_000);
     const eventuallyTainted = (...names: readonly string[]) =>
-      world.eventually(`${names.join()} to be tainted`, async () =>
-        (await Promise.all(names.map((name) => world.node(name)))).every((node) => taints(node).length > 0),
+      world.cluster.waitFor(
+        `${names.join()} to be tainted`,
+        async () => (await Promise.all(names.map((name) => world.node(name)))).every((node) => taints(node).length > 0),
+        330_000,
       );
     await eventuallyTainted('arm64-1', 's390x-1');
     await world.eventuallyTold(

@@ -8,6 +8,8 @@ import { startWorld, type World } from './support/world.ts';
 
 const BOTH = ours('amd64', 'arm64');
 const KINDS = ['pods', 'nodes', 'namespaces', 'daemonsets'] as const;
+/** Those of the kinds, and the one that follows the Events about refused creations. */
+const WATCHES = KINDS.length + 1;
 const isWatch = ({ path }: { readonly path: string }) => path.includes('watch=true');
 const isList = ({ method, path }: { readonly method: string; readonly path: string }) =>
   method === 'GET' && path.includes('limit=') && !isWatch({ path });
@@ -77,7 +79,7 @@ describe('recovery', () => {
     await placed(await demand(1), 1);
     const [requests, writes] = [proxy.requests().length, proxy.writes().length];
     for (let round = 1; round <= 3; round++) {
-      await world.eventually('all watches to be there', async () => proxy.watching() === KINDS.length);
+      await world.eventually('all watches to be there', async () => proxy.watching() === WATCHES);
       proxy.resetWatches();
       await world.eventually('the reset to be noticed', async () => (await restarts('pods')) >= round);
       await placed(await demand(1), 1);
