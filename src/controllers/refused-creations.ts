@@ -41,7 +41,7 @@ export type Noted =
   | 'known'
   /** The part was already left out when the creation was refused, so it is not archaware's. */
   | 'not-ours'
-  /** There is no room for it in the memory. */
+  /** The memory is full. */
   | 'dropped';
 
 /** Remembers by owner which parts of archaware's placement the API server refuses at the creation of pods. */

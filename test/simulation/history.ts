@@ -451,7 +451,7 @@ function revise({ revisions }: Stage, daemonSet: JsonObject): void {
   revisions.set(uidOf(daemonSet), [...known.filter((one) => !equal(one, template)), template]);
 }
 
-/** `kubectl rollout undo`: the template is the one before the last change, whoever made that. */
+/** `kubectl rollout undo`: the template is the one before the last change, no matter who made that. */
 async function undo(stage: Stage, path: string): Promise<void> {
   const { server, rules, revisions } = stage;
   const found = await server.ask('GET', path);

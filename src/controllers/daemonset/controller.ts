@@ -10,6 +10,7 @@ import { type Toleration, tolerationText } from '../../placement/patch/toleratio
 import { NOTHING_NEEDED, onlyObserves, placingText, wantedTolerations } from '../../placement/placing.ts';
 import { decideAlike, settingsFor } from '../../placement/policy.ts';
 import { decisionNote } from '../../placement/reasons.ts';
+import { isUnfit, type Want } from '../../placement/rollout/brake.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { basisOf, overTemplate, standingTemplate } from '../../placement/standing.ts';
 import { announce, announceSecrets, createAnnouncer } from '../announce.ts';
@@ -21,7 +22,6 @@ import { HELD_AGAIN_MS, imagesAwaited, imagesUnknown, OPEN_AGAIN_MS, type Placem
 import { createRefusals } from '../refusals.ts';
 import { createRefusedEntries } from '../refused-entries.ts';
 import { createWaiting, NO_ROOM_AGAIN_MS } from '../waiting.ts';
-import { isUnfit, type Want } from './brake.ts';
 import { begun, type Change, contestedNote, guessBasis, hasRolled, intentOf, regarding } from './change.ts';
 import type { DaemonSetController, DaemonSetControllerOptions } from './contract.ts';
 import { createLostRecords } from './lost-records.ts';

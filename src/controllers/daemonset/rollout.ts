@@ -2,7 +2,15 @@ import type { Clock } from '../../kit/clock.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import { type DaemonSet, readRecord } from '../../placement/objects/daemonset.ts';
 import { rolloutOf } from '../../placement/objects/rollout.ts';
-import { isUnproven, judge, type Late, progressOf, type Rollout, stoppingAll, type Verdict } from './brake.ts';
+import {
+  isUnproven,
+  judge,
+  type Late,
+  progressOf,
+  type Rollout,
+  stoppingAll,
+  type Verdict,
+} from '../../placement/rollout/brake.ts';
 import { createLine, namespaceOf } from './line.ts';
 
 /** Lets one DaemonSet at a time roll because of archaware: a mistake must not restart every daemon pod of a cluster at once. */

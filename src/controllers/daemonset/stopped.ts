@@ -13,11 +13,11 @@ import {
 import { takenBack } from '../../placement/objects/rollout.ts';
 import { isTakenBack } from '../../placement/objects/taken-back.ts';
 import { daemonSetPatch } from '../../placement/patch/patch.ts';
+import type { Want } from '../../placement/rollout/brake.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { Announcer } from '../announce.ts';
 import type { Answered } from '../answered.ts';
 import type { Refusals } from '../refusals.ts';
-import type { Want } from './brake.ts';
 import type { Change } from './change.ts';
 import type { DaemonSetControllerOptions, Holder } from './contract.ts';
 import type { RolloutTurn } from './rollout.ts';

@@ -2,8 +2,8 @@ import type { Store } from '../../kube/watch/store.ts';
 import { isCutOff } from '../../placement/nodes/held-back.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
+import { holdsTaint, type Want } from '../../placement/rollout/brake.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { holdsTaint, type Want } from './brake.ts';
 import { namespaceOf } from './line.ts';
 
 /** A DaemonSet that could not be given its tolerations yet. */

@@ -242,7 +242,7 @@ function readTolerations(list: unknown): Toleration[] {
       value: stringAt(entry, 'value'),
       effect: stringAt(entry, 'effect'),
     };
-    // Whoever may write only the metadata cannot make archaware remove what archaware never adds.
+    // A person who may write only the metadata cannot make archaware remove what archaware never adds.
     return key && value && effect && hasOurForm({ key, value, effect })
       ? [{ key, operator: 'Equal' as const, value, effect }]
       : [];

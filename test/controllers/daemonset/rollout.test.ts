@@ -326,7 +326,7 @@ describe('the turn of a DaemonSet to roll', () => {
     expect(turn.next()).to.equal('shop/second');
   });
 
-  it('is kept beyond five minutes by nobody who gets on, but its own namespace waits', async () => {
+  it('passes on after five minutes although the rollout gets on, but its own namespace waits', async () => {
     const { clock, turn, put } = turns();
     roll(turn, put, 'ops/first');
     turn.take('ops/second', daemonSet('ops/second'));

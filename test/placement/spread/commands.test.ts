@@ -106,7 +106,7 @@ describe('a topology spread constraint that counts nodes with a taint', () => {
       ],
     ];
     for (const [title, advice, expected] of rows) {
-      it(`${expected.length > 0 ? 'is told' : 'is not mentioned'} of a Deployment ${title}`, () => {
+      it(`${expected.length > 0 ? 'names' : 'does not name'} a Deployment ${title}`, () => {
         expect(advice).to.deep.equal(expected);
       });
     }
@@ -152,9 +152,9 @@ describe('a topology spread constraint that counts nodes with a taint', () => {
       ['ScheduleAnyway', web(4, [spread(HOSTNAME, { whenUnsatisfiable: 'ScheduleAnyway' })])],
     ];
     for (const [title, given, world] of without) {
-      it(`is no reason with ${title}`, () => expect(of(given, world)).to.deep.equal([`image: ${IMAGE}`]));
+      it(`is left out of the reasons with ${title}`, () => expect(of(given, world)).to.deep.equal([`image: ${IMAGE}`]));
     }
-    it('is no reason for a DaemonSet', () => {
+    it('is left out of the reasons of a DaemonSet', () => {
       const given = { kind: 'DaemonSet', images: ['web-amd64'], labels: { app: 'web' } };
       const pod = { topologySpreadConstraints: [spread(HOSTNAME)] };
       expect(verdict({ ...given, pod }, { nodes })).to.have.length(2);

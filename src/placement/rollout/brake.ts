@@ -1,5 +1,4 @@
-import type { ApiError } from '../../kube/errors.ts';
-import type { DaemonSet } from '../../placement/objects/daemonset.ts';
+import type { DaemonSet } from '../objects/daemonset.ts';
 
 /** A rollout that archaware began by a write to a template. */
 export type Rollout = {
@@ -146,7 +145,7 @@ export function holdsTaint(want: Want, isSystemNamespace: boolean): boolean {
  * who may write the DaemonSet can forge, so that archaware's own guard policy refuses what archaware makes of it.
  */
 export function isUnfit(
-  { status, message }: Pick<ApiError, 'status' | 'message'>,
+  { status, message }: { readonly status: number; readonly message: string },
   { isLarge, isRecorded }: { readonly isLarge: boolean; readonly isRecorded: boolean },
 ): boolean {
   if (status === 413) return true;

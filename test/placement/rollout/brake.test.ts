@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { type DaemonSet, readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
 import {
   holdsTaint,
   isUnfit,
@@ -8,8 +9,7 @@ import {
   type Rollout,
   stoppingAll,
   type Want,
-} from '../../../src/controllers/daemonset/brake.ts';
-import { type DaemonSet, readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
+} from '../../../src/placement/rollout/brake.ts';
 
 const MINUTE = 60_000;
 const LATE = 5 * MINUTE + 1;
