@@ -40,7 +40,7 @@ echo 'demo: 1 passed, 0 failed, 0 skipped'
 step "$test"
 bash -c "$test"
 step lint
-npx biome ci --error-on-warnings
+npm run --silent lint
 step types
 npx tsc
 step "build of the cluster"
