@@ -6,5 +6,5 @@
 #   ARCHAWARE_BIN   the folder (default: ~/.cache/archaware/bin)
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/build-one.sh"
-# The package is called kwok, as the program is that plays the kubelets.
+# The package is named kwok, like the program that simulates the kubelets.
 build_one karpenter sigs.k8s.io/karpenter/kwok sigs.k8s.io/karpenter {pkg,kwok}/apis/crds

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds what a real node needs besides the control plane of build.sh, into the folder `node` beside its binaries:
+# Builds what a real node needs in addition to the control plane of build.sh, into the folder `node` beside its binaries:
 #   - kubelet, kube-proxy, containerd with its shim and ctr, CoreDNS with few plugins, and the program of the small pods, from
 #     the Go modules that tools/*/go.mod pin;
 #   - runc, nftables, iptables and the CNI plugins, from Debian. They are installed into an overlay of / that is visible to
@@ -17,7 +17,7 @@ packages=(runc nftables iptables iproute2 containernetworking-plugins)
 fail() { echo "node: $*" >&2; exit 1; }
 
 mkdir -p "$bin"
-# Built beside their place and moved into it, so that a build that was broken off leaves no half a binary.
+# Built beside their place and moved into it, so that an interrupted build leaves no partial binary.
 scratch=$(mktemp -d "$bin/.build.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
 

@@ -19,7 +19,7 @@ build_one() {
 
   mkdir -p "$bin"
   rm -f "$stamp"
-  # Built beside its place and moved into it, so that a build that was broken off leaves no half a binary.
+  # Built beside its place and moved into it, so that an interrupted build leaves no partial binary.
   scratch=$(mktemp -d "$bin/.$name.XXXXXX")
   trap 'rm -rf "$scratch"' EXIT
   export CGO_ENABLED=0 GOFLAGS=-mod=readonly GOWORK=off

@@ -32,7 +32,7 @@ build() {
   command -v go > /dev/null || fail 'Go is not on the PATH; install Go 1.24 or newer'
   mkdir -p "$folder"
   rm -f "$folder/.stamp"
-  # Built beside their place and moved into it, so that a build that was broken off leaves no half a binary.
+  # Built beside their place and moved into it, so that an interrupted build leaves no partial binary.
   rm -rf "$folder/.build"
   cd "$module"
   version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)

@@ -30,7 +30,7 @@ command -v go > /dev/null || { echo 'cluster: Go is not on the PATH; install Go 
 
 mkdir -p "$bin"
 rm -f "$bin/.stamp"
-# Built beside their place and moved into it, so that a build that was broken off leaves no half a binary.
+# Built beside their place and moved into it, so that an interrupted build leaves no partial binary.
 scratch=$(mktemp -d "$bin/.build.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
 export CGO_ENABLED=0 GOBIN=$scratch GOFLAGS=-mod=readonly GOWORK=off
@@ -55,7 +55,7 @@ module_field() { (cd "$here/tools/$1" && go list -m -f "{{.$3}}" "$2"); }
 
 started=$SECONDS
 kubernetes=$(module_field kubernetes k8s.io/kubernetes Version)
-# Without these the server calls itself v0.0.0-master and kubectl complains of the difference.
+# Without these the server calls itself v0.0.0-master and kubectl warns about the difference.
 build kubernetes "-X k8s.io/component-base/version.gitVersion=$kubernetes -X k8s.io/client-go/pkg/version.gitVersion=$kubernetes" \
   go.etcd.io/etcd/server/v3 \
   k8s.io/kubernetes/cmd/kube-{apiserver,controller-manager,scheduler} k8s.io/kubernetes/cmd/kubectl

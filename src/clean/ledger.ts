@@ -52,7 +52,7 @@ export type Ledger = {
   remains(row: Row, item: Item): boolean;
   /** Returns how many objects of a row were removed so far, and how many remain. */
   count(row: Row): { readonly removed: number; readonly remaining: number };
-  /** Returns the result so far. Everything not handled is left for this reason. */
+  /** Returns the result so far. Items without a result are reported as left, with this reason. */
   outcome(reason: string): CleanOutcome;
 };
 

@@ -16,7 +16,7 @@ const EXPIRES_SOON_SECONDS = 7 * 86_400;
 /** How many problems of single objects are shown. */
 const MOST_TROUBLES = 10;
 
-/** Returns what is wrong, the worst first. What could not be read is no problem. */
+/** Returns what is wrong, the worst first. What could not be read is not reported as a problem. */
 export function problemsOf(facts: Facts): Problem[] {
   if (isMissing(facts)) return notInstalled(facts);
   return [
