@@ -1,14 +1,14 @@
 /** Bad neighbours of the controller: one that reverts its writes, one that refuses them, and one that rolls DaemonSets all the time. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { MANAGED_ANNOTATION } from '../../src/names.ts';
-import { daemonSet, type KubernetesObject, pod } from '../../test/e2e/support/workloads.ts';
-import { pathOf } from '../../test/e2e/support/world.ts';
 import { TAINT_KEY } from '../../test/faults/support/foreign.ts';
 import type { EmbeddedCluster } from '../../test/simulator/embedded-cluster.ts';
 import type { AdmissionPlugin } from '../../test/simulator/faults.ts';
 import { assign, at, equal, type JsonObject, objects } from '../../test/simulator/json.ts';
 import { ApiError } from '../../test/simulator/objects/status.ts';
 import type { TestRegistry } from '../../test/simulator/registry/registry.ts';
+import { daemonSet, type KubernetesObject, pod } from '../../test/support/workloads.ts';
+import { pathOf } from '../../test/support/world.ts';
 
 /** Seconds between two acts of each neighbour. */
 export const EVERY = { revert: 10, create: 20, roll: 15 } as const;

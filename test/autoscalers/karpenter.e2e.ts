@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
-import { isGoing, nameOf, ours, taints, uidOf } from '../e2e/support/objects.ts';
 import { arrangeWebhook, eventuallyTrusted, type Webhook } from '../e2e/support/webhook.ts';
-import { deployment, type WorkloadOptions } from '../e2e/support/workloads.ts';
 import { runBundle } from '../support/controller-process.ts';
+import { isGoing, nameOf, ours, taints, uidOf } from '../support/objects.ts';
+import { deployment, type WorkloadOptions } from '../support/workloads.ts';
 import { type Lab, NAMESPACE, type Started, startedText, startLab } from './support/lab.ts';
 import { ONE, two } from './support/pools.ts';
 import { type Row, tableOf, writeTable } from './support/table.ts';
@@ -134,7 +134,7 @@ describe('archaware beside Karpenter', function () {
         await create(app('amd', 'amd64', 2));
         await eventuallyLoops('amd');
         const pool = pools === ONE ? 'default' : 'arm64';
-        await lab.world.eventuallyTold('default', 'JoinedUntainted', new RegExp(`NodePool ${pool} without the taint`));
+        await lab.world.eventuallyEvent('default', 'JoinedUntainted', new RegExp(`NodePool ${pool} without the taint`));
         expect(await controller.metric('archaware_nodes_joined_untainted_total', { pool })).to.be.greaterThan(1);
         expect(await problems()).to.deep.equal(
           pools === ONE ? ['default several-architectures'] : ['amd64 taint-missing', 'arm64 taint-missing'],

@@ -8,6 +8,7 @@ import { createAuthority } from '../../hack/cluster/certificates.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
 import { at, objects, text } from '../simulator/json.ts';
 import { webhookManifest } from '../support/manifest.ts';
+import { ours } from '../support/objects.ts';
 import { PODS, type Product, startProduct, tolerated, workload } from '../support/product.ts';
 
 const CONFIGURATION = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
@@ -66,7 +67,7 @@ describe('run with the webhook', () => {
     const warm = await pod('again');
     expect([gates(warm), tolerated(warm.spec)]).to.deep.equal([[], ['arm64']]);
     expect(required(warm)).to.equal(required(released));
-    await product.eventuallyTolerates('again', 'arm64');
+    await product.eventuallyTolerates('default', 'again', ours('arm64'));
     expect(patches('again')).to.equal(0);
     expect(product.lookUps('app')).to.equal(1);
   });
@@ -158,7 +159,7 @@ describe('run with the webhook', () => {
     await run('--images.fallbackAfter', '1s');
     await create('web', `${product.registry.host}/app:1`);
     expect(gates(await pod('web'))).to.have.lengthOf(1);
-    await product.eventuallyTold('OpenPlacement', /not resolved/);
+    await product.eventuallyEvent('default', 'OpenPlacement', /not resolved/);
     const released = await product.eventually('the release', async () => {
       const found = await pod('web');
       return gates(found).length === 0 && found;
@@ -183,7 +184,8 @@ describe('run with the webhook', () => {
     };
     const heal = product.cluster.faults.inject({ ...refusal, body });
     thaw();
-    await product.eventuallyTold(
+    await product.eventuallyEvent(
+      'default',
       'WriteRefused',
       /the API server refuses the change, and the controller tries again: .*spec.affinity: no/,
     );

@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import { at, objects, text } from '../simulator/json.ts';
 import { runInProcess, startInProcess } from '../support/in-process.ts';
-import { PODS, type Product, startProduct, taintsOf, tolerated, workload } from '../support/product.ts';
+import { PODS, type Product, startProduct, tolerated, workload } from '../support/product.ts';
+import { taintsOf } from '../support/world.ts';
 
 const SET = '/apis/apps/v1/namespaces/default/daemonsets/agent';
 const ROLE = '/apis/rbac.authorization.k8s.io/v1/clusterroles/archaware-controller-clean';

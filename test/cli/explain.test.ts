@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { at, type JsonObject, object, objects, text } from '../simulator/json.ts';
 import { runInProcess } from '../support/in-process.ts';
+import { ours } from '../support/objects.ts';
 import { type Product, type ProductOptions, startProduct, workload } from '../support/product.ts';
 
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/archaware/leases/archaware-controller';
@@ -58,7 +59,7 @@ describe('explain', () => {
     const controller = await product.run();
     await product.eventuallyTainted();
     await product.cluster.createPod({ name: 'p', images: [image] });
-    await product.eventuallyTolerates('p', 'arm64');
+    await product.eventuallyTolerates('default', 'p', ours('arm64'));
     await product.eventually('it to be bound', async () => {
       return at(await product.get('/api/v1/namespaces/default/pods/p'), 'spec', 'nodeName') === 'arm64-1';
     });
@@ -84,7 +85,7 @@ describe('explain', () => {
     const controller = await product.run();
     await product.eventuallyTainted();
     await product.cluster.createPod({ name: 'torn', images: [amd, arm] });
-    await product.eventuallyTold('NoCommonArchitecture', /no architecture/);
+    await product.eventuallyEvent('default', 'NoCommonArchitecture', /no architecture/);
     await controller.stop();
     const told = await explain('torn');
     expect(told.pod).to.have.property('state', 'pending');
@@ -159,7 +160,7 @@ describe('explain', () => {
     const controller = await product.run();
     await product.eventuallyTainted();
     await product.cluster.createPod({ name: 'lost', images: [image] });
-    const note = await product.eventuallyTold('ImageUnresolvable', /starts by itself at/);
+    const note = await product.eventuallyEvent('default', 'ImageUnresolvable', /starts by itself at/);
     const [time = ''] = /\d\d:\d\d:\d\d UTC/.exec(text(note)) ?? [];
     expect(time).not.to.equal('');
     const flags = ['--kubeconfig', product.cluster.kubeconfig, '--registries.insecure', product.registry.host];
@@ -276,7 +277,7 @@ describe('explain', () => {
 
     it('explains each of several objects, in their order', async () => {
       await start();
-      const images = [product.fixture('multi')];
+      const images = [product.image('multi')];
       const text = `${workload('Deployment', 'a', images)}\n---\n${workload('DaemonSet', 'b', images)}`;
       const { code, stdout } = await product.command(['explain', '-f', await file(text), '-o', 'json']);
       expect([code, objects(JSON.parse(stdout)).map(({ pod }) => at(pod, 'name'))]).to.deep.equal([0, ['a', 'b']]);
@@ -288,7 +289,7 @@ describe('explain', () => {
 
     it('gives a list of what stands in a directory or in several files, also of one workload', async () => {
       await start();
-      const name = await file(workload('Deployment', 'a', [product.fixture('multi')]));
+      const name = await file(workload('Deployment', 'a', [product.image('multi')]));
       const empty = join(directory, 'service.yaml');
       await writeFile(empty, JSON.stringify({ apiVersion: 'v1', kind: 'Service', metadata: { name: 's' } }));
       for (const args of [
@@ -322,7 +323,7 @@ describe('explain', () => {
 
   it('has the documented fields, and prints the same as YAML', async () => {
     await start();
-    await product.cluster.createPod({ name: 'p', images: [product.fixture('multi')] });
+    await product.cluster.createPod({ name: 'p', images: [product.image('multi')] });
     const told = await explain('p');
     expect(told).to.have.all.keys([
       'verdict',

@@ -6,8 +6,9 @@ import { at, object, objects, text } from '../simulator/json.ts';
 import { runInProcess } from '../support/in-process.ts';
 import { AMD, ARM, type Labelled, startLabelled, USB } from '../support/labelled.ts';
 import type { Contents } from '../support/mounted.ts';
-import { type Product, taintsOf } from '../support/product.ts';
+import type { Product } from '../support/product.ts';
 import type { RunningController } from '../support/running.ts';
+import { taintsOf } from '../support/world.ts';
 
 const GPU = 'example.com/gpu';
 const MANAGED = 'archaware.dev/managed';
@@ -82,7 +83,7 @@ describe('label rules', function () {
     await label(AMD, { [USB]: null });
     await eventually(AMD, 'other/none=true');
     expect(product.written().filter((line) => line === `PATCH ${AMD}`)).to.have.lengthOf(2);
-    await product.eventuallyTold('ConfigurationRejected', /self:1: example.com\/self is itself decided/, 'archaware');
+    await product.eventuallyEvent('archaware', 'ConfigurationRejected', /self:1: example.com\/self is itself decided/);
   });
 
   it("never overwrite or remove somebody else's label, and report it once", async () => {
@@ -91,11 +92,15 @@ describe('label rules', function () {
     await label(ARM, { [GPU]: 'true' });
     await run();
     await eventually(AMD, `${GPU}=manual`, `${USB}=true`, 'example.com/tpu=true');
-    await product.eventuallyTold('LabelConflict', /^label example.com\/gpu=manual was set by another writer/);
-    await product.eventuallyTold('LabelConflict', /^label example.com\/gpu=true was set by another writer/);
+    await product.eventuallyEvent(
+      'default',
+      'LabelConflict',
+      /^label example.com\/gpu=manual was set by another writer/,
+    );
+    await product.eventuallyEvent('default', 'LabelConflict', /^label example.com\/gpu=true was set by another writer/);
     // A label of archaware that somebody changed belongs to them from then on.
     await label(AMD, { 'example.com/tpu': 'theirs' });
-    await product.eventuallyTold('LabelConflict', /tpu=theirs/);
+    await product.eventuallyEvent('default', 'LabelConflict', /tpu=theirs/);
     await product.eventually('the record to be gone', async () => (await world.recorded(AMD)) === undefined);
     await label(AMD, { [USB]: null });
     await label(AMD, { 'example.com/unrelated': '1' });
@@ -114,7 +119,7 @@ describe('label rules', function () {
     await run('--loops', 'labels');
     // The other writer writes just before archaware's first write to the node.
     await product.cluster.request('PUT', AMD, await withLabel(AMD, USB));
-    await product.eventuallyTold('LabelConflict', /gpu=theirs/);
+    await product.eventuallyEvent('default', 'LabelConflict', /gpu=theirs/);
     expect(await labelsOf(AMD)).to.deep.equal([`${GPU}=theirs`, `${USB}=true`]);
     expect(await world.recorded(AMD)).to.equal(undefined);
   });
@@ -127,7 +132,7 @@ describe('label rules', function () {
       await eventually(AMD, `${GPU}=true`, `${USB}=true`);
       await label(AMD, { [GPU]: null });
     }
-    await product.eventuallyTold('WriteContested', /another writer undid .*example.com\/gpu/);
+    await product.eventuallyEvent('default', 'WriteContested', /another writer undid .*example.com\/gpu/);
     expect(await labelsOf(AMD)).to.deep.equal([`${USB}=true`]);
   });
 
@@ -169,10 +174,10 @@ describe('label rules', function () {
       'kubernetes.io: is reserved',
       'other/w: is larger than 65536',
     );
-    await product.eventuallyTold(
+    await product.eventuallyEvent(
+      'archaware',
       'ConfigurationRejected',
       /^some label rules are refused, all others apply: .*gpu:2: got/,
-      'archaware',
     );
     await label(ARM, { [USB]: 'true' });
     await eventually(ARM, `${USB}=true`, 'other/y=true');
@@ -194,7 +199,7 @@ describe('label rules', function () {
     await eventually(AMD, `${GPU}=true`, `${USB}=true`);
     await rename(directory, `${directory}-gone`);
     await eventuallyLogged(controller, '"level":"error"', 'cannot be read (ENOENT); the last valid rules stay in use');
-    await product.eventuallyTold('ConfigurationRejected', /ENOENT.*the last valid rules stay in use/, 'archaware');
+    await product.eventuallyEvent('archaware', 'ConfigurationRejected', /ENOENT.*the last valid rules stay in use/);
     await label(ARM, { [USB]: 'true' });
     await eventually(ARM, `${GPU}=true`, `${USB}=true`);
     await mkdir(directory);

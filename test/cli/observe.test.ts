@@ -1,8 +1,9 @@
 import { expect } from 'chai';
 import { at, type JsonObject, object, objects, text } from '../simulator/json.ts';
 import { manifestOfObserve } from '../support/manifest.ts';
-import { PODS, type Product, startProduct, taintsOf, tolerated, workload } from '../support/product.ts';
+import { PODS, type Product, startProduct, tolerated, workload } from '../support/product.ts';
 import type { RunningController } from '../support/running.ts';
+import { taintsOf } from '../support/world.ts';
 
 const OBSERVE = ['--placement.mode', 'observe'];
 const OUTCOME = 'archaware_pods';
@@ -62,9 +63,13 @@ describe('run, with placement.mode: observe', () => {
     const controller = await product.run([...OBSERVE, '--images.fallbackAfter', '1s']);
     await crash('wrong', digest);
 
-    await product.eventuallyTold('ImageUnresolvable', /lost/);
-    await product.eventuallyTold('NoCommonArchitecture', /amd:1 .*arm:1/);
-    await product.eventuallyTold('WrongNode', /fails on node arm64-1 .*not evicted: pods\.onWrongNode is warn/);
+    await product.eventuallyEvent('default', 'ImageUnresolvable', /lost/);
+    await product.eventuallyEvent('default', 'NoCommonArchitecture', /amd:1 .*arm:1/);
+    await product.eventuallyEvent(
+      'default',
+      'WrongNode',
+      /fails on node arm64-1 .*not evicted: pods\.onWrongNode is warn/,
+    );
     await eventually(controller, 'placed', 2);
     await eventually(controller, 'held', 1);
     await eventually(controller, 'open', 1);
@@ -94,14 +99,14 @@ describe('run, with placement.mode: observe', () => {
       spec: { nodeSelector: { 'example.com/none': 'x' } },
     });
     await product.run([...OBSERVE, '--images.fallbackAfter', '0s']);
-    await product.eventuallyTold('OpenPlacement', /^would tolerate amd64, arm64: not resolved: /);
+    await product.eventuallyEvent('default', 'OpenPlacement', /^would tolerate amd64, arm64: not resolved: /);
   });
 
   it('reports tolerations that an earlier mode left behind and that no longer fit', async () => {
     const tolerations = [{ key: 'supported-arch', operator: 'Equal', value: 'arm64', effect: 'NoSchedule' }];
     await product.cluster.createPod({ name: 'old', images: [product.image('amd', ['amd64'])], spec: { tolerations } });
     await product.run(OBSERVE);
-    await product.eventuallyTold('StaleToleration', /arm64/);
+    await product.eventuallyEvent('default', 'StaleToleration', /arm64/);
   });
 
   it('writes no label by rules', async () => {
@@ -128,7 +133,11 @@ describe('run, with placement.mode: observe', () => {
     expect((await controller.get('/readyz')).text).to.include(
       'taints of archaware on 1 node(s): run archaware-controller clean',
     );
-    await product.eventuallyTold('UnmanagedTaint', /placement\.mode is observe.*run archaware-controller clean/);
+    await product.eventuallyEvent(
+      'default',
+      'UnmanagedTaint',
+      /placement\.mode is observe.*run archaware-controller clean/,
+    );
     expect(await controller.metric('archaware_unmanaged_taints')).to.equal(1);
     expect(taintsOf(await product.get(node))).to.deep.equal(['amd64']);
     // As clean does.
@@ -139,7 +148,11 @@ describe('run, with placement.mode: observe', () => {
   it('is not ready while a pod holds the gate of archaware, and reports it', async () => {
     const controller = await product.run(OBSERVE);
     await product.cluster.createPod({ name: 'gated', images: [product.image('app', ['arm64'])], spec: GATED });
-    await product.eventuallyTold('UnmanagedTaint', /scheduling gate archaware\.dev\/architecture .*run .* clean/);
+    await product.eventuallyEvent(
+      'default',
+      'UnmanagedTaint',
+      /scheduling gate archaware\.dev\/architecture .*run .* clean/,
+    );
     expect((await controller.get('/readyz')).text).to.include(
       'the gate of archaware on 1 pod(s): run archaware-controller clean',
     );

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { GUESSED, writeRecord } from '../../src/placement/objects/daemonset.ts';
 import { spread } from '../placement/spread/constellations.ts';
 import { at, type JsonObject, objects, text } from '../simulator/json.ts';
+import { ours } from '../support/objects.ts';
 import { PODS, type Product, startProduct, workload } from '../support/product.ts';
 
 describe('plan', () => {
@@ -85,7 +86,7 @@ describe('plan', () => {
   it('has nothing to change after run', async () => {
     await product.cluster.createPod({ name: 'p', images: [product.image('app', ['arm64'])] });
     const controller = await product.run();
-    await product.eventuallyTolerates('p', 'arm64');
+    await product.eventuallyTolerates('default', 'p', ours('arm64'));
     await product.eventuallyTainted();
     await controller.stop();
     expect(await plan()).to.deep.include({ code: 0, changes: [] });

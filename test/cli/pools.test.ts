@@ -1,6 +1,8 @@
 import { expect } from 'chai';
 import { at, type JsonObject, list, objects, text } from '../simulator/json.ts';
-import { type Product, startProduct, taintsOf } from '../support/product.ts';
+import { ours } from '../support/objects.ts';
+import { type Product, startProduct } from '../support/product.ts';
+import { taintsOf } from '../support/world.ts';
 
 const POOL = { 'karpenter.sh/nodepool': 'default' };
 
@@ -46,8 +48,12 @@ describe('run, where nodes come from pools', () => {
     await join('arm64-alone', {});
     await join('arm64-group', { 'eks.amazonaws.com/nodegroup': 'workers' });
     await product.eventuallyTainted();
-    await product.eventuallyTold('JoinedUntainted', /joined EKS node group workers without/);
-    const note = await product.eventuallyTold('JoinedUntainted', /NodePool default without .* supported-arch=arm64:/);
+    await product.eventuallyEvent('default', 'JoinedUntainted', /joined EKS node group workers without/);
+    const note = await product.eventuallyEvent(
+      'default',
+      'JoinedUntainted',
+      /NodePool default without .* supported-arch=arm64:/,
+    );
     expect(note).to.include('docs/autoscalers.md');
     expect([await count(), await count('workers')]).to.deep.equal([1, 1]);
     const events = await product.list('/apis/events.k8s.io/v1/namespaces/default/events');
@@ -185,7 +191,7 @@ describe('explain, where nodes come from pools', () => {
     const controller = await product.run();
     await product.eventuallyTainted();
     await product.cluster.createPod({ name: 'p', images: [product.image('app', ['amd64'])] });
-    await product.eventuallyTolerates('p', 'amd64');
+    await product.eventuallyTolerates('default', 'p', ours('amd64'));
     await controller.stop();
   });
   afterEach(() => product.stop());

@@ -5,8 +5,10 @@ import { expect } from 'chai';
 import { stringify } from 'yaml';
 import { at } from '../simulator/json.ts';
 import { startTestRegistry, type TestRegistry } from '../simulator/registry/registry.ts';
-import { PODS, type Product, startProduct, taintsOf, tolerated } from '../support/product.ts';
+import { ours } from '../support/objects.ts';
+import { PODS, type Product, startProduct, tolerated } from '../support/product.ts';
 import type { RunningController } from '../support/running.ts';
+import { taintsOf } from '../support/world.ts';
 
 const SUCCESS = 'archaware_config_reload_success';
 
@@ -63,23 +65,23 @@ describe("a change of run's configuration file", function () {
     await product.cluster.createPod({ name: 'waits', images: [unknown], metadata: { labels: { app: 'unknown' } } });
     const both = [product.image('app', ['amd64', 'arm64'])];
     await product.cluster.createPod({ name: 'placed', images: both, metadata: { labels: { app: 'placed' } } });
-    await product.eventuallyTolerates('placed', 'arm64');
+    await product.eventuallyTolerates('default', 'placed', ours('arm64'));
     await product.eventually('it to be bound', async () => at(await product.get(`${PODS}/placed`), 'spec', 'nodeName'));
-    await product.eventuallyTold('NoCommonArchitecture', /^no architecture.*\/amd:1/);
-    await product.eventuallyTold('NoCommonArchitecture', /^no architecture.*other-amd/);
-    await product.eventuallyTold('ImageUnresolvable', /nowhere/);
+    await product.eventuallyEvent('default', 'NoCommonArchitecture', /^no architecture.*\/amd:1/);
+    await product.eventuallyEvent('default', 'NoCommonArchitecture', /^no architecture.*other-amd/);
+    await product.eventuallyEvent('default', 'ImageUnresolvable', /nowhere/);
     const writes = product.written().length;
     expect(await controller.metric(SUCCESS)).to.equal(1);
 
     const open = { name: 'open', namespaces: ['def*'], podSelector: 'app=unknown', unresolvable: 'fallback' };
     const wide = { name: 'wide', podSelector: 'app=placed', schedulable: [] };
     await write({ images, architectures, policies: [release('app=torn'), { ...open, fallback: ['arm64'] }, wide] });
-    await product.eventuallyTolerates('held', 'arm64');
-    await product.eventuallyTolerates('waits', 'arm64');
+    await product.eventuallyTolerates('default', 'held', ours('arm64'));
+    await product.eventuallyTolerates('default', 'waits', ours('arm64'));
     // A policy that allows more comes too late for pods that are done, and changes nothing.
     await product.eventually('an idle queue', async () => (await controller.metric('archaware_workqueue_depth')) === 0);
-    await product.eventuallyTold('OpenPlacement', /^policy release: /);
-    await product.eventuallyTold('OpenPlacement', /^policy open: .*nowhere/);
+    await product.eventuallyEvent('default', 'OpenPlacement', /^policy release: /);
+    await product.eventuallyEvent('default', 'OpenPlacement', /^policy open: .*nowhere/);
     await eventuallyLogged(controller, '"keys":["policies"]', 'configuration reloaded');
     expect(tolerated((await product.get(`${PODS}/other`)).spec)).to.deep.equal([]);
     expect(product.written().slice(writes)).to.have.members([`PATCH ${PODS}/held`, `PATCH ${PODS}/waits`]);
@@ -92,20 +94,20 @@ describe("a change of run's configuration file", function () {
     await run({ policies: [release('app=torn'), gold] });
     await createTorn('a');
     await createTorn('b');
-    await product.eventuallyTold('NoCommonArchitecture', /^no architecture/);
+    await product.eventuallyEvent('default', 'NoCommonArchitecture', /^no architecture/);
     await product.patch(`${PODS}/a`, { metadata: { labels: { app: 'torn' } } });
-    await product.eventuallyTolerates('a', 'amd64', 'arm64');
+    await product.eventuallyTolerates('default', 'a', ours('amd64', 'arm64'));
     expect(tolerated((await product.get(`${PODS}/b`)).spec)).to.deep.equal([]);
     await product.patch('/api/v1/namespaces/default', { metadata: { labels: { tier: 'gold' } } });
-    await product.eventuallyTolerates('b', 'amd64', 'arm64');
+    await product.eventuallyTolerates('default', 'b', ours('amd64', 'arm64'));
   });
 
   it('is refused as a whole if it is invalid, with an Event and a metric, until it is corrected', async () => {
     const controller = await run({ images: { unresolvable: 'wait' } });
     await createTorn('held', { app: 'torn' });
-    await product.eventuallyTold('NoCommonArchitecture', /held|no architecture/);
+    await product.eventuallyEvent('default', 'NoCommonArchitecture', /held|no architecture/);
     await write({ policies: [release('app=torn'), { name: 'B', fallback: ['x86_64'] }], workers: 0 });
-    const told = await product.eventuallyTold('ConfigurationRejected', /the last valid/, 'archaware');
+    const told = await product.eventuallyEvent('archaware', 'ConfigurationRejected', /the last valid/);
     for (const problem of ['policies[1].name: got "B"', 'policies[1].fallback[0]: got "x86_64"', 'workers: got 0']) {
       expect(told).to.contain(problem);
       await eventuallyLogged(controller, '"level":"error"', JSON.stringify(problem).slice(1, -1));
@@ -114,14 +116,14 @@ describe("a change of run's configuration file", function () {
     // A configuration that cannot be applied is refused in the same way, as a whole.
     const dockerConfigFiles = [join(directory, 'gone.json')];
     await write({ policies: [release('app=torn')], credentials: { dockerConfigFiles } });
-    await product.eventuallyTold('ConfigurationRejected', /gone\.json: .*ENOENT/, 'archaware');
+    await product.eventuallyEvent('archaware', 'ConfigurationRejected', /gone\.json: .*ENOENT/);
     expect(await controller.metric(SUCCESS)).to.equal(0);
     await product.cluster.createPod({ name: 'later', images: [product.image('app', ['arm64'])] });
-    await product.eventuallyTolerates('later', 'arm64');
+    await product.eventuallyTolerates('default', 'later', ours('arm64'));
     expect(tolerated((await product.get(`${PODS}/held`)).spec)).to.deep.equal([]);
 
     await write({ policies: [release('app=torn')] });
-    await product.eventuallyTolerates('held', 'amd64', 'arm64');
+    await product.eventuallyTolerates('default', 'held', ours('amd64', 'arm64'));
     await product.eventually('the metric', async () => (await controller.metric(SUCCESS)) === 1);
   });
 
@@ -158,7 +160,7 @@ describe("a change of run's configuration file", function () {
     expect(JSON.parse(line)).to.deep.include({ file, keys: ['taints.key', 'workers'] });
     await product.cluster.createPod({ name: 'arm', images: [product.image('app', ['amd64', 'arm64'])] });
     await product.cluster.createPod({ name: 'waits', images: [`${product.registry.host}/nowhere:1`] });
-    await product.eventuallyTolerates('arm', 'arm64');
+    await product.eventuallyTolerates('default', 'arm', ours('arm64'));
     await eventuallyLogged(controller, '"level":"debug"', '"default/waits"', '"waiting"');
     expect(taintsOf(await product.get('/api/v1/nodes/amd64-1'))).to.deep.equal(['amd64']);
     expect(tolerated((await product.get(`${PODS}/waits`)).spec)).to.deep.equal([]);
@@ -177,10 +179,10 @@ describe("a change of run's configuration file", function () {
     await product.run(['--config', file]);
     await product.eventuallyTainted();
     await createTorn('held', { app: 'torn' });
-    await product.eventuallyTold('NoCommonArchitecture', /no architecture/);
+    await product.eventuallyEvent('default', 'NoCommonArchitecture', /no architecture/);
     await swap('..2', { policies: [release('app')] });
     await rm(join(directory, '..1'), { recursive: true });
-    await product.eventuallyTolerates('held', 'amd64', 'arm64');
+    await product.eventuallyTolerates('default', 'held', ours('amd64', 'arm64'));
   });
 
   describe('with another mirror', () => {
@@ -193,7 +195,7 @@ describe("a change of run's configuration file", function () {
     it('uses that one at once, also for lookups under way, and asks nobody about known images', async () => {
       const controller = await run({ registries: { timeout: '1m' } });
       await product.cluster.createPod({ name: 'known', images: [product.image('known', ['amd64'])] });
-      await product.eventuallyTolerates('known', 'amd64');
+      await product.eventuallyTolerates('default', 'known', ours('amd64'));
       product.registry.inject({ kind: 'hang' }, { path: /\/hangs\// });
       const image = product.image('hangs', ['amd64']);
       await product.cluster.createPod({ name: 'waits', images: [image] });
@@ -202,9 +204,9 @@ describe("a change of run's configuration file", function () {
       mirror.put('hangs', '1', ['amd64', 'arm64']);
       const mirrors = { [product.registry.host]: { endpoints: [`http://${mirror.host}`], fallback: false } };
       await write({ registries: { timeout: '1m', mirrors } });
-      await product.eventuallyTolerates('waits', 'amd64', 'arm64');
+      await product.eventuallyTolerates('default', 'waits', ours('amd64', 'arm64'));
       await product.cluster.createPod({ name: 'again', images: [`${product.registry.host}/known:1`] });
-      await product.eventuallyTolerates('again', 'amd64');
+      await product.eventuallyTolerates('default', 'again', ours('amd64'));
       expect(product.lookUps('hangs')).to.equal(1);
       expect(product.lookUps('known')).to.equal(1);
       expect(mirror.requests().filter(({ path }) => path.includes('known'))).to.deep.equal([]);

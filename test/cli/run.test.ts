@@ -2,7 +2,9 @@ import { expect } from 'chai';
 import { NO_KUBELET } from '../simulator/controllers/kubelet.ts';
 import { at, objects } from '../simulator/json.ts';
 import { startController } from '../support/controller-process.ts';
-import { PODS, type Product, startProduct, taintsOf, tolerated, workload } from '../support/product.ts';
+import { ours } from '../support/objects.ts';
+import { PODS, type Product, startProduct, tolerated, workload } from '../support/product.ts';
+import { taintsOf } from '../support/world.ts';
 
 const AMD_NODE = '/api/v1/nodes/amd64-1';
 
@@ -22,8 +24,8 @@ describe('run', () => {
     return image;
   }
   const settled = async () => {
-    await product.eventuallyTolerates('a', 'amd64', 'arm64');
-    await product.eventuallyTolerates('b', 'amd64', 'arm64');
+    await product.eventuallyTolerates('default', 'a', ours('amd64', 'arm64'));
+    await product.eventuallyTolerates('default', 'b', ours('amd64', 'arm64'));
     await product.eventuallyTainted();
     await product.eventually('the DaemonSet to tolerate both', async () => {
       const set = await product.get('/apis/apps/v1/namespaces/default/daemonsets/agent');
@@ -37,7 +39,7 @@ describe('run', () => {
   /** Creates a pod and waits until it is placed: everything that was caused before has begun then. */
   const placedLast = async (name: string) => {
     await product.cluster.createPod({ name, images: [product.image(name, ['arm64'])] });
-    await product.eventuallyTolerates(name, 'arm64');
+    await product.eventuallyTolerates('default', name, ours('arm64'));
   };
 
   const holder = async () => {
@@ -107,7 +109,7 @@ describe('run', () => {
     await product.eventuallyTainted();
     product.cluster.faults.inject({ method: 'PATCH', path: /pods\/a/, times: 1, loseAnswer: true });
     await product.cluster.createPod({ name: 'a', images: [product.image('app', ['arm64'])] });
-    const pod = await product.eventuallyTolerates('a', 'arm64');
+    const pod = await product.eventuallyTolerates('default', 'a', ours('arm64'));
     await placedLast('last');
     expect(tolerated((await product.get(`${PODS}/a`)).spec)).to.deep.equal(tolerated(pod.spec));
   });
@@ -121,7 +123,7 @@ describe('run', () => {
       await product.run();
       product.cluster.faults.inject({ method: 'PATCH', path: /pods\/a/, times: 2, ...fault });
       await product.cluster.createPod({ name: 'a', images: [product.image('app', ['arm64'])] });
-      await product.eventuallyTolerates('a', 'arm64');
+      await product.eventuallyTolerates('default', 'a', ours('arm64'));
     });
   }
 
@@ -130,7 +132,7 @@ describe('run', () => {
     product.cluster.faults.inject({ method: 'PATCH', path: /pods\/stuck/, hang: true });
     await product.cluster.createPod({ name: 'stuck', images: [product.image('app', ['arm64'])] });
     await product.cluster.createPod({ name: 'free', images: [product.image('app', ['arm64'])] });
-    await product.eventuallyTolerates('free', 'arm64');
+    await product.eventuallyTolerates('default', 'free', ours('arm64'));
   });
 
   it('finishes its writes after SIGTERM, releases the lease, and exits with 0', async () => {
@@ -198,7 +200,7 @@ describe('run', () => {
     const spec = { imagePullSecrets: [{ name: 'pull' }] };
     await product.run();
     await product.cluster.createPod({ name: 'a', images: [product.image('app', ['arm64'])], spec });
-    await product.eventuallyTolerates('a', 'arm64');
+    await product.eventuallyTolerates('default', 'a', ours('arm64'));
   });
 
   it('reports gated pods if its loops release none', async () => {
@@ -216,7 +218,11 @@ describe('run', () => {
     await product.eventuallyTainted();
     await tainting.stop();
     const controller = await product.run(['--loops', 'pods']);
-    await product.eventuallyTold('UnmanagedTaint', /supported-arch=amd64:NoSchedule .*the loop for nodes does not run/);
+    await product.eventuallyEvent(
+      'default',
+      'UnmanagedTaint',
+      /supported-arch=amd64:NoSchedule .*the loop for nodes does not run/,
+    );
     expect(await controller.metric('archaware_unmanaged_taints')).to.equal(2);
     await placedLast('last');
     await product.eventually('the log to say so', async () => controller.logs().join().includes('does not manage'));
@@ -239,10 +245,10 @@ describe('run, while nodes join', () => {
       metadata: { annotations: { 'archaware.dev/architectures': 'all' } },
     });
     await product.run();
-    await product.eventuallyTolerates('all', 'amd64', 'arm64');
+    await product.eventuallyTolerates('default', 'all', ours('amd64', 'arm64'));
     await product.cluster.createNode({ name: 's390x-1', architecture: 's390x' });
     await product.eventuallyTainted();
-    await product.eventuallyTolerates('all', 'amd64', 'arm64', 's390x');
+    await product.eventuallyTolerates('default', 'all', ours('amd64', 'arm64', 's390x'));
     expect(taintsOf(await product.get('/api/v1/nodes/s390x-1'))).to.deep.equal(['s390x']);
   });
 

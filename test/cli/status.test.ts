@@ -4,6 +4,7 @@ import { at, type JsonObject, objects, text } from '../simulator/json.ts';
 import type { Finished } from '../support/controller-process.ts';
 import { runInProcess } from '../support/in-process.ts';
 import { webhookManifest } from '../support/manifest.ts';
+import { ours } from '../support/objects.ts';
 import { PODS, type Product, startProduct } from '../support/product.ts';
 
 const OWN_PODS = '/api/v1/namespaces/archaware/pods';
@@ -67,7 +68,7 @@ describe('status', () => {
   it('shows eleven lines, and nothing wrong, with exit code 0', async () => {
     await install();
     await product.cluster.createPod({ name: 'web', images: [product.image('app', ['amd64', 'arm64'])] });
-    await product.eventuallyTolerates('web', 'amd64', 'arm64');
+    await product.eventuallyTolerates('default', 'web', ours('amd64', 'arm64'));
     const finished = await status();
     expect([finished.code, finished.stdout.trim().split('\n').length], finished.stdout).to.deep.equal([0, 11]);
     expect(line(finished, 'version')).to.match(
@@ -106,7 +107,7 @@ describe('status', () => {
     for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) {
       await product.cluster.createPod({ name, images: [`${product.registry.host}/nothing:1`] });
     }
-    await product.eventuallyTold('ImageUnresolvable', /nothing:1/);
+    await product.eventuallyEvent('default', 'ImageUnresolvable', /nothing:1/);
     const { result } = await product.eventually('six pods to wait', async () => {
       const found = await asJson();
       return at(found.result, 'waiting', 'count') === 6 && found;

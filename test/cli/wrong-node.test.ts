@@ -91,7 +91,7 @@ describe('run, with pods on wrong nodes', () => {
     await start();
     const controller = await product.run();
     await crash('bare', 'arm64-1');
-    const note = await product.eventuallyTold('WrongNode', /container .* fails on node arm64-1 \(arm64\)/);
+    const note = await product.eventuallyEvent('default', 'WrongNode', /container .* fails on node arm64-1 \(arm64\)/);
     expect(note).to.match(
       /not evicted: pods\.onWrongNode is warn; pulled .*app@sha256:.* \(linux\/amd64\); .*app:1 \(linux\/amd64\)/,
     );
@@ -99,7 +99,7 @@ describe('run, with pods on wrong nodes', () => {
     // A pod that crashes on a right node has no Event.
     await crash('right', 'amd64-1');
     await crash('another', 'arm64-1', CANNOT_BE_PULLED);
-    await product.eventuallyTold('WrongNode', /no match for platform in manifest; not evicted/);
+    await product.eventuallyEvent('default', 'WrongNode', /no match for platform in manifest; not evicted/);
     expect(await controller.metric(METRIC)).to.equal(2);
   });
 
@@ -108,7 +108,7 @@ describe('run, with pods on wrong nodes', () => {
     await deployOnWrongNode();
     const controller = await product.run(EVICT);
     await product.eventually('it to be moved', async () => (await nodesOf('web')).join() === 'amd64-1');
-    await product.eventuallyTold('WrongNode', /arm64-1 .*; evicted; /);
+    await product.eventuallyEvent('default', 'WrongNode', /arm64-1 .*; evicted; /);
     expect(evictions()).to.have.lengthOf(1);
     expect(await controller.metric(METRIC, { reason: 'platforms', action: 'evicted' })).to.equal(1);
   });
@@ -124,7 +124,7 @@ describe('run, with pods on wrong nodes', () => {
     await start(['arm64']);
     await product.cluster.apply(workload('Deployment', 'web', [`${product.registry.host}/late:1`]));
     const first = await product.run(['--images.fallbackAfter', '0s']);
-    await product.eventuallyTold('ImageUnresolvable', /late/);
+    await product.eventuallyEvent('default', 'ImageUnresolvable', /late/);
     await eventuallyRuns('web', () => podsOf('web'));
     await first.stop();
     await setAll('web', CRASHES, product.registry.put('late', '1', ['amd64']));
@@ -143,7 +143,7 @@ describe('run, with pods on wrong nodes', () => {
     const controller = await product.run(EVICT);
     await product.eventuallyTainted();
     await crash('marker', 'amd64-1', SAYS_FORMAT);
-    await product.eventuallyTold('WrongNode', /not evicted/);
+    await product.eventuallyEvent('default', 'WrongNode', /not evicted/);
     expect(await uidsOf('web')).to.deep.equal(uids);
     expect(evictions()).to.deep.equal([]);
     // Only the marker pod counts: its image was pulled for amd64.
@@ -169,7 +169,7 @@ describe('run, with pods on wrong nodes', () => {
       await deployOnWrongNode({ template });
       const uids = await uidsOf('web');
       await product.run(EVICT);
-      await product.eventuallyTold('WrongNode', why);
+      await product.eventuallyEvent('default', 'WrongNode', why);
       expect(await uidsOf('web')).to.deep.equal(uids);
       expect(evictions()).to.deep.equal([]);
     });
@@ -195,8 +195,8 @@ describe('run, with pods on wrong nodes', () => {
     }
     await product.cluster.createNode({ name: 'amd64-1', architecture: 'amd64' });
     await product.run(EVICT);
-    await product.eventuallyTold('WrongNode', /its Job would count it as failed/);
-    await product.eventuallyTold('WrongNode', /its DaemonSet would create another one here/);
+    await product.eventuallyEvent('default', 'WrongNode', /its Job would count it as failed/);
+    await product.eventuallyEvent('default', 'WrongNode', /its DaemonSet would create another one here/);
     expect(evictions()).to.deep.equal([]);
   });
 
@@ -220,7 +220,7 @@ describe('run, with pods on wrong nodes', () => {
     await product.cluster.apply(JSON.stringify({ ...budget, spec: { maxUnavailable: 0, selector } }));
     await deployOnWrongNode();
     const controller = await product.run(EVICT);
-    await product.eventuallyTold('WrongNode', /its eviction is blocked .*PodDisruptionBudget/);
+    await product.eventuallyEvent('default', 'WrongNode', /its eviction is blocked .*PodDisruptionBudget/);
     expect(await controller.metric(METRIC, { action: 'blocked' })).to.equal(1);
     expect(await nodesOf('web')).to.deep.equal(['arm64-1']);
   });
@@ -232,7 +232,8 @@ describe('run, with pods on wrong nodes', () => {
     await deploy({ template: { containers: [{ name: 'main', image: `${product.registry.host}/liar:1` }] } });
     await eventuallyRuns('web', () => podsOf('web'));
     await setAll('web', SAYS_FORMAT, both);
-    await product.eventuallyTold(
+    await product.eventuallyEvent(
+      'default',
       'WrongNode',
       /container main died with an exec format error on node .*; not evicted: its image claims to run on .*images\.overrides/,
     );

@@ -1,17 +1,18 @@
 import { expect } from 'chai';
 import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at } from '../../hack/cluster/json.ts';
+import { annotation, runs, scheduledOn, taints, tolerations } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
+import { daemonSet, type PodOptions, pod } from '../support/workloads.ts';
+import { pathOf } from '../support/world.ts';
 import { ARM, PREFERENCES, SHAPES } from './support/affinity-rows.ts';
-import { annotation, runs, scheduledOn, taints, tolerations } from './support/objects.ts';
 import { admit, affinity, freshImage, GATE, gates, isIn, MANAGED, onArch, required } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
 import { arrangeWebhook, eventuallyTrusted } from './support/webhook.ts';
-import { daemonSet, type PodOptions, pod } from './support/workloads.ts';
-import { pathOf, startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 describe('admission in mode affinity, on the real control plane', () => {
-  let world: World;
+  let world: LiveWorld;
   let places: Places;
   let controller: RunningController;
   let count = 0;
@@ -99,17 +100,17 @@ describe('admission in mode affinity, on the real control plane', () => {
   }
 
   it("reports a namespace's annotation that cannot be read", async () => {
-    const note = await world.eventuallyTold('misread', 'ConfigurationRejected', /archaware.dev\/preferred/);
+    const note = await world.eventuallyEvent('misread', 'ConfigurationRejected', /archaware.dev\/preferred/);
     expect(note).to.include('misread').and.to.include('arm64=lots').and.to.include('from 1 to 100');
     // Also where no pod had to wait for anything.
     await admit(world, pod('misread-warm', 'known', { images: [world.image('multi')] }));
-    await world.eventuallyTold('misread-warm', 'ConfigurationRejected', /arm64=none/);
+    await world.eventuallyEvent('misread-warm', 'ConfigurationRejected', /arm64=none/);
   });
 
   it("reports a pod's label that names what no node can have, and of what is meant", async () => {
     const labels = { 'archaware.dev/preferred': 'x64' };
     await admit(world, pod('plain', 'misread-label', { images: [world.image('multi')], labels }));
-    const note = await world.eventuallyTold('plain', 'ConfigurationRejected', /label archaware\.dev\/preferred/);
+    const note = await world.eventuallyEvent('plain', 'ConfigurationRejected', /label archaware\.dev\/preferred/);
     expect(note).to.include('got "x64"').and.to.include('did you mean amd64?');
   });
 
@@ -238,7 +239,7 @@ describe('admission in mode affinity, on the real control plane', () => {
     it('holds the pod, with an Event that names each image and what it runs on', async () => {
       const object = torn({});
       expect(gates(await admit(world, object))).to.deep.equal([GATE]);
-      const note = await world.eventuallyTold('plain', 'NoCommonArchitecture', /^no architecture/);
+      const note = await world.eventuallyEvent('plain', 'NoCommonArchitecture', /^no architecture/);
       expect(note).to.include(`${world.image('amd64')} (linux/amd64)`);
       expect(note).to.include(`${world.image('arm64')} (linux/arm64)`);
       expect(gates(await world.get('Pod', 'plain', object.metadata.name))).to.deep.equal([GATE]);
@@ -253,7 +254,7 @@ describe('admission in mode affinity, on the real control plane', () => {
       expect(await controller.metric('archaware_admission_reviews_total', { outcome: 'rejected' })).to.equal(1);
       const cold = torn({ torn: 'reject' }, [world.image('amd64'), await freshImage(world, 'arm64')]);
       expect(gates(await admit(world, cold))).to.deep.equal([GATE]);
-      await world.eventuallyTold('plain', 'NoCommonArchitecture', /^policy reject: no architecture.*fresh/);
+      await world.eventuallyEvent('plain', 'NoCommonArchitecture', /^policy reject: no architecture.*fresh/);
       expect(gates(await world.get('Pod', 'plain', cold.metadata.name))).to.deep.equal([GATE]);
     });
 

@@ -7,14 +7,14 @@ import { type Authority, createAuthority, type KeyPair } from '../../hack/cluste
 import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
+import { runs, uidOf } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
+import { pod } from '../support/workloads.ts';
 import { startCommand } from './support/bundle.ts';
-import { runs, uidOf } from './support/objects.ts';
 import { admit, affinity, onArch, required } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
 import { arrangeWebhook, eventuallyTrusted, type Webhook } from './support/webhook.ts';
-import { pod } from './support/workloads.ts';
-import { startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const CONFIGURATION = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
 const SECRET = 'archaware-controller-webhook';
@@ -32,7 +32,7 @@ async function served(port: number): Promise<string> {
 }
 
 describe("the webhook's certificates, on the real control plane", () => {
-  let world: World;
+  let world: LiveWorld;
   let places: Places;
   let webhook: Webhook;
   let ns: string;
@@ -216,9 +216,9 @@ describe("the webhook's certificates, on the real control plane", () => {
       await warmUp();
       const good = await served(webhook.port);
       await mount({ ...issue(), key: issue().key });
-      await world.eventuallyTold('archaware', 'CertificateInvalid', /tls.key does not match .*tls.crt/);
+      await world.eventuallyEvent('archaware', 'CertificateInvalid', /tls.key does not match .*tls.crt/);
       await mount(issue(authority, new Date(Date.now() - 60_000)));
-      await world.eventuallyTold(
+      await world.eventuallyEvent(
         'archaware',
         'CertificateInvalid',
         /tls.crt expired at .* the previous certificate stays in use/,
@@ -269,7 +269,7 @@ describe("the webhook's certificates, on the real control plane", () => {
 
     it('that are over from the start give an Event and a metric, and pods pass as they are', async () => {
       const controller = await serve(issue(authority, new Date(Date.now() - 60_000)));
-      await world.eventuallyTold('archaware', 'CertificateInvalid', /tls.crt expired at .* it stays in use until/);
+      await world.eventuallyEvent('archaware', 'CertificateInvalid', /tls.crt expired at .* it stays in use until/);
       const metric = await controller.metric('archaware_certificate_expiry_seconds');
       expect(metric).to.be.below(0);
       const passed = await admit(world, pod(ns, `passed-${++count}`, { images: [world.image('arm64')] }));

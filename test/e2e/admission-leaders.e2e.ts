@@ -2,19 +2,19 @@ import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
 import { startController } from '../support/controller-process.ts';
+import { runs, scheduledOn } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
+import { pod } from '../support/workloads.ts';
 import { type ApiProxy, startApiProxy } from './support/api-proxy.ts';
-import { runs, scheduledOn } from './support/objects.ts';
 import { admit, affinity, freshImage, GATE, gates, inSilence, onArch, required } from './support/placed.ts';
 import { applyWebhook, eventuallyTrusted } from './support/webhook.ts';
-import { pod } from './support/workloads.ts';
-import { startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/archaware/leases/archaware-controller';
 const ON_ARM = { nodeAffinity: required([onArch('arm64')]) };
 
 describe('admission by two replicas, on the real control plane', () => {
-  let world: World;
+  let world: LiveWorld;
   let proxy: ApiProxy;
   let replicas: RunningController[] = [];
   let ports: number[];

@@ -7,12 +7,12 @@ import { expect } from 'chai';
 import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
+import { ours, taints } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
-import { ours, taints } from './support/objects.ts';
+import { pod } from '../support/workloads.ts';
 import { admit, affinity, onArch, required } from './support/placed.ts';
 import { applyWebhook, eventuallyTrusted } from './support/webhook.ts';
-import { pod } from './support/workloads.ts';
-import { startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const CONFIGURATION = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
 const SECRET = 'archaware-controller-webhook';
@@ -20,7 +20,7 @@ const ON_ARM = JSON.stringify({ nodeAffinity: required([onArch('arm64')]) });
 
 /** Replicas as processes, which start, become ready and end in the order in which a Deployment's rollout has it. */
 describe('a rollout, on the real control plane', () => {
-  let world: World;
+  let world: LiveWorld;
   let ns: string;
   let count = 0;
   before(async () => {

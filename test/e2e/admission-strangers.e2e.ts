@@ -3,11 +3,12 @@ import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import type { RunningController } from '../support/running.ts';
 import { patching, startWebhookServer, type WebhookServer } from '../support/webhook-server.ts';
+import { pod } from '../support/workloads.ts';
+import { pathOf } from '../support/world.ts';
 import { admit, affinity, gates, MANAGED, onArch, required } from './support/placed.ts';
 import { idle, mostMemory, post, reviewOf } from './support/stranger.ts';
 import { arrangeWebhook, eventuallyTrusted, type Webhook } from './support/webhook.ts';
-import { pod } from './support/workloads.ts';
-import { pathOf, startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const CONFIGURATION = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
 const SECRET = 'archaware-controller-webhook';
@@ -33,7 +34,7 @@ const BOMBS: readonly [what: string, body: string][] = [
 ];
 
 describe('clients that are not the API server, on the real control plane', () => {
-  let world: World;
+  let world: LiveWorld;
   let webhook: Webhook;
   let controller: RunningController;
   let ns: string;

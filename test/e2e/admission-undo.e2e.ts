@@ -1,17 +1,18 @@
 import { expect } from 'chai';
 import { at, textAt } from '../../hack/cluster/json.ts';
 import { manifestWithoutDeployment } from '../support/manifest.ts';
-import { annotation, nameOf, ours, runs, scheduledOn, taints, tolerations, uidOf } from './support/objects.ts';
+import { annotation, nameOf, ours, runs, scheduledOn, taints, tolerations, uidOf } from '../support/objects.ts';
+import { daemonSet, deployment, pod } from '../support/workloads.ts';
+import { pathOf } from '../support/world.ts';
 import { admit, affinity, freshImage, GATE, gates, inSilence, MANAGED, onArch, required } from './support/placed.ts';
 import { applyWebhook, arrangeWebhook, eventuallyTrusted, type Webhook } from './support/webhook.ts';
-import { daemonSet, deployment, pod } from './support/workloads.ts';
-import { pathOf, startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const CONFIGURATION = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
 const ON_ARM = { nodeAffinity: required([onArch('arm64')]) };
 
 describe('admission that is taken away again, on the real control plane', () => {
-  let world: World;
+  let world: LiveWorld;
   let webhook: Webhook;
   let ns: string;
   let namespaces = 0;
@@ -202,7 +203,7 @@ describe('admission that is taken away again, on the real control plane', () => 
     });
     await world.cluster.kubectl(['delete', 'pods', '--all', '-n', ns, '--force']);
     await world.create(pod(ns, 'one', { images: [one], labels: { refuse: 'affinity' } }));
-    await world.eventuallyTold(ns, 'WriteRefused', /nobody changes affinity/);
+    await world.eventuallyEvent(ns, 'WriteRefused', /nobody changes affinity/);
     expect(gates(await world.get('Pod', ns, 'one'))).to.deep.equal([GATE]);
     const isReleased = async () => {
       const found = await world.get('Pod', ns, 'one');
@@ -210,7 +211,7 @@ describe('admission that is taken away again, on the real control plane', () => 
     };
     const first = await world.cluster.waitFor('the gate to go', isReleased, 180_000);
     expect([affinity(first), tolerations(first)]).to.deep.equal([undefined, ours('arm64')]);
-    await world.eventuallyTold(ns, 'OpenPlacement', /^released without node affinity, .*nobody changes affinity/);
+    await world.eventuallyEvent(ns, 'OpenPlacement', /^released without node affinity, .*nobody changes affinity/);
     await world.cluster.kubectl(['delete', 'validatingadmissionpolicies,validatingadmissionpolicybindings', '--all']);
   }).timeout(300_000);
 

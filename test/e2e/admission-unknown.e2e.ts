@@ -1,18 +1,19 @@
 import { expect } from 'chai';
 import { expectSuccess } from '../../hack/cluster/client.ts';
 import { listAt } from '../../hack/cluster/json.ts';
+import { ours, runs, scheduledOn, taints, tolerations } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
-import { ours, runs, scheduledOn, taints, tolerations } from './support/objects.ts';
+import { deployment, pod } from '../support/workloads.ts';
+import { pathOf } from '../support/world.ts';
 import { admit, affinity, freshImage, GATE, gates, inSilence, onArch, patchesOf, required } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
 import { arrangeWebhook, eventuallyTrusted, type Webhook } from './support/webhook.ts';
-import { deployment, pod } from './support/workloads.ts';
-import { pathOf, startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const QUICK = ['--images.fallbackAfter', '2s', '--images.cache.failureTtl', '1s', '--registries.timeout', '1s'];
 
 describe('admission of what cannot be found out, on the real control plane', () => {
-  let world: World;
+  let world: LiveWorld;
   let webhook: Webhook;
   let places: Places;
   let controller: RunningController;
@@ -54,7 +55,7 @@ describe('admission of what cannot be found out, on the real control plane', () 
     await run(...QUICK);
     await gatedPod('missing', [world.image('nope')]);
     await gatedPod('half', [world.image('nope'), world.image('arm64')]);
-    await world.eventuallyTold(ns, 'ImageUnresolvable', /not-found/);
+    await world.eventuallyEvent(ns, 'ImageUnresolvable', /not-found/);
     const open = await released('missing');
     // Not required: it could never be widened when an architecture joins.
     expect([tolerations(open), affinity(open)]).to.deep.equal([ours('amd64', 'arm64'), undefined]);
@@ -63,13 +64,13 @@ describe('admission of what cannot be found out, on the real control plane', () 
       ours('arm64'),
       { nodeAffinity: required([onArch('arm64')]) },
     ]);
-    await world.eventuallyTold(ns, 'OpenPlacement', /images.unresolvable: open/);
+    await world.eventuallyEvent(ns, 'OpenPlacement', /images.unresolvable: open/);
 
     await inSilence(world, async () => {
       await gatedPod('unanswered', [world.image('multi')]);
       expect(affinity(await released('unanswered'))).to.equal(undefined);
     });
-    await world.eventuallyTold(ns, 'ImageUnresolvable', /timeout/);
+    await world.eventuallyEvent(ns, 'ImageUnresolvable', /timeout/);
     for (const name of ['missing', 'half', 'unanswered']) {
       await world.eventually(`${name} to run`, async () => runs(await world.get('Pod', ns, name)));
     }
@@ -82,7 +83,7 @@ describe('admission of what cannot be found out, on the real control plane', () 
     const found = await released('missing');
     expect(affinity(found)).to.deep.equal({ nodeAffinity: required([onArch('arm64')]) });
     expect(tolerations(found)).to.deep.equal(ours('arm64'));
-    await world.eventuallyTold(ns, 'OpenPlacement', /images.unresolvable: fallback/);
+    await world.eventuallyEvent(ns, 'OpenPlacement', /images.unresolvable: fallback/);
   });
 
   it('keeps the gate with images.unresolvable: wait, until the configuration says otherwise', async () => {
@@ -107,7 +108,7 @@ describe('admission of what cannot be found out, on the real control plane', () 
     };
     await run('--config', await configure('hold'));
     await gatedPod('torn', [await freshImage(world, 'amd64'), world.image('arm64')]);
-    await world.eventuallyTold(ns, 'NoCommonArchitecture', /^policy all: no architecture/);
+    await world.eventuallyEvent(ns, 'NoCommonArchitecture', /^policy all: no architecture/);
     expect(await isGated('torn')).to.equal(true);
     await configure('release');
     await world.eventually('it to run', async () => runs(await world.get('Pod', ns, 'torn')));
@@ -166,6 +167,6 @@ describe('admission of what cannot be found out, on the real control plane', () 
     }));
     const path = `${pathOf('Pod', ns, 'wrong')}/status`;
     expectSuccess('its status', await world.cluster.request('PATCH', path, { status: { containerStatuses } }));
-    await world.eventuallyTold(ns, 'WrongNode', /arm64/);
+    await world.eventuallyEvent(ns, 'WrongNode', /arm64/);
   });
 });

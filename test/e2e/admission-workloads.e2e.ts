@@ -1,9 +1,11 @@
 import { expect } from 'chai';
 import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
+import { annotation, nameOf, ours, runs, scheduledOn, tolerations, uidOf } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
 import { patching, startWebhookServer, type WebhookServer } from '../support/webhook-server.ts';
-import { annotation, nameOf, ours, runs, scheduledOn, tolerations, uidOf } from './support/objects.ts';
+import { daemonSet, deployment, job, type KubernetesObject, pod, statefulSet } from '../support/workloads.ts';
+import { pathOf } from '../support/world.ts';
 import {
   admit,
   affinity,
@@ -19,14 +21,13 @@ import {
   versions,
 } from './support/placed.ts';
 import { arrangeWebhook, eventuallyTrusted } from './support/webhook.ts';
-import { daemonSet, deployment, job, type KubernetesObject, pod, statefulSet } from './support/workloads.ts';
-import { pathOf, startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const POLICY = 'mutatingadmissionpolicy,mutatingadmissionpolicybinding';
 const ON_ARM = { nodeAffinity: required([onArch('arm64')]) };
 
 /** A CronJob whose last time has passed a moment ago, so that nobody waits for the next full minute. */
-async function cronJob(world: World, namespace: string, name: string, image: string): Promise<void> {
+async function cronJob(world: LiveWorld, namespace: string, name: string, image: string): Promise<void> {
   const { spec } = job(namespace, name, { images: [image] });
   await world.create({
     apiVersion: 'batch/v1',
@@ -39,7 +40,7 @@ async function cronJob(world: World, namespace: string, name: string, image: str
   expectSuccess('its status', await world.cluster.request('PATCH', path, { status }));
 }
 
-type Arrange = (world: World, namespace: string, image: string) => Promise<void>;
+type Arrange = (world: LiveWorld, namespace: string, image: string) => Promise<void>;
 const WORKLOADS: readonly [name: string, pods: number, arrange: Arrange][] = [
   ['a bare pod', 1, (world, ns, image) => world.create(pod(ns, 'app', { images: [image] }))],
   ['a Deployment', 3, (world, ns, image) => world.create(deployment(ns, 'app', { images: [image], replicas: 3 }))],
@@ -49,7 +50,7 @@ const WORKLOADS: readonly [name: string, pods: number, arrange: Arrange][] = [
 ];
 
 describe('admission of workloads, on the real control plane, with taints and affinity', () => {
-  let world: World;
+  let world: LiveWorld;
   let controller: RunningController;
   let warm: string;
   let namespaces = 0;

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
-import { ours, runs, scheduledOn, tolerations } from './support/objects.ts';
+import { ours, runs, scheduledOn, tolerations } from '../support/objects.ts';
+import { deployment, pod } from '../support/workloads.ts';
 import { arrangeWebhook, eventuallyTrusted, type Webhook } from './support/webhook.ts';
-import { deployment, pod } from './support/workloads.ts';
-import { startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const TERMS = ['affinity', 'nodeAffinity', 'requiredDuringSchedulingIgnoredDuringExecution', 'nodeSelectorTerms'];
 const GATE = 'archaware.dev/architecture';
@@ -14,7 +14,7 @@ const terms = (object: unknown) => listAt(object, 'spec', ...TERMS);
 describe('admission, on the real control plane', () => {
   for (const mode of ['taints', 'affinity', 'both'] as const) {
     describe(`placement.mode: ${mode}`, () => {
-      let world: World;
+      let world: LiveWorld;
       let webhook: Webhook;
       before(async () => {
         world = await startWorld();
@@ -63,7 +63,7 @@ describe('admission, on the real control plane', () => {
       it('holds a pod whose images have nothing in common', async () => {
         const ns = await world.namespace('torn');
         await world.create(pod(ns, 'torn', { images: [world.image('amd64'), world.image('arm64')] }));
-        await world.eventuallyTold(ns, 'NoCommonArchitecture', /no architecture/);
+        await world.eventuallyEvent(ns, 'NoCommonArchitecture', /no architecture/);
         const found = await world.get('Pod', ns, 'torn');
         expect(scheduledOn(found)).to.equal(undefined);
         expect(gates(found)).to.deep.equal([GATE]);

@@ -3,14 +3,14 @@ import { stringify } from 'yaml';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
 import { spread } from '../placement/spread/constellations.ts';
+import { nameOf, ours, runs, taints, tolerations } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
+import { daemonSet, deployment, pod } from '../support/workloads.ts';
 import { arrangeHelm, CHART_PATH, type Helm, needsHelm } from './support/helm.ts';
-import { nameOf, ours, runs, taints, tolerations } from './support/objects.ts';
 import { buildOverlay, type Overlay } from './support/overlay.ts';
 import { admit, affinity, freshImage, GATE, gates, inSilence, onArch, required } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
-import { daemonSet, deployment, pod } from './support/workloads.ts';
-import { startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const ON_ARM = { nodeAffinity: required([onArch('arm64')]) };
 const BOTH = ours('amd64', 'arm64');
@@ -18,7 +18,7 @@ const CONFIGURATION = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconf
 
 /** The rows of docs/changing-modes.md: each title names its row. */
 describe('changing the mode, with kustomize, on the real control plane, in this order', () => {
-  let world: World;
+  let world: LiveWorld;
   let places: Places;
   let ns: string;
   let replica: RunningController | undefined;
@@ -152,7 +152,7 @@ describe('changing the mode, with kustomize, on the real control plane, in this 
 
   it('without-taints too early: the Event UnmanagedTaint, metric and log say so, and taking it back converges', async () => {
     const running = await change('affinity', 'without-taints');
-    const note = await world.eventuallyTold('default', 'UnmanagedTaint', /the loop for nodes does not run/);
+    const note = await world.eventuallyEvent('default', 'UnmanagedTaint', /the loop for nodes does not run/);
     expect(note).to.match(/^taint supported-arch=(amd64|arm64):NoSchedule is archaware's/);
     expect(await running.metric('archaware_unmanaged_taints')).to.equal(2);
     // A line of the log is written a little later than the Event.
@@ -228,7 +228,7 @@ describe('changing the mode, with kustomize, on the real control plane, in this 
 });
 
 describe('changing the mode, with the chart, on the real control plane', () => {
-  let world: World;
+  let world: LiveWorld;
   let helm: Helm;
   let places: Places;
   let ns: string;

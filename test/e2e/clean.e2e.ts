@@ -4,11 +4,12 @@ import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import type { Finished } from '../support/controller-process.ts';
 import { manifestWithoutDeployment } from '../support/manifest.ts';
+import { annotation, isGoing, nameOf, ours, runs, taints, tolerations, uidOf } from '../support/objects.ts';
+import { daemonSet, deployment, job, pod, statefulSet } from '../support/workloads.ts';
+import { type Kind, pathOf } from '../support/world.ts';
 import { type ApiProxy, startApiProxy } from './support/api-proxy.ts';
 import { startCommand } from './support/bundle.ts';
-import { annotation, isGoing, nameOf, ours, runs, taints, tolerations, uidOf } from './support/objects.ts';
-import { daemonSet, deployment, job, pod, statefulSet } from './support/workloads.ts';
-import { type Kind, pathOf, startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const BOTH = ours('amd64', 'arm64');
 const OURS = { 'app.kubernetes.io/name': 'archaware-controller' };
@@ -43,7 +44,7 @@ const isReady = (entry: unknown) =>
   );
 
 describe('clean', () => {
-  let world: World;
+  let world: LiveWorld;
   let manifest: string;
   let proxy: ApiProxy;
   let through: string;

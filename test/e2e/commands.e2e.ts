@@ -8,11 +8,11 @@ import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { FIXTURES } from '../../testimg/fixtures.ts';
 import { type Finished, runBundle } from '../support/controller-process.ts';
+import { ours, tolerations } from '../support/objects.ts';
+import { daemonSet, deployment, pod, statefulSet } from '../support/workloads.ts';
 import { type ApiProxy, startApiProxy } from './support/api-proxy.ts';
 import { startCommand } from './support/bundle.ts';
-import { ours, tolerations } from './support/objects.ts';
-import { daemonSet, deployment, pod, statefulSet } from './support/workloads.ts';
-import { startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const BUNDLE = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
@@ -62,7 +62,7 @@ const RIGHTS: ReadonlyMap<string, RegExp> = new Map([
 ]);
 
 describe('the commands', () => {
-  let world: World;
+  let world: LiveWorld;
   let proxy: ApiProxy;
   let through: string;
   let directory: string;
@@ -85,8 +85,10 @@ describe('the commands', () => {
   const insecure = () => ['--registries.insecure', world.registry.host];
   const inspect = (...args: readonly string[]) => runBundle(['inspect', ...insecure(), ...args]);
 
-  /** One line on stderr with the program's name and without a stack, nothing on stdout, and this code. */
-  /** The line that says which configuration is used is left out. */
+  /**
+   * One line on stderr with the program's name and without a stack, nothing on stdout, and this code. The line that says which
+   * configuration is used is left out.
+   */
   function saysInOneLine({ code, stdout, ...finished }: Finished, expected: number, words: RegExp): void {
     const stderr = finished.stderr.replace(/^configuration: .*\n/, '');
     expect(stderr).to.match(words);

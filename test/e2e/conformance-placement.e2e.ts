@@ -1,11 +1,12 @@
 import { expect } from 'chai';
 import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at } from '../../hack/cluster/json.ts';
-import { nameOf, runs, scheduledOn } from './support/objects.ts';
+import { nameOf, runs, scheduledOn } from '../support/objects.ts';
+import { deployment, pod, statefulSet, type WorkloadOptions } from '../support/workloads.ts';
+import { pathOf } from '../support/world.ts';
 import { admit, affinity, freshImage, GATE, gates, isIn, onArch, preferring, required } from './support/placed.ts';
 import { arrangeWebhook, eventuallyTrusted, type Webhook } from './support/webhook.ts';
-import { deployment, pod, statefulSet, type WorkloadOptions } from './support/workloads.ts';
-import { pathOf, startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const BOTH = onArch('amd64', 'arm64');
 const ZONE = isIn('example.com/zone', 'a');
@@ -27,7 +28,7 @@ const likingBoth = {
 
 /** docs/conformance.md: what multiarch-tuning-operator and Noe do with pods, in the mode that they have. */
 describe('placement as others test it, on the real control plane', () => {
-  let world: World;
+  let world: LiveWorld;
   let webhook: Webhook;
   let count = 0;
 
@@ -186,7 +187,7 @@ describe('placement as others test it, on the real control plane', () => {
   it('the pods of a StatefulSet without a common architecture are held by the gate, with an Event', async () => {
     const ns = await world.namespace('torn');
     await world.create(statefulSet(ns, 'torn', { images: [world.image('amd64'), world.image('arm64')], replicas: 1 }));
-    await world.eventuallyTold(ns, 'NoCommonArchitecture', /^no architecture/);
+    await world.eventuallyEvent(ns, 'NoCommonArchitecture', /^no architecture/);
     const found = await world.get('Pod', ns, 'torn-0');
     expect([gates(found), affinity(found)]).to.deep.equal([[GATE], undefined]);
   });

@@ -3,14 +3,14 @@ import { createAuthority } from '../../hack/cluster/certificates.ts';
 import type { Registry } from '../../hack/cluster/registry.ts';
 import { FIXTURES } from '../../testimg/fixtures.ts';
 import { startTestRegistry, type TestRegistry } from '../simulator/registry/registry.ts';
+import { runs } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
 import { patching, startWebhookServer, type WebhookServer } from '../support/webhook-server.ts';
-import { runs } from './support/objects.ts';
+import { type PodOptions, pod } from '../support/workloads.ts';
 import { admit, affinity, freshImage, GATE, gates, inSilence, onArch, required } from './support/placed.ts';
 import { arrange, base64, imageAt, type Places } from './support/places.ts';
 import { arrangeWebhook, eventuallyTrusted, type Webhook } from './support/webhook.ts';
-import { type PodOptions, pod } from './support/workloads.ts';
-import { startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const ON_BOTH = { nodeAffinity: required([onArch('amd64', 'arm64')]) };
 const ON_ARM = { nodeAffinity: required([onArch('arm64')]) };
@@ -26,7 +26,7 @@ function fixture(tag: string) {
 
 /** docs/conformance.md: registries and images, in mode affinity: what others test, and what neither of them does. */
 describe('images as others test them, on the real control plane', () => {
-  let world: World;
+  let world: LiveWorld;
   let webhook: Webhook;
   let places: Places;
   let controller: RunningController;
@@ -144,7 +144,7 @@ describe('images as others test them, on the real control plane', () => {
 
   it('a registry with a denied address is not asked, and its pods are released when images.fallbackAfter is over', async () => {
     expect(await requires(`${BLOCKED}/app:1`)).to.equal(undefined);
-    await world.eventuallyTold(ns, 'ImageUnresolvable', /10\.99\.0\.1.*\(forbidden-address\)/);
+    await world.eventuallyEvent(ns, 'ImageUnresolvable', /10\.99\.0\.1.*\(forbidden-address\)/);
   });
 
   it('pods of an image that cannot be inspected use the fallback', async () => {
@@ -172,7 +172,7 @@ describe('images as others test them, on the real control plane', () => {
     it('an image of schema 1 is named in an Event, and its pods are released when images.fallbackAfter is over', async () => {
       scripted.load('shapes', 'schema1', fixture('schema1'));
       expect(await requires(`${scripted.host}/shapes:schema1`)).to.equal(undefined);
-      await world.eventuallyTold(ns, 'ImageUnresolvable', /schema 1/);
+      await world.eventuallyEvent(ns, 'ImageUnresolvable', /schema 1/);
     });
 
     const withVolume = (tag: string) => {
@@ -202,7 +202,7 @@ describe('images as others test them, on the real control plane', () => {
         .filter(({ path }) => path.includes('/limited/manifests/'))
         .map(({ status }) => status);
       expect(statuses).to.deep.equal([429, 200, 200]);
-      await world.eventuallyTold(ns, 'ImageUnresolvable', /\(rate-limited\)/);
+      await world.eventuallyEvent(ns, 'ImageUnresolvable', /\(rate-limited\)/);
     });
 
     it('a registry that never answers delays only its own pods, and for a limited time', async () => {

@@ -5,11 +5,11 @@ import { account } from '../../hack/cluster/account.ts';
 import type { Registry } from '../../hack/cluster/registry.ts';
 import type { Front, FrontRequest } from '../../hack/cluster/registry-front.ts';
 import { TESTIMG_REPOSITORY } from '../../testimg/fixtures.ts';
+import { ours, tolerations } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
-import { ours, tolerations } from './support/objects.ts';
+import { pod } from '../support/workloads.ts';
 import { arrange, base64, imageAt, type Places } from './support/places.ts';
-import { pod } from './support/workloads.ts';
-import { startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const WRONG = 'not-the-right-horse';
 /** As ACR writes it beside an identity token. */
@@ -29,7 +29,7 @@ const auth = (password: string = account.password) => ({ auth: base64(`${account
 const passwords = (requests: readonly FrontRequest[]) => requests.flatMap(({ login }) => login?.password ?? []);
 
 describe("the operator's credentials on the real control plane", () => {
-  let world: World;
+  let world: LiveWorld;
   let places: Places;
   let controller: RunningController;
   /** A token server would let anybody pull from it. */
@@ -184,12 +184,12 @@ describe("the operator's credentials on the real control plane", () => {
   it('that were refused are not tried again at once', async () => {
     const namespace = await world.namespace('refused');
     await create(namespace, 'wrong', 'multi');
-    const note = await world.eventuallyTold(namespace, 'ImageUnresolvable', /wide|multi/);
+    const note = await world.eventuallyEvent(namespace, 'ImageUnresolvable', /wide|multi/);
     expect(note).to.match(/\(denied\)/);
     const asked = front('wrong').requests();
     expect(passwords(asked)).to.include(WRONG);
     await create(namespace, 'wrong', 'wide');
-    await world.eventuallyTold(namespace, 'ImageUnresolvable', /wide could not be resolved \(denied\)/);
+    await world.eventuallyEvent(namespace, 'ImageUnresolvable', /wide could not be resolved \(denied\)/);
     expect(front('wrong').requests()).to.have.lengthOf(asked.length);
   });
 
@@ -204,11 +204,11 @@ describe("the operator's credentials on the real control plane", () => {
   it('or a pull secret are needed where registries.private says so, though anybody might ask', async () => {
     const namespace = await world.namespace('guarded');
     await create(namespace, 'guarded', 'multi');
-    await world.eventuallyTold(namespace, 'ImageUnresolvable', /guarded|registries\.private/);
+    await world.eventuallyEvent(namespace, 'ImageUnresolvable', /guarded|registries\.private/);
     expect(front('guarded').requests()).to.deep.equal([]);
     await createPullSecret(namespace, 'wrong', hostOf('guarded'), WRONG);
     await create(namespace, 'guarded', 'wide', ['wrong']);
-    await world.eventuallyTold(namespace, 'ImageUnresolvable', /wide could not be resolved \(denied\)/);
+    await world.eventuallyEvent(namespace, 'ImageUnresolvable', /wide could not be resolved \(denied\)/);
     await createPullSecret(namespace, 'right', hostOf('guarded'), account.password);
     await create(namespace, 'guarded', 'arm64', ['right']);
     await world.eventuallyTolerates(namespace, 'guarded-arm64', ours('arm64'));
@@ -224,7 +224,7 @@ describe("the operator's credentials on the real control plane", () => {
   it('are read again when their file changes, and pods that waited are served at once', async () => {
     const namespace = await world.namespace('file-changed');
     await create(namespace, 'changed', 'multi');
-    await world.eventuallyTold(namespace, 'ImageUnresolvable', /\(denied\)/);
+    await world.eventuallyEvent(namespace, 'ImageUnresolvable', /\(denied\)/);
     await changing(account.password);
     await world.eventuallyTolerates(namespace, 'changed-multi', ours('amd64', 'arm64'));
     // An unreadable change keeps the former content, and is reported.
@@ -239,7 +239,7 @@ describe("the operator's credentials on the real control plane", () => {
   it('are read again when the Secret that is mounted changes', async () => {
     const namespace = await world.namespace('mount-changed');
     await create(namespace, 'mounted', 'multi');
-    await world.eventuallyTold(namespace, 'ImageUnresolvable', /\(denied\)/);
+    await world.eventuallyEvent(namespace, 'ImageUnresolvable', /\(denied\)/);
     await mounting(account.password);
     await world.eventuallyTolerates(namespace, 'mounted-multi', ours('amd64', 'arm64'));
   });

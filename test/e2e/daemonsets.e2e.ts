@@ -5,12 +5,13 @@ import { at, listAt } from '../../hack/cluster/json.ts';
 import { readRecorded } from '../../src/placement/objects/daemonset.ts';
 import { runBundle } from '../support/controller-process.ts';
 import { manifestWithoutDeployment } from '../support/manifest.ts';
+import { annotation, ours, runs, scheduledOn, taints, tolerations, uidOf } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
-import { annotation, ours, runs, scheduledOn, taints, tolerations, uidOf } from './support/objects.ts';
+import { daemonSet, pod } from '../support/workloads.ts';
+import { pathOf } from '../support/world.ts';
 import { freshImage, pushAgain } from './support/placed.ts';
 import { describeTemplateHistory } from './support/template-history.ts';
-import { daemonSet, pod } from './support/workloads.ts';
-import { pathOf, startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const RECORDED = 'archaware.dev/tolerations';
 const RUNBOOK = new URL('../../docs/runbooks/daemonsets-unprotected.md', import.meta.url);
@@ -22,7 +23,7 @@ let probes = 0;
 const architectureOf = (node: string) => node.split('-')[0] ?? '';
 
 describe('DaemonSets on the real control plane', () => {
-  let world: World;
+  let world: LiveWorld;
   let controller: RunningController;
 
   before(async () => {
@@ -113,7 +114,7 @@ describe('DaemonSets on the real control plane', () => {
   it('says which images of a template have no architecture in common', async () => {
     const namespace = await world.namespace('impossible');
     await world.create(daemonSet(namespace, 'agent', { images: [world.image('amd64'), world.image('arm64')] }));
-    const note = await world.eventuallyTold(namespace, 'NoCommonArchitecture', /no architecture/);
+    const note = await world.eventuallyEvent(namespace, 'NoCommonArchitecture', /no architecture/);
     expect(note).to.include('linux/amd64').and.to.include('linux/arm64');
     await eventuallyRunsOn(namespace, 'agent', []);
   });
@@ -258,7 +259,7 @@ describe('DaemonSets on the real control plane', () => {
       }
     };
     const reverted = revert();
-    await world.eventuallyTold(namespace, 'WriteContested', /three times/);
+    await world.eventuallyEvent(namespace, 'WriteContested', /three times/);
     const writes = async () =>
       (await world.writesSince(0)).filter((line) => line.includes(`/namespaces/${namespace}/daemonsets/`));
     const counted = (await writes()).length;
@@ -317,12 +318,12 @@ describe('DaemonSets on the real control plane', () => {
         330_000,
       );
     await eventuallyTainted('arm64-1', 's390x-1');
-    await world.eventuallyTold(
+    await world.eventuallyEvent(
       'kube-system',
       'TaintHeldBack',
       /2 nodes \(amd64-1, amd64-2\).*to the source.*hands off/,
     );
-    await world.eventuallyTold('default', 'TaintHeldBack', /DaemonSet kube-system\/cni would lose its pod/);
+    await world.eventuallyEvent('default', 'TaintHeldBack', /DaemonSet kube-system\/cni would lose its pod/);
     const heldBack = () => controller.metric('archaware_taints_held_back');
     await world.eventually('two nodes to be held back', async () => (await heldBack()) === 2);
     await world.cluster.createNode({ name: 'amd64-9', architecture: 'amd64' });
@@ -368,7 +369,7 @@ describe('DaemonSets on the real control plane', () => {
       await world.eventually(`node ${name} to be tainted`, async () => taints(await world.node(name)).length > 0);
     }
     expect(tolerations(await template(namespace, 'huge'))).to.deep.equal([]);
-    await world.eventuallyTold(namespace, 'WriteRefused', /annotations/);
+    await world.eventuallyEvent(namespace, 'WriteRefused', /annotations/);
     await world.remove('DaemonSet', namespace, 'huge');
   });
 
@@ -389,7 +390,7 @@ describe('DaemonSets on the real control plane', () => {
       await world.eventually(`node ${name} to be tainted`, async () => taints(await world.node(name)).length > 0);
     }
     expect(tolerations(await template(namespace, 'forger'))).to.deep.equal([]);
-    await world.eventuallyTold(namespace, 'WriteRefused', /archaware-guard-daemonsets/);
+    await world.eventuallyEvent(namespace, 'WriteRefused', /archaware-guard-daemonsets/);
     await world.remove('DaemonSet', namespace, 'forger');
   });
 

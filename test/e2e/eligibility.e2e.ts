@@ -1,15 +1,15 @@
 import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
+import { ours, runs, scheduledOn, tolerations } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
-import { ours, runs, scheduledOn, tolerations } from './support/objects.ts';
-import { daemonSet, deployment, pod } from './support/workloads.ts';
-import { startWorld, type World } from './support/world.ts';
+import { daemonSet, deployment, pod } from '../support/workloads.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const STATEMENT = 'archaware.dev/architectures';
 const IGNORE = 'archaware.dev/ignore';
 
 describe('what decides in addition to registries, on a real control plane that adds no tolerations of its own', () => {
-  let world: World;
+  let world: LiveWorld;
   let controller: RunningController;
 
   before(async () => {
@@ -101,7 +101,7 @@ describe('what decides in addition to registries, on a real control plane that a
     const namespace = await world.namespace('misstated');
     const annotations = { [STATEMENT]: 'amd64 or arm64' };
     await world.create(pod(namespace, 'wrong', { images: [world.image('arm64')], annotations }));
-    const note = await world.eventuallyTold(namespace, 'ConfigurationRejected', /archaware\.dev\/architectures/);
+    const note = await world.eventuallyEvent(namespace, 'ConfigurationRejected', /archaware\.dev\/architectures/);
     expect(note)
       .to.include('amd64 or arm64')
       .and.to.match(/expected/);
@@ -175,7 +175,7 @@ describe('what decides in addition to registries, on a real control plane that a
       pod(namespace, 'neither', { images: [world.image('amd64')] }),
     );
     await world.eventuallyTolerates(namespace, 'both', ours('arm64'));
-    await world.eventuallyTold(namespace, 'NoCommonArchitecture', /architectures\.schedulable \(arm64\)/);
+    await world.eventuallyEvent(namespace, 'NoCommonArchitecture', /architectures\.schedulable \(arm64\)/);
     expect(tolerations(await world.get('Pod', namespace, 'neither'))).to.deep.equal([]);
   });
 });

@@ -7,13 +7,14 @@ import { at, listAt } from '../../hack/cluster/json.ts';
 import { FIXTURES } from '../../testimg/fixtures.ts';
 import { CONSTELLATIONS, DOMAINS, spread } from '../placement/spread/constellations.ts';
 import { runBundle } from '../support/controller-process.ts';
+import { nameOf, runs, scheduledOn, tolerations } from '../support/objects.ts';
+import { deployment, type PodOptions, pod } from '../support/workloads.ts';
+import { pathOf } from '../support/world.ts';
 import { startCommand } from './support/bundle.ts';
-import { nameOf, runs, scheduledOn, tolerations } from './support/objects.ts';
-import { deployment, type PodOptions, pod } from './support/workloads.ts';
-import { pathOf, startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 describe('explain, beside the scheduler', () => {
-  let world: World;
+  let world: LiveWorld;
   let directory: string;
 
   before(async () => {
@@ -251,7 +252,7 @@ describe('explain, beside the scheduler', () => {
 describe('explain, beside what run says', () => {
   const namespace = 'bound';
   const ANYWHERE = [{ key: 'supported-arch', operator: 'Exists' }];
-  let world: World;
+  let world: LiveWorld;
   let directory: string;
 
   before(async () => {
@@ -300,7 +301,7 @@ describe('explain, beside what run says', () => {
   it('of a pod on a wrong node: the same but for what to do, which is the selector that brings it back', async () => {
     const found = await onNode('wrong', 'amd64', 'arm64-1');
     await die(found, 'amd64', '');
-    const [seen = '', sets = '?'] = parts(await world.eventuallyTold(namespace, 'WrongNode', /node arm64-1/));
+    const [seen = '', sets = '?'] = parts(await world.eventuallyEvent(namespace, 'WrongNode', /node arm64-1/));
     const { advice } = await explain(`${namespace}/wrong`);
     expect(advice).to.have.lengthOf(1);
     expect(advice[0]?.startsWith(seen), `${advice[0]} / ${seen}`).to.equal(true);
@@ -313,7 +314,7 @@ describe('explain, beside what run says', () => {
   it('of an image that states the architecture of its node and does not run there: it lies', async () => {
     const found = await onNode('lies', 'amd64', 'amd64-1');
     await die(found, 'amd64', 'exec /app: exec format error');
-    const [seen = '', sets = '?'] = parts(await world.eventuallyTold(namespace, 'WrongNode', /exec format error/));
+    const [seen = '', sets = '?'] = parts(await world.eventuallyEvent(namespace, 'WrongNode', /exec format error/));
     const { advice } = await explain(`${namespace}/lies`);
     expect(advice[0]?.startsWith(seen), `${advice[0]} / ${seen}`).to.equal(true);
     expect(advice[0]?.endsWith(sets), `${advice[0]} / ${sets}`).to.equal(true);
@@ -327,7 +328,7 @@ describe('explain, beside what run says', () => {
     const spec = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
     await world.create(pod(namespace, 'legacy', { images: [world.image('amd64')], spec }));
     const note = /^requires kubernetes\.io\/arch=arm64 by its nodeSelector, but its images run on amd64 only$/;
-    await world.eventuallyTold(namespace, 'NoCommonArchitecture', note);
+    await world.eventuallyEvent(namespace, 'NoCommonArchitecture', note);
     const { explained } = await explain(`${namespace}/legacy`);
     expect(at(explained, 'verdict', 'state')).to.equal('fits-nowhere');
   });
@@ -335,7 +336,7 @@ describe('explain, beside what run says', () => {
   it("of a pod that waits for an image: the time of the controller's Event, for a user who may list Events", async () => {
     const image = `${world.registry.host}/nothing/here:1`;
     await world.create(pod(namespace, 'lost', { images: [image] }));
-    const note = await world.eventuallyTold(
+    const note = await world.eventuallyEvent(
       namespace,
       'ImageUnresolvable',
       /the pod starts by itself at .* at the latest$/,

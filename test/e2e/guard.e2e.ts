@@ -3,6 +3,8 @@ import { type Client, expectSuccess } from '../../hack/cluster/client.ts';
 import { at } from '../../hack/cluster/json.ts';
 import { hasMutatingPolicies } from '../../hack/cluster/spawn.ts';
 import { manifestOf130 } from '../support/manifest.ts';
+import { annotation, ours, runs, taints, tolerations } from '../support/objects.ts';
+import { daemonSet, pod } from '../support/workloads.ts';
 import { type Attempt, add, connectAsAccount } from './support/account.ts';
 import {
   NODE_AS_IT_IS,
@@ -16,11 +18,9 @@ import * as rows from './support/guard-rows.ts';
 import { WAYS, WAYS_NS } from './support/guard-way-rows.ts';
 import { WEBHOOK, WEBHOOK_ALLOWED, WEBHOOK_CLIENTS, WEBHOOK_REFUSED } from './support/guard-webhook-rows.ts';
 import { type Kubelet, kubeletOf } from './support/kubelet.ts';
-import { annotation, ours, runs, taints, tolerations } from './support/objects.ts';
 import { GATE, onArch } from './support/placed.ts';
 import { arrangeWebhook } from './support/webhook.ts';
-import { daemonSet, pod } from './support/workloads.ts';
-import { startWorld, type World, type WorldOptions } from './support/world.ts';
+import { type LiveWorld, startWorld, type WorldOptions } from './support/world.ts';
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 const SECRETS = '/api/v1/namespaces/archaware/secrets';
@@ -70,7 +70,7 @@ const FORMS: readonly Form[] = [
 
 for (const { form, options, ...nodes } of FORMS) {
   describe(`the policies that hold our service account to its job, ${form}, on the real control plane`, () => {
-    let world: World;
+    let world: LiveWorld;
     let account: Client;
     const answer = async ([, path, patch]: Attempt, client: Pick<Client, 'request'> = account) => {
       const { status, body } = await client.request(
@@ -330,9 +330,9 @@ for (const { form, options, ...nodes } of FORMS) {
   });
 }
 
-function describeLies(worldOf: () => World): void {
+function describeLies(worldOf: () => LiveWorld): void {
   describe('while the kubelet of a node lies', () => {
-    let world: World;
+    let world: LiveWorld;
     const LIAR = 'liar-1';
     const NS = 'bystanders';
     const ALL = { 'archaware.dev/architectures': 'all' };
@@ -412,7 +412,7 @@ function describeLies(worldOf: () => World): void {
         const found = at(await world.get('DaemonSet', PICKY, 'set'), 'spec', 'template');
         return tolerations(found).join() === ours('amd64', 'arm64').join();
       });
-      await world.eventuallyTold(PICKY, 'WriteRefused', /s390x is not for this namespace/);
+      await world.eventuallyEvent(PICKY, 'WriteRefused', /s390x is not for this namespace/);
       // The whole, three dry runs and the rest for each, and few attempts after that.
       const written = (await world.writesSince(from)).filter((line) => line.includes(`/${PICKY}/`));
       expect(written.length, written.join('\n')).to.be.below(25);

@@ -10,14 +10,14 @@ import { stringify } from 'yaml';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
 import { hasMutatingPolicies } from '../../hack/cluster/spawn.ts';
+import { isGoing, nameOf, ours, runs, taints, tolerations, uidOf } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
+import { daemonSet, deployment, pod } from '../support/workloads.ts';
 import { arrangeHelm, CHART_PATH, type Helm, needsHelm, objectsIn } from './support/helm.ts';
-import { isGoing, nameOf, ours, runs, taints, tolerations, uidOf } from './support/objects.ts';
 import { GATE, gates } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
 import { refusals } from './support/refusals.ts';
-import { daemonSet, deployment, pod } from './support/workloads.ts';
-import { startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -76,7 +76,7 @@ const BEFORE = [
 ];
 
 describe('helm, on the real control plane, in this order', () => {
-  let world: World;
+  let world: LiveWorld;
   let helm: Helm;
   let places: Places;
   let previous: string;

@@ -6,11 +6,11 @@ import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
 import { startController } from '../support/controller-process.ts';
 import { type Contents, mount } from '../support/mounted.ts';
+import { annotation, nameOf } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
 import { type ApiProxy, startApiProxy } from './support/api-proxy.ts';
 import { changeLabels, type Labels } from './support/label-writer.ts';
-import { annotation, nameOf } from './support/objects.ts';
-import { startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const MANAGED = 'archaware.dev/managed';
 const LEASE = 'archaware-controller';
@@ -53,7 +53,7 @@ const VERSIONS: readonly Version[] = [
 
 describe('label rules on the real control plane', function () {
   this.timeout(600_000);
-  let world: World;
+  let world: LiveWorld;
   let directory: string;
   let replicas: { controller: RunningController; proxy: ApiProxy }[] = [];
 
@@ -151,7 +151,7 @@ describe('label rules on the real control plane', function () {
     const told = await world.list('Event', 'default');
     const about = told.filter((event) => at(event, 'reason') === 'LabelConflict');
     expect(new Set(about.map((event) => at(event, 'regarding', 'name')))).to.deep.equal(new Set(BY_HAND.keys()));
-    const refused = await world.eventuallyTold(
+    const refused = await world.eventuallyEvent(
       'archaware',
       'ConfigurationRejected',
       /some label rules are refused, all others apply/,

@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
 import { type LargePod, manyImages, manyLabels, manyTolerations, templateVersion } from '../support/large-objects.ts';
+import { ours } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
-import { ours } from './support/objects.ts';
-import { pod } from './support/workloads.ts';
-import { startWorld, type World } from './support/world.ts';
+import { pod } from '../support/workloads.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 /**
  * A part of what `npm run bench -- tenants` sends, beside a smaller heap than the manifests give (160): what was kept of all this
@@ -21,7 +21,7 @@ const VERSIONS = 120;
 
 describe('objects of one tenant that are as large as the API server takes them', function () {
   this.timeout(240_000);
-  let world: World;
+  let world: LiveWorld;
   let controller: RunningController;
   let tenant: string;
   let bystanders = 0;

@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
 import { startController } from '../support/controller-process.ts';
+import { ours, tolerations } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
+import { deployment } from '../support/workloads.ts';
 import { type ApiProxy, startApiProxy } from './support/api-proxy.ts';
-import { ours, tolerations } from './support/objects.ts';
-import { deployment } from './support/workloads.ts';
-import { startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const LEASE = 'archaware-controller';
 /** What reads every tolerable image of these tests writes to their pods. */
@@ -17,7 +17,7 @@ const isPodPatch = (method: string, path: string) => method === 'PATCH' && path.
 type Replica = { readonly controller: RunningController; readonly proxy: ApiProxy };
 
 describe('two replicas', () => {
-  let world: World;
+  let world: LiveWorld;
   let namespaces = 0;
   let replicas: Replica[] = [];
 

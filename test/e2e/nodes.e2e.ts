@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
-import { annotation, ours, runs, scheduledOn, taints, tolerations, uidOf } from './support/objects.ts';
+import { annotation, ours, runs, scheduledOn, taints, tolerations, uidOf } from '../support/objects.ts';
+import { daemonSet, deployment, pod } from '../support/workloads.ts';
 import { keepTainting } from './support/other-writer.ts';
-import { daemonSet, deployment, pod } from './support/workloads.ts';
-import { startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const MANAGED = 'archaware.dev/managed';
 const NODES = ['amd64-1', 'amd64-2', 'arm64-1'];
@@ -11,7 +11,7 @@ const NODES = ['amd64-1', 'amd64-2', 'arm64-1'];
 const KEYS = ['supported-arch', 'example.com/arch', 'kubernetes.io/arch'];
 
 describe('taints of nodes on the real control plane', () => {
-  let world: World;
+  let world: LiveWorld;
 
   before(async () => {
     world = await startWorld({

@@ -2,14 +2,14 @@ import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
 import { hasMutatingPolicies } from '../../hack/cluster/spawn.ts';
 import { runBundle } from '../support/controller-process.ts';
+import { nameOf, ours, runs, taints as taintsOf, tolerations } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
+import { daemonSet, pod } from '../support/workloads.ts';
 import { arrangeHelm, CHART_PATH, type Helm, needsHelm } from './support/helm.ts';
-import { nameOf, ours, runs, taints as taintsOf, tolerations } from './support/objects.ts';
 import { buildOverlay, type Overlay } from './support/overlay.ts';
 import { arrange, type Places } from './support/places.ts';
 import { refusals } from './support/refusals.ts';
-import { daemonSet, pod } from './support/workloads.ts';
-import { startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const OBSERVE = { config: { placement: { mode: 'observe' } } };
 const ACCOUNT = 'system:serviceaccount:archaware:archaware-controller';
@@ -33,7 +33,7 @@ const ALSO_REFUSED = [
 ];
 
 describe('placement.mode: observe, on the real control plane, in this order', () => {
-  let world: World;
+  let world: LiveWorld;
   let places: Places;
   let helm: Helm;
   let overlay: Overlay;
@@ -92,8 +92,8 @@ describe('placement.mode: observe, on the real control plane, in this order', ()
       pod(ns, 'lost', { images: [world.image('there-is-no-such-tag')] }),
       daemonSet(ns, 'agent', { images: [amd, arm] }),
     );
-    await world.eventuallyTold(ns, 'NoCommonArchitecture', /arm64/);
-    await world.eventuallyTold(ns, 'ImageUnresolvable', /there-is-no-such-tag/);
+    await world.eventuallyEvent(ns, 'NoCommonArchitecture', /arm64/);
+    await world.eventuallyEvent(ns, 'ImageUnresolvable', /there-is-no-such-tag/);
     const counted = (outcome: string) => controller.metric('archaware_pods', { outcome });
     await world.eventually('the pods to be counted', async () => {
       return (await counted('placed')) >= 1 && (await counted('held')) >= 1 && (await counted('waiting')) >= 1;
@@ -133,7 +133,7 @@ describe('placement.mode: observe, on the real control plane, in this order', ()
     await world.patch('Node', '', NODE, { metadata: { annotations }, spec: { taints: [TAINT] } });
     await world.eventually('it to be not ready', async () => (await ready()) === 503);
     expect((await controller.get('/readyz')).text).to.include('taints of archaware on 1 node(s)');
-    await world.eventuallyTold('default', 'UnmanagedTaint', /placement[.]mode is observe/);
+    await world.eventuallyEvent('default', 'UnmanagedTaint', /placement[.]mode is observe/);
     expect(await controller.metric('archaware_unmanaged_taints')).to.equal(1);
     const { code, stderr } = await template();
     expect(code).not.to.equal(0);
@@ -145,7 +145,7 @@ describe('placement.mode: observe, on the real control plane, in this order', ()
 
   it('is not ready where a pod holds the gate of archaware, and the chart refuses to be installed there', async () => {
     await world.create(pod(ns, 'gated', { images: [world.image('multi')], spec: GATE }));
-    await world.eventuallyTold(ns, 'UnmanagedTaint', /holds the scheduling gate/);
+    await world.eventuallyEvent(ns, 'UnmanagedTaint', /holds the scheduling gate/);
     expect((await controller.get('/readyz')).text).to.include('the gate of archaware on 1 pod(s)');
     // The overlay's own ConfigMap says that this mode runs already, and then the chart lists no pods.
     await world.cluster.kubectl(['-n', 'archaware', 'delete', 'configmap', 'archaware-controller']);

@@ -1,9 +1,11 @@
 import { expect } from 'chai';
 import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
+import { nameOf, ours, runs, scheduledOn, tolerations } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
 import { patching, startWebhookServer, type WebhookServer } from '../support/webhook-server.ts';
-import { nameOf, ours, runs, scheduledOn, tolerations } from './support/objects.ts';
+import { deployment, job, type KubernetesObject, type PodOptions, pod } from '../support/workloads.ts';
+import { pathOf } from '../support/world.ts';
 import {
   admit,
   affinity,
@@ -18,8 +20,7 @@ import {
 } from './support/placed.ts';
 import { resizable } from './support/resizable.ts';
 import { arrangeWebhook, eventuallyTrusted } from './support/webhook.ts';
-import { deployment, job, type KubernetesObject, type PodOptions, pod } from './support/workloads.ts';
-import { pathOf, startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const PLUGINS = ['NodeRestriction', 'ExtendedResourceToleration', 'PodTolerationRestriction'];
 const DEVICE = 'example.com/device';
@@ -36,7 +37,7 @@ const annotating = (object: unknown, key: string, value: string) => [
 
 /** In the modes that write tolerations, with the webhook. */
 describe('archaware beside others that write pods, on the real control plane', () => {
-  let world: World;
+  let world: LiveWorld;
   let others: WebhookServer;
 
   before(async () => {
@@ -53,12 +54,12 @@ describe('archaware beside others that write pods, on the real control plane', (
   }
 });
 
-type Around = { readonly world: World; readonly others: WebhookServer };
+type Around = { readonly world: LiveWorld; readonly others: WebhookServer };
 let namespaces = 0;
 
 function describeMode(mode: 'taints' | 'both', around: () => Around): void {
   const ON_ARM = mode === 'both' ? { nodeAffinity: required([onArch('arm64')]) } : undefined;
-  let world: World;
+  let world: LiveWorld;
   let controller: RunningController;
   let others: WebhookServer;
   /** Known to the webhook; for both architectures, and for one. */
@@ -276,7 +277,7 @@ function describeMode(mode: 'taints' | 'both', around: () => Around): void {
       const image = await freshImage(world, 'amd64');
       await world.create(job(ns, 'app', { images: [image], workload: { suspend: true } }));
       await change(pathOf('Job', ns, 'app'), { spec: { suspend: false, template: { spec: flavor } } });
-      await world.eventuallyTold(ns, 'NoCommonArchitecture', /requires kubernetes.io\/arch=arm64 by its nodeSelector/);
+      await world.eventuallyEvent(ns, 'NoCommonArchitecture', /requires kubernetes.io\/arch=arm64 by its nodeSelector/);
       const [found] = await world.pods(ns, 'app');
       expect([scheduledOn(found), tolerations(found)]).to.deep.equal([
         undefined,

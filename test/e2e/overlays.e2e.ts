@@ -4,13 +4,14 @@ import { createAuthority } from '../../hack/cluster/certificates.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { hasMutatingPolicies } from '../../hack/cluster/spawn.ts';
 import { singleManifests } from '../../hack/manifests/single.ts';
+import { nameOf, ours, runs, taints, tolerations } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
-import { nameOf, ours, runs, taints, tolerations } from './support/objects.ts';
+import { daemonSet, pod } from '../support/workloads.ts';
+import { pathOf } from '../support/world.ts';
 import { buildOverlay, type Overlay } from './support/overlay.ts';
 import { admit, affinity, freshImage, GATE, gates, onArch, required } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
-import { daemonSet, pod } from './support/workloads.ts';
-import { pathOf, startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const ACCOUNT = 'system:serviceaccount:archaware:archaware-controller';
 const LABEL = 'accelerators/ncs2';
@@ -86,7 +87,7 @@ describe('the single manifests', () => {
 
 for (const [name, promised, rights] of served) {
   describe(`overlay ${name}, on the real control plane, in this order`, () => {
-    let world: World;
+    let world: LiveWorld;
     let places: Places;
     let overlay: Overlay;
     let ns: string;
@@ -292,7 +293,7 @@ for (const [name, promised, rights] of served) {
 }
 
 describe('from taints to affinity', () => {
-  let world: World;
+  let world: LiveWorld;
   let places: Places;
   before(async () => {
     const { manifest } = await buildOverlay('both');

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import { olderKubernetes } from '../../hack/cluster/spawn.ts';
 import { FIXTURES } from '../../testimg/fixtures.ts';
+import { ours, runs, scheduledOn, taints, tolerations } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
-import { ours, runs, scheduledOn, taints, tolerations } from './support/objects.ts';
-import { daemonSet, deployment, job, pod, statefulSet, type WorkloadOptions } from './support/workloads.ts';
-import { startWorld, type World } from './support/world.ts';
+import { daemonSet, deployment, job, pod, statefulSet, type WorkloadOptions } from '../support/workloads.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const ARCHITECTURES = ['amd64', 'arm64', 's390x'];
 const NODES = ['amd64-1', 'amd64-2', 'arm64-1', 's390x-1'];
@@ -16,7 +16,7 @@ const RESOLVABLE = new Set(FIXTURES.flatMap(({ tag, expected }) => ('error' in e
 const architectureOf = (node: string | undefined) => node?.split('-')[0] ?? 'none';
 
 describe('placement on the real control plane', () => {
-  let world: World;
+  let world: LiveWorld;
   let controller: RunningController;
 
   before(async () => {
@@ -205,7 +205,7 @@ describe('placement on the real control plane', () => {
     const namespace = await world.namespace('nothing-in-common');
     const images = [world.image('multi'), world.image('riscv64'), world.image('docker-single')];
     await world.create(pod(namespace, 'held', { images }));
-    const note = await world.eventuallyTold(namespace, 'NoCommonArchitecture', /no architecture/);
+    const note = await world.eventuallyEvent(namespace, 'NoCommonArchitecture', /no architecture/);
     expect(note).to.include(`${images[0]} (linux/amd64, linux/arm64)`);
     expect(note).to.include(`${images[1]} (linux/riscv64)`);
     expect(note).to.include(`${images[2]} (linux/arm64)`);
@@ -341,11 +341,11 @@ describe('placement on the real control plane', () => {
   it('lets pods without a common architecture go anywhere if the configuration says so', async () => {
     const namespace = await world.namespace('released');
     await world.create(pod(namespace, 'one', { images: [world.image('amd64'), world.image('arm64')] }));
-    await world.eventuallyTold(namespace, 'NoCommonArchitecture', /no architecture/);
+    await world.eventuallyEvent(namespace, 'NoCommonArchitecture', /no architecture/);
     await world.stopControllers();
     controller = await world.run(['--placement.noCommonArchitecture', 'release']);
     await world.eventuallyTolerates(namespace, 'one', ours(...ARCHITECTURES));
-    await world.eventuallyTold(namespace, 'OpenPlacement', /no architecture in common/);
+    await world.eventuallyEvent(namespace, 'OpenPlacement', /no architecture in common/);
   });
 
   const eventuallyIdle = () =>

@@ -2,10 +2,10 @@ import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
 import { type Registry, startRegistry } from '../../hack/cluster/registry.ts';
 import { TESTIMG_REPOSITORY } from '../../testimg/fixtures.ts';
+import { ours, runs, tolerations } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
-import { ours, runs, tolerations } from './support/objects.ts';
-import { daemonSet, type KubernetesObject, pod } from './support/workloads.ts';
-import { startWorld, type World } from './support/world.ts';
+import { daemonSet, type KubernetesObject, pod } from '../support/workloads.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const FORMS = [
   { form: 'dockerconfigjson', type: 'kubernetes.io/dockerconfigjson', key: '.dockerconfigjson' },
@@ -26,7 +26,7 @@ function secret(namespace: string, name: string, type: string, data: Record<stri
 }
 
 describe('private images on the real control plane', () => {
-  let world: World;
+  let world: LiveWorld;
   let controller: RunningController;
   const registries = new Map<string, Registry>();
 
@@ -70,7 +70,7 @@ describe('private images on the real control plane', () => {
     it(`are not given to a pod without a secret, although another pod found them out (${name})`, async () => {
       const namespace = await world.namespace(`${name}-without`);
       await world.create(pod(namespace, 'without', { images: [image(registryOf(name), 'multi')] }));
-      const note = await world.eventuallyTold(namespace, 'ImageUnresolvable', /\(denied\)/);
+      const note = await world.eventuallyEvent(namespace, 'ImageUnresolvable', /\(denied\)/);
       expect(note)
         .to.include(image(registryOf(name), 'multi'))
         .and.to.not.include(registryOf(name).account.password);
@@ -83,7 +83,7 @@ describe('private images on the real control plane', () => {
     const namespace = await world.namespace('secret-missing');
     const images = [image(registry, 'docker-list')];
     await world.create(pod(namespace, 'early', { images, pullSecrets: ['dockerconfigjson'] }));
-    const note = await world.eventuallyTold(namespace, 'PullSecretUnusable', /dockerconfigjson/);
+    const note = await world.eventuallyEvent(namespace, 'PullSecretUnusable', /dockerconfigjson/);
     expect(note).to.match(/does not exist/);
     expect(tolerations(await world.get('Pod', namespace, 'early'))).to.deep.equal([]);
     await world.create(pullSecret(namespace, FORMS[0], registry));
@@ -100,7 +100,7 @@ describe('private images on the real control plane', () => {
     const pullSecrets = ['opaque', 'dockerconfigjson'];
     await world.create(pod(namespace, 'one', { images: [image(registry, 'nested')], pullSecrets }));
     await world.eventuallyTolerates(namespace, 'one', ours('amd64', 'arm64', 's390x'));
-    await world.eventuallyTold(namespace, 'PullSecretUnusable', /opaque/);
+    await world.eventuallyEvent(namespace, 'PullSecretUnusable', /opaque/);
   });
 
   it("are read for a DaemonSet's template with the secrets of its service account", async () => {

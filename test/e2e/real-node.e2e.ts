@@ -2,8 +2,9 @@ import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { nodeAddresses } from '../../hack/cluster/node-config.ts';
 import { nodeImages } from '../../hack/cluster/node-images.ts';
+import { isGoing, ours, scheduledOn, taints, tolerations, uidOf } from '../support/objects.ts';
+import { deployment, type KubernetesObject, pod } from '../support/workloads.ts';
 import { arrangeHelm, CHART_PATH, type Helm } from './support/helm.ts';
-import { isGoing, ours, scheduledOn, taints, tolerations, uidOf } from './support/objects.ts';
 import { streamPods } from './support/pod-stream.ts';
 import {
   eventuallyOn,
@@ -21,8 +22,7 @@ import {
   type RealWorld,
   startRealWorld,
 } from './support/real-world.ts';
-import { deployment, type KubernetesObject, pod } from './support/workloads.ts';
-import type { World } from './support/world.ts';
+import type { LiveWorld } from './support/world.ts';
 
 const DEPLOYMENT = 'archaware-controller';
 const RELEASE = ['archaware', '--namespace', 'archaware'];
@@ -34,7 +34,7 @@ const PODS_PER_SECOND = 30;
 describe('a real node, in this order', function () {
   this.timeout(300_000);
   let real: RealWorld;
-  let world: World;
+  let world: LiveWorld;
   let own: string;
   let other: string;
   let onNode: { readonly nodeSelector: Readonly<Record<string, string>> };
@@ -160,14 +160,14 @@ describe('a real node, in this order', function () {
 
     it('knows a pod on a wrong node by what the runtime says of an index without its platform', async () => {
       await world.create(bound('no-platform', `index-${other}`));
-      const note = await eventuallyTold(ns, 'WrongNode', /no match for platform/);
+      const note = await eventuallyEvent(ns, 'WrongNode', /no match for platform/);
       expect(note).to.include(`container main has no image for ${where()}: no match for platform in manifest`);
       expect(note).to.include(`linux/${other}`);
     });
 
     it('knows it by the exec format error of an image without an index', async () => {
       await world.create(bound('wrong-program', `program-${other}`));
-      const note = await eventuallyTold(ns, 'WrongNode', /exec format error/);
+      const note = await eventuallyEvent(ns, 'WrongNode', /exec format error/);
       expect(note).to.include(`container main died with an exec format error on ${where()}`);
       expect(note).to.include(`linux/${other}`);
     });
@@ -345,7 +345,7 @@ describe('a real node, in this order', function () {
 
   const eventually = <T>(what: string, condition: () => Promise<T | false | undefined>) =>
     eventuallyOn(world)(what, condition);
-  const eventuallyTold = (namespace: string, reason: string, note: RegExp) =>
+  const eventuallyEvent = (namespace: string, reason: string, note: RegExp) =>
     eventually(`an Event ${reason} like ${note}`, async () =>
       (await world.events(namespace, reason)).find((text) => note.test(text)),
     );

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import { startController } from '../support/controller-process.ts';
+import { ours, tolerations } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
+import { deployment, pod } from '../support/workloads.ts';
 import { type ApiProxy, startApiProxy } from './support/api-proxy.ts';
-import { ours, tolerations } from './support/objects.ts';
-import { deployment, pod } from './support/workloads.ts';
-import { startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const BOTH = ours('amd64', 'arm64');
 const KINDS = ['pods', 'nodes', 'namespaces', 'daemonsets'] as const;
@@ -15,7 +15,7 @@ const isList = ({ method, path }: { readonly method: string; readonly path: stri
   method === 'GET' && path.includes('limit=') && !isWatch({ path });
 
 describe('recovery', () => {
-  let world: World;
+  let world: LiveWorld;
   let proxy: ApiProxy;
   let controller: RunningController;
   let namespaces = 0;

@@ -2,12 +2,13 @@ import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { runBundle } from '../support/controller-process.ts';
-import { ours, runs, taints, tolerations, uidOf } from './support/objects.ts';
+import { ours, runs, taints, tolerations, uidOf } from '../support/objects.ts';
+import { deployment, pod, statefulSet } from '../support/workloads.ts';
+import { pathOf } from '../support/world.ts';
 import { affinity, freshImage, GATE, gates, onArch, required } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
 import { arrangeWebhook, eventuallyTrusted } from './support/webhook.ts';
-import { deployment, pod, statefulSet } from './support/workloads.ts';
-import { pathOf, startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const ON_ARM = { nodeAffinity: required([onArch('arm64')]) };
 const PLUGINS = '--enable-admission-plugins=NodeRestriction,PodTolerationRestriction';
@@ -19,7 +20,7 @@ const NO_TOLERATIONS =
   "object.spec.?tolerations.orValue([]).all(t, t.?key.orValue('').startsWith('node.kubernetes.io/'))";
 
 describe('policies of others that refuse what archaware adds, on the real control plane, in this order', () => {
-  let world: World;
+  let world: LiveWorld;
   let places: Places;
   let hook: readonly string[];
   before(async () => {
@@ -98,7 +99,7 @@ describe('policies of others that refuse what archaware adds, on the real contro
     ]);
     expect(await count()).to.equal(before);
     // The account of archaware may not create pods.
-    const { stderr } = await world.command(['plan', ...inMode, '--registries.insecure', world.registry.host]);
+    const { stderr } = await world.command(['plan', ...inMode]);
     expect(stderr).to.match(
       /4 namespace\(s\) could not be asked whether such pods may be created: needs the right to create pods there/,
     );
@@ -111,7 +112,7 @@ describe('policies of others that refuse what archaware adds, on the real contro
     const image = await freshImage(world, 'arm64');
     await world.create(pod('whitelist', 'cold', { images: [image] }));
     expect(gates(await world.get('Pod', 'whitelist', 'cold'))).to.deep.equal([GATE]);
-    await world.eventuallyTold('whitelist', 'WriteRefused', /conflict with its namespace whitelist/);
+    await world.eventuallyEvent('whitelist', 'WriteRefused', /conflict with its namespace whitelist/);
     const advice = listAt(await asAdmin('explain', 'whitelist/cold'), 'advice').map(String);
     expect(advice.join()).to.match(/policy or webhook that refuses it .*Event WriteRefused: .*namespace whitelist/);
     expect(await problems()).to.include('Pod whitelist/cold: WriteRefused');
@@ -124,7 +125,7 @@ describe('policies of others that refuse what archaware adds, on the real contro
       180_000,
     );
     expect([tolerations(found), affinity(found)]).to.deep.equal([[], ON_ARM]);
-    await world.eventuallyTold('whitelist', 'OpenPlacement', /^released without tolerations, .*namespace whitelist/);
+    await world.eventuallyEvent('whitelist', 'OpenPlacement', /^released without tolerations, .*namespace whitelist/);
   }).timeout(240_000);
 
   it('let pods of a Deployment and a StatefulSet be created within seconds, without the refused tolerations', async () => {
@@ -141,7 +142,7 @@ describe('policies of others that refuse what archaware adds, on the real contro
         const found = await created(namespace, app);
         expect([tolerations(found), affinity(found)]).to.deep.equal([[], ON_ARM]);
       }
-      const note = await world.eventuallyTold(namespace, 'RefusedByPolicy', /names tolerations/);
+      const note = await world.eventuallyEvent(namespace, 'RefusedByPolicy', /names tolerations/);
       expect(note).to.contain('leaves it out of the next pods').and.contain('tolerations of supported-arch');
       const advice = listAt(await asAdmin('explain', '-n', namespace, 'deployment/web'), 'advice').map(String);
       expect(advice.join()).to.match(/^Event RefusedByPolicy: pods cannot be created/);
@@ -154,7 +155,7 @@ describe('policies of others that refuse what archaware adds, on the real contro
     const found = await created('nogates', 'web');
     await world.eventuallyTolerates('nogates', String(at(found, 'metadata', 'name')), ours('arm64'));
     await world.eventually('it to run', async () => (await world.pods('nogates', 'web')).every(runs));
-    await world.eventuallyTold('nogates', 'RefusedByPolicy', /names scheduling gates/);
+    await world.eventuallyEvent('nogates', 'RefusedByPolicy', /names scheduling gates/);
   });
 
   it('make no difference to another namespace, whatever its Events claim', async () => {
@@ -176,7 +177,7 @@ describe('policies of others that refuse what archaware adds, on the real contro
     expect((await world.cluster.request('POST', '/api/v1/namespaces/nogates/events', forged)).status).to.equal(422);
     const elsewhere = { ...forged, involvedObject: { ...Object(owner), namespace: 'nogates' } };
     expect((await world.cluster.request('POST', '/api/v1/namespaces/nogates/events', elsewhere)).status).to.equal(201);
-    await world.eventuallyTold('nogates', 'RefusedByPolicy', /tolerations, affinity and schedulingGates are refused/);
+    await world.eventuallyEvent('nogates', 'RefusedByPolicy', /tolerations, affinity and schedulingGates are refused/);
     await world.remove('Pod', 'open', String(at(first, 'metadata', 'name')));
     const next = await world.eventually('the next pod', async () =>
       (await world.pods('open', 'web')).find((each) => at(each, 'metadata', 'uid') !== at(first, 'metadata', 'uid')),

@@ -8,18 +8,19 @@ import type { Registry } from '../../hack/cluster/registry.ts';
 import type { Front } from '../../hack/cluster/registry-front.ts';
 import { TESTIMG_REPOSITORY } from '../../testimg/fixtures.ts';
 import { type ForwardProxyServer, startForwardProxy } from '../support/forward-proxy.ts';
+import { nameOf, ours } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
-import { nameOf, ours } from './support/objects.ts';
+import { pod } from '../support/workloads.ts';
+import { pathOf } from '../support/world.ts';
 import { arrange, base64, imageAt, type Places } from './support/places.ts';
-import { pod } from './support/workloads.ts';
-import { pathOf, startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const OPEN_LATE = ['--images.fallbackAfter', '1h'];
 const BOTH = ours('amd64', 'arm64');
 const HEADER = 'of-the-mirror-alone';
 
 describe('registries as production has them, on the real control plane', () => {
-  let world: World;
+  let world: LiveWorld;
   let places: Places;
   /** Of fronts with TLS; the registries have one of their own each. */
   const authority = createAuthority('archaware test front authority');
@@ -148,7 +149,7 @@ describe('registries as production has them, on the real control plane', () => {
     it('never asks the registry with fallback: false, and says so', async () => {
       const namespace = await world.namespace('mirror-only');
       await create(namespace, 'missing', sourceOf('only').host);
-      const note = await world.eventuallyTold(namespace, 'ImageUnresolvable', /not-found/);
+      const note = await world.eventuallyEvent(namespace, 'ImageUnresolvable', /not-found/);
       expect(note).to.include(mirrorOf('only').host);
       expect(sourceOf('only').requests()).to.deep.equal([]);
     });
@@ -298,7 +299,7 @@ describe('registries as production has them, on the real control plane', () => {
       await create(namespace, 'named', nameOf('untrusted'));
       await create(namespace, 'unnamed', stranger.host);
       for (const host of [nameOf('untrusted'), stranger.host]) {
-        await world.eventuallyTold(namespace, 'ImageUnresolvable', new RegExp(`${host}.*certificate`, 's'));
+        await world.eventuallyEvent(namespace, 'ImageUnresolvable', new RegExp(`${host}.*certificate`, 's'));
       }
     });
 
@@ -306,7 +307,7 @@ describe('registries as production has them, on the real control plane', () => {
       const namespace = await world.namespace('plain-http');
       const { host } = front('missing');
       await create(namespace, 'plain', host);
-      await world.eventuallyTold(
+      await world.eventuallyEvent(
         namespace,
         'ImageUnresolvable',
         new RegExp(`${host} does not speak TLS .*registries\\.insecure: \\["${host}"\\] allows it`, 's'),
@@ -357,7 +358,7 @@ describe('registries as production has them, on the real control plane', () => {
       const namespace = await world.namespace('not-proxied');
       await create(namespace, 'direct', DIRECT);
       // There is no such name: it was looked up, which the proxy would have done.
-      await world.eventuallyTold(namespace, 'ImageUnresolvable', new RegExp(`${DIRECT} was not found in the DNS`));
+      await world.eventuallyEvent(namespace, 'ImageUnresolvable', new RegExp(`${DIRECT} was not found in the DNS`));
       expect([...new Set(proxy.targets)]).to.deep.equal([`CONNECT ${SECURE}:443`]);
     });
 

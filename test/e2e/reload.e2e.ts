@@ -1,16 +1,16 @@
 import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
+import { ours, runs, scheduledOn, tolerations } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
-import { ours, runs, scheduledOn, tolerations } from './support/objects.ts';
+import { daemonSet, deployment, pod } from '../support/workloads.ts';
 import { arrange, imageAt, type Places } from './support/places.ts';
-import { daemonSet, deployment, pod } from './support/workloads.ts';
-import { startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const BOTH = ours('amd64', 'arm64');
 const SUCCESS = 'archaware_config_reload_success';
 
 describe('a changed configuration, on the real control plane', () => {
-  let world: World;
+  let world: LiveWorld;
   let places: Places;
   let controller: RunningController;
   let file: string;
@@ -43,8 +43,8 @@ describe('a changed configuration, on the real control plane', () => {
     await world.create(deployment(gold, 'torn', { ...torn(), replicas: 2 }), pod(other, 'torn', torn()));
     await world.create(pod(other, 'placed', { images: [world.image('multi')] }));
     await world.eventuallyTolerates(other, 'placed', BOTH);
-    await world.eventuallyTold(gold, 'NoCommonArchitecture', /^no architecture/);
-    await world.eventuallyTold(other, 'NoCommonArchitecture', /^no architecture/);
+    await world.eventuallyEvent(gold, 'NoCommonArchitecture', /^no architecture/);
+    await world.eventuallyEvent(other, 'NoCommonArchitecture', /^no architecture/);
     const from = await world.requestCount();
     await configure({
       policies: [{ name: 'gold', namespaceSelector: 'tier=gold', noCommonArchitecture: 'release' }],
@@ -53,7 +53,7 @@ describe('a changed configuration, on the real control plane', () => {
       const pods = await world.pods(gold, 'torn');
       return pods.length === 2 && pods.every(runs);
     });
-    await world.eventuallyTold(gold, 'OpenPlacement', /^policy gold: /);
+    await world.eventuallyEvent(gold, 'OpenPlacement', /^policy gold: /);
     expect(tolerations(await world.get('Pod', other, 'torn'))).to.deep.equal([]);
     const writes = await world.writesSince(from);
     expect(writes).to.have.lengthOf(2);
@@ -77,10 +77,10 @@ describe('a changed configuration, on the real control plane', () => {
     const second = await world.run(['--config', file, '--leaderElection.leaseDuration', '3s']);
     const ns = await world.namespace('refused');
     await world.create(pod(ns, 'torn', torn()));
-    await world.eventuallyTold(ns, 'NoCommonArchitecture', /no architecture/);
+    await world.eventuallyEvent(ns, 'NoCommonArchitecture', /no architecture/);
     const unknown = Object.fromEntries(Array.from({ length: 19 }, (_, index) => [`no-such-key-${index}`, index]));
     await configure({ ...unknown, policies: [{ name: 'release', noCommonArchitecture: 'drop' }] });
-    const note = await world.eventuallyTold(
+    const note = await world.eventuallyEvent(
       'archaware',
       'ConfigurationRejected',
       /^refused, so the last valid configuration stays in use: /,
@@ -114,7 +114,7 @@ describe('a changed configuration, on the real control plane', () => {
     controller = await world.run(['--config', file, '--images.fallbackAfter', '1h']);
     const ns = await world.namespace('mirrored');
     await world.create(pod(ns, 'waits', { images: [imageAt(front.host, 'multi')] }));
-    await world.eventuallyTold(ns, 'ImageUnresolvable', /503/);
+    await world.eventuallyEvent(ns, 'ImageUnresolvable', /503/);
     const mirror = await places.front();
     const mirrors = { [front.host]: { endpoints: [`http://${mirror.host}`], fallback: false } };
     await configure({ registries: { mirrors } });

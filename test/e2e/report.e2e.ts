@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { runBundle } from '../support/controller-process.ts';
-import { daemonSet, deployment, job, type KubernetesObject, pod, statefulSet } from './support/workloads.ts';
-import { startWorld, type World } from './support/world.ts';
+import { daemonSet, deployment, job, type KubernetesObject, pod, statefulSet } from '../support/workloads.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 /** A CronJob that does not run while the test does. */
 function nightly(namespace: string, image: string): KubernetesObject {
@@ -13,7 +13,7 @@ function nightly(namespace: string, image: string): KubernetesObject {
 }
 
 describe('report, on the real API server', () => {
-  let world: World;
+  let world: LiveWorld;
 
   before(async () => {
     world = await startWorld({

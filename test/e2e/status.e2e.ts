@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { runBundle } from '../support/controller-process.ts';
 import { arrangeWebhook, eventuallyTrusted, type Webhook } from './support/webhook.ts';
-import { startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const OWN = { 'app.kubernetes.io/name': 'archaware-controller' };
 const OWN_POD = {
@@ -23,7 +23,7 @@ const OWN_POD = {
 };
 
 describe('status, on the real control plane', () => {
-  let world: World;
+  let world: LiveWorld;
   let webhook: Webhook;
   before(async () => {
     world = await startWorld();

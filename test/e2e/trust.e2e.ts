@@ -7,20 +7,21 @@ import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { runBundle } from '../support/controller-process.ts';
 import { manifestWithoutDeployment } from '../support/manifest.ts';
+import { nameOf, ours, taints, tolerations, uidOf } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
+import { daemonSet, deployment, pod } from '../support/workloads.ts';
+import { pathOf } from '../support/world.ts';
 import { add, connectAsAccount } from './support/account.ts';
-import { nameOf, ours, taints, tolerations, uidOf } from './support/objects.ts';
 import { affinity, freshImage, GATE, gates, inSilence, onArch, required } from './support/placed.ts';
 import { arrangeWebhook, eventuallyTrusted } from './support/webhook.ts';
-import { daemonSet, deployment, pod } from './support/workloads.ts';
-import { pathOf, startWorld, type World } from './support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const ARM = { 'archaware.dev/architectures': 'arm64' };
 const NOWHERE = { nodeSelector: { 'example.com/nowhere': '' } };
 const BOTH = ['--placement.mode', 'both', '--bootstrap.timeout', '2s'];
 
 describe('nothing is lost and nothing is made worse, on the real control plane', () => {
-  let world: World;
+  let world: LiveWorld;
 
   before(async () => {
     world = await startWorld();
@@ -102,7 +103,7 @@ describe('nothing is lost and nothing is made worse, on the real control plane',
     await world.cluster.apply(await manifestWithoutDeployment({ taints: ['another-key:NoSchedule'] }));
     await world.eventually('the policy to be in force', () => isRefused(ns, 'probe'));
     await inSilence(world, () => world.create(pod(ns, 'held', { images: [image] })));
-    await world.eventuallyTold(ns, 'WriteRefused', /archaware-guard-pods/);
+    await world.eventuallyEvent(ns, 'WriteRefused', /archaware-guard-pods/);
     const held = await world.get('Pod', ns, 'held');
     expect([gates(held), affinity(held)]).to.deep.equal([[GATE], undefined]);
     expect(await controller.metric('archaware_writes_refused_total', { controller: 'pod' })).to.be.at.least(1);

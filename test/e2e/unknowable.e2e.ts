@@ -2,13 +2,13 @@ import { expect } from 'chai';
 import { FIXTURES, TESTIMG_REPOSITORY } from '../../testimg/fixtures.ts';
 import { pushFixtures } from '../../testimg/push.ts';
 import { type BrokenProjects, startBrokenProjects } from '../support/broken-projects.ts';
+import { ours, runs, taints, tolerations } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
-import { ours, runs, taints, tolerations } from './support/objects.ts';
-import { daemonSet, deployment, pod } from './support/workloads.ts';
-import { startWorld, type World } from './support/world.ts';
+import { daemonSet, deployment, pod } from '../support/workloads.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 describe('images that nothing is known of, on the real control plane', () => {
-  let world: World;
+  let world: LiveWorld;
   let controller: RunningController;
 
   before(async () => {
@@ -68,11 +68,11 @@ describe('images that nothing is known of, on the real control plane', () => {
       const namespace = await world.namespace('not-found');
       const created = performance.now();
       await world.create(pod(namespace, 'missing', { images: [world.image('nope')] }));
-      const note = await world.eventuallyTold(namespace, 'ImageUnresolvable', /not-found/);
+      const note = await world.eventuallyEvent(namespace, 'ImageUnresolvable', /not-found/);
       expect(note).to.include(world.image('nope')).and.to.include(world.registry.host);
       await world.eventuallyTolerates(namespace, 'missing', ours('amd64', 'arm64'));
       expect(performance.now() - created).to.be.within(3_000, 20_000);
-      const open = await world.eventuallyTold(namespace, 'OpenPlacement', /not resolved/);
+      const open = await world.eventuallyEvent(namespace, 'OpenPlacement', /not resolved/);
       expect(open).to.include(world.image('nope'));
       expect(await controller.metric('archaware_pods', { outcome: 'open' })).to.be.at.least(1);
       expect(await controller.metric('archaware_unresolvable_images')).to.be.at.least(1);
@@ -89,8 +89,8 @@ describe('images that nothing is known of, on the real control plane', () => {
       const names = { malformed: 'Registry.example.com/UPPER/Case', chart: world.image('helm-chart') };
       for (const [name, image] of Object.entries(names)) await world.create(pod(namespace, name, { images: [image] }));
       for (const name of Object.keys(names)) await world.eventuallyTolerates(namespace, name, ours('amd64', 'arm64'));
-      await world.eventuallyTold(namespace, 'ImageUnresolvable', /\(malformed\)/);
-      await world.eventuallyTold(namespace, 'ImageUnresolvable', /\(unsupported\)/);
+      await world.eventuallyEvent(namespace, 'ImageUnresolvable', /\(malformed\)/);
+      await world.eventuallyEvent(namespace, 'ImageUnresolvable', /\(unsupported\)/);
     });
 
     it('lets open pods and templates follow when an architecture joins the cluster', async () => {
@@ -152,7 +152,7 @@ describe('images that nothing is known of, on the real control plane', () => {
       );
       await world.eventuallyTolerates('kube-system', 'dns', ours('amd64', 'arm64', 's390x'));
       await world.eventuallyTolerates(namespace, 'network', ours('amd64', 'arm64', 's390x'));
-      await world.eventuallyTold(namespace, 'ImageUnresolvable', /nope/);
+      await world.eventuallyEvent(namespace, 'ImageUnresolvable', /nope/);
       expect(tolerations(await world.get('Pod', namespace, 'ordinary'))).to.deep.equal([]);
     });
 
@@ -177,8 +177,8 @@ describe('images that nothing is known of, on the real control plane', () => {
         deployment(namespace, 'three', { images: [world.image('nested')], replicas: 3 }),
         daemonSet(namespace, 'four', { images: [world.image('attestations')] }),
       );
-      await world.eventuallyTold(namespace, 'ImageUnresolvable', /nested could not be resolved \(unavailable\)/);
-      await world.eventuallyTold(namespace, 'ImageUnresolvable', /untyped/);
+      await world.eventuallyEvent(namespace, 'ImageUnresolvable', /nested could not be resolved \(unavailable\)/);
+      await world.eventuallyEvent(namespace, 'ImageUnresolvable', /untyped/);
       const waiting = () => controller.metric('archaware_pods', { outcome: 'waiting' });
       await world.eventually('five pods to wait', async () => (await waiting()) >= 5);
       await world.registry.start();
@@ -233,7 +233,7 @@ describe('images that nothing is known of, on the real control plane', () => {
             ...images.map((image, index) => pod(namespace, `${project}-${index}`, { images: [image] })),
           );
         }
-        await world.eventuallyTold('tenant-0', 'ImageUnresolvable', answered);
+        await world.eventuallyEvent('tenant-0', 'ImageUnresolvable', answered);
         // After two answers 429 the project is paused.
         const failures = project === 'limited' ? 2 : 5;
         await world.eventually('the project to fail often', async () => requests().length >= failures);
@@ -247,7 +247,7 @@ describe('images that nothing is known of, on the real control plane', () => {
 
     it('says in the Event that an image was not asked for, and why', async () => {
       const { host } = registryOf('limited');
-      const note = await world.eventuallyTold(
+      const note = await world.eventuallyEvent(
         'tenant-9',
         'ImageUnresolvable',
         /was not looked up yet \(rate-limited\)/,
@@ -314,7 +314,7 @@ describe('images that nothing is known of, on the real control plane', () => {
       );
       await world.eventuallyTolerates(namespace, 'missing', ours('arm64'));
       await world.eventuallyTolerates(namespace, 'ruled-out', ours('amd64'));
-      expect(await world.eventuallyTold(namespace, 'OpenPlacement', /fallback/)).to.include(world.image('nope'));
+      expect(await world.eventuallyEvent(namespace, 'OpenPlacement', /fallback/)).to.include(world.image('nope'));
     });
   });
 });

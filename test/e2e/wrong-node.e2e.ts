@@ -2,10 +2,11 @@ import { expect } from 'chai';
 import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { FIXTURES, TESTIMG_REPOSITORY } from '../../testimg/fixtures.ts';
+import { isGoing, nameOf, ours, runs, scheduledOn, tolerations, uidOf } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
-import { isGoing, nameOf, ours, runs, scheduledOn, tolerations, uidOf } from './support/objects.ts';
-import { daemonSet, deployment, type KubernetesObject, pod, statefulSet } from './support/workloads.ts';
-import { pathOf, startWorld, type World } from './support/world.ts';
+import { daemonSet, deployment, type KubernetesObject, pod, statefulSet } from '../support/workloads.ts';
+import { pathOf } from '../support/world.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
 
 const METRIC = 'archaware_wrong_node_pods_total';
 const EVERY_ARCHITECTURE = [{ key: 'supported-arch', operator: 'Exists' }];
@@ -34,7 +35,7 @@ const budget = (namespace: string, app: string): KubernetesObject => ({
 
 describe('pods on wrong nodes, on the real control plane', () => {
   const namespace = 'wrong';
-  let world: World;
+  let world: LiveWorld;
   let controller: RunningController;
   /** The pods as they were, by workload. */
   const uids = new Map<string, string>();
@@ -100,8 +101,8 @@ describe('pods on wrong nodes, on the real control plane', () => {
     expect(tolerations(moved)).to.deep.equal(ours('amd64'));
     await onNode('moves-too', 'amd64-1');
     await onNode('unpullable', 'amd64-1');
-    await world.eventuallyTold(namespace, 'WrongNode', /no match for platform in manifest; evicted; /);
-    const note = await world.eventuallyTold(namespace, 'WrongNode', /for which its image has no platform; evicted; /);
+    await world.eventuallyEvent(namespace, 'WrongNode', /no match for platform in manifest; evicted; /);
+    const note = await world.eventuallyEvent(namespace, 'WrongNode', /for which its image has no platform; evicted; /);
     expect(note)
       .to.include('node arm64-1 (arm64)')
       .and.to.include(`${world.image('amd64')} (linux/amd64)`);
@@ -109,7 +110,7 @@ describe('pods on wrong nodes, on the real control plane', () => {
   });
 
   it('stay while a PodDisruptionBudget does not let them go, and go then', async () => {
-    await world.eventuallyTold(namespace, 'WrongNode', /its eviction is blocked .*a PodDisruptionBudget/);
+    await world.eventuallyEvent(namespace, 'WrongNode', /its eviction is blocked .*a PodDisruptionBudget/);
     expect(uidOf(await onNode('guarded', 'arm64-1'))).to.equal(uids.get('guarded'));
     await world.remove('PodDisruptionBudget', namespace, 'guarded');
     await onNode('guarded', 'amd64-1');
@@ -117,9 +118,9 @@ describe('pods on wrong nodes, on the real control plane', () => {
   });
 
   it('stay where they would come back, or fit no other node: their tolerations, their nodeName, their nodeSelector', async () => {
-    await world.eventuallyTold(namespace, 'WrongNode', /not evicted: its own tolerations let it onto nodes of arm64/);
-    await world.eventuallyTold(namespace, 'WrongNode', /not evicted: its template names the node/);
-    await world.eventuallyTold(namespace, 'WrongNode', /not evicted: no node of amd64 would take another one/);
+    await world.eventuallyEvent(namespace, 'WrongNode', /not evicted: its own tolerations let it onto nodes of arm64/);
+    await world.eventuallyEvent(namespace, 'WrongNode', /not evicted: its template names the node/);
+    await world.eventuallyEvent(namespace, 'WrongNode', /not evicted: no node of amd64 would take another one/);
     for (const app of ['tolerant', 'pinned', 'selective']) {
       expect(uidOf(await onNode(app, 'arm64-1')), app).to.equal(uids.get(app));
     }
@@ -140,8 +141,8 @@ describe('pods on wrong nodes, on the real control plane', () => {
       return found.length === 2 && found.every(runs) && found;
     });
     for (const found of agents) if (scheduledOn(found) === 'arm64-1') await set(found);
-    await world.eventuallyTold(namespace, 'WrongNode', /not evicted: bare pod/);
-    await world.eventuallyTold(namespace, 'WrongNode', /not evicted: its DaemonSet would create another one here/);
+    await world.eventuallyEvent(namespace, 'WrongNode', /not evicted: bare pod/);
+    await world.eventuallyEvent(namespace, 'WrongNode', /not evicted: its DaemonSet would create another one here/);
   });
 
   it('are left alone, also by Events, where they are ignored, and where their containers run', async () => {
@@ -160,7 +161,7 @@ describe('pods on wrong nodes, on the real control plane', () => {
     const found = await world.eventually('liar to run', () => only('liar'));
     const message = 'exec /app: exec format error';
     await set(found, { ...CRASHES, lastState: { terminated: { exitCode: 255, reason: 'Error', message } } }, 'multi');
-    await world.eventuallyTold(
+    await world.eventuallyEvent(
       namespace,
       'WrongNode',
       /container main-0 died with an exec format error on node .*; not evicted: its image claims to run on/,

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
-import { annotation, ours, runs, taints, tolerations } from '../e2e/support/objects.ts';
-import { daemonSet } from '../e2e/support/workloads.ts';
-import { startWorld, type World } from '../e2e/support/world.ts';
+import { type LiveWorld, startWorld } from '../e2e/support/world.ts';
+import { annotation, ours, runs, taints, tolerations } from '../support/objects.ts';
+import { daemonSet } from '../support/workloads.ts';
 
 const NODES = ['amd64-1', 'amd64-2', 'arm64-1', 'arm64-2'];
 const DEADLINE_MS = 480_000;
@@ -30,7 +30,7 @@ spec: {policyName: only-known-tolerations, validationActions: [Deny]}
 
 describe('the brake, with its real five minutes', function () {
   this.timeout(900_000);
-  let world: World;
+  let world: LiveWorld;
   before(async () => {
     world = await startWorld({
       nodes: NODES.map((name) => ({ name, architecture: name.split('-')[0] ?? '' })),
@@ -68,7 +68,7 @@ describe('the brake, with its real five minutes', function () {
     await eventually('cni to lose a pod', async () => (await running('kube-system', 'cni')) === NODES.length - 1);
     await eventually('cni to be restored', async () => (await template('kube-system', 'cni')).length === 0);
     await eventually('cni to be whole again', async () => (await running('kube-system', 'cni')) === NODES.length);
-    await world.eventuallyTold('kube-system', 'RolloutStopped', /no other DaemonSet and taints no node/);
+    await world.eventuallyEvent('kube-system', 'RolloutStopped', /no other DaemonSet and taints no node/);
     expect(await controller.metric('archaware_rollout_stopped')).to.equal(1);
     expect([await running(namespace, 'logs'), await template(namespace, 'logs')]).to.deep.equal([NODES.length, []]);
     expect(await tainted()).to.deep.equal([]);

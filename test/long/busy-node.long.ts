@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
 import { arrangeHelm, CHART_PATH, type Helm } from '../e2e/support/helm.ts';
-import { isGoing } from '../e2e/support/objects.ts';
 import { streamPods } from '../e2e/support/pod-stream.ts';
 import { isTrusted, passedUnreviewed, reviewsPods } from '../e2e/support/real-checks.ts';
 import { needsRealWorld, type RealWorld, startRealWorld } from '../e2e/support/real-world.ts';
-import type { World } from '../e2e/support/world.ts';
+import type { LiveWorld } from '../e2e/support/world.ts';
+import { isGoing } from '../support/objects.ts';
 
 const RESTARTS = Number(process.env.ARCHAWARE_RESTARTS || 5);
 const PODS_PER_SECOND = 20;
@@ -27,7 +27,7 @@ const STREAM = 'shop';
 describe('a rolling restart on a busy real node', function () {
   this.timeout(300_000);
   let real: RealWorld;
-  let world: World;
+  let world: LiveWorld;
   let helm: Helm;
   let image: string;
 

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import { arrangeHelm, CHART_PATH, type Helm } from '../e2e/support/helm.ts';
 import { type PodKind, streamJudged } from '../e2e/support/judged-stream.ts';
-import { taints } from '../e2e/support/objects.ts';
 import {
   eventuallyNoObjects,
   eventuallyOn,
@@ -12,7 +11,8 @@ import {
 } from '../e2e/support/real-checks.ts';
 import { applyOverlay, uninstallOverlay, writeOverlay } from '../e2e/support/real-overlay.ts';
 import { configurationEdit, needsRealWorld, type RealWorld, startRealWorld } from '../e2e/support/real-world.ts';
-import type { World } from '../e2e/support/world.ts';
+import type { LiveWorld } from '../e2e/support/world.ts';
+import { taints } from '../support/objects.ts';
 
 const NS = 'shop';
 const DOCUMENT = 'docs/changing-modes.md';
@@ -38,7 +38,7 @@ const textOf = ({ mode, webhook }: State) => (mode === 'taints' && webhook ? 'ta
 describe('changing the mode on a real node, under a stream of pods', function () {
   this.timeout(300_000);
   let real: RealWorld;
-  let world: World;
+  let world: LiveWorld;
   let kinds: PodKind[];
   const table: string[] = [];
 

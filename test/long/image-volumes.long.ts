@@ -1,17 +1,17 @@
 import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
 import type { RealNode } from '../../hack/cluster/real-node.ts';
-import { ours, scheduledOn, taints, tolerations } from '../e2e/support/objects.ts';
 import { needsRealNode } from '../e2e/support/real-node.ts';
 import { otherArchitecture, pushPrograms } from '../e2e/support/real-world.ts';
-import { pod } from '../e2e/support/workloads.ts';
-import { startWorld, type World } from '../e2e/support/world.ts';
+import { type LiveWorld, startWorld } from '../e2e/support/world.ts';
+import { ours, scheduledOn, taints, tolerations } from '../support/objects.ts';
+import { pod } from '../support/workloads.ts';
 
 /** What the kubelet does with images of volumes, and that pods go where it mounts them. */
 describe('image volumes on a real node', function () {
   this.timeout(300_000);
   const ns = 'shop';
-  let world: World;
+  let world: LiveWorld;
   let node: RealNode;
   let fake: string;
   let own: string;

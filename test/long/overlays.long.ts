@@ -2,7 +2,6 @@ import { expect } from 'chai';
 import { createAuthority } from '../../hack/cluster/certificates.ts';
 import { at } from '../../hack/cluster/json.ts';
 import { CRDS } from '../e2e/support/chart-crds.ts';
-import { nameOf, scheduledOn, taints } from '../e2e/support/objects.ts';
 import {
   eventuallyNoObjects,
   eventuallyOn,
@@ -13,8 +12,9 @@ import {
 } from '../e2e/support/real-checks.ts';
 import { applyOverlay, type Own, uninstallOverlay } from '../e2e/support/real-overlay.ts';
 import { needsRealWorld, type RealWorld, startRealWorld } from '../e2e/support/real-world.ts';
-import { deployment } from '../e2e/support/workloads.ts';
-import type { World } from '../e2e/support/world.ts';
+import type { LiveWorld } from '../e2e/support/world.ts';
+import { nameOf, scheduledOn, taints } from '../support/objects.ts';
+import { deployment } from '../support/workloads.ts';
 
 const NS = 'shop';
 const WEBHOOKS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
@@ -80,7 +80,7 @@ const ROWS: readonly Row[] = [
 describe('each overlay on a real node', function () {
   this.timeout(300_000);
   let real: RealWorld;
-  let world: World;
+  let world: LiveWorld;
   let own: string;
   let other: string;
   let theirs: string;

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
-import { isGoing, nameOf, ours, scheduledOn, taints, tolerations, uidOf } from '../e2e/support/objects.ts';
 import {
   editConfiguration,
   installManifest,
@@ -8,8 +7,9 @@ import {
   type RealWorld,
   startRealWorld,
 } from '../e2e/support/real-world.ts';
-import { deployment, pod } from '../e2e/support/workloads.ts';
-import type { World } from '../e2e/support/world.ts';
+import type { LiveWorld } from '../e2e/support/world.ts';
+import { isGoing, nameOf, ours, scheduledOn, taints, tolerations, uidOf } from '../support/objects.ts';
+import { deployment, pod } from '../support/workloads.ts';
 
 const DEPLOYMENT = 'archaware-controller';
 const LEASE = 'archaware-controller';
@@ -21,7 +21,7 @@ describe('the life of an installation on a real node', function () {
   this.timeout(600_000);
   const ns = 'shop';
   let real: RealWorld;
-  let world: World;
+  let world: LiveWorld;
   let other: string;
   let served = 0;
 

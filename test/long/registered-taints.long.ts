@@ -1,6 +1,5 @@
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
-import { nameOf, ours, scheduledOn, taints, uidOf } from '../e2e/support/objects.ts';
 import { eventuallyOn, nothingIsLeft, whatIsThere } from '../e2e/support/real-checks.ts';
 import {
   editConfiguration,
@@ -10,8 +9,9 @@ import {
   registerAgain,
   startRealWorld,
 } from '../e2e/support/real-world.ts';
-import { deployment } from '../e2e/support/workloads.ts';
-import type { World } from '../e2e/support/world.ts';
+import type { LiveWorld } from '../e2e/support/world.ts';
+import { nameOf, ours, scheduledOn, taints, uidOf } from '../support/objects.ts';
+import { deployment } from '../support/workloads.ts';
 
 const NS = 'shop';
 const POOL = 'eks.amazonaws.com/nodegroup';
@@ -20,7 +20,7 @@ const POOL = 'eks.amazonaws.com/nodegroup';
 describe('nodes that register with the taint of archaware', function () {
   this.timeout(300_000);
   let real: RealWorld;
-  let world: World;
+  let world: LiveWorld;
   let own: string;
   let other: string;
   const taintOf = (value: string) => ({ key: 'supported-arch', value, effect: 'NoSchedule' });

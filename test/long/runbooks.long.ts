@@ -4,7 +4,6 @@ import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
 import { binaries } from '../../hack/cluster/spawn.ts';
 import { nodePool } from '../autoscalers/support/pools.ts';
-import { isGoing, nameOf, ours, runs, scheduledOn, taints, tolerations } from '../e2e/support/objects.ts';
 import { gates } from '../e2e/support/placed.ts';
 import { eventuallyOn, isTrusted, reviewsPods, whatIsThere } from '../e2e/support/real-checks.ts';
 import { applyOverlay } from '../e2e/support/real-overlay.ts';
@@ -16,8 +15,9 @@ import {
   shellBlock,
   startRealWorld,
 } from '../e2e/support/real-world.ts';
-import { deployment, pod, statefulSet } from '../e2e/support/workloads.ts';
-import type { World } from '../e2e/support/world.ts';
+import type { LiveWorld } from '../e2e/support/world.ts';
+import { isGoing, nameOf, ours, runs, scheduledOn, taints, tolerations } from '../support/objects.ts';
+import { deployment, pod, statefulSet } from '../support/workloads.ts';
 
 const NS = 'shop';
 const LEASE = 'archaware-controller';
@@ -28,7 +28,7 @@ const STILL_MS = 20_000;
 describe('the runbooks on a real node', function () {
   this.timeout(300_000);
   let real: RealWorld;
-  let world: World;
+  let world: LiveWorld;
   let own: string;
   let other: string;
 

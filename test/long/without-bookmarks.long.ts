@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { tolerations } from '../e2e/support/objects.ts';
-import { pod } from '../e2e/support/workloads.ts';
-import { startWorld, type World } from '../e2e/support/world.ts';
+import { type LiveWorld, startWorld } from '../e2e/support/world.ts';
+import { tolerations } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
+import { pod } from '../support/workloads.ts';
 
 const KINDS = ['pods', 'nodes', 'namespaces', 'daemonsets'];
 /** As many silent watches of each kind as take longer than the two minutes after which a broken watch makes a replica not ready. */
@@ -11,7 +11,7 @@ const SILENT = 2;
 /** Kubernetes does not promise bookmarks, and an API server without a watch cache sends none. */
 describe('an API server that sends no bookmarks', function () {
   this.timeout(480_000);
-  let world: World;
+  let world: LiveWorld;
   let controller: RunningController;
 
   before(async () => {

@@ -4,11 +4,11 @@ import { expect } from 'chai';
 import { startCertManager } from '../../hack/cluster/cert-manager.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import type { Component } from '../../hack/cluster/spawn.ts';
-import { isGoing, nameOf } from '../e2e/support/objects.ts';
 import { isReviewed, streamPods } from '../e2e/support/pod-stream.ts';
 import { editConfiguration, needsRealWorld, type RealWorld, startRealWorld } from '../e2e/support/real-world.ts';
-import { pod } from '../e2e/support/workloads.ts';
-import type { World } from '../e2e/support/world.ts';
+import type { LiveWorld } from '../e2e/support/world.ts';
+import { isGoing, nameOf } from '../support/objects.ts';
+import { pod } from '../support/workloads.ts';
 
 const NAME = 'archaware-controller';
 const SECRET = `${NAME}-certificates`;
@@ -27,7 +27,7 @@ describe('archaware beside cert-manager, on a real node', function () {
   this.timeout(300_000);
   const ns = 'shop';
   let real: RealWorld;
-  let world: World;
+  let world: LiveWorld;
   let certManager: Component;
 
   before(async function () {

@@ -3,9 +3,9 @@ import { expect } from 'chai';
 import { parse } from 'yaml';
 import { at } from '../../hack/cluster/json.ts';
 import { arrangeHelm, type Helm } from '../e2e/support/helm.ts';
-import { ours, taints, tolerations, uidOf } from '../e2e/support/objects.ts';
-import { daemonSet, type KubernetesObject, pod } from '../e2e/support/workloads.ts';
-import { startWorld, type World } from '../e2e/support/world.ts';
+import { type LiveWorld, startWorld } from '../e2e/support/world.ts';
+import { ours, taints, tolerations, uidOf } from '../support/objects.ts';
+import { daemonSet, type KubernetesObject, pod } from '../support/workloads.ts';
 import {
   argoClient,
   argoDifferences,
@@ -35,7 +35,7 @@ type Revision = { readonly tag: 'multi' | 'amd64'; readonly mark: string };
 /** In this order: each client goes on with what it has applied before archaware came. */
 describe('the programs with which other people apply objects, beside archaware', function () {
   this.timeout(300_000);
-  let world: World;
+  let world: LiveWorld;
   let helms: readonly Helm[] = [];
   let clients: ReadonlyMap<string, Client>;
 

@@ -3,7 +3,6 @@ import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { startIstioInjector, startRollouts, startVpaUpdater } from '../../hack/cluster/pod-writers.ts';
 import type { Component } from '../../hack/cluster/spawn.ts';
-import { nameOf, ours, runs, scheduledOn, tolerations, uidOf } from '../e2e/support/objects.ts';
 import {
   admit,
   affinity,
@@ -18,16 +17,17 @@ import {
 } from '../e2e/support/placed.ts';
 import { resizable } from '../e2e/support/resizable.ts';
 import { arrangeWebhook, eventuallyTrusted } from '../e2e/support/webhook.ts';
-import { deployment, pod } from '../e2e/support/workloads.ts';
-import { startWorld, type World } from '../e2e/support/world.ts';
+import { type LiveWorld, startWorld } from '../e2e/support/world.ts';
 import { runBundle } from '../support/controller-process.ts';
+import { nameOf, ours, runs, scheduledOn, tolerations, uidOf } from '../support/objects.ts';
+import { deployment, pod } from '../support/workloads.ts';
 
 const ON_ARM = { nodeAffinity: required([onArch('arm64')]) };
 
 /** In the mode `both`, on the control plane. The last step removes archaware. */
 describe('archaware beside other software that writes pods', function () {
   this.timeout(240_000);
-  let world: World;
+  let world: LiveWorld;
   const others: Component[] = [];
   let namespaces = 0;
 

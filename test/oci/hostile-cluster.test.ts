@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { at, objects, text } from '../simulator/json.ts';
 import { type HostileServer, head, says, sends, startHostileServer } from '../support/hostile-registry.ts';
 import { BODY, manifest, putSingle } from '../support/hostile-world.ts';
+import { ours } from '../support/objects.ts';
 import { PODS, type Product, startProduct } from '../support/product.ts';
 import { IMAGE, INDEX, indexOf, sha256 } from './server.ts';
 
@@ -80,9 +81,9 @@ describe('a controller with images of a hostile registry', () => {
       await product.cluster.createPod({ name, images: [`${host()}/${name}:v1`] });
     }
     const controller = await product.run(['--registries.insecure', host(), '--log.level', 'debug']);
-    await product.eventuallyTolerates('believed', 'amd64');
+    await product.eventuallyTolerates('default', 'believed', ours('amd64'));
     for (const [name, code] of Object.entries(failing)) {
-      const told = await product.eventuallyTold('ImageUnresolvable', new RegExp(`/${name}:v1 `));
+      const told = await product.eventuallyEvent('default', 'ImageUnresolvable', new RegExp(`/${name}:v1 `));
       expect(told, name).to.match(code);
     }
     const events = await product.list('/apis/events.k8s.io/v1/namespaces/default/events');

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { at } from '../simulator/json.ts';
+import { ours } from '../support/objects.ts';
 import { type Product, startProduct, tolerated, workload } from '../support/product.ts';
 
 // archaware-controller up to 0.1 ignored image volumes because nothing in them is executed. But the kubelet refuses an
@@ -26,7 +27,7 @@ describe('image volumes count', () => {
     await product.cluster.createPod({ name: 'a', images: [wide], spec });
     await product.cluster.apply(workload('DaemonSet', 'agent', [wide], { template: spec }));
     await product.run();
-    await product.eventuallyTolerates('a', 'arm64');
+    await product.eventuallyTolerates('default', 'a', ours('arm64'));
     await templateTolerates('arm64');
   });
 
@@ -35,7 +36,7 @@ describe('image volumes count', () => {
     await product.cluster.createPod({ name: 'a', images: [wide], spec });
     await product.cluster.apply(workload('DaemonSet', 'agent', [wide], { template: spec }));
     await product.run();
-    await product.eventuallyTolerates('a', 'amd64', 'arm64');
+    await product.eventuallyTolerates('default', 'a', ours('amd64', 'arm64'));
     await templateTolerates('amd64', 'arm64');
   });
 
@@ -43,7 +44,7 @@ describe('image volumes count', () => {
     const spec = withVolume(product.image('model', ['s390x']));
     await product.cluster.createPod({ name: 'a', images: [wide], spec });
     await product.run();
-    await product.eventuallyTold('NoCommonArchitecture', /; volume data: \S+\/model:1 \(linux\/s390x\)$/);
+    await product.eventuallyEvent('default', 'NoCommonArchitecture', /; volume data: \S+\/model:1 \(linux\/s390x\)$/);
     const { stdout } = await product.command(['explain', 'a']);
     expect(stdout).to.match(/volume data: \S+\/model:1: s390x; in common: none/);
     const plan = JSON.parse((await product.command(['plan', '--output', 'json'])).stdout);
@@ -92,9 +93,13 @@ describe('image volumes count', () => {
     const generation = await recordedBefore(model, 'amd64', 'arm64');
     await product.registry.down();
     await product.run(['--images.fallbackAfter', '1s']);
-    await product.eventuallyTold('ImageUnresolvable', /image \S+\/model:1 of volume data could not be resolved/);
+    await product.eventuallyEvent(
+      'default',
+      'ImageUnresolvable',
+      /image \S+\/model:1 of volume data could not be resolved/,
+    );
     await product.cluster.createPod({ name: 'last', images: [wide] });
-    await product.eventuallyTold('OpenPlacement', /not resolved/);
+    await product.eventuallyEvent('default', 'OpenPlacement', /not resolved/);
     const set = await agent();
     expect(tolerated(at(set, 'spec', 'template', 'spec'))).to.deep.equal(['amd64', 'arm64']);
     expect(at(set, 'metadata', 'generation')).to.equal(generation);

@@ -1,3 +1,4 @@
+import { ours } from '../support/objects.ts';
 import { type Product, startProduct } from '../support/product.ts';
 
 // archaware-controller (2022) never opened a new watch after the server had closed one, and saw no events from then on.
@@ -25,7 +26,7 @@ describe('a new watch follows one that ends', () => {
       await product.run();
       await end();
       await product.cluster.createPod({ name: 'p', images: [product.image('app', ['arm64'])] });
-      await product.eventuallyTolerates('p', 'arm64');
+      await product.eventuallyTolerates('default', 'p', ours('arm64'));
     });
   }
 });

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { at } from '../simulator/json.ts';
+import { ours } from '../support/objects.ts';
 import { type Product, startProduct, tolerated, workload } from '../support/product.ts';
 
 // archaware-controller up to 0.1 looked for nodes of the architecture wasm, whatever RuntimeClass a pod had. No node
@@ -18,7 +19,7 @@ describe('a pod of WebAssembly', () => {
     await product.cluster.createPod({ name: 'a', images: [wasm], spec: CLASS });
     await product.cluster.apply(workload('DaemonSet', 'agent', [wasm], { template: CLASS }));
     await product.run();
-    await product.eventuallyTolerates('a', 'amd64', 'arm64');
+    await product.eventuallyTolerates('default', 'a', ours('amd64', 'arm64'));
     await product.eventually('the template to tolerate both', async () => {
       const set = await product.get('/apis/apps/v1/namespaces/default/daemonsets/agent');
       return tolerated(at(set, 'spec', 'template', 'spec')).length === 2;
@@ -30,7 +31,7 @@ describe('a pod of WebAssembly', () => {
     await product.run();
     const missing =
       /WebAssembly without a RuntimeClass \(set spec\.runtimeClassName\): \S+\/wasm:1; \S+\/wasm:1 \(wasi\/wasm\)/;
-    await product.eventuallyTold('NoCommonArchitecture', missing);
+    await product.eventuallyEvent('default', 'NoCommonArchitecture', missing);
     expect((await product.command(['plan'])).stdout).to.match(missing);
     expect((await product.command(['explain', 'a'])).stdout).to.match(/next +set runtimeClassName to a RuntimeClass/);
   });

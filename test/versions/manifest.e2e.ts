@@ -3,10 +3,10 @@ import { expect } from 'chai';
 import { type Cluster, startCluster } from '../../hack/cluster/cluster.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { binaries, hasMutatingPolicies, olderKubernetes } from '../../hack/cluster/spawn.ts';
-import { nameOf, ours, taints } from '../e2e/support/objects.ts';
 import { type StandIn, standInForDeployment } from '../e2e/support/stand-in.ts';
 import { runBundle } from '../support/controller-process.ts';
 import { blocksOf, makeWorkplace, startDocumentRegistry, type Workplace } from '../support/doc-blocks.ts';
+import { nameOf, ours, taints } from '../support/objects.ts';
 
 const version = olderKubernetes();
 const MAIN = 'manifests/archaware-controller.yaml';

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { startTestRegistry, type TestRegistry } from '../../simulator/registry/registry.ts';
+import { ours } from '../../support/objects.ts';
 import { type Product, startProduct } from '../../support/product.ts';
 
 describe("the operator's settings for registries", () => {
@@ -25,10 +26,10 @@ describe("the operator's settings for registries", () => {
     await writeFile(file('config.json'), dockerConfig(product.registry.host, 'wrong horse'));
     const controller = await product.run(['--credentials.dockerConfigFiles', file('config.json')]);
     await product.cluster.createPod({ name: 'waits', images: [image] });
-    await product.eventuallyTold('ImageUnresolvable', /401/);
+    await product.eventuallyEvent('default', 'ImageUnresolvable', /401/);
 
     await writeFile(file('config.json'), dockerConfig(product.registry.host, 'right horse'));
-    await product.eventuallyTolerates('waits', 'arm64');
+    await product.eventuallyTolerates('default', 'waits', ours('arm64'));
 
     await writeFile(file('config.json'), '{"auths": ');
     await product.eventually('the log to tell', async () =>
@@ -36,7 +37,7 @@ describe("the operator's settings for registries", () => {
     );
     const next = product.image('private-too', ['amd64']);
     await product.cluster.createPod({ name: 'later', images: [next] });
-    await product.eventuallyTolerates('later', 'amd64');
+    await product.eventuallyTolerates('default', 'later', ours('amd64'));
     expect(controller.logs().join('\n')).not.to.contain('horse');
   });
 
@@ -49,12 +50,12 @@ describe("the operator's settings for registries", () => {
     ];
     const first = await product.run(flags);
     await product.cluster.createPod({ name: 'a', images: [index, single] });
-    await product.eventuallyTolerates('a', 'arm64');
+    await product.eventuallyTolerates('default', 'a', ours('arm64'));
     expect(await first.stop()).to.equal(0);
     product.registry.clearRequests();
     const second = await product.run(flags);
     await product.cluster.createPod({ name: 'b', images: [index] });
-    await product.eventuallyTolerates('b', 'amd64', 'arm64');
+    await product.eventuallyTolerates('default', 'b', ours('amd64', 'arm64'));
     expect(product.registry.requests()).to.deep.equal([]);
     expect(await second.metric('archaware_resolver_cache_total', { result: 'hit' })).to.be.greaterThan(0);
   });
@@ -64,7 +65,7 @@ describe("the operator's settings for registries", () => {
     await writeFile(file('images.json'), '{"version":1,"digests":{"sha256:');
     const controller = await product.run(['--images.cache.file', file('images.json')]);
     await product.cluster.createPod({ name: 'a', images: [product.image('app', ['arm64'])] });
-    await product.eventuallyTolerates('a', 'arm64');
+    await product.eventuallyTolerates('default', 'a', ours('arm64'));
     expect(await readFile(file('images.json.corrupt'), 'utf8')).to.match(/^\{"version":1/);
     expect(controller.logs().join('\n')).to.contain('images.json.corrupt');
   });
@@ -92,7 +93,7 @@ describe("the operator's settings for registries", () => {
 
       const controller = await product.run(flags);
       await product.cluster.createPod({ name: 'web', images: ['nginx'] });
-      await product.eventuallyTolerates('web', 'amd64', 'arm64');
+      await product.eventuallyTolerates('default', 'web', ours('amd64', 'arm64'));
       const asked = await controller.metric('archaware_registry_requests_total', { registry: `${mirror.host}/hub` });
       expect(asked).to.equal(1);
     });

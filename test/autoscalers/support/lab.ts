@@ -4,8 +4,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expectSuccess } from '../../../hack/cluster/client.ts';
 import { at, listAt } from '../../../hack/cluster/json.ts';
 import { startKarpenter, startSlowKubelets } from '../../../hack/cluster/karpenter.ts';
-import { nameOf, runs, scheduledOn, uidOf } from '../../e2e/support/objects.ts';
-import { startWorld, type World } from '../../e2e/support/world.ts';
+import { type LiveWorld, startWorld } from '../../e2e/support/world.ts';
+import { nameOf, runs, scheduledOn, uidOf } from '../../support/objects.ts';
 import { NODE_CLASS, type NodePoolOptions, nodePool } from './pools.ts';
 
 const KARPENTER = '/apis/karpenter.sh/v1';
@@ -22,7 +22,7 @@ export type Placed = { readonly all: number; readonly running: number; readonly 
 
 /** A cluster without a node of its own, with Karpenter. */
 export type Lab = {
-  readonly world: World;
+  readonly world: LiveWorld;
   applyPools(pools: readonly NodePoolOptions[]): Promise<void>;
   /** Begins to count nodes and seconds. */
   begin(): void;
@@ -64,7 +64,7 @@ export async function startLab(): Promise<Lab> {
   }
 }
 
-async function labOf(world: World): Promise<Lab> {
+async function labOf(world: LiveWorld): Promise<Lab> {
   const { request } = world.cluster;
   await world.namespace(NAMESPACE);
   await world.cluster.apply(JSON.stringify(NODE_CLASS));

@@ -1,6 +1,7 @@
 /** The rows of docs/admission.md about affinity: what a pod asks for itself, and what becomes of that. */
+
+import type { PodOptions } from '../../support/workloads.ts';
 import { isIn, onArch, preferring, required } from './placed.ts';
-import type { PodOptions } from './workloads.ts';
 
 const ZONE = isIn('example.com/zone', 'a');
 export const ARM = onArch('arm64');

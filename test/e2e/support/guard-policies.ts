@@ -10,11 +10,12 @@ import { readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
 import { keepProbes } from '../../../src/placement/patch/keep-probe.ts';
 import { settings } from '../../placement/objects.ts';
 import { manifestWithoutDeployment } from '../../support/manifest.ts';
+import { annotation, nameOf, tolerations } from '../../support/objects.ts';
+import { daemonSet, pod } from '../../support/workloads.ts';
+import { pathOf } from '../../support/world.ts';
 import { add, part, remove, replace } from './account.ts';
 import { NOTES, own } from './guard-rows.ts';
-import { annotation, nameOf, tolerations } from './objects.ts';
-import { daemonSet, pod } from './workloads.ts';
-import { pathOf, type World } from './world.ts';
+import type { LiveWorld } from './world.ts';
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 const KEEP = 'archaware-keep';
@@ -32,14 +33,14 @@ const notes = `/metadata/annotations/${part(NOTES)}`;
 const image = replace('/spec/template/spec/containers/0/image', 'registry.example.com/app:2');
 
 /** The policies that are there, of both kinds. */
-export async function policyNames({ cluster }: World): Promise<string[]> {
+export async function policyNames({ cluster }: LiveWorld): Promise<string[]> {
   const kinds = ['validatingadmissionpolicies', 'mutatingadmissionpolicies'];
   const answers = await Promise.all(kinds.map((kind) => cluster.request('GET', `${ADMISSION}/${kind}`)));
   return answers.flatMap(({ status, body }) => (status === 404 ? [] : listAt(body, 'items').map(nameOf)));
 }
 
 /** What the API server found wrong with the expressions of the policies, once it has checked all of them. */
-export async function typeWarnings(world: World): Promise<string[]> {
+export async function typeWarnings(world: LiveWorld): Promise<string[]> {
   const policies = await world.eventually('the policies to be type checked', async () => {
     const { body } = await world.cluster.request('GET', `${ADMISSION}/validatingadmissionpolicies`);
     const found = listAt(body, 'items');
@@ -89,10 +90,10 @@ const LET_THROUGH: readonly Row[] = [
  * Describes the policy that keeps tolerations in DaemonSets, first as it is, then with the failure policy Fail: only then a failure
  * shows where the policy should let an update through.
  */
-export function describeKeep(worldOf: () => World): void {
+export function describeKeep(worldOf: () => LiveWorld): void {
   for (const failurePolicy of ['Ignore', 'Fail'] as const) {
     describe(`the policy that keeps tolerations in DaemonSets, with the failure policy ${failurePolicy}`, () => {
-      let world: World;
+      let world: LiveWorld;
       const path = (name: string) => pathOf('DaemonSet', NS, name);
       const dryRun = (name: string, patch: Row[1], manager = 'helm') =>
         world.cluster.request('PATCH', `${path(name)}?dryRun=All&fieldManager=${manager}`, patch);
@@ -149,12 +150,12 @@ export function describeKeep(worldOf: () => World): void {
 }
 
 /** Describes the policy that keeps archaware's tolerations in pods, as it is and with the failure policy Fail. */
-export function describeKeepPods(worldOf: () => World): void {
+export function describeKeepPods(worldOf: () => LiveWorld): void {
   const name = 'archaware-keep-pods';
   const namespace = 'kept-pods';
   for (const failurePolicy of ['Ignore', 'Fail'] as const) {
     describe(`the policy that keeps tolerations in pods, with the failure policy ${failurePolicy}`, () => {
-      let world: World;
+      let world: LiveWorld;
       const send = async (patch: Row[1], manager = 'kubectl') => {
         const path = `${pathOf('Pod', namespace, 'bare')}?dryRun=All&fieldManager=${manager}`;
         const { status, body } = await world.cluster.request('PATCH', path, patch);
@@ -213,7 +214,7 @@ async function keepObjects(name = KEEP): Promise<{ shipped: string; strict: stri
 }
 
 /** Sends the dry run of the leader, with the rights of archaware's account. Returns the status, and what the template has then. */
-export async function probeAsAccount(world: World, account: Client, namespace: string, name: string) {
+export async function probeAsAccount(world: LiveWorld, account: Client, namespace: string, name: string) {
   const found = await world.get('DaemonSet', namespace, name);
   const object = typeof found === 'object' && found !== null ? { ...found } : {};
   const [probe] = keepProbes([readDaemonSet(object)], (each) => ({ name: each, labels: {} }), settings());

@@ -1,7 +1,8 @@
 /** What archaware's account may write, and what it must not, by object. The objects are made for it, and nothing is ever stored. */
+
+import { daemonSet, type KubernetesObject, pod } from '../../support/workloads.ts';
 import { type Attempt, add, part, remove, replace } from './account.ts';
 import { GATE, isIn, MANAGED, onArch } from './placed.ts';
-import { daemonSet, type KubernetesObject, pod } from './workloads.ts';
 
 export const NS = 'guarded';
 const PLAIN = `/api/v1/namespaces/${NS}/pods/plain`;

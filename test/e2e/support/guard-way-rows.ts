@@ -2,9 +2,10 @@
  * Ways of several requests to what one request may not do: our account prepares something, perhaps waits for somebody else, and
  * then removes what is not ours. Each begins with an object of its own, and its requests are stored.
  */
+
+import { daemonSet } from '../../support/workloads.ts';
 import { MANAGED } from './placed.ts';
-import { daemonSet } from './workloads.ts';
-import type { World } from './world.ts';
+import type { LiveWorld } from './world.ts';
 
 /** What is sent by whom, as a merge patch. */
 export type Step = { readonly by: 'us' | 'others'; readonly patch: object };
@@ -14,7 +15,7 @@ export type Way = {
   readonly title: string;
   readonly kind: 'nodes' | 'daemonsets';
   readonly path: string;
-  make(world: World): Promise<void>;
+  make(world: LiveWorld): Promise<void>;
   readonly steps: readonly Step[];
 };
 
@@ -48,7 +49,7 @@ let count = 0;
 /** A node of amd64, or one that has not reported its architecture yet, with its taints. */
 function onNode(title: string, present: readonly Taint[], steps: readonly Step[], architecture = 'amd64'): Way {
   const name = `way-${++count}`;
-  const make = async ({ cluster, patch }: World) => {
+  const make = async ({ cluster, patch }: LiveWorld) => {
     await cluster.createNode({ name, architecture: 'amd64', taints: present });
     await patch('Node', '', name, { metadata: { annotations: { 'example.com/note': 'theirs' } } });
     if (architecture === '') await cluster.setNodeArchitecture(name, architecture);

@@ -1,9 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expectSuccess } from '../../../hack/cluster/client.ts';
-import { nameOf, scheduledOn } from './objects.ts';
+import { nameOf, scheduledOn } from '../../support/objects.ts';
+import { pod } from '../../support/workloads.ts';
+import { pathOf } from '../../support/world.ts';
 import { isReviewed } from './pod-stream.ts';
-import { pod } from './workloads.ts';
-import { pathOf, type World } from './world.ts';
+import type { LiveWorld } from './world.ts';
 
 /** What a pod of the stream runs, and on which nodes that may be. */
 export type PodKind = { readonly image: string; readonly nodes: readonly string[] };
@@ -28,7 +29,7 @@ const PATIENCE_MS = 60_000;
 
 /** Creates so many pods a second, of each kind in turn. Each stays until it is bound, is judged by its node, and deleted. */
 export function streamJudged(
-  world: World,
+  world: LiveWorld,
   namespace: string,
   kinds: readonly PodKind[],
   perSecond: number,

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { createClient, expectSuccess } from '../../../hack/cluster/client.ts';
 import { at } from '../../../hack/cluster/json.ts';
 import { MANAGED } from './placed.ts';
-import type { World } from './world.ts';
+import type { LiveWorld } from './world.ts';
 
 export type Kubelet = {
   /** Reports an architecture, as a part of the status of its node. */
@@ -16,7 +16,7 @@ export type Kubelet = {
 };
 
 /** Creates the kubelet of the node. */
-export async function kubeletOf({ cluster }: World, node: string): Promise<Kubelet> {
+export async function kubeletOf({ cluster }: LiveWorld, node: string): Promise<Kubelet> {
   const as = { user: `system:node:${node}`, groups: ['system:nodes', 'system:authenticated'] };
   const client = createClient(cluster.server, cluster.adminToken, await readFile(cluster.caFile, 'utf8'), as);
   const path = `/api/v1/nodes/${node}`;

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { pathOf, type World } from './world.ts';
+import { pathOf } from '../../support/world.ts';
+import type { LiveWorld } from './world.ts';
 
 export type Labels = Readonly<Record<string, string>>;
 
@@ -18,7 +19,7 @@ const CHOICES: readonly (readonly [key: string, values: readonly (string | null)
 ];
 
 /** Begins with a label or none at one node after the other, over and over. */
-export function changeLabels(world: World, nodes: readonly string[]): LabelWriter {
+export function changeLabels(world: LiveWorld, nodes: readonly string[]): LabelWriter {
   const written = new Map<string, Labels>();
   let [going, resting, writes] = [true, false, 0];
   let turn: Promise<void> = Promise.resolve();

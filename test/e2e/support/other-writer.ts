@@ -1,6 +1,7 @@
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import { at, listAt } from '../../../hack/cluster/json.ts';
-import { pathOf, type World } from './world.ts';
+import { pathOf } from '../../support/world.ts';
+import type { LiveWorld } from './world.ts';
 
 export type OtherWriter = {
   /** How many times it has written. */
@@ -15,7 +16,7 @@ const KEY = 'example.com/other';
  * Another controller that keeps changing a taint of its own on a node, with optimistic locking as it should, and looks
  * each time whether everything that is not ours is as it left it.
  */
-export function keepTainting(world: World, node: string): OtherWriter {
+export function keepTainting(world: LiveWorld, node: string): OtherWriter {
   const path = pathOf('Node', '', node);
   const lost: string[] = [];
   let [writes, going] = [0, true];

@@ -3,8 +3,9 @@ import { expectSuccess } from '../../../hack/cluster/client.ts';
 import { at, listAt } from '../../../hack/cluster/json.ts';
 import { FIXTURES, TESTIMG_REPOSITORY } from '../../../testimg/fixtures.ts';
 import { pushFixtures } from '../../../testimg/push.ts';
-import { nameOf } from './objects.ts';
-import { pathOf, type World } from './world.ts';
+import { nameOf } from '../../support/objects.ts';
+import { pathOf } from '../../support/world.ts';
+import type { LiveWorld } from './world.ts';
 
 export const GATE = 'archaware.dev/architecture';
 export const MANAGED = 'archaware.dev/managed';
@@ -35,28 +36,28 @@ export const preferring = (...weights: readonly (readonly [string, number])[]) =
 let fresh = 0;
 
 /** An image like the fixture, under a tag that nobody has asked for. */
-export async function freshImage(world: World, like: string): Promise<string> {
+export async function freshImage(world: LiveWorld, like: string): Promise<string> {
   const image = world.image(`fresh-${++fresh}`);
   await pushAgain(world, image, like);
   return image;
 }
 
 /** Pushes an image under its tag again, like the fixture from now on. */
-export async function pushAgain(world: World, image: string, like: string): Promise<void> {
+export async function pushAgain(world: LiveWorld, image: string, like: string): Promise<void> {
   const tag = image.slice(image.lastIndexOf(':') + 1);
   const fixtures = FIXTURES.filter((fixture) => fixture.tag === like).map((fixture) => ({ ...fixture, tag }));
   await pushFixtures({ registry: world.registry.host, repository: TESTIMG_REPOSITORY, insecure: true, fixtures });
 }
 
 /** The manifest requests that an image has cost the registry so far. */
-export async function lookUps(world: World, image: string): Promise<number> {
+export async function lookUps(world: LiveWorld, image: string): Promise<number> {
   const tag = image.split(':').at(-1);
   const asked = (await world.registry.requests()).filter(({ path }) => path.endsWith(`/manifests/${tag}`));
   return asked.filter(({ method }) => method !== 'PUT').length;
 }
 
 /** Does something while the registry answers nobody, so that no image becomes known meanwhile. */
-export async function inSilence(world: World, act: () => Promise<void>): Promise<void> {
+export async function inSilence(world: LiveWorld, act: () => Promise<void>): Promise<void> {
   world.registry.kill('SIGSTOP');
   try {
     await act();
@@ -66,20 +67,20 @@ export async function inSilence(world: World, act: () => Promise<void>): Promise
 }
 
 /** How many patches of archaware a pod has had. */
-export async function patchesOf(world: World, namespace: string, pod: string): Promise<number> {
+export async function patchesOf(world: LiveWorld, namespace: string, pod: string): Promise<number> {
   const path = new RegExp(`/namespaces/${namespace}/pods/${pod}(?:\\?|$)`);
   return (await world.cluster.auditedRequests()).filter(({ verb, path: of }) => verb === 'patch' && path.test(of))
     .length;
 }
 
 /** The point from which `versions` shows what happened. */
-export async function now(world: World, namespace: string): Promise<string> {
+export async function now(world: LiveWorld, namespace: string): Promise<string> {
   const list = expectSuccess('pods', await world.cluster.request('GET', pathOf('Pod', namespace)));
   return String(at(list, 'metadata', 'resourceVersion'));
 }
 
 /** Every version that pods of a namespace have had since then, by pod, in order: what a watch shows. */
-export async function versions(world: World, namespace: string, since: string): Promise<Map<string, unknown[]>> {
+export async function versions(world: LiveWorld, namespace: string, since: string): Promise<Map<string, unknown[]>> {
   const query = `watch=true&resourceVersion=${since}&timeoutSeconds=1`;
   const { body } = await world.cluster.request('GET', `${pathOf('Pod', namespace)}?${query}`);
   const lines = typeof body === 'string' ? body.split('\n').filter((line) => line !== '') : [JSON.stringify(body)];
@@ -92,7 +93,11 @@ export async function versions(world: World, namespace: string, since: string): 
 }
 
 /** Creates a pod and returns the API server's answer; `dryRun` stores nothing. */
-export async function admit(world: World, pod: { metadata: { namespace: string } }, dryRun = false): Promise<unknown> {
+export async function admit(
+  world: LiveWorld,
+  pod: { metadata: { namespace: string } },
+  dryRun = false,
+): Promise<unknown> {
   const path = `${pathOf('Pod', pod.metadata.namespace)}${dryRun ? '?dryRun=All' : ''}`;
   return expectSuccess('the pod', await world.cluster.request('POST', path, pod));
 }

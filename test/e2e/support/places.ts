@@ -6,7 +6,7 @@ import { type Registry, startRegistry } from '../../../hack/cluster/registry.ts'
 import type { RegistryOptions } from '../../../hack/cluster/registry-config.ts';
 import { type Front, type FrontOptions, startFront } from '../../../hack/cluster/registry-front.ts';
 import { TESTIMG_REPOSITORY } from '../../../testimg/fixtures.ts';
-import type { World } from './world.ts';
+import type { LiveWorld } from './world.ts';
 
 /** What a file of tests arranges in addition to its world: registries, names for them, and files of the operator's. */
 export type Places = {
@@ -32,7 +32,7 @@ export function imageAt(host: string, tag: string): string {
 
 export const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
-export async function arrange(world: World): Promise<Places> {
+export async function arrange(world: LiveWorld): Promise<Places> {
   const directory = await mkdtemp(join(tmpdir(), 'archaware-places-'));
   const registries: Registry[] = [];
   const fronts: Front[] = [];

@@ -2,8 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expectSuccess } from '../../../hack/cluster/client.ts';
 import { at, listAt } from '../../../hack/cluster/json.ts';
 import { ARCHITECTURE_GATE, MANAGED_ANNOTATION } from '../../../src/names.ts';
-import { pod } from './workloads.ts';
-import { pathOf, type World } from './world.ts';
+import { pod } from '../../support/workloads.ts';
+import { pathOf } from '../../support/world.ts';
+import type { LiveWorld } from './world.ts';
 
 export type Stream = {
   /** Ends it; how many pods were created, and the names of those that admission has not seen. */
@@ -17,7 +18,7 @@ export function isReviewed(pod: unknown): boolean {
 }
 
 /** Creates so many pods a second, whatever the API server answers, and deletes each at once. */
-export function streamPods(world: World, namespace: string, image: string, perSecond: number): Stream {
+export function streamPods(world: LiveWorld, namespace: string, image: string, perSecond: number): Stream {
   const end = new AbortController();
   const unreviewed: string[] = [];
   const failures: unknown[] = [];

@@ -3,42 +3,43 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { at, listAt, textAt } from '../../../hack/cluster/json.ts';
-import { nameOf, taints, tolerations } from './objects.ts';
+import { nameOf, taints, tolerations } from '../../support/objects.ts';
+import { pod } from '../../support/workloads.ts';
+import { pathOf } from '../../support/world.ts';
 import { isReviewed } from './pod-stream.ts';
 import type { RealWorld } from './real-world.ts';
-import { pod } from './workloads.ts';
-import { pathOf, type World } from './world.ts';
+import type { LiveWorld } from './world.ts';
 
 const WEBHOOKS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
 /** Real containers take longer than what kwok plays, on a machine that others share. */
 const DEADLINE_MS = 120_000;
 
 export const eventuallyOn =
-  (world: World) =>
+  (world: LiveWorld) =>
   <T>(what: string, condition: () => Promise<T | false | undefined>, deadlineMs = DEADLINE_MS): Promise<T> =>
     world.cluster.waitFor(what, condition, deadlineMs);
 
 /** Whether the API server can call every webhook. */
-export async function isTrusted(world: World): Promise<boolean> {
+export async function isTrusted(world: LiveWorld): Promise<boolean> {
   const hooks = listAt((await world.cluster.request('GET', WEBHOOKS)).body, 'webhooks');
   return hooks.length > 0 && hooks.every((hook) => at(hook, 'clientConfig', 'caBundle') !== undefined);
 }
 
 /** Whether admission answers for a new pod; a dry run creates none. */
-export async function reviewsPods(world: World, namespace: string, image: string): Promise<boolean> {
+export async function reviewsPods(world: LiveWorld, namespace: string, image: string): Promise<boolean> {
   const probe = pod(namespace, 'probe', { images: [image] });
   const answer = await world.cluster.request('POST', `${pathOf('Pod', namespace)}?dryRun=All`, probe);
   return isReviewed(answer.body);
 }
 
 /** What the API server's log says of webhooks that it could not ask. */
-export async function passedUnreviewed(world: World): Promise<string[]> {
+export async function passedUnreviewed(world: LiveWorld): Promise<string[]> {
   const log = await readFile(join(world.cluster.directory, 'kube-apiserver.log'), 'utf8');
   return log.split('\n').filter((line) => /failing open .*archaware/i.test(line));
 }
 
 /** Throws where there is a taint, a toleration, a gate, a record, or a configuration of admission. `others`: taints of others that stay. */
-export async function nothingIsLeft(world: World, others: readonly string[] = []): Promise<void> {
+export async function nothingIsLeft(world: LiveWorld, others: readonly string[] = []): Promise<void> {
   for (const node of await world.list('Node', '')) {
     expect(
       taints(node).filter((taint) => !others.includes(taint)),
@@ -88,7 +89,7 @@ export async function eventuallyNoObjects(real: RealWorld): Promise<void> {
 }
 
 /** For a failed test: the nodes, the pods, the Events and the end of the logs. */
-export async function whatIsThere(world: World): Promise<string> {
+export async function whatIsThere(world: LiveWorld): Promise<string> {
   const parts = [
     ['get', 'nodes,pods', '-A', '-o', 'wide'],
     ['get', 'events', '-A', '--sort-by=.lastTimestamp'],

@@ -16,12 +16,12 @@ import type { Finished } from '../../support/controller-process.ts';
 import { makeWorkplace, type Workplace } from '../../support/doc-blocks.ts';
 import { imageBuilders, type ProjectImage, pushProjectImage } from './project-image.ts';
 import { needsRealNode } from './real-node.ts';
-import { startWorld, type World } from './world.ts';
+import { type LiveWorld, startWorld } from './world.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 
 export type RealWorld = {
-  readonly world: World;
+  readonly world: LiveWorld;
   readonly node: RealNode;
   /** The architecture of the node. */
   readonly own: string;
@@ -153,7 +153,7 @@ export async function shellBlock(document: string, text: string): Promise<string
 type Architecture = RealNode['architecture'];
 
 /** Images that have something to run: `program-`: one manifest, `index-`: an index of it. */
-export async function pushPrograms({ registry }: World, own: Architecture, other: Architecture): Promise<void> {
+export async function pushPrograms({ registry }: LiveWorld, own: Architecture, other: Architecture): Promise<void> {
   const [right, wrong, lies] = await Promise.all([podImage(own), podImage(other), podImage(other, own)]);
   const entries = [
     { of: right, platform: { os: 'linux', architecture: own } },

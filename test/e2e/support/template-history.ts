@@ -6,10 +6,11 @@ import { at, listAt } from '../../../hack/cluster/json.ts';
 import { isObject } from '../../../src/kit/json.ts';
 import { readDaemonSet, readRecord } from '../../../src/placement/objects/daemonset.ts';
 import { manifestWithoutDeployment } from '../../support/manifest.ts';
+import { annotation, ours, runs, scheduledOn, tolerations, uidOf } from '../../support/objects.ts';
+import { daemonSet } from '../../support/workloads.ts';
+import { pathOf } from '../../support/world.ts';
 import { arrangeHelm, type Helm, needsHelm } from './helm.ts';
-import { annotation, ours, runs, scheduledOn, tolerations, uidOf } from './objects.ts';
-import { daemonSet } from './workloads.ts';
-import { pathOf, type World } from './world.ts';
+import type { LiveWorld } from './world.ts';
 
 const RECORD = 'archaware.dev/tolerations';
 const OWN = { key: 'example.com/own', operator: 'Exists' };
@@ -18,7 +19,7 @@ const AS_US = '?fieldManager=archaware-controller';
 const toleration = (value: string) => ({ key: 'supported-arch', operator: 'Equal', value, effect: 'NoSchedule' });
 
 /** What other people's tools do to a template that archaware has written to. */
-export function describeTemplateHistory(world: () => World): void {
+export function describeTemplateHistory(world: () => LiveWorld): void {
   before(async () => {
     await world().stopControllers();
     await world().run();

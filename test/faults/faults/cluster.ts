@@ -1,6 +1,6 @@
 /** The cluster changes while archaware waits for something. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { pathOf } from '../../e2e/support/world.ts';
+import { pathOf } from '../../support/world.ts';
 import type { Fault } from '../support/harness.ts';
 import { amount } from '../support/ways.ts';
 

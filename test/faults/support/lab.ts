@@ -1,12 +1,12 @@
 /** A cluster with objects of others, a registry that can fail, and replicas of the built controller. */
 import { type Cluster, startCluster } from '../../../hack/cluster/cluster.ts';
-import { daemonSet, deployment, type KubernetesObject } from '../../e2e/support/workloads.ts';
-import { pathOf } from '../../e2e/support/world.ts';
 import { type EmbeddedCluster, startEmbeddedCluster } from '../../simulator/embedded-cluster.ts';
 import { at, type JsonObject, object, objects, text } from '../../simulator/json.ts';
 import { RESOURCES } from '../../simulator/objects/resources.ts';
 import { startTestRegistry, type TestRegistry } from '../../simulator/registry/registry.ts';
 import { manifestWithoutDeployment } from '../../support/manifest.ts';
+import { daemonSet, deployment, type KubernetesObject } from '../../support/workloads.ts';
+import { pathOf } from '../../support/world.ts';
 import { type Components, createComponents } from './components.ts';
 import type { Dice } from './dice.ts';
 import { type Foreign, foreignOf, isCompared, isMadeByUs, keyOf } from './foreign.ts';

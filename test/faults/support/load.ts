@@ -1,8 +1,8 @@
 /** What others ask of the cluster while something goes wrong. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { deployment, type KubernetesObject, pod } from '../../e2e/support/workloads.ts';
 import { type JsonObject, object } from '../../simulator/json.ts';
 import type { TestRegistry } from '../../simulator/registry/registry.ts';
+import { deployment, type KubernetesObject, pod } from '../../support/workloads.ts';
 import type { Dice } from './dice.ts';
 import { type Foreign, foreignOf, keyOf } from './foreign.ts';
 import { KIND_LABEL, KINDS, type Kind } from './rules.ts';

@@ -8,8 +8,8 @@ import type { Cluster } from '../../../hack/cluster/cluster.ts';
 import { at, listAt } from '../../../hack/cluster/json.ts';
 import { binaries } from '../../../hack/cluster/spawn.ts';
 import type { Helm } from '../../e2e/support/helm.ts';
-import type { KubernetesObject } from '../../e2e/support/workloads.ts';
-import type { World } from '../../e2e/support/world.ts';
+import type { LiveWorld } from '../../e2e/support/world.ts';
+import type { KubernetesObject } from '../../support/workloads.ts';
 
 /** A program with which people apply the objects of a repository. */
 export type Client = {
@@ -39,7 +39,7 @@ export function needsClients(context: Mocha.Context): void {
 }
 
 /** `kubectl apply` and `kubectl diff`; `flags` are added to both. */
-export function kubectlClient(world: World, ...flags: readonly string[]): Client {
+export function kubectlClient(world: LiveWorld, ...flags: readonly string[]): Client {
   const run = async (verb: string, objects: readonly KubernetesObject[]) => {
     const input = objects.map((object) => JSON.stringify(object)).join('\n---\n');
     return world.cluster.kubectl([verb, ...flags, '-f', '-'], { input });
@@ -101,7 +101,7 @@ export type ArgoOptions = {
 };
 
 /** Argo CD's own sync and comparison. */
-export function argoClient(world: World, name: string, options: ArgoOptions = {}): Client {
+export function argoClient(world: LiveWorld, name: string, options: ArgoOptions = {}): Client {
   const { kubeconfig } = world.cluster;
   return {
     name,
@@ -125,7 +125,7 @@ export async function argoDifferences(
 }
 
 /** Flux's own server-side apply: what its kustomize-controller does, and the drift detection of its helm-controller. */
-export function fluxClient(world: World): Client {
+export function fluxClient(world: LiveWorld): Client {
   const run = (what: string, objects: readonly KubernetesObject[], owner = 'kustomize-controller') =>
     ask('flux', { kubeconfig: world.cluster.kubeconfig, objects, owner, do: what });
   return {

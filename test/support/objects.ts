@@ -1,5 +1,5 @@
 /** Reading what the API server says of objects, in the words of the tests. */
-import { at, listAt } from '../../../hack/cluster/json.ts';
+import { at, listAt } from '../../hack/cluster/json.ts';
 
 /** `supported-arch=amd64:NoSchedule`; `key:effect` for `Exists`; an empty effect is all of them. */
 function tolerationText(toleration: unknown): string {
