@@ -1,14 +1,16 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { request as send } from 'undici';
 import { type AuditedRequest, parseAuditLog, underWay } from './audit.ts';
 import { type Client, createClient, expectSuccess, type Request } from './client.ts';
 import { apiServerArgs, controllerManagerArgs, etcdArgs, type Plan, prepare, schedulerArgs } from './control-plane.ts';
 import { emptyDirectory } from './directory.ts';
+import { openEtcd } from './etcd.ts';
 import { textAt } from './json.ts';
 import { writeKubeconfig } from './kubeconfig.ts';
 import { type KubectlResult, runKubectl } from './kubectl.ts';
 import { playedByKwok, startKwok } from './kwok.ts';
+import { rememberContents } from './memory.ts';
 import { nodeAddresses } from './node-config.ts';
 import { nodeObjects } from './node-objects.ts';
 import { createNode, type NodeOptions, setNodeArchitecture } from './nodes.ts';
@@ -84,6 +86,13 @@ export interface Cluster {
   cutNodePower(): Promise<void>;
   /** Starts the node again after a power cut. Resolves when its daemons run, which is before the node is Ready. */
   startNode(): Promise<void>;
+  /**
+   * Waits until the fresh control plane has created what it needs, and remembers that: the function that is returned deletes
+   * everything that has been created since, and writes back what has changed. It throws if something else is left.
+   */
+  remember(): Promise<() => Promise<void>>;
+  /** With its processes nothing but this one's end is waited for: it ends, and they with it, whatever they do. */
+  unref(): void;
   stop(): Promise<void>;
 }
 
@@ -186,8 +195,10 @@ const startApiServer = (plan: Plan, common: Common, request: Request) =>
     ready: async () => (await request('GET', '/readyz')).status === 200,
   });
 
+const kubectlCache = ({ directory }: Plan) => join(directory, 'kubectl-cache');
+
 const kubectlOf = (plan: Plan): Cluster['kubectl'] => {
-  const common = { kubeconfig: plan.kubeconfig('admin'), cacheDirectory: join(plan.directory, 'kubectl-cache') };
+  const common = { kubeconfig: plan.kubeconfig('admin'), cacheDirectory: kubectlCache(plan) };
   return (args, given) => runKubectl(args, { ...common, ...given });
 };
 
@@ -217,6 +228,7 @@ function clusterOf(
   node?: RealNode,
 ): Cluster {
   const { server, directory, adminToken } = plan;
+  let forgotten = 0;
   const component = (name: string) => {
     const found = components.get(name);
     if (!found) throw new Error(`this cluster has no ${name}, only ${[...components.keys()].join(', ')}`);
@@ -241,7 +253,7 @@ function clusterOf(
     serviceAccountKubeconfig: (namespace, name) => serviceAccountKubeconfig(plan, request, namespace, name),
     createNode: (created) => createNode(request, node ? { ...created, annotations: playedByKwok } : created),
     setNodeArchitecture: (name, architecture) => setNodeArchitecture(request, name, architecture),
-    auditedRequests: () => auditedRequests(directory),
+    auditedRequests: async () => (await auditedRequests(directory)).slice(forgotten),
     stopApiServer: () => component('kube-apiserver').stop(graceMs),
     async startApiServer() {
       components.set('kube-apiserver', await startApiServer(plan, commonOf(plan, options, node), request));
@@ -254,6 +266,17 @@ function clusterOf(
       const common = commonOf(plan, options, realNode());
       components.set('containerd', await startContainerd(realNode(), common));
       await startKubeletAndProxy(realNode(), plan, common, components);
+    },
+    async remember() {
+      const memory = await rememberContents(openEtcd(plan.etcd), request);
+      return async () => {
+        await memory.restore();
+        await rm(kubectlCache(plan), { recursive: true, force: true });
+        forgotten = (await auditedRequests(directory)).length;
+      };
+    },
+    unref() {
+      for (const each of components.values()) each.unref();
     },
     stop,
   };

@@ -43,6 +43,8 @@ export interface Component {
   kill(signal: NodeJS.Signals): void;
   /** Ends it and waits until it has ended. With `graceMs` it may end by itself, on SIGTERM, within that time. */
   stop(graceMs?: number): Promise<void>;
+  /** This process does not wait for its end any longer, but ends it when it ends itself. */
+  unref(): void;
 }
 
 const startTimeoutMs = 60_000;
@@ -137,6 +139,7 @@ function componentOf(name: string, child: ChildProcess, entered: boolean): Compo
       await gone;
       clearTimeout(timer);
     },
+    unref: () => child.unref(),
   };
 }
 

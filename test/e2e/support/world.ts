@@ -1,4 +1,4 @@
-import { type Cluster, type ClusterOptions, startCluster } from '../../../hack/cluster/cluster.ts';
+import type { Cluster, ClusterOptions } from '../../../hack/cluster/cluster.ts';
 import type { NodeOptions } from '../../../hack/cluster/nodes.ts';
 import { type Registry, startRegistry } from '../../../hack/cluster/registry.ts';
 import type { RegistryOptions } from '../../../hack/cluster/registry-config.ts';
@@ -9,6 +9,7 @@ import { type Finished, type ProcessOptions, runBundle, startController } from '
 import { type Guard, manifestOf130, manifestWithoutDeployment } from '../../support/manifest.ts';
 import type { RunningController } from '../../support/running.ts';
 import { fixtureAt, isOfInterest, objectsOf, type World, withoutDefaults } from '../../support/world.ts';
+import { type Borrowed, borrowCluster } from './shared-cluster.ts';
 
 /** How long a test waits for what should be there in a second; several people share the machine. */
 export const DEADLINE_MS = 60_000;
@@ -44,13 +45,16 @@ export type LiveWorld = Omit<World, 'cluster' | 'registry' | 'run' | 'command' |
   requestCount(): Promise<number>;
 };
 
-/** Starts everything; about ten seconds. */
+/** Starts everything, or empties the control plane of the suite before: `borrowCluster`. */
 export async function startWorld(options: WorldOptions = {}): Promise<LiveWorld> {
-  const cluster = await startCluster({ auditNamespaces: ['archaware'], ...options.cluster });
+  const filling = filledRegistry();
+  const borrowed = await borrowCluster(options.cluster);
+  const { cluster } = borrowed;
   try {
-    const registry = await startRegistry({ ...(cluster.node ? { node: cluster.node } : {}), ...options.registry });
+    const [filled] = await Promise.all([filling, borrowed.prepared]);
+    const beside = cluster.node ? { node: cluster.node } : {};
+    const registry = await startRegistry({ contentsOf: filled.registry, ...beside, ...options.registry });
     try {
-      const tags = await fill(registry);
       const nodes = options.nodes ?? ['amd64', 'arm64'].map((name) => ({ name: `${name}-1`, architecture: name }));
       await Promise.all([
         ...nodes.map((node) => cluster.createNode(node)),
@@ -60,7 +64,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<LiveWorld>
         options.manifest === ''
           ? cluster.kubeconfig
           : await cluster.serviceAccountKubeconfig('archaware', 'archaware-controller');
-      return worldOf(cluster, registry, tags, kubeconfig);
+      return worldOf(borrowed, registry, filled.tags, kubeconfig);
     } catch (error) {
       await registry.remove();
       throw error;
@@ -74,6 +78,20 @@ export async function startWorld(options: WorldOptions = {}): Promise<LiveWorld>
 /** The single manifest for the Kubernetes that runs. */
 const manifestOf = (guard?: Guard) => (hasMutatingPolicies() ? manifestWithoutDeployment(guard) : manifestOf130(guard));
 
+type Filled = { readonly registry: Registry; readonly tags: readonly string[] };
+let filling: Promise<Filled> | undefined;
+
+/** A registry with every fixture, which is stopped: the others begin with a copy of its data, which is quicker than pushing. */
+function filledRegistry(): Promise<Filled> {
+  filling ??= (async () => {
+    const registry = await startRegistry();
+    const tags = await fill(registry);
+    await registry.stop();
+    return { registry, tags };
+  })();
+  return filling;
+}
+
 async function fill(registry: Registry): Promise<string[]> {
   const { host, account, url } = registry;
   if (url.startsWith('https:')) throw new Error('the pusher does not know a test authority');
@@ -81,7 +99,8 @@ async function fill(registry: Registry): Promise<string[]> {
   return (await pushFixtures(to)).pushed;
 }
 
-function worldOf(cluster: Cluster, registry: Registry, tags: readonly string[], kubeconfig: string): LiveWorld {
+function worldOf(borrowed: Borrowed, registry: Registry, tags: readonly string[], kubeconfig: string): LiveWorld {
+  const { cluster } = borrowed;
   const running = new Set<RunningController>();
   const insecure = new Set([registry.host]);
   const common = () => ['--kubeconfig', kubeconfig, '--registries.insecure', [...insecure].join(',')];
@@ -125,7 +144,7 @@ function worldOf(cluster: Cluster, registry: Registry, tags: readonly string[], 
     stopControllers,
     async stop() {
       await stopControllers('SIGKILL');
-      await Promise.all([cluster.stop(), registry.remove()]);
+      await Promise.all([borrowed.done(), registry.remove()]);
     },
   };
 }

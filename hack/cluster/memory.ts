@@ -1,0 +1,154 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { expectSuccess, type Request } from './client.ts';
+import type { Etcd, EtcdKey } from './etcd.ts';
+import { at } from './json.ts';
+import { hasMutatingPolicies } from './spawn.ts';
+import { waitFor } from './wait.ts';
+
+/** The contents of a fresh control plane: by key the value, in base64, and the revision that it was read or written at. */
+type Contents = Map<string, { readonly value: string; readonly revision: string }>;
+
+/** How a control plane gets back to what it was. */
+export type Memory = {
+  /**
+   * Deletes everything that was created since, and writes back what was changed or deleted. Resolves when nothing else is left,
+   * and no deleted policy holds any longer. Throws if something comes back for ever.
+   */
+  restore(): Promise<void>;
+};
+
+/** What the API server renews by itself, and Events, which the components write about what is deleted. */
+const PASSING = /^\/registry\/(masterleases|leases\/kube-system|events)\//;
+
+/**
+ * Deleted in this order, so that nobody makes again what is deleted: first what may refuse or change writes, then the namespaces,
+ * without which nothing is created in them, then what makes others.
+ */
+const ORDER = [
+  /^\/registry\/((mutating|validating)webhookconfigurations|(mutating|validating)admissionpolic)/,
+  /^\/registry\/namespaces\//,
+  /^\/registry\/(cronjobs|jobs|deployments|statefulsets|daemonsets)\//,
+  /^\/registry\/replicasets\//,
+];
+
+const QUIET_MS = 500;
+const PASSES = 100;
+
+/** Waits until the components of a fresh control plane have created what they need, and reads all of it. */
+export async function rememberContents(etcd: Etcd, request: Request): Promise<Memory> {
+  const contents = await readContents(etcd, await settled(etcd));
+  return { restore: () => restore(etcd, request, contents) };
+}
+
+/** The keys, once they have stayed the same for a while. */
+async function settled(etcd: Etcd): Promise<readonly EtcdKey[]> {
+  let last = '';
+  let since = performance.now();
+  return waitFor('the control plane to have created what it needs', async () => {
+    const keys = await etcd.keys();
+    const names = keys.map(({ key }) => key).join();
+    if (names !== last) since = performance.now();
+    last = names;
+    return performance.now() - since > QUIET_MS && keys;
+  });
+}
+
+async function readContents(etcd: Etcd, keys: readonly EtcdKey[]): Promise<Contents> {
+  const contents: Contents = new Map();
+  await sideBySide(keys, async ({ key, revision }) => {
+    if (!PASSING.test(key)) contents.set(key, { value: await etcd.value(key), revision });
+  });
+  return contents;
+}
+
+async function restore(etcd: Etcd, request: Request, contents: Contents): Promise<void> {
+  let hadPolicies = false;
+  let quiet = 0;
+  for (let pass = 0; quiet < 2; pass++) {
+    const keys = await etcd.keys();
+    const surplus = keys.filter(({ key }) => !contents.has(key) && (pass === 0 || !PASSING.test(key)));
+    const changed = await changedOf(etcd, keys, contents);
+    if (pass > PASSES)
+      throw new Error(`these keep changing: ${[...surplus.map(({ key }) => key), ...changed].join(', ')}`);
+    hadPolicies ||= surplus.some(({ key }) => key.includes('admissionpolic'));
+    quiet = surplus.length + changed.length === 0 ? quiet + 1 : 0;
+    for (const group of inOrder(surplus)) await sideBySide(group, ({ key }) => etcd.remove(key));
+    await sideBySide(changed, (key) => etcd.put(key, contents.get(key)?.value ?? ''));
+    await delay(100);
+  }
+  if (hadPolicies) await policiesAreRead(request);
+}
+
+/** The keys that have another value than the first one, or none. */
+async function changedOf(etcd: Etcd, keys: readonly EtcdKey[], contents: Contents): Promise<string[]> {
+  const present = new Map(keys.map(({ key, revision }) => [key, revision]));
+  const changed: string[] = [];
+  await sideBySide([...contents], async ([key, first]) => {
+    const revision = present.get(key);
+    if (revision === first.revision) return;
+    if (revision !== undefined && (await etcd.value(key)) === first.value) contents.set(key, { ...first, revision });
+    else changed.push(key);
+  });
+  return changed;
+}
+
+function inOrder(keys: readonly EtcdKey[]): readonly (readonly EtcdKey[])[] {
+  const groups: EtcdKey[][] = [...ORDER.map(() => []), []];
+  for (const each of keys) {
+    const rank = ORDER.findIndex((pattern) => pattern.test(each.key));
+    groups[rank === -1 ? ORDER.length : rank]?.push(each);
+  }
+  return groups;
+}
+
+async function sideBySide<T>(all: readonly T[], act: (each: T) => Promise<void>): Promise<void> {
+  const left = [...all];
+  const worker = async () => {
+    for (let each = left.shift(); each !== undefined; each = left.shift()) await act(each);
+  };
+  await Promise.all(Array.from({ length: 16 }, worker));
+}
+
+const LAST = 'archaware-last-policy';
+const REGISTRATION = '/apis/admissionregistration.k8s.io/v1';
+
+/**
+ * The API server reads policies again about once a second. It has forgotten the deleted ones when one that was created after
+ * their deletion holds.
+ */
+async function policiesAreRead(request: Request): Promise<void> {
+  const kinds = hasMutatingPolicies() ? ['Validating', 'Mutating'] : ['Validating'];
+  await Promise.all(kinds.map((kind) => policyHolds(request, kind)));
+}
+
+async function policyHolds(request: Request, kind: string): Promise<void> {
+  const name = `${LAST}-${kind.toLowerCase()}`;
+  const mutations = [
+    { patchType: 'ApplyConfiguration', applyConfiguration: { expression: 'Object{data: {"read": "yes"}}' } },
+  ];
+  const spec = {
+    matchConstraints: {
+      resourceRules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['configmaps'] }],
+    },
+    matchConditions: [{ name: 'name', expression: `object.metadata.name == '${name}'` }],
+    ...(kind === 'Mutating'
+      ? { mutations, reinvocationPolicy: 'Never' }
+      : { validations: [{ expression: 'false', message: 'read' }] }),
+  };
+  const base = `${REGISTRATION}/${kind.toLowerCase()}admissionpolic`;
+  const binding = { policyName: name, ...(kind === 'Mutating' ? {} : { validationActions: ['Deny'] }) };
+  const created = [
+    [`${base}ies`, { kind: `${kind}AdmissionPolicy`, spec }],
+    [`${base}ybindings`, { kind: `${kind}AdmissionPolicyBinding`, spec: binding }],
+  ] as const;
+  for (const [path, object] of created) {
+    const body = { apiVersion: 'admissionregistration.k8s.io/v1', metadata: { name }, ...object };
+    expectSuccess(path, await request('POST', path, body));
+  }
+  const tried = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } };
+  await waitFor(`the API server to read ${kind} policies`, async () => {
+    const { status, body } = await request('POST', '/api/v1/namespaces/default/configmaps?dryRun=All', tried);
+    return status === 422 || at(body, 'data', 'read') === 'yes';
+  });
+  for (const [path] of created) expectSuccess(path, await request('DELETE', `${path}/${name}`));
+}
