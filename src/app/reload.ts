@@ -1,6 +1,7 @@
 import { ConfigurationError } from '../config/problems.ts';
 import { compareConfig } from '../config/reload.ts';
 import type { Config } from '../config/schema.ts';
+import type { Clock } from '../kit/clock.ts';
 import { messageOf } from '../kit/errors.ts';
 import { watchFiles } from '../kit/watch-files.ts';
 import type { EventRecorder, Regarding } from '../kube/events.ts';
@@ -23,13 +24,14 @@ export type ReloadingOptions = {
  * Applies the configuration file whenever it changes, until the signal aborts. A file that is invalid, or that cannot be applied,
  * is refused as a whole, and the last good one stays in force. Without a file there is nothing to do.
  */
-export async function reloadOnChange({ config, file }: Context, options: ReloadingOptions): Promise<void> {
-  if (file !== undefined) await watchFile(file, config, options);
+export async function reloadOnChange({ config, file, clock }: Context, options: ReloadingOptions): Promise<void> {
+  if (file !== undefined) await watchFile(file, config, clock, options);
 }
 
 async function watchFile(
   file: NonNullable<Context['file']>,
   config: Config,
+  clock: Clock,
   { apply, log, metrics, events, regarding, signal }: ReloadingOptions,
 ): Promise<void> {
   let inForce = config;
@@ -71,5 +73,5 @@ async function watchFile(
     running = running.then(() => reload(isChanged));
     return running;
   };
-  await watchFiles(() => [file.name], inTurn, { signal });
+  await watchFiles(() => [file.name], inTurn, { clock, signal });
 }

@@ -2,10 +2,12 @@ import { createHash } from 'node:crypto';
 import { type BigIntStats, createReadStream } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as wait } from 'node:timers/promises';
+import type { Clock } from './clock.ts';
 import { codeOf } from './errors.ts';
 
 export type WatchOptions = {
+  /** Paces the checks. */
+  readonly clock: Pick<Clock, 'delay'>;
   readonly signal: AbortSignal;
   /** Milliseconds between two checks; default: 2000. */
   readonly intervalMs?: number;
@@ -35,7 +37,7 @@ const SETTLED = 3000;
  * A path names a file, or a directory whose files are watched one and two levels deep. A missing path counts as a state.
  * Contents are compared, not links, so a mounted Secret or ConfigMap needs no special care. Only one check and the call
  * that it leads to run at a time; a change during either is seen by the next check. The first call runs beside them.
- * Does not keep the process alive.
+ * Watching ends with the signal.
  *
  * `paths` is called at each check, because a file may name other files to watch; a new path counts as a change.
  */
@@ -52,13 +54,13 @@ async function watch(
   paths: () => readonly string[],
   first: Snapshot,
   onChange: () => void | Promise<void>,
-  { signal, intervalMs = 2000, onError }: WatchOptions,
+  { clock, signal, intervalMs = 2000, onError }: WatchOptions,
 ): Promise<void> {
   let before = first;
   /** Whether a file changed while `onChange` read the files: it may have read a state that no check ever saw. */
   let isUnsure = false;
   while (!signal.aborted) {
-    await wait(intervalMs, undefined, { signal, ref: false }).catch(() => undefined);
+    await clock.delay(intervalMs, signal);
     if (signal.aborted) return;
     const now = await look(paths(), before);
     const isSame = isEqual(before, now, ({ contents }) => contents) && !isUnsure;
@@ -110,6 +112,7 @@ async function look(paths: readonly string[], before: Snapshot): Promise<Snapsho
     const { dev, ino, size, mtimeNs, ctimeNs } = stats;
     const metadata = [dev, ino, size, mtimeNs, ctimeNs].join(' ');
     const changedAt = Math.max(Number(mtimeNs), Number(ctimeNs)) / 1e6;
+    // The times of files are the machine's, whatever clock paces the checks.
     const isSettled = Date.now() - changedAt > SETTLED;
     const known = before.get(path);
     if (known?.metadata === metadata && known.isSettled) return known;

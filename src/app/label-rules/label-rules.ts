@@ -67,7 +67,7 @@ export async function loadLabelRules(
         // The first reading is not waited for: it is repeated until it succeeds.
         if (isChanged) await read;
       };
-      await watchFiles(() => [directory], readAgain, { signal });
+      await watchFiles(() => [directory], readAgain, { clock, signal });
     },
   };
 }

@@ -101,7 +101,7 @@ export async function loadOperatorFiles(
         const wrong = await reload();
         if (isChanged || wrong.length > 0) onReloaded(wrong);
       };
-      await watchFiles(paths, readAgain, { signal });
+      await watchFiles(paths, readAgain, { clock, signal });
     },
   };
 }

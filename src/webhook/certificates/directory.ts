@@ -81,7 +81,7 @@ export function createCertificateDirectory(options: CertificateDirectoryOptions)
         return looking;
       };
       const paths = () => [names.cert, names.key, caName];
-      await watchFiles(paths, inTurn, { signal, ...(intervalMs === undefined ? {} : { intervalMs }) });
+      await watchFiles(paths, inTurn, { clock, signal, ...(intervalMs === undefined ? {} : { intervalMs }) });
       while (!signal.aborted) {
         await clock.delay(AGAIN_MS, signal);
         if (signal.aborted) break;

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { createAuthority } from '../../../hack/cluster/certificates.ts';
-import type { Clock } from '../../../src/kit/clock.ts';
+import { type Clock, systemClock } from '../../../src/kit/clock.ts';
 import { createCertificateDirectory } from '../../../src/webhook/certificates/directory.ts';
 import { issueServing, makeAuthority } from '../../../src/webhook/certificates/issue.ts';
 import type { CertificateSource, ServingCertificate } from '../../../src/webhook/certificates/source.ts';
@@ -11,6 +11,7 @@ import { createHandClock, type HandClock } from '../../controllers/hand-clock.ts
 import { until } from '../self-made.ts';
 
 const HOUR = 3_600_000;
+const LOOKS_MS = 2;
 const authority = createAuthority('one');
 const other = createAuthority('other');
 
@@ -53,9 +54,11 @@ describe('certificates of a directory', () => {
       asked += 1;
       return begin + hand.wall();
     };
-    const clock: Clock = { ...hand, wall };
+    /** Checks of the files follow the machine's clock: every 2 ms. */
+    const delay: Clock['delay'] = (ms, signal) => (ms === LOOKS_MS ? systemClock : hand).delay(ms, signal);
+    const clock: Clock = { ...hand, wall, delay };
     const onProblem = (problem: string | undefined) => problems.push(problem ?? 'none');
-    source = createCertificateDirectory({ directory: at, clock, onProblem, intervalMs: 2 });
+    source = createCertificateDirectory({ directory: at, clock, onProblem, intervalMs: LOOKS_MS });
     source.onChange((certificate) => served.push(certificate));
     running = source.run(end.signal);
     await until('it has looked', () => hand.waiting === 1);
