@@ -80,6 +80,28 @@ describe('a controller', () => {
     expect(most).to.equal(1);
   });
 
+  // archaware-controller (2022) started a goroutine for each event.
+  it('works on no more keys at once than it has workers, and once for many events of one key', async () => {
+    const release: (() => void)[] = [];
+    let [working, most] = [0, 0];
+    const controller = create(async () => {
+      most = Math.max(most, ++working);
+      await new Promise<void>((resolve) => release.push(resolve));
+      working--;
+      return { outcome: 'unchanged' };
+    });
+    const keys = Array.from({ length: 50 }, (_, index) => `default/p${index}`);
+    for (let event = 0; event < 20; event++) for (const key of keys) controller.enqueue(key);
+    const ended = controller.run(end.signal, kill.signal);
+    while (!controller.idle()) {
+      for (const resolve of release.splice(0)) resolve();
+      await tick();
+    }
+    end.abort();
+    await ended;
+    expect([most, outcomes]).to.deep.equal([2, keys.map((key) => `${key} unchanged`)]);
+  });
+
   it('takes nothing new after its signal aborts, and waits for the work under way', async () => {
     let finish = () => {};
     const controller = create(async (key) => {

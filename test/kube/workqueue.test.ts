@@ -54,6 +54,16 @@ describe('the work queue', () => {
     expect(queue.idle()).to.equal(true);
   });
 
+  it('gives a key urgently that was added so while a worker had it, whatever was added after that', async () => {
+    queue.add('k', 'urgent');
+    await queue.take();
+    queue.add('k', 'urgent');
+    queue.add('k', 'backlog');
+    queue.add('other', 'backlog');
+    queue.done('k', true);
+    expect(await takeAll(2)).to.deep.equal(['k', 'other']);
+  });
+
   it('wakes a worker that waits for a key', async () => {
     const [first, second] = [queue.take(), queue.take()];
     queue.add('a', 'urgent');
@@ -69,7 +79,7 @@ describe('the work queue', () => {
     expect(await queue.take()).to.equal('k');
   });
 
-  it('retries again and again', async () => {
+  it('retries again and again, and gives up after no number of failures', async () => {
     queue.add('k', 'urgent');
     for (let failure = 0; failure < 40; failure++) {
       expect(await queue.take()).to.equal('k');

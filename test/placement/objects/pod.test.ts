@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { JsonObject } from '../../../src/kit/json.ts';
+import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
 import { readNamespace } from '../../../src/placement/eligibility.ts';
 import { readNode } from '../../../src/placement/nodes/node.ts';
 import { readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
@@ -72,6 +72,17 @@ describe('reading a pod', () => {
       gated: undefined,
       large: undefined,
     });
+  });
+
+  // archaware-controller (2022) kept every object whole: 158 MB.
+  it('keeps nothing else: not annotations, managed fields, environment or status', () => {
+    const long = 'x'.repeat(10_000);
+    const metadata = objectAt(POD, 'metadata');
+    const annotations = { ...objectAt(metadata, 'annotations'), 'example.com/note': long };
+    const managedFields = [{ manager: 'm', fieldsV1: { 'f:spec': long } }];
+    const status = { ...objectAt(POD, 'status'), conditions: [{ type: 'Ready', message: long }] };
+    const padded = readPod({ ...POD, metadata: { ...metadata, annotations, managedFields }, status });
+    expect(JSON.stringify(padded)).to.equal(JSON.stringify(readPod(POD)));
   });
 
   const gate = { name: 'archaware.dev/architecture' };
