@@ -1,12 +1,12 @@
 import { expect } from 'chai';
+import type { Answer, Client } from '../../hack/cluster/client.ts';
 import { at, type JsonObject, object, objects, text } from '../simulator/json.ts';
-import type { Answer, TestCluster } from '../simulator/test-cluster.ts';
-import type { ContractAnswer, ContractClient } from './client.ts';
+import type { TestCluster } from '../simulator/test-cluster.ts';
 
 /** What the rows of the contract work with; their objects are in one namespace of their own. */
 export interface Context {
   readonly cluster: TestCluster;
-  readonly client: ContractClient;
+  readonly client: Client;
 }
 
 export const NAMESPACE = 'contract';
@@ -44,14 +44,14 @@ export function refused({ status, body }: Answer, code: number, reason: string):
  * Checks a JSON Patch that could not be applied. The server does not return the reason, so this exact text identifies
  * it.
  */
-export function patchFailed(answer: ContractAnswer): void {
+export function patchFailed(answer: Answer): void {
   const status = refused(answer, 422, 'Invalid');
   expect(status.message).to.equal('the server rejected our request due to an error in our request');
   expect(status.details).to.deep.equal({});
 }
 
 /** Checks a refusal of fields; returns `field: message` of each. */
-export function fieldErrors(answer: ContractAnswer): string[] {
+export function fieldErrors(answer: Answer): string[] {
   const status = refused(answer, 422, 'Invalid');
   return objects(at(status, 'details', 'causes')).map(({ field, message }) => `${text(field)}: ${text(message)}`);
 }

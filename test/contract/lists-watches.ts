@@ -1,6 +1,6 @@
 import { expect } from 'chai';
+import type { WatchEvent } from '../../hack/cluster/client.ts';
 import { at, type JsonObject, objects, text } from '../simulator/json.ts';
-import type { WatchEvent } from './client.ts';
 import { type Context, createPod, done, NAMESPACE, NOWHERE, PODS, podOf, refused, versionOf } from './context.ts';
 
 const MAPS = `/api/v1/namespaces/${NAMESPACE}/configmaps`;

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { type ContractClient, connect } from './client.ts';
+import type { Client } from '../../hack/cluster/client.ts';
+import { connect } from './client.ts';
 import { type Context, createPod, done, NAMESPACE, NOWHERE, OURS, PODS, refused } from './context.ts';
 
 const USER = `system:serviceaccount:${NAMESPACE}:limited`;
@@ -36,7 +37,7 @@ subjects: [{kind: ServiceAccount, name: limited, namespace: ${NAMESPACE}}]
 
 /** RBAC as a service account experiences it. */
 export function describeRights(context: () => Context): void {
-  let limited: ContractClient;
+  let limited: Client;
   before(async () => {
     const { cluster } = context();
     await cluster.apply(ROLES);

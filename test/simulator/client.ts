@@ -1,36 +1,14 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Agent, request as send } from 'undici';
 import { parseAllDocuments } from 'yaml';
+import type { Answer } from '../../hack/cluster/client.ts';
 import { at, type JsonObject, list, object, objects, text } from './json.ts';
 import { findKind } from './objects/resources.ts';
 import { nameOf } from './objects/store.ts';
-import type { Answer, Method, NodeOptions, TestCluster } from './test-cluster.ts';
+import type { NodeOptions, TestCluster } from './test-cluster.ts';
 
 type Request = TestCluster['request'];
-
-/** The tests' own client, as admin over kept-alive connections. */
-export function createClient(server: () => string, token: string) {
-  const dispatcher = new Agent({ connections: 32 });
-  const request = async (method: Method, path: string, body?: unknown, contentType?: string): Promise<Answer> => {
-    const json = Array.isArray(body) ? 'application/json-patch+json' : 'application/merge-patch+json';
-    const headers = {
-      authorization: `Bearer ${token}`,
-      'user-agent': 'test',
-      'content-type': contentType ?? (method === 'PATCH' ? json : 'application/json'),
-    };
-    const payload = body === undefined ? null : typeof body === 'string' ? body : JSON.stringify(body);
-    const answer = await send(`${server()}${path}`, { method, headers, body: payload, dispatcher });
-    const source = await answer.body.text();
-    try {
-      return { status: answer.statusCode, body: JSON.parse(source) };
-    } catch {
-      return { status: answer.statusCode, body: source };
-    }
-  };
-  return { request, close: () => dispatcher.destroy() };
-}
 
 /** Returns the body of a success; otherwise throws with the server's own message. */
 export function succeeded(what: string, { status, body }: Answer): JsonObject {

@@ -2,7 +2,8 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { type ContractClient, connect } from '../contract/client.ts';
+import type { Client } from '../../hack/cluster/client.ts';
+import { connect } from '../contract/client.ts';
 import { type EmbeddedCluster, type EmbeddedOptions, startEmbeddedCluster } from './embedded-cluster.ts';
 import { assign, at, list, objects, text } from './json.ts';
 import { ApiError } from './objects/status.ts';
@@ -32,7 +33,7 @@ subjects: [{kind: ServiceAccount, name: ours, namespace: ours}]
 
 describe('the embedded cluster, in addition to the contract', () => {
   let cluster: EmbeddedCluster;
-  let ours: ContractClient;
+  let ours: Client;
   const start = async (options: EmbeddedOptions = {}) => {
     cluster = await startEmbeddedCluster({ manifest: MANIFEST, ...options });
     ours = await connect(await cluster.serviceAccountKubeconfig('ours', 'ours'));
@@ -61,7 +62,7 @@ describe('the embedded cluster, in addition to the contract', () => {
       method: 'PATCH',
       path: `${PODS}/a`,
       status: 200,
-      userAgent: 'contract/1',
+      userAgent: 'test',
       body: ADD,
     });
     expect(write?.user).to.equal('system:serviceaccount:ours:ours');

@@ -28,12 +28,13 @@ export function text(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** The value at a path of field names, or undefined. */
-export function at(value: unknown, ...path: readonly string[]): unknown {
+/** The value at a path of field names, and of indexes of lists, or undefined. */
+export function at(value: unknown, ...path: readonly (string | number)[]): unknown {
   let current = value;
-  for (const name of path) {
-    if (!isObject(current) || !Object.hasOwn(current, name)) return undefined;
-    current = current[name];
+  for (const step of path) {
+    if (Array.isArray(current)) current = current[Number(step)];
+    else if (isObject(current) && Object.hasOwn(current, step)) current = current[step];
+    else return undefined;
   }
   return current;
 }

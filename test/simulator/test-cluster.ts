@@ -1,3 +1,5 @@
+import type { Request } from '../../hack/cluster/client.ts';
+
 /** The interface of a cluster in tests: the embedded one, or the real one of hack/cluster. */
 export interface TestCluster {
   readonly server: string;
@@ -9,7 +11,7 @@ export interface TestCluster {
   /** Path of a kubeconfig with the account's rights. */
   serviceAccountKubeconfig(namespace: string, name: string): Promise<string>;
   /** Sends a request as admin. A status of 400 and more is an answer, not an error. */
-  request(method: Method, path: string, body?: unknown, contentType?: string): Promise<Answer>;
+  readonly request: Request;
   /** Resolves when the node takes pods. */
   createNode(options: NodeOptions): Promise<void>;
   setNodeArchitecture(name: string, architecture: string): Promise<void>;
@@ -19,14 +21,6 @@ export interface TestCluster {
   /** On the same port, with the same data. */
   startApiServer(): Promise<void>;
   stop(): Promise<void>;
-}
-
-export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-
-export interface Answer {
-  readonly status: number;
-  /** Parsed JSON; text if it is none. */
-  readonly body: unknown;
 }
 
 export interface NodeOptions {
