@@ -1,10 +1,8 @@
 import { expect } from 'chai';
-import { withPeers } from '../hack/bench/peers/peers.ts';
-import { judge, row } from '../hack/bench/result.ts';
+import { judge } from '../hack/bench/result.ts';
 import { median } from '../hack/bench/rounds.ts';
 import { createKinds } from '../hack/bench/scale/kinds.ts';
-import { sizingText } from '../hack/bench/scale/rows.ts';
-import { createStamp, fillIn } from '../hack/bench/scale/stamp.ts';
+import { createStamp } from '../hack/bench/scale/stamp.ts';
 import { readNode } from '../src/placement/nodes/node.ts';
 import { readPod } from '../src/placement/objects/pod.ts';
 import { at, type JsonObject, list, object, text } from './simulator/json.ts';
@@ -22,10 +20,6 @@ describe('a stamp of the benchmark', () => {
 
   it('refuses a field that does not exist', () => {
     expect(() => createStamp('@other@', FIELDS)).to.throw('@other@ is not one of version, index');
-  });
-
-  it('leaves the fields that are not given', () => {
-    expect(fillIn('@index@ @version@', FIELDS, { index: 5 })).to.equal('005 @version@');
   });
 });
 
@@ -45,16 +39,6 @@ describe('the big cluster of the benchmark', () => {
         'arm64',
       ]);
     }
-  });
-
-  it('lists nothing as an empty list', () => {
-    expect(list(parsed(createKinds(SHAPE).pods.page([])).items)).to.deep.equal([]);
-  });
-
-  it('has objects of the size that is usual', () => {
-    const { pods, nodes } = createKinds(SHAPE);
-    expect(pods.object(0).length).to.be.within(4_500, 6_500);
-    expect(nodes.object(0).length).to.be.within(9_000, 13_000);
   });
 
   it('answers a patch with the changed object, and sends its event', () => {
@@ -88,17 +72,6 @@ describe('the big cluster of the benchmark', () => {
     nodes.watch(first, (event) => seen.push(readNode(object(parsed(event).object)).name));
     expect(seen).to.deep.equal(['node-000004']);
   });
-
-  it('joins nodes without the taint', () => {
-    const kinds = createKinds(SHAPE);
-    kinds.join(1, 'riscv64');
-    const { reportedArchitecture, taints, managed } = readNode(parsed(kinds.nodes.object(SHAPE.nodes)));
-    expect({ reportedArchitecture, taints, managed }).to.deep.equal({
-      reportedArchitecture: 'riscv64',
-      taints: undefined,
-      managed: undefined,
-    });
-  });
 });
 
 describe('the tables of the benchmark', () => {
@@ -118,54 +91,5 @@ describe('the tables of the benchmark', () => {
     expect(median([3, 1, 2])).to.equal(2);
     expect(median([0.8, 0.9])).to.be.closeTo(0.85, 1e-9);
     expect(median([])).to.deep.equal(Number.NaN);
-  });
-
-  it('have formulas that fit the sizes', () => {
-    const points = [1_000, 10_000, 100_000].map((pods) => ({
-      pods,
-      nodes: pods / 20,
-      events: pods / 100,
-      rss: 0,
-      peak: 80 + (2 * pods) / 1_000,
-      readySeconds: 0,
-      cpuOfPlacedPod: 0.5,
-      idle: 0.1,
-      load: (1 + (0.2 * pods) / 100) / 10,
-    }));
-    expect(sizingText(points)).to.include('= 80 + 2.00 × pods / 1000').and.include('= 1.0 + 0.20 × events/s + 0.50 ×');
-  });
-});
-
-describe('the column of other programs', () => {
-  const rows = ['2000 pods at once, warm', 'most reviews/s, warm', 'registry requests of a cold burst'].map((what) =>
-    row(what, '1'),
-  );
-  const noe = { perSecond: 1728.4, p50Ms: 1.1, reviews: 400, aloneMs: 3, memory: 42 };
-  const mto = { perSecond: 79.4, barePerSecond: 505, cpuOfPod: 1.2, p50Ms: 55, p99Ms: 104, peak: 106 };
-  const peersOf = (peers: Parameters<typeof withPeers>[1]) => withPeers(rows, peers).map((each) => each.peers);
-
-  it('has figures of notes, with a star, where a program was not measured', () => {
-    expect(peersOf({ noe: undefined, mto: undefined })).to.deep.equal(['MTO 79 pods/s*', 'Noe 20*', '']);
-    expect(peersOf({ noe, mto: undefined })).to.deep.equal(['MTO 79 pods/s*', 'Noe 1728, 42 MiB', '']);
-  });
-
-  it('has what was measured, without a star', () => {
-    expect(peersOf({ noe: undefined, mto })).to.deep.equal([
-      'MTO 79 pods/s (gated; a bare loop releases 505)',
-      'Noe 20*',
-      '',
-    ]);
-  });
-
-  it('replaces every figure of notes', () => {
-    const all = [
-      ...rows,
-      row('most memory in the bursts (VmHWM)', '1'),
-      row('200 reviews/s, warm, p50', '1'),
-      row('gated to released at 20 pods/s, warm, p50', '1'),
-    ];
-    const cells = withPeers(all, { noe, mto }).map(({ peers = '' }) => peers);
-    expect(cells.filter((cell) => cell !== '')).to.have.length(5);
-    expect(cells.filter((cell) => cell.includes('*'))).to.deep.equal([]);
   });
 });

@@ -32,17 +32,14 @@ describe('docs/conformance.md', () => {
     for (const { behaviour, outcome, why } of all) expect(why === '', behaviour).to.equal(outcome === 'same');
   });
 
-  for (const { behaviour, tests } of Object.values(SECTIONS).flat()) {
-    it(`names tests that there are of ${behaviour}`, () => {
-      expect(tests).to.not.be.empty;
-      for (const [file, title] of tests) expect(hasTest(file, title), `${file}: ${title}`).to.equal(true);
-    });
-  }
-
-  it('would miss a test that there is not', () => {
-    const file = 'e2e/admission-affinity.e2e.ts';
-    expect(hasTest(file, 'narrows what a pod asks for: nothing')).to.equal(true);
-    expect(hasTest(file, 'narrows what a pod asks for: nothing of the kind')).to.equal(false);
-    expect(hasTest(file, 'holds')).to.equal(false);
+  it('names tests that exist', () => {
+    const missing = Object.values(SECTIONS)
+      .flat()
+      .flatMap(({ behaviour, tests }) => {
+        expect(tests, behaviour).to.not.be.empty;
+        return tests.filter(([file, title]) => !hasTest(file, title)).map(([file, title]) => `${file}: ${title}`);
+      });
+    expect(missing).to.deep.equal([]);
+    expect(hasTest('e2e/admission-affinity.e2e.ts', 'holds'), 'a part of a title').to.equal(false);
   });
 });

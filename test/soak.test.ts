@@ -1,6 +1,4 @@
-import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
-import { writesTable } from '../hack/soak/table.ts';
 import { type Point, trendOf } from '../hack/soak/trend.ts';
 import { createTally, judgeWrites, mostWrites, type Sent } from '../hack/soak/writes.ts';
 
@@ -27,19 +25,6 @@ describe('the line through the samples of a soak', () => {
       expect(trendOf(points, tolerance).grows).to.equal(grows);
     });
   }
-
-  it('gives start, end and slope', () => {
-    const { start, end, perHour } = trendOf(
-      hour((seconds) => 100 + seconds / 36),
-      MIDDLE,
-    );
-    expect(perHour).to.be.closeTo(100, 1e-6);
-    expect([start, end]).to.satisfy(([from, to]: number[]) => Math.abs((to ?? 0) - (from ?? 0) - 91.67) < 0.1);
-  });
-
-  it('needs more than one window', () => {
-    expect(() => trendOf([[0, 1]], FLOOR)).to.throw('too few samples');
-  });
 });
 
 describe('the writes of a soak', () => {
@@ -52,7 +37,6 @@ describe('the writes of a soak', () => {
     user: US,
     ...more,
   });
-  const times = (count: number, one: Sent) => Array.from({ length: count }, () => one);
   const counted = (...requests: Sent[]) => {
     const tally = createTally(US);
     tally.add(requests);
@@ -104,27 +88,4 @@ describe('the writes of a soak', () => {
       expect(judge({ taken, refused: most.refused + 1 })).to.deep.equal([true]);
     });
   }
-
-  it('have a table with the first of each group, and with all that do not end', () => {
-    const tally = createTally(US);
-    const path = (namespace: string, name: string) => `/api/v1/namespaces/${namespace}/pods/${name}`;
-    tally.add(times(2, sent('PATCH', path('a', 'one'))));
-    tally.add(times(3, sent('PATCH', path('a', 'two'))));
-    tally.add(times(1, sent('PATCH', path('b', 'three'))));
-    tally.add(times(99, sent('PATCH', path('c', 'four'))));
-    tally.add(times(98, sent('PATCH', path('c', 'five'))));
-    const table = writesTable(judgeWrites(tally.counts, 10, new Map()), [/\/a\//, /\/b\//]);
-    expect([...table.matchAll(/pods\/(\w+)/g)].map(([, name]) => name)).to.deep.equal(['four', 'five', 'two', 'three']);
-    expect(table.match(/without end/g)).to.have.lengthOf(2);
-  });
-});
-
-describe('docs/reliability.md', () => {
-  it('has the tables of the faults and of the soak', () => {
-    const text = readFileSync(new URL('../docs/reliability.md', import.meta.url), 'utf8');
-    const between = (name: string) =>
-      new RegExp(`<!-- ${name}: begin -->\n([\\s\\S]*?)<!-- ${name}: end -->`).exec(text)?.[1] ?? '';
-    expect(between('faults')).to.match(/^Seed \d+[\s\S]*\| API server killed \(SIGKILL\)/);
-    expect(between('soak')).to.match(/minutes, seed \d+[\s\S]*\| leader \| memory of the process/);
-  });
 });

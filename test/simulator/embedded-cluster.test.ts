@@ -1,12 +1,8 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect } from 'chai';
 import type { Client } from '../../hack/cluster/client.ts';
 import { connect } from '../contract/client.ts';
 import { type EmbeddedCluster, type EmbeddedOptions, startEmbeddedCluster } from './embedded-cluster.ts';
-import { assign, at, list, objects, text } from './json.ts';
-import { ApiError } from './objects/status.ts';
+import { at, list, text } from './json.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
 const ADD = [{ op: 'add', path: '/spec/tolerations/-', value: { key: 'a', operator: 'Exists' } }];
@@ -84,23 +80,6 @@ describe('the embedded cluster, in addition to the contract', () => {
     expect(answers[0]?.headers['retry-after']).to.equal('1');
   });
 
-  it('lets a plug-in of others change or refuse what is created and updated, until it is removed', async () => {
-    await start();
-    const labels = (body: unknown) => at(body, 'metadata', 'labels', 'by');
-    const remove = cluster.faults.admit((item, { resource, operation }) => {
-      if (resource !== 'pods') return item;
-      if (at(item, 'metadata', 'name') === 'refused') throw new ApiError(403, 'Forbidden', 'not here');
-      return assign(item, ['metadata', 'labels', 'by'], operation.toLowerCase());
-    });
-    expect(labels(await cluster.createPod({ name: 'plugged' }))).to.equal('create');
-    const patch = { metadata: { annotations: { some: 'thing' } } };
-    expect(labels((await cluster.request('PATCH', `${PODS}/plugged`, patch)).body)).to.equal('update');
-    const refused = { metadata: { name: 'refused' }, spec: { containers: [{ name: 'app', image: 'x' }] } };
-    expect((await cluster.request('POST', PODS, refused)).status).to.equal(403);
-    remove();
-    expect((await cluster.request('POST', PODS, refused)).status).to.equal(201);
-  });
-
   it('resets connections, and loses answers of finished work', async () => {
     await start();
     await waiting('a');
@@ -161,92 +140,5 @@ describe('the embedded cluster, in addition to the contract', () => {
     expect(at((await first).value, 'object', 'metadata', 'name')).to.equal('b');
     cluster.faults.closeWatches();
     expect((await events.next()).done).to.equal(true);
-  });
-
-  it('holds terminating pods', async () => {
-    await start();
-    await cluster.createNode({ name: 'n', architecture: 'amd64' });
-    await cluster.createPod({ name: 'a' });
-    const phase = async () => text(at((await cluster.request('GET', `${PODS}/a`)).body, 'status', 'phase'));
-    await cluster.waitFor('the pod to run', async () => (await phase()) === 'Running');
-    cluster.faults.holdTermination = true;
-    await cluster.request('DELETE', `${PODS}/a`);
-    const pod = await cluster.request('GET', `${PODS}/a`);
-    expect(text(at(pod.body, 'metadata', 'deletionTimestamp'))).to.match(/Z$/);
-    await cluster.request('DELETE', `${PODS}/a`, { gracePeriodSeconds: 0 });
-    expect((await cluster.request('GET', `${PODS}/a`)).status).to.equal(404);
-  });
-
-  it('crashes containers whose image is for another architecture', async () => {
-    await start({ imagePlatforms: (image) => (image.startsWith('arm/') ? ['arm64'] : undefined) });
-    await cluster.createNode({ name: 'n', architecture: 'amd64' });
-    await cluster.createPod({ name: 'a', images: ['arm/only:1'] });
-    const status = await cluster.waitFor('the container to crash', async () => {
-      const [container] = objects(at((await cluster.request('GET', `${PODS}/a`)).body, 'status', 'containerStatuses'));
-      return container;
-    });
-    expect(at(status, 'state', 'waiting', 'reason')).to.equal('CrashLoopBackOff');
-    expect(at(status, 'lastState', 'terminated', 'message')).to.equal('exec format error');
-  });
-
-  it('keeps not-ready on a node until its status says Ready', async () => {
-    await start({ kubelet: false });
-    await cluster.createNode({ name: 'n', architecture: 'amd64' });
-    const taints = async () => list(at((await cluster.request('GET', '/api/v1/nodes/n')).body, 'spec', 'taints'));
-    expect(await taints()).to.deep.equal([{ key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' }]);
-    await cluster.request('PATCH', '/api/v1/nodes/n/status', {
-      status: { conditions: [{ type: 'Ready', status: 'True' }] },
-    });
-    await cluster.waitFor('the taint to go', async () => (await taints()).length === 0);
-  });
-
-  it('rolls a Deployment over and a StatefulSet in order', async () => {
-    await start();
-    await cluster.createNode({ name: 'n', architecture: 'amd64' });
-    const workload = (kind: string, image: string) => `
-apiVersion: apps/v1
-kind: ${kind}
-metadata: {name: w}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: ${kind}}}
-  template: {metadata: {labels: {app: ${kind}}}, spec: {containers: [{name: c, image: "${image}"}]}}
-`;
-    for (const kind of ['Deployment', 'StatefulSet']) {
-      for (const image of ['x:1', 'x:2']) {
-        await cluster.apply(workload(kind, image));
-        await cluster.waitFor(`two pods of ${kind} with ${image}`, async () => {
-          const pods = objects(at((await cluster.request('GET', `${PODS}?labelSelector=app%3D${kind}`)).body, 'items'));
-          const images = pods.map((pod) => at(objects(at(pod, 'spec', 'containers'))[0], 'image'));
-          return images.length === 2 && images.every((found) => found === image);
-        });
-      }
-    }
-  });
-
-  it('keeps its data and its port when it is stopped and started', async () => {
-    await start();
-    await waiting('a');
-    await cluster.stopApiServer();
-    expect(await failure(ours.request('GET', PODS))).to.match(/ECONNREFUSED|UND_ERR_SOCKET/);
-    await cluster.startApiServer();
-    expect((await ours.request('GET', `${PODS}/a`)).status).to.equal(200);
-  });
-
-  it('reads a namespace that was created', async () => {
-    await start();
-    const { status, body } = await cluster.request('GET', '/api/v1/namespaces/ours');
-    expect([status, at(body, 'metadata', 'name')]).to.deep.equal([200, 'ours']);
-  });
-
-  it('writes a kubeconfig for a token', async () => {
-    await start();
-    const directory = await mkdtemp(join(tmpdir(), 'archaware-test-'));
-    const token = cluster.serviceAccountToken('ours', 'ours');
-    const path = await cluster.writeKubeconfig(directory, token);
-    expect(await readFile(path, 'utf8'))
-      .to.contain(token)
-      .and.to.contain(cluster.server);
-    await rm(directory, { recursive: true });
   });
 });
