@@ -4,14 +4,14 @@ import type { ApiClient, ApiVerb, RequestOptions } from '../../src/kube/client.t
 import { ApiError, ConnectionError } from '../../src/kube/errors.ts';
 import { createFaults } from '../simulator/faults.ts';
 import { createRest } from '../simulator/http/rest.ts';
-import { assign, at, type JsonObject, list, objects, text } from '../simulator/json.ts';
+import { assign, at, isObject, type JsonObject, list, object } from '../simulator/json.ts';
 import { createApi } from '../simulator/objects/api.ts';
 import { createRbac } from '../simulator/objects/rbac.ts';
 import { findResource, PODS, resourceOf } from '../simulator/objects/resources.ts';
-import { ApiError as Refusal } from '../simulator/objects/status.ts';
-import { createStore, jsonOf, type StoreEvent } from '../simulator/objects/store.ts';
+import { notFound, ApiError as Refusal, stale } from '../simulator/objects/status.ts';
+import { createStore } from '../simulator/objects/store.ts';
 import type { Webhooks } from '../simulator/webhooks/webhooks.ts';
-import { watchOver } from '../support/watch-over.ts';
+import { createWatchStreams } from './watch-streams.ts';
 import { BEGINNING, SENT, type World } from './world.ts';
 
 /** A write of a replica, as it was sent. */
@@ -34,10 +34,16 @@ export type ServerOptions = {
   readonly world: World;
   readonly onSent: (write: Write) => void;
   readonly onApplied: (applied: Applied) => void;
+  /** Called when the answer to a write has arrived. */
+  readonly onAnswered: (write: Write, answer: JsonObject) => void;
+  /** Called with every line that a watch delivers. */
+  readonly onLine: (line: string) => void;
   /** Whether another webhook removes archaware's tolerations from pods now. */
   readonly strips: () => boolean;
   /** Whether a policy refuses what replicas write to DaemonSets now. */
   readonly refusesTemplates: () => boolean;
+  /** The most items of a page. */
+  readonly pageSize: number;
 };
 
 /** The rules of the embedded cluster without its HTTP: every request, answer and watch event waits in the world. */
@@ -58,27 +64,24 @@ export type ModelServer = {
   breakWatches(): void;
 };
 
+/** An answer as text, or as an object that needs no parsing. */
+type Reply =
+  | { readonly status: number; readonly json: string }
+  | { readonly status: number; readonly body: JsonObject };
+
 const METHODS = { get: 'GET', list: 'GET', create: 'POST', update: 'PUT', patch: 'PATCH', delete: 'DELETE' } as const;
 const WRITES: ReadonlySet<ApiVerb> = new Set(['create', 'update', 'patch', 'delete']);
-const REFUSED: { status: number; body: JsonObject } = {
+const REFUSED: Reply = {
   status: 403,
   body: { reason: 'Forbidden', message: 'daemonsets.apps is forbidden: a policy denied request: hands off' },
 };
-const BOOKMARK_MS = 60_000;
+const LEASES = resourceOf('coordination.k8s.io/v1', 'leases');
+const LEASE = /\/namespaces\/([^/]+)\/leases\/([^/?]+)/;
 const GATE_KEY = 'supported-arch';
-
-type Stream = {
-  readonly owner: string;
-  readonly plural: string;
-  queue: string[];
-  isPlanned: boolean;
-  channel: Channel;
-};
-type Channel = { push(line: string): void; end(error?: unknown): void; readonly chunks: AsyncIterable<Buffer> };
 
 /** Creates an empty cluster. */
 export function createModelServer(options: ServerOptions): ModelServer {
-  const { world, onSent, onApplied, strips, refusesTemplates } = options;
+  const { world, onSent, onApplied, onAnswered, strips, refusesTemplates, pageSize } = options;
   const store = createStore(20_000);
   const webhooks: Webhooks = {
     async mutate({ resource, writer }, item) {
@@ -88,12 +91,14 @@ export function createModelServer(options: ServerOptions): ModelServer {
     },
     close: async () => [],
   };
+  let uids = 0;
   const api = createApi(store, {
     defaultTolerations: true,
     daemonSetGuard: false,
     webhooks,
     holdTermination: () => false,
     wall: () => BEGINNING + world.now(),
+    uid: () => `00000000-0000-4000-8000-${String(++uids).padStart(12, '0')}`,
   });
   const rest = createRest({
     store,
@@ -114,73 +119,42 @@ export function createModelServer(options: ServerOptions): ModelServer {
     addToken() {},
   });
   const response = new ServerResponse(new IncomingMessage(new Socket()));
-  const streams = new Set<Stream>();
+  const streams = createWatchStreams(world, store, options.onLine);
 
-  store.subscribe((event) => {
-    for (const stream of streams) if (stream.plural === event.resource.plural) enqueue(stream, lineOf(event));
-  });
-
-  function enqueue(stream: Stream, line: string): void {
-    stream.queue.push(line);
-    planNext(stream);
-  }
-
-  /** Sends bookmarks, as the real server does about once a minute: a watch without events is not silent. */
-  function bookmark(stream: Stream): void {
-    world.clockFor(stream.owner).after(BOOKMARK_MS, () => {
-      if (!streams.has(stream)) return;
-      const metadata = { resourceVersion: String(store.version()) };
-      enqueue(stream, JSON.stringify({ type: 'BOOKMARK', object: { kind: 'Bookmark', metadata } }));
-      bookmark(stream);
-    });
-  }
-
-  function planNext(stream: Stream): void {
-    const [line] = stream.queue;
-    if (stream.isPlanned || line === undefined) return;
-    stream.isPlanned = true;
-    const go = () => {
-      stream.isPlanned = false;
-      stream.queue.shift();
-      if (!streams.has(stream)) return;
-      stream.channel.push(line);
-      planNext(stream);
-    };
-    world.add({
-      owner: stream.owner,
-      what: `${stream.owner} sees ${titleOf(line)}`,
-      run: go,
-      repeat: () => streams.has(stream) && stream.channel.push(line),
-      lose() {
-        streams.delete(stream);
-        stream.channel.end(new ConnectionError('the watch broke'));
-      },
-    });
-  }
-
-  async function answer(method: string, path: string, body: unknown, contentType: string, manager: string) {
+  async function answer(
+    method: string,
+    path: string,
+    body: unknown,
+    contentType: string,
+    manager: string,
+  ): Promise<Reply> {
     const url = new URL(path, 'http://localhost');
-    const call = {
-      method,
-      url,
-      user: 'admin',
-      userAgent: manager,
-      contentType,
-      text: body === undefined ? '' : JSON.stringify(body),
-      response,
-    };
-    try {
-      const reply = await rest(call);
-      return { status: reply?.status ?? 500, body: parsed(reply?.json ?? '{}') };
-    } catch (error) {
-      if (error instanceof Refusal) return { status: error.code, body: error.body };
-      throw error;
-    }
+    if (Number(url.searchParams.get('limit')) > pageSize) url.searchParams.set('limit', String(pageSize));
+    const text = body === undefined ? '' : JSON.stringify(body);
+    const call = { method, url, user: 'admin', userAgent: manager, contentType, text, response };
+    return attempt(async () => (await rest(call)) ?? { status: 500, body: {} });
+  }
+
+  /** Reads or updates a Lease: most requests do. They go past the parts of the server that do not concern a Lease. */
+  function answerLease(verb: ApiVerb, path: string, body: unknown): Promise<Reply> | undefined {
+    const [, namespace = '', name = ''] = LEASE.exec(path) ?? [];
+    if (name === '' || (verb !== 'get' && verb !== 'update')) return undefined;
+    return attempt(async () => {
+      const current = store.get(LEASES, namespace, name);
+      if (current === undefined) throw notFound(LEASES, name);
+      if (verb === 'get') return { status: 200, body: current };
+      if (at(body, 'metadata', 'resourceVersion') !== at(current, 'metadata', 'resourceVersion'))
+        throw stale(LEASES, name);
+      const { managedFields } = object(current.metadata);
+      return {
+        status: 200,
+        body: store.put(LEASES, assign(object(body), ['metadata', 'managedFields'], managedFields)),
+      };
+    });
   }
 
   function find(path: string): { plural: string; object: JsonObject | undefined } {
-    const { pathname } = new URL(path, 'http://localhost');
-    const parts = pathname.split('/').filter(Boolean);
+    const parts = (path.split('?')[0] ?? '').split('/').filter(Boolean);
     const isCore = parts[0] === 'api';
     const rest = parts.slice(isCore ? 2 : 3);
     const [namespace, plural, name] =
@@ -190,17 +164,21 @@ export function createModelServer(options: ServerOptions): ModelServer {
   }
 
   /** A request of a replica that has arrived. */
-  async function carryOut(owner: string, verb: ApiVerb, path: string, options: RequestOptions) {
+  async function carryOut(owner: string, verb: ApiVerb, path: string, options: RequestOptions): Promise<Reply> {
     const { body, contentType = 'application/json', metadataOnly = false } = options;
+    const lease = answerLease(verb, path, body);
+    if (lease !== undefined) return lease;
+    if (!WRITES.has(verb)) return answer(METHODS[verb], path, body, contentType, owner);
     const before = find(path);
     const isRefused = refusesTemplates() && verb === 'patch' && before.plural === 'daemonsets';
     const reply = isRefused ? REFUSED : await answer(METHODS[verb], path, body, contentType, owner);
     const after = find(path);
-    if (reply.status < 300 && WRITES.has(verb) && before.object && after.object && before.object !== after.object) {
+    if (reply.status < 300 && before.object && after.object && before.object !== after.object) {
       onApplied({ by: owner, plural: before.plural, before: before.object, after: after.object });
     }
-    const { kind, apiVersion, metadata } = reply.body;
-    return metadataOnly && reply.status < 300 ? { status: reply.status, body: { kind, apiVersion, metadata } } : reply;
+    if (!metadataOnly || reply.status >= 300) return reply;
+    const { kind, apiVersion, metadata } = bodyOf(reply);
+    return { status: reply.status, body: { kind, apiVersion, metadata } };
   }
 
   function request(owner: string, verb: ApiVerb, path: string, options: RequestOptions = {}): Promise<unknown> {
@@ -208,140 +186,88 @@ export function createModelServer(options: ServerOptions): ModelServer {
     if (world.isDead(owner)) return new Promise(() => {});
     if (signal?.aborted) return Promise.reject(signal.reason);
     const target = `${owner} ${verb} ${path.split('?')[0]}`;
-    if (WRITES.has(verb)) onSent({ owner, verb, path, body: options.body });
+    const write = { owner, verb, path, body: options.body };
+    const isWrite = WRITES.has(verb);
+    if (isWrite) onSent(write);
     return new Promise((resolve, reject) => {
       const broken = () => reject(new ConnectionError(`${target}: the connection broke`));
       signal?.addEventListener('abort', () => reject(signal.reason), { once: true });
-      const respond = (status: number, body: JsonObject, retryAfterMs?: number) =>
+      const respond = (reply: Reply, retryAfterMs?: number) =>
         world.add({
           owner,
-          what: `answer ${status} to ${target}`,
-          run: () => (status < 300 ? resolve(body) : reject(new ApiError(status, body, target, retryAfterMs))),
-          lose: broken,
+          what: `answer ${reply.status} to ${target}`,
+          run() {
+            if (reply.status >= 300) return reject(new ApiError(reply.status, bodyOf(reply), target, retryAfterMs));
+            if (isWrite) onAnswered(write, bodyOf(reply));
+            try {
+              resolve(read(reply, options, 1));
+            } catch (error) {
+              reject(error);
+            }
+          },
+          /** The answer breaks off. */
+          lose() {
+            if (reply.status < 300 && options.reader !== undefined) read(reply, options, 0.5);
+            broken();
+          },
         });
       world.add({
         owner: `${owner}${SENT}`,
         what: target,
-        async run() {
-          const { status, body } = await carryOut(owner, verb, path, options);
-          respond(status, body);
-        },
+        run: async () => respond(await carryOut(owner, verb, path, options)),
         lose: broken,
         refuse: (status) =>
           respond(
-            status,
-            { reason: `Status${status}`, message: `refused: ${target}` },
+            { status, body: { reason: `Status${status}`, message: `refused: ${target}` } },
             status === 429 ? 1000 : undefined,
           ),
       });
     });
   }
 
-  function stream(owner: string, path: string, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
-    if (signal.aborted) return Promise.reject(signal.reason);
-    const url = new URL(path, 'http://localhost');
-    const plural = url.pathname.split('/').at(-1) ?? '';
-    return new Promise((resolve, reject) => {
-      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-      const broken = () => reject(new ConnectionError(`watch ${plural}: the connection broke`));
-      world.add({
-        owner,
-        what: `${owner} watch ${plural}`,
-        run() {
-          const channel = createChannel();
-          const since = store.since(Number(url.searchParams.get('resourceVersion') ?? 0));
-          const opened: Stream = { owner, plural, queue: [], isPlanned: false, channel };
-          signal.addEventListener(
-            'abort',
-            () => {
-              streams.delete(opened);
-              channel.end(signal.reason);
-            },
-            { once: true },
-          );
-          resolve(channel.chunks);
-          if (since === undefined) {
-            channel.push(
-              JSON.stringify({
-                type: 'ERROR',
-                object: { kind: 'Status', code: 410, reason: 'Expired', message: 'too old' },
-              }),
-            );
-            channel.end();
-            return;
-          }
-          streams.add(opened);
-          for (const event of since) if (event.resource.plural === plural) enqueue(opened, lineOf(event));
-          bookmark(opened);
-        },
-        lose: broken,
-        refuse: (status) =>
-          reject(new ApiError(status, { message: 'refused' }, `watch ${plural}`, status === 429 ? 1000 : undefined)),
-      });
-    });
-  }
-
   return {
-    ask: (method, path, body, contentType = 'application/json') => answer(method, path, body, contentType, 'test'),
+    async ask(method, path, body, contentType = 'application/json') {
+      const reply = await answer(method, path, body, contentType, 'test');
+      return { status: reply.status, body: bodyOf(reply) };
+    },
     all: (apiVersion, plural) => store.list(resourceOf(apiVersion, plural)),
     compact: () => store.compact(),
-    breakWatches() {
-      for (const open of streams) open.channel.end(new ConnectionError('the watch broke'));
-      streams.clear();
-    },
+    breakWatches: streams.breakAll,
     clientFor: (owner) => ({
       host: 'model',
       addresses: () => new Set(),
       request: (verb, path, options) => request(owner, verb, path, options),
-      watch: watchOver((path, signal) => stream(owner, path, signal)),
+      watch: streams.watchFor(owner),
       async close() {},
     }),
   };
 }
 
-function createChannel(): Channel {
-  const buffers: Buffer[] = [];
-  let ended = false;
-  let failure: unknown;
-  let wake = () => {};
-  return {
-    push(line) {
-      buffers.push(Buffer.from(`${line}\n`));
-      wake();
-    },
-    end(error) {
-      ended = true;
-      failure = error;
-      wake();
-    },
-    chunks: {
-      async *[Symbol.asyncIterator]() {
-        for (;;) {
-          const next = buffers.shift();
-          if (next !== undefined) yield next;
-          else if (ended) {
-            if (failure !== undefined) throw failure;
-            return;
-          } else
-            await new Promise<void>((resolve) => {
-              wake = resolve;
-            });
-        }
-      },
-    },
-  };
+async function attempt(act: () => Promise<Reply>): Promise<Reply> {
+  try {
+    return await act();
+  } catch (error) {
+    if (error instanceof Refusal) return { status: error.code, body: error.body };
+    throw error;
+  }
 }
 
-function lineOf({ type, object }: StoreEvent): string {
-  return `{"type":"${type}","object":${jsonOf(object)}}`;
+/** Gives an answer to the reader of a request in pieces, or parses it. `share`: how much of it arrives before it breaks off. */
+function read(reply: Reply, { reader: createReader }: RequestOptions, share: number): unknown {
+  if (createReader === undefined) return bodyOf(reply);
+  const { take, end } = createReader();
+  const bytes = Buffer.from('json' in reply ? reply.json : JSON.stringify(reply.body));
+  const size = Math.ceil(bytes.length * share);
+  for (let from = 0; from < size; from += PIECE) take(bytes.subarray(from, Math.min(from + PIECE, size)));
+  if (share === 1) end();
+  return undefined;
 }
 
-function titleOf(line: string): string {
-  const { type, object } = parsed(line);
-  const kind = text(at(object, 'kind'));
-  return `${text(type)} ${kind} ${text(at(object, 'metadata', 'name'))} (${text(at(object, 'metadata', 'resourceVersion'))})`;
-}
+/** Bytes of a piece of an answer: an item of a list lies in several. */
+const PIECE = 700;
 
-function parsed(json: string): JsonObject {
-  return objects([JSON.parse(json)])[0] ?? {};
+function bodyOf(reply: Reply): JsonObject {
+  if ('body' in reply) return reply.body;
+  const body: unknown = JSON.parse(reply.json);
+  return isObject(body) ? body : {};
 }

@@ -206,6 +206,9 @@ async function setUp({ mode, replicas, leaseDuration = '300s' }: History): Promi
     },
     strips: () => stage.strips,
     refusesTemplates: () => stage.refusesTemplates,
+    onAnswered() {},
+    onLine() {},
+    pageSize: 500,
   });
   const flags = {
     'placement.mode': mode,

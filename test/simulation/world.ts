@@ -6,6 +6,8 @@ export type Pending = {
   readonly owner: string;
   /** For the trace of a failure. */
   readonly what: string;
+  /** Whether it is an event of a watch. */
+  readonly isEvent?: true;
   /** Makes it happen. */
   run(): void | Promise<void>;
   /** Loses it, like a broken connection. */
@@ -37,6 +39,10 @@ export type World = {
   isDead(owner: string): boolean;
   /** Stops a process for some milliseconds, as SIGSTOP does: time goes on, nothing arrives, and its timers fire too late. */
   pause(owner: string, ms: number): void;
+  /** Holds the events of a process's watches back for some milliseconds, while its requests are answered. */
+  holdEvents(owner: string, ms: number): void;
+  /** The next random number, from 0 to 1, excluding 1. */
+  random(): number;
   /** What happened, newest last. */
   readonly trace: readonly string[];
 };
@@ -48,8 +54,8 @@ export const BEGINNING = Date.UTC(2030, 0, 1);
 /** More actions than these without time passing are an endless loop. */
 const MOST_AT_ONCE = 20_000;
 
-/** Creates a world in which nothing happens by itself. */
-export function createWorld(): World {
+/** Creates a world in which nothing happens by itself. `seed` decides its random numbers; undefined: each is 0.5. */
+export function createWorld(seed?: number): World {
   let now = 0;
   let order = 0;
   let pending: Pending[] = [];
@@ -57,7 +63,11 @@ export function createWorld(): World {
   const dead = new Set<string>();
   /** Until when each process is stopped. */
   const paused = new Map<string, number>();
-  const isPaused = (owner: string) => (paused.get(owner) ?? 0) > now;
+  /** Until when the events of each process are held back. */
+  const held = new Map<string, number>();
+  const isReady = ({ owner, isEvent }: Pending) =>
+    (paused.get(owner) ?? 0) <= now && (isEvent !== true || (held.get(owner) ?? 0) <= now);
+  const random = seed === undefined ? () => 0.5 : randomNumbers(seed);
   const trace: string[] = [];
 
   const note = (text: string) => void trace.push(`${(now / 1000).toFixed(3)} ${text}`);
@@ -74,7 +84,7 @@ export function createWorld(): World {
   async function calm(): Promise<void> {
     for (let count = 0; ; count++) {
       if (count > MOST_AT_ONCE) throw new Error(`does not come to rest: ${pending[0]?.what}`);
-      const next = pending.find(({ owner }) => !isPaused(owner));
+      const next = pending.find(isReady);
       if (next === undefined) return;
       await happen(next);
     }
@@ -90,12 +100,13 @@ export function createWorld(): World {
 
   return {
     now: () => now,
+    random,
     trace,
     add(action) {
       if (!dead.has(action.owner.replace(SENT, ''))) pending.push(action);
     },
     async meet(number, fate) {
-      const ready = pending.filter(({ owner }) => !isPaused(owner));
+      const ready = pending.filter(isReady);
       const action = ready[number % Math.max(1, ready.length)];
       if (action === undefined) return;
       if (fate === 'run') return happen(action);
@@ -130,7 +141,7 @@ export function createWorld(): World {
       monotonic: () => now,
       wall: () => BEGINNING + now,
       steady: () => BEGINNING + now,
-      random: () => 0.5,
+      random,
       after: (ms, action) => plan(owner, ms, action),
       delay: (ms, signal) =>
         new Promise((resolve) => {
@@ -150,11 +161,29 @@ export function createWorld(): World {
     pause(owner, ms) {
       note(`${owner} is stopped for ${ms / 1000} s`);
       paused.set(owner, now + ms);
+      plan('world', ms, () => {});
+    },
+    holdEvents(owner, ms) {
+      note(`the events for ${owner} are held back for ${ms / 1000} s`);
+      held.set(owner, now + ms);
+      plan('world', ms, () => {});
     },
     kill(owner) {
       dead.add(owner);
       pending = pending.filter((action) => action.owner !== owner);
       for (const timer of timers) if (timer.owner === owner) timers.delete(timer);
     },
+  };
+}
+
+/** Random numbers that are the same for the same seed (xorshift32). */
+function randomNumbers(seed: number): () => number {
+  // The state must not be 0. The factor spreads seeds that follow each other.
+  let state = Math.imul(seed + 1, 0x9e3779b1) >>> 0 || 1;
+  return () => {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state = (state ^ (state << 5)) >>> 0;
+    return state / 2 ** 32;
   };
 }

@@ -32,6 +32,8 @@ export interface ApiOptions {
   readonly others?: Faults['admitted'];
   /** Milliseconds since the epoch; default: the machine's. */
   readonly wall?: () => number;
+  /** Makes the uid of a new object; default: a random one. */
+  readonly uid?: () => string;
 }
 
 type Change = (current: JsonObject) => JsonObject;
@@ -55,7 +57,7 @@ export function createApi(store: Store, options: ApiOptions) {
     dryRun = false,
   ): Promise<JsonObject> {
     decode(resource, body);
-    const metadata = newMetadata(resource, namespace, object(body.metadata), now());
+    const metadata = newMetadata(resource, namespace, object(body.metadata), now(), options.uid);
     const name = text(at(body, 'metadata', 'name'));
     checkNamespace(resource, namespace);
     const { status, ...rest } = body;

@@ -21,7 +21,13 @@ export function checkPreconditions(resource: Resource, current: JsonObject, prec
 }
 
 /** The metadata of a new object. */
-export function newMetadata(resource: Resource, namespace: string, given: JsonObject, now: string): JsonObject {
+export function newMetadata(
+  resource: Resource,
+  namespace: string,
+  given: JsonObject,
+  now: string,
+  uid: () => string = randomUUID,
+): JsonObject {
   const { resourceVersion, managedFields: _fields, selfLink: _link, ...rest } = given;
   if (text(resourceVersion) !== '') throw badRequest('resourceVersion should not be set on objects to be created');
   if (text(given.namespace) !== '' && given.namespace !== namespace) {
@@ -37,7 +43,7 @@ export function newMetadata(resource: Resource, namespace: string, given: JsonOb
     ...rest,
     name,
     ...(resource.namespaced ? { namespace } : {}),
-    uid: randomUUID(),
+    uid: uid(),
     creationTimestamp: now,
     ...(resource.generation ? { generation: 1 } : {}),
   };
