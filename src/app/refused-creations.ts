@@ -1,5 +1,6 @@
 import type { Config } from '../config/schema.ts';
 import { createRefusedCreations, readFailedCreation, refusedNote } from '../controllers/refused-creations.ts';
+import type { Watches } from '../controllers/watches.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { JsonObject } from '../kit/json.ts';
 import type { ApiClient } from '../kube/client.ts';
@@ -11,7 +12,6 @@ import { readRecord } from '../placement/objects/daemonset.ts';
 import { onlyObserves, usesAffinity, usesTaints } from '../placement/placing.ts';
 import { type PlacedPart, refusedParts } from '../placement/refused-parts.ts';
 import type { Settings } from '../placement/settings.ts';
-import type { Watches } from './watches.ts';
 
 export type RefusedCreationsParts = {
   readonly config: Config;

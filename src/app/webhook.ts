@@ -1,16 +1,12 @@
 import { hostname } from 'node:os';
-import type { Config } from '../config/schema.ts';
-import type { ImageSource } from '../controllers/images.ts';
-import type { Clock } from '../kit/clock.ts';
+import type { Watches } from '../controllers/watches.ts';
+import { until } from '../kit/abort.ts';
 import { createAllowance } from '../kit/fairness/allowance.ts';
-import type { ApiClient } from '../kube/client.ts';
-import type { EventRecorder, Regarding } from '../kube/events.ts';
+import { cannotListen } from '../kit/network/listen.ts';
+import type { EventRecorder } from '../kube/events.ts';
 import type { EventReason } from '../names.ts';
-import type { Logger } from '../observability/log.ts';
-import type { Metrics } from '../observability/metrics.ts';
 import { taintKinds } from '../placement/nodes/node.ts';
 import type { PlacedPart } from '../placement/refused-parts.ts';
-import type { Settings } from '../placement/settings.ts';
 import { createCertificateDirectory } from '../webhook/certificates/directory.ts';
 import { createSelfSigned } from '../webhook/certificates/self-signed.ts';
 import type { CertificateSource, OnProblem } from '../webhook/certificates/source.ts';
@@ -21,34 +17,17 @@ import { replicasAlike } from '../webhook/replicas.ts';
 import { createReviewer } from '../webhook/review.ts';
 import { createSeal } from '../webhook/seal.ts';
 import { serveAdmission } from '../webhook/server.ts';
-import { cannotListen } from './cannot-listen.ts';
-import { until } from './controllers.ts';
 import { createProblemLog, type ProblemLogOptions } from './problem-log.ts';
-import type { Watches } from './watches.ts';
+import type { Base } from './replica/base.ts';
+import type { Running } from './replica/running.ts';
 
 export type WebhookParts = {
-  readonly config: Config;
-  readonly client: ApiClient;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly metrics: Pick<Metrics, 'reviewed'>;
-  readonly events: Pick<EventRecorder, 'emit'>;
-  /** The object that the Event of a bad certificate is about. */
-  readonly regarding: Regarding;
-  readonly ownNamespace: string;
-  /** Whether this replica leads. */
-  readonly mayWrite: () => boolean;
-  /** Whether any replica leads. */
-  readonly hasLeader: () => boolean;
+  readonly base: Base;
+  readonly running: Running;
   readonly watches: Watches;
+  readonly events: Pick<EventRecorder, 'emit'>;
   /** Returns the parts that the API server refuses in pods of the owner with this uid. */
   readonly refused: (namespace: string, owner: string) => readonly PlacedPart[];
-  readonly settings: () => Settings;
-  readonly images: ImageSource;
-  /** Aborts at the start of a shutdown: reviews are still answered, and each answer ends its connection. */
-  readonly leaving: AbortSignal;
-  /** Ends the webhook and the care for its certificate. */
-  readonly signal: AbortSignal;
 };
 
 /** The webhook of a replica. Every replica answers reviews, not only the leader. */
@@ -69,16 +48,22 @@ export type Webhook = {
  */
 const LOOKUPS = { burst: 64, perSecond: 2 };
 
-/** Starts to look for certificates and to keep the webhook's configuration up to date, until the signal aborts. */
+/**
+ * Starts to look for certificates and to keep the webhook's configuration up to date, until the last moment of a shutdown in which
+ * the API server may still call. From its start on, each answer ends its connection.
+ */
 export function startWebhook(parts: WebhookParts): Webhook {
-  const { config, clock, log, metrics, images, watches, signal } = parts;
-  const certificate = createCertificates(parts, problemLog(parts, 'certificate', 'CertificateInvalid'));
+  const { base, running, watches, refused } = parts;
+  const { config, clock, log, metrics, ending, leaseNamespace: ownNamespace, signal: leaving } = base;
+  const { images, hasLeader } = running;
+  const signal = AbortSignal.any([base.end, ending.admission]);
+  const certificate = createCertificates(parts, problemLog(parts, 'certificate', 'CertificateInvalid', signal), signal);
   const paths = createPaths(() => config.webhook.path || certificate.current()?.shared?.path, clock.monotonic);
   void certificate.run(signal);
-  const looked = followConfiguration(parts, certificate, paths);
+  const looked = followConfiguration(parts, certificate, paths, signal);
   const nodes = watches.nodes.store;
   const review = createReviewer({
-    settings: parts.settings,
+    settings: running.settings,
     namespaceOf: (name) => watches.namespaces.store.get(name),
     clusterArchitectures: watches.witnesses.architectures,
     // This reads all nodes. It is called only for reviews of DaemonSets, which are rare.
@@ -86,9 +71,9 @@ export function startWebhook(parts: WebhookParts): Webhook {
     namesOf: images.namesOf,
     answerOf: images.answer,
     mayLookUp: createAllowance({ ...LOOKUPS, now: clock.monotonic }),
-    mayGate: () => config.loops.includes('pods') && parts.hasLeader(),
-    refused: parts.refused,
-    ownNamespace: parts.ownNamespace,
+    mayGate: () => config.loops.includes('pods') && hasLeader(),
+    refused,
+    ownNamespace,
     seal: createSeal(certificate.current),
     clock,
   });
@@ -108,7 +93,6 @@ export function startWebhook(parts: WebhookParts): Webhook {
       const onError = (err: unknown) =>
         log.error({ err }, 'admission review failed; its object was admitted without a change');
       try {
-        const { leaving } = parts;
         const { isServed } = paths;
         const options = { address, certificate, isServed, review, onReviewed: metrics.reviewed, onError, leaving };
         const server = await serveAdmission(options, signal);
@@ -123,26 +107,36 @@ export function startWebhook(parts: WebhookParts): Webhook {
 }
 
 /** Starts to keep the webhook's configuration up to date. Resolves after the first check. */
-function followConfiguration(parts: WebhookParts, source: CertificateSource, paths: Paths): Promise<void> {
-  const { client, clock, mayWrite, watches, ownNamespace, signal } = parts;
+function followConfiguration(
+  parts: WebhookParts,
+  source: CertificateSource,
+  paths: Paths,
+  signal: AbortSignal,
+): Promise<void> {
+  const { base, running, watches } = parts;
+  const { client, clock, leaseNamespace: ownNamespace } = base;
   return new Promise((onLooked) => {
     void keepConfiguration({
       client,
       source,
       paths,
       replicas: () => replicasAlike(watches.pods.store.values(), ownNamespace, hostname()),
-      mayWrite,
+      mayWrite: running.mayWrite,
       clock,
-      onProblem: problemLog(parts, 'configuration', 'CertificateInvalid'),
-      onPathProblem: problemLog(parts, 'path', undefined),
+      onProblem: problemLog(parts, 'configuration', 'CertificateInvalid', signal),
+      onPathProblem: problemLog(parts, 'path', undefined, signal),
       onLooked,
       signal,
     });
   });
 }
 
-function createCertificates(parts: WebhookParts, onProblem: OnProblem): CertificateSource {
-  const { config, client, clock, mayWrite, ownNamespace: namespace, signal } = parts;
+function createCertificates(
+  { base, running: { mayWrite } }: WebhookParts,
+  onProblem: OnProblem,
+  signal: AbortSignal,
+): CertificateSource {
+  const { config, client, clock, leaseNamespace: namespace } = base;
   const { certificates } = config.webhook;
   if (certificates !== 'self') return createCertificateDirectory({ directory: certificates, clock, onProblem });
   return createSelfSigned({
@@ -158,9 +152,10 @@ function createCertificates(parts: WebhookParts, onProblem: OnProblem): Certific
 }
 
 function problemLog(
-  { log, events, regarding, mayWrite, clock, signal }: WebhookParts,
+  { base: { log, clock }, events, running: { regarding, mayWrite } }: WebhookParts,
   what: ProblemLogOptions['what'],
   reason: EventReason | undefined,
+  signal: AbortSignal,
 ): OnProblem {
   return createProblemLog({ what, reason, log, events, regarding, mayWrite, clock, signal });
 }

@@ -60,3 +60,8 @@ export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promi
     );
   });
 }
+
+/** Resolves when the signal aborts. */
+export function until(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => void onAbort(signal, resolve));
+}

@@ -258,3 +258,62 @@ function isCleaner(holder: string): boolean {
 export function microTime(wall: number): string {
   return new Date(wall).toISOString().replace('Z', '000Z');
 }
+
+/** Whether this replica leads, and whether any does. */
+export type Leadership = {
+  /** Whether this replica may write now. */
+  mayWrite(): boolean;
+  /** Whether this replica or another one leads now. */
+  hasLeader(): boolean;
+  /** Whether this replica has seen a leader since it started. */
+  hasSeenLeader(): boolean;
+  /** Runs a `term` each time that this replica leads, until SIGTERM. `onLost`: called if the Lease was lost during a term. */
+  lead(term: (over: AbortSignal) => Promise<void>, onLost: () => void): Promise<void>;
+  /** Undefined without leader election. */
+  readonly lease: Pick<Lease, 'release' | 'follow'> | undefined;
+};
+
+/** Prepares to take the Lease. `signal`: aborts at SIGTERM. */
+export function createLeadership(options: LeaseOptions, signal: AbortSignal): Leadership {
+  const lease = createLease(options);
+  return {
+    lease,
+    mayWrite: lease.fresh,
+    hasLeader: lease.live,
+    hasSeenLeader: lease.introduced,
+    lead: (term, onLost) => leadInTurns(lease, term, signal, onLost),
+  };
+}
+
+/** The leadership of the only replica, which needs no Lease. `signal`: aborts at SIGTERM; `end`: when everything ends. */
+export function leadAlone(signal: AbortSignal, end: AbortSignal): Leadership {
+  return {
+    lease: undefined,
+    mayWrite: () => true,
+    hasLeader: () => !signal.aborted,
+    hasSeenLeader: () => true,
+    lead: (term) => term(end),
+  };
+}
+
+/**
+ * Runs a `term` each time that this replica holds the lease, until the signal aborts. The lease is held until the writes under way
+ * have ended. `onLost`: called if the lease was lost during a term.
+ */
+export async function leadInTurns(
+  lease: Lease,
+  term: (over: AbortSignal) => Promise<void>,
+  signal: AbortSignal,
+  onLost: () => void,
+): Promise<void> {
+  while (await lease.acquire(signal)) {
+    const over = new AbortController();
+    const ended = new AbortController();
+    const keeping = lease.keep(ended.signal).then(() => over.abort());
+    await term(over.signal);
+    ended.abort();
+    await keeping;
+    if (signal.aborted) return;
+    onLost();
+  }
+}

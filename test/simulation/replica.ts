@@ -1,13 +1,12 @@
 import { setMaxListeners } from 'node:events';
-import { createLoops, type Loops } from '../../src/app/controllers.ts';
-import { leadInTurns } from '../../src/app/replica/lead.ts';
-import { createNodeFetcher, createWatches, kindsFor, type Watches } from '../../src/app/watches.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { toSettings } from '../../src/config/settings.ts';
 import { createImageSource } from '../../src/controllers/images.ts';
+import { createLoops, type Loops } from '../../src/controllers/loops/loops.ts';
+import { createNodeFetcher, createWatches, kindsFor, type Watches } from '../../src/controllers/watches.ts';
 import { milliseconds } from '../../src/kit/duration.ts';
 import type { Occurrence } from '../../src/kube/events.ts';
-import { createLease, type Lease } from '../../src/kube/lease.ts';
+import { createLease, type Lease, leadInTurns } from '../../src/kube/lease.ts';
 import { createWriter } from '../../src/kube/writer.ts';
 import { NO_RULES } from '../../src/placement/nodes/label-rules.ts';
 import type { ModelServer } from './api-server.ts';
@@ -60,7 +59,7 @@ export function startReplica(options: ReplicaOptions): Replica {
     durationMs: milliseconds(config.leaderElection.leaseDuration),
     clock,
   });
-  const watches = createWatches({ client, clock, kinds: kindsFor(config), onRestart() {} });
+  const watches = createWatches({ client, clock, kinds: kindsFor(config) });
   const resolver = registry.resolverFor(name, (image) => options.onAsked(name, image));
   const images = createImageSource(resolver, clock, () => undefined);
   const settings = toSettings(config);
@@ -86,7 +85,7 @@ export function startReplica(options: ReplicaOptions): Replica {
         },
       },
       clock,
-      onOutcome() {},
+      telemetry: {},
     });
     setMaxListeners(0, over);
     await loops.run(AbortSignal.any([stop.signal, over]), over);

@@ -12,9 +12,9 @@ import { startCacheFile } from '../registries/cache-file.ts';
 import { openFiles } from '../registries/registries.ts';
 import { VERSION } from '../version.ts';
 import { createEnding } from './ending.ts';
-import { createWriteWitness } from './write-witness.ts';
+import { createTelemetry } from './telemetry.ts';
 
-/** The base that every part of a replica needs. */
+/** What a replica works with and what stays the same while it runs. */
 export type Base = Awaited<ReturnType<typeof createBase>>;
 
 /**
@@ -30,39 +30,27 @@ export async function createBase(context: Context) {
   const cache = createImageCache(config.images.cache.maxEntries);
   const cacheFile = await startCacheFile(config, cache, clock, log);
   const answers = createAnswers(clock);
-  const writes = createWriteWitness(clock);
   const connection = await connect(context, (request) => {
     metrics.apiAnswered(request);
     answers.finished(request);
-    writes.finished(request);
   });
-  const { leaseClient, leaseNamespace, close } = connection;
   const observes = onlyObserves(config.placement);
-  const client = observes ? createClientWithoutWrites(connection.client) : connection.client;
   const end = new AbortController();
   const ending = createEnding(signal, clock);
   return {
-    context,
-    config,
-    clock,
+    ...{ context, config, clock, ending, log, metrics, files, labels, cache, cacheFile, answers },
+    telemetry: createTelemetry(log, metrics, (bytes) => {
+      answers.heard();
+      context.received(bytes);
+    }),
     /** Aborts when the process should end (SIGTERM). */
     signal,
     /** Aborts at the very end: watches, lookups, Events and metrics go on until the last writes are done. */
     end: end.signal,
-    ending,
-    log,
-    metrics,
-    files,
-    labels,
-    cache,
-    cacheFile,
-    answers,
-    /** Returns when a write last succeeded, in milliseconds on the monotonic clock. */
-    lastWriteMs: writes.lastMs,
     /** In the mode `observe` it sends no write but Events. */
-    client,
-    leaseClient,
-    leaseNamespace,
+    client: observes ? createClientWithoutWrites(connection.client) : connection.client,
+    leaseClient: connection.leaseClient,
+    leaseNamespace: connection.leaseNamespace,
     /** Whether the mode is `observe`. */
     observes,
     /** The loops that run in this mode. */
@@ -70,7 +58,7 @@ export async function createBase(context: Context) {
     async close(): Promise<void> {
       ending.cancel();
       end.abort();
-      await close();
+      await connection.close();
     },
   };
 }

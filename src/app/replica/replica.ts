@@ -1,6 +1,7 @@
-import { createImageSource } from '../../controllers/images.ts';
+import { createWatches, kindsFor } from '../../controllers/watches.ts';
+import { until } from '../../kit/abort.ts';
+import { createEvents } from '../../kube/events.ts';
 import type { Context } from '../context.ts';
-import { until } from '../controllers.ts';
 import { followLabelRules } from '../label-rules/label-rules.ts';
 import { startRefusedCreations } from '../refused-creations.ts';
 import { reloadOnChange } from '../reload.ts';
@@ -8,11 +9,8 @@ import { VERSION } from '../version.ts';
 import { startWebhook } from '../webhook.ts';
 import { type Base, createBase } from './base.ts';
 import { sayFarewell } from './ending.ts';
-import { serveState } from './health.ts';
-import { createInForce } from './in-force.ts';
-import { createLeadership } from './leadership.ts';
-import { leftovers } from './leftovers.ts';
-import { startEvents, startRegistries, startWatches } from './sources.ts';
+import { leftovers, serveState } from './health.ts';
+import { createRunning } from './running.ts';
 import { createTerms } from './terms.ts';
 
 /**
@@ -30,7 +28,10 @@ export async function runReplica(context: Context): Promise<void> {
     await serveAdmission(base, parts);
     // The lists have left garbage.
     context.keepHeapSmall();
-    await parts.leadership.lead((lost) => parts.terms.run(lost, files.reportLabelRules));
+    await parts.running.lead(
+      (lost) => parts.terms.run(lost, files.reportLabelRules),
+      () => base.log.warn('lease lost: another replica may lead'),
+    );
     await leave(base, parts);
   } finally {
     await base.close();
@@ -41,54 +42,33 @@ type Parts = Awaited<ReturnType<typeof createParts>>;
 
 /** Creates the parts of the replica. The webhook begins to look for its certificate; nothing else runs yet. */
 async function createParts(base: Base) {
-  const { config, client, clock, leaseNamespace, log, metrics, signal, end, ending } = base;
-  const leadership = await createLeadership(base);
-  const events = startEvents(base, leadership);
-  const watches = startWatches(base);
-  const { registries, secretProblems } = await startRegistries(base);
-  const { resolver } = registries;
-  const images = createImageSource(resolver, clock, secretProblems);
-  const inForce = createInForce(config, {
-    registries,
-    watches,
-    log,
-    onChange: () => terms.current()?.settingsChanged(),
+  const { config, client, clock, log, metrics, telemetry, end } = base;
+  const watches = createWatches({ client, clock, kinds: kindsFor(config), telemetry });
+  const running = await createRunning(base, watches);
+  const { settings } = running;
+  // Only the leader writes Events.
+  const events = createEvents({
+    client,
+    instance: running.identity,
+    mayWrite: running.mayWrite,
+    clock,
+    signal: end,
+    onError: (err) => log.warn({ err }, 'event not written'),
+    onDrop: metrics.eventDropped,
+    onDropped: (count) => log.warn({ count }, 'Events dropped: too many at once, or too many about one object'),
   });
-  const { settings } = inForce;
-  const terms = createTerms(base, leadership, { watches, events, images, settings });
-  resolver.onSettled((canonical) => terms.current()?.lookupEnded(canonical));
+  const terms = createTerms(base, running, watches, events);
   const refused = startRefusedCreations({ config, client, clock, log, events, settings, watches, signal: end });
-  const admission = config.webhook.enabled
-    ? startWebhook({
-        ...leadership,
-        config,
-        client,
-        clock,
-        log,
-        metrics,
-        events,
-        ownNamespace: leaseNamespace,
-        watches,
-        settings,
-        images,
-        refused,
-        leaving: signal,
-        signal: AbortSignal.any([end, ending.admission]),
-      })
-    : undefined;
-  return { leadership, events, watches, resolver, settings, inForce, terms, admission };
+  const admission = config.webhook.enabled ? startWebhook({ base, running, watches, events, refused }) : undefined;
+  return { running, events, watches, terms, admission };
 }
 
 /** Reads the configuration and the label rules again whenever their files change. */
-async function followFiles(base: Base, { leadership, events, inForce, terms }: Parts) {
+async function followFiles(base: Base, { events, running }: Parts) {
   const { context, labels, log, metrics, signal } = base;
-  const { regarding } = leadership;
-  const common = { log, events, regarding, signal };
-  const read = reloadOnChange(context, { ...common, apply: inForce.apply, metrics });
-  const { report } = await followLabelRules(labels, {
-    ...common,
-    onChange: () => terms.current()?.labelRulesChanged(),
-  });
+  const common = { log, events, regarding: running.regarding, signal };
+  const read = reloadOnChange(context, { ...common, apply: running.apply, metrics });
+  const { report } = await followLabelRules(labels, { ...common, onChange: running.labelRulesChanged });
   return { read, reportLabelRules: report };
 }
 
@@ -101,20 +81,20 @@ async function fillWatches({ end, signal }: Base, { watches }: Parts, filesRead:
 /** Starts to answer reviews, with the state that the watches have. */
 async function serveAdmission(
   { signal, client, log }: Base,
-  { watches, settings, inForce, terms, admission }: Parts,
+  { watches, running, terms, admission }: Parts,
 ): Promise<void> {
   if (!signal.aborted) await admission?.serve();
   const counts = { pods: watches.pods.store.size, nodes: watches.nodes.store.size };
   log.info({ version: VERSION, server: client.host, ...counts }, 'watching');
   if (signal.aborted) return;
-  inForce.logAbsent();
-  const left = leftovers(watches, settings(), terms.gatedElsewhere());
+  running.logAbsent();
+  const left = leftovers(watches, running.settings(), terms.gatedElsewhere());
   if (left.length > 0) log.warn({ left }, 'placement.mode observe removes nothing: not ready until clean has run');
 }
 
 /** Releases the Lease at once, and answers reviews until the API server no longer calls this replica. */
-async function leave({ clock, ending, cacheFile, log }: Base, { leadership, events, admission }: Parts): Promise<void> {
-  const { lease } = leadership;
+async function leave({ clock, ending, cacheFile, log }: Base, { running, events, admission }: Parts): Promise<void> {
+  const { lease } = running;
   await sayFarewell({ lease, events, clock, log }, ending.all);
   if (admission !== undefined) {
     // Another replica may lead by now. Following its Lease keeps gating allowed.

@@ -1,25 +1,19 @@
 import { setMaxListeners } from 'node:events';
 import { createGatedPods } from '../../controllers/gated-pods.ts';
-import type { ImageSource } from '../../controllers/images.ts';
 import { createKeepWatch } from '../../controllers/keep-probe.ts';
+import { createLoops } from '../../controllers/loops/loops.ts';
+import { createNodeFetcher, type Watches } from '../../controllers/watches.ts';
 import { milliseconds } from '../../kit/duration.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import { createEvictor } from '../../kube/eviction.ts';
 import { createWriter } from '../../kube/writer.ts';
 import { keepProbes } from '../../placement/patch/keep-probe.ts';
-import type { Settings } from '../../placement/settings.ts';
-import { createLoops, type Loops } from '../controllers.ts';
 import { createServiceAccountReader } from '../registries/pull-secrets.ts';
-import { createNodeFetcher, type Watches } from '../watches.ts';
 import type { Base } from './base.ts';
-import type { Leadership } from './leadership.ts';
-import { outcomeLog } from './outcome-log.ts';
-import { gatedPodLog, keepLog, unmanagedTaintLog } from './term-log.ts';
+import type { Running } from './running.ts';
 
 /** The terms of leadership of this replica. */
 export type Terms = {
-  /** Returns the controllers of the present term; undefined between terms. */
-  current(): Loops | undefined;
   /** Counts the gated pods that were found without a watch on pods. */
   gatedElsewhere(): number;
   /** Whether updates that drop archaware's tolerations from a DaemonSet are corrected; undefined: not known. */
@@ -28,25 +22,15 @@ export type Terms = {
   run(lost: AbortSignal, onBegin: () => void): Promise<void>;
 };
 
-/** The parts that a term works with. */
-export type TermParts = {
-  readonly watches: Watches;
-  readonly events: EventRecorder;
-  readonly images: ImageSource;
-  readonly settings: () => Settings;
-};
-
 /** Milliseconds after the bootstrap. The decision that ended it, and its write, are over by then. */
 const CALM_MS = 500;
 /** Milliseconds after the start of a term. The first probe does not wait for longer, however many DaemonSets still have to roll. */
 const PROBE_AT_LATEST_MS = 5 * 60_000;
 
 /** Creates the terms; none runs yet. */
-export function createTerms(base: Base, leadership: Leadership, parts: TermParts): Terms {
-  const { context, client, clock, config, loops, observes, signal, ending, log, metrics, labels, lastWriteMs } = base;
-  const { mayWrite, identity } = leadership;
-  const { settings, ...shared } = parts;
-  let current: Loops | undefined;
+export function createTerms(base: Base, running: Running, watches: Watches, events: EventRecorder): Terms {
+  const { context, client, clock, config, loops, observes, signal, ending, log, telemetry } = base;
+  const { mayWrite, settings, labelRules, images } = running;
 
   /** The decisions about every pod leave garbage, and gaps between what stays. */
   async function collectSoon(): Promise<void> {
@@ -56,24 +40,14 @@ export function createTerms(base: Base, leadership: Leadership, parts: TermParts
 
   const createTerm = (onBootstrapped: () => void) =>
     createLoops({
-      ...shared,
-      settings,
-      clock,
-      labelRules: labels.rules,
-      loops,
+      ...{ watches, settings, labelRules, loops, images, events, clock, telemetry },
       workers: config.workers,
       bootstrapMs: milliseconds(config.bootstrap.timeout),
       serviceAccountSecrets: createServiceAccountReader(client, clock),
       fetchNode: createNodeFetcher(client),
       write: createWriter(client, mayWrite, 'metadata'),
-      wrongNode: { evictor: createEvictor(client, mayWrite), onWrongNode: metrics.wrongNodeFound },
-      onOutcome: outcomeLog(log, metrics),
-      onPlaced: metrics.podPlaced,
-      onAlike: (images) => metrics.cacheAnswered('hit', images),
-      onRefused: metrics.writeRefused,
-      lastWriteMs,
-      onUnmanagedTaints: unmanagedTaintLog(log),
-      onJoinedUntainted: metrics.nodeJoinedUntainted,
+      evictor: createEvictor(client, mayWrite),
+      lastWriteMs: base.answers.lastWriteMs,
       onBootstrapped(undecided) {
         void collectSoon();
         onBootstrapped();
@@ -85,16 +59,16 @@ export function createTerms(base: Base, leadership: Leadership, parts: TermParts
   const gated = createGatedPods({
     client,
     clock,
-    onChange: gatedPodLog(log),
-    onError: (err) => log.warn({ err }, 'pods with the scheduling gate could not be listed'),
+    onChange: telemetry.gatedElsewhere,
+    onError: telemetry.gatedUnknown,
   });
 
-  const { daemonSets, namespaces } = parts.watches;
+  const { daemonSets, namespaces } = watches;
   const keep = createKeepWatch({
     client,
     clock,
     probes: () => keepProbes(daemonSets.store.values(), namespaces.store.get, settings()),
-    onNews: keepLog(log),
+    onNews: telemetry.protection,
   });
 
   /** Tries the protection of DaemonSets once the bootstrap is over, so that it does not slow down the start. */
@@ -106,22 +80,20 @@ export function createTerms(base: Base, leadership: Leadership, parts: TermParts
   }
 
   return {
-    current: () => current,
     gatedElsewhere: gated.count,
     keepsDaemonSets: keep.holds,
     async run(lost, onBegin) {
-      const over = AbortSignal.any([lost, ending.writes]);
-      if (!loops.includes('pods')) void gated.watch(AbortSignal.any([signal, over]));
+      const kill = AbortSignal.any([lost, ending.writes]);
+      const over = AbortSignal.any([signal, kill]);
+      if (!loops.includes('pods')) void gated.watch(over);
       const bootstrapped = new AbortController();
-      current = createTerm(() => bootstrapped.abort());
-      void watchKeep(bootstrapped.signal, AbortSignal.any([signal, over]));
-      log.info({ identity }, 'leading');
+      const term = createTerm(() => bootstrapped.abort());
+      void watchKeep(bootstrapped.signal, over);
+      log.info({ identity: running.identity }, 'leading');
       if (observes) log.info('placement.mode observe: nothing is written but Events and the Lease');
-      onBegin();
       // Every write under way listens to this signal, so many listeners are not a leak.
-      setMaxListeners(0, over);
-      await current.run(AbortSignal.any([signal, over]), over);
-      current = undefined;
+      setMaxListeners(0, kill);
+      await running.runTerm(term, over, kill, onBegin);
     },
   };
 }

@@ -1,6 +1,6 @@
 import type { Context } from '../../app/context.ts';
-import type { Loops } from '../../app/controllers.ts';
-import type { Watches } from '../../app/watches.ts';
+import type { Loops } from '../../controllers/loops/loops.ts';
+import type { Watches } from '../../controllers/watches.ts';
 import type { ApiClient } from '../../kube/client.ts';
 import { onlyObserves } from '../../placement/placing.ts';
 import { few } from '../../placement/reasons.ts';

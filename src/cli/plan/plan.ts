@@ -3,16 +3,16 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { absentNotes } from '../../app/absent-architectures.ts';
 import { ClusterError, connect } from '../../app/connect.ts';
 import { type Context, EXIT } from '../../app/context.ts';
-import { createLoops, type Loops } from '../../app/controllers.ts';
 import { loadLabelRules } from '../../app/label-rules/label-rules.ts';
 import { readNodePools } from '../../app/node-pools.ts';
 import { loadOperatorFiles, problemPrinter } from '../../app/registries/operator-files.ts';
 import { createPullSecretReader, createServiceAccountReader } from '../../app/registries/pull-secrets.ts';
 import { resolverFor } from '../../app/registries/resolver.ts';
-import { createNodeFetcher, createWatches, kindsFor, type Scope, type Watches } from '../../app/watches.ts';
 import { loopsThatRun, toSettings } from '../../config/settings.ts';
 import { createImageSource } from '../../controllers/images.ts';
+import { createLoops, type Loops } from '../../controllers/loops/loops.ts';
 import type { PlacementState } from '../../controllers/placement-state.ts';
+import { createNodeFetcher, createWatches, kindsFor, type Scope, type Watches } from '../../controllers/watches.ts';
 import type { ApiClient } from '../../kube/client.ts';
 import type { Writer } from '../../kube/writer.ts';
 import type { FailedImage } from '../../placement/decide.ts';
@@ -81,7 +81,6 @@ export async function plan(context: Context, options: PlanOptions): Promise<numb
       scope,
       keepsAll: true,
       onPod: spreads.read,
-      onRestart: () => {},
       refusedMs: 0,
     });
     const progress = createProgress(context);
@@ -106,8 +105,10 @@ export async function plan(context: Context, options: PlanOptions): Promise<numb
       write: record,
       events: { emit: () => false },
       clock,
-      onOutcome: (_controller, _key, _seconds, result) => {
-        if (result.outcome === 'error') failure ??= result.error;
+      telemetry: {
+        outcome(_controller, _key, _seconds, result) {
+          if (result.outcome === 'error') failure ??= result.error;
+        },
       },
     });
     resolver.onSettled(loops.lookupEnded);

@@ -1,4 +1,4 @@
-import type { Watches } from '../../app/watches.ts';
+import type { Watches } from '../../controllers/watches.ts';
 import { type JsonObject, objectAt } from '../../kit/json.ts';
 import type { ApiClient } from '../../kube/client.ts';
 import { ApiError } from '../../kube/errors.ts';

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { Server } from 'node:net';
+import { messageOf } from '../errors.ts';
 
 /**
  * Makes a server listen on `host:port` or `:port` (all addresses) and returns the port; port 0 means any free port.
@@ -15,4 +16,9 @@ export async function listen(server: Server, address: string): Promise<number> {
   await once(server, 'listening');
   const bound = server.address();
   return typeof bound === 'object' && bound !== null ? bound.port : 0;
+}
+
+/** Returns the error for a configuration key whose address could not be listened on. */
+export function cannotListen(key: string, address: string, error: unknown): Error {
+  return new Error(`${key}: cannot listen on "${address}" (${messageOf(error)}); choose another port`);
 }

@@ -49,7 +49,7 @@ export type ReflectorOptions<T> = {
   /** Lists and watches work again. */
   readonly onWorking?: () => void;
   /** Called for every line that arrives over the watch, with its bytes. */
-  readonly onHeard?: (bytes: number) => void;
+  readonly onHeard?: ((bytes: number) => void) | undefined;
   /** Milliseconds for which a refused first list is tried again; default: 30 seconds. */
   readonly refusedMs?: number;
   /** Milliseconds without a byte, bookmarks included, after which a watch counts as dead. */

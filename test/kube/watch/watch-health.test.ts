@@ -35,16 +35,36 @@ describe('which watches make a replica not ready', () => {
     const at = (second: number) => {
       now = second * SECOND;
     };
-    for (const code of ['403', '429', '500', 'error']) answers.finished({ code });
+    const read = { verb: 'get', resource: 'pods' };
+    for (const code of ['403', '429', '500', 'error']) answers.finished({ ...read, code });
     expect(answers.period()).to.equal(undefined);
-    answers.finished({ code: '200' });
+    answers.finished({ ...read, code: '200' });
     at(60);
     answers.heard();
     at(150);
-    answers.finished({ code: '201' });
+    answers.finished({ ...read, code: '201' });
     expect(answers.period()).to.deep.equal({ sinceMs: 0, lastMs: 150 * SECOND });
     at(241);
     answers.heard();
     expect(answers.period()).to.deep.equal({ sinceMs: 241 * SECOND, lastMs: 241 * SECOND });
   });
+});
+
+describe('the proof that the API server stores writes', () => {
+  for (const [verb, resource, code, expected] of [
+    ['update', 'leases', '200', true],
+    ['patch', 'pods', '200', true],
+    ['create', 'pods/eviction', '201', true],
+    ['get', 'leases', '200', false],
+    ['watch', 'pods', '200', false],
+    ['patch', 'pods', '500', false],
+    ['patch', 'pods', 'error', false],
+    ['create', 'events', '201', false],
+  ] as const) {
+    it(`${verb} ${resource} answered with ${code}: ${expected ? 'is one' : 'is none'}`, () => {
+      const { finished, lastWriteMs } = createAnswers({ monotonic: () => 7 });
+      finished({ verb, resource, code });
+      expect(lastWriteMs()).to.equal(expected ? 7 : undefined);
+    });
+  }
 });

@@ -1,7 +1,8 @@
 import { expect } from 'chai';
-import { outcomeLog } from '../../../src/app/replica/outcome-log.ts';
+import { createTelemetry } from '../../../src/app/replica/telemetry.ts';
 import type { Outcome } from '../../../src/kube/controller.ts';
 import { LeaseLostError } from '../../../src/kube/errors.ts';
+import { createMetrics } from '../../../src/observability/metrics.ts';
 
 describe('the log of reconciliations', () => {
   const rows: [what: string, outcome: Outcome | 'error', error: Error | undefined, level: string][] = [
@@ -22,10 +23,16 @@ describe('the log of reconciliations', () => {
       const lines: string[] = [];
       const log = { debug: () => lines.push('debug'), info: () => lines.push('info'), warn: () => lines.push('warn') };
       const counted: string[] = [];
-      const count = {
+      const metrics = {
+        ...createMetrics('test', () => 0),
         reconciled: (controller: string, result: string) => void counted.push(`${controller} ${result}`),
       };
-      outcomeLog(log, count)('pod', 'a/b', 1, outcome === 'error' ? { outcome, error } : { outcome });
+      createTelemetry(log, metrics, () => {}).outcome(
+        'pod',
+        'a/b',
+        1,
+        outcome === 'error' ? { outcome, error } : { outcome },
+      );
       expect([lines, counted]).to.deep.equal([[level], [`pod ${outcome}`]]);
     });
   }
@@ -33,7 +40,11 @@ describe('the log of reconciliations', () => {
   it('says what was written, and why an object is held', () => {
     const lines: unknown[] = [];
     const log = { debug() {}, info: (fields: unknown) => lines.push(fields), warn() {} };
-    const report = outcomeLog(log, { reconciled() {} });
+    const { outcome: report } = createTelemetry(
+      log,
+      createMetrics('test', () => 0),
+      () => {},
+    );
     report('pod', 'a/b', 1, { outcome: 'written', detail: 'tolerates amd64' });
     report('pod', 'a/c', 1, { outcome: 'held', detail: 'nothing in common' });
     expect(lines).to.deep.equal([

@@ -1,6 +1,4 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Config } from '../config/schema.ts';
-import { createWitnesses, type Witnesses } from '../controllers/node/witnesses.ts';
 import type { Clock } from '../kit/clock.ts';
 import { type JsonObject, objectAt } from '../kit/json.ts';
 import type { ApiClient } from '../kube/client.ts';
@@ -9,7 +7,6 @@ import { rememberDigests } from '../kube/watch/digests.ts';
 import { createKeeper, digestOf, type Keeper } from '../kube/watch/keeper.ts';
 import { type Change, createReflector, type Reflector } from '../kube/watch/reflector.ts';
 import type { Sections } from '../kube/watch/sections.ts';
-import type { WatchAttempt } from '../kube/watch/trouble.ts';
 import { pathOf } from '../kube/writer.ts';
 import { type Namespace, readNamespace } from '../placement/eligibility.ts';
 import { isSameNode, type Node, readNode, readNodeSections } from '../placement/nodes/node.ts';
@@ -24,6 +21,8 @@ import {
   wholePod,
 } from '../placement/objects/large.ts';
 import { type Pod, readPod, readPodSections } from '../placement/objects/pod.ts';
+import { createWitnesses, type Witnesses } from './node/witnesses.ts';
+import type { Telemetry } from './telemetry.ts';
 
 /** The watched objects of each kind, with listeners for changes, which may be replaced. */
 export type Watches = {
@@ -77,16 +76,11 @@ export function createWatches(options: {
   readonly keepsAll?: boolean;
   /** Called with each pod that is read as a whole, for a command that needs more of it than the replicas keep. */
   readonly onPod?: (object: JsonObject, pod: Pod) => void;
-  readonly onRestart: (kind: string, reason: string) => void;
-  /** Called when lists or watches of a kind fail: once for each kind of failure, until they work again. */
-  readonly onTrouble?: (kind: string, attempt: WatchAttempt, reason: string) => void;
-  readonly onWorking?: (kind: string) => void;
-  /** Called with the bytes of each event that a watch delivers. */
-  readonly onHeard?: (bytes: number) => void;
+  readonly telemetry?: Partial<Telemetry>;
   /** Milliseconds for which a refused first list is retried; default: half a minute. */
   readonly refusedMs?: number;
 }): Watches {
-  const { client, clock, kinds, scope, onRestart, onTrouble, onWorking, onHeard, refusedMs } = options;
+  const { client, clock, kinds, scope, telemetry = {}, refusedMs } = options;
   const listeners: Listeners = {};
   const reflect = <T extends { readonly uid: string; readonly resourceVersion: string }>(
     kind: string,
@@ -107,10 +101,10 @@ export function createWatches(options: {
       keeper: options.keepsAll === true ? undefined : keeper,
       onChange,
       clock,
-      onRestart: (reason) => onRestart(kind, reason),
-      onTrouble: (attempt, reason) => onTrouble?.(kind, attempt, reason),
-      onWorking: () => onWorking?.(kind),
-      ...(onHeard === undefined ? {} : { onHeard }),
+      onRestart: (reason) => telemetry.watchRestarted?.(kind, reason),
+      onTrouble: (attempt, reason) => telemetry.watchFails?.(kind, attempt, reason),
+      onWorking: () => telemetry.watchWorks?.(kind),
+      onHeard: telemetry.heard,
       ...(refusedMs === undefined ? {} : { refusedMs }),
     });
 
@@ -242,7 +236,13 @@ function namespacesPath(scope: Scope | undefined): Listed {
 /**
  * Returns the kinds that a process must watch: nodes always (for their architectures), namespaces for everything that is in one.
  */
-export function kindsFor({ loops, webhook }: Pick<Config, 'loops' | 'webhook'>): Watched {
+export function kindsFor({
+  loops,
+  webhook,
+}: {
+  readonly loops: readonly string[];
+  readonly webhook: { readonly enabled: boolean };
+}): Watched {
   const [pods, daemonsets] = [loops.includes('pods'), loops.includes('daemonsets')];
   return new Set([
     'nodes',

@@ -1,4 +1,4 @@
-import type { Clock } from '../kit/clock.ts';
+import type { Clock } from '../../kit/clock.ts';
 
 /** The kinds of objects that the bootstrap waits for. */
 type Kind = 'pod' | 'daemonset';

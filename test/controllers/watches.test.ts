@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createWatches } from '../../src/app/watches.ts';
+import { createWatches } from '../../src/controllers/watches.ts';
 import type { ApiClient } from '../../src/kube/client.ts';
 import { ApiError } from '../../src/kube/errors.ts';
 import { createSetClock } from '../kube/cluster.ts';
@@ -35,7 +35,6 @@ describe('the watch of pods', () => {
       client,
       clock: createSetClock(),
       kinds: new Set(['pods']),
-      onRestart: () => undefined,
     });
     const resets: (true | undefined)[] = [];
     watches.listeners.pod = ({ isReset }) => {
@@ -71,7 +70,7 @@ describe('the watch of nodes', () => {
       },
       close: async () => undefined,
     };
-    const watches = createWatches({ client, clock, kinds: new Set(['nodes']), onRestart: () => undefined });
+    const watches = createWatches({ client, clock, kinds: new Set(['nodes']) });
     const joined = new Promise<void>((resolve) => {
       watches.listeners.node = ({ key }) => {
         if (key === 'new') resolve();

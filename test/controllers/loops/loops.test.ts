@@ -1,17 +1,17 @@
 import { expect } from 'chai';
-import { createLoops } from '../../src/app/controllers.ts';
-import type { Listeners } from '../../src/app/watches.ts';
-import { createWitnesses } from '../../src/controllers/node/witnesses.ts';
-import type { JsonObject } from '../../src/kit/json.ts';
-import { createStore } from '../../src/kube/watch/store.ts';
-import { type Namespace, readNamespace } from '../../src/placement/eligibility.ts';
-import { NO_RULES } from '../../src/placement/nodes/label-rules.ts';
-import { type Node, readNode } from '../../src/placement/nodes/node.ts';
-import { type DaemonSet, readDaemonSet } from '../../src/placement/objects/daemonset.ts';
-import { type Pod, readPod } from '../../src/placement/objects/pod.ts';
-import type { Settings } from '../../src/placement/settings.ts';
-import { createHandClock } from '../controllers/hand-clock.ts';
-import { known, settings } from '../placement/objects.ts';
+import { createLoops } from '../../../src/controllers/loops/loops.ts';
+import { createWitnesses } from '../../../src/controllers/node/witnesses.ts';
+import type { Listeners } from '../../../src/controllers/watches.ts';
+import type { JsonObject } from '../../../src/kit/json.ts';
+import { createStore } from '../../../src/kube/watch/store.ts';
+import { type Namespace, readNamespace } from '../../../src/placement/eligibility.ts';
+import { NO_RULES } from '../../../src/placement/nodes/label-rules.ts';
+import { type Node, readNode } from '../../../src/placement/nodes/node.ts';
+import { type DaemonSet, readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
+import { type Pod, readPod } from '../../../src/placement/objects/pod.ts';
+import type { Settings } from '../../../src/placement/settings.ts';
+import { known, settings } from '../../placement/objects.ts';
+import { createHandClock } from '../hand-clock.ts';
 
 const ALL = { 'archaware.dev/architectures': 'all' };
 const READY = { conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: '1970-01-01T00:00:00Z' }] };
@@ -59,7 +59,7 @@ function arrange(given: Partial<Settings> = {}) {
     },
     events: { emit: () => true },
     clock,
-    onOutcome: () => undefined,
+    telemetry: {},
   });
   const metadata = (more: JsonObject) => {
     version += 1;

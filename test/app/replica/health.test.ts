@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { countByArchitecture } from '../../../src/app/replica/gauges.ts';
+import { countByArchitecture } from '../../../src/app/replica/health.ts';
 import { node } from '../../placement/objects.ts';
 
 describe('the gauges of nodes', () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { createBootstrap } from '../../src/controllers/bootstrap.ts';
-import { createHandClock } from './hand-clock.ts';
+import { createBootstrap } from '../../../src/controllers/loops/bootstrap.ts';
+import { createHandClock } from '../hand-clock.ts';
 
 function setUp(timeoutMs = 120_000, isInLine?: (key: string) => boolean) {
   const clock = createHandClock();

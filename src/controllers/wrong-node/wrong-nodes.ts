@@ -1,8 +1,6 @@
-import { createWrongNodeController, type WrongNodeOptions } from '../controllers/wrong-node/controller.ts';
-import type { Controller, Reconciler } from '../kube/controller.ts';
-
-/** The parts of the wrong-node controller that `run` passes and `plan` leaves out. */
-export type WrongNodeParts = Pick<WrongNodeOptions, 'evictor' | 'onWrongNode'>;
+import type { Controller } from '../../kube/controller.ts';
+import type { Queues } from '../loops/queues.ts';
+import { createWrongNodeController, type WrongNodeOptions } from './controller.ts';
 
 /** The wrong-node controller with its queue, and the events that put pods into it. */
 export type WrongNodes = {
@@ -22,17 +20,11 @@ export type WrongNodes = {
   end(): void;
 };
 
-/**
- * Creates the wrong-node controller. `loop`: creates the queue and its worker. `forEach`: does something for each of many keys, in
- * as many turns of the event loop as that takes.
- */
-export function createWrongNodes(
-  options: Omit<WrongNodeOptions, 'onTurn'>,
-  loop: (reconcile: Reconciler) => Controller,
-  forEach: (keys: Iterable<string>, work: (key: string) => void) => void,
-): WrongNodes {
+/** Creates the wrong-node controller and its queue. */
+export function createWrongNodes(options: Omit<WrongNodeOptions, 'onTurn'>, { add, forEach }: Queues): WrongNodes {
   const wrongNode = createWrongNodeController({ ...options, onTurn: (key) => controller.enqueue(key) });
-  const controller: Controller = loop(wrongNode.reconcile);
+  // One worker is enough, because evictions are rare.
+  const controller: Controller = add('wrong-node', wrongNode.reconcile, () => false, 1);
   function look(keys: Iterable<string>): void {
     forEach(keys, (key) => {
       if (wrongNode.suspects(key)) controller.enqueue(key);

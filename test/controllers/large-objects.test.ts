@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createWatches } from '../../src/app/watches.ts';
+import { createWatches } from '../../src/controllers/watches.ts';
 import { systemClock } from '../../src/kit/clock.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
 import type { ApiClient } from '../../src/kube/client.ts';
@@ -52,7 +52,7 @@ describe('the watches beside objects of one tenant that are as large as the API 
 
   it('keep a few KB of each, all of the others, and read a large one when its turn comes', async () => {
     const client = clientOf([...FLOODS, SMALL]);
-    const watches = createWatches({ client, clock: systemClock, kinds: new Set(['pods']), onRestart() {} });
+    const watches = createWatches({ client, clock: systemClock, kinds: new Set(['pods']) });
     void watches.run(end.signal);
     await watches.whenSynced();
     const kept = [...watches.pods.store.values()];
@@ -70,7 +70,7 @@ describe('the watches beside objects of one tenant that are as large as the API 
 
   it('keep a few KB of each large DaemonSet', async () => {
     const client = clientOf(FLOODS.map((pod) => ({ ...pod, spec: { template: { metadata: pod.metadata, ...pod } } })));
-    const watches = createWatches({ client, clock: systemClock, kinds: new Set(['daemonsets']), onRestart() {} });
+    const watches = createWatches({ client, clock: systemClock, kinds: new Set(['daemonsets']) });
     void watches.run(end.signal);
     await watches.whenSynced();
     const kept = [...watches.daemonSets.store.values()];
@@ -82,7 +82,7 @@ describe('the watches beside objects of one tenant that are as large as the API 
   it('keep all of them for a command', async () => {
     const client = clientOf(FLOODS.slice(0, 3));
     const kinds = new Set(['pods'] as const);
-    const watches = createWatches({ client, clock: systemClock, kinds, keepsAll: true, onRestart() {} });
+    const watches = createWatches({ client, clock: systemClock, kinds, keepsAll: true });
     void watches.run(end.signal);
     await watches.whenSynced();
     expect([...watches.pods.store.values()].map(({ tolerations = [] }) => tolerations.length)).to.deep.equal([

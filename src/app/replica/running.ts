@@ -1,0 +1,108 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { createInForce } from '../../config/in-force.ts';
+import { concernsRegistries } from '../../config/reload.ts';
+import type { Config } from '../../config/schema.ts';
+import { createImageSource } from '../../controllers/images.ts';
+import type { Loops } from '../../controllers/loops/loops.ts';
+import type { Watches } from '../../controllers/watches.ts';
+import { milliseconds } from '../../kit/duration.ts';
+import type { Regarding } from '../../kube/events.ts';
+import { createLeadership, type Leadership, leadAlone } from '../../kube/lease.ts';
+import { absentArchitectureLog } from '../absent-architectures.ts';
+import { checkLeaseNamespace } from '../connect.ts';
+import { createPullSecretReader, createSecretProblems } from '../registries/pull-secrets.ts';
+import { createRegistries } from '../registries/registries.ts';
+import type { Base } from './base.ts';
+
+/**
+ * What changes while a replica runs: the settings, the label rules, the resolver of images, who leads, and the controllers of the
+ * present term. It alone owns them. Everything else asks it each time and keeps no copy.
+ */
+export type Running = Awaited<ReturnType<typeof createRunning>>;
+
+/**
+ * Creates it with the configuration of the start. This replica does not lead yet. Throws if the namespace of the Lease does not
+ * exist, or if a file of registries or credentials cannot be read.
+ */
+export async function createRunning(base: Base, watches: Watches) {
+  const { config, clock, labels, log, leaseNamespace: namespace } = base;
+  const identity = `${hostname()}-${randomUUID()}`;
+  const { name } = config.leaderElection;
+  const regarding: Regarding = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', namespace, name, uid: '' };
+  const leadership = await prepareToLead(base, identity);
+  const inForce = createInForce(config);
+  const { registries, secretProblem } = await openRegistries(base);
+  const { resolver } = registries;
+  let loops: Loops | undefined;
+  resolver.onSettled((canonical) => loops?.lookupEnded(canonical));
+  const logAbsentOf = absentArchitectureLog(log);
+
+  /** Logs the architectures that the configuration names and no node has. Logs nothing before all nodes are listed. */
+  function logAbsent(): void {
+    if (watches.notSynced().length === 0) logAbsentOf(inForce.config(), watches.nodes.store.values());
+  }
+
+  return {
+    ...leadership,
+    identity,
+    /** The object for Events that are about archaware itself. */
+    regarding,
+    settings: inForce.settings,
+    labelRules: labels.rules,
+    resolver,
+    images: createImageSource(resolver, clock, secretProblem),
+    logAbsent,
+    /** Returns the controllers of the present term; undefined between terms. */
+    loops: (): Loops | undefined => loops,
+    /** Runs the controllers of a term until it is over. */
+    async runTerm(term: Loops, signal: AbortSignal, kill: AbortSignal, onBegin: () => void): Promise<void> {
+      loops = term;
+      onBegin();
+      await term.run(signal, kill);
+      loops = undefined;
+    },
+    /** Applies changed keys. If it throws, it has changed nothing. */
+    async apply(next: Config, changed: readonly string[]): Promise<void> {
+      const putIntoForce = inForce.prepare(next);
+      if (changed.some(concernsRegistries)) await registries.replace(next);
+      putIntoForce();
+      log.level = next.log.level;
+      logAbsent();
+      loops?.settingsChanged();
+    },
+    labelRulesChanged: () => loops?.labelRulesChanged(),
+  };
+}
+
+async function prepareToLead(base: Base, identity: string): Promise<Leadership> {
+  const { config, client, clock, leaseClient, leaseNamespace: namespace, signal, end, log } = base;
+  const { enabled, name, leaseDuration } = config.leaderElection;
+  if (!enabled) return leadAlone(signal, end);
+  await checkLeaseNamespace(client, namespace, signal);
+  const durationMs = milliseconds(leaseDuration);
+  const onError = (err: unknown) => log.warn({ err, lease: `${namespace}/${name}` }, 'lease not renewed');
+  return createLeadership({ client: leaseClient, namespace, name, identity, durationMs, clock, onError }, signal);
+}
+
+/** Creates the resolver, and the memory of pull secrets that could not be used. */
+async function openRegistries({ clock, config, files, cache, client, end, log, metrics }: Base) {
+  const problems = createSecretProblems(clock, (secret, reason) =>
+    log.warn({ secret, reason }, 'pull secret cannot be used'),
+  );
+  const registries = await createRegistries(config, files, {
+    cache,
+    clock,
+    log,
+    readPullSecrets: createPullSecretReader(client, clock),
+    onNamed: metrics.registriesConfigured,
+    signal: end,
+    apiServer: client,
+    onUnusableSecret: problems.add,
+    onRequest: metrics.registryAnswered,
+    onResolution: metrics.imageResolved,
+    onCache: metrics.cacheAnswered,
+    onRateLimit: metrics.rateLimitTold,
+  });
+  return { registries, secretProblem: problems.get };
+}

@@ -1,0 +1,139 @@
+import type { Controller } from '../../kube/controller.ts';
+import type { Change } from '../../kube/watch/reflector.ts';
+import type { Namespace } from '../../placement/eligibility.ts';
+import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
+import type { DaemonSetController } from '../daemonset/contract.ts';
+import type { PodController } from '../pod/controller.ts';
+import type { Listeners, Watches } from '../watches.ts';
+import type { WrongNodes } from '../wrong-node/wrong-nodes.ts';
+import type { Cluster } from './cluster.ts';
+import type { Queues } from './queues.ts';
+
+/** The stores of the watches, and their listeners. */
+export type WatchedStores = Pick<Watches, 'listeners' | 'whole' | 'witnesses'> & {
+  readonly [kind in 'pods' | 'nodes' | 'namespaces' | 'daemonSets']: Pick<Watches[kind], 'store'>;
+};
+
+export type ArrivalsOptions = {
+  readonly watches: WatchedStores;
+  readonly pod: Pick<PodController, 'isUpToDate' | 'invalidate' | 'followers' | 'lookupEnded'>;
+  readonly daemonSet: Pick<DaemonSetController, 'nextToRoll' | 'lookupEnded'>;
+  readonly queues: { readonly [kind in 'pod' | 'daemonSet' | 'node']: Controller };
+  readonly forEach: Queues['forEach'];
+  readonly cluster: Pick<Cluster, 'changed'>;
+  /** They are told each change of a node, for their Events. */
+  readonly nodeWatchers: readonly ((change: Pick<Change<Node>, 'now' | 'before'>) => void)[];
+  readonly wrongNodes: WrongNodes | undefined;
+};
+
+/** Puts into the queues what changes in the cluster, and many objects at a time. */
+export type Arrivals = {
+  /** Queues everything that is there, and from now on what changes. */
+  begin(): void;
+  /** Queues what waits for an image, after its lookup has ended. */
+  lookupEnded(canonical: string): void;
+  /** Queues everything that may be decided differently after a change of the settings or of the registries. */
+  settingsChanged(): void;
+  /** Queues every node. */
+  nodes(): void;
+  /** Decides again what follows the cluster's architectures. */
+  architecturesChanged(): void;
+  /** Listens no more. */
+  end(): void;
+};
+
+/** Listens to nothing before `begin`. */
+export function createArrivals(options: ArrivalsOptions): Arrivals {
+  const { watches, pod, daemonSet, queues, forEach, cluster, nodeWatchers, wrongNodes } = options;
+  const [pods, nodes, daemonSets] = [watches.pods.store, watches.nodes.store, watches.daemonSets.store];
+
+  function workloads(): void {
+    // The images of the pods that have waited longest are looked up first.
+    const gated = [...pods.values()].filter((each) => each.gated !== undefined);
+    gated.sort((one, other) => one.createdAt - other.createdAt);
+    forEach(gated, ({ namespace, name }) => queues.pod.enqueue(`${namespace}/${name}`));
+    forEach(pods.keys(), queues.pod.enqueue);
+    allDaemonSets();
+  }
+
+  function allDaemonSets(): void {
+    forEach(daemonSets.keys(), queues.daemonSet.enqueue);
+  }
+
+  function decideAgain(key: string): void {
+    pod.invalidate(key);
+    queues.pod.enqueue(key);
+  }
+
+  const listeners: Required<Listeners> = {
+    pod({ key, now, before, isReset }) {
+      // The same generation may have another spec after a reset.
+      if (isReset) pod.invalidate(key);
+      // A held or waiting pod that is gone would otherwise keep its timer for minutes.
+      if (now === undefined) queues.pod.forget(key);
+      if (now === undefined || !pod.isUpToDate(key, now)) queues.pod.enqueue(key);
+      if (now?.nodeName !== before?.nodeName || now?.broken !== before?.broken) wrongNodes?.podChanged(key);
+    },
+    daemonSet({ key, now }) {
+      if (now === undefined) queues.daemonSet.forget(key);
+      queues.daemonSet.enqueue(key);
+      const next = daemonSet.nextToRoll();
+      if (next !== undefined) queues.daemonSet.enqueue(next);
+    },
+    node({ key, now, before }) {
+      if (now === undefined) queues.node.forget(key);
+      queues.node.enqueue(key);
+      for (const watcher of nodeWatchers) watcher({ now, before });
+      const isTaintNew = cluster.changed({ now, before });
+      const isOther = (now && architectureOf(now)) !== (before && architectureOf(before));
+      if (isOther || now?.managed !== before?.managed) wrongNodes?.nodeChanged(key, isOther);
+      if (isTaintNew) allDaemonSets();
+    },
+    namespace(change) {
+      if (!changesPlacement(change)) return;
+      const prefix = `${change.key}/`;
+      forEach(pods.keys(), (key) => {
+        if (key.startsWith(prefix)) decideAgain(key);
+      });
+      forEach(daemonSets.keys(), (key) => {
+        if (key.startsWith(prefix)) queues.daemonSet.enqueue(key);
+      });
+    },
+  };
+  const allNodes = () => forEach(nodes.keys(), queues.node.enqueue);
+
+  return {
+    lookupEnded(canonical) {
+      forEach(pod.lookupEnded(canonical), ({ key, inMs }) => queues.pod.enqueueAfter(key, inMs));
+      forEach(daemonSet.lookupEnded(canonical), ({ key, inMs }) => queues.daemonSet.enqueueAfter(key, inMs));
+      wrongNodes?.lookupEnded(canonical);
+    },
+    settingsChanged() {
+      workloads();
+      wrongNodes?.settingsChanged();
+    },
+    nodes: allNodes,
+    begin() {
+      Object.assign(watches.listeners, listeners);
+      workloads();
+      allNodes();
+    },
+    architecturesChanged() {
+      forEach(pod.followers(), decideAgain);
+      allDaemonSets();
+    },
+    end() {
+      for (const kind of ['pod', 'node', 'namespace', 'daemonSet'] as const) watches.listeners[kind] = undefined;
+    },
+  };
+}
+
+function architectureOf(node: Node): string | undefined {
+  return node.deleting ? undefined : nodeArchitecture(node);
+}
+
+/** Whether a change of a namespace may change the decisions for its pods and DaemonSets. */
+export function changesPlacement({ now, before }: Change<Namespace>): boolean {
+  if (now === undefined || before === undefined) return now !== undefined;
+  return now.preferred !== before.preferred || JSON.stringify(now.labels) !== JSON.stringify(before.labels);
+}

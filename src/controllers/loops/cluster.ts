@@ -1,0 +1,54 @@
+import type { Clock } from '../../kit/clock.ts';
+import type { Change } from '../../kube/watch/reflector.ts';
+import { type Node, taintKinds } from '../../placement/nodes/node.ts';
+import { createTally } from '../node/tally.ts';
+import type { Watches } from '../watches.ts';
+
+/** What all nodes together say, for the length of a term. */
+export type Cluster = {
+  /** Returns the architectures that count for objects which follow the cluster's. They change only with `onArchitectures`. */
+  architectures(): readonly string[];
+  /** Returns the taints that nodes have, as `key:effect`. */
+  taints(): ReadonlySet<string>;
+  begin(nodes: Iterable<Node>): void;
+  /** Counts a change. Returns whether a taint appeared in the cluster or disappeared from it. */
+  changed(change: Pick<Change<Node>, 'now' | 'before'>): boolean;
+  end(): void;
+};
+
+/** Creates it without nodes. `onArchitectures` is called when an architecture joined or left, which may be long after its nodes. */
+export function createCluster(
+  witnesses: Watches['witnesses'],
+  clock: Pick<Clock, 'after'>,
+  onArchitectures: () => void,
+): Cluster {
+  const taints = createTally(taintKinds);
+  let architectures = witnesses.architectures();
+  let cancel: (() => void) | undefined;
+
+  function check(): void {
+    cancel?.();
+    const now = witnesses.architectures();
+    const dueInMs = witnesses.dueInMs();
+    cancel = dueInMs === undefined ? undefined : clock.after(dueInMs, check);
+    if (now === architectures) return;
+    architectures = now;
+    onArchitectures();
+  }
+
+  return {
+    architectures: () => architectures,
+    taints: taints.all,
+    begin(nodes) {
+      for (const node of nodes) taints.count(node, 1);
+      check();
+    },
+    changed({ now, before }) {
+      const appeared = taints.count(now, 1);
+      const went = taints.count(before, -1);
+      check();
+      return appeared || went;
+    },
+    end: () => cancel?.(),
+  };
+}

@@ -1,0 +1,186 @@
+import { until } from '../../kit/abort.ts';
+import type { Clock } from '../../kit/clock.ts';
+import type { EventRecorder } from '../../kube/events.ts';
+import type { Evictor } from '../../kube/eviction.ts';
+import type { Writer } from '../../kube/writer.ts';
+import type { LabelRules } from '../../placement/nodes/label-rules.ts';
+import type { Node } from '../../placement/nodes/node.ts';
+import type { Settings } from '../../placement/settings.ts';
+import { createDaemonSetController } from '../daemonset/controller.ts';
+import type { ImageSource } from '../images.ts';
+import { createArchitectureChanges } from '../node/architecture-changes.ts';
+import { createNodeController } from '../node/controller.ts';
+import { createPoolNodes } from '../node/pool-nodes.ts';
+import { createUnmanagedTaints } from '../node/unmanaged-taints.ts';
+import type { PlacementState } from '../placement-state.ts';
+import { createPodController } from '../pod/controller.ts';
+import type { Telemetry } from '../telemetry.ts';
+import { createWrongNodes, type WrongNodes } from '../wrong-node/wrong-nodes.ts';
+import { createArrivals, type WatchedStores } from './arrivals.ts';
+import { createCluster } from './cluster.ts';
+import { createQueues } from './queues.ts';
+import { createTaintable } from './taintable.ts';
+
+export type LoopsOptions = {
+  readonly watches: WatchedStores;
+  /** Returns the present settings. After a change, call `settingsChanged`. */
+  readonly settings: () => Settings;
+  /** Returns the present label rules. After a change, call `labelRulesChanged`. */
+  readonly labelRules: () => LabelRules;
+  readonly loops: readonly string[];
+  readonly workers: number;
+  /** The longest bootstrap. Undefined for `plan`: nothing is paced, and nodes are tainted without waiting for pods. */
+  readonly bootstrapMs: number | undefined;
+  readonly images: ImageSource;
+  readonly serviceAccountSecrets: (namespace: string, name: string, signal: AbortSignal) => Promise<readonly string[]>;
+  readonly fetchNode: (name: string, signal: AbortSignal) => Promise<Node | undefined>;
+  readonly write: Writer;
+  readonly events: Pick<EventRecorder, 'emit'>;
+  readonly clock: Clock;
+  readonly telemetry: Partial<Telemetry>;
+  readonly onBootstrapped?: (undecided: number) => void;
+  /** Returns when a write last succeeded, in milliseconds on the monotonic clock. Absent: not known. */
+  readonly lastWriteMs?: () => number | undefined;
+  /** Absent: there is no wrong-node controller, and nothing is evicted. */
+  readonly evictor?: Evictor;
+};
+
+/** The controllers of one term of leadership. They use watches that live longer than the term. */
+export type Loops = {
+  /** Works until `signal` aborts, then finishes the work under way. `kill` aborts that work too. */
+  run(signal: AbortSignal, kill: AbortSignal): Promise<void>;
+  /** Queues the objects that wait for an image, after its lookup has ended. */
+  lookupEnded(canonical: string): void;
+  /** Queues everything that may be decided differently after a change of the settings or of the registries. */
+  settingsChanged(): void;
+  /** Queues every node. */
+  labelRulesChanged(): void;
+  idle(): boolean;
+  queueDepths(): Record<string, number>;
+  readonly podStates: ReadonlyMap<string, PlacementState>;
+  readonly daemonSetStates: ReadonlyMap<string, PlacementState>;
+  /** Counts the objects whose changes another writer keeps undoing. */
+  contested(): number;
+  /** Counts the nodes that stay without the taint because a DaemonSet cannot tolerate it. */
+  heldBack(): number;
+  /** Counts the DaemonSets that did not come back after a write. */
+  rolloutsStopped(): number;
+  /** Counts the pods on wrong nodes. */
+  onWrongNodes(): number;
+};
+
+/** Connects the controllers to the watches. Nothing runs before `run`. */
+export function createLoops(options: LoopsOptions): Loops {
+  const { watches, settings, clock, events, evictor, telemetry } = options;
+  const [pods, nodes, daemonSets] = [watches.pods.store, watches.nodes.store, watches.daemonSets.store];
+  const runs = (loop: string) => options.loops.includes(loop);
+  const lasts = options.bootstrapMs !== undefined;
+  const cluster = createCluster(watches.witnesses, clock, () => arrivals.architecturesChanged());
+  const common = {
+    ...options,
+    ...{ pods, nodes, daemonSets, namespaces: watches.namespaces.store },
+    ...{ wholePod: watches.whole.pod, wholeDaemonSet: watches.whole.daemonSet },
+    clusterArchitectures: cluster.architectures,
+    managesNodes: runs('nodes'),
+    isPaced: lasts,
+  };
+
+  const pod = createPodController({
+    ...common,
+    onTurn: (key) => queues.pod.enqueue(key),
+    onPlaced: (seconds) => telemetry.placed?.(seconds),
+    onRefused: () => telemetry.refused?.('pod'),
+    onDecided(key) {
+      taintable.podDecided(key);
+      wrongNodes?.podChanged(key);
+    },
+  });
+  const daemonSet = createDaemonSetController({
+    ...common,
+    liveTaints: cluster.taints,
+    givesBack: lasts,
+    nodes: nodes.values,
+    onTurn: (key) => queues.daemonSet.enqueue(key),
+    onServed: () => taintable.served(),
+    onRefused: () => telemetry.refused?.('daemonset'),
+    onDecided(key) {
+      taintable.daemonSetDecided(key);
+      wrongNodes?.daemonSetDecided(key);
+    },
+  });
+  const taintable = createTaintable({
+    ...common,
+    daemonSet,
+    enqueue: (name) => (name === undefined ? arrivals.nodes() : queues.node.enqueue(name)),
+    onBootstrapped: (undecided) => options.onBootstrapped?.(undecided),
+  });
+  // The settings of taints cannot change before a restart, so they are read once.
+  const taints = runs('nodes') ? settings().taints : undefined;
+  const node = createNodeController({
+    ...common,
+    rules: () => ({ taints, labels: runs('labels') ? options.labelRules() : undefined }),
+    bootstrapped: taintable.allows,
+    onSettled: taintable.forget,
+    fetch: options.fetchNode,
+    onRefused: () => telemetry.refused?.('node'),
+  });
+
+  const created = createQueues(options);
+  const { add, forEach, idle } = created;
+  const queues = {
+    pod: add('pod', pod.reconcile, (key) => pods.get(key)?.nodeName === undefined),
+    daemonSet: add('daemonset', daemonSet.reconcile, () => true),
+    node: add('node', node.reconcile, () => true),
+  };
+  const wrongNodes: WrongNodes | undefined =
+    evictor &&
+    createWrongNodes(
+      { ...common, evictor, onWrongNode: (reason, action) => telemetry.wrongNode?.(reason, action) },
+      created,
+    );
+  // They only report, which a plan does not.
+  const unmanaged = createUnmanagedTaints({ ...common, onChange: (found) => telemetry.unmanagedTaints?.(found) });
+  const poolNodes = createPoolNodes({ ...common, onJoinedUntainted: (pool) => telemetry.joinedUntainted?.(pool) });
+  const architectureChanged = createArchitectureChanges(events, clock);
+  const arrivals = createArrivals({
+    ...{ watches, pod, daemonSet, queues, forEach, cluster, wrongNodes },
+    nodeWatchers: [...(lasts ? [unmanaged.changed, poolNodes.changed] : []), architectureChanged],
+  });
+  const controllers = [
+    ...(runs('pods') ? [queues.pod, ...(wrongNodes ? [wrongNodes.controller] : [])] : []),
+    ...(runs('daemonsets') ? [queues.daemonSet] : []),
+    ...(runs('nodes') || runs('labels') ? [queues.node] : []),
+  ];
+
+  return {
+    podStates: pod.states,
+    daemonSetStates: daemonSet.states,
+    lookupEnded: arrivals.lookupEnded,
+    settingsChanged: arrivals.settingsChanged,
+    labelRulesChanged: arrivals.nodes,
+    onWrongNodes: () => wrongNodes?.count() ?? 0,
+    contested: () => pod.contested() + daemonSet.contested() + node.contested(),
+    heldBack: taintable.count,
+    rolloutsStopped: daemonSet.stopped,
+    idle: () => idle() && controllers.every((controller) => controller.idle()),
+    queueDepths: () => Object.fromEntries(controllers.map(({ name, depth }) => [name, depth()])),
+    async run(signal, kill) {
+      wrongNodes?.begin();
+      cluster.begin(nodes.values());
+      arrivals.begin();
+      if (lasts) {
+        unmanaged.look();
+        poolNodes.begin(nodes.values());
+      }
+      const waitedFor = {
+        pod: runs('pods') ? pods.keys() : [],
+        daemonset: runs('daemonsets') ? daemonSets.keys() : [],
+      };
+      taintable.begin(waitedFor, signal);
+      // Without any controller, the term only waits for its end.
+      await Promise.all([until(signal), ...controllers.map((controller) => controller.run(signal, kill))]);
+      arrivals.end();
+      for (const each of [cluster, taintable, unmanaged, poolNodes, pod, daemonSet, wrongNodes]) each?.end();
+    },
+  };
+}

@@ -1,0 +1,116 @@
+import type { Clock } from '../../kit/clock.ts';
+import type { EventRecorder } from '../../kube/events.ts';
+import type { Store } from '../../kube/watch/store.ts';
+import { isCutOff } from '../../placement/nodes/held-back.ts';
+import type { Node } from '../../placement/nodes/node.ts';
+import { runsOnlyBeforeTaint, waitsToBeReady } from '../../placement/nodes/witness.ts';
+import type { DaemonSet } from '../../placement/objects/daemonset.ts';
+import type { Settings } from '../../placement/settings.ts';
+import type { DaemonSetController } from '../daemonset/contract.ts';
+import { createHeldBack, type HeldBack } from '../node/held-back.ts';
+import { createBootstrap } from './bootstrap.ts';
+
+export type TaintableOptions = {
+  /** The longest bootstrap. Undefined: every node may be tainted at once. */
+  readonly bootstrapMs: number | undefined;
+  readonly nodes: Store<Node>;
+  readonly daemonSets: Store<DaemonSet>;
+  readonly daemonSet: DaemonSetController;
+  readonly settings: () => Pick<Settings, 'taints'>;
+  readonly clusterArchitectures: () => readonly string[];
+  readonly events: Pick<EventRecorder, 'emit'>;
+  readonly clock: Clock;
+  /** Has a node decided again; without a name: all of them. */
+  readonly enqueue: (name?: string) => void;
+  readonly onBootstrapped: (undecided: number) => void;
+};
+
+/** Which nodes may get archaware's taint now, so that it keeps away nothing that was not decided yet. */
+export type Taintable = Pick<HeldBack, 'count' | 'forget'> & {
+  allows(name: string): boolean;
+  /** Starts the bootstrap with the nodes that are there, and the keys of the objects to wait for. */
+  begin(keys: { readonly pod: Iterable<string>; readonly daemonset: Iterable<string> }, signal: AbortSignal): void;
+  podDecided(key: string): void;
+  daemonSetDecided(key: string): void;
+  /** A DaemonSet that lacked tolerations has them, or rollouts are stopped or go on. */
+  served(): void;
+  end(): void;
+};
+
+/** Creates it before the bootstrap. */
+export function createTaintable(options: TaintableOptions): Taintable {
+  const { bootstrapMs, nodes, daemonSets, daemonSet, settings, clusterArchitectures, enqueue } = options;
+  const bootstrap = createBootstrap({
+    timeoutMs: bootstrapMs ?? 0,
+    clock: options.clock,
+    // If nodes were tainted before a DaemonSet's template tolerates the taint, its pods could not restart there.
+    isInLine: daemonSet.holdsTaints,
+    isStopped: isStopping,
+    onOver(undecided) {
+      options.onBootstrapped(undecided);
+      enqueue();
+    },
+  });
+  /** The nodes that stay without the taint because it would cut DaemonSets off from them. */
+  const heldBack = createHeldBack({
+    ...options,
+    holders: daemonSet.holders,
+    isCutOffSoon: (node) =>
+      daemonSet.awaitsProof(node) ||
+      [...bootstrap.undecidedDaemonSets()].some((key) => {
+        const undecided = daemonSets.get(key);
+        return undecided !== undefined && isCutOff(undecided, undefined, node, settings().taints);
+      }),
+    taint: () => settings().taints.key,
+  });
+  /**
+   * The nodes that existed when the term began. A taint on them could keep away pods that were not decided yet. Later nodes are
+   * empty.
+   */
+  const existing = new Set<string>();
+
+  function isStopping(): boolean {
+    return daemonSet.stopsAll().length > 0;
+  }
+
+  /** Whether a DaemonSet that follows the cluster's architectures runs on a node that is not ready only before it has the taint. */
+  function isNeeded(architecture: string): boolean {
+    const { key, effect } = settings().taints;
+    return [...daemonSet.states].some(([name, { decision }]) => {
+      if (decision.kind !== 'place' || !decision.followsCluster) return false;
+      const { template, isLarge } = daemonSets.get(name) ?? {};
+      // The tolerations of a large one are not kept.
+      return isLarge === true || runsOnlyBeforeTaint(template?.tolerations ?? [], { key, effect, value: architecture });
+    });
+  }
+
+  return {
+    allows(name) {
+      if (bootstrapMs === undefined) return true;
+      const node = nodes.get(name);
+      if (node !== undefined && waitsToBeReady(node, clusterArchitectures(), isNeeded)) return false;
+      if (!bootstrap.over() && existing.has(name)) {
+        // The bootstrap lasts as long as rollouts are stopped, and its nodes are reported like those that join.
+        if (node !== undefined && isStopping()) heldBack.allows(node);
+        return false;
+      }
+      return node === undefined || heldBack.allows(node);
+    },
+    begin(keys, signal) {
+      for (const name of nodes.keys()) existing.add(name);
+      bootstrap.begin(keys, signal);
+    },
+    podDecided: (key) => bootstrap.decided('pod', key),
+    daemonSetDecided(key) {
+      bootstrap.decided('daemonset', key);
+      if (!bootstrap.over()) heldBack.recheck();
+    },
+    served() {
+      heldBack.recheck();
+      if (isStopping()) enqueue();
+    },
+    count: heldBack.count,
+    forget: heldBack.forget,
+    end: heldBack.end,
+  };
+}

@@ -1,0 +1,35 @@
+import type { Failure, Result } from '../kube/controller.ts';
+import type { WatchAttempt } from '../kube/watch/trouble.ts';
+import type { UnmanagedNode } from '../placement/nodes/unmanaged-taints.ts';
+import type { WrongReason } from '../placement/wrong-node/verdict.ts';
+import type { KeepVerdict } from './keep-probe.ts';
+import type { WrongNodeAction } from './wrong-node/controller.ts';
+
+/** What the watches and the controllers report of their work. A replica writes it to its log and counts it in its metrics. */
+export type Telemetry = {
+  /** A watch ended before its time. */
+  watchRestarted(kind: string, reason: string): void;
+  /** Lists or watches of a kind fail: once for each kind of failure, until they work again. */
+  watchFails(kind: string, attempt: WatchAttempt, reason: string): void;
+  watchWorks(kind: string): void;
+  /** The bytes of an event that a watch delivered. */
+  heard(bytes: number): void;
+  /** A reconciliation has ended. */
+  outcome(controller: string, key: string, seconds: number, result: Result | Failure): void;
+  /** A pod was placed so many seconds after its creation. */
+  placed(seconds: number): void;
+  /** The API server refused a write of this controller. */
+  refused(controller: string): void;
+  /** Once for each pod, reason and action. */
+  wrongNode(reason: WrongReason, action: WrongNodeAction): void;
+  /** A node of this pool joined without archaware's taint. */
+  joinedUntainted(pool: string): void;
+  /** The nodes with taints of archaware that the configuration does not manage have changed. */
+  unmanagedTaints(found: readonly UnmanagedNode[]): void;
+  /** The pods with archaware's gate that no controller releases (`namespace/name`) have changed. */
+  gatedElsewhere(keys: readonly string[]): void;
+  /** These pods could not be listed. */
+  gatedUnknown(error: unknown): void;
+  /** The protection of DaemonSets is broken, holds again, or is not known for a new reason. */
+  protection(verdict: KeepVerdict): void;
+};
