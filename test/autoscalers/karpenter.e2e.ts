@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
-import { arrangeWebhook, eventuallyTrusted, type Webhook } from '../e2e/support/webhook.ts';
 import { runBundle } from '../support/controller-process.ts';
 import { isGoing, nameOf, ours, taints, uidOf } from '../support/objects.ts';
+import { arrangeWebhook, eventuallyTrusted, type Webhook } from '../support/webhook.ts';
 import { deployment, type WorkloadOptions } from '../support/workloads.ts';
 import { type Lab, NAMESPACE, type Started, startedText, startLab } from './support/lab.ts';
 import { ONE, two } from './support/pools.ts';

@@ -3,12 +3,10 @@ import { at, type JsonObject, object, objects, text } from '../simulator/json.ts
 import { manifestOfObserve } from '../support/manifest.ts';
 import { PODS, type Product, startProduct, tolerated, workload } from '../support/product.ts';
 import type { RunningController } from '../support/running.ts';
-import { taintsOf } from '../support/world.ts';
 
 const OBSERVE = ['--placement.mode', 'observe'];
 const OUTCOME = 'archaware_pods';
 const ACCOUNT = 'system:serviceaccount:archaware:archaware-controller';
-const GATED = { schedulingGates: [{ name: 'archaware.dev/architecture' }] };
 /** What a container that was pulled for another architecture looks like, with the reason only in its log. */
 const CRASHES = {
   ...{ ready: false, started: false, restartCount: 3, state: { waiting: { reason: 'CrashLoopBackOff' } } },
@@ -119,61 +117,6 @@ describe('run, with placement.mode: observe', () => {
     await product.cluster.createPod({ name: 'last', images: [product.image('app', ['arm64'])] });
     await eventually(controller, 'placed', 1);
     expect(await controller.metric('archaware_reconcile_total', { controller: 'node' })).to.equal(0);
-  });
-
-  it('is not ready while a node has a taint of archaware, and reports it', async () => {
-    const controller = await product.run(OBSERVE);
-    const managed = JSON.stringify({ taints: ['supported-arch=amd64:NoSchedule'] });
-    await product.patch('/api/v1/nodes/amd64-1', {
-      metadata: { annotations: { 'archaware.dev/managed': managed } },
-      spec: { taints: [{ key: 'supported-arch', value: 'amd64', effect: 'NoSchedule' }] },
-    });
-    const node = '/api/v1/nodes/amd64-1';
-    await product.eventually('it to be not ready', async () => (await controller.get('/readyz')).status === 503);
-    expect((await controller.get('/readyz')).text).to.include(
-      'taints of archaware on 1 node(s): run archaware-controller clean',
-    );
-    await product.eventuallyEvent(
-      'default',
-      'UnmanagedTaint',
-      /placement\.mode is observe.*run archaware-controller clean/,
-    );
-    expect(await controller.metric('archaware_unmanaged_taints')).to.equal(1);
-    expect(taintsOf(await product.get(node))).to.deep.equal(['amd64']);
-    // As clean does.
-    await product.patch(node, { metadata: { annotations: { 'archaware.dev/managed': null } }, spec: { taints: null } });
-    await product.eventually('it to be ready', async () => (await controller.get('/readyz')).status === 200);
-  });
-
-  it('is not ready while a pod holds the gate of archaware, and reports it', async () => {
-    const controller = await product.run(OBSERVE);
-    await product.cluster.createPod({ name: 'gated', images: [product.image('app', ['arm64'])], spec: GATED });
-    await product.eventuallyEvent(
-      'default',
-      'UnmanagedTaint',
-      /scheduling gate archaware\.dev\/architecture .*run .* clean/,
-    );
-    expect((await controller.get('/readyz')).text).to.include(
-      'the gate of archaware on 1 pod(s): run archaware-controller clean',
-    );
-    expect(await controller.metric('archaware_gated_pods')).to.equal(1);
-    expect(at(await product.get(`${PODS}/gated`), 'spec', 'schedulingGates')).to.have.lengthOf(1);
-    await product.cluster.request('DELETE', `${PODS}/gated`);
-    await product.eventually('it to be ready', async () => (await controller.get('/readyz')).status === 200);
-  });
-
-  it('is what plan says: nothing to change, and another mode shows what that one would write', async () => {
-    await product.cluster.createPod({ name: 'p', images: [product.image('app', ['arm64'])] });
-    const observed = await product.command(['plan', ...OBSERVE]);
-    expect(observed.code, observed.stderr).to.equal(0);
-    expect(observed.stdout).to.match(/^Nothing to change\.$/m);
-    expect(observed.stderr).to.include('plan --placement.mode taints shows what that mode would write');
-    const tainted = await product.command(['plan', '--placement.mode', 'taints']);
-    expect(tainted.code).to.equal(2);
-    expect(tainted.stdout)
-      .to.match(/Node +amd64-1 +taint/)
-      .and.match(/Pod +default +p +tolerate/);
-    expect(product.written()).to.deep.equal([]);
   });
 });
 

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -165,24 +165,6 @@ describe("a change of run's configuration file", function () {
     expect(taintsOf(await product.get('/api/v1/nodes/amd64-1'))).to.deep.equal(['amd64']);
     expect(tolerated((await product.get(`${PODS}/waits`)).spec)).to.deep.equal([]);
     expect(await controller.metric(SUCCESS)).to.equal(1);
-  });
-
-  it('may be a ConfigMap, mounted: the link behind it is swapped', async () => {
-    const swap = async (version: string, configuration: unknown) => {
-      await mkdir(join(directory, version));
-      await writeFile(join(directory, version, 'config.yaml'), stringify(configuration));
-      await symlink(version, join(directory, '..data_tmp'));
-      await rename(join(directory, '..data_tmp'), join(directory, '..data'));
-    };
-    await swap('..1', {});
-    await symlink(join('..data', 'config.yaml'), file);
-    await product.run(['--config', file]);
-    await product.eventuallyTainted();
-    await createTorn('held', { app: 'torn' });
-    await product.eventuallyEvent('default', 'NoCommonArchitecture', /no architecture/);
-    await swap('..2', { policies: [release('app')] });
-    await rm(join(directory, '..1'), { recursive: true });
-    await product.eventuallyTolerates('default', 'held', ours('amd64', 'arm64'));
   });
 
   describe('with another mirror', () => {

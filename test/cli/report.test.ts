@@ -70,18 +70,6 @@ describe('report', () => {
     expect(states((await asAdmin('-n', 'kube-system', '--to', 'arm64', '-o', 'json')).stdout)).to.deep.equal([]);
   });
 
-  it('names the rights that are missing, and reports the rest', async () => {
-    await product.cluster.apply(workload('DaemonSet', 'agent', [product.image('amd', ['amd64'])]));
-    const { code, stdout, stderr } = await product.command(['report', '--to', 'arm64', '-o', 'json']);
-    expect(code).to.equal(0);
-    expect(states(stdout)).to.deep.equal(['DaemonSet agent missing']);
-    expect(stderr).to.contain(
-      'the right to list statefulsets.apps in the cluster is missing: StatefulSets are left out',
-    );
-    const unread = objects(at(JSON.parse(stdout), 'summary', 'unread')).map(({ resource }) => text(resource));
-    expect(unread).to.include('cronjobs');
-  });
-
   it('judges files without a cluster, and fails under a share', async () => {
     const [both, amd] = [product.image('both', ['amd64', 'arm64']), product.image('amd', ['amd64'])];
     const input = [

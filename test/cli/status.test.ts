@@ -271,21 +271,5 @@ describe('status', () => {
       const { why } = await webhook();
       expect(why).to.match(/^a pod in shop, created as a dry run, came back unchanged/);
     });
-
-    it('says which right the test needs', async () => {
-      const { stdout } = await product.command([
-        'status',
-        '-o',
-        'json',
-        '-n',
-        'default',
-        '--webhook.enabled',
-        ...metrics(),
-      ]);
-      expect(at(JSON.parse(stdout), 'webhook')).to.deep.equal({
-        state: 'unknown',
-        why: 'needs the right to create pods in namespace default',
-      });
-    });
   });
 });

@@ -75,18 +75,6 @@ describe('run, with pods on wrong nodes', () => {
     }
     if (pod !== undefined) await set(pod, more);
   }
-  /** A Deployment for amd64 that crashes on the only node, which is arm64; then an amd64 node joins. */
-  async function deployOnWrongNode(
-    options: Parameters<typeof workload>[3] = {},
-    more: JsonObject = CRASHES,
-  ): Promise<void> {
-    await deploy(options);
-    await eventuallyRuns('web', () => podsOf('web'));
-    expect(await nodesOf('web')).to.deep.equal(['arm64-1']);
-    await setAll('web', more);
-    await product.cluster.createNode({ name: 'amd64-1', architecture: 'amd64' });
-  }
-
   it('writes an Event for a pod that crashes on a node whose platform its image lacks, and counts it', async () => {
     await start();
     const controller = await product.run();
@@ -101,23 +89,6 @@ describe('run, with pods on wrong nodes', () => {
     await crash('another', 'arm64-1', CANNOT_BE_PULLED);
     await product.eventuallyEvent('default', 'WrongNode', /no match for platform in manifest; not evicted/);
     expect(await controller.metric(METRIC)).to.equal(2);
-  });
-
-  it('evicts a pod with pods.onWrongNode: evict, and it comes back on the right node', async () => {
-    await start(['arm64']);
-    await deployOnWrongNode();
-    const controller = await product.run(EVICT);
-    await product.eventually('it to be moved', async () => (await nodesOf('web')).join() === 'amd64-1');
-    await product.eventuallyEvent('default', 'WrongNode', /arm64-1 .*; evicted; /);
-    expect(evictions()).to.have.lengthOf(1);
-    expect(await controller.metric(METRIC, { reason: 'platforms', action: 'evicted' })).to.equal(1);
-  });
-
-  it('evicts a pod that cannot be pulled on its node: no match for platform in manifest', async () => {
-    await start(['arm64']);
-    await deployOnWrongNode({}, CANNOT_BE_PULLED);
-    await product.run(EVICT);
-    await product.eventually('it to be moved', async () => (await nodesOf('web')).join() === 'amd64-1');
   });
 
   it('evicts a pod that was placed before its image was known', async () => {
@@ -150,31 +121,6 @@ describe('run, with pods on wrong nodes', () => {
     expect(await controller.metric(METRIC)).to.equal(1);
   });
 
-  const staying: [given: string, template: Record<string, unknown>, why: RegExp][] = [
-    [
-      'tolerates everything',
-      { tolerations: [{ operator: 'Exists' }] },
-      /its own tolerations let it onto nodes of arm64/,
-    ],
-    ['names its node', { nodeName: 'arm64-1' }, /its template names the node/],
-    [
-      'selects nodes that do not run it',
-      { nodeSelector: { 'kubernetes.io/arch': 'arm64' } },
-      /no node of amd64 would take another one/,
-    ],
-  ];
-  for (const [given, template, why] of staying) {
-    it(`does not evict a pod whose template ${given}`, async () => {
-      await start(['arm64']);
-      await deployOnWrongNode({ template });
-      const uids = await uidsOf('web');
-      await product.run(EVICT);
-      await product.eventuallyEvent('default', 'WrongNode', why);
-      expect(await uidsOf('web')).to.deep.equal(uids);
-      expect(evictions()).to.deep.equal([]);
-    });
-  }
-
   it("only writes Events for a Job's pod, and for a DaemonSet's pod that would come back", async () => {
     // Nothing ends the Job's pod. Nothing makes the node ready either, so the pod has to name its node.
     await start(['arm64'], { kubelet: false });
@@ -197,47 +143,6 @@ describe('run, with pods on wrong nodes', () => {
     await product.run(EVICT);
     await product.eventuallyEvent('default', 'WrongNode', /its Job would count it as failed/);
     await product.eventuallyEvent('default', 'WrongNode', /its DaemonSet would create another one here/);
-    expect(evictions()).to.deep.equal([]);
-  });
-
-  it('evicts a failing daemon pod if its template no longer tolerates the node', async () => {
-    await start();
-    await product.cluster.apply(
-      workload('DaemonSet', 'agent', [amd], { spec: { updateStrategy: { type: 'OnDelete' } } }),
-    );
-    const pods = await eventuallyRuns('agent', () => podsOf('agent'), 2);
-    for (const pod of pods) if (at(pod, 'spec', 'nodeName') === 'arm64-1') await set(pod);
-    await product.run(EVICT);
-    await product.eventually('it to be gone', async () => (await nodesOf('agent')).join() === 'amd64-1');
-    expect(evictions()).to.have.lengthOf(1);
-  });
-
-  it('leaves a pod while its PodDisruptionBudget blocks the eviction, with an Event', async () => {
-    await start(['arm64']);
-    const selector = { matchLabels: { app: 'web' } };
-    const metadata = { name: 'web', namespace: 'default' };
-    const budget = { apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', metadata };
-    await product.cluster.apply(JSON.stringify({ ...budget, spec: { maxUnavailable: 0, selector } }));
-    await deployOnWrongNode();
-    const controller = await product.run(EVICT);
-    await product.eventuallyEvent('default', 'WrongNode', /its eviction is blocked .*PodDisruptionBudget/);
-    expect(await controller.metric(METRIC, { action: 'blocked' })).to.equal(1);
-    expect(await nodesOf('web')).to.deep.equal(['arm64-1']);
-  });
-
-  it("never evicts after an exec format error if the image claims the node's platform", async () => {
-    await start();
-    const controller = await product.run(EVICT);
-    const both = product.registry.put('liar', '1', ['amd64', 'arm64']);
-    await deploy({ template: { containers: [{ name: 'main', image: `${product.registry.host}/liar:1` }] } });
-    await eventuallyRuns('web', () => podsOf('web'));
-    await setAll('web', SAYS_FORMAT, both);
-    await product.eventuallyEvent(
-      'default',
-      'WrongNode',
-      /container main died with an exec format error on node .*; not evicted: its image claims to run on .*images\.overrides/,
-    );
-    expect(await controller.metric(METRIC, { reason: 'exec-format-error', action: 'warned' })).to.equal(1);
     expect(evictions()).to.deep.equal([]);
   });
 

@@ -3,12 +3,12 @@ import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at } from '../../hack/cluster/json.ts';
 import { annotation, runs, scheduledOn, taints, tolerations } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
+import { arrangeWebhook, eventuallyTrusted } from '../support/webhook.ts';
 import { daemonSet, type PodOptions, pod } from '../support/workloads.ts';
 import { pathOf } from '../support/world.ts';
 import { ARM, PREFERENCES, SHAPES } from './support/affinity-rows.ts';
 import { admit, affinity, freshImage, GATE, gates, isIn, MANAGED, onArch, required } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
-import { arrangeWebhook, eventuallyTrusted } from './support/webhook.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 describe('admission in mode affinity, on the real control plane', () => {

@@ -9,11 +9,11 @@ import { at, listAt } from '../../hack/cluster/json.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
 import { runs, uidOf } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
+import { arrangeWebhook, eventuallyTrusted, type Webhook } from '../support/webhook.ts';
 import { pod } from '../support/workloads.ts';
 import { startCommand } from './support/bundle.ts';
 import { admit, affinity, onArch, required } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
-import { arrangeWebhook, eventuallyTrusted, type Webhook } from './support/webhook.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const CONFIGURATION = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';

@@ -4,10 +4,10 @@ import { freePorts } from '../../hack/cluster/ports.ts';
 import { startController } from '../support/controller-process.ts';
 import { runs, scheduledOn } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
+import { applyWebhook, eventuallyTrusted } from '../support/webhook.ts';
 import { pod } from '../support/workloads.ts';
 import { type ApiProxy, startApiProxy } from './support/api-proxy.ts';
 import { admit, affinity, freshImage, GATE, gates, inSilence, onArch, required } from './support/placed.ts';
-import { applyWebhook, eventuallyTrusted } from './support/webhook.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/archaware/leases/archaware-controller';

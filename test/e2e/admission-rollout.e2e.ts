@@ -9,9 +9,9 @@ import { at, listAt } from '../../hack/cluster/json.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
 import { ours, taints } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
+import { applyWebhook, eventuallyTrusted } from '../support/webhook.ts';
 import { pod } from '../support/workloads.ts';
 import { admit, affinity, onArch, required } from './support/placed.ts';
-import { applyWebhook, eventuallyTrusted } from './support/webhook.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const CONFIGURATION = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';

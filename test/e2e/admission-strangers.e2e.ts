@@ -2,12 +2,12 @@ import { expect } from 'chai';
 import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import type { RunningController } from '../support/running.ts';
+import { arrangeWebhook, eventuallyTrusted, type Webhook } from '../support/webhook.ts';
 import { patching, startWebhookServer, type WebhookServer } from '../support/webhook-server.ts';
 import { pod } from '../support/workloads.ts';
 import { pathOf } from '../support/world.ts';
 import { admit, affinity, gates, MANAGED, onArch, required } from './support/placed.ts';
 import { idle, mostMemory, post, reviewOf } from './support/stranger.ts';
-import { arrangeWebhook, eventuallyTrusted, type Webhook } from './support/webhook.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const CONFIGURATION = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';

@@ -2,10 +2,10 @@ import { expect } from 'chai';
 import { at, textAt } from '../../hack/cluster/json.ts';
 import { manifestWithoutDeployment } from '../support/manifest.ts';
 import { annotation, nameOf, ours, runs, scheduledOn, taints, tolerations, uidOf } from '../support/objects.ts';
+import { applyWebhook, arrangeWebhook, eventuallyTrusted, type Webhook } from '../support/webhook.ts';
 import { daemonSet, deployment, pod } from '../support/workloads.ts';
 import { pathOf } from '../support/world.ts';
 import { admit, affinity, freshImage, GATE, gates, inSilence, MANAGED, onArch, required } from './support/placed.ts';
-import { applyWebhook, arrangeWebhook, eventuallyTrusted, type Webhook } from './support/webhook.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const CONFIGURATION = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';

@@ -3,11 +3,11 @@ import { expectSuccess } from '../../hack/cluster/client.ts';
 import { listAt } from '../../hack/cluster/json.ts';
 import { ours, runs, scheduledOn, taints, tolerations } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
+import { arrangeWebhook, eventuallyTrusted, type Webhook } from '../support/webhook.ts';
 import { deployment, pod } from '../support/workloads.ts';
 import { pathOf } from '../support/world.ts';
 import { admit, affinity, freshImage, GATE, gates, inSilence, onArch, patchesOf, required } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
-import { arrangeWebhook, eventuallyTrusted, type Webhook } from './support/webhook.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const QUICK = ['--images.fallbackAfter', '2s', '--images.cache.failureTtl', '1s', '--registries.timeout', '1s'];

@@ -3,6 +3,7 @@ import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { annotation, nameOf, ours, runs, scheduledOn, tolerations, uidOf } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
+import { arrangeWebhook, eventuallyTrusted } from '../support/webhook.ts';
 import { patching, startWebhookServer, type WebhookServer } from '../support/webhook-server.ts';
 import { daemonSet, deployment, job, type KubernetesObject, pod, statefulSet } from '../support/workloads.ts';
 import { pathOf } from '../support/world.ts';
@@ -20,7 +21,6 @@ import {
   required,
   versions,
 } from './support/placed.ts';
-import { arrangeWebhook, eventuallyTrusted } from './support/webhook.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const POLICY = 'mutatingadmissionpolicy,mutatingadmissionpolicybinding';

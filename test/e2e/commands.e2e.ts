@@ -185,6 +185,24 @@ describe('the commands', () => {
     }
   });
 
+  describe('status', () => {
+    it('says what the API server answers where a pod cannot be reached', async () => {
+      const labels = { 'app.kubernetes.io/name': 'archaware-controller' };
+      await world.run();
+      await world.eventuallyTainted();
+      await world.create(
+        pod('archaware', 'stand-in', { images: [world.image('multi')], labels, spec: { schedulerName: 'nobody' } }),
+      );
+      const { code, stdout, stderr } = await world.command([
+        ...['status', '-o', 'json', '--kubeconfig', world.cluster.kubeconfig],
+      ]);
+      expect(code, stderr).to.equal(0);
+      expect(stderr).to.match(/^metrics: get .*\/pods\/stand-in:9090\/proxy\/metrics: 400 address not allowed$/m);
+      expect(at(JSON.parse(stdout), 'pods')).to.equal(null);
+      await world.remove('Pod', 'archaware', 'stand-in');
+    });
+  });
+
   describe('inspect', () => {
     it('says of every fixture in a real registry what the table says', async () => {
       const { code, stdout } = await inspect('--output', 'json', ...FIXTURES.map(({ tag }) => world.image(tag)));

@@ -2,10 +2,10 @@ import { expect } from 'chai';
 import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at } from '../../hack/cluster/json.ts';
 import { nameOf, runs, scheduledOn } from '../support/objects.ts';
+import { arrangeWebhook, eventuallyTrusted, type Webhook } from '../support/webhook.ts';
 import { deployment, pod, statefulSet, type WorkloadOptions } from '../support/workloads.ts';
 import { pathOf } from '../support/world.ts';
 import { admit, affinity, freshImage, GATE, gates, isIn, onArch, preferring, required } from './support/placed.ts';
-import { arrangeWebhook, eventuallyTrusted, type Webhook } from './support/webhook.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const BOTH = onArch('amd64', 'arm64');

@@ -5,11 +5,11 @@ import { FIXTURES } from '../../testimg/fixtures.ts';
 import { startTestRegistry, type TestRegistry } from '../simulator/registry/registry.ts';
 import { runs } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
+import { arrangeWebhook, eventuallyTrusted, type Webhook } from '../support/webhook.ts';
 import { patching, startWebhookServer, type WebhookServer } from '../support/webhook-server.ts';
 import { type PodOptions, pod } from '../support/workloads.ts';
 import { admit, affinity, freshImage, GATE, gates, inSilence, onArch, required } from './support/placed.ts';
 import { arrange, base64, imageAt, type Places } from './support/places.ts';
-import { arrangeWebhook, eventuallyTrusted, type Webhook } from './support/webhook.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const ON_BOTH = { nodeAffinity: required([onArch('amd64', 'arm64')]) };

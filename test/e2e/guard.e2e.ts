@@ -4,6 +4,7 @@ import { at } from '../../hack/cluster/json.ts';
 import { hasMutatingPolicies } from '../../hack/cluster/spawn.ts';
 import { manifestOf130 } from '../support/manifest.ts';
 import { annotation, ours, runs, taints, tolerations } from '../support/objects.ts';
+import { arrangeWebhook } from '../support/webhook.ts';
 import { daemonSet, pod } from '../support/workloads.ts';
 import { type Attempt, add, connectAsAccount } from './support/account.ts';
 import {
@@ -19,7 +20,6 @@ import { WAYS, WAYS_NS } from './support/guard-way-rows.ts';
 import { WEBHOOK, WEBHOOK_ALLOWED, WEBHOOK_CLIENTS, WEBHOOK_REFUSED } from './support/guard-webhook-rows.ts';
 import { type Kubelet, kubeletOf } from './support/kubelet.ts';
 import { GATE, onArch } from './support/placed.ts';
-import { arrangeWebhook } from './support/webhook.ts';
 import { type LiveWorld, startWorld, type WorldOptions } from './support/world.ts';
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';

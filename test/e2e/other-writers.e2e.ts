@@ -3,6 +3,7 @@ import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { nameOf, ours, runs, scheduledOn, tolerations } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
+import { arrangeWebhook, eventuallyTrusted } from '../support/webhook.ts';
 import { patching, startWebhookServer, type WebhookServer } from '../support/webhook-server.ts';
 import { deployment, job, type KubernetesObject, type PodOptions, pod } from '../support/workloads.ts';
 import { pathOf } from '../support/world.ts';
@@ -19,7 +20,6 @@ import {
   required,
 } from './support/placed.ts';
 import { resizable } from './support/resizable.ts';
-import { arrangeWebhook, eventuallyTrusted } from './support/webhook.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const PLUGINS = ['NodeRestriction', 'ExtendedResourceToleration', 'PodTolerationRestriction'];

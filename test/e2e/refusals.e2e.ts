@@ -3,11 +3,11 @@ import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { runBundle } from '../support/controller-process.ts';
 import { ours, runs, taints, tolerations, uidOf } from '../support/objects.ts';
+import { arrangeWebhook, eventuallyTrusted } from '../support/webhook.ts';
 import { deployment, pod, statefulSet } from '../support/workloads.ts';
 import { pathOf } from '../support/world.ts';
 import { affinity, freshImage, GATE, gates, onArch, required } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
-import { arrangeWebhook, eventuallyTrusted } from './support/webhook.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const ON_ARM = { nodeAffinity: required([onArch('arm64')]) };

@@ -9,11 +9,11 @@ import { runBundle } from '../support/controller-process.ts';
 import { manifestWithoutDeployment } from '../support/manifest.ts';
 import { nameOf, ours, taints, tolerations, uidOf } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
+import { arrangeWebhook, eventuallyTrusted } from '../support/webhook.ts';
 import { daemonSet, deployment, pod } from '../support/workloads.ts';
 import { pathOf } from '../support/world.ts';
 import { add, connectAsAccount } from './support/account.ts';
 import { affinity, freshImage, GATE, gates, inSilence, onArch, required } from './support/placed.ts';
-import { arrangeWebhook, eventuallyTrusted } from './support/webhook.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const ARM = { 'archaware.dev/architectures': 'arm64' };

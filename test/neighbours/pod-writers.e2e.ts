@@ -16,10 +16,10 @@ import {
   required,
 } from '../e2e/support/placed.ts';
 import { resizable } from '../e2e/support/resizable.ts';
-import { arrangeWebhook, eventuallyTrusted } from '../e2e/support/webhook.ts';
 import { type LiveWorld, startWorld } from '../e2e/support/world.ts';
 import { runBundle } from '../support/controller-process.ts';
 import { nameOf, ours, runs, scheduledOn, tolerations, uidOf } from '../support/objects.ts';
+import { arrangeWebhook, eventuallyTrusted } from '../support/webhook.ts';
 import { deployment, pod } from '../support/workloads.ts';
 
 const ON_ARM = { nodeAffinity: required([onArch('arm64')]) };

@@ -13,7 +13,7 @@ import type { Finished } from './controller-process.ts';
 import { fastClock, type InProcessOptions, runInProcess, startInProcess } from './in-process.ts';
 import { manifestWithoutDeployment } from './manifest.ts';
 import type { RunningController } from './running.ts';
-import { fixtureAt, isOfInterest, objectsOf, type World, withoutDefaults } from './world.ts';
+import { accessOf, fixtureAt, isOfInterest, objectsOf, type World, withoutDefaults } from './world.ts';
 
 export type ProductOptions = {
   /** Architectures, one node each, named `amd64-1` and so on. Default amd64 and arm64. */
@@ -55,10 +55,8 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
   const kubeconfig = await cluster.serviceAccountKubeconfig('archaware', 'archaware-controller');
   const running: RunningController[] = [];
   // The memory for 50,000 images is reserved at once, which takes longer than most tests do.
-  const common = [
-    ...['--kubeconfig', kubeconfig, '--registries.insecure', registry.host],
-    ...['--images.cache.maxEntries', '1000'],
-  ];
+  const own = ['--registries.insecure', registry.host, '--images.cache.maxEntries', '1000'];
+  const common = ['--kubeconfig', kubeconfig, ...own];
   for (const architecture of nodes) await cluster.createNode({ name: `${architecture}-1`, architecture });
 
   const objects = objectsOf(cluster, DEADLINE_MS);
@@ -81,13 +79,18 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     },
     clock,
     flags: common,
-    async run(flags = [], own = {}) {
-      const controller = await startInProcess([...common, ...flags], { clock, ...own });
+    async run(flags = [], given = {}) {
+      const controller = await startInProcess([...common, ...flags], { clock, ...given });
       running.push(controller);
       return controller;
     },
-    async command([name = '', ...args], own) {
-      return withoutDefaults(await runInProcess([name, ...common, ...args], { clock, ...own }));
+    async command([name = '', ...args], given) {
+      const words = [name, ...accessOf(args, kubeconfig), ...own, ...args];
+      return withoutDefaults(await runInProcess(words, { clock, ...given }));
+    },
+    async namespace(name, labels = {}) {
+      await objects.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name, namespace: '', labels } });
+      return name;
     },
     stopControllers,
     written: () =>

@@ -123,6 +123,11 @@ export function withoutDefaults(finished: Finished): Finished {
   return { ...finished, stderr: finished.stderr.replace(/^configuration: defaults; no Deployment .*\n/, '') };
 }
 
+/** The flags that name the cluster, unless the words do. */
+export function accessOf(words: readonly string[], kubeconfig: string): readonly string[] {
+  return words.includes('--kubeconfig') ? [] : ['--kubeconfig', kubeconfig];
+}
+
 /** Whether a request is one that tests look at: Leases, Events and the dry runs that try the protection of DaemonSets are not. */
 export function isOfInterest(path: string): boolean {
   return !/\/(leases|events)(\/|\?|$)/.test(path) && !path.includes('fieldManager=archaware-probe');

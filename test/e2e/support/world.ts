@@ -8,7 +8,7 @@ import { pushFixtures } from '../../../testimg/push.ts';
 import { type Finished, type ProcessOptions, runBundle, startController } from '../../support/controller-process.ts';
 import { type Guard, manifestOf130, manifestWithoutDeployment } from '../../support/manifest.ts';
 import type { RunningController } from '../../support/running.ts';
-import { fixtureAt, isOfInterest, objectsOf, type World, withoutDefaults } from '../../support/world.ts';
+import { accessOf, fixtureAt, isOfInterest, objectsOf, type World, withoutDefaults } from '../../support/world.ts';
 import { type Borrowed, borrowCluster } from './shared-cluster.ts';
 
 /** How long a test waits for what should be there in a second; several people share the machine. */
@@ -103,7 +103,10 @@ function worldOf(borrowed: Borrowed, registry: Registry, tags: readonly string[]
   const { cluster } = borrowed;
   const running = new Set<RunningController>();
   const insecure = new Set([registry.host]);
-  const common = () => ['--kubeconfig', kubeconfig, '--registries.insecure', [...insecure].join(',')];
+  const common = (words: readonly string[]) => [
+    ...accessOf(words, kubeconfig),
+    ...['--registries.insecure', [...insecure].join(',')],
+  ];
   const written = async (from: number) =>
     (await cluster.auditedRequests())
       .slice(from)
@@ -132,12 +135,12 @@ function worldOf(borrowed: Borrowed, registry: Registry, tags: readonly string[]
       for (const host of hosts) insecure.add(host);
     },
     async run(flags = [], processOptions = {}) {
-      const controller = await startController([...common(), ...flags], processOptions);
+      const controller = await startController([...common(flags), ...flags], processOptions);
       running.add(controller);
       return controller;
     },
     command: async ([name = '', ...args], processOptions = {}) =>
-      withoutDefaults(await runBundle([name, ...common(), ...args], processOptions)),
+      withoutDefaults(await runBundle([name, ...common(args), ...args], processOptions)),
     written: async () => (await written(0)).map(({ verb, path }) => `${METHODS[verb] ?? verb} ${path.split('?')[0]}`),
     requestCount: async () => (await cluster.auditedRequests()).length,
     writesSince: async (from) => (await written(from)).map(({ verb, path, status }) => `${verb} ${path} ${status}`),

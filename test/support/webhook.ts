@@ -1,6 +1,6 @@
-import { freePorts } from '../../../hack/cluster/ports.ts';
-import { webhookManifest } from '../../support/manifest.ts';
-import type { LiveWorld } from './world.ts';
+import { freePorts } from '../../hack/cluster/ports.ts';
+import { webhookManifest } from './manifest.ts';
+import type { World } from './world.ts';
 
 /** A webhook that the API server calls on this machine. */
 export type Webhook = {
@@ -13,10 +13,7 @@ export type Webhook = {
  * Applies our manifest for the webhook with an address of this machine in the place of the Service, and gives the flags
  * of the controller that serves it. `changed`: what another configuration has of its own, by field of each webhook.
  */
-export async function arrangeWebhook(
-  world: LiveWorld,
-  changed: Readonly<Record<string, unknown>> = {},
-): Promise<Webhook> {
+export async function arrangeWebhook(world: World, changed: Readonly<Record<string, unknown>> = {}): Promise<Webhook> {
   const [port = 0] = await freePorts(1);
   await applyWebhook(world, port, changed);
   return { port, flags: ['--webhook.enabled', '--webhook.address', `127.0.0.1:${port}`] };
@@ -24,7 +21,7 @@ export async function arrangeWebhook(
 
 /** Applies the manifest, for instance again after `clean` took it away. */
 export async function applyWebhook(
-  world: LiveWorld,
+  world: World,
   port: number,
   changed: Readonly<Record<string, unknown>> = {},
 ): Promise<void> {
@@ -33,10 +30,10 @@ export async function applyWebhook(
 }
 
 /** Waits until the API server trusts what the controller serves with, so that no review is passed over. */
-export async function eventuallyTrusted(world: LiveWorld): Promise<void> {
+export async function eventuallyTrusted(world: World): Promise<void> {
   const path = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
-  await world.eventually('the caBundle', async () => {
-    const { body } = await world.cluster.request('GET', path);
-    return JSON.stringify(body).split('"caBundle"').length === 3;
-  });
+  await world.eventually(
+    'the caBundle',
+    async () => JSON.stringify(await world.get(path)).split('"caBundle"').length === 3,
+  );
 }

@@ -2,9 +2,9 @@ import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
 import { hasMutatingPolicies } from '../../hack/cluster/spawn.ts';
 import { runBundle } from '../support/controller-process.ts';
-import { nameOf, ours, runs, taints as taintsOf, tolerations } from '../support/objects.ts';
+import { ours, taints as taintsOf } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
-import { daemonSet, pod } from '../support/workloads.ts';
+import { pod } from '../support/workloads.ts';
 import { arrangeHelm, CHART_PATH, type Helm, needsHelm } from './support/helm.ts';
 import { buildOverlay, type Overlay } from './support/overlay.ts';
 import { arrange, type Places } from './support/places.ts';
@@ -32,7 +32,7 @@ const ALSO_REFUSED = [
   'delete leases.coordination.k8s.io',
 ];
 
-describe('placement.mode: observe, on the real control plane, in this order', () => {
+describe('the overlay observe and the chart, on the real control plane, in this order', () => {
   let world: LiveWorld;
   let places: Places;
   let helm: Helm;
@@ -84,57 +84,11 @@ describe('placement.mode: observe, on the real control plane, in this order', ()
     expect(held).to.have.members(ALLOWED);
   });
 
-  it('decides, counts and writes Events', async () => {
-    const [amd, arm] = [world.image('amd64'), world.image('arm64')];
-    await world.create(
-      pod(ns, 'multi', { images: [world.image('multi')] }),
-      pod(ns, 'torn', { images: [amd, arm] }),
-      pod(ns, 'lost', { images: [world.image('there-is-no-such-tag')] }),
-      daemonSet(ns, 'agent', { images: [amd, arm] }),
-    );
-    await world.eventuallyEvent(ns, 'NoCommonArchitecture', /arm64/);
-    await world.eventuallyEvent(ns, 'ImageUnresolvable', /there-is-no-such-tag/);
-    const counted = (outcome: string) => controller.metric('archaware_pods', { outcome });
-    await world.eventually('the pods to be counted', async () => {
-      return (await counted('placed')) >= 1 && (await counted('held')) >= 1 && (await counted('waiting')) >= 1;
-    });
-    expect(await controller.metric('archaware_image_resolutions_total', { result: 'ok' })).to.be.greaterThan(0);
-    expect(await controller.metric('archaware_reconcile_total', { result: 'error' })).to.equal(0);
-  });
-
-  it('keeps no pod from running, and changes none of them', async () => {
-    for (const name of ['multi', 'torn', 'lost']) {
-      const found = await world.eventually(`${name} to run`, async () => {
-        const object = await world.get('Pod', ns, name);
-        return runs(object) && object;
-      });
-      expect(tolerations(found), name).to.deep.equal([]);
-      expect(at(found, 'spec', 'affinity'), name).to.equal(undefined);
-    }
-    expect(tolerations(at(await world.get('DaemonSet', ns, 'agent'), 'spec', 'template'))).to.deep.equal([]);
-    for (const node of await world.list('Node', '')) expect(taintsOf(node), nameOf(node)).to.deep.equal([]);
-    expect(await world.writesSince(0)).to.deep.equal([]);
-  });
-
-  it('shows by plan what another mode would write', async () => {
-    // With the rights of the person who plans: those of the controller do not reach NodePools.
-    const person = ['--kubeconfig', world.cluster.kubeconfig, '--registries.insecure', world.registry.host];
-    const observed = await runBundle(['plan', ...flags, ...person]);
-    expect(observed.code, observed.stderr).to.equal(0);
-    expect(observed.stdout).to.match(/^Nothing to change\./m);
-    const planned = await runBundle(['plan', ...flags, ...person, '--placement.mode', 'taints']);
-    expect(planned.code, planned.stderr).to.equal(2);
-    expect(planned.stdout).to.match(/Node +amd64-1 +taint/);
-  });
-
-  it('is not ready where a node has a taint of archaware, and the chart refuses to be installed there', async () => {
+  it('refuses to be installed where a node has a taint of archaware', async () => {
     const annotations = { 'archaware.dev/managed': JSON.stringify({ taints: ours('amd64') }) };
     expect((await template()).code, 'before').to.equal(0);
     await world.patch('Node', '', NODE, { metadata: { annotations }, spec: { taints: [TAINT] } });
     await world.eventually('it to be not ready', async () => (await ready()) === 503);
-    expect((await controller.get('/readyz')).text).to.include('taints of archaware on 1 node(s)');
-    await world.eventuallyEvent('default', 'UnmanagedTaint', /placement[.]mode is observe/);
-    expect(await controller.metric('archaware_unmanaged_taints')).to.equal(1);
     const { code, stderr } = await template();
     expect(code).not.to.equal(0);
     expect(stderr).to.match(
@@ -143,16 +97,15 @@ describe('placement.mode: observe, on the real control plane, in this order', ()
     expect(await world.writesSince(0)).to.deep.equal([]);
   });
 
-  it('is not ready where a pod holds the gate of archaware, and the chart refuses to be installed there', async () => {
+  it('refuses to be installed where a pod holds the gate of archaware', async () => {
     await world.create(pod(ns, 'gated', { images: [world.image('multi')], spec: GATE }));
     await world.eventuallyEvent(ns, 'UnmanagedTaint', /holds the scheduling gate/);
-    expect((await controller.get('/readyz')).text).to.include('the gate of archaware on 1 pod(s)');
     // The overlay's own ConfigMap says that this mode runs already, and then the chart lists no pods.
     await world.cluster.kubectl(['-n', 'archaware', 'delete', 'configmap', 'archaware-controller']);
     expect((await template()).stderr).to.match(/the scheduling gate of archaware on 1 pod\(s\) \(watched\/gated\)/);
   });
 
-  it('is ready once clean has run, and the chart can be installed', async () => {
+  it('can be installed once clean has run', async () => {
     await world.stopControllers();
     const cleaning = ['clean', '--yes', '--kubeconfig', world.cluster.kubeconfig, ...flags];
     const { code, stdout, stderr } = await runBundle(cleaning);

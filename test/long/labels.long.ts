@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
+import { type ApiProxy, startApiProxy } from '../e2e/support/api-proxy.ts';
+import { changeLabels, type Labels } from '../e2e/support/label-writer.ts';
+import { type LiveWorld, startWorld } from '../e2e/support/world.ts';
 import { startController } from '../support/controller-process.ts';
 import { type Contents, mount } from '../support/mounted.ts';
 import { annotation, nameOf } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
-import { type ApiProxy, startApiProxy } from './support/api-proxy.ts';
-import { changeLabels, type Labels } from './support/label-writer.ts';
-import { type LiveWorld, startWorld } from './support/world.ts';
 
 const MANAGED = 'archaware.dev/managed';
 const LEASE = 'archaware-controller';

@@ -4,8 +4,8 @@ import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import type { Finished } from '../support/controller-process.ts';
 import { manifestWithoutDeployment } from '../support/manifest.ts';
-import { annotation, isGoing, nameOf, ours, runs, taints, tolerations, uidOf } from '../support/objects.ts';
-import { daemonSet, deployment, job, pod, statefulSet } from '../support/workloads.ts';
+import { isGoing, nameOf, ours, runs, taints, tolerations } from '../support/objects.ts';
+import { daemonSet, deployment, statefulSet } from '../support/workloads.ts';
 import { type Kind, pathOf } from '../support/world.ts';
 import { type ApiProxy, startApiProxy } from './support/api-proxy.ts';
 import { startCommand } from './support/bundle.ts';
@@ -38,12 +38,7 @@ function outcome({ code, stdout, stderr }: Finished) {
   return { code, removed: at(printed, 'removed'), left: entries('left'), kept: entries('kept'), printed, stderr };
 }
 
-const isReady = (entry: unknown) =>
-  listAt(at(entry, 'status'), 'conditions').some(
-    (condition) => at(condition, 'type') === 'Ready' && at(condition, 'status') === 'True',
-  );
-
-describe('clean', () => {
+describe('clean as a process, on the real control plane', () => {
   let world: LiveWorld;
   let manifest: string;
   let proxy: ApiProxy;
@@ -129,143 +124,22 @@ describe('clean', () => {
       .map(nameOf)
       .sort();
   const nodeTaints = async () => (await world.list('Node', '')).flatMap(taints);
-  const counts = (nodes: number, daemonSets: number, pods: number, configurations = 4) => ({
-    configurations,
-    gates: 0,
-    nodes,
-    labels: 0,
-    daemonSets,
-    pods,
-    annotations: 0,
-  });
   const holder = async () =>
     at(await world.get('Lease', 'archaware', 'archaware-controller'), 'spec', 'holderIdentity') ?? '';
 
-  it('takes everything away in the order in which nothing is lost, and daemon pods never go to none', async () => {
-    await world.create(
-      daemonSet(ns, 'agent', { images: [world.image('multi')] }),
-      deployment(ns, 'web', { images: [world.image('multi')], replicas: 3 }),
-      statefulSet(ns, 'store', { images: [world.image('arm64')], replicas: 2 }),
-    );
+  it('never leaves a DaemonSet without a pod', async () => {
+    await world.create(daemonSet(ns, 'agent', { images: [world.image('multi')] }));
     await settle();
-    await running(7);
-    expect(await nodeTaints()).to.have.members(BOTH);
-
-    const seen = proxy.writes().length;
+    await running(2);
     const command = startCommand(watched());
     let over = false;
     const finished = command.ended.finally(() => {
       over = true;
     });
     let least = Number.POSITIVE_INFINITY;
-    while (!over) {
-      const pods = await world.pods(ns, 'agent');
-      least = Math.min(least, pods.filter(runs).length);
-    }
-    const { code, removed, left, kept } = outcome(await finished);
-    expect(left).to.deep.equal([]);
-    expect(code).to.equal(0);
-    expect(removed).to.deep.equal(counts(2, 1, 5));
-    const reason = 'a new pod could start on a node of amd64, for which its images have no build';
-    expect(kept).to.have.deep.members(['store-0', 'store-1'].map((name) => ({ what: `Pod ${ns} ${name}`, reason })));
+    while (!over) least = Math.min(least, (await world.pods(ns, 'agent')).filter(runs).length);
+    expect((await finished).code).to.equal(0);
     expect(least, 'daemon pods at the worst moment').to.be.at.least(1);
-
-    const step = (path: string) =>
-      ['/admissionregistration', '/nodes/', '/daemonsets/', '/eviction'].findIndex((part) => path.includes(part));
-    const steps = proxy
-      .writes()
-      .slice(seen)
-      .map(({ path }) => step(path));
-    expect(steps).to.deep.equal([...steps].sort());
-    expect(steps.filter((entry) => entry === 3).length).to.equal(3);
-    expect(new Set(steps)).to.deep.equal(new Set([0, 1, 2, 3]));
-
-    expect(await nodeTaints()).to.deep.equal([]);
-    for (const node of await world.list('Node', ''))
-      expect(annotation(node, 'archaware.dev/managed')).to.equal(undefined);
-    const set = await world.get('DaemonSet', ns, 'agent');
-    expect(tolerations(at(set, 'spec', 'template'))).to.deep.equal([]);
-    expect(annotation(set, 'archaware.dev/tolerations')).to.equal(undefined);
-    await running(7);
-    expect(await carrying()).to.deep.equal(['store-0', 'store-1']);
-    expect(await holder()).to.equal('');
-  });
-
-  it('names bare pods and pods of Jobs and leaves them, until --all-pods; any further run says the same', async () => {
-    // Nowhere to go: kwok would complete it at once, and then it would not matter any more.
-    const stuck = { spec: { nodeSelector: { nowhere: 'yes' } } };
-    await world.create(
-      deployment(ns, 'web', { images: [world.image('multi')] }),
-      pod(ns, 'bare', { images: [world.image('multi')] }),
-      job(ns, 'task', { images: [world.image('multi')], ...stuck, spec: { ...stuck.spec, restartPolicy: 'Never' } }),
-    );
-    await settle();
-    const [task] = (await world.list('Pod', ns)).map(nameOf).filter((name) => name.startsWith('task-'));
-    const left = [
-      { what: `Pod ${ns} bare`, reason: 'bare pod: nothing would bring it back' },
-      { what: `Pod ${ns} ${task}`, reason: 'its Job would count it as failed' },
-    ];
-    const first = await clean();
-    expect(first.printed).to.have.all.keys('removed', 'left');
-    expect(first).to.deep.include({ code: 2, removed: counts(2, 0, 1), left });
-    expect(await clean()).to.deep.include({ code: 2, removed: counts(0, 0, 0, 0), left });
-    expect(await carrying()).to.deep.equal(['bare', task]);
-    const all = await clean('--all-pods');
-    expect(all).to.deep.include({ code: 0, removed: counts(0, 0, 2, 0), left: [] });
-    expect(await carrying()).to.deep.equal([]);
-    expect(await clean()).to.deep.include({ code: 0, removed: counts(0, 0, 0, 0), left: [] });
-  });
-
-  it('honours a PodDisruptionBudget: names the pods it could not evict, and evicts them once it may', async () => {
-    await world.create(deployment(ns, 'web', { images: [world.image('multi')], replicas: 2 }), budget(ns, 'web'));
-    await settle();
-    await running(2);
-    const before = (await world.list('Pod', ns)).map(uidOf).sort();
-    const names = await carrying();
-    const blocked = await clean('--timeout', '3s');
-    expect(blocked.code).to.equal(2);
-    expect(blocked.removed).to.deep.equal(counts(2, 0, 0));
-    expect(blocked.left.map(({ what }) => what).sort()).to.deep.equal(names.map((name) => `Pod ${ns} ${name}`));
-    for (const { reason } of blocked.left) expect(reason).to.match(/PodDisruptionBudget/);
-    expect((await world.list('Pod', ns)).map(uidOf).sort()).to.deep.equal(before);
-    expect(await nodeTaints()).to.deep.equal([]);
-
-    await world.remove('PodDisruptionBudget', ns, 'web');
-    expect(await clean()).to.deep.include({ code: 0, removed: counts(0, 0, 2, 0), left: [] });
-  });
-
-  it('costs an owner one pod at most, however often it is run, and says whom it waits for', async () => {
-    await world.create(
-      deployment(ns, 'web', { images: [world.image('multi')], replicas: 3 }),
-      statefulSet(ns, 'store', { images: [world.image('multi')], replicas: 2 }),
-    );
-    await settle();
-    await running(5);
-    const ready = async (app: string) => (await world.pods(ns, app)).filter(isReady).length;
-    const cordoned = (is: boolean) => world.cluster.kubectl([is ? 'cordon' : 'uncordon', 'amd64-1', 'arm64-1']);
-    await cordoned(true);
-    try {
-      const first = await clean('--timeout', '12s');
-      expect(first.code).to.equal(2);
-      expect(first.stderr).to.match(new RegExp(`waiting for .*ReplicaSet ${ns}/web-[^:]+: 2 of 3 ready.* s left`));
-      expect(first.stderr).to.match(new RegExp(`gave up after 12 s .*StatefulSet ${ns}/store: 1 of 2 ready`));
-      for (let again = 0; again < 3; again++) {
-        const { code, left } = await clean('--timeout', '12s');
-        expect(code).to.equal(2);
-        expect(new Set(left.map(({ reason }) => reason))).to.deep.equal(
-          new Set([
-            'its ReplicaSet has only 2 of 3 pods ready, so none was replaced',
-            'its StatefulSet has only 1 of 2 pods ready, so none was replaced',
-          ]),
-        );
-        expect([await ready('web'), await ready('store')]).to.deep.equal([2, 1]);
-      }
-    } finally {
-      await cordoned(false);
-    }
-    await running(5);
-    expect(await clean()).to.deep.include({ code: 0, left: [] });
-    expect(await carrying()).to.deep.equal([]);
   });
 
   it('reads a list again whose answer breaks off, every list of a run', async () => {
@@ -301,43 +175,6 @@ describe('clean', () => {
     expect(await carrying()).to.deep.equal([]);
   });
 
-  it('deletes pods with --pods delete whatever their budget says, where the user may', async () => {
-    await world.create(deployment(ns, 'web', { images: [world.image('multi')], replicas: 2 }), budget(ns, 'web'));
-    await settle();
-    await running(2);
-    const refused = await clean('--pods', 'delete', '--timeout', '2s');
-    expect(refused.code).to.equal(2);
-    expect(refused.left.length).to.equal(2);
-    for (const { reason } of refused.left) expect(reason).to.match(/may not delete it; run clean as an administrator/);
-    const admin = ['clean', '--yes', '--output', 'json', '--kubeconfig', world.cluster.kubeconfig, '--pods', 'delete'];
-    expect(outcome(await startCommand(admin).ended)).to.deep.include({
-      code: 0,
-      removed: counts(0, 0, 2, 0),
-      left: [],
-    });
-  });
-
-  it('does not evict pods whose author gave them the very same tolerations', async () => {
-    const own = (value: string) => ({ key: 'supported-arch', operator: 'Equal', value, effect: 'NoSchedule' });
-    await world.create(
-      deployment(ns, 'whole', { images: [world.image('multi')], tolerations: [own('amd64'), own('arm64')] }),
-      deployment(ns, 'half', { images: [world.image('multi')], tolerations: [own('amd64')] }),
-      daemonSet(ns, 'agent', { images: [world.image('multi')], tolerations: [own('arm64')] }),
-    );
-    await settle();
-    await running(4);
-    const [whole] = (await world.pods(ns, 'whole')).map(uidOf);
-    const result = await clean();
-    expect(result.left).to.deep.equal([]);
-    expect(result.code).to.equal(0);
-    expect((await world.pods(ns, 'whole')).map(uidOf)).to.deep.equal([whole]);
-    await running(4);
-    const [half] = await world.pods(ns, 'half');
-    expect(tolerations(half)).to.deep.equal(ours('amd64'));
-    expect(tolerations(at(await world.get('DaemonSet', ns, 'agent'), 'spec', 'template'))).to.deep.equal(ours('arm64'));
-    expect(await clean()).to.deep.include({ code: 0, removed: counts(0, 0, 0, 0), left: [] });
-  });
-
   it('ends on SIGINT at any point, gives the lease back, and finishes the next time', async () => {
     await world.create(
       daemonSet(ns, 'agent', { images: [world.image('multi')] }),
@@ -363,30 +200,6 @@ describe('clean', () => {
     expect(code).to.equal(0);
     expect(await nodeTaints()).to.deep.equal([]);
     expect(await carrying()).to.deep.equal([]);
-  });
-
-  it('takes away what an earlier key left, and leaves the taints of others alone', async () => {
-    const foreign = [
-      { key: 'dedicated', value: 'gpu', effect: 'PreferNoSchedule' },
-      { key: 'supported-arch', value: 'of-others', effect: 'PreferNoSchedule' },
-    ];
-    await world.patch('Node', '', 'arm64-1', { spec: { taints: foreign } });
-    try {
-      await world.create(
-        deployment(ns, 'web', { images: [world.image('multi')] }),
-        daemonSet(ns, 'agent', { images: [world.image('multi')] }),
-      );
-      await settle(['--taints.key', 'old.example.com/arch'], 'SIGTERM', 'old.example.com/arch');
-      expect(taints(await world.node('arm64-1'))).to.include('old.example.com/arch=arm64:NoSchedule');
-      const { code, left } = await clean();
-      expect(left).to.deep.equal([]);
-      expect(code).to.equal(0);
-      expect(at(await world.node('arm64-1'), 'spec', 'taints')).to.deep.equal(foreign);
-      expect(taints(await world.node('amd64-1'))).to.deep.equal([]);
-      expect(await carrying()).to.deep.equal([]);
-    } finally {
-      await world.patch('Node', '', 'arm64-1', { spec: { taints: null } });
-    }
   });
 
   it('asks on a terminal, before anything and before pods go', async function () {
@@ -488,31 +301,6 @@ describe('clean', () => {
     });
     return namespace;
   };
-
-  it('replaces workloads without their going down, though nothing but clean protects them', async () => {
-    await world.create(
-      deployment(ns, 'web', { images: [world.image('multi')], replicas: 5 }),
-      statefulSet(ns, 'store', { images: [world.image('multi')], replicas: 3 }),
-    );
-    await settle();
-    await running(8);
-    const command = startCommand(watched());
-    let over = false;
-    const finished = command.ended.finally(() => {
-      over = true;
-    });
-    const least = { web: 5, store: 3 };
-    while (!over) {
-      for (const app of ['web', 'store'] as const) {
-        least[app] = Math.min(least[app], (await world.pods(ns, app)).filter(isReady).length);
-      }
-    }
-    const { code, removed, left } = outcome(await finished);
-    expect([code, left]).to.deep.equal([0, []]);
-    expect(removed).to.deep.equal(counts(2, 0, 8));
-    expect(least).to.deep.equal({ web: 4, store: 2 });
-    expect(await carrying()).to.deep.equal([]);
-  });
 
   it('refuses beside every installation that wants replicas; --stop scales every one', async () => {
     await world.create(deployment(ns, 'web', { images: [world.image('multi')] }));

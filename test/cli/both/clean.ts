@@ -1,0 +1,305 @@
+import { expect } from 'chai';
+import { at, listAt } from '../../../hack/cluster/json.ts';
+import type { Finished } from '../../support/controller-process.ts';
+import { annotation, isGoing, nameOf, ours, runs, taints, tolerations, uidOf } from '../../support/objects.ts';
+import { daemonSet, deployment, job, pod, statefulSet } from '../../support/workloads.ts';
+import type { World } from '../../support/world.ts';
+import type { Start } from './context.ts';
+
+/** A budget that lets no pod of this workload go. */
+const budget = (namespace: string, app: string) => ({
+  apiVersion: 'policy/v1',
+  kind: 'PodDisruptionBudget',
+  metadata: { name: app, namespace },
+  spec: { maxUnavailable: 0, selector: { matchLabels: { app } } },
+});
+
+/** What `clean --output json` printed; throws with what it said where that is something else. */
+function outcome({ code, stdout, stderr }: Finished) {
+  let printed: unknown;
+  try {
+    printed = JSON.parse(stdout);
+  } catch {
+    throw new Error(`exit code ${code}, no JSON: ${stdout}${stderr}`);
+  }
+  const entries = (field: string) =>
+    listAt(printed, field).map((entry) => ({
+      what: [at(entry, 'kind'), at(entry, 'namespace'), at(entry, 'name')].filter(Boolean).join(' '),
+      reason: String(at(entry, 'reason')),
+    }));
+  return { code, removed: at(printed, 'removed'), left: entries('left'), kept: entries('kept'), printed, stderr };
+}
+
+const isReady = (entry: unknown) =>
+  listAt(at(entry, 'status'), 'conditions').some(
+    (condition) => at(condition, 'type') === 'Ready' && at(condition, 'status') === 'True',
+  );
+
+export function describeClean(start: Start): void {
+  describe('clean', () => {
+    const ns = 'cleaned';
+    let world: World;
+    beforeEach(async () => {
+      world = await start({ guard: { taints: ['supported-arch:NoSchedule', 'old.example.com/arch:NoSchedule'] } });
+      await world.namespace(ns);
+    });
+    afterEach(() => world?.stop());
+
+    /** Runs the controller until nodes, pods and DaemonSets are in their final state, and ends it. */
+    async function settle(flags: readonly string[] = [], end: NodeJS.Signals = 'SIGTERM', key = 'supported-arch') {
+      await world.run(flags);
+      await world.eventually(
+        'everything to be settled',
+        async () => (await nodesTainted(key)) && (await podsTolerate(key)) && settledSets(),
+      );
+      await world.stopControllers(end);
+    }
+
+    const nodesTainted = async (key: string) =>
+      (await world.list('Node', '')).every((node) => taints(node).some((text) => text.startsWith(`${key}=`)));
+    const podsTolerate = async (key: string) => {
+      const pods = await world.list('Pod', ns);
+      return (
+        pods.length > 0 &&
+        pods.every((entry) => !isGoing(entry) && tolerations(entry).some((text) => text.startsWith(`${key}=`)))
+      );
+    };
+    const settledSets = async () =>
+      (await world.list('DaemonSet', ns)).every((entry) => {
+        const status = at(entry, 'status');
+        const desired = at(status, 'desiredNumberScheduled');
+        return (
+          at(status, 'observedGeneration') === at(entry, 'metadata', 'generation') &&
+          at(status, 'updatedNumberScheduled') === desired &&
+          at(status, 'numberAvailable') === desired
+        );
+      });
+    const running = (count: number) =>
+      world.eventually(`${count} pods to run`, async () => {
+        const pods = await world.list('Pod', ns);
+        return pods.length === count && pods.every((entry) => runs(entry) && !isGoing(entry));
+      });
+
+    const clean = async (...flags: readonly string[]) =>
+      outcome(await world.command(['clean', '--yes', '--output', 'json', ...flags]));
+    const carrying = async () =>
+      (await world.list('Pod', ns))
+        .filter((entry) => !isGoing(entry) && tolerations(entry).length > 0)
+        .map(nameOf)
+        .sort();
+    const nodeTaints = async () => (await world.list('Node', '')).flatMap(taints);
+    const counts = (nodes: number, daemonSets: number, pods: number, configurations = 4) => ({
+      configurations,
+      gates: 0,
+      nodes,
+      labels: 0,
+      daemonSets,
+      pods,
+      annotations: 0,
+    });
+    const holder = async () =>
+      at(await world.get('Lease', 'archaware', 'archaware-controller'), 'spec', 'holderIdentity') ?? '';
+
+    it('takes everything away in the order in which nothing is lost', async () => {
+      await world.create(
+        daemonSet(ns, 'agent', { images: [world.image('multi')] }),
+        deployment(ns, 'web', { images: [world.image('multi')], replicas: 3 }),
+        statefulSet(ns, 'store', { images: [world.image('arm64')], replicas: 2 }),
+      );
+      await settle();
+      await running(7);
+      expect(await nodeTaints()).to.have.members(ours('amd64', 'arm64'));
+
+      const seen = (await world.written()).length;
+      const { code, removed, left, kept } = await clean();
+      expect(left).to.deep.equal([]);
+      expect(code).to.equal(0);
+      expect(removed).to.deep.equal(counts(2, 1, 5));
+      const reason = 'a new pod could start on a node of amd64, for which its images have no build';
+      expect(kept).to.have.deep.members(['store-0', 'store-1'].map((name) => ({ what: `Pod ${ns} ${name}`, reason })));
+
+      const step = (line: string) =>
+        ['/admissionregistration', '/nodes/', '/daemonsets/', '/eviction'].findIndex((part) => line.includes(part));
+      const steps = (await world.written()).slice(seen).map(step);
+      expect(steps).to.deep.equal([...steps].sort());
+      expect(steps.filter((entry) => entry === 3).length).to.equal(3);
+      expect(new Set(steps)).to.deep.equal(new Set([0, 1, 2, 3]));
+
+      expect(await nodeTaints()).to.deep.equal([]);
+      for (const node of await world.list('Node', ''))
+        expect(annotation(node, 'archaware.dev/managed')).to.equal(undefined);
+      const set = await world.get('DaemonSet', ns, 'agent');
+      expect(tolerations(at(set, 'spec', 'template'))).to.deep.equal([]);
+      expect(annotation(set, 'archaware.dev/tolerations')).to.equal(undefined);
+      await running(7);
+      expect(await carrying()).to.deep.equal(['store-0', 'store-1']);
+      expect(await holder()).to.equal('');
+    });
+
+    it('names bare pods and pods of Jobs and leaves them, until --all-pods; any further run says the same', async () => {
+      // Nowhere to go: kwok would complete it at once, and then it would not matter any more.
+      const stuck = { spec: { nodeSelector: { nowhere: 'yes' } } };
+      await world.create(
+        deployment(ns, 'web', { images: [world.image('multi')] }),
+        pod(ns, 'bare', { images: [world.image('multi')] }),
+        job(ns, 'task', { images: [world.image('multi')], ...stuck, spec: { ...stuck.spec, restartPolicy: 'Never' } }),
+      );
+      await settle();
+      const [task] = (await world.list('Pod', ns)).map(nameOf).filter((name) => name.startsWith('task-'));
+      const left = [
+        { what: `Pod ${ns} bare`, reason: 'bare pod: nothing would bring it back' },
+        { what: `Pod ${ns} ${task}`, reason: 'its Job would count it as failed' },
+      ];
+      const first = await clean();
+      expect(first.printed).to.have.all.keys('removed', 'left');
+      expect(first).to.deep.include({ code: 2, removed: counts(2, 0, 1), left });
+      expect(await clean()).to.deep.include({ code: 2, removed: counts(0, 0, 0, 0), left });
+      expect(await carrying()).to.deep.equal(['bare', task]);
+      const all = await clean('--all-pods');
+      expect(all).to.deep.include({ code: 0, removed: counts(0, 0, 2, 0), left: [] });
+      expect(await carrying()).to.deep.equal([]);
+      expect(await clean()).to.deep.include({ code: 0, removed: counts(0, 0, 0, 0), left: [] });
+    });
+
+    it('honours a PodDisruptionBudget: names the pods it could not evict, and evicts them once it may', async () => {
+      await world.create(deployment(ns, 'web', { images: [world.image('multi')], replicas: 2 }), budget(ns, 'web'));
+      await settle();
+      await running(2);
+      const before = (await world.list('Pod', ns)).map(uidOf).sort();
+      const names = await carrying();
+      const blocked = await clean('--timeout', '3s');
+      expect(blocked.code).to.equal(2);
+      expect(blocked.removed).to.deep.equal(counts(2, 0, 0));
+      expect(blocked.left.map(({ what }) => what).sort()).to.deep.equal(names.map((name) => `Pod ${ns} ${name}`));
+      for (const { reason } of blocked.left) expect(reason).to.match(/PodDisruptionBudget/);
+      expect((await world.list('Pod', ns)).map(uidOf).sort()).to.deep.equal(before);
+      expect(await nodeTaints()).to.deep.equal([]);
+
+      await world.remove('PodDisruptionBudget', ns, 'web');
+      expect(await clean()).to.deep.include({ code: 0, removed: counts(0, 0, 2, 0), left: [] });
+    });
+
+    it('costs an owner one pod at most, however often it is run, and says whom it waits for', async () => {
+      await world.create(
+        deployment(ns, 'web', { images: [world.image('multi')], replicas: 3 }),
+        statefulSet(ns, 'store', { images: [world.image('multi')], replicas: 2 }),
+      );
+      await settle();
+      await running(5);
+      const ready = async (app: string) => (await world.pods(ns, app)).filter(isReady).length;
+      const cordoned = async (unschedulable: boolean | null) => {
+        for (const node of ['amd64-1', 'arm64-1']) await world.patch('Node', '', node, { spec: { unschedulable } });
+      };
+      await cordoned(true);
+      try {
+        const first = await clean('--timeout', '12s');
+        expect(first.code).to.equal(2);
+        expect(first.stderr).to.match(new RegExp(`waiting for .*ReplicaSet ${ns}/web-[^:]+: 2 of 3 ready.* s left`));
+        expect(first.stderr).to.match(new RegExp(`gave up after 12 s .*StatefulSet ${ns}/store: 1 of 2 ready`));
+        for (let again = 0; again < 3; again++) {
+          const { code, left } = await clean('--timeout', '12s');
+          expect(code).to.equal(2);
+          expect(new Set(left.map(({ reason }) => reason))).to.deep.equal(
+            new Set([
+              'its ReplicaSet has only 2 of 3 pods ready, so none was replaced',
+              'its StatefulSet has only 1 of 2 pods ready, so none was replaced',
+            ]),
+          );
+          expect([await ready('web'), await ready('store')]).to.deep.equal([2, 1]);
+        }
+      } finally {
+        await cordoned(null);
+      }
+      await running(5);
+      expect(await clean()).to.deep.include({ code: 0, left: [] });
+      expect(await carrying()).to.deep.equal([]);
+    });
+
+    it('deletes pods with --pods delete whatever their budget says, where the user may', async () => {
+      await world.create(deployment(ns, 'web', { images: [world.image('multi')], replicas: 2 }), budget(ns, 'web'));
+      await settle();
+      await running(2);
+      const refused = await clean('--pods', 'delete', '--timeout', '2s');
+      expect(refused.code).to.equal(2);
+      expect(refused.left.length).to.equal(2);
+      for (const { reason } of refused.left)
+        expect(reason).to.match(/may not delete it; run clean as an administrator/);
+      expect(await clean('--kubeconfig', world.cluster.kubeconfig, '--pods', 'delete')).to.deep.include({
+        code: 0,
+        removed: counts(0, 0, 2, 0),
+        left: [],
+      });
+    });
+
+    it('does not evict pods whose author gave them the very same tolerations', async () => {
+      const own = (value: string) => ({ key: 'supported-arch', operator: 'Equal', value, effect: 'NoSchedule' });
+      await world.create(
+        deployment(ns, 'whole', { images: [world.image('multi')], tolerations: [own('amd64'), own('arm64')] }),
+        deployment(ns, 'half', { images: [world.image('multi')], tolerations: [own('amd64')] }),
+        daemonSet(ns, 'agent', { images: [world.image('multi')], tolerations: [own('arm64')] }),
+      );
+      await settle();
+      await running(4);
+      const [whole] = (await world.pods(ns, 'whole')).map(uidOf);
+      const result = await clean();
+      expect(result.left).to.deep.equal([]);
+      expect(result.code).to.equal(0);
+      expect((await world.pods(ns, 'whole')).map(uidOf)).to.deep.equal([whole]);
+      await running(4);
+      const [half] = await world.pods(ns, 'half');
+      expect(tolerations(half)).to.deep.equal(ours('amd64'));
+      expect(tolerations(at(await world.get('DaemonSet', ns, 'agent'), 'spec', 'template'))).to.deep.equal(
+        ours('arm64'),
+      );
+      expect(await clean()).to.deep.include({ code: 0, removed: counts(0, 0, 0, 0), left: [] });
+    });
+
+    it('takes away what an earlier key left, and leaves the taints of others alone', async () => {
+      const foreign = [
+        { key: 'dedicated', value: 'gpu', effect: 'PreferNoSchedule' },
+        { key: 'supported-arch', value: 'of-others', effect: 'PreferNoSchedule' },
+      ];
+      await world.patch('Node', '', 'arm64-1', { spec: { taints: foreign } });
+      try {
+        await world.create(
+          deployment(ns, 'web', { images: [world.image('multi')] }),
+          daemonSet(ns, 'agent', { images: [world.image('multi')] }),
+        );
+        await settle(['--taints.key', 'old.example.com/arch'], 'SIGTERM', 'old.example.com/arch');
+        expect(taints(await world.node('arm64-1'))).to.include('old.example.com/arch=arm64:NoSchedule');
+        const { code, left } = await clean();
+        expect(left).to.deep.equal([]);
+        expect(code).to.equal(0);
+        expect(at(await world.node('arm64-1'), 'spec', 'taints')).to.deep.equal(foreign);
+        expect(taints(await world.node('amd64-1'))).to.deep.equal([]);
+        expect(await carrying()).to.deep.equal([]);
+      } finally {
+        await world.patch('Node', '', 'arm64-1', { spec: { taints: null } });
+      }
+    });
+
+    it('replaces workloads without their going down, though nothing but clean protects them', async () => {
+      await world.create(
+        deployment(ns, 'web', { images: [world.image('multi')], replicas: 5 }),
+        statefulSet(ns, 'store', { images: [world.image('multi')], replicas: 3 }),
+      );
+      await settle();
+      await running(8);
+      let over = false;
+      const finished = clean().finally(() => {
+        over = true;
+      });
+      const least = { web: 5, store: 3 };
+      while (!over) {
+        for (const app of ['web', 'store'] as const) {
+          least[app] = Math.min(least[app], (await world.pods(ns, app)).filter(isReady).length);
+        }
+      }
+      const { code, removed, left } = await finished;
+      expect([code, left]).to.deep.equal([0, []]);
+      expect(removed).to.deep.equal(counts(2, 0, 8));
+      expect(least).to.deep.equal({ web: 4, store: 2 });
+      expect(await carrying()).to.deep.equal([]);
+    });
+  });
+}

@@ -1,0 +1,161 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { at, listAt } from '../../../hack/cluster/json.ts';
+import { FIXTURES } from '../../../testimg/fixtures.ts';
+import { nameOf, runs, scheduledOn, tolerations } from '../../support/objects.ts';
+import { deployment, type PodOptions, pod } from '../../support/workloads.ts';
+import { pathOf, type World } from '../../support/world.ts';
+import type { Start } from './context.ts';
+
+export function describeExplain(start: Start): void {
+  describe('explain, beside what run says', () => {
+    const namespace = 'bound';
+    const ANYWHERE = [{ key: 'supported-arch', operator: 'Exists' }];
+    let world: World;
+    let directory: string;
+
+    before(async () => {
+      directory = await mkdtemp(join(tmpdir(), 'archaware-explain-'));
+      world = await start();
+      await world.run();
+      await world.namespace(namespace);
+    });
+    after(async () => {
+      await world?.stop();
+      if (directory !== undefined) await rm(directory, { recursive: true });
+    });
+
+    const explain = async (...args: readonly string[]) => {
+      const { code, stdout, stderr } = await world.command(['explain', ...args, '--output', 'json']);
+      expect([code, stderr]).to.deep.equal([0, '']);
+      const explained: unknown = JSON.parse(stdout);
+      return { explained, advice: listAt(explained, 'advice').map(String) };
+    };
+    /** A pod that the scheduler puts on a node, whatever its image runs on. */
+    const onNode = async (app: string, image: string, node: string, more: Partial<PodOptions> = {}) => {
+      const spec = { nodeSelector: { 'kubernetes.io/hostname': node } };
+      await world.create(pod(namespace, app, { images: [world.image(image)], tolerations: ANYWHERE, spec, ...more }));
+      return world.eventually(`${app} to run on ${node}`, async () => {
+        const found = await world.get('Pod', namespace, app);
+        return runs(found) && scheduledOn(found) === node && found;
+      });
+    };
+    /** Lets its container die; `pulled`: the fixture whose digest its status names. */
+    const die = async (found: unknown, pulled: string, message: string) => {
+      const digest = FIXTURES.find(({ tag }) => tag === pulled)?.build().root.digest;
+      const repository = world.image(pulled).replace(/:[^:/]*$/, '');
+      const containerStatuses = listAt(found, 'status', 'containerStatuses').map((status) => ({
+        ...(typeof status === 'object' ? status : {}),
+        ...{ ready: false, started: false, restartCount: 1, imageID: `${repository}@${digest}` },
+        state: { waiting: { reason: 'CrashLoopBackOff' } },
+        lastState: { terminated: { exitCode: 1, reason: 'Error', message } },
+      }));
+      await world.patch(`${pathOf('Pod', namespace, nameOf(found))}/status`, { status: { containerStatuses } });
+    };
+    /** What the Event of run says before and after what run did about it. */
+    const parts = (note: string) => note.split('; not evicted: pods.onWrongNode is warn');
+
+    it('of a pod on a wrong node: the same but for what to do, which is the selector that brings it back', async () => {
+      const found = await onNode('wrong', 'amd64', 'arm64-1');
+      await die(found, 'amd64', '');
+      const [seen = '', sets = '?'] = parts(await world.eventuallyEvent(namespace, 'WrongNode', /node arm64-1/));
+      const { advice } = await explain(`${namespace}/wrong`);
+      expect(advice).to.have.lengthOf(1);
+      expect(advice[0]?.startsWith(seen), `${advice[0]} / ${seen}`).to.equal(true);
+      expect(advice[0]?.endsWith(sets), `${advice[0]} / ${sets}`).to.equal(true);
+      expect(advice[0]).to.contain('change what the pod requires (kubernetes.io/hostname=arm64-1');
+      expect(advice[0]).to.contain(`push a linux/arm64 build of ${world.image('amd64')}`);
+      expect(sets).to.contain('(linux/amd64)');
+    });
+
+    it('of an image that states the architecture of its node and does not run there: it lies', async () => {
+      const found = await onNode('lies', 'amd64', 'amd64-1');
+      await die(found, 'amd64', 'exec /app: exec format error');
+      const [seen = '', sets = '?'] = parts(await world.eventuallyEvent(namespace, 'WrongNode', /exec format error/));
+      const { advice } = await explain(`${namespace}/lies`);
+      expect(advice[0]?.startsWith(seen), `${advice[0]} / ${seen}`).to.equal(true);
+      expect(advice[0]?.endsWith(sets), `${advice[0]} / ${sets}`).to.equal(true);
+      expect(advice[0]).to.match(
+        /its image claims to run on amd64, but it does not .*: rebuild it, or .*images\.overrides/,
+      );
+      expect(advice[0]).to.not.contain('(none)').and.not.contain('delete the pod');
+    });
+
+    it('of a pod that contradicts its image: the Event of run has both sides', async () => {
+      const spec = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
+      await world.create(pod(namespace, 'legacy', { images: [world.image('amd64')], spec }));
+      const note = /^requires kubernetes\.io\/arch=arm64 by its nodeSelector, but its images run on amd64 only$/;
+      await world.eventuallyEvent(namespace, 'NoCommonArchitecture', note);
+      const { explained } = await explain(`${namespace}/legacy`);
+      expect(at(explained, 'verdict', 'state')).to.equal('fits-nowhere');
+    });
+
+    it("of a pod that waits for an image: the time of the controller's Event, for a user who may list Events", async () => {
+      const image = `${world.registry.host}/nothing/here:1`;
+      await world.create(pod(namespace, 'lost', { images: [image] }));
+      const note = await world.eventuallyEvent(
+        namespace,
+        'ImageUnresolvable',
+        /the pod starts by itself at .* at the latest$/,
+      );
+      const [time = '?'] = /\d\d:\d\d:\d\d UTC/.exec(note) ?? [];
+      const flags = ['--kubeconfig', world.cluster.kubeconfig];
+      const { stdout, stderr } = await world.command(['explain', `${namespace}/lost`, ...flags]);
+      expect(stdout, stderr).to.contain(`; it starts by itself at ${time} at the latest, on amd64, arm64`);
+      const asController = await explain(`${namespace}/lost`);
+      expect(at(asController.explained, 'verdict', 'text')).to.contain(`it starts by itself at ${time} at the latest`);
+    });
+
+    it('of a healthy pod: where it could move, and nothing to do, also where architectures.schedulable leaves its node out', async () => {
+      await world.create(
+        deployment(namespace, 'healthy', {
+          images: [world.image('multi')],
+          spec: { affinity: prefers('kubernetes.io/hostname', 'arm64-1') },
+        }),
+      );
+      const healthy = await world.eventually('it to run with what it lacked', async () => {
+        const [found] = await world.pods(namespace, 'healthy');
+        return found !== undefined && runs(found) && tolerations(found).length === 2 && found;
+      });
+      const name = `${namespace}/${nameOf(healthy)}`;
+      const { explained, advice } = await explain(name);
+      expect(advice).to.deep.equal([]);
+      expect(listAt(explained, 'nodes').map((group) => [at(group, 'architecture'), at(group, 'fits')])).to.deep.equal([
+        ['amd64', true],
+        ['arm64', true],
+      ]);
+      const excluded = scheduledOn(healthy) === 'arm64-1' ? 'amd64' : 'arm64';
+      const other = await explain(name, '--architectures.schedulable', excluded);
+      // What is left is a toleration, which nobody can take from a pod.
+      expect(other.advice.join()).to.match(/^(|.*: a toleration cannot be removed from a pod)$/);
+      await world.stopControllers();
+      const controller = await world.run(['--architectures.schedulable', excluded]);
+      await world.eventually('it to lead', async () => (await controller.metric('archaware_leader')) === 1);
+      await world.eventually(
+        'both pods to be found',
+        async () => (await controller.metric('archaware_wrong_node_pods')) === 2,
+      );
+      const told = (await world.list('Event', namespace)).filter((event) => at(event, 'reason') === 'WrongNode');
+      expect(told.map((event) => at(event, 'regarding', 'name'))).to.not.include(nameOf(healthy));
+    });
+
+    it('of an image and a nodeSelector that contradict each other: which build is missing, and no label to set', async () => {
+      const spec = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
+      const file = join(directory, 'legacy.json');
+      await writeFile(file, JSON.stringify(deployment('shop', 'legacy', { images: [world.image('amd64')], spec })));
+      const { explained, advice } = await explain('-f', file);
+      expect(at(explained, 'decision', 'blocked')).to.equal('the pod asks for arm64: no node fits');
+      expect(advice).to.deep.equal([
+        `the pod asks for arm64, its image is amd64 only: push a linux/arm64 build of ${world.image('amd64')}`,
+        'or remove the architecture from its nodeSelector',
+      ]);
+    });
+  });
+}
+
+function prefers(key: string, value: string) {
+  const preference = { matchExpressions: [{ key, operator: 'In', values: [value] }] };
+  return { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 1, preference }] } };
+}
