@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { objectAt } from '../../../src/kit/json.ts';
 import { type Pod, readPod } from '../../../src/placement/objects/pod.ts';
 import { settings } from '../../placement/objects.ts';
-import { arrangePod, KEY } from './world.ts';
+import { arrangePod, GATED, KEY } from './world.ts';
 
 describe('the event of a pod', () => {
   it('needs no reconciliation if nothing that decides has changed', async () => {
@@ -25,6 +25,15 @@ describe('the event of a pod', () => {
     ['fewer tolerations', { tolerations: [] }],
     ['another namespace, which is not known', { namespace: 'unknown' }],
   ];
+
+  it('needs one after somebody removed the gate: before Kubernetes 1.33 that leaves the generation', async () => {
+    const { put, run, now, controller } = arrangePod();
+    put({ spec: { ...GATED, containers: [{ image: 'app' }, { image: 'other' }] } });
+    await run();
+    expect(controller.isUpToDate(KEY, now()), 'gated').to.equal(true);
+    expect(controller.isUpToDate(KEY, { ...now(), gated: undefined }), 'released').to.equal(false);
+  });
+
   for (const [what, change] of changes) {
     it(`needs one after ${what}`, async () => {
       const { put, run, now, controller } = arrangePod();

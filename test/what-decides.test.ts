@@ -1,0 +1,192 @@
+/**
+ * What a decision depends on, shown from outside: whichever field or setting the parts in between forget, one of these rows is
+ * decided as if it were not there.
+ */
+import { expect } from 'chai';
+import { systemClock } from '../src/kit/clock.ts';
+import { type JsonObject, listAt, objectAt, parseObject, stringAt } from '../src/kit/json.ts';
+import { parseSelector } from '../src/kit/selector.ts';
+import type { ImageAnswer } from '../src/placement/images.ts';
+import type { Policy, Settings } from '../src/placement/settings.ts';
+import { createReviewer } from '../src/webhook/review.ts';
+import { pod, SEAL } from './placement/admissions.ts';
+import { requires, shown, term } from './placement/affinities.ts';
+import { failed, known, pending, settings } from './placement/objects.ts';
+import { at } from './simulator/json.ts';
+import { jsonPatch } from './simulator/objects/patch.ts';
+import { type Product, startProduct, tolerated, workload } from './support/product.ts';
+
+const GATE = { name: 'archaware.dev/architecture' };
+const ANSWERS: Readonly<Record<string, ImageAnswer>> = {
+  both: known('linux/amd64,linux/arm64'),
+  mixed: known('linux/arm64,windows/amd64'),
+  failing: failed(0),
+  wasm: known('wasi/wasm'),
+  model: { ...known('linux/arm64'), isIndex: true } as ImageAnswer,
+};
+
+function reviewer(given: Partial<Settings> = {}) {
+  const all = settings({ mode: 'both', ...given });
+  const review = createReviewer({
+    settings: () => all,
+    namespaceOf: (name) => ({ name, uid: 'n', resourceVersion: '1', labels: {}, preferred: undefined }),
+    clusterArchitectures: () => ['amd64', 'arm64'],
+    liveTaints: () => new Set(),
+    namesOf: (image) => [image],
+    answerOf: ({ image }) => ANSWERS[image] ?? pending,
+    mayLookUp: () => true,
+    mayGate: () => true,
+    refused: () => [],
+    ownNamespace: 'archaware',
+    seal: SEAL,
+    clock: systemClock,
+  });
+  return (object: JsonObject): string => {
+    const resource = { group: '', version: 'v1', resource: 'pods' };
+    const request = { uid: 'u', resource, operation: 'CREATE', namespace: 'shop', object };
+    const { text } = review({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request });
+    const response = objectAt(parseObject(text) ?? {}, 'response');
+    if (response.allowed !== true) return 'rejected';
+    const patch = Buffer.from(stringAt(response, 'patch') ?? '', 'base64').toString();
+    if (patch === '') return 'unchanged';
+    const spec = objectAt(jsonPatch({ ...object }, patch), 'spec');
+    const gated = listAt(spec, 'schedulingGates')?.some(({ name }) => name === GATE.name);
+    return [
+      ...(gated ? ['gated'] : []),
+      `tolerates ${tolerated(spec).join() || 'nothing'}`,
+      `requires ${shown(spec) || 'nothing'}`,
+    ].join('; ');
+  };
+}
+
+describe('the review of a pod depends on', () => {
+  type Change = (object: JsonObject) => JsonObject;
+  const within = (part: 'spec' | 'metadata', more: JsonObject): Change => {
+    return (object) => ({ ...object, [part]: { ...objectAt(object, part), ...more } });
+  };
+  const spec = (more: JsonObject) => within('spec', more);
+  const metadata = (more: JsonObject) => within('metadata', more);
+  const owner = { apiVersion: 'apps/v1', kind: 'DaemonSet', name: 'd', uid: 'd', controller: true };
+  const gold: Policy = {
+    name: 'gold',
+    namespaces: undefined,
+    namespaceSelector: parseSelector(''),
+    podSelector: parseSelector('tier=gold'),
+    settings: settings({ mode: 'both', schedulable: ['arm64'] }),
+  };
+  const volume = { name: 'v', image: { reference: 'model' } };
+  const BOTH = 'tolerates amd64,arm64; requires arch In amd64,arm64';
+  const ARM = 'tolerates arm64; requires arch In arm64';
+  const ANYWHERE = 'tolerates amd64,arm64; requires nothing';
+  const GATED = 'gated; tolerates nothing; requires nothing';
+  const rows: readonly [what: string, image: string, before: string, change: Change, after: string][] = [
+    ['its node', 'both', BOTH, spec({ nodeName: 'n1' }), 'unchanged'],
+    [
+      'the architecture that it selects itself: it gets no second requirement',
+      'both',
+      BOTH,
+      spec({ nodeSelector: { 'kubernetes.io/arch': 'arm64' } }),
+      ANYWHERE,
+    ],
+    [
+      'the control plane that it selects: it is not gated',
+      'cold',
+      GATED,
+      spec({ nodeSelector: { 'node-role.kubernetes.io/control-plane': '' } }),
+      'unchanged',
+    ],
+    [
+      'its priority class: a pod of the system does not wait like others',
+      'failing',
+      GATED,
+      spec({ priorityClassName: 'system-node-critical' }),
+      ANYWHERE,
+    ],
+    [
+      'its operating system',
+      'mixed',
+      `${ARM} & os In linux`,
+      spec({ os: { name: 'windows' } }),
+      'tolerates amd64; requires arch In amd64 & os In windows',
+    ],
+    ['its RuntimeClass', 'wasm', GATED, spec({ runtimeClassName: 'wasmtime' }), ANYWHERE],
+    [
+      'its tolerations',
+      'both',
+      BOTH,
+      spec({ tolerations: [{ operator: 'Exists' }] }),
+      'tolerates nothing; requires arch In amd64,arm64',
+    ],
+    [
+      'its affinity',
+      'both',
+      BOTH,
+      spec({ affinity: requires(term('arch In arm64')) }),
+      'tolerates amd64,arm64; requires arch In arm64',
+    ],
+    ['its gates', 'cold', GATED, spec({ schedulingGates: [GATE] }), 'unchanged'],
+    ['its init containers', 'both', BOTH, spec({ initContainers: [{ name: 'i', image: 'model' }] }), ARM],
+    ['its image volumes', 'both', BOTH, spec({ volumes: [volume] }), ARM],
+    [
+      'the pull policies of its images',
+      'cold',
+      GATED,
+      spec({ containers: [{ name: 'c0', image: 'cold', imagePullPolicy: 'Never' }] }),
+      ANYWHERE,
+    ],
+    ['its owner', 'both', BOTH, metadata({ ownerReferences: [owner] }), 'unchanged'],
+    ['what it states', 'both', BOTH, metadata({ annotations: { 'archaware.dev/architectures': 'arm64' } }), ARM],
+    [
+      'the label archaware.dev/ignore',
+      'both',
+      BOTH,
+      metadata({ labels: { 'archaware.dev/ignore': 'true' } }),
+      'unchanged',
+    ],
+    ['the labels that a policy selects', 'both', BOTH, metadata({ labels: { tier: 'gold' } }), ARM],
+    ['its deletion', 'both', BOTH, metadata({ deletionTimestamp: '2026-01-01T00:00:00Z' }), 'unchanged'],
+    ['its phase', 'both', BOTH, (object) => ({ ...object, status: { phase: 'Succeeded' } }), 'unchanged'],
+  ];
+  for (const [what, image, before, change, after] of rows) {
+    it(what, () => {
+      const review = reviewer({ daemonSets: 'ignore', policies: [gold] });
+      const base = pod({}, {}, [image]);
+      expect(review(base), 'before').to.equal(before);
+      expect(review(change(base)), 'after').to.equal(after);
+    });
+  }
+});
+
+describe('the template of a DaemonSet depends on', () => {
+  let product: Product;
+  beforeEach(async () => {
+    product = await startProduct();
+  });
+  afterEach(() => product.stop());
+
+  const templateTolerates = (...architectures: readonly string[]) =>
+    product.eventually(`the template to tolerate ${architectures.join()}`, async () => {
+      const set = await product.get('/apis/apps/v1/namespaces/default/daemonsets/agent');
+      return tolerated(at(set, 'spec', 'template', 'spec')).join() === architectures.join();
+    });
+  const rows: readonly [what: string, platforms: readonly string[], flags: string[], after: readonly string[]][] = [
+    [
+      'images.overrides',
+      ['arm64'],
+      ['--images.overrides', '[{pattern: "*/*", architectures: [amd64, arm64]}]'],
+      ['amd64', 'arm64'],
+    ],
+    ['architectures.compatible', ['arm64'], ['--architectures.compatible', '{amd64: [arm64]}'], ['amd64', 'arm64']],
+    ['architectures.schedulable', ['amd64', 'arm64'], ['--architectures.schedulable', 'arm64'], ['arm64']],
+  ];
+  for (const [what, platforms, flags, after] of rows) {
+    it(`${what}, also if that is changed after it was placed`, async () => {
+      await product.cluster.apply(workload('DaemonSet', 'agent', [product.image('app', platforms)]));
+      const first = await product.run();
+      await templateTolerates(...platforms);
+      await first.stop();
+      await product.run(flags);
+      await templateTolerates(...after);
+    });
+  }
+});
