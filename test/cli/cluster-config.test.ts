@@ -18,7 +18,9 @@ describe("the cluster's own configuration", () => {
   /** Some registries here do not exist. */
   const ONCE = ['--lookup-timeout', '0s'];
   const plan = async (...more: readonly string[]) => {
-    const { code, stdout, stderr } = await runInProcess(['plan', '-o', 'json', ...flags(), ...ONCE, ...more]);
+    const { code, stdout, stderr } = await runInProcess(['plan', '-o', 'json', ...flags(), ...ONCE, ...more], {
+      clock: product.clock,
+    });
     return { code, stdout, stderr };
   };
   const apply = async (...objects: readonly object[]) => {
@@ -242,7 +244,9 @@ describe("the cluster's own configuration", () => {
         /installed more than once in this cluster: in the namespaces archaware, other; choose one with --installation/,
       );
       for (const command of [['plan'], ['clean', '--dry-run']]) {
-        const chosen = await runInProcess([...command, ...flags(), '--installation', 'archaware']);
+        const chosen = await runInProcess([...command, ...flags(), '--installation', 'archaware'], {
+          clock: product.clock,
+        });
         expect(chosen.stderr).to.match(/^configuration: ConfigMap archaware\/settings/m);
       }
     });
