@@ -4,18 +4,28 @@ import { ImageError } from '../../src/oci/errors.ts';
 import type { Resolver } from '../../src/oci/resolver.ts';
 import type { World } from './world.ts';
 
-/** The architectures of every image of the simulation; an empty list: the registry does not have the image. */
+/** The architectures of every image at the beginning; an empty list: the registry does not have the image. */
 export const IMAGES: Readonly<Record<string, readonly string[]>> = {
   'registry.example.com/amd:1': ['amd64'],
   'registry.example.com/arm:1': ['arm64'],
   'registry.example.com/both:1': ['amd64', 'arm64'],
   'registry.example.com/two:1': ['amd64', 'arm64'],
   'registry.example.com/missing:1': [],
+  'registry.example.com/late:1': [],
+  'registry.example.com/moving:1': ['amd64'],
 };
+
+/** What `push` gives the images whose content changes, in turns. */
+const PUSHED = { late: [['arm64']], moving: [['amd64', 'arm64'], ['amd64']] } as const;
 
 /** The registry that all images come from. */
 export type ModelRegistry = {
   isUp: boolean;
+  /** Changes the content of an image. */
+  push(what: keyof typeof PUSHED): void;
+  /** The architectures that an image always had, or had at some time, since it exists; undefined: it does not exist. */
+  always(image: string): readonly string[] | undefined;
+  sometimes(image: string): readonly string[];
   /** A resolver of a process; `onAsked` is called when it begins to ask for an image. */
   resolverFor(owner: string, onAsked: (image: string) => void): ModelResolver;
 };
@@ -30,8 +40,22 @@ const FAILURE_TTL_MS = 30_000;
 
 /** Creates the registry. The world decides when a lookup ends. */
 export function createModelRegistry(world: World): ModelRegistry {
+  /** What each image has had, newest last. */
+  const contents = new Map(Object.entries(IMAGES).map(([image, architectures]) => [image, [architectures]]));
+  const pastOf = (image: string) => (contents.get(image) ?? []).filter(({ length }) => length > 0);
+  const contentOf = (image: string) => contents.get(image)?.at(-1) ?? [];
   const registry: ModelRegistry = {
     isUp: true,
+    push(what) {
+      const past = contents.get(`registry.example.com/${what}:1`) ?? [];
+      const next: readonly string[] | undefined = PUSHED[what][(past.length - 1) % PUSHED[what].length];
+      if (next !== undefined) past.push(next);
+    },
+    always(image) {
+      const [first, ...others] = pastOf(image);
+      return first?.filter((name) => others.every((other) => other.includes(name)));
+    },
+    sometimes: (image) => pastOf(image).flat(),
     resolverFor(owner, onAsked) {
       const clock = world.clockFor(owner);
       const failures = createFailures({ maxEntries: 1000, now: clock.steady, random: clock.random });
@@ -40,7 +64,7 @@ export function createModelRegistry(world: World): ModelRegistry {
       const listeners: ((canonical: string) => void)[] = [];
 
       const platformsOf = (image: string) =>
-        (IMAGES[image] ?? []).map((architecture): Platform => ({ os: 'linux', architecture }));
+        contentOf(image).map((architecture): Platform => ({ os: 'linux', architecture }));
 
       function end(image: string, error: ImageError | undefined): void {
         asking.delete(image);
@@ -75,7 +99,10 @@ export function createModelRegistry(world: World): ModelRegistry {
           owner,
           what: `${owner} is answered for ${image}`,
           run: () =>
-            end(image, !registry.isUp ? fail('unavailable') : IMAGES[image]?.length ? undefined : fail('not-found')),
+            end(
+              image,
+              !registry.isUp ? fail('unavailable') : contentOf(image).length > 0 ? undefined : fail('not-found'),
+            ),
           lose: () => end(image, fail('timeout')),
         });
         return true;

@@ -1,10 +1,24 @@
-import { ARCHITECTURE_GATE, ARCHITECTURE_LABEL, FIELD_MANAGER, TOLERATIONS_ANNOTATION } from '../../src/names.ts';
-import { readDaemonSet, readRecord } from '../../src/placement/objects/daemonset.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, FIELD_MANAGER, TOLERATIONS_ANNOTATION } from '../../src/names.ts';
 import { at, equal, type JsonObject, list, object, objects, text } from '../simulator/json.ts';
 import { nameOf, uidOf } from '../simulator/objects/store.ts';
 import type { Applied, ModelServer, Write } from './api-server.ts';
-import { IMAGES } from './registry.ts';
-import { LEASE_NAMESPACE, type Replica } from './replica.ts';
+import { createEventRules, type EventRules } from './event-rules.ts';
+import { expectedOf, type Kept, LEASE_NAMESPACE, type Replica, recordOf } from './program.ts';
+import type { ModelRegistry } from './registry.ts';
+import { IMAGE_NAMES } from './steps.ts';
+import {
+  createTruth,
+  imagesKey,
+  imagesOf,
+  isGated,
+  oursOf,
+  type Right,
+  requiredOf,
+  TAINT_KEY,
+  type Truth,
+  taintsOf,
+} from './truth.ts';
 
 /** The name prefix of the `clean` processes. */
 export const CLEANER = 'clean-';
@@ -12,12 +26,20 @@ export const CLEANER = 'clean-';
 /** A system DaemonSet is decided after two seconds, and its write is tried again within moments. */
 const KNOWN_FOR_MS = 30_000;
 
-/** The key of archaware's taints in the simulation. */
-export const TAINT_KEY = 'supported-arch';
+/** For so long a replica waits for the event of its own write. */
+const BEHIND_MS = 30_000;
+/** The parts of the program's answers to what a replica keeps, by the names of the API. */
+const KINDS: readonly (readonly [kind: Kept, apiVersion: string, plural: string])[] = [
+  ['pods', 'v1', 'pods'],
+  ['nodes', 'v1', 'nodes'],
+  ['namespaces', 'v1', 'namespaces'],
+  ['daemonSets', 'apps/v1', 'daemonsets'],
+];
 
 export type RulesOptions = {
   readonly mode: 'taints' | 'affinity' | 'both';
   readonly now: () => number;
+  readonly registry: ModelRegistry;
   readonly server: () => ModelServer;
   readonly replica: (name: string) => Replica | undefined;
 };
@@ -26,6 +48,8 @@ export type RulesOptions = {
 export type Rules = {
   onSent(write: Write): void;
   onApplied(applied: Applied): void;
+  onAnswered(write: Write, answer: JsonObject): void;
+  onEvent: EventRules['onEvent'];
   onAsked(replica: string, image: string): void;
   /** Checks the rules for a quiet moment. `isHealthy`: the registry answers, and enough time has passed. */
   check(replicas: readonly Replica[], isHealthy: boolean): void;
@@ -35,23 +59,26 @@ export type Rules = {
   broken(): string | undefined;
   /** Records that the author changed this object, so that it may be decided again. */
   changed(uid: string): void;
-  /**
-   * Records that the namespace of the pods was ignored at some time: its pods then lose their gate and get nothing, and are decided
-   * again afterwards.
-   */
-  ignored(): void;
+  /** Records that namespaces, settings or images changed: what was placed may be decided again. */
+  loosen(): void;
   /** Records that an architecture joined: what an earlier process placed may have been a guess, and is looked up again. */
   joined(): void;
-};
+  /** Records that somebody else takes archaware's tolerations out of pods. */
+  stripped(): void;
+  /** Records that somebody undid what archaware had written to a DaemonSet. */
+  undid(uid: string): void;
+} & Pick<Truth, 'selected' | 'unrestricted' | 'reported'>;
 
 /** Creates the rules for one history. */
-export function createRules({ mode, now, server, replica }: RulesOptions): Rules {
+export function createRules({ mode, now, registry, server, replica }: RulesOptions): Rules {
   let broken: string | undefined;
+  const truth = createTruth(registry, server);
+  const eventRules = createEventRules({ now, fail, replica });
   /** The images for which an object was placed, by its uid. */
   const placed = new Map<string, string>();
   /** Pods that were placed with unknown images, or for images that have changed since. */
   const guessed = new Set<string>();
-  let wasIgnored = false;
+  let isLoose = false;
   let hasJoined = false;
 
   const knownWhenSent = new Map<string, ReadonlySet<string>>();
@@ -68,8 +95,30 @@ export function createRules({ mode, now, server, replica }: RulesOptions): Rules
     if (path.includes('/nodes/') && !owner.startsWith(CLEANER)) nodeSent(owner, path, body);
     const holder = text(at(leaseOf(server()), 'spec', 'holderIdentity'));
     rememberKnown(owner, path);
+    checkNotBehind(owner, verb, path);
     if (holder !== owner)
       fail(`a write without the lease: ${owner} sent ${verb} ${path} while ${holder || 'no replica'} held it`);
+  }
+
+  /** The last answer to each replica's writes of each pod. */
+  const answers = new Map<string, { readonly uid: string; readonly version: string; readonly at: number }>();
+  const answerOf = (owner: string, path: string) => `${owner} ${replica(owner)?.terms()} ${path.split('?')[0]}`;
+
+  function onAnswered({ owner, verb, path }: Write, answer: JsonObject): void {
+    if (verb !== 'patch' || path.includes('dryRun=')) return;
+    const version = text(at(answer, 'metadata', 'resourceVersion'));
+    answers.set(answerOf(owner, path), { uid: uidOf(answer), version, at: now() });
+  }
+
+  /** Nothing is decided from what an object was before the replica's own write, until its watch has had time to show that. */
+  function checkNotBehind(owner: string, verb: string, path: string): void {
+    const answer = verb === 'patch' ? answers.get(answerOf(owner, path)) : undefined;
+    const [, namespace, key] = /\/namespaces\/([^/]+)\/pods\/([^/?]+)/.exec(path) ?? [];
+    const kept = replica(owner)?.watches.pods.store.get(`${namespace}/${key}`);
+    if (verb === 'patch' && kept?.deleting) fail(`${owner} writes to ${key}, which is being deleted`);
+    if (answer === undefined || kept?.uid !== answer.uid || now() - answer.at >= BEHIND_MS) return;
+    if (Number(kept.resourceVersion) < Number(answer.version))
+      fail(`${owner} writes to ${key} from before its own write`);
   }
 
   /** The DaemonSets from which a change was taken back, and that nobody has changed since. */
@@ -98,18 +147,20 @@ export function createRules({ mode, now, server, replica }: RulesOptions): Rules
     const [value] = values.filter(
       (one) => !(node?.taints ?? []).some((had) => had.key === TAINT_KEY && had.value === one),
     );
-    if (value === undefined || lease?.fresh() !== true) return;
+    if (value === undefined || lease?.fresh() !== true || truth.wasSelected('daemons')) return;
     for (const daemonSet of watches?.daemonSets.store.values() ?? []) {
       const { namespace, template, deleting } = daemonSet;
       const lasts = now() - (knownSince.get(idOf(owner, daemonSet)) ?? now());
       if (namespace !== 'kube-system' || deleting || lasts < KNOWN_FOR_MS) continue;
-      const truth = setOf(template.images.map(({ image }) => image));
+      const right = truth.ofImages(template.images.map(({ image }) => image));
       // The answer to a write comes before the watch shows it.
       const stored = server()
         .all('apps/v1', 'daemonsets')
         .find((one) => uidOf(one) === daemonSet.uid);
-      const has = oursOf(object(at(stored, 'spec', 'template', 'spec'))).includes(value);
-      if (truth?.includes(value) && !has) fail(`${name}: the taint ${value} cuts ${namespace}/${daemonSet.name} off`);
+      const shown = (template.tolerations ?? []).some((one) => one.key === TAINT_KEY && one.value === value);
+      const has = shown || oursOf(object(at(stored, 'spec', 'template', 'spec'))).includes(value);
+      if (right?.least.includes(value) && !has)
+        fail(`${name}: the taint ${value} cuts ${namespace}/${daemonSet.name} off`);
     }
   }
 
@@ -126,23 +177,25 @@ export function createRules({ mode, now, server, replica }: RulesOptions): Rules
   function podWritten(by: string, before: JsonObject, after: JsonObject): void {
     const uid = uidOf(after);
     const spec = object(after.spec);
-    const truth = setOf(imagesOf(spec));
+    const right = truth.ofPod(after);
     const [had, has] = [oursOf(object(before.spec)), oursOf(object(after.spec))];
     const added = has.filter((one) => !had.includes(one));
-    const isWide = truth !== undefined && added.some((one) => !truth.includes(one));
+    const isWide = right !== undefined && added.some((one) => !right.most.includes(one));
     if (isWide && placed.get(uid) === imagesKey(object(after.spec)))
       fail(`${title(after)}: what was placed was widened to ${has}`);
     if (isWide && text(at(after, 'spec', 'nodeName')) !== '')
       fail(`${title(after)}: a bound pod was written on a guess`);
     if (isWide) guessed.add(uid);
-    if (truth !== undefined && isKnownTo(by, after, spec) && added.length > 0)
+    if (right !== undefined && isKnownTo(by, after, spec) && added.length > 0)
       placed.set(uid, imagesKey(object(after.spec)));
-    if (gateOf(before) && !gateOf(after)) released(by, after, truth);
+    if (isGated(before) && !isGated(after)) released(by, after, right);
   }
 
-  function released(by: string, after: JsonObject, truth: readonly string[] | undefined): void {
-    if (mode === 'taints' || truth === undefined || wasIgnored) return;
-    if (isKnownTo(by, after, object(after.spec)) && !equal(requiredOf(after), truth))
+  function released(by: string, after: JsonObject, right: Right | undefined): void {
+    if (mode === 'taints' || right === undefined || isLoose) return;
+    if (isStated(after) || !isKnownTo(by, after, object(after.spec))) return;
+    const required = requiredOf(after) ?? [];
+    if (!isWithin(required, right) || required.length === 0)
       fail(`${title(after)}: released without its node affinity`);
   }
 
@@ -151,7 +204,7 @@ export function createRules({ mode, now, server, replica }: RulesOptions): Rules
     const { resolver } = replica(name) ?? {};
     knownWhenSent.set(
       `${name} ${path.split('?')[0]?.split('/').at(-1)}`,
-      new Set(Object.keys(IMAGES).filter((image) => resolver?.knows(image))),
+      new Set(IMAGE_NAMES.filter((image) => resolver?.knows(image))),
     );
   }
 
@@ -163,8 +216,8 @@ export function createRules({ mode, now, server, replica }: RulesOptions): Rules
   function templateWritten(by: string, before: JsonObject, after: JsonObject): void {
     const uid = uidOf(after);
     const spec = object(at(after, 'spec', 'template', 'spec'));
-    const truth = setOf(imagesOf(spec));
-    if (truth === undefined) return;
+    const right = truth.ofImages(imagesOf(spec));
+    if (right === undefined) return;
     const [had, has] = [oursOf(object(at(before, 'spec', 'template', 'spec'))), oursOf(spec)];
     const isSame = equal(had, has);
     if (isSame) return;
@@ -172,8 +225,9 @@ export function createRules({ mode, now, server, replica }: RulesOptions): Rules
       takenBack(uid, before, has);
       return;
     }
-    if (placed.get(uid) === imagesKey(spec)) fail(`${title(after)}: a placed template rolled from ${had} to ${has}`);
-    if (equal([...has].sort(), truth) && isKnownTo(by, after, spec)) placed.set(uid, imagesKey(spec));
+    if (placed.get(uid) === imagesKey(spec) && !isLoose)
+      fail(`${title(after)}: a placed template rolled from ${had} to ${has}`);
+    if (isWithin(has, right) && isKnownTo(by, after, spec)) placed.set(uid, imagesKey(spec));
   }
 
   function takenBack(uid: string, before: JsonObject, has: readonly string[]): void {
@@ -186,13 +240,13 @@ export function createRules({ mode, now, server, replica }: RulesOptions): Rules
   }
 
   function nodeWritten(after: JsonObject): void {
-    if (tainted(after) && mode === 'affinity') fail(`${title(after)}: tainted in mode affinity`);
+    if (taintsOf(after).length > 0 && mode === 'affinity') fail(`${title(after)}: tainted in mode affinity`);
   }
 
   function onAsked(name: string, image: string): void {
-    const { watches, loops, lease } = replica(name) ?? {};
+    const { watches, leads, lease } = replica(name) ?? {};
     // A process that was stopped for long may ask before it notices that its term is over. It can write nothing.
-    if (watches === undefined || loops?.() === undefined || lease?.fresh() !== true) return;
+    if (watches === undefined || leads?.() !== true || lease?.fresh() !== true) return;
     const wanting = [
       ...[...watches.pods.store.values()].map(({ uid, images, asked }) => ({ uid, images, asked })),
       ...[...watches.daemonSets.store.values()].map(({ uid, template }) => ({ ...template, uid, asked: undefined })),
@@ -200,36 +254,53 @@ export function createRules({ mode, now, server, replica }: RulesOptions): Rules
     const isPlaced = wanting.every(({ uid, images, asked }) => {
       const names = images.map((one) => one.image);
       // A pod whose affinity is that of an earlier image fits no node, so its images are looked at again.
-      const fits = asked === undefined || (setOf(names) ?? []).some((name) => asked.architectures.includes(name));
+      const fits =
+        asked === undefined || (truth.ofImages(names)?.least ?? []).some((name) => asked.architectures.includes(name));
       return fits && placed.get(uid) === names.join();
     });
-    if (wanting.length > 0 && isPlaced && !wasIgnored && !hasJoined)
+    if (wanting.length > 0 && isPlaced && !isLoose && !hasJoined)
       fail(`${name} asked for ${image}, whose pods are all placed`);
   }
 
+  /** The store of a replica has what it would have if it had started just now. */
+  function checkStore({ name, watches }: Replica, [kind, apiVersion, plural]: (typeof KINDS)[number]): void {
+    const { store } = watches[kind];
+    const real = new Map(
+      server()
+        .all(apiVersion, plural)
+        .map((item) => [keyIn(item), item]),
+    );
+    for (const key of store.keys()) if (!real.has(key)) fail(`${name} has a ghost: ${plural} ${key}`);
+    for (const [key, item] of real) {
+      const kept = store.get(key);
+      const expected = expectedOf(kind, item);
+      if (kept === undefined) fail(`${name} has lost ${plural} ${key}`);
+      else if (kept.uid !== uidOf(item)) fail(`${name} has an older ${plural} ${key}`);
+      else if (!isDeepStrictEqual(plain(kept), plain(expected)))
+        fail(`${name} has read ${plural} ${key} wrong: ${differences(plain(kept), plain(expected))}`);
+    }
+  }
+
+  /** A replica remembers nothing of pods that are gone, and decides no more about those that are being deleted. */
+  function checkMemory({ name, decided }: Replica): void {
+    const pods = new Map(
+      server()
+        .all('v1', 'pods')
+        .map((pod) => [keyIn(pod), pod]),
+    );
+    for (const [key, kind] of decided()) {
+      const pod = pods.get(key);
+      if (pod === undefined) fail(`${name} remembers a pod that is gone: ${key}`);
+      if (pod !== undefined && at(pod, 'metadata', 'deletionTimestamp') !== undefined && kind !== 'skip')
+        fail(`${name} still has a decision (${kind}) about a pod that is being deleted: ${key}`);
+    }
+  }
+
   function check(replicas: readonly Replica[], isHealthy: boolean): void {
-    const isContested = () => replicas.some(({ loops }) => (loops()?.contested() ?? 0) > 0);
-    for (const { name, watches, loops } of replicas) {
-      for (const [plural, version, { store }] of [
-        ['pods', 'v1', watches.pods],
-        ['nodes', 'v1', watches.nodes],
-        ['daemonsets', 'apps/v1', watches.daemonSets],
-      ] as const) {
-        const real = new Map(
-          server()
-            .all(version, plural)
-            .map((item) => [keyIn(item), item]),
-        );
-        for (const key of store.keys()) if (!real.has(key)) fail(`${name} has a ghost: ${plural} ${key}`);
-        for (const [key, item] of real) {
-          const kept = store.get(key);
-          if (kept === undefined) fail(`${name} has lost ${plural} ${key}`);
-          else if (kept.uid !== uidOf(item)) fail(`${name} has an older ${plural} ${key}`);
-        }
-      }
-      const pods = new Set(server().all('v1', 'pods').map(keyIn));
-      for (const key of loops()?.podStates.keys() ?? [])
-        if (!pods.has(key)) fail(`${name} remembers a pod that is gone: ${key}`);
+    const isContested = () => replicas.some(({ contested }) => contested() > 0);
+    for (const one of replicas) {
+      for (const kind of KINDS) checkStore(one, kind);
+      checkMemory(one);
     }
     if (!isHealthy) return;
     for (const pod of server().all('v1', 'pods')) checkPod(pod, isContested);
@@ -243,27 +314,31 @@ export function createRules({ mode, now, server, replica }: RulesOptions): Rules
   function checkClean(left: number): void {
     if (left !== 0) fail(`clean says that ${left} are left`);
     for (const node of server().all('v1', 'nodes'))
-      if (tainted(node)) fail(`${title(node)}: still tainted after clean`);
-    for (const pod of server().all('v1', 'pods')) if (gateOf(pod)) fail(`${title(pod)}: still gated after clean`);
+      if (taintsOf(node).length > 0) fail(`${title(node)}: still tainted after clean`);
+    for (const pod of server().all('v1', 'pods')) if (isGated(pod)) fail(`${title(pod)}: still gated after clean`);
     for (const daemonSet of server().all('apps/v1', 'daemonsets')) {
       const has = oursOf(object(at(daemonSet, 'spec', 'template', 'spec')));
       if (has.length > 0) fail(`${title(daemonSet)}: its template still tolerates ${has} after clean`);
       if (at(daemonSet, 'metadata', 'annotations', TOLERATIONS_ANNOTATION) !== undefined) {
         fail(`${title(daemonSet)}: still has its record after clean`);
       }
-      if (readDaemonSet(daemonSet).entry !== undefined) fail(`${title(daemonSet)}: archaware owns fields after clean`);
+      if (recordOf(daemonSet).ownsAny) fail(`${title(daemonSet)}: archaware owns fields after clean`);
     }
   }
 
   function checkPod(pod: JsonObject, isContested: () => boolean): void {
     const spec = object(pod.spec);
-    const truth = setOf(imagesOf(spec));
-    if (gateOf(pod) && (truth === undefined || truth.length > 0)) fail(`${title(pod)}: its gate was never taken away`);
-    if (mode === 'affinity' || truth === undefined) return;
+    const right = truth.ofPod(pod);
+    const isBound = text(spec.nodeName) !== '';
+    if (isGated(pod) && (right === undefined || right.least.length > 0))
+      fail(`${title(pod)}: its gate was never taken away`);
+    if (mode === 'affinity' || right === undefined) return;
     const has = oursOf(spec);
-    const missing = truth.filter((one) => !has.includes(one));
-    if (missing.length > 0 && !isContested()) fail(`${title(pod)}: lacks tolerations for ${missing}`);
-    const wide = has.filter((one) => !truth.includes(one));
+    const missing = right.least.filter((one) => !has.includes(one));
+    // A bound daemon pod is its DaemonSet's matter. What a bound pod was placed with stays, whatever changes afterwards.
+    const isDone = isBound && (isDaemon(pod) || isStated(pod) || truth.wasRestricted());
+    if (missing.length > 0 && !isDone && !isContested()) fail(`${title(pod)}: lacks tolerations for ${missing}`);
+    const wide = has.filter((one) => !right.most.includes(one));
     if (wide.length > 0 && !guessed.has(uidOf(pod)) && placed.get(uidOf(pod)) === imagesKey(spec)) {
       fail(`${title(pod)}: tolerates ${wide} too`);
     }
@@ -271,16 +346,16 @@ export function createRules({ mode, now, server, replica }: RulesOptions): Rules
 
   function checkTemplate(daemonSet: JsonObject): void {
     const spec = object(at(daemonSet, 'spec', 'template', 'spec'));
-    const truth = setOf(imagesOf(spec));
-    if (truth === undefined || truth.length === 0) return;
+    const right = truth.ofImages(imagesOf(spec));
+    if (right === undefined || right.least.length === 0) return;
     const has = [...oursOf(spec)].sort();
-    const wanted = mode === 'affinity' ? [] : truth;
-    if (!equal(has, wanted)) fail(`${title(daemonSet)}: its template tolerates ${has || 'nothing'}, not ${wanted}`);
-    const { recorded, entry } = readDaemonSet(daemonSet);
-    const listed = readRecord(recorded).tolerations.map(({ value }) => value);
+    const wanted = mode === 'affinity' ? { least: [], most: [] } : right;
+    if (!isWithin(has, wanted))
+      fail(`${title(daemonSet)}: its template tolerates ${has || 'nothing'}, not ${wanted.least}`);
+    const { listed, ownsSpec } = recordOf(daemonSet);
     if (!equal(listed.sort(), has))
       fail(`${title(daemonSet)}: tolerates ${has}, and its record has ${listed || 'nothing'}`);
-    if (entry?.ownsSpec) fail(`${title(daemonSet)}: its list of tolerations was not given back`);
+    if (ownsSpec) fail(`${title(daemonSet)}: its list of tolerations was not given back`);
   }
 
   return {
@@ -290,8 +365,18 @@ export function createRules({ mode, now, server, replica }: RulesOptions): Rules
     check,
     checkClean,
     broken: () => broken,
-    ignored() {
-      wasIgnored = true;
+    onAnswered,
+    onEvent: eventRules.onEvent,
+    stripped: eventRules.stripped,
+    undid: eventRules.undid,
+    reported: truth.reported,
+    unrestricted: truth.unrestricted,
+    selected(what) {
+      isLoose = true;
+      truth.selected(what);
+    },
+    loosen() {
+      isLoose = true;
     },
     joined() {
       hasJoined = true;
@@ -313,42 +398,31 @@ export function leaseOf(server: ModelServer): JsonObject {
   );
 }
 
-/** Returns the architectures that all images have; undefined if the registry does not have one of them. */
-function setOf(images: readonly string[]): readonly string[] | undefined {
-  const sets = images.map((image) => IMAGES[image] ?? []);
-  if (sets.some((set) => set.length === 0)) return undefined;
-  return ['amd64', 'arm64'].filter((name) => sets.every((set) => set.includes(name)));
+function isWithin(names: readonly string[], { least, most }: Right): boolean {
+  return least.every((name) => names.includes(name)) && names.every((name) => most.includes(name));
 }
 
-function imagesOf(spec: JsonObject): string[] {
-  return objects(spec.containers).map(({ image }) => text(image));
+function isDaemon(pod: JsonObject): boolean {
+  return objects(at(pod, 'metadata', 'ownerReferences')).some(({ kind }) => kind === 'DaemonSet');
 }
 
-function imagesKey(spec: JsonObject): string {
-  return imagesOf(spec).join();
+/** Whether the author of a pod stated its architectures. */
+function isStated(pod: JsonObject): boolean {
+  return at(pod, 'metadata', 'annotations', ARCHITECTURES_ANNOTATION) !== undefined;
 }
 
-function oursOf(spec: JsonObject): string[] {
-  return objects(spec.tolerations).flatMap(({ key, value }) => (key === TAINT_KEY ? text(value) : []));
+/** Without the fields that are undefined. */
+function plain(item: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(item).filter(([, value]) => value !== undefined));
 }
 
-function gateOf(pod: JsonObject): boolean {
-  return objects(at(pod, 'spec', 'schedulingGates')).some(({ name }) => name === ARCHITECTURE_GATE);
-}
-
-function requiredOf(pod: JsonObject): unknown {
-  const required = at(pod, 'spec', 'affinity', 'nodeAffinity', 'requiredDuringSchedulingIgnoredDuringExecution');
-  const [term] = objects(at(required, 'nodeSelectorTerms'));
-  return objects(term?.matchExpressions).find(({ key }) => key === ARCHITECTURE_LABEL)?.values;
-}
-
-function tainted(node: JsonObject): boolean {
-  return taintsOf(node).length > 0;
-}
-
-/** Returns the values of archaware's taints on a node. */
-function taintsOf(node: JsonObject): string[] {
-  return objects(at(node, 'spec', 'taints')).flatMap(({ key, value }) => (key === TAINT_KEY ? text(value) : []));
+function differences(one: Record<string, unknown>, other: Record<string, unknown>): string {
+  const fields = new Set([...Object.keys(one), ...Object.keys(other)]);
+  const shown = (value: unknown) => JSON.stringify(value) ?? 'nothing';
+  return [...fields]
+    .filter((field) => !isDeepStrictEqual(one[field], other[field]))
+    .map((field) => `${field} is ${shown(one[field])}, not ${shown(other[field])}`)
+    .join(', ');
 }
 
 function keyIn(item: JsonObject): string {
@@ -378,5 +452,10 @@ function writtenByUs(before: JsonObject, after: JsonObject): boolean {
 }
 
 function oursAnywhere(item: JsonObject): unknown {
-  return [oursOf(object(item.spec)), oursOf(object(at(item, 'spec', 'template', 'spec'))), tainted(item), gateOf(item)];
+  return [
+    oursOf(object(item.spec)),
+    oursOf(object(at(item, 'spec', 'template', 'spec'))),
+    taintsOf(item).length > 0,
+    isGated(item),
+  ];
 }

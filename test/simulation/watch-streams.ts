@@ -46,7 +46,9 @@ export function createWatchStreams(world: World, store: Store, onLine: (line: st
     world.clockFor(stream.owner).after(BOOKMARK_MS, () => {
       if (!streams.has(stream)) return;
       const metadata = `{"resourceVersion":"${store.version()}","creationTimestamp":null}`;
-      enqueue(stream, `{"type":"BOOKMARK","object":{"kind":"Bookmark","metadata":${metadata}}}`, 'BOOKMARK');
+      const line = `{"type":"BOOKMARK","object":{"kind":"Bookmark","metadata":${metadata}}}`;
+      if (world.isCalmFor(stream.owner) && stream.queue.length === 0) stream.channel.push(`${line}\n`);
+      else enqueue(stream, line, 'BOOKMARK');
       bookmark(stream);
     });
   }
@@ -94,6 +96,7 @@ export function createWatchStreams(world: World, store: Store, onLine: (line: st
         owner,
         what: `${owner} watch ${plural}`,
         run() {
+          if (signal.aborted) return;
           const channel = createChannel();
           const since = store.since(Number(searchParams.get('resourceVersion') ?? 0));
           const opened: Stream = { owner, plural, queue: [], isPlanned: false, channel };

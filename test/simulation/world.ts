@@ -30,6 +30,8 @@ export type World = {
   meet(number: number, fate: 'run' | 'lose' | 'repeat' | number): Promise<void>;
   /** Makes everything under way happen in order, and everything that follows from it. */
   calm(): Promise<void>;
+  /** Whether everything under way to a process happens at once now, so that nobody could tell the order of its small steps. */
+  isCalmFor(owner: string): boolean;
   /** Moves the time forward, timer by timer. With `calmly`, everything under way happens in between. */
   tick(ms: number, calmly?: boolean): Promise<void>;
   /** A clock for a process; its timers die with it. */
@@ -90,6 +92,8 @@ export function createWorld(seed?: number): World {
     }
   }
 
+  let isCalm = false;
+
   const dueAt = ({ owner, at }: Timer) => Math.max(at, paused.get(owner) ?? 0);
 
   function plan(owner: string, ms: number, fire: () => void): () => void {
@@ -119,8 +123,10 @@ export function createWorld(seed?: number): World {
       await drained();
     },
     calm,
+    isCalmFor: (owner) => isCalm && isReady({ owner, what: '', isEvent: true, run() {} }),
     async tick(ms, calmly = false) {
       const until = now + ms;
+      isCalm = calmly;
       for (;;) {
         if (calmly) await calm();
         let next: Timer | undefined;
@@ -136,6 +142,7 @@ export function createWorld(seed?: number): World {
         await drained();
       }
       now = until;
+      isCalm = false;
     },
     clockFor: (owner) => ({
       monotonic: () => now,

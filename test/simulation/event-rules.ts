@@ -1,0 +1,40 @@
+import type { Occurrence } from '../../src/kube/events.ts';
+import type { Replica } from './program.ts';
+
+/** The rules for Events. */
+export type EventRules = {
+  onEvent(replica: string, occurrence: Occurrence): void;
+  stripped(): void;
+  undid(uid: string): void;
+};
+
+/** A problem that lasts is reported again after this time. */
+const AGAIN_MS = 30 * 60_000;
+
+/** Creates the rules. `fail` is called with the rule that was broken. */
+export function createEventRules(options: {
+  readonly now: () => number;
+  readonly fail: (rule: string) => void;
+  readonly replica: (name: string) => Replica | undefined;
+}): EventRules {
+  const { now, fail, replica } = options;
+  /** When each Event was written last, by the replica, its term, and all that the Event says. */
+  const written = new Map<string, number>();
+  let isStripped = false;
+  const undone = new Set<string>();
+  return {
+    onEvent(name, { regarding, reason, note }) {
+      const title = `${reason} about ${regarding.kind} ${regarding.name}`;
+      const key = [name, replica(name)?.terms(), regarding.uid, reason, note].join(' ');
+      const last = written.get(key);
+      if (last !== undefined && now() - last < AGAIN_MS) fail(`the Event ${title} twice in ${(now() - last) / 1000} s`);
+      written.set(key, now());
+      const isTrue = regarding.kind === 'Pod' ? isStripped : undone.has(regarding.uid);
+      if (reason === 'WriteContested' && !isTrue) fail(`the Event ${title}, although nobody undid anything`);
+    },
+    stripped() {
+      isStripped = true;
+    },
+    undid: (uid) => void undone.add(uid),
+  };
+}

@@ -1,0 +1,291 @@
+import { setMaxListeners } from 'node:events';
+import { findControllers } from '../../src/clean/controllers.ts';
+import { takeInventory } from '../../src/clean/inventory.ts';
+import { holdLeases } from '../../src/clean/leases.ts';
+import { type CleanOutcome, createLedger } from '../../src/clean/ledger.ts';
+import { cleanAll } from '../../src/clean/steps.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import type { Config } from '../../src/config/schema.ts';
+import { toSettings } from '../../src/config/settings.ts';
+import { createImageSource } from '../../src/controllers/images.ts';
+import { createLoops, type Loops } from '../../src/controllers/loops/loops.ts';
+import { createNodeFetcher, createWatches, kindsFor, type Watches } from '../../src/controllers/watches.ts';
+import { milliseconds } from '../../src/kit/duration.ts';
+import type { Occurrence } from '../../src/kube/events.ts';
+import { createLease, type Lease, leadInTurns } from '../../src/kube/lease.ts';
+import { createRetryingClient } from '../../src/kube/retry.ts';
+import { isModified, sectionsOf } from '../../src/kube/watch/sections.ts';
+import { createWriter } from '../../src/kube/writer.ts';
+import { readNamespace } from '../../src/placement/eligibility.ts';
+import { obstaclesTo, readDemands, readSchedulableNode } from '../../src/placement/fit.ts';
+import { NO_RULES } from '../../src/placement/nodes/label-rules.ts';
+import { readNode } from '../../src/placement/nodes/node.ts';
+import { readDaemonSet, readRecord } from '../../src/placement/objects/daemonset.ts';
+import { readPod } from '../../src/placement/objects/pod.ts';
+import { type JsonObject, object, objects } from '../simulator/json.ts';
+import { jsonOf } from '../simulator/objects/store.ts';
+import type { ModelServer } from './api-server.ts';
+import type { ModelRegistry, ModelResolver } from './registry.ts';
+import type { World } from './world.ts';
+
+// Every place where the simulation starts or asks the program is in this file, except for the resolver (registry.ts) and the client of
+// the API server (api-server.ts, watch-streams.ts).
+
+/** A replica: all parts of `run`, without its sockets. */
+export type Replica = {
+  readonly name: string;
+  readonly watches: Watches;
+  readonly resolver: ModelResolver;
+  readonly lease: Lease;
+  /** Whether it leads, or believes so. */
+  leads(): boolean;
+  /** The number of its terms so far. */
+  terms(): number;
+  /** What was decided about each pod in this term, by its key: `place`, `skip`, … */
+  decided(): ReadonlyMap<string, string>;
+  /** Counts the objects whose changes somebody else keeps undoing. */
+  contested(): number;
+  /** Reads its configuration again. */
+  reload(config: Config): void;
+  /** Ends the replica as after SIGTERM. */
+  stop(): void;
+  /** Ends the replica as after SIGKILL. */
+  kill(): void;
+  isOver(): boolean;
+};
+
+export type ReplicaOptions = {
+  readonly name: string;
+  readonly world: World;
+  readonly server: ModelServer;
+  readonly registry: ModelRegistry;
+  readonly config: Config;
+  readonly onEvent: (replica: string, occurrence: Occurrence) => void;
+  readonly onAsked: (replica: string, image: string) => void;
+  /** Called with errors that should not happen in a process. */
+  readonly onError: (error: unknown) => void;
+};
+
+/** The namespace of the Lease. */
+export const LEASE_NAMESPACE = 'archaware';
+
+/** Starts a replica. */
+export function startReplica(options: ReplicaOptions): Replica {
+  const { name, world, server, registry, config } = options;
+  const clock = world.clockFor(name);
+  const client = server.clientFor(name);
+  const end = new AbortController();
+  const stop = new AbortController();
+  setMaxListeners(0, end.signal, stop.signal);
+  let isOver = false;
+  const lease = createLease({
+    client,
+    namespace: LEASE_NAMESPACE,
+    name: config.leaderElection.name,
+    identity: name,
+    durationMs: milliseconds(config.leaderElection.leaseDuration),
+    clock,
+  });
+  const watches = createWatches({ client, clock, kinds: kindsFor(config) });
+  const resolver = registry.resolverFor(name, (image) => options.onAsked(name, image));
+  const images = createImageSource(resolver, clock, () => undefined);
+  let settings = toSettings(config);
+  let loops: Loops | undefined;
+  let terms = 0;
+  resolver.onSettled((canonical) => loops?.lookupEnded(canonical));
+
+  async function term(over: AbortSignal): Promise<void> {
+    terms++;
+    loops = createLoops({
+      watches,
+      settings: () => settings,
+      labelRules: () => NO_RULES,
+      loops: config.loops,
+      workers: 4,
+      bootstrapMs: milliseconds(config.bootstrap.timeout),
+      images,
+      serviceAccountSecrets: async () => [],
+      fetchNode: createNodeFetcher(client),
+      write: createWriter(client, lease.fresh, 'metadata'),
+      events: {
+        emit(occurrence) {
+          options.onEvent(name, occurrence);
+          return true;
+        },
+      },
+      clock,
+      telemetry: {},
+    });
+    setMaxListeners(0, over);
+    await loops.run(AbortSignal.any([stop.signal, over]), over);
+    loops = undefined;
+  }
+
+  async function run(): Promise<void> {
+    const watching = watches.run(end.signal);
+    await Promise.race([watches.whenSynced(), watching]);
+    await leadInTurns(lease, term, stop.signal, () => {});
+    await lease.release(end.signal);
+    isOver = true;
+    end.abort();
+  }
+  function kill(): void {
+    isOver = true;
+    world.kill(name);
+    // All signals are aborted, because Node.js keeps signals that never abort in memory.
+    end.abort();
+    stop.abort();
+  }
+  run().catch((error: unknown) => {
+    if (isOver) return;
+    kill();
+    options.onError(error);
+  });
+
+  return {
+    name,
+    watches,
+    resolver,
+    lease,
+    leads: () => loops !== undefined,
+    terms: () => terms,
+    decided: () => new Map([...(loops?.podStates ?? [])].map(([key, { decision }]) => [key, decision.kind])),
+    contested: () => loops?.contested() ?? 0,
+    reload(next) {
+      settings = toSettings(next);
+      loops?.settingsChanged();
+    },
+    stop: () => stop.abort(),
+    kill,
+    isOver: () => isOver,
+  };
+}
+
+/** A process of `clean --pods keep`: it takes the Lease, undoes everything, and releases the Lease. */
+export type Cleaner = {
+  /** Its result; undefined while it runs, and after an interruption. */
+  outcome(): CleanOutcome | undefined;
+  isOver(): boolean;
+  kill(): void;
+};
+
+/** Starts a `clean`. */
+export function startCleaner(options: { name: string; world: World; server: ModelServer; config: Config }): Cleaner {
+  const { name, world, server, config } = options;
+  const clock = world.clockFor(name);
+  const end = new AbortController();
+  setMaxListeners(0, end.signal);
+  const direct = server.clientFor(name);
+  const client = createRetryingClient(direct, { clock, signal: end.signal, onRetry() {} });
+  const { taints } = toSettings(config);
+  const leaseName = config.leaderElection.name;
+  const ledger = createLedger();
+  let outcome: CleanOutcome | undefined;
+  let isOver = false;
+
+  async function run(): Promise<void> {
+    const look = {
+      client,
+      taints,
+      webhook: false,
+      ownCertificates: false,
+      namespaces: [LEASE_NAMESPACE],
+      allPods: false,
+      signal: end.signal,
+    };
+    const say = () => {};
+    const places = [{ namespace: LEASE_NAMESPACE, name: leaseName }];
+    const durationMs = 60_000;
+    const leases = await holdLeases(
+      places,
+      { client: direct, clock, identity: name, durationMs, waitMs: 600_000, stopping: true, say, signal: end.signal },
+      () => end.abort(),
+    );
+    const lookForControllers = () =>
+      findControllers({
+        client,
+        installation: undefined,
+        lease: { namespace: LEASE_NAMESPACE, name: leaseName, stated: true },
+        signal: end.signal,
+      });
+    await lookForControllers();
+    const mayWrite = () => leases.fresh();
+    const before = await takeInventory(look);
+    await cleanAll(
+      {
+        steps: { client, write: createWriter(client, mayWrite), mayWrite, taints, ledger, signal: end.signal },
+        look,
+        clock,
+        how: 'keep',
+        timeoutMs: 600_000,
+        nodesBefore: before.nodeUids,
+        findControllers: lookForControllers,
+        mayReplace: async () => true,
+        say,
+      },
+      before,
+    );
+    outcome = ledger.outcome('not reached');
+    await leases.release(new AbortController().signal);
+  }
+  void run()
+    // An interrupted `clean` is run again.
+    .catch(() => {})
+    .finally(() => {
+      isOver = true;
+    });
+  return {
+    outcome: () => outcome,
+    isOver: () => isOver,
+    kill() {
+      world.kill(name);
+      end.abort();
+    },
+  };
+}
+
+const configs = new Map<string, Config>();
+
+/** Returns the configuration that these flags give. */
+export function configOf(flags: Readonly<Record<string, string>>): Config {
+  const key = JSON.stringify(flags);
+  const config = configs.get(key) ?? loadConfig({ file: undefined, environment: {}, flags }).config;
+  configs.set(key, config);
+  return config;
+}
+
+const READERS: Readonly<Record<Kept, (item: JsonObject) => object>> = {
+  pods: (item) => readPod(item),
+  nodes: readNode,
+  namespaces: readNamespace,
+  daemonSets: readDaemonSet,
+};
+
+/** The kinds that a replica keeps. */
+export type Kept = 'pods' | 'nodes' | 'namespaces' | 'daemonSets';
+
+/** Returns what a replica must have in its store for an object of the API server. */
+export function expectedOf(kind: Kept, item: JsonObject): object {
+  const parsed: unknown = JSON.parse(jsonOf(item));
+  return READERS[kind](object(parsed));
+}
+
+/** How the line of a watch event is read: `cut` into sections, as a `whole`, or not at all a change of an object. */
+export function readingOf(line: string): 'cut' | 'whole' | 'other' {
+  const bytes = Buffer.from(line);
+  if (!isModified(bytes)) return 'other';
+  return sectionsOf(bytes) === undefined ? 'whole' : 'cut';
+}
+
+/** Whether the scheduler may place a pod with this spec on a node. */
+export function fits(spec: JsonObject, node: JsonObject): boolean {
+  const demands = readDemands({ ...spec, tolerations: objects(spec.tolerations) });
+  return obstaclesTo(demands, readSchedulableNode(node)).length === 0;
+}
+
+/** What archaware's record on a DaemonSet lists, and whether archaware is entered as an owner of fields, or of those of the spec. */
+export function recordOf(daemonSet: JsonObject): { listed: string[]; ownsAny: boolean; ownsSpec: boolean } {
+  const { recorded, entry } = readDaemonSet(daemonSet);
+  const listed = readRecord(recorded).tolerations.map(({ value }) => value);
+  return { listed, ownsAny: entry !== undefined, ownsSpec: entry?.ownsSpec === true };
+}
