@@ -274,6 +274,25 @@ const SCRIPTS: readonly (readonly [what: string, history: History])[] = [
     },
   ],
   [
+    'found by the simulation: a pod that is ignored loses its gate with one write, also before the watch shows that write',
+    {
+      mode: 'affinity',
+      replicas: 1,
+      leaseDuration: '60s',
+      seed: 14,
+      pageSize: 1,
+      steps: [
+        { do: 'calm' },
+        { do: 'pod', pod: 1, images: [2], isGated: true, kind: 'plain' },
+        { do: 'pod', pod: 0, images: [5], isGated: true, kind: 'daemon' },
+        { do: 'go', which: 27 },
+        { do: 'reload', to: 'daemons' },
+        { do: 'ignore namespace', is: true },
+        { do: 'go', which: 19 },
+      ],
+    },
+  ],
+  [
     'found by the simulation: a first list that is refused does not end the work of a process',
     { mode: 'taints', replicas: 1, steps: [{ do: 'refuse', which: 0, status: 403 }] },
   ],

@@ -182,9 +182,10 @@ export function createPodController(options: PodControllerOptions): PodControlle
   ): Promise<Result> {
     const isOver = reason === 'deleting' || reason === 'terminal';
     if (!isOver) announceGate(key, regardingPod(pod), pod, reading.settings, announcer);
-    const left =
+    const left: WrittenPlacing =
       pod.gated && !isOver ? await write(key, pod, undefined, reading.settings, signal) : { kind: 'nothing' };
     if (left.kind === 'conflict') return { outcome: 'conflict' };
+    if (left.kind === 'written') answered.set(key, podAfter(pod, [], left.object));
     memory.rememberSkipped(key, reading, reason);
     options.onDecided(key);
     return { outcome: left.kind === 'nothing' ? 'unchanged' : 'written' };
