@@ -89,6 +89,24 @@ describe('the event of a pod', () => {
     await run();
     expect(seen).to.deep.equal([true, false, false]);
   });
+
+  it('needs one if it looks like a write that failed', async () => {
+    const [failed, succeeded] = [arrangePod(), arrangePod()];
+    failed.world.refusal = { kind: 'conflict' };
+    for (const { put, run } of [failed, succeeded]) {
+      put();
+      await run();
+    }
+    expect(failed.controller.isUpToDate(KEY, succeeded.now())).to.equal(false);
+  });
+
+  it('is no proof of a write if it is older than the answer to that write', async () => {
+    const { put, run, now, controller } = arrangePod();
+    put();
+    await run();
+    controller.isUpToDate(KEY, { ...now(), resourceVersion: '1' });
+    expect(controller.isUpToDate(KEY, { ...now(), tolerations: [] })).to.equal(false);
+  });
 });
 
 describe('the pods that follow the architectures of the cluster', () => {
