@@ -1,5 +1,5 @@
 import type { Controller } from '../../kube/controller.ts';
-import type { Change } from '../../kube/watch/reflector.ts';
+import type { Change } from '../../kube/watch/collection.ts';
 import type { Namespace } from '../../placement/eligibility.ts';
 import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
 import type { DaemonSetController } from '../daemonset/contract.ts';

@@ -1,5 +1,5 @@
 import type { Clock } from '../../kit/clock.ts';
-import type { Change } from '../../kube/watch/reflector.ts';
+import type { Change } from '../../kube/watch/collection.ts';
 import { type Node, taintKinds } from '../../placement/nodes/node.ts';
 import { createTally } from '../node/tally.ts';
 import type { Watches } from '../watches.ts';

@@ -1,12 +1,17 @@
 import type { Clock } from '../../kit/clock.ts';
 import { createTurns, inTurns } from '../../kit/fairness/turns.ts';
 import { type Controller, createController, type Reconciler } from '../../kube/controller.ts';
+import type { Store } from '../../kube/watch/store.ts';
+import type { Pod } from '../../placement/objects/pod.ts';
 import type { Telemetry } from '../telemetry.ts';
+
+/** Which keys come before the others: all, none, or the pods without a node. */
+type Urgency = boolean | Pick<Store<Pod>, 'get'>;
 
 /** The queues of a term with their workers. */
 export type Queues = {
-  /** Adds a queue. A key for which `urgent` is true comes before the others. `workers`: default those of the options. */
-  add(name: string, reconcile: Reconciler, urgent: (key: string) => boolean, workers?: number): Controller;
+  /** Adds a queue. `workers`: default those of the options. */
+  add(name: string, reconcile: Reconciler, urgency: Urgency, workers?: number): Controller;
   /** Does `work` for every item: in this turn of the event loop as long as that is short, then in the next ones. */
   forEach<T>(items: Iterable<T>, work: (item: T) => void): void;
   /** Whether no work for many items goes on in later turns. */
@@ -23,14 +28,14 @@ export function createQueues(options: {
   const turns = createTurns(clock);
   let spreading = 0;
   return {
-    add: (name, reconcile, urgent, most = workers) =>
+    add: (name, reconcile, urgency, most = workers) =>
       createController({
         name,
         workers: most,
         reconcile,
         clock,
         turns,
-        priorityOf: (key) => (urgent(key) ? 'urgent' : 'backlog'),
+        priorityOf: (key) => (isUrgent(key, urgency) ? 'urgent' : 'backlog'),
         onOutcome: (key, seconds, result) => telemetry.outcome?.(name, key, seconds, result),
       }),
     forEach(items, work) {
@@ -43,4 +48,8 @@ export function createQueues(options: {
     },
     idle: () => spreading === 0,
   };
+}
+
+function isUrgent(key: string, urgency: Urgency): boolean {
+  return typeof urgency === 'boolean' ? urgency : urgency.get(key)?.nodeName === undefined;
 }

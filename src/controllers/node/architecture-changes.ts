@@ -1,6 +1,6 @@
 import type { Clock } from '../../kit/clock.ts';
 import type { EventRecorder } from '../../kube/events.ts';
-import type { Change } from '../../kube/watch/reflector.ts';
+import type { Change } from '../../kube/watch/collection.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import { architectureChangeNote } from '../../placement/nodes/witness.ts';
 import { createAnnouncer } from '../announce.ts';

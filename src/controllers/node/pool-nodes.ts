@@ -1,6 +1,6 @@
 import type { Clock } from '../../kit/clock.ts';
 import type { EventRecorder, Regarding } from '../../kube/events.ts';
-import type { Change } from '../../kube/watch/reflector.ts';
+import type { Change } from '../../kube/watch/collection.ts';
 import type { EventReason } from '../../names.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import {

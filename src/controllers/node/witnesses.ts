@@ -1,5 +1,5 @@
 import type { Clock } from '../../kit/clock.ts';
-import type { Change } from '../../kube/watch/reflector.ts';
+import type { Change } from '../../kube/watch/collection.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import { countsAt, type Witness, witnessOf } from '../../placement/nodes/witness.ts';
 

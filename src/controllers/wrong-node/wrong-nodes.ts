@@ -24,7 +24,7 @@ export type WrongNodes = {
 export function createWrongNodes(options: Omit<WrongNodeOptions, 'onTurn'>, { add, forEach }: Queues): WrongNodes {
   const wrongNode = createWrongNodeController({ ...options, onTurn: (key) => controller.enqueue(key) });
   // One worker is enough, because evictions are rare.
-  const controller: Controller = add('wrong-node', wrongNode.reconcile, () => false, 1);
+  const controller: Controller = add('wrong-node', wrongNode.reconcile, false, 1);
   function look(keys: Iterable<string>): void {
     forEach(keys, (key) => {
       if (wrongNode.suspects(key)) controller.enqueue(key);

@@ -3,8 +3,7 @@ import { backoff, type Clock } from '../../kit/clock.ts';
 import { isObject, type JsonObject, objectAt, parseJson, stringAt } from '../../kit/json.ts';
 import type { ApiClient } from '../client.ts';
 import { ApiError, isExpired, isFromTheFuture } from '../errors.ts';
-import { splitLines } from './lines.ts';
-import { withoutManagedFields } from './sections.ts';
+import { splitLines, withoutManagedFields } from './sections.ts';
 import { createTrouble, type TroubleOptions } from './trouble.ts';
 
 export type FollowerOptions = TroubleOptions & {

@@ -1,0 +1,121 @@
+import { inTurns, type Turns } from '../../kit/fairness/turns.ts';
+import { isObject, type JsonObject, objectAt, parseJson, stringAt } from '../../kit/json.ts';
+import type { ApiClient } from '../client.ts';
+import { ApiError } from '../errors.ts';
+import type { Keeper } from './keeper.ts';
+import { createLister, type Lister } from './lister.ts';
+import { isModified, type Sections, sectionsOf, withoutManagedFields } from './sections.ts';
+import { createStore, type Store, type Stored } from './store.ts';
+
+/** One change of a stored object: `now` is absent if it was deleted, `before` if it is new. */
+export type Change<T> = {
+  readonly key: string;
+  readonly now: T | undefined;
+  readonly before: T | undefined;
+  /** The server's versions started over (a restored etcd): the same version or generation may have another content. */
+  readonly isReset?: true;
+};
+
+export type CollectionOptions<T> = {
+  readonly client: ApiClient;
+  /** The collection to list and watch, for example `/api/v1/pods`. */
+  readonly path: string;
+  /** The query that selects a part of the collection: `labelSelector=app%3Dweb`. Default: all of it. */
+  readonly query?: string;
+  /**
+   * Reduces an object to the fields that are needed; called once for each object as it arrives. `isReset`: nothing that was read
+   * of the object before is valid, as in {@link Change}.
+   */
+  readonly read: (object: JsonObject, isReset: boolean) => T;
+  /**
+   * Reads a change of a stored object from the parts of its event that it needs. Undefined: the event must be read as a whole.
+   * Absent: every event is.
+   */
+  readonly readSections?: ((sections: Sections) => T | undefined) | undefined;
+  readonly keyOf: (object: T) => string;
+  /** Decides how much of each object is kept; absent: all of it. */
+  readonly keeper?: Keeper<T> | undefined;
+  readonly onChange: (change: Change<T>) => void;
+};
+
+/** The objects of a collection, as its lists and the events of its watches leave them. */
+export type Collection<T> = Pick<Lister, 'expired' | 'watched'> & {
+  readonly store: Store<T>;
+  /** Reads all of it. Called again after it threw, it goes on with the page that failed. */
+  list(signal: AbortSignal): Promise<void>;
+  /** Whether the server has an older version than the last one seen: etcd was restored from a backup. */
+  wentBack(signal: AbortSignal): Promise<boolean>;
+  /** Takes one event of the watch. Throws if the server says that the watch is over. */
+  take(line: Buffer): void;
+  /** Returns the last version of the collection that was seen. */
+  version(): string;
+  /** Counts how often a stored object has changed, appeared or gone. */
+  changes(): number;
+  /** Whether the server sends bookmarks, which it need not. */
+  hasBookmarks(): boolean;
+};
+
+/** Creates it without objects. */
+export function createCollection<T extends Stored>(options: CollectionOptions<T>, turns: Turns): Collection<T> {
+  const { path, read, readSections, keyOf, onChange } = options;
+  const store = createStore<T>(options.keeper);
+  const lister = createLister({ ...options, keep });
+  let last = '';
+  let changes = 0;
+  let hasBookmarks = false;
+
+  function keep(object: JsonObject, isReset = false): string {
+    return put(read(object, isReset), isReset);
+  }
+
+  function put(object: T, isReset = false): string {
+    const key = keyOf(object);
+    const stored = store.put(key, object, isReset);
+    if (stored === 'stale') return key;
+    const { before } = stored;
+    if (before?.uid !== object.uid || before.resourceVersion !== object.resourceVersion) changes += 1;
+    onChange({ key, ...stored, ...(isReset ? { isReset } : {}) });
+    return key;
+  }
+
+  function drop(key: string): void {
+    const before = store.delete(key);
+    if (before === undefined) return;
+    changes += 1;
+    onChange({ key, now: undefined, before });
+  }
+
+  return {
+    store,
+    expired: lister.expired,
+    watched: lister.watched,
+    async list(signal) {
+      const { version, keys } = await lister.read(last, signal);
+      await inTurns(turns, store.keys(), (key) => {
+        if (!keys.has(key)) drop(key);
+      });
+      last = version;
+    },
+    wentBack: (signal) => lister.wentBack(last, signal),
+    take(line) {
+      const sections = readSections && isModified(line) ? sectionsOf(line) : undefined;
+      const part = sections && readSections?.(sections);
+      if (part !== undefined) {
+        last = part.resourceVersion;
+        put(part);
+        return;
+      }
+      const event = parseJson(withoutManagedFields(line));
+      if (!isObject(event)) throw new Error('an event of the watch is not JSON');
+      const object = objectAt(event, 'object');
+      if (event.type === 'ERROR') throw new ApiError(Number(object.code ?? 500), object, `watch ${path}`);
+      last = stringAt(objectAt(object, 'metadata'), 'resourceVersion') ?? last;
+      if (event.type === 'BOOKMARK') hasBookmarks = true;
+      if (event.type === 'DELETED') drop(keyOf(read(object, false)));
+      else if (event.type === 'ADDED' || event.type === 'MODIFIED') keep(object);
+    },
+    version: () => last,
+    changes: () => changes,
+    hasBookmarks: () => hasBookmarks,
+  };
+}

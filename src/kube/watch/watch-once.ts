@@ -1,0 +1,95 @@
+import { onAbort } from '../../kit/abort.ts';
+import type { Clock } from '../../kit/clock.ts';
+import type { ApiClient } from '../client.ts';
+import { ApiError, ConnectionError, isExpired, isFromTheFuture } from '../errors.ts';
+import { splitLines } from './sections.ts';
+
+/** How a watch ended: whether anything arrived, and the failure if it ended before its time. */
+export type Ended = { readonly heard: boolean; readonly failure: Failure | undefined };
+type Failure = {
+  readonly error: Error;
+  /**
+   * `version`: the server no longer knows the version. `refused`: the server did not open the watch. `fruitless`: the
+   * connection or the watch itself failed.
+   */
+  readonly cause: 'version' | 'refused' | 'fruitless';
+  /** Nothing arrived for too long: over the open watch, or not even its answer. */
+  readonly silence?: 'open' | 'unanswered';
+  /** The server gave no answer at all. */
+  readonly isAway?: boolean;
+};
+
+export type WatchOnceOptions = {
+  readonly client: ApiClient;
+  readonly path: string;
+  /** The query that selects a part of the collection; empty: all of it. */
+  readonly part: string;
+  /** Has the version to watch from, and takes the events. If it throws, the watch is over. */
+  readonly collection: { version(): string; take(line: Buffer): void };
+  /** Milliseconds without a byte, bookmarks included, after which the watch counts as dead. */
+  readonly idleMs: number;
+  readonly clock: Clock;
+  /** Called with the bytes of each event. */
+  readonly onHeard: ((bytes: number) => void) | undefined;
+  /** Called after the first event of this watch. */
+  readonly onFirst: () => void;
+  /** Called when the server has opened the watch; what it returns is called when the watch is over. */
+  readonly onOpen: () => (() => void) | undefined;
+};
+
+const WATCH_SECONDS = 300;
+
+/** Watches a collection until the watch ends, or the signal aborts. Never throws. */
+export async function watchOnce(options: WatchOnceOptions, signal: AbortSignal): Promise<Ended> {
+  const { client, path, part, collection, idleMs, clock, onOpen, onHeard, onFirst } = options;
+  const seconds = Math.round(WATCH_SECONDS * (1 + clock.random()));
+  const query = `${part === '' ? '' : `${part}&`}watch=true&allowWatchBookmarks=true&timeoutSeconds=${seconds}&resourceVersion=${collection.version()}`;
+  const over = new AbortController();
+  const forget = onAbort(signal, () => over.abort(signal.reason));
+  let [isSilent, isOpen, heard] = [false, false, false];
+  let heardAt = clock.monotonic();
+  // The timer is not set again at each event: when it is over, it goes on for the time since the last one.
+  const lookLater = (ms: number): (() => void) =>
+    clock.after(ms, () => {
+      const leftMs = heardAt + idleMs - clock.monotonic();
+      if (leftMs > 0) {
+        cancelIdle = lookLater(leftMs);
+        return;
+      }
+      isSilent = true;
+      over.abort(new Error(`silent for ${idleMs / 1000} s`));
+    });
+  let cancelIdle = lookLater(idleMs);
+  let closed: (() => void) | undefined;
+  try {
+    await client.watch(`${path}?${query}`, {
+      signal: over.signal,
+      onOpen() {
+        isOpen = true;
+        closed = onOpen();
+      },
+      onPiece: splitLines((line) => {
+        heardAt = clock.monotonic();
+        collection.take(line);
+        onHeard?.(line.length);
+        if (!heard) onFirst();
+        heard = true;
+      }),
+    });
+    return { heard, failure: undefined };
+  } catch (thrown) {
+    const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+    if (isSilent) {
+      const silence = isOpen ? 'open' : 'unanswered';
+      return { heard, failure: { error: new Error('silent'), cause: 'fruitless', silence } };
+    }
+    if (isExpired(error) || isFromTheFuture(error)) return { heard, failure: { error, cause: 'version' } };
+    const cause = error instanceof ApiError && !isOpen ? 'refused' : 'fruitless';
+    return { heard, failure: { error, cause, isAway: error instanceof ConnectionError && !isOpen } };
+  } finally {
+    cancelIdle();
+    closed?.();
+    forget();
+    over.abort();
+  }
+}
