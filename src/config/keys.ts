@@ -16,9 +16,12 @@ export type Key = {
   readonly choices: readonly string[];
 };
 
-/** Returns every key, in the order of the schema. */
-export function allKeys(): Key[] {
-  return keysOf(schema, '');
+let keys: readonly Key[] | undefined;
+
+/** Returns every key, in the order of the schema. They are read from it once. */
+export function allKeys(): readonly Key[] {
+  keys ??= keysOf(schema, '');
+  return keys;
 }
 
 function keysOf(object: z.ZodObject, prefix: string): Key[] {

@@ -63,3 +63,28 @@ export function toSettings(config: Config): Settings {
 export function loopsThatRun({ loops, placement }: Pick<Config, 'loops' | 'placement'>): Config['loops'] {
   return placement.mode === 'observe' ? loops.filter((loop) => loop !== 'nodes' && loop !== 'labels') : loops;
 }
+
+/** The configuration in force, which only a reload replaces. */
+export type InForce = {
+  config(): Config;
+  settings(): Settings;
+  /** Reads the settings of another configuration. The function that is returned puts it into force. */
+  prepare(next: Config): () => void;
+};
+
+/** Creates it with the configuration of the start. */
+export function createInForce(start: Config): InForce {
+  let config = start;
+  let settings = toSettings(start);
+  return {
+    config: () => config,
+    settings: () => settings,
+    prepare(next) {
+      const read = toSettings(next);
+      return () => {
+        config = next;
+        settings = read;
+      };
+    },
+  };
+}

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { createInForce } from '../../config/in-force.ts';
 import { concernsRegistries } from '../../config/reload.ts';
 import type { Config } from '../../config/schema.ts';
+import { createInForce } from '../../config/settings.ts';
 import { createImageSource } from '../../controllers/images.ts';
 import type { Loops } from '../../controllers/loops/loops.ts';
 import type { Watches } from '../../controllers/watches.ts';
