@@ -1,0 +1,221 @@
+import { createHash } from 'node:crypto';
+import { isSameRecord } from '../kit/json.ts';
+import { NOE_PREFERRED, PREFERRED } from '../names.ts';
+import type { Asked } from './asked.ts';
+import { isSystemPod, type Namespace, type SkipReason, skipDaemonSet, skipPod, skipTemplate } from './eligibility.ts';
+import type { DaemonSet } from './objects/daemonset.ts';
+import { createShared } from './objects/equal-values.ts';
+import type { PodImage } from './objects/image.ts';
+import type { Pod, PodTemplate } from './objects/pod.ts';
+import { asOurs } from './patch/tolerations.ts';
+import { usesAffinity, usesTaints } from './placing.ts';
+import type { Settings } from './settings.ts';
+
+/** The settings that decide about a subject. Others decide only through what this file reads with them: `skipped`, `isSystem`. */
+export type SubjectSettings = Pick<
+  Settings,
+  | 'mode'
+  | 'schedulable'
+  | 'compatible'
+  | 'overrides'
+  | 'noCommonArchitecture'
+  | 'unresolvable'
+  | 'fallback'
+  | 'fallbackAfterMs'
+  | 'preferred'
+  | 'matchNodeLabels'
+> & { readonly taints: Pick<Settings['taints'], 'key' | 'effect'> };
+
+/** The fields of a pod or a template that may decide about it, and the settings that apply to it. */
+type Fields = {
+  readonly namespace: string;
+  readonly images: readonly PodImage[];
+  readonly os: string;
+  /** Whether it names a RuntimeClass. */
+  readonly hasRuntimeClass: boolean;
+  /** The annotation `archaware.dev/architectures`, not parsed. */
+  readonly statement: string | undefined;
+  /** They decide what it may know about its images. */
+  readonly pullSecrets: readonly string[];
+  /** Whether the cluster may need it before any registry can be reached. */
+  readonly isSystem: boolean;
+  /** Why archaware leaves it alone; undefined: it is decided. */
+  readonly skipped: SkipReason | undefined;
+  /** The architectures that its node selector and its node affinity ask for; undefined: any. */
+  readonly asked: Asked | undefined;
+  /** The labels that decide its node affinity; empty in a mode without affinity, and for a DaemonSet. */
+  readonly labels: Readonly<Record<string, string>>;
+  /** The annotation `archaware.dev/preferred` of its namespace, not parsed; undefined where `labels` is empty for the same reason. */
+  readonly preferred: string | undefined;
+  /** The architectures that a pod tolerates by tolerations in archaware's form; empty in a mode without taints, and for a template. */
+  readonly tolerated: readonly string[];
+  /** Whether a pod has archaware's gate. */
+  readonly isGated: boolean;
+  /** Whether a pod has a node. */
+  readonly isBound: boolean;
+  /**
+   * What stands in the key for the fields of the object's author: of a DaemonSet the hash of its template, of which each change
+   * counts; of a pod that is too large to keep its digest (`objects/large.ts`). Undefined for everything else.
+   */
+  readonly digest: string | undefined;
+  readonly settings: SubjectSettings;
+};
+
+/**
+ * All that may decide about a pod or a template, except what is known of images and of the cluster. Only this file makes one.
+ * `key`: a text of 44 characters that is the same only if everything in it is (SHA-256). Whether an event matters, whether two pods are alike, whether a
+ * record still holds, whether an answer may be given again: all compare it. The uid of the object is not in it, so alike pods
+ * share one; nor what was written to a pod (`Written`), which is evidence.
+ */
+export type Subject = Fields & { readonly key: string };
+
+/** The fields of a namespace that decide about what is in it. */
+export type SubjectNamespace = Pick<Namespace, 'name' | 'labels' | 'preferred'>;
+
+/** Reads what decides about a pod. `settings`: those that apply to it (`settingsFor`). */
+export function readPodSubject(pod: Pod, namespace: SubjectNamespace, settings: Settings): Subject {
+  const { large, generation, tolerations } = pod;
+  return subjectOf(pod, namespace, settings, {
+    skipped: skipPod(pod, namespace, settings),
+    usesAffinity: usesAffinity(settings),
+    tolerated: tolerations === undefined ? NO_NAMES : toleratedBy(tolerations, settings),
+    isGated: pod.gated !== undefined,
+    isBound: pod.nodeName !== undefined,
+    digest: large === undefined ? undefined : [large, generation].join(),
+  });
+}
+
+/** Reads what decides about the pods of a template. `settings`: those that apply to it. */
+export function readTemplateSubject(template: PodTemplate, namespace: SubjectNamespace, settings: Settings): Subject {
+  return subjectOf(template, namespace, settings, {
+    skipped: skipTemplate(template, namespace, settings),
+    usesAffinity: usesAffinity(settings),
+    ...OF_A_TEMPLATE,
+    digest: undefined,
+  });
+}
+
+/** Reads what decides about the template of a DaemonSet, which never gets an affinity. `settings`: those that apply to it. */
+export function readDaemonSetSubject(
+  daemonSet: Pick<DaemonSet, 'deleting' | 'labels' | 'template' | 'authored'>,
+  namespace: Pick<SubjectNamespace, 'name' | 'labels'>,
+  settings: Settings,
+): Subject {
+  return subjectOf(daemonSet.template, { ...namespace, preferred: undefined }, settings, {
+    skipped: skipDaemonSet(daemonSet, namespace, settings),
+    usesAffinity: false,
+    ...OF_A_TEMPLATE,
+    digest: daemonSet.authored,
+  });
+}
+
+const OF_A_TEMPLATE = { tolerated: [], isGated: false, isBound: false } as const;
+
+/** A list or an object that is empty, always the same one. */
+const [NO_NAMES, NO_LABELS]: [readonly string[], Readonly<Record<string, string>>] = [[], {}];
+
+/** The settings of a subject, once for each object of settings. */
+const settingsOf = new WeakMap<Settings, { readonly deciding: SubjectSettings; readonly text: string }>();
+
+function deciding(settings: Settings): { readonly deciding: SubjectSettings; readonly text: string } {
+  const known = settingsOf.get(settings);
+  if (known !== undefined) return known;
+  const { mode, schedulable, compatible, overrides, noCommonArchitecture } = settings;
+  const { unresolvable, fallback, fallbackAfterMs, preferred, matchNodeLabels, taints } = settings;
+  const ownTaint = { key: taints.key, effect: taints.effect };
+  const own: SubjectSettings = {
+    ...{ mode, schedulable, compatible, overrides, noCommonArchitecture, unresolvable, fallback, fallbackAfterMs },
+    ...{ preferred, matchNodeLabels, taints: ownTaint },
+  };
+  const found = { deciding: own, text: JSON.stringify(own) };
+  settingsOf.set(settings, found);
+  return found;
+}
+
+type Own = Pick<Fields, 'skipped' | 'tolerated' | 'isGated' | 'isBound' | 'digest'> & {
+  readonly usesAffinity: boolean;
+};
+
+function subjectOf(template: PodTemplate, namespace: SubjectNamespace, settings: Settings, own: Own): Subject {
+  const of = deciding(settings);
+  // Every field is named: this runs for each event of a pod.
+  return keyed(
+    {
+      namespace: namespace.name,
+      images: template.images,
+      os: template.os,
+      hasRuntimeClass: template.hasRuntimeClass,
+      statement: template.statement,
+      pullSecrets: template.pullSecrets,
+      isSystem: isSystemPod(template, namespace.name, settings),
+      skipped: own.skipped,
+      asked: template.asked,
+      labels: own.usesAffinity ? labelsOf(template.labels, settings) : NO_LABELS,
+      preferred: own.usesAffinity ? namespace.preferred : undefined,
+      tolerated: own.tolerated,
+      isGated: own.isGated,
+      isBound: own.isBound,
+      digest: own.digest,
+      settings: of.deciding,
+    },
+    of.text,
+  );
+}
+
+/** Equal values are one value, so that two subjects are compared without a look into them. */
+const share = createShared({ most: 256 * 1024 });
+
+/**
+ * Returns a function that reads something from a part of a pod by its settings, and remembers it by that part: alike pods share
+ * their parts, and most events of a pod change none.
+ */
+function remembering<P extends object, T>(read: (part: P, settings: Settings) => T): typeof read {
+  const last = new WeakMap<P, { readonly settings: Settings; readonly value: T }>();
+  return (part, settings) => {
+    const found = last.get(part);
+    if (found?.settings === settings) return found.value;
+    const value = read(part, settings);
+    last.set(part, { settings, value });
+    return value;
+  };
+}
+
+const labelsOf = remembering((labels: PodTemplate['labels'], { matchNodeLabels }): PodTemplate['labels'] => {
+  const names = [...matchNodeLabels, PREFERRED, NOE_PREFERRED].filter((name) => Object.hasOwn(labels, name));
+  return names.length === 0 ? NO_LABELS : share(Object.fromEntries(names.map((name) => [name, labels[name] ?? ''])));
+});
+
+const toleratedBy = remembering((tolerations: NonNullable<Pod['tolerations']>, settings): readonly string[] => {
+  if (!usesTaints(settings)) return NO_NAMES;
+  const found = tolerations.flatMap((toleration) => asOurs(toleration, settings.taints)?.value ?? []);
+  return found.length === 0 ? NO_NAMES : share(found);
+});
+
+/** A digest stands for these. */
+const NOTHING_OF_THE_AUTHOR = {
+  images: NO_NAMES,
+  statement: undefined,
+  pullSecrets: NO_NAMES,
+  asked: undefined,
+  labels: NO_LABELS,
+  tolerated: NO_NAMES,
+} as const;
+
+/** How many subjects with the same list of images are remembered: pods that wait, run and are over, in some namespaces. */
+const MOST_ALIKE = 8;
+
+/** The last subjects, by their list of images: pods share equal lists, and most events of a pod change nothing here. */
+const recent = new WeakMap<readonly PodImage[], { readonly fields: Fields; readonly subject: Subject }[]>();
+
+function keyed(fields: Fields, settingsText: string): Subject {
+  const { images, digest } = fields;
+  const alike = digest === undefined ? recent.get(images) : undefined;
+  const found = alike?.find((one) => isSameRecord(one.fields, fields));
+  if (found !== undefined) return found.subject;
+  // The settings have a text of their own, which is made once.
+  const own = { ...fields, settings: undefined, ...(digest === undefined ? {} : NOTHING_OF_THE_AUTHOR) };
+  const hash = createHash('sha256').update(JSON.stringify(own)).update(settingsText);
+  const subject = { ...fields, key: hash.digest('base64') };
+  if (digest === undefined) recent.set(images, [{ fields, subject }, ...(alike ?? [])].slice(0, MOST_ALIKE));
+  return subject;
+}
