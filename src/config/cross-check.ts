@@ -1,3 +1,4 @@
+import { usesAffinity } from '../placement/placing.ts';
 import { shown } from './problems.ts';
 import type { Config } from './schema.ts';
 
@@ -18,16 +19,11 @@ export function crossCheck(config: Config, where: Where): string[] {
 
 /** Node affinity can be written only at admission. */
 function checkMode({ placement, webhook }: Config, where: Where): string[] {
-  if (!needsWebhook(placement.mode) || webhook.enabled) return [];
+  if (!usesAffinity(placement) || webhook.enabled) return [];
   return [
     `webhook.enabled: got false (${where('webhook.enabled')}), expected true, or not set, with placement.mode: ` +
       `${placement.mode} (${where('placement.mode')})`,
   ];
-}
-
-/** Whether a mode needs the webhook. */
-export function needsWebhook(mode: unknown): boolean {
-  return mode === 'affinity' || mode === 'both';
 }
 
 /** A key that asks for writes contradicts the mode that writes nothing. */

@@ -1,7 +1,8 @@
 import { parse as parseYaml } from 'yaml';
 import { isObject } from '../kit/json.ts';
 import { editDistance, nearest } from '../kit/nearest.ts';
-import { crossCheck, needsWebhook } from './cross-check.ts';
+import { usesAffinity } from '../placement/placing.ts';
+import { crossCheck } from './cross-check.ts';
 import type { ConfigFile } from './file.ts';
 import { allKeys, assign, expectedAt, type Key, valueAt, variableName } from './keys.ts';
 import { ConfigurationError, MOST_PROBLEMS, shown, withoutLogin } from './problems.ts';
@@ -76,7 +77,7 @@ function followMode(
   sources: Map<string, KeySource>,
 ) {
   const isSaid = (given.get('webhook.enabled')?.value ?? undefined) !== undefined;
-  if (isSaid || !needsWebhook(valueAt(config, 'placement.mode'))) return;
+  if (isSaid || !usesAffinity({ mode: valueAt(config, 'placement.mode') })) return;
   assign(config, 'webhook.enabled', true);
   sources.set('webhook.enabled', `placement.mode, ${sources.get('placement.mode')}`);
 }

@@ -1,9 +1,8 @@
 import { ARCHITECTURES_ANNOTATION } from '../names.ts';
-import { isSystemPod, SYSTEM_WAIT_MS } from './eligibility.ts';
-import { type ImageAnswer, intersect, narrowingOf, onlySchedulable, statementOf } from './images.ts';
+import { SYSTEM_WAIT_MS } from './eligibility.ts';
+import { type ImageAnswer, intersect, type NamesOf, narrow, onlySchedulable, statementOf } from './images.ts';
 import type { PodImage } from './objects/image.ts';
-import type { PodTemplate } from './objects/pod.ts';
-import type { Settings } from './settings.ts';
+import type { Subject } from './subject.ts';
 
 /** An image and the platforms that were found for it. Events and tables show it to explain a decision. */
 export type ImageSet = {
@@ -69,14 +68,11 @@ export type Decision =
 /** A decision that lets the pod run on some architectures. */
 export type Placement = Extract<Decision, { kind: 'place' }>;
 
-export type DecisionInput = {
-  readonly template: PodTemplate;
-  readonly namespace: string;
-  readonly settings: Settings;
+/** What is known at the moment of a decision, of the cluster and of images. */
+export type Knowledge = {
   /** Architectures of the cluster's nodes, sorted. */
   readonly clusterArchitectures: readonly string[];
-  /** The normalised names of an image (`docker.io/library/nginx`, `docker.io/library/nginx:1.27`); empty for a malformed one. */
-  readonly namesOf: (image: string) => readonly string[];
+  readonly namesOf: NamesOf;
   readonly answerOf: (image: PodImage) => ImageAnswer;
   /** Milliseconds since this process first saw the object. */
   readonly waitedMs: number;
@@ -92,34 +88,34 @@ type Evidence = {
 };
 
 /**
- * Decides where a pod or the pods of a template may run. The caller has checked that the object is not skipped
- * (`eligibility.ts`). The function is pure. It calls `answerOf` for every image that needs a registry, even if one answer
+ * Decides where a pod or the pods of a template may run. The caller has checked that it is not skipped. The function is pure. It calls `answerOf` for every image that needs a registry, even if one answer
  * already decides, so that one pass starts all lookups.
  */
-export function decide(input: DecisionInput): Decision {
-  const { template, settings, clusterArchitectures } = input;
-  const statement = statementOf(template.statement);
+export function decide(subject: Subject, knowledge: Knowledge): Decision {
+  const { os, settings } = subject;
+  const { clusterArchitectures } = knowledge;
+  const statement = statementOf(subject.statement);
   if (statement === 'all') {
     return place(onlySchedulable(clusterArchitectures, settings), 'statement', true);
   }
   if (statement !== undefined) {
     const set = onlySchedulable(statement, settings);
     if (set.length > 0) return place(set, 'statement');
-    const platforms = statement.map((name) => `${template.os}/${name}`);
-    return noCommonArchitecture([{ image: ARCHITECTURES_ANNOTATION, platforms }], input);
+    const platforms = statement.map((name) => `${os}/${name}`);
+    return noCommonArchitecture([{ image: ARCHITECTURES_ANNOTATION, platforms }], subject, knowledge);
   }
 
-  const evidence = gather(input);
+  const evidence = gather(subject, knowledge);
   const common = intersect(evidence.sets);
   if (common !== undefined && onlySchedulable(common, settings).length === 0) {
-    return noCommonArchitecture(evidence.seen, input);
+    return noCommonArchitecture(evidence.seen, subject, knowledge);
   }
   if (evidence.pending.length === 0 && evidence.failed.length === 0) {
     return common === undefined
       ? place(onlySchedulable(clusterArchitectures, settings), 'cluster', true)
-      : { ...place(onlySchedulable(common, settings), 'images'), os: osOf(evidence, template.os) };
+      : { ...place(onlySchedulable(common, settings), 'images'), os: osOf(evidence, os) };
   }
-  return withoutKnowing(evidence, common, input);
+  return withoutKnowing(evidence, common, subject, knowledge);
 }
 
 /** Returns the decision that keeps what archaware wrote before. `unknown`: the images that are not known (yet). */
@@ -137,10 +133,9 @@ export function isGuess(decision: Placement): boolean {
   return decision.basis === 'open' || decision.basis === 'fallback';
 }
 
-function gather({ template, settings, namesOf, answerOf, waitedMs }: DecisionInput): Evidence {
+function gather(subject: Subject, knowledge: Knowledge): Evidence {
   const evidence: Evidence = { sets: [], seen: [], failed: [], pending: [], askAgainInMs: Number.POSITIVE_INFINITY };
-  for (const image of template.images) {
-    const said = narrowingOf(image, template, settings, namesOf(image.image), answerOf);
+  for (const { image, said } of narrow(subject, knowledge)) {
     const named = whatNames(image);
     switch (said.kind) {
       case 'not-asked':
@@ -152,7 +147,7 @@ function gather({ template, settings, namesOf, answerOf, waitedMs }: DecisionInp
         break;
       case 'failed':
         // An image limit that is exceeded is known from the start, and is reported before the other failures.
-        if (image.isSurplus) evidence.failed.unshift({ ...named, ...failureOf(said), sinceMs: waitedMs });
+        if (image.isSurplus) evidence.failed.unshift({ ...named, ...failureOf(said), sinceMs: knowledge.waitedMs });
         else evidence.failed.push({ ...named, ...failureOf(said) });
         break;
       case 'pending':
@@ -177,18 +172,23 @@ export function whatNames({ image, volume }: PodImage): Pick<ImageSet, 'image' |
 }
 
 /** Decides for a pod with an image that is not known (yet): wait, or apply `images.unresolvable`. */
-function withoutKnowing(evidence: Evidence, common: string[] | undefined, input: DecisionInput): Decision {
-  const { settings, clusterArchitectures } = input;
+function withoutKnowing(
+  evidence: Evidence,
+  common: string[] | undefined,
+  subject: Subject,
+  { clusterArchitectures, waitedMs }: Knowledge,
+): Decision {
+  const { settings } = subject;
   const failed = evidence.failed.map(({ sinceMs: _sinceMs, retryInMs: _retryInMs, ...each }): FailedImage => each);
   const unknown = [...failed.map(({ image }) => image), ...evidence.pending];
-  const os = osOf(evidence, input.template.os);
-  const patience = patienceLeft(evidence, input);
+  const os = osOf(evidence, subject.os);
+  const patience = patienceLeft(evidence, subject, waitedMs);
   if (patience > 0) {
     const soonest = Math.min(patience, evidence.askAgainInMs, ...evidence.failed.map(({ retryInMs }) => retryInMs));
     const [againInMs, givesUpInMs] = [soonest, patience].map((ms) => (Number.isFinite(ms) ? ms : undefined));
     return { kind: 'wait', images: unknown, failed, againInMs, givesUpInMs };
   }
-  if (settings.unresolvable === 'fallback' && !isSystemPod(input.template, input.namespace, settings)) {
+  if (settings.unresolvable === 'fallback' && !subject.isSystem) {
     // A fallback that the known images rule out is useless: the architectures that they have in common are the better guess.
     const within = common && intersect([common, settings.fallback]);
     const set = within?.length === 0 ? common : within;
@@ -199,19 +199,22 @@ function withoutKnowing(evidence: Evidence, common: string[] | undefined, input:
 }
 
 /** Returns the milliseconds until `images.unresolvable` applies to every unknown image; 0: now; Infinity: never. */
-function patienceLeft(evidence: Evidence, { template, namespace, settings, waitedMs }: DecisionInput): number {
-  if (isSystemPod(template, namespace, settings)) {
+function patienceLeft(evidence: Evidence, { isSystem, settings }: Subject, waitedMs: number): number {
+  if (isSystem) {
     return evidence.failed.length > 0 ? 0 : Math.max(0, SYSTEM_WAIT_MS - waitedMs);
   }
   if (settings.unresolvable === 'wait' || evidence.pending.length > 0) return Number.POSITIVE_INFINITY;
   return Math.max(0, ...evidence.failed.map(({ sinceMs }) => settings.fallbackAfterMs - sinceMs));
 }
 
-function noCommonArchitecture(images: readonly ImageSet[], input: DecisionInput): Decision {
+function noCommonArchitecture(
+  images: readonly ImageSet[],
+  { settings }: Subject,
+  { clusterArchitectures }: Knowledge,
+): Decision {
   // Only admission can reject a pod; everywhere else `reject` means `hold`.
-  if (input.settings.noCommonArchitecture !== 'release')
-    return { kind: 'hold', reason: 'no-common-architecture', images };
-  const cluster = onlySchedulable(input.clusterArchitectures, input.settings);
+  if (settings.noCommonArchitecture !== 'release') return { kind: 'hold', reason: 'no-common-architecture', images };
+  const cluster = onlySchedulable(clusterArchitectures, settings);
   return place(cluster, 'released', true, [], [], images);
 }
 

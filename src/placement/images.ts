@@ -4,6 +4,7 @@ import { ARCHITECTURES_ANNOTATION } from '../names.ts';
 import type { PodImage } from './objects/image.ts';
 import { MOST_IMAGE_CHARACTERS, MOST_IMAGES, type PodTemplate } from './objects/pod.ts';
 import type { Settings } from './settings.ts';
+import type { Subject } from './subject.ts';
 
 /** The knowledge of an image at the moment of a decision. */
 export type ImageAnswer =
@@ -51,6 +52,23 @@ export type Narrowing =
       readonly platforms: readonly string[];
     }
   | Exclude<ImageAnswer, { readonly kind: 'known' }>;
+
+/** Returns the normalised names of an image (`docker.io/library/nginx`, `docker.io/library/nginx:1.27`); empty for a malformed one. */
+export type NamesOf = (image: string) => readonly string[];
+
+/** An image and how it narrows the architectures. */
+export type NarrowedImage = { readonly image: PodImage; readonly said: Narrowing };
+
+/** Returns how each image of a subject narrows its architectures. */
+export function narrow(
+  subject: Pick<Subject, 'images' | 'os' | 'hasRuntimeClass' | 'settings'>,
+  { namesOf, answerOf }: { readonly namesOf: NamesOf; readonly answerOf: (image: PodImage) => ImageAnswer },
+): NarrowedImage[] {
+  return subject.images.map((image) => ({
+    image,
+    said: narrowingOf(image, subject, subject.settings, namesOf(image.image), answerOf),
+  }));
+}
 
 /** The answer that is possible without a registry; undefined: a registry must be asked. */
 type LocalAnswer = 'not-asked' | readonly string[] | undefined;

@@ -55,7 +55,7 @@ export function unrecordedNote(
  * The basis of a record that was lost. It matches no images, whose names have no spaces, so that they are looked up again. It is no
  * guess either, which another guess could add to.
  */
-const NOT_KNOWN: RecordBasis = { images: ['not known'], settings: '', template: '' };
+const NOT_KNOWN: RecordBasis = { images: ['not known'], subject: '' };
 
 /**
  * Returns the change that records them again. It rolls nothing. What archaware had added before is lost too, so any architecture

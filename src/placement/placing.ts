@@ -1,12 +1,11 @@
 import { isArchitecture } from '../kit/platform.ts';
 import { ARCHITECTURE_LABEL, OS_LABEL } from '../names.ts';
 import type { Placement } from './decide.ts';
-import type { Namespace } from './eligibility.ts';
-import type { PodTemplate } from './objects/pod.ts';
 import type { AffinityIntent, Requirement } from './patch/affinity.ts';
 import { type Toleration, tolerationsFor } from './patch/tolerations.ts';
 import { preferencesFor } from './preference.ts';
 import type { Settings } from './settings.ts';
+import type { Subject, SubjectSettings } from './subject.ts';
 
 /** The tolerations and the node affinity that a decision calls for. The patch adds only what the pod lacks of them. */
 export type PlacementIntent = {
@@ -29,8 +28,8 @@ export function usesTaints({ mode }: Pick<Settings, 'mode'>): boolean {
   return mode === 'taints' || mode === 'both';
 }
 
-/** Whether the mode places pods by node affinity. */
-export function usesAffinity({ mode }: Pick<Settings, 'mode'>): boolean {
+/** Whether the mode places pods by node affinity, which can be written only at admission. `mode`: valid or not. */
+export function usesAffinity({ mode }: { readonly mode: unknown }): boolean {
   return mode === 'affinity' || mode === 'both';
 }
 
@@ -44,7 +43,7 @@ export function onlyObserves({ mode }: Pick<Settings, 'mode'>): boolean {
  * node has those that Go reserves, and what a kubelet invents is nobody else's business.
  */
 export function wantedTolerations(
-  settings: Pick<Settings, 'mode' | 'taints'>,
+  settings: Pick<SubjectSettings, 'mode' | 'taints'>,
   architectures: readonly string[],
 ): Toleration[] {
   const possible = architectures.filter(isArchitecture);
@@ -63,25 +62,19 @@ export const NOTHING_NEEDED: Placement = {
   images: [],
 };
 
-/** Returns the tolerations and the affinity for a decision, by the settings that apply to the pod. */
-export function placingFor(
-  decision: Placement,
-  template: Pick<PodTemplate, 'labels'>,
-  namespace: Pick<Namespace, 'preferred'>,
-  settings: Settings,
-): PlacementIntent {
+/** What decides how a placement is written. */
+type Placed = Pick<Subject, 'labels' | 'preferred' | 'settings'>;
+
+/** Returns the tolerations and the affinity for a decision. */
+export function placingFor(decision: Placement, subject: Placed): PlacementIntent {
   return {
-    tolerations: wantedTolerations(settings, decision.architectures),
-    affinity: usesAffinity(settings) ? affinityFor(decision, template, namespace, settings) : undefined,
+    tolerations: wantedTolerations(subject.settings, decision.architectures),
+    affinity: usesAffinity(subject.settings) ? affinityFor(decision, subject) : undefined,
   };
 }
 
-function affinityFor(
-  { architectures, followsCluster, os }: Placement,
-  template: Pick<PodTemplate, 'labels'>,
-  namespace: Pick<Namespace, 'preferred'>,
-  settings: Settings,
-): AffinityIntent {
+function affinityFor({ architectures, followsCluster, os }: Placement, subject: Placed): AffinityIntent {
+  const { labels, settings } = subject;
   // Affinity cannot be widened later. So a decision that follows the cluster requires only what `architectures.schedulable` says.
   const set = followsCluster ? settings.schedulable : architectures;
   const among = followsCluster && set.length === 0 ? undefined : set;
@@ -90,11 +83,11 @@ function affinityFor(
       ...(set.length > 0 ? [isIn(ARCHITECTURE_LABEL, [...set].sort())] : []),
       ...(os === undefined ? [] : [isIn(OS_LABEL, [os])]),
       ...settings.matchNodeLabels.flatMap((key) => {
-        const value = Object.hasOwn(template.labels, key) ? template.labels[key] : undefined;
+        const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
         return value === undefined ? [] : isIn(key, [value]);
       }),
     ],
-    preferred: preferencesFor(template, namespace, settings, among),
+    preferred: preferencesFor(subject, among),
   };
 }
 

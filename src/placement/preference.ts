@@ -2,7 +2,7 @@ import { ARCHITECTURE_EXPECTED, didYouMean, readArchitecture } from '../kit/plat
 import { NOE_PREFERRED, PREFERRED } from '../names.ts';
 import type { Namespace } from './eligibility.ts';
 import type { PodTemplate } from './objects/pod.ts';
-import type { Settings } from './settings.ts';
+import type { Subject, SubjectSettings } from './subject.ts';
 
 /** The weight, 1 to 100, that the scheduler gives to nodes of an architecture. */
 export type Preference = { readonly architecture: string; readonly weight: number };
@@ -16,9 +16,11 @@ const FORM = /^\s*([A-Za-z0-9_-]+)\s*=\s*([0-9]{1,3})\s*$/;
  * one of these architectures wins: the pod's label, the namespace's annotation, the policy or the configuration.
  */
 export function preferencesFor(
-  { labels }: Pick<PodTemplate, 'labels'>,
-  namespace: Pick<Namespace, 'preferred'>,
-  settings: Pick<Settings, 'preferred'>,
+  {
+    labels,
+    preferred,
+    settings,
+  }: Pick<Subject, 'labels' | 'preferred'> & { readonly settings: Pick<SubjectSettings, 'preferred'> },
   architectures: readonly string[] | undefined,
 ): Preference[] {
   const ofLabel = (name: string) => {
@@ -26,7 +28,7 @@ export function preferencesFor(
     return architecture === undefined ? [] : [{ architecture, weight: LABEL_WEIGHT }];
   };
   const ofSettings = Object.entries(settings.preferred).map(([architecture, weight]) => ({ architecture, weight }));
-  const sources = [ofLabel(PREFERRED), ofLabel(NOE_PREFERRED), preferredOf(namespace.preferred) ?? [], ofSettings];
+  const sources = [ofLabel(PREFERRED), ofLabel(NOE_PREFERRED), preferredOf(preferred) ?? [], ofSettings];
   for (const source of sources) {
     const usable = source.filter(({ architecture }) => architectures?.includes(architecture) ?? true);
     if (usable.length > 0) return usable.sort((one, other) => other.weight - one.weight);

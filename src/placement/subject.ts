@@ -8,7 +8,6 @@ import { createShared } from './objects/equal-values.ts';
 import type { PodImage } from './objects/image.ts';
 import type { Pod, PodTemplate } from './objects/pod.ts';
 import { asOurs } from './patch/tolerations.ts';
-import { usesAffinity, usesTaints } from './placing.ts';
 import type { Settings } from './settings.ts';
 
 /** The settings that decide about a subject. Others decide only through what this file reads with them: `skipped`, `isSystem`. */
@@ -43,16 +42,14 @@ type Fields = {
   readonly skipped: SkipReason | undefined;
   /** The architectures that its node selector and its node affinity ask for; undefined: any. */
   readonly asked: Asked | undefined;
-  /** The labels that decide its node affinity; empty in a mode without affinity, and for a DaemonSet. */
+  /** The labels that decide its node affinity; none for a DaemonSet. */
   readonly labels: Readonly<Record<string, string>>;
-  /** The annotation `archaware.dev/preferred` of its namespace, not parsed; undefined where `labels` is empty for the same reason. */
+  /** The annotation `archaware.dev/preferred` of its namespace, not parsed; undefined for a DaemonSet. */
   readonly preferred: string | undefined;
-  /** The architectures that a pod tolerates by tolerations in archaware's form; empty in a mode without taints, and for a template. */
+  /** The architectures that a pod tolerates by tolerations in archaware's form. */
   readonly tolerated: readonly string[];
   /** Whether a pod has archaware's gate. */
   readonly isGated: boolean;
-  /** Whether a pod has a node. */
-  readonly isBound: boolean;
   /**
    * What stands in the key for the fields of the object's author: of a DaemonSet the hash of its template, of which each change
    * counts; of a pod that is too large to keep its digest (`objects/large.ts`). Undefined for everything else.
@@ -63,9 +60,10 @@ type Fields = {
 
 /**
  * All that may decide about a pod or a template, except what is known of images and of the cluster. Only this file makes one.
- * `key`: a text of 44 characters that is the same only if everything in it is (SHA-256). Whether an event matters, whether two pods are alike, whether a
+ * `key`: a text of 64 characters that is the same only if everything in it is (SHA-256). Whether an event matters, whether two pods are alike, whether a
  * record still holds, whether an answer may be given again: all compare it. The uid of the object is not in it, so alike pods
- * share one; nor what was written to a pod (`Written`), which is evidence.
+ * share one; nor what a pod is already, by archaware (`Written`) or by the scheduler (its node): a decision that may change because
+ * of that is not final (`standing.ts`).
  */
 export type Subject = Fields & { readonly key: string };
 
@@ -77,10 +75,9 @@ export function readPodSubject(pod: Pod, namespace: SubjectNamespace, settings: 
   const { large, generation, tolerations } = pod;
   return subjectOf(pod, namespace, settings, {
     skipped: skipPod(pod, namespace, settings),
-    usesAffinity: usesAffinity(settings),
+    labels: labelsOf(pod.labels, settings),
     tolerated: tolerations === undefined ? NO_NAMES : toleratedBy(tolerations, settings),
     isGated: pod.gated !== undefined,
-    isBound: pod.nodeName !== undefined,
     digest: large === undefined ? undefined : [large, generation].join(),
   });
 }
@@ -89,7 +86,7 @@ export function readPodSubject(pod: Pod, namespace: SubjectNamespace, settings: 
 export function readTemplateSubject(template: PodTemplate, namespace: SubjectNamespace, settings: Settings): Subject {
   return subjectOf(template, namespace, settings, {
     skipped: skipTemplate(template, namespace, settings),
-    usesAffinity: usesAffinity(settings),
+    labels: labelsOf(template.labels, settings),
     ...OF_A_TEMPLATE,
     digest: undefined,
   });
@@ -103,13 +100,13 @@ export function readDaemonSetSubject(
 ): Subject {
   return subjectOf(daemonSet.template, { ...namespace, preferred: undefined }, settings, {
     skipped: skipDaemonSet(daemonSet, namespace, settings),
-    usesAffinity: false,
+    labels: NO_LABELS,
     ...OF_A_TEMPLATE,
     digest: daemonSet.authored,
   });
 }
 
-const OF_A_TEMPLATE = { tolerated: [], isGated: false, isBound: false } as const;
+const OF_A_TEMPLATE = { tolerated: [], isGated: false } as const;
 
 /** A list or an object that is empty, always the same one. */
 const [NO_NAMES, NO_LABELS]: [readonly string[], Readonly<Record<string, string>>] = [[], {}];
@@ -132,9 +129,7 @@ function deciding(settings: Settings): { readonly deciding: SubjectSettings; rea
   return found;
 }
 
-type Own = Pick<Fields, 'skipped' | 'tolerated' | 'isGated' | 'isBound' | 'digest'> & {
-  readonly usesAffinity: boolean;
-};
+type Own = Pick<Fields, 'skipped' | 'labels' | 'tolerated' | 'isGated' | 'digest'>;
 
 function subjectOf(template: PodTemplate, namespace: SubjectNamespace, settings: Settings, own: Own): Subject {
   const of = deciding(settings);
@@ -150,11 +145,10 @@ function subjectOf(template: PodTemplate, namespace: SubjectNamespace, settings:
       isSystem: isSystemPod(template, namespace.name, settings),
       skipped: own.skipped,
       asked: template.asked,
-      labels: own.usesAffinity ? labelsOf(template.labels, settings) : NO_LABELS,
-      preferred: own.usesAffinity ? namespace.preferred : undefined,
+      labels: own.labels,
+      preferred: namespace.preferred,
       tolerated: own.tolerated,
       isGated: own.isGated,
-      isBound: own.isBound,
       digest: own.digest,
       settings: of.deciding,
     },
@@ -185,9 +179,8 @@ const labelsOf = remembering((labels: PodTemplate['labels'], { matchNodeLabels }
   return names.length === 0 ? NO_LABELS : share(Object.fromEntries(names.map((name) => [name, labels[name] ?? ''])));
 });
 
-const toleratedBy = remembering((tolerations: NonNullable<Pod['tolerations']>, settings): readonly string[] => {
-  if (!usesTaints(settings)) return NO_NAMES;
-  const found = tolerations.flatMap((toleration) => asOurs(toleration, settings.taints)?.value ?? []);
+const toleratedBy = remembering((tolerations: NonNullable<Pod['tolerations']>, { taints }): readonly string[] => {
+  const found = tolerations.flatMap((toleration) => asOurs(toleration, taints)?.value ?? []);
   return found.length === 0 ? NO_NAMES : share(found);
 });
 
@@ -212,10 +205,27 @@ function keyed(fields: Fields, settingsText: string): Subject {
   const alike = digest === undefined ? recent.get(images) : undefined;
   const found = alike?.find((one) => isSameRecord(one.fields, fields));
   if (found !== undefined) return found.subject;
-  // The settings have a text of their own, which is made once.
-  const own = { ...fields, settings: undefined, ...(digest === undefined ? {} : NOTHING_OF_THE_AUTHOR) };
-  const hash = createHash('sha256').update(JSON.stringify(own)).update(settingsText);
-  const subject = { ...fields, key: hash.digest('base64') };
+  const subject = { ...fields, key: hashOf(fields, settingsText) };
   if (digest === undefined) recent.set(images, [{ fields, subject }, ...(alike ?? [])].slice(0, MOST_ALIKE));
   return subject;
+}
+
+/** `settingsText`: the settings have a text of their own, which is made once. */
+function hashOf(fields: Fields, settingsText: string): string {
+  const own = { ...fields, settings: undefined, ...(fields.digest === undefined ? {} : NOTHING_OF_THE_AUTHOR) };
+  return createHash('sha256').update(JSON.stringify(own)).update(settingsText).digest('hex');
+}
+
+/** These change what is written and what is guessed, but not what images run on. */
+const NOT_ABOUT_IMAGES = {
+  ...{ mode: undefined, taints: undefined, preferred: undefined, matchNodeLabels: undefined },
+  ...{ unresolvable: undefined, fallback: undefined, fallbackAfterMs: undefined },
+} as const;
+
+/**
+ * Returns a key for what a decision on known images depends on: what a record proves holds under another taint key too. A setting
+ * that is forgotten here costs a lookup, and no more.
+ */
+export function evidenceKey({ key: _key, ...fields }: Subject): string {
+  return hashOf({ ...fields, isSystem: false }, JSON.stringify({ ...fields.settings, ...NOT_ABOUT_IMAGES }));
 }

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import { announce, announcePreferred, createAnnouncer } from '../../src/controllers/announce.ts';
 import type { Occurrence } from '../../src/kube/events.ts';
-import { type Decision, decide } from '../../src/placement/decide.ts';
+import type { Decision } from '../../src/placement/decide.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
 import type { Settings } from '../../src/placement/settings.ts';
-import { failed, input, known, settings, template, toleration } from '../placement/objects.ts';
+import { decideCase, failed, input, known, settings, template, toleration } from '../placement/objects.ts';
 import { createHandClock } from './hand-clock.ts';
 
 describe('the Events for a decision', () => {
@@ -30,7 +30,7 @@ describe('the Events for a decision', () => {
     const all = { ...settings(given.settings), ...given.settings };
     const annotations = statement === undefined ? {} : { 'archaware.dev/architectures': statement };
     const subject = template(Object.keys(answers), { tolerations }, { annotations });
-    const decision: Decision = decide(input(answers, { template: subject, settings: all }));
+    const decision: Decision = decideCase(input(answers, { template: subject, settings: all }));
     const pod =
       owner === undefined ? subject : { ...subject, owner: { kind: owner, name: 'up', apiVersion: '', uid: '' } };
     announce('k', regarding, pod, decision, all, createAnnouncer({ emit }, createHandClock()));

@@ -1,8 +1,7 @@
 import { expect } from 'chai';
 import { imagesAwaited } from '../../src/controllers/placement-state.ts';
-import { decide } from '../../src/placement/decide.ts';
 import { readPod } from '../../src/placement/objects/pod.ts';
-import { input } from '../placement/objects.ts';
+import { decideCase, input } from '../placement/objects.ts';
 
 describe('the images that an object waits for', () => {
   it('are all that are looked up, even if the first one beyond the limit is one of them with another pull policy', () => {
@@ -11,7 +10,7 @@ describe('the images that an object waits for', () => {
       { image: 'i7', imagePullPolicy: 'Always' },
     ];
     const template = readPod({ metadata: { name: 'p', namespace: 'shop' }, spec: { containers } });
-    const decision = decide({ ...input({}), template, answerOf: () => ({ kind: 'pending' }) });
+    const decision = decideCase({ ...input({}), template, answerOf: () => ({ kind: 'pending' }) });
     expect(imagesAwaited(decision)).to.deep.equal(containers.slice(0, 256).map(({ image }) => image));
   });
 });

@@ -2,12 +2,11 @@ import { expect } from 'chai';
 import type { Platform } from '../../src/kit/platform.ts';
 import { ImageError } from '../../src/oci/errors.ts';
 import { parseImageConfig, parseManifest } from '../../src/oci/manifest.ts';
-import { decide } from '../../src/placement/decide.ts';
 import { readPod } from '../../src/placement/objects/pod.ts';
 import { podPatch } from '../../src/placement/patch/patch.ts';
 import { tolerationsFor } from '../../src/placement/patch/tolerations.ts';
 import { noCommonArchitectureNote } from '../../src/placement/reasons.ts';
-import { input } from '../placement/objects.ts';
+import { decideCase, input } from '../placement/objects.ts';
 import { type HostileWorld, manifest, putSingle, startHostileWorld } from '../support/hostile-world.ts';
 import { IMAGE, INDEX, indexOf, sha256 } from './server.ts';
 
@@ -86,7 +85,7 @@ function patched(platforms: readonly Platform[]): string[] {
     expect(os).to.match(/^[a-z0-9][a-z0-9_-]*$/);
     expect(variant).to.match(/^[A-Za-z0-9][A-Za-z0-9._-]*$/);
   }
-  const decision = decide(input({ image: { kind: 'known', platforms } }));
+  const decision = decideCase(input({ image: { kind: 'known', platforms } }));
   if (decision.kind !== 'place') return [];
   const pod = readPod({ metadata: { name: 'a', namespace: 'b' }, spec: { containers: [{ image: 'image' }] } });
   const wanted = tolerationsFor({ key: 'supported-arch', effect: 'NoSchedule' }, decision.architectures);

@@ -2,7 +2,6 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { isObject, type JsonObject, listAt, objectAt } from '../../src/kit/json.ts';
 import { asAuthored, put } from '../../src/placement/admission/record.ts';
-import { decide } from '../../src/placement/decide.ts';
 import { obstaclesTo, readDemands } from '../../src/placement/fit.ts';
 import { readPod } from '../../src/placement/objects/pod.ts';
 import { PREFERRED_TERMS, REQUIRED } from '../../src/placement/patch/affinity.ts';
@@ -12,7 +11,7 @@ import type { Settings } from '../../src/placement/settings.ts';
 import { jsonPatch } from '../simulator/objects/patch.ts';
 import { validatePod, validatePodUpdate } from '../simulator/objects/pod-rules.ts';
 import { admit, applied, type Circumstances, GATE, injected, SEAL } from './admissions.ts';
-import { settings as defaults, failed, input, known, pending, taint } from './objects.ts';
+import { decideCase, settings as defaults, failed, input, known, pending, subjectOf, taint } from './objects.ts';
 import { anyPod, indifferentPod } from './random-pods.ts';
 
 const answers = {
@@ -227,9 +226,8 @@ describe('the release of any gated pod', () => {
     const pod = readPod(object);
     if (pod.gated === undefined) throw new Error('expected a gated pod');
     const what = input(answers, { template: pod, settings: given });
-    const decision = decide(what);
-    const placing =
-      decision.kind === 'place' ? placingFor(decision, pod, { preferred: undefined }, what.settings) : undefined;
+    const decision = decideCase(what);
+    const placing = decision.kind === 'place' ? placingFor(decision, subjectOf(what)) : undefined;
     return jsonPatch({ ...object }, JSON.stringify(releasePatch(pod, pod.gated, placing)));
   }
 

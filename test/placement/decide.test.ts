@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import { type Decision, type DecisionInput, decide } from '../../src/placement/decide.ts';
+import type { Decision } from '../../src/placement/decide.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
 import type { PodTemplate } from '../../src/placement/objects/pod.ts';
 import { unresolvableNote } from '../../src/placement/reasons.ts';
 import type { Settings } from '../../src/placement/settings.ts';
-import { failed, input, known, pending, template } from './objects.ts';
+import { type Case, decideCase, failed, input, known, pending, template } from './objects.ts';
 
 const BOTH = known('linux/amd64,linux/arm64');
 const AMD = known('linux/amd64');
@@ -26,18 +26,18 @@ function told(decision: Decision): string {
   }
 }
 
-type Row = readonly [given: string, what: DecisionInput, expected: string];
+type Row = readonly [given: string, what: Case, expected: string];
 
 function check(rows: readonly Row[]): void {
   for (const [given, what, expected] of rows) {
     it(`${given}: ${expected}`, () => {
-      expect(told(decide(what))).to.equal(expected);
+      expect(told(decideCase(what))).to.equal(expected);
     });
   }
 }
 
 /** A pod that states its architectures; no image may be looked up. */
-function stating(statement: string, more: Partial<Settings> = {}): DecisionInput {
+function stating(statement: string, more: Partial<Settings> = {}): Case {
   return input(
     {},
     {
@@ -95,7 +95,7 @@ describe('the decision for a pod whose images are known', () => {
   it('asks for every image once, even if an earlier one rules everything out', () => {
     const asked: string[] = [];
     const answers = input({ a: AMD, b: ARM, c: pending });
-    decide({
+    decideCase({
       ...answers,
       answerOf: (image) => {
         asked.push(image.image);
@@ -106,7 +106,7 @@ describe('the decision for a pod whose images are known', () => {
   });
 
   it('names each image with its platforms when it holds the pod', () => {
-    const decision = decide(input({ a: known('linux/amd64/v2,linux/amd64,windows/amd64'), b: ARM }));
+    const decision = decideCase(input({ a: known('linux/amd64/v2,linux/amd64,windows/amd64'), b: ARM }));
     expect(decision).to.deep.equal({
       kind: 'hold',
       reason: 'no-common-architecture',
@@ -304,7 +304,7 @@ describe('images that need no lookup', () => {
 
   it('lets the images decide if the statement is invalid', () => {
     const metadata = { annotations: { 'archaware.dev/architectures': 'amd64 arm64' } };
-    expect(told(decide(input({ a: ARM }, { template: template(['a'], {}, metadata) })))).to.equal(
+    expect(told(decideCase(input({ a: ARM }, { template: template(['a'], {}, metadata) })))).to.equal(
       'place arm64 (images)',
     );
   });
@@ -371,7 +371,7 @@ describe('an image that is not known', () => {
   ]);
 
   it('names the images that were not known, and why', () => {
-    expect(decide(input({ a: failed(300), b: failed(300), c: ARM }))).to.deep.include({
+    expect(decideCase(input({ a: failed(300), b: failed(300), c: ARM }))).to.deep.include({
       unknown: ['a', 'b'],
       failed: ['a', 'b'].map((image) => ({
         image,
@@ -426,7 +426,7 @@ describe('a system pod', () => {
 });
 
 describe('a decision that follows the cluster', () => {
-  const rows: [given: string, what: DecisionInput, expected: boolean][] = [
+  const rows: [given: string, what: Case, expected: boolean][] = [
     ['known images', input({ a: BOTH }), false],
     ['a statement', stating('arm64'), false],
     ['the statement all', stating('all'), true],
@@ -438,14 +438,14 @@ describe('a decision that follows the cluster', () => {
   ];
   for (const [given, what, expected] of rows) {
     it(`${given}: ${expected ? 'grows when an architecture joins' : 'stays'}`, () => {
-      expect(decide(what)).to.include({ kind: 'place', followsCluster: expected });
+      expect(decideCase(what)).to.include({ kind: 'place', followsCluster: expected });
     });
   }
 });
 
 describe('the OS that nodes must have', () => {
   const several = known('linux/amd64,linux/arm64,windows/amd64');
-  const rows: [given: string, what: DecisionInput, expected: string | undefined][] = [
+  const rows: [given: string, what: Case, expected: string | undefined][] = [
     ['an image for one', input({ a: BOTH }), undefined],
     ['an image for several', input({ a: several }), 'linux'],
     ['one of two images is for several', input({ a: BOTH, b: several }), 'linux'],
@@ -467,7 +467,7 @@ describe('the OS that nodes must have', () => {
   ];
   for (const [given, what, expected] of rows) {
     it(`${given}: ${expected ?? 'any'}`, () => {
-      expect(decide(what)).to.include({ kind: 'place', os: expected });
+      expect(decideCase(what)).to.include({ kind: 'place', os: expected });
     });
   }
 });
@@ -492,12 +492,12 @@ describe('the decision for a pod with more images than the limit', () => {
   ]);
 
   it('asks again for an image that no lookup is planned for', () => {
-    const decision = decide(input({ a: pending, b: { kind: 'pending', retryInMs: 10_000 }, c: pending }));
+    const decision = decideCase(input({ a: pending, b: { kind: 'pending', retryInMs: 10_000 }, c: pending }));
     expect(told(decision)).to.equal('wait a,b,c again in 10s');
   });
 
   it('reports the limit first, and what to do', () => {
-    const decision = decide(of(0, {}, failed(10)));
+    const decision = decideCase(of(0, {}, failed(10)));
     const [first, ...others] = decision.kind === 'wait' ? decision.failed : [];
     expect(first && unresolvableNote(first)).to.equal(
       'more than 256 different images, or 32 KiB of names: i256 and those after it are not looked up; ' +

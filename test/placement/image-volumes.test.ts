@@ -1,6 +1,5 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../src/kit/json.ts';
-import { decide } from '../../src/placement/decide.ts';
 import { explainPlacement, imagesToAsk } from '../../src/placement/explain/explain.ts';
 import type { ExplainInput, LookupResult } from '../../src/placement/explain/input.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
@@ -9,10 +8,22 @@ import { MOST_IMAGES, readPod } from '../../src/placement/objects/pod.ts';
 import { readWorkload } from '../../src/placement/objects/workload.ts';
 import { decisionNote } from '../../src/placement/reasons.ts';
 import type { Settings } from '../../src/placement/settings.ts';
-import { basisOf, standingArchitectures, standingTemplate } from '../../src/placement/standing.ts';
+import { recordBasis, standingArchitectures, standingTemplate } from '../../src/placement/standing.ts';
+import { readPodSubject } from '../../src/placement/subject.ts';
 import { wrongNodeNote } from '../../src/placement/wrong-node/note.ts';
 import { findWrongNode, whatIsKnown, whatWasPulled } from '../../src/placement/wrong-node/verdict.ts';
-import { digest, failed, input, known, pending, settings, template, toleration } from './objects.ts';
+import {
+  daemonSetSubject,
+  decideCase,
+  digest,
+  failed,
+  input,
+  known,
+  pending,
+  settings,
+  template,
+  toleration,
+} from './objects.ts';
 
 const BOTH = known('linux/amd64,linux/arm64');
 /** An answer that also says whether the name refers to an index. */
@@ -97,7 +108,7 @@ describe('the decision for a pod with an image volume', () => {
   for (const [given, answer, expected, { policy, container = BOTH, ...more } = {}] of rows) {
     it(`${given}: ${expected}`, () => {
       const pod = template(['a'], withVolumes(volume('v', policy === undefined ? {} : { pullPolicy: policy })));
-      const decision = decide(input({ a: container, v: answer }, { template: pod, ...more }));
+      const decision = decideCase(input({ a: container, v: answer }, { template: pod, ...more }));
       const told =
         decision.kind === 'place'
           ? `place ${decision.architectures.join()} (${decision.basis})`
@@ -112,7 +123,7 @@ describe('the decision for a pod with an image volume', () => {
     const pod = readPod({
       spec: { containers: [{ image: 'a', imagePullPolicy: 'Never' }], ...withVolumes(volume('v')) },
     });
-    const decision = decide(input({ v: single('linux/arm64') }, { template: pod }));
+    const decision = decideCase(input({ v: single('linux/arm64') }, { template: pod }));
     expect(decision).to.deep.include({ kind: 'place', basis: 'cluster', followsCluster: true });
   });
 });
@@ -134,7 +145,8 @@ describe('a placement of an earlier version, which did not read volumes', () => 
       },
       spec: { containers: [{ image: 'a' }], tolerations: [AMD], ...withVolumes(volume('v')) },
     });
-    expect(standingArchitectures(pod, settings(), (image) => [image])).to.deep.equal(['amd64']);
+    const subject = readPodSubject(pod, { name: 'shop', labels: {}, preferred: undefined }, settings());
+    expect(standingArchitectures(subject, pod.written, (image) => [image])).to.deep.equal(['amd64']);
   });
 
   const daemonSet = (spec: JsonObject, recorded: string) =>
@@ -142,21 +154,18 @@ describe('a placement of an earlier version, which did not read volumes', () => 
       metadata: { annotations: { 'archaware.dev/tolerations': recorded } },
       spec: { template: { spec: { containers: [{ image: 'a' }], ...spec } } },
     });
-  const recorded = (...names: Parameters<typeof template>) =>
-    JSON.stringify({
-      ...basisOf({ template: template(...names), authored: '' }, settings()),
-      tolerations: [AMD],
-    });
+  const recorded = (spec: JsonObject) =>
+    JSON.stringify({ ...recordBasis(daemonSetSubject(daemonSet(spec, ''), settings())), tolerations: [AMD] });
   const rows: readonly [given: string, spec: JsonObject, recorded: string, stands: boolean][] = [
-    ['is decided again where it is a template with an image volume', withVolumes(volume('v')), recorded(['a']), false],
-    ['stands where it is a template without', {}, recorded(['a']), true],
+    ['is decided again where it is a template with an image volume', withVolumes(volume('v')), recorded({}), false],
+    ['stands where it is a template without', {}, recorded({}), true],
+    ['stands where its record has the volume', withVolumes(volume('v')), recorded(withVolumes(volume('v'))), true],
     [
-      'stands where its record has the volume',
+      'is decided again where the image was a container’s',
       withVolumes(volume('v')),
-      recorded(['a'], withVolumes(volume('v'))),
-      true,
+      recorded({ containers: [{ image: 'a' }, { image: 'v' }] }),
+      false,
     ],
-    ['is decided again where the image was a container’s', withVolumes(volume('v')), recorded(['a', 'v']), false],
     [
       'stands where the record is older still, and names no images',
       withVolumes(volume('v')),
@@ -166,7 +175,7 @@ describe('a placement of an earlier version, which did not read volumes', () => 
   ];
   for (const [given, spec, record, stands] of rows) {
     it(given, () => {
-      const found = standingTemplate(daemonSet(spec, record), settings(), (image) => [image]);
+      const found = standingTemplate(daemonSetSubject(daemonSet(spec, record), settings()), record, (image) => [image]);
       expect(found).to.deep.equal(stands ? ['amd64'] : undefined);
     });
   }

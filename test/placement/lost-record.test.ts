@@ -54,7 +54,7 @@ describe('tolerations without a record', () => {
     const change = foundAgain(found, lostTolerations(found, TAINT), TAINT);
     expect(change).to.deep.include({ rolls: false, tolerations: [OWN, AMD] });
     const { past, ...record } = readRecord(change.recorded);
-    const basis = { images: ['not known'], settings: '', template: '' };
+    const basis = { images: ['not known'], subject: '' };
     expect(record).to.deep.equal({ tolerations: [AMD], basis });
     expect(past, 'all that archaware may have added').to.deep.include(ARM).and.not.to.deep.include(AMD);
     expect(change.recorded?.length).to.be.below(1_000);

@@ -1,10 +1,12 @@
 import type { JsonObject } from '../../src/kit/json.ts';
 import type { Platform } from '../../src/kit/platform.ts';
-import type { DecisionInput } from '../../src/placement/decide.ts';
+import { type Decision, decide, type Knowledge } from '../../src/placement/decide.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
 import { type Node, readNode } from '../../src/placement/nodes/node.ts';
+import type { DaemonSet } from '../../src/placement/objects/daemonset.ts';
 import { type PodTemplate, readTemplate } from '../../src/placement/objects/pod.ts';
 import type { Settings } from '../../src/placement/settings.ts';
+import { readDaemonSetSubject, readTemplateSubject, type Subject } from '../../src/placement/subject.ts';
 
 /** The settings of the default configuration, with these changes. */
 export function settings(given: Partial<Settings> = {}): Settings {
@@ -65,11 +67,35 @@ export function failed(sinceSeconds: number, retryInMs = 10_000): ImageAnswer {
   };
 }
 
-/** The input of `decide`: answers by image, a cluster of two architectures, a user's namespace. */
+/** A template, and what is known at its decision. */
+export type Case = Knowledge & {
+  readonly template: PodTemplate;
+  readonly namespace: string;
+  readonly settings: Settings;
+};
+
+/** What decides in a case. `preferred`: the annotation of the namespace. */
+export function subjectOf(
+  { template, namespace, settings }: Pick<Case, 'template' | 'namespace' | 'settings'>,
+  preferred?: string,
+): Subject {
+  return readTemplateSubject(template, { name: namespace, labels: {}, preferred }, settings);
+}
+
+/** What decides about the template of a DaemonSet. */
+export function daemonSetSubject(daemonSet: DaemonSet, given: Settings): Subject {
+  return readDaemonSetSubject(daemonSet, { name: 'shop', labels: {} }, given);
+}
+
+export function decideCase(given: Case): Decision {
+  return decide(subjectOf(given), given);
+}
+
+/** A case: answers by image, a cluster of two architectures, a user's namespace. */
 export function input(
   answers: Readonly<Record<string, ImageAnswer>>,
-  given: Partial<Omit<DecisionInput, 'settings'>> & { settings?: Partial<Settings> } = {},
-): DecisionInput {
+  given: Partial<Omit<Case, 'settings'>> & { settings?: Partial<Settings> } = {},
+): Case {
   return {
     template: template(Object.keys(answers)),
     namespace: 'shop',

@@ -1,9 +1,8 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../src/kit/json.ts';
-import { type DecisionInput, decide } from '../../src/placement/decide.ts';
 import { placingFor } from '../../src/placement/placing.ts';
 import type { Settings } from '../../src/placement/settings.ts';
-import { failed, input, known, template } from './objects.ts';
+import { type Case, decideCase, failed, input, known, subjectOf, template } from './objects.ts';
 
 const BOTH = known('linux/amd64,linux/arm64');
 const AMD = known('linux/amd64');
@@ -20,10 +19,10 @@ const WINDOWS_BY_AFFINITY = {
 const MIXED = known('linux/amd64,linux/arm64,windows/amd64');
 
 /** The intent for a pod, in one line: `tolerates amd64; requires kubernetes.io/arch=amd64; prefers arm64=75`. */
-function told(what: DecisionInput, preferred?: string): string {
-  const decision = decide(what);
+function told(what: Case, preferred?: string): string {
+  const decision = decideCase(what);
   if (decision.kind !== 'place') throw new Error(`expected a placement, got ${decision.kind}`);
-  const { tolerations, affinity } = placingFor(decision, what.template, { preferred }, what.settings);
+  const { tolerations, affinity } = placingFor(decision, subjectOf(what, preferred));
   const tolerated = tolerations.map(({ value }) => value).join();
   const required = affinity?.required.map(({ key, values }) => `${key}=${values.join()}`).join(' ');
   const wished = affinity?.preferred.map(({ architecture, weight }) => `${architecture}=${weight}`).join();
@@ -37,13 +36,13 @@ function placed(
   settings: Partial<Settings>,
   metadata: JsonObject = {},
   spec: JsonObject = {},
-): DecisionInput {
+): Case {
   return input(answers, { template: template(Object.keys(answers), spec, metadata), settings });
 }
 
 const annotated = (statement: string) => ({ annotations: { 'archaware.dev/architectures': statement } });
 
-type Row = readonly [given: string, what: DecisionInput, expected: string, namespace?: string];
+type Row = readonly [given: string, what: Case, expected: string, namespace?: string];
 
 function check(rows: readonly Row[]): void {
   for (const [given, what, expected, namespace] of rows) {

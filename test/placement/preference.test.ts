@@ -63,7 +63,8 @@ describe('the preferences of a pod', () => {
   ];
   for (const [given, labels, preferred, own, architectures, expected] of rows) {
     it(`${given}: ${expected || 'nothing'}`, () => {
-      expect(text(preferencesFor({ labels }, { preferred }, { preferred: own }, architectures))).to.equal(expected);
+      const settings = { preferred: own };
+      expect(text(preferencesFor({ labels, preferred, settings }, architectures))).to.equal(expected);
     });
   }
 });

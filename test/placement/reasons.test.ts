@@ -2,7 +2,6 @@ import { expect } from 'chai';
 import type { JsonObject } from '../../src/kit/json.ts';
 import { printable } from '../../src/kit/printable.ts';
 import { NOTE_BYTES } from '../../src/names.ts';
-import { decide } from '../../src/placement/decide.ts';
 import {
   noCommonArchitectureNote,
   openNote,
@@ -11,7 +10,7 @@ import {
   startsAtLatestText,
   unresolvableNote,
 } from '../../src/placement/reasons.ts';
-import { failed, input, known, toleration } from './objects.ts';
+import { decideCase, failed, input, known, toleration } from './objects.ts';
 
 describe('text from outside the program', () => {
   const rows: [given: string, text: string, expected: string][] = [
@@ -117,7 +116,7 @@ describe('the text for operators', () => {
   ];
   for (const [given, what, expected] of open) {
     it(`of ${given}, names the set and why`, () => {
-      const decision = decide(input(...what));
+      const decision = decideCase(input(...what));
       expect(decision.kind === 'place' && openNote(decision)).to.equal(expected);
     });
   }

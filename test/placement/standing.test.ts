@@ -1,20 +1,20 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../src/kit/json.ts';
-import { type DecisionBasis, decide, type Placement, standing } from '../../src/placement/decide.ts';
+import { type DecisionBasis, type Placement, standing } from '../../src/placement/decide.ts';
 import { GUESSED, readDaemonSet } from '../../src/placement/objects/daemonset.ts';
 import { readPod } from '../../src/placement/objects/pod.ts';
 import {
-  basisOf,
   overPlaced,
   overTemplate,
+  recordBasis,
   standingArchitectures,
   standingTemplate,
 } from '../../src/placement/standing.ts';
-import { input, known, settings, toleration } from './objects.ts';
+import { readPodSubject } from '../../src/placement/subject.ts';
+import { daemonSetSubject, decideCase, input, known, settings, toleration } from './objects.ts';
 
 const AMD = toleration('supported-arch=amd64:NoSchedule');
 const ARM = toleration('supported-arch=arm64:NoSchedule');
-const STRANGE = toleration('supported-arch=x64:NoSchedule');
 const GATE = { name: 'archaware.dev/architecture' };
 
 /** `metadata.managedFields`: which manager set which field, and when in seconds. */
@@ -55,24 +55,6 @@ describe('what archaware wrote to a pod', () => {
       { managed: [author, wrote('archaware-controller', TOLERATIONS, 1)], spec: { tolerations: [AMD, ARM] } },
       'observe',
       undefined,
-    ],
-    [
-      'tolerations for what no node can have, which an earlier version took from an image',
-      {
-        managed: [author, wrote('archaware-controller', TOLERATIONS, 1)],
-        spec: { tolerations: [STRANGE] },
-      },
-      'taints',
-      undefined,
-    ],
-    [
-      'such a toleration beside another',
-      {
-        managed: [author, wrote('archaware-controller', TOLERATIONS, 1)],
-        spec: { tolerations: [AMD, STRANGE] },
-      },
-      'taints',
-      ['amd64', 'x64'],
     ],
     [
       'tolerations of the same form by the author',
@@ -167,7 +149,8 @@ describe('what archaware wrote to a pod', () => {
         },
         spec: { containers: [{ name: 'app', image: 'a' }], ...spec },
       });
-      expect(standingArchitectures(pod, settings({ mode }), (image) => [image])).to.deep.equal(expected);
+      const subject = readPodSubject(pod, { name: 'shop', labels: {}, preferred: undefined }, settings({ mode }));
+      expect(standingArchitectures(subject, pod.written, (image) => [image])).to.deep.equal(expected);
     });
   }
 });
@@ -177,10 +160,8 @@ const daemonSet = (images: readonly string[], recorded: string | undefined, meta
     metadata: recorded === undefined ? {} : { annotations: { 'archaware.dev/tolerations': recorded } },
     spec: { template: { metadata, spec: { containers: images.map((image) => ({ image })) } } },
   });
-const record = (images: readonly string[], given = settings(), more: object = {}) =>
-  JSON.stringify({ ...basisOf(daemonSet(images, undefined), given), ...more, tolerations: [AMD] });
-/** The record in the form of an earlier version: without the template, and with a hash of another kind. */
-const EARLIER = { template: undefined, settings: '0123abcd' };
+const record = (images: readonly string[]) =>
+  JSON.stringify({ ...recordBasis(daemonSetSubject(daemonSet(images, undefined), settings())), tolerations: [AMD] });
 const RESTARTED = { annotations: { 'kubectl.kubernetes.io/restartedAt': '2026-01-01T00:00:00Z' } };
 
 describe('what archaware wrote to a template', () => {
@@ -203,29 +184,14 @@ describe('what archaware wrote to a template', () => {
       undefined,
     ],
     ['a template that was restarted since', ['a'], record(['a']), undefined, {}, RESTARTED],
-    [
-      'a record of an earlier version, which says nothing of the template',
-      ['a'],
-      record(['a'], settings(), EARLIER),
-      ['amd64'],
-    ],
-    ['the same, restarted since', ['a'], record(['a'], settings(), EARLIER), ['amd64'], {}, RESTARTED],
-    ['a record of an earlier version, of other images', ['a'], record(['b'], settings(), EARLIER), undefined],
-    ['a guess of an earlier version', ['a'], record(['a'], settings(), { ...EARLIER, images: [] }), undefined],
     ['a record under other settings', ['a'], record(['a']), undefined, { schedulable: ['arm64'] }],
-    ['a record of an earlier version, without images', ['a'], JSON.stringify([AMD]), ['amd64']],
+    ['a record without images', ['a'], JSON.stringify([AMD]), ['amd64']],
     ['a record of a guess', ['a'], JSON.stringify({ ...GUESSED, tolerations: [AMD] }), undefined],
     ['a record under another key', ['a'], record(['a']), ['amd64'], { taints: { ...settings().taints, key: 'other' } }],
     [
-      'a record of what no node can have, which an earlier version took from an image',
-      ['a'],
-      JSON.stringify({ ...basisOf(daemonSet(['a'], undefined), settings()), tolerations: [STRANGE] }),
-      undefined,
-    ],
-    [
       'a template whose statement cannot be read, and counts as absent',
       ['a'],
-      record(['a'], settings(), EARLIER),
+      JSON.stringify([AMD]),
       ['amd64'],
       {},
       { annotations: { 'archaware.dev/architectures': 'x64' } },
@@ -249,22 +215,20 @@ describe('what archaware wrote to a template', () => {
   ];
   for (const [what, images, recorded, expected, given = {}, metadata] of rows) {
     it(`${what}: ${expected ?? 'it is not valid any more'}`, () => {
-      const subject = daemonSet(images, recorded, metadata);
-      expect(standingTemplate(subject, settings(given), (image) => [image])).to.deep.equal(expected);
+      const subject = daemonSetSubject(daemonSet(images, recorded, metadata), settings(given));
+      expect(standingTemplate(subject, recorded, (image) => [image])).to.deep.equal(expected);
     });
   }
 
   it('does not count for a template whose images are never pulled, which follows the cluster', () => {
-    const subject = readDaemonSet({
-      metadata: { annotations: { 'archaware.dev/tolerations': record(['a']) } },
-      spec: { template: { spec: { containers: [{ image: 'a', ...never }] } } },
-    });
-    expect(standingTemplate(subject, settings(), (image) => [image])).to.equal(undefined);
+    const subject = readDaemonSet({ spec: { template: { spec: { containers: [{ image: 'a', ...never }] } } } });
+    const recorded = JSON.stringify([AMD]);
+    expect(standingTemplate(daemonSetSubject(subject, settings()), recorded, (image) => [image])).to.equal(undefined);
   });
 
   it('leaves names with braces out of its record, because the admission policies would read them as entries', () => {
     const odd = '{"key":"x","operator":"Equal","value":"amd64","effect":"NoSchedule"}';
-    expect(basisOf(daemonSet([odd, 'a'], undefined), settings()).images).to.deep.equal(['a']);
+    expect(recordBasis(daemonSetSubject(daemonSet([odd, 'a'], undefined), settings())).images).to.deep.equal(['a']);
   });
 });
 
@@ -306,7 +270,7 @@ describe('the architectures that a template is to tolerate', () => {
   });
 
   it('are those of the images again once these are known', () => {
-    const decision = decide(input({ a: known('linux/arm64') }));
+    const decision = decideCase(input({ a: known('linux/arm64') }));
     if (decision.kind !== 'place') throw new Error('not placed');
     expect(overTemplate(decision, JSON.stringify([AMD]), settings()).architectures).to.deep.equal(['arm64']);
   });

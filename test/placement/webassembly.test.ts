@@ -1,14 +1,14 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../src/kit/json.ts';
 import { normaliseArchitecture } from '../../src/kit/platform.ts';
-import { type Decision, decide } from '../../src/placement/decide.ts';
+import type { Decision } from '../../src/placement/decide.ts';
 import { explainPlacement, imagesToAsk } from '../../src/placement/explain/explain.ts';
 import type { ExplainInput } from '../../src/placement/explain/input.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
 import { readWorkload } from '../../src/placement/objects/workload.ts';
 import { decisionNote } from '../../src/placement/reasons.ts';
 import type { Settings } from '../../src/placement/settings.ts';
-import { input, known, settings, template } from './objects.ts';
+import { decideCase, input, known, settings, template } from './objects.ts';
 
 const WASM = known('wasi/wasm');
 const CLASS = { runtimeClassName: 'wasmtime' };
@@ -98,13 +98,13 @@ describe('an image that is WebAssembly', () => {
     it(`${given}: ${expected}`, () => {
       const containers = Object.keys(answers).filter((name) => name !== 'v');
       const given = { template: template(containers, spec), settings: more };
-      expect(told(decide(input(answers, given)))).to.equal(expected);
+      expect(told(decideCase(input(answers, given)))).to.equal(expected);
     });
   }
 
   it('names at most a few images', () => {
     const answers = Object.fromEntries([1, 2, 3, 4, 5].map((count) => [`w${count}`, WASM]));
-    expect(told(decide(input(answers)))).to.include(': w1, w2, w3 and 2 more; w1 (wasi/wasm)');
+    expect(told(decideCase(input(answers)))).to.include(': w1, w2, w3 and 2 more; w1 (wasi/wasm)');
   });
 
   it('may be named wasm32, as by early versions of Docker', () => {

@@ -242,7 +242,7 @@ function* subjectsOf(watches: Watches, loops: Loops, spreads: SpreadReader): Gen
       bound: pod.nodeName !== undefined,
       nodeArchitecture: node && nodeArchitecture(node),
       asked: pod.asked,
-      spread: spreads.of(pod, decision, settings, watches.namespaces.store.get(pod.namespace)?.preferred),
+      spread: spreads.of(pod, decision, settings),
     };
   }
   for (const [key, { decision, settings }] of loops.daemonSetStates) {

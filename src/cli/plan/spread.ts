@@ -30,7 +30,6 @@ export type SpreadReader = {
     pod: Pod,
     decision: Decision | { readonly kind: 'skip'; readonly reason: SkipReason },
     settings: Settings,
-    preferred: string | undefined,
   ): SpreadPod | undefined;
 };
 
@@ -49,12 +48,12 @@ export function createSpreadReader(): SpreadReader {
         demands: pod.written?.architectures === undefined ? demands : withoutOurs(demands),
       });
     },
-    of(pod, decision, settings, preferred) {
+    of(pod, decision, settings) {
       const known = kept.get(pod.uid);
       const isAlone = decision.kind === 'skip' && isLeftAlone(decision.reason);
       if (known === undefined || !(isAlone || decision.kind === 'place')) return undefined;
       const placement = decision.kind === 'place' ? decision : undefined;
-      return spreadPod({ template: pod, ...known, namespace: { preferred } }, placement, settings);
+      return spreadPod({ template: pod, ...known }, placement, settings);
     },
   };
 }

@@ -1,4 +1,4 @@
-import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
+import { isSameList, type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { printable } from '../../kit/printable.ts';
 import { type EventReason, FIELD_MANAGER } from '../../names.ts';
 import { type DaemonSet, readDaemonSet, readRecord } from '../../placement/objects/daemonset.ts';
@@ -8,6 +8,7 @@ import { lacking, type Toleration, tolerationsFor } from '../../placement/patch/
 import { usesAffinity, usesTaints } from '../../placement/placing.ts';
 import { PART_TEXTS } from '../../placement/refused-parts.ts';
 import type { Settings } from '../../placement/settings.ts';
+import { recordedNames } from '../../placement/standing.ts';
 import { eventTime } from '../events.ts';
 
 /** The reasons of Events that are problems, each with what to do, in one line. */
@@ -128,11 +129,11 @@ export function isConfirmed(
   }
 }
 
-/** Whether a template lacks tolerations. Which ones its images call for is known if archaware has written them since. */
+/** Whether a template lacks tolerations. Which ones its images call for is known if the record is for them. */
 function lacks(daemonSet: DaemonSet, wanted: readonly Toleration[]): boolean {
-  const { template, recorded, authored } = daemonSet;
+  const { template, recorded } = daemonSet;
   const { tolerations, basis } = readRecord(recorded);
-  const isDecided = basis !== undefined && basis.images.length > 0 && basis.template === authored;
+  const isDecided = basis !== undefined && basis.images.length > 0 && isSameList(basis.images, recordedNames(template));
   const isPresent = tolerations.some(({ key, effect }) =>
     wanted.some((one) => one.key === key && one.effect === effect),
   );

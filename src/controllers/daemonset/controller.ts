@@ -2,7 +2,7 @@ import type { Result } from '../../kube/controller.ts';
 import { type ApiError, isRefusal } from '../../kube/errors.ts';
 import type { WriteResult } from '../../kube/writer.ts';
 import { type Decision, decide, standing } from '../../placement/decide.ts';
-import { isSystemNamespace, skipDaemonSet } from '../../placement/eligibility.ts';
+import { isSystemNamespace } from '../../placement/eligibility.ts';
 import { unreadyNodesOf, wantsPodOn } from '../../placement/nodes/held-back.ts';
 import { type DaemonSet, decideTemplate, GUESSED, readDaemonSet } from '../../placement/objects/daemonset.ts';
 import { daemonSetPatch } from '../../placement/patch/patch.ts';
@@ -12,7 +12,8 @@ import { decideAlike, settingsFor } from '../../placement/policy.ts';
 import { decisionNote } from '../../placement/reasons.ts';
 import { isUnfit, type Want } from '../../placement/rollout/brake.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { basisOf, overTemplate, standingTemplate } from '../../placement/standing.ts';
+import { overTemplate, recordBasis, standingTemplate } from '../../placement/standing.ts';
+import { readDaemonSetSubject, type Subject } from '../../placement/subject.ts';
 import { announce, announceSecrets, createAnnouncer } from '../announce.ts';
 import { createAnswered } from '../answered.ts';
 import { createContention } from '../contention.ts';
@@ -122,9 +123,9 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     const behindMs = answered.behindMs(key, daemonSet);
     if (behindMs > 0) return { outcome: 'unchanged', againInMs: behindMs };
     const settings = settingsFor(options.settings(), { namespace, labels: daemonSet.template.labels });
-    const skipped = skipDaemonSet(daemonSet, namespace, settings);
-    if (skipped !== undefined) {
-      keep(key, daemonSet, settings, { kind: 'skip', reason: skipped });
+    const subject = readDaemonSetSubject(daemonSet, namespace, settings);
+    if (subject.skipped !== undefined) {
+      keep(key, daemonSet, settings, { kind: 'skip', reason: subject.skipped });
       turn.forget(key);
       unserved.served(key);
       options.onDecided(key);
@@ -136,7 +137,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       return { outcome: 'written', detail: 'recorded its tolerations again' };
     }
     if (found?.kind === 'conflict') return { outcome: 'conflict' };
-    const result = await decideAndWrite(key, found?.daemonSet ?? daemonSet, settings, signal);
+    const result = await decideAndWrite(key, found?.daemonSet ?? daemonSet, settings, subject, signal);
     if (result === WAITS_FOR_TURN || options.givesBack === false || onlyObserves(settings)) return result;
     if (result.outcome === 'written' || result.outcome === 'conflict') return result;
     const { resourceVersion, againInMs } = await ownership.atSight(key, daemonSet, signal);
@@ -149,6 +150,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     key: string,
     daemonSet: DaemonSet,
     settings: Settings,
+    subject: Subject,
     signal: AbortSignal,
   ): Promise<Result> {
     const stopped = await actOnStop(key, daemonSet, signal);
@@ -158,14 +160,14 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       unserved.lacks(key, { architectures: undefined, why: 'in-line', answer: '' });
       return stopped;
     }
-    const decision = await decideFor(key, daemonSet, settings, signal);
+    const decision = await decideFor(key, daemonSet, settings, subject, signal);
     // The controller removes extra tolerations from templates, so no Event reports them as stale.
     const template = { ...daemonSet.template, tolerations: undefined };
     announce(key, regarding(daemonSet), template, decision, settings, announcer);
     const problems = images.unusableSecrets(daemonSet.namespace, template.pullSecrets);
     announceSecrets(key, regarding(daemonSet), problems, announcer);
     if (decision.kind === 'wait' && decision.failed.length > 0) options.onDecided(key);
-    const result = await act(key, daemonSet, decision, settings, signal);
+    const result = await act(key, daemonSet, decision, settings, subject, signal);
     const isDone = result.outcome !== 'conflict' && result.outcome !== 'waiting';
     if (isDone && !turn.isUnproven(key)) options.onDecided(key);
     return result;
@@ -175,6 +177,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     key: string,
     daemonSet: DaemonSet,
     settings: Settings,
+    subject: Subject,
     signal: AbortSignal,
   ): Promise<Decision> {
     if (settings.mode === 'affinity') return NOTHING_NEEDED;
@@ -194,7 +197,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     }
     // A template that its author has changed since is decided from what is known now, not from the record.
     const isFirst = state === undefined || state.uid !== daemonSet.uid;
-    const placed = isFirst ? standingTemplate(daemonSet, settings, images.namesOf) : undefined;
+    const placed = isFirst ? standingTemplate(subject, daemonSet.recorded, images.namesOf) : undefined;
     if (placed !== undefined) return standing(placed, undefined);
     const id = `${daemonSet.uid} ${daemonSet.authored}`;
     const known = firstSeen.get(key);
@@ -203,10 +206,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     const own = template.pullSecrets;
     const added =
       own.length > 0 ? [] : await options.serviceAccountSecrets(namespace, template.serviceAccountName, signal);
-    const decision = decide({
-      template,
-      namespace,
-      settings,
+    const decision = decide(subject, {
       clusterArchitectures: options.clusterArchitectures(),
       namesOf: images.namesOf,
       answerOf: (image) => images.answer(image, namespace, [...own, ...added]),
@@ -236,6 +236,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     daemonSet: DaemonSet,
     decision: Decision,
     settings: Settings,
+    subject: Subject,
     signal: AbortSignal,
   ): Promise<Result> {
     if (decision.kind !== 'place' || onlyObserves(settings)) unserved.served(key);
@@ -255,7 +256,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     }
     const all = wantedTolerations(settings, decision.architectures);
     const { wanted, againInMs: refusedMs } = withoutRefused(entries, daemonSet, all);
-    const known = decision.unknown.length > 0 ? guessBasis(daemonSet) : basisOf(daemonSet, settings);
+    const known = decision.unknown.length > 0 ? guessBasis(daemonSet) : recordBasis(subject);
     // A template that lacks what was refused is not what its images call for. The next process must decide again.
     const basis = refusedMs === undefined ? known : GUESSED;
     const change = decideTemplate(daemonSet, wanted, options.liveTaints(), basis);

@@ -12,6 +12,7 @@ import { onlyObserves, type PlacementIntent, placingFor, placingText, usesAffini
 import { settingsFor } from '../../placement/policy.ts';
 import { decisionNote } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
+import { readPodSubject, type Subject } from '../../placement/subject.ts';
 import { announce, announceGate, announcePreferred, announceSecrets, createAnnouncer } from '../announce.ts';
 import { createAnswered } from '../answered.ts';
 import type { ImageSource } from '../images.ts';
@@ -164,9 +165,10 @@ export function createPodController(options: PodControllerOptions): PodControlle
     }
     const skipped = skipPod(pod, namespace, settings);
     if (skipped !== undefined) return leaveAlone(key, pod, reading, skipped, signal);
-    const decision = decidePod(decisionParts, key, pod, settings, state);
+    const subject = readPodSubject(pod, namespace, settings);
+    const decision = decidePod(decisionParts, key, pod, settings, subject, state);
     report(key, pod, decision, settings, namespace);
-    const result = await act(key, pod, decision, settings, namespace, signal);
+    const result = await act(key, pod, decision, settings, subject, signal);
     if (result.outcome === 'conflict') return result;
     if (decision.kind !== 'wait' || decision.failed.length > 0) options.onDecided(key);
     return result;
@@ -218,7 +220,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
     pod: Pod,
     decision: Decision,
     settings: Settings,
-    namespace: Namespace,
+    subject: Subject,
     signal: AbortSignal,
   ): Result | Promise<Result> {
     switch (decision.kind) {
@@ -230,7 +232,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
         remember(key, pod, decision, settings);
         return held(pod, decision, settings, HELD_AGAIN_MS);
       case 'place':
-        return place(key, pod, decision, settings, placingFor(decision, pod, namespace, settings), signal);
+        return place(key, pod, decision, settings, placingFor(decision, subject), signal);
       default:
         return decision satisfies never;
     }

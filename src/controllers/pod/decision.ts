@@ -2,6 +2,7 @@ import { type Decision, decide, standing } from '../../placement/decide.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { overPlaced, standingArchitectures } from '../../placement/standing.ts';
+import type { Subject } from '../../placement/subject.ts';
 import type { ImageSource } from '../images.ts';
 import type { PlacementState } from '../placement-state.ts';
 import type { Backlog } from './backlog.ts';
@@ -31,12 +32,13 @@ export function decidePod(
   key: string,
   pod: Pod,
   settings: Settings,
+  subject: Subject,
   before: PlacementState | undefined,
 ): Decision {
   const { images, isPaced, backlog, memo, waitedMs } = parts;
   const clusterArchitectures = parts.clusterArchitectures();
   const isFirst = before === undefined || before.uid !== pod.uid || wasLeftAsWritten(before, settings);
-  const placed = isFirst ? standingArchitectures(pod, settings, images.namesOf) : undefined;
+  const placed = isFirst ? standingArchitectures(subject, pod.written, images.namesOf) : undefined;
   // The pod is bound, and in the mode `affinity` nothing can be added to a bound pod.
   const isDone = pod.nodeName !== undefined && settings.mode === 'affinity';
   const isToldToAsk = placed !== undefined && before !== undefined && !before.final;
@@ -51,10 +53,7 @@ export function decidePod(
   const { namespace, pullSecrets } = pod;
   const ask = (image: Pod['images'][number]) => images.answer(image, namespace, pullSecrets);
   const recall = (image: Pod['images'][number]) => images.recall(image, namespace, pullSecrets);
-  const decision = decide({
-    template: pod,
-    namespace,
-    settings,
+  const decision = decide(subject, {
     clusterArchitectures,
     namesOf: images.namesOf,
     answerOf: isPacedNow ? backlog.answers(key, recall, ask) : ask,

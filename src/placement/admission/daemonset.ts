@@ -1,8 +1,8 @@
 import { type JsonObject, objectAt } from '../../kit/json.ts';
 import { difference, type Operation } from '../../kit/json-patch.ts';
 import { FIELD_MANAGER, TOLERATIONS_ANNOTATION } from '../../names.ts';
-import { type DecisionInput, decide } from '../decide.ts';
-import { type Namespace, skipDaemonSet } from '../eligibility.ts';
+import { decide, type Knowledge } from '../decide.ts';
+import type { Namespace } from '../eligibility.ts';
 import {
   authoredTemplate,
   carriedTolerations,
@@ -10,15 +10,15 @@ import {
   readDaemonSet,
   readRecorded,
 } from '../objects/daemonset.ts';
-import type { PodTemplate } from '../objects/pod.ts';
 import type { Toleration } from '../patch/tolerations.ts';
 import { usesTaints, wantedTolerations } from '../placing.ts';
 import { settingsFor } from '../policy.ts';
 import type { Settings } from '../settings.ts';
-import { basisOf } from '../standing.ts';
+import { recordBasis } from '../standing.ts';
+import { readDaemonSetSubject, type Subject } from '../subject.ts';
 import { put, withAnnotation } from './record.ts';
 
-export type DaemonSetAdmissionInput = Pick<DecisionInput, 'clusterArchitectures' | 'namesOf' | 'answerOf'> & {
+export type DaemonSetAdmissionInput = Omit<Knowledge, 'waitedMs'> & {
   /** The DaemonSet as the API server sent it, with every field. */
   readonly object: JsonObject;
   /** The DaemonSet before an update; undefined for a new one. */
@@ -44,14 +44,16 @@ export function admitDaemonSet(input: DaemonSetAdmissionInput): Operation[] {
   if (input.writer === FIELD_MANAGER) return [];
   const daemonSet = readDaemonSet(object);
   const settings = settingsFor(input.settings, { namespace, labels: daemonSet.template.labels });
-  if (!usesTaints(settings) || skipDaemonSet(daemonSet, namespace, settings) !== undefined) return [];
+  if (!usesTaints(settings)) return [];
   const old = before && readDaemonSet(before);
   const recorded = daemonSet.recorded ?? old?.recorded;
   const now = { ...daemonSet, recorded };
   const authored = authoredTemplate(objectAt(objectAt(object, 'spec'), 'template'), recorded, now.isListApplied);
   const isSame = old?.authored === authored;
-  const known = isSame ? undefined : knownTolerations(input, daemonSet.template, settings);
-  const basis = known && basisOf({ ...daemonSet, authored }, settings);
+  const subject = readDaemonSetSubject({ ...daemonSet, authored }, namespace, settings);
+  if (subject.skipped !== undefined) return [];
+  const known = isSame ? undefined : knownTolerations(input, subject);
+  const basis = known && recordBasis(subject);
   // An undo may bring tolerations of archaware back. Until its images are known, they stay.
   const present = isSame ? [] : carriedTolerations(now);
   const wanted = known ?? [...readRecorded(recorded), ...present];
@@ -72,12 +74,8 @@ export function admitDaemonSet(input: DaemonSetAdmissionInput): Operation[] {
 }
 
 /** Returns the tolerations for a template if all its images are known now, else undefined. */
-function knownTolerations(
-  input: DaemonSetAdmissionInput,
-  template: PodTemplate,
-  settings: Settings,
-): Toleration[] | undefined {
-  const decision = decide({ ...input, template, namespace: input.namespace.name, settings, waitedMs: 0 });
+function knownTolerations(input: DaemonSetAdmissionInput, subject: Subject): Toleration[] | undefined {
+  const decision = decide(subject, { ...input, waitedMs: 0 });
   if (decision.kind !== 'place' || decision.unknown.length > 0) return undefined;
-  return wantedTolerations(settings, decision.architectures);
+  return wantedTolerations(subject.settings, decision.architectures);
 }

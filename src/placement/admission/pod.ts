@@ -1,8 +1,8 @@
 import { isObject, type JsonObject, listAt, objectAt } from '../../kit/json.ts';
 import { difference, type Operation } from '../../kit/json-patch.ts';
 import { ARCHITECTURE_GATE } from '../../names.ts';
-import { type DecisionInput, decide } from '../decide.ts';
-import { isSystemNamespace, type Namespace, skipPod } from '../eligibility.ts';
+import { decide, type Knowledge } from '../decide.ts';
+import { isSystemNamespace, type Namespace } from '../eligibility.ts';
 import { isForOneNode } from '../objects/kinds.ts';
 import { type Pod, readPod } from '../objects/pod.ts';
 import { withAffinity } from '../patch/affinity.ts';
@@ -12,6 +12,7 @@ import { settingsFor } from '../policy.ts';
 import { noCommonArchitectureNote } from '../reasons.ts';
 import type { PlacedPart } from '../refused-parts.ts';
 import type { Settings } from '../settings.ts';
+import { readPodSubject } from '../subject.ts';
 import { asAuthored, put, recordOf, type Seal, ungated, withRecord } from './record.ts';
 
 /** What admission does with a pod. */
@@ -23,7 +24,7 @@ export type AdmissionDecision =
   | { readonly kind: 'gated'; readonly patch: readonly Operation[] }
   | { readonly kind: 'rejected'; readonly message: string };
 
-export type AdmissionInput = Pick<DecisionInput, 'clusterArchitectures' | 'namesOf' | 'answerOf'> & {
+export type AdmissionInput = Omit<Knowledge, 'waitedMs'> & {
   /** The pod as the API server sent it, with every field. */
   readonly object: JsonObject;
   readonly namespace: Pick<Namespace, 'name' | 'labels' | 'preferred'>;
@@ -52,17 +53,18 @@ export function admitPod(input: AdmissionInput): AdmissionDecision {
   const wished = asAuthored(object, input.settings, namespace.name, seal);
   const pod = readPod(wished);
   const settings = settingsFor(input.settings, { namespace, labels: pod.labels });
-  if (pod.nodeName !== undefined || skipPod(pod, namespace, settings) !== undefined) {
+  const subject = readPodSubject(pod, namespace, settings);
+  if (pod.nodeName !== undefined || subject.skipped !== undefined) {
     // Another webhook may have bound or excluded the pod after archaware gated it. The API server rejects a bound pod with a gate.
     return patched(object, wished, ungated(object));
   }
-  const decision = decide({ ...input, template: pod, namespace: namespace.name, settings, waitedMs: 0 });
+  const decision = decide(subject, { ...input, waitedMs: 0 });
   const isHeldBack = mayBeHeldBack(pod, wished, namespace.name, ownNamespace, settings);
   const mayGate = input.mayGate && !withdrawn.includes('gate');
   switch (decision.kind) {
     case 'place': {
       const isPinned = isForOneNode(pod.owner, objectAt(wished, 'spec'));
-      const placing = placingFor(decision, pod, namespace, settings);
+      const placing = placingFor(decision, subject);
       // Its controller has chosen the node. If affinity required another one, the pod would stay Pending forever.
       const given = withoutParts(placing, isPinned ? [...withdrawn, 'affinity'] : withdrawn);
       return patched(object, wished, placed(wished, given, namespace.name, seal));

@@ -2,9 +2,10 @@ import { ARCHITECTURES_ANNOTATION } from '../../names.ts';
 import { architectureAsked } from '../asked.ts';
 import { contradictionOf } from '../contradiction.ts';
 import type { Decision } from '../decide.ts';
+import type { NarrowedImage } from '../images.ts';
 import { intersect } from '../images.ts';
 import type { Settings } from '../settings.ts';
-import type { ExplainInput, NarrowedImage } from './input.ts';
+import type { ExplainInput } from './input.ts';
 import { alternatives, setsOf, waysTo } from './ways.ts';
 
 /** A contradiction: the pod asks for other architectures than its images run on, so that no node can ever fit. */

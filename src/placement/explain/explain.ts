@@ -1,12 +1,12 @@
 import { ARCHITECTURES_ANNOTATION } from '../../names.ts';
-import { type Decision, type DecisionInput, decide } from '../decide.ts';
+import { type Decision, decide, type Knowledge } from '../decide.ts';
 import type { SkipReason } from '../eligibility.ts';
 import { type Demands, groupNodes, obstaclesTo, obstacleText } from '../fit.ts';
-import { type ImageAnswer, intersect, narrowingOf, statementOf } from '../images.ts';
+import { type ImageAnswer, intersect, type NarrowedImage, narrow, statementOf } from '../images.ts';
 import { taintText } from '../nodes/managed.ts';
 import { architecturesOf, nodeArchitecture } from '../nodes/node.ts';
 import type { PodImage } from '../objects/image.ts';
-import { skipWorkload } from '../objects/workload.ts';
+import { readWorkloadSubject } from '../objects/workload.ts';
 import { lacking } from '../patch/tolerations.ts';
 import { placingFor } from '../placing.ts';
 import { settingsFor } from '../policy.ts';
@@ -14,30 +14,31 @@ import { decisionNote, imageText, skipNote, staleUnder } from '../reasons.ts';
 import type { Settings } from '../settings.ts';
 import { explainSpread, spreadFindingFor } from '../spread/explained.ts';
 import { overPlaced, standingArchitectures } from '../standing.ts';
+import type { Subject } from '../subject.ts';
 import { findWrongNode, type WrongNodeFinding, whatIsKnown, whatWasPulled } from '../wrong-node/verdict.ts';
 import { advise, isIn } from './advice.ts';
 import { explainAffinity, isTooLate, mayBeNarrowed, narrowedDemands } from './affinity.ts';
 import { clashOf } from './clash.ts';
 import type { ExplainEvidence, ExplainedNodes, Explanation, NarrowingStep, PodState } from './explanation.ts';
 import { explainImage } from './image.ts';
-import type { ExplainedDecision, ExplainInput, Findings, LookupResult, NarrowedImage } from './input.ts';
+import type { ExplainedDecision, ExplainInput, Findings, LookupResult } from './input.ts';
 import { keysThatMatter } from './relevance.ts';
 import { verdictOf } from './verdict.ts';
 
 /** Returns the images that must be looked up in registries before {@link explainPlacement}. */
 export function imagesToAsk(input: ExplainInput): PodImage[] {
   const asked: PodImage[] = [];
-  const settings = settingsOf(input);
-  const skipped = skipWorkload(input.workload, input.namespace, settings);
-  if (!isLookedAt(input, skipped)) return asked;
+  const subject = readWorkloadSubject(input.workload, input.namespace, settingsOf(input));
+  if (!isLookedAt(input, subject.skipped)) return asked;
   const answerOf = (image: PodImage): ImageAnswer => {
     asked.push(image);
     return { kind: 'pending' };
   };
-  const asking = decisionInput(input, settings, answerOf);
-  if (skipped === undefined) decide(asking);
-  else if (statementOf(asking.template.statement) === undefined) narrow(asking);
-  if (input.applied && input.workload.pod) whatWasPulled(input.workload.pod, settings, asking.namesOf, answerOf);
+  const asking = knowledgeOf(input, answerOf);
+  if (subject.skipped === undefined) decide(subject, asking);
+  else if (statementOf(subject.statement) === undefined) narrow(subject, asking);
+  if (input.applied && input.workload.pod)
+    whatWasPulled(input.workload.pod, subject.settings, asking.namesOf, answerOf);
   return asked;
 }
 
@@ -46,17 +47,18 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
   const { workload, namespace } = input;
   const { template } = workload;
   const settings = settingsOf(input);
+  const subject = readWorkloadSubject(workload, namespace, settings);
   const asking = (sinceMs: number) =>
-    decisionInput(input, settings, (image) => answerFrom(findings.lookupOf(image), sinceMs), sinceMs);
-  const outcome = skipWorkload(workload, namespace, settings) ?? overEarlier(input, decide(asking(0)), settings);
+    knowledgeOf(input, (image) => answerFrom(findings.lookupOf(image), sinceMs), sinceMs);
+  const outcome = subject.skipped ?? overEarlier(input, decide(subject, asking(0)), subject);
   const [skipped, decision] = typeof outcome === 'string' ? [outcome, undefined] : [undefined, outcome];
-  const later = decision?.kind === 'wait' ? decide(asking(Number.POSITIVE_INFINITY)) : undefined;
+  const later = decision?.kind === 'wait' ? decide(subject, asking(Number.POSITIVE_INFINITY)) : undefined;
   const statement = statementOf(template.statement);
-  const narrowed = isLookedAt(input, skipped) && statement === undefined ? narrow(asking(0)) : [];
+  const narrowed = isLookedAt(input, skipped) && statement === undefined ? narrow(subject, asking(0)) : [];
   const intersection = skipped === undefined ? stepsOf(statement, narrowed, settings) : [];
 
   const present = template.tolerations ?? [];
-  const placing = decision?.kind === 'place' ? placingFor(decision, template, namespace, settings) : undefined;
+  const placing = decision?.kind === 'place' ? placingFor(decision, subject) : undefined;
   const follow = placing?.tolerations ?? [];
   const missing = lacking(present, follow);
   const intent = mayBeNarrowed(input) ? placing?.affinity : undefined;
@@ -76,7 +78,7 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
     narrowed,
     clusterArchitectures,
     clash: clashOf(input, decision, narrowed, clusterArchitectures, settings),
-    wrongNode: wrongNodeOf(input, outcome, asking(0)),
+    wrongNode: wrongNodeOf(input, outcome, subject, asking(0)),
     demands,
     isLate: placing?.affinity !== undefined && isTooLate(input, placing.affinity),
     spread: spreadFindingFor(input, outcome, { authored: now, placed: demands }, settings),
@@ -113,9 +115,9 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
 /**
  * A pod that archaware placed before is not waiting for its images, as the controller sees it: what was written stays in force.
  */
-function overEarlier({ workload: { pod }, applied, namesOf }: ExplainInput, decision: Decision, settings: Settings) {
+function overEarlier({ workload: { pod }, applied, namesOf }: ExplainInput, decision: Decision, subject: Subject) {
   if (!applied || pod === undefined || decision.kind !== 'wait') return decision;
-  return overPlaced(decision, pod, standingArchitectures(pod, settings, namesOf));
+  return overPlaced(decision, pod, standingArchitectures(subject, pod.written, namesOf));
 }
 
 /** Whether the images are examined. A bound daemon pod is skipped by the rules, but it may be on a wrong node. */
@@ -144,22 +146,8 @@ function settingsOf({ settings, namespace, workload }: ExplainInput): Settings {
   return settingsFor(settings, { namespace, labels: workload.template.labels });
 }
 
-function decisionInput(
-  { workload, namespace, nodes, namesOf }: ExplainInput,
-  settings: Settings,
-  answerOf: DecisionInput['answerOf'],
-  waitedMs = 0,
-): DecisionInput {
-  const clusterArchitectures = architecturesOf(nodes);
-  return {
-    template: workload.template,
-    namespace: namespace.name,
-    settings,
-    clusterArchitectures,
-    namesOf,
-    answerOf,
-    waitedMs,
-  };
+function knowledgeOf({ nodes, namesOf }: ExplainInput, answerOf: Knowledge['answerOf'], waitedMs = 0): Knowledge {
+  return { clusterArchitectures: architecturesOf(nodes), namesOf, answerOf, waitedMs };
 }
 
 /** Turns a lookup into an answer. An image that was not looked up is `pending`: no platforms would mean that it runs nowhere. */
@@ -168,13 +156,6 @@ function answerFrom(lookup: LookupResult | undefined, sinceMs: number): ImageAns
   if (!('error' in lookup)) return { kind: 'known', ...lookup };
   const { error, isSingleManifest = false } = lookup;
   return { kind: 'failed', ...error, sinceMs, retryInMs: Number.POSITIVE_INFINITY, isSingleManifest };
-}
-
-function narrow({ template, settings, namesOf, answerOf }: DecisionInput): NarrowedImage[] {
-  return template.images.map((image) => ({
-    image,
-    said: narrowingOf(image, template, settings, namesOf(image.image), answerOf),
-  }));
 }
 
 function stepsOf(
@@ -199,14 +180,14 @@ function stepsOf(
 function wrongNodeOf(
   { workload: { pod }, applied, nodes }: ExplainInput,
   outcome: Decision | SkipReason,
-  { template, settings, namesOf, answerOf }: DecisionInput,
+  { settings }: Subject,
+  { namesOf, answerOf }: Knowledge,
 ): WrongNodeFinding | undefined {
   const node = nodes.find(({ name }) => name === pod?.nodeName);
   const architecture = node && nodeArchitecture(node);
   const isLeftAlone = typeof outcome === 'string' && outcome !== 'daemon-pod';
   if (!applied || pod === undefined || architecture === undefined || isLeftAlone) return undefined;
-  // `answerOf` knows the image objects of the template, not those of the pod, which was read separately.
-  const known = whatIsKnown(template, settings, namesOf, answerOf, () => false);
+  const known = whatIsKnown(pod, settings, namesOf, answerOf, () => false);
   return findWrongNode(pod, architecture, known, whatWasPulled(pod, settings, namesOf, answerOf));
 }
 

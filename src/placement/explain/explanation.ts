@@ -1,13 +1,14 @@
 import type { Platform } from '../../kit/platform.ts';
 import type { SkipReason } from '../eligibility.ts';
 import type { Demands, Obstacle } from '../fit.ts';
+import type { NarrowedImage } from '../images.ts';
 import type { Toleration } from '../patch/tolerations.ts';
 import type { Settings } from '../settings.ts';
 import type { SpreadFinding } from '../spread/finding.ts';
 import type { WrongNodeFinding } from '../wrong-node/verdict.ts';
 import type { ExplainedAffinity } from './affinity.ts';
 import type { Clash } from './clash.ts';
-import type { ExplainedDecision, ExplainedPullSecret, LookupError, NarrowedImage } from './input.ts';
+import type { ExplainedDecision, ExplainedPullSecret, LookupError } from './input.ts';
 
 /** The state of a pod on its way to a node. */
 export type PodState = 'not-applied' | 'template' | 'gated' | 'pending' | 'bound' | 'finished' | 'deleting';

@@ -1,9 +1,10 @@
 import type { Platform } from '../../kit/platform.ts';
 import { whatNames } from '../decide.ts';
 import type { SkipReason } from '../eligibility.ts';
+import type { NarrowedImage } from '../images.ts';
 import type { PodImage } from '../objects/image.ts';
 import type { ExplainedImage } from './explanation.ts';
-import type { Findings, NarrowedImage } from './input.ts';
+import type { Findings } from './input.ts';
 
 /** Explains one of a template's images. `narrowed`: how the images narrow the architectures; empty if they were not examined. */
 export function explainImage(

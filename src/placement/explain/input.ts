@@ -3,7 +3,6 @@ import type { EventReason } from '../../names.ts';
 import type { Decision, DecisionBasis } from '../decide.ts';
 import type { Namespace } from '../eligibility.ts';
 import type { SchedulableNode } from '../fit.ts';
-import type { Narrowing } from '../images.ts';
 import type { NodePool } from '../nodes/node-pools.ts';
 import type { PodImage } from '../objects/image.ts';
 import type { Workload } from '../objects/workload.ts';
@@ -58,9 +57,6 @@ export type Findings = {
 
 /** A pull secret of the pod. `problem`: why it cannot be used. */
 export type ExplainedPullSecret = { readonly name: string; readonly problem?: string };
-
-/** An image and how it narrows the architectures. */
-export type NarrowedImage = { readonly image: PodImage; readonly said: Narrowing };
 
 export type ExplainedDecision = {
   readonly kind: Decision['kind'] | 'skip';

@@ -1,8 +1,9 @@
 import type { Decision } from '../decide.ts';
 import { isSystemPod, type SkipReason } from '../eligibility.ts';
+import type { NarrowedImage } from '../images.ts';
 import { usesAffinity, usesTaints } from '../placing.ts';
 import type { ExplainEvidence } from './explanation.ts';
-import type { ExplainInput, NarrowedImage } from './input.ts';
+import type { ExplainInput } from './input.ts';
 
 /** Returns the configuration keys that influenced a decision, so that a reader need not go through all of them. */
 export function keysThatMatter(

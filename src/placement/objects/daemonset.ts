@@ -135,10 +135,8 @@ export function authoredTemplate(template: JsonObject, recorded: string | undefi
 export type RecordBasis = {
   /** None: it was a guess. */
   readonly images: readonly string[];
-  /** A hash. */
-  readonly settings: string;
-  /** The hash that {@link authoredTemplate} returned; empty if it is not known: an earlier version wrote the record. */
-  readonly template: string;
+  /** What `evidenceKey` returned for the subject (subject.ts); empty for a guess. */
+  readonly subject: string;
   /** What became of the last rollout that archaware began ({@link file://./rollout.ts}); absent: nothing is known. */
   readonly rollout?: string | undefined;
 };
@@ -149,7 +147,7 @@ export type TemplateRecord = {
   readonly tolerations: readonly Toleration[];
   /** Those that archaware added earlier and that the template no longer has. `kubectl rollout undo` may bring them back. */
   readonly past: readonly Toleration[];
-  /** The basis of the decision; undefined in records of older versions. */
+  /** The basis of the decision; undefined if the record does not name its images. */
   readonly basis: RecordBasis | undefined;
 };
 
@@ -157,11 +155,10 @@ export type TemplateRecord = {
 export function readRecord(annotation: string | undefined): TemplateRecord {
   const parsed = annotation === undefined ? undefined : parseJson(annotation);
   if (!isObject(parsed)) return { tolerations: readTolerations(parsed), past: [], basis: undefined };
-  const { images, settings, tolerations } = parsed;
-  const template = stringAt(parsed, 'template') ?? '';
-  const isComplete = Array.isArray(images) && typeof settings === 'string';
-  const basis = isComplete
-    ? { images: images.filter((image) => typeof image === 'string'), settings, template, ...rolloutIn(parsed) }
+  const { images, tolerations } = parsed;
+  const subject = stringAt(parsed, 'subject') ?? '';
+  const basis = Array.isArray(images)
+    ? { images: images.filter((image) => typeof image === 'string'), subject, ...rolloutIn(parsed) }
     : undefined;
   return { tolerations: readTolerations(tolerations), past: readPast(parsed), basis };
 }
@@ -177,7 +174,7 @@ export function readRecorded(annotation: string | undefined): readonly Toleratio
 }
 
 /** The basis of a guess. It matches no images, so that they are looked up again. */
-export const GUESSED: RecordBasis = { images: [], settings: '', template: '' };
+export const GUESSED: RecordBasis = { images: [], subject: '' };
 
 /**
  * Returns the annotation's text; undefined if there is nothing to record. The admission policies of the manifests search it for
@@ -190,13 +187,12 @@ export function writeRecord(
 ): string | undefined {
   if (tolerations.length === 0 && past.length === 0 && !keepsRecord(basis?.rollout)) return undefined;
   if (basis === undefined && past.length === 0) return JSON.stringify(tolerations);
-  const { images, settings, template, rollout } = basis ?? GUESSED;
+  const { images, subject, rollout } = basis ?? GUESSED;
   // Fields that are undefined are left out.
   return JSON.stringify({
     images,
     past: past.length > 0 ? past.map(pastText) : undefined,
-    settings,
-    template,
+    subject,
     rollout: rollout || undefined,
     tolerations,
   });

@@ -1,10 +1,16 @@
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
-import { type Namespace, type SkipReason, skipDaemonSet, skipPod, skipTemplate } from '../eligibility.ts';
 import { type Demands, readDemands } from '../fit.ts';
 import { wantedReplicas } from '../readiness/replicas.ts';
 import type { Settings } from '../settings.ts';
 import { type HardSpread, readHardSpread } from '../spread/constraint.ts';
 import { rollsAhead } from '../spread/pod.ts';
+import {
+  readDaemonSetSubject,
+  readPodSubject,
+  readTemplateSubject,
+  type Subject,
+  type SubjectNamespace,
+} from '../subject.ts';
 import { type DaemonSet, readDaemonSet } from './daemonset.ts';
 import { isOfKubernetes, shownKind } from './kinds.ts';
 import { type Pod, type PodTemplate, readPod, readTemplate } from './pod.ts';
@@ -17,6 +23,7 @@ export type Workload = {
   /** Empty if the object has none. */
   readonly namespace: string;
   readonly name: string;
+  /** A pod is its own template. */
   readonly template: PodTemplate;
   /** Undefined for other kinds. */
   readonly pod: Pod | undefined;
@@ -65,7 +72,8 @@ export function readWorkload(object: JsonObject): Workload | undefined {
   // A kind of another API group may have its pods' template elsewhere.
   if (!isOwn && listAt(spec, 'containers') === undefined) return undefined;
   const demands = readDemands(spec);
-  const template = readTemplate(objectAt(holder, 'metadata'), spec);
+  const pod = kind === 'Pod' ? readPod(object) : undefined;
+  const template = pod ?? readTemplate(objectAt(holder, 'metadata'), spec);
   const replicas = wantedReplicas(kind, object);
   const conditions = listAt(objectAt(object, 'status'), 'conditions') ?? [];
   const unscheduled = conditions.find(({ type, status }) => type === 'PodScheduled' && status === 'False');
@@ -74,7 +82,7 @@ export function readWorkload(object: JsonObject): Workload | undefined {
     namespace: stringAt(metadata, 'namespace') ?? '',
     name: stringAt(metadata, 'name') || stringAt(metadata, 'generateName') || '',
     template,
-    pod: kind === 'Pod' ? readPod(object) : undefined,
+    pod,
     daemonSet: kind === 'DaemonSet' && isOwn ? readDaemonSet(object) : undefined,
     demands:
       kind === 'DaemonSet'
@@ -90,15 +98,15 @@ export function readWorkload(object: JsonObject): Workload | undefined {
   };
 }
 
-/** Returns why the workload is skipped, or undefined. */
-export function skipWorkload(
+/** Reads what decides about a workload. `settings`: those that apply to it. */
+export function readWorkloadSubject(
   { pod, daemonSet, template }: Pick<Workload, 'pod' | 'daemonSet' | 'template'>,
-  namespace: Pick<Namespace, 'name' | 'labels'>,
+  namespace: SubjectNamespace,
   settings: Settings,
-): SkipReason | undefined {
-  if (pod !== undefined) return skipPod(pod, namespace, settings);
-  if (daemonSet !== undefined) return skipDaemonSet(daemonSet, namespace, settings);
-  return skipTemplate(template, namespace, settings);
+): Subject {
+  if (pod !== undefined) return readPodSubject(pod, namespace, settings);
+  if (daemonSet !== undefined) return readDaemonSetSubject(daemonSet, namespace, settings);
+  return readTemplateSubject(template, namespace, settings);
 }
 
 /**

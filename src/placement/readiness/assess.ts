@@ -1,14 +1,15 @@
 import { ARCHITECTURE_LABEL, OS_LABEL } from '../../names.ts';
-import { type Decision, type DecisionInput, decide } from '../decide.ts';
+import { type Decision, decide } from '../decide.ts';
 import type { Namespace, SkipReason } from '../eligibility.ts';
 import type { Demands } from '../fit.ts';
-import { type ImageAnswer, type Narrowing, narrowingOf, statementOf } from '../images.ts';
+import { type ImageAnswer, type NarrowedImage, narrow, statementOf } from '../images.ts';
 import type { PodImage } from '../objects/image.ts';
 import { isDaemonSetOfAnyGroup } from '../objects/kinds.ts';
-import { skipWorkload } from '../objects/workload.ts';
+import { readWorkloadSubject } from '../objects/workload.ts';
 import { placingFor, usesAffinity } from '../placing.ts';
 import { settingsFor } from '../policy.ts';
 import type { Settings } from '../settings.ts';
+import type { Subject } from '../subject.ts';
 import type { Candidate } from './candidate.ts';
 
 /** The circumstances that all workloads of a report share. */
@@ -26,10 +27,11 @@ export type Circumstances = {
 
 /** What `run` would decide for a candidate once all lookups have ended, and on what it rests. */
 export type Assessment = {
+  readonly subject: Subject;
   readonly settings: Settings;
   readonly outcome: Decision | { readonly kind: 'skip'; readonly reason: SkipReason };
   /** How each image narrows the architectures; empty if images were not asked about. */
-  readonly narrowed: readonly { readonly image: PodImage; readonly said: Narrowing }[];
+  readonly narrowed: readonly NarrowedImage[];
 };
 
 /** Returns the images of a candidate that need a registry. */
@@ -48,41 +50,32 @@ export function assess(
   circumstances: Circumstances,
   answerOf: (image: PodImage) => ImageAnswer,
 ): Assessment {
-  const { template } = candidate;
   const namespace = circumstances.namespaceOf(candidate.namespace);
-  const settings = settingsFor(circumstances.settings, { namespace, labels: template.labels });
-  const reason = circumstances.assessesAll === true ? undefined : skipWorkload(candidate, namespace, settings);
+  const settings = settingsFor(circumstances.settings, { namespace, labels: candidate.template.labels });
+  const subject = readWorkloadSubject(candidate, namespace, settings);
+  const reason = circumstances.assessesAll === true ? undefined : subject.skipped;
   // A daemon pod whose DaemonSet was not read stands for its template.
   if (reason !== undefined && reason !== 'daemon-pod') {
-    return { settings, outcome: { kind: 'skip', reason }, narrowed: [] };
+    return { subject, settings, outcome: { kind: 'skip', reason }, narrowed: [] };
   }
-  const input: DecisionInput = {
-    template,
-    namespace: namespace.name,
+  const { architectures: clusterArchitectures, namesOf } = circumstances;
+  const knowledge = { clusterArchitectures, namesOf, answerOf, waitedMs: Number.POSITIVE_INFINITY };
+  const isStated = statementOf(subject.statement) !== undefined;
+  return {
+    subject,
     settings,
-    clusterArchitectures: circumstances.architectures,
-    namesOf: circumstances.namesOf,
-    answerOf,
-    waitedMs: Number.POSITIVE_INFINITY,
+    outcome: decide(subject, knowledge),
+    narrowed: isStated ? [] : narrow(subject, knowledge),
   };
-  return { settings, outcome: decide(input), narrowed: narrow(input) };
-}
-
-function narrow({ template, settings, namesOf, answerOf }: DecisionInput): Assessment['narrowed'] {
-  if (statementOf(template.statement) !== undefined) return [];
-  return template.images.map((image) => ({
-    image,
-    said: narrowingOf(image, template, settings, namesOf(image.image), answerOf),
-  }));
 }
 
 /** Returns the node labels that `pods.matchNodeLabels` makes archaware require of nodes for these pods, as a node selector. */
 export function labelsRequired(
-  { kind, template, demands }: Pick<Candidate, 'kind' | 'template' | 'demands'>,
-  { settings, outcome }: Assessment,
+  { kind, demands }: Pick<Candidate, 'kind' | 'demands'>,
+  { subject, outcome }: Assessment,
 ): Demands['nodeSelector'] {
-  if (outcome.kind !== 'place' || isDaemonSetOfAnyGroup(kind) || !usesAffinity(settings)) return {};
-  const required = placingFor(outcome, template, { preferred: undefined }, settings).affinity?.required ?? [];
+  if (outcome.kind !== 'place' || isDaemonSetOfAnyGroup(kind) || !usesAffinity(subject.settings)) return {};
+  const required = placingFor(outcome, subject).affinity?.required ?? [];
   const mentioned = (demands.terms ?? []).flatMap(({ expressions }) => expressions.map(({ key }) => key));
   const own = [ARCHITECTURE_LABEL, OS_LABEL, ...Object.keys(demands.nodeSelector), ...mentioned];
   return Object.fromEntries(

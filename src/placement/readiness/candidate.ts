@@ -38,8 +38,7 @@ export function readCandidate(object: JsonObject): Candidate | undefined {
     kind,
     namespace,
     name,
-    // A pod is its own template. Two copies of it would double what thousands of pods take.
-    template: pod ?? template,
+    template,
     pod,
     daemonSet,
     demands: pod?.written?.architectures === undefined ? authored : withoutOurs(authored),

@@ -15,7 +15,7 @@ import { spreadPod } from './pod.ts';
  * an object wants. `authored`: the demands without what archaware adds; `placed`: those of a pod that waits, with it.
  */
 export function spreadFindingFor(
-  { workload, applied, nodes, namespace }: ExplainInput,
+  { workload, applied, nodes }: ExplainInput,
   outcome: Decision | SkipReason,
   { authored, placed }: { readonly authored: Demands; readonly placed: Demands },
   settings: Settings,
@@ -28,7 +28,7 @@ export function spreadFindingFor(
   if (constraints.length === 0 || isDaemon || !(decision?.kind === 'place' || isAlone)) return undefined;
   const placement = decision?.kind === 'place' ? decision : undefined;
   const own = pod?.written?.architectures === undefined ? authored : withoutOurs(authored);
-  const spread = spreadPod({ template, demands: own, constraints, namespace }, placement, settings);
+  const spread = spreadPod({ template, demands: own, constraints }, placement, settings);
   if (!applied) {
     if (pod !== undefined) return undefined;
     const limitOf = createSpreadLimits(lastingNodes(nodes, settings), settings.taints);

@@ -1,7 +1,6 @@
 import { type JsonObject, objectAt } from '../../kit/json.ts';
 import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL } from '../../names.ts';
 import type { Placement } from '../decide.ts';
-import type { Namespace } from '../eligibility.ts';
 import type { Demands } from '../fit.ts';
 import type { PodTemplate } from '../objects/pod.ts';
 import type { Requirement } from '../patch/affinity.ts';
@@ -20,21 +19,21 @@ export function spreadPod(
     template,
     demands,
     constraints,
-    namespace,
   }: {
     readonly template: Pick<PodTemplate, 'labels'>;
     readonly demands: Demands;
     readonly constraints: readonly HardSpread[];
-    readonly namespace: Pick<Namespace, 'preferred'>;
   },
   decision: Placement | undefined,
   settings: Settings,
 ): SpreadPod {
   const { labels } = template;
   if (decision === undefined) return { labels, constraints, authored: demands, demands, narrowed: undefined };
-  const required = (mode: Settings['mode']) =>
-    placingFor(decision, template, namespace, { ...settings, mode }).affinity?.required ?? [];
-  const wanted = placingFor(decision, template, namespace, settings).tolerations;
+  // Nodes that are only preferred keep no pod off.
+  const placing = (mode: Settings['mode']) =>
+    placingFor(decision, { labels, preferred: undefined, settings: { ...settings, mode } });
+  const required = (mode: Settings['mode']) => placing(mode).affinity?.required ?? [];
+  const wanted = placing(settings.mode).tolerations;
   const authored = { ...demands, tolerations: [...demands.tolerations, ...lacking(demands.tolerations, wanted)] };
   const inBoth = required('both');
   return {

@@ -66,7 +66,7 @@ function podOf(candidate: Candidate, { outcome, settings }: Assessment, target: 
   // A pod of a DaemonSet names its node, so no other node counts.
   if (constraints.length === 0 || kind === 'DaemonSet' || owner?.kind === 'DaemonSet') return undefined;
   if (outcome.kind !== 'place' || !isCertain(outcome) || outcome.architectures.includes(target)) return undefined;
-  return spreadPod({ ...candidate, constraints, namespace: { preferred: undefined } }, outcome, settings);
+  return spreadPod({ ...candidate, constraints }, outcome, settings);
 }
 
 function isCertain({ followsCluster, unknown }: Placement): boolean {

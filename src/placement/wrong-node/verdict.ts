@@ -50,7 +50,7 @@ export type WrongNodeFinding = {
   readonly known: KnownPod;
 };
 
-type Subject = Pick<Pod, 'images' | 'os' | 'hasRuntimeClass' | 'statement' | 'broken'>;
+type Judged = Pick<Pod, 'images' | 'os' | 'hasRuntimeClass' | 'statement' | 'broken'>;
 type Rules = Pick<Settings, 'overrides' | 'compatible'>;
 
 /**
@@ -58,7 +58,7 @@ type Rules = Pick<Settings, 'overrides' | 'compatible'>;
  * looked up and nothing is known. `isStale`: says whether the knowledge of an image could not be revalidated.
  */
 export function whatIsKnown(
-  pod: Omit<Subject, 'broken'>,
+  pod: Omit<Judged, 'broken'>,
   settings: Rules,
   namesOf: (image: string) => readonly string[],
   answerOf: (image: PodImage) => ImageAnswer,
@@ -87,7 +87,7 @@ export function whatIsKnown(
  * digest.
  */
 export function whatWasPulled(
-  pod: Subject,
+  pod: Judged,
   settings: Rules,
   namesOf: (image: string) => readonly string[],
   answerOf: (image: PodImage) => ImageAnswer,

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { type Claim, isConfirmed, newestClaims, readClaim } from '../../../src/cli/status/troubles.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
-import { GUESSED, readDaemonSet, writeRecord } from '../../../src/placement/objects/daemonset.ts';
+import { GUESSED, writeRecord } from '../../../src/placement/objects/daemonset.ts';
 import { settings, toleration } from '../../placement/objects.ts';
 
 const event = (given: JsonObject = {}, regarding: JsonObject = {}): JsonObject => ({
@@ -88,7 +88,7 @@ describe('a claim', () => {
     metadata: JsonObject = {},
   ): JsonObject => ({
     metadata: { name: 'agent', namespace: 'shop', uid: 'u1', generation: 1, ...metadata },
-    spec: { template: { spec: { tolerations, containers: [] } } },
+    spec: { template: { spec: { tolerations, containers: [{ image: 'app' }] } } },
     status: {
       observedGeneration: 1,
       desiredNumberScheduled: 3,
@@ -100,8 +100,7 @@ describe('a claim', () => {
   const recorded = (present: readonly JsonObject[], decided: readonly JsonObject[]): JsonObject => {
     const annotate = (record: string | undefined) =>
       daemonSet(present, {}, { annotations: { 'archaware.dev/tolerations': record } });
-    const { authored } = readDaemonSet(annotate(writeRecord(decided, [], GUESSED)));
-    return annotate(writeRecord(decided, [], { images: ['app'], settings: 'x', template: authored }));
+    return annotate(writeRecord(decided, [], { images: ['app'], subject: 'x' }));
   };
   const takenBack = (generation: number) =>
     daemonSet([], {}, { annotations: { 'archaware.dev/tolerations': writeRecord([], [], basis(generation)) } });

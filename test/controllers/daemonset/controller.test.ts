@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
-import { readRecord } from '../../../src/placement/objects/daemonset.ts';
+import { readRecord, readRecorded } from '../../../src/placement/objects/daemonset.ts';
+import { withRollout } from '../../../src/placement/objects/rollout.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { failed, known, pending, settings } from '../../placement/objects.ts';
 import { arrangeDaemonSets, type DaemonSetGiven, KEY, shown } from './world.ts';
@@ -189,19 +190,19 @@ describe('the reconciliation of a DaemonSet', () => {
     }
   });
 
-  it('replaces the record of an earlier version by a write to metadata alone', async () => {
+  it('adds the images to a record without them by a write to metadata alone', async () => {
     const first = arrangeDaemonSets();
     first.put();
     await first.run();
     const { recorded = '', template } = first.now();
     const { put, run, asked, now } = arrangeDaemonSets();
-    const earlier = JSON.stringify({ ...JSON.parse(recorded), settings: '0123abcd', template: undefined });
+    const without = JSON.stringify(readRecorded(recorded));
     put({
       spec: { tolerations: template.tolerations ?? [] },
-      metadata: { annotations: { 'archaware.dev/tolerations': earlier } },
+      metadata: { annotations: { 'archaware.dev/tolerations': without } },
     });
     expect(await run()).to.include({ outcome: 'written' });
-    expect([now().recorded, shown(now()), asked]).to.deep.equal([recorded, 'arm64', []]);
+    expect([now().recorded, shown(now()), asked]).to.deep.equal([withRollout(recorded, undefined), 'arm64', []]);
   });
 
   it('uses the pull secrets of the service account only if the template names none', async () => {

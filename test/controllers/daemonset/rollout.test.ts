@@ -27,7 +27,7 @@ type Given = {
 function daemonSet(name: string, given: Given = {}): DaemonSet {
   const { generation = 1, observed = generation, desired = 3, available = desired, misscheduled = 0, strategy } = given;
   const { current = desired } = given;
-  const record = { images: ['app'], settings: '', template: '', rollout: given.rollout, tolerations: [] };
+  const record = { images: ['app'], subject: '', rollout: given.rollout, tolerations: [] };
   const annotations =
     given.rollout !== undefined
       ? { 'archaware.dev/tolerations': JSON.stringify(record) }

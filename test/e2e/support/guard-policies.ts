@@ -24,7 +24,7 @@ const NS = 'kept';
 const images = ['registry.example.com/app:1'];
 const theirs = { key: 'dedicated', operator: 'Equal', value: 'gpu', effect: 'NoSchedule' };
 const RECORD = JSON.stringify({
-  ...{ images, settings: '0123abcd', template: '4567cdef' },
+  ...{ images, subject: '0123abcd4567cdef' },
   tolerations: [own('amd64'), own('arm64')],
 });
 const OURS = ['supported-arch=amd64:NoSchedule', 'supported-arch=arm64:NoSchedule'];

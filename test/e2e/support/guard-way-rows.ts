@@ -69,14 +69,13 @@ const asList = (...list: readonly Toleration[]) => JSON.stringify(list.map(entry
 const withImages = (...list: readonly Toleration[]) =>
   JSON.stringify({
     images: ['registry.example.com/app:1'],
-    settings: '0123abcd',
-    template: '4567cdef',
+    subject: '0123abcd4567cdef',
     tolerations: list.map(entry),
   });
 const withPast = (list: readonly Toleration[], past: readonly Toleration[]) =>
-  withImages(...list).replace('"settings"', () => {
+  withImages(...list).replace('"subject"', () => {
     const texts = past.map(({ key, value }) => `${key}=${value}:NoSchedule`);
-    return `"past":${JSON.stringify(texts)},"settings"`;
+    return `"past":${JSON.stringify(texts)},"subject"`;
   });
 const noted = (record: string) => ({ metadata: { annotations: { [RECORD]: record } } });
 

@@ -187,7 +187,7 @@ export function describeTemplateHistory(world: () => LiveWorld): void {
     // As an earlier version of archaware does, or as on a cluster without archaware-keep.
     const gone = await world().cluster.request('PATCH', path + AS_US, forget);
     expect(annotation(gone.body, RECORD)).to.equal(undefined);
-    await world().eventually('the record', async () => readRecord((await read(namespace)).recorded).basis?.template);
+    await world().eventually('the record', async () => readRecord((await read(namespace)).recorded).basis?.subject);
     expect([await generation(namespace), await uids(namespace)]).to.deep.equal(before);
     expect(await tolerates(namespace)).to.deep.equal(wanted.sort());
     await world().patch('DaemonSet', namespace, 'agent', { spec: { template: { spec: { tolerations: [OWN] } } } });

@@ -146,7 +146,7 @@ describe('a DaemonSet that is made', () => {
 describe('a DaemonSet that is updated', () => {
   const ours = { tolerations: [X, AMD, ARM], recorded: [AMD, ARM] };
   const past = ['supported-arch=amd64:NoSchedule'];
-  const record = JSON.stringify({ images: ['arm'], past, settings: '', template: '', tolerations: [ARM] });
+  const record = JSON.stringify({ images: ['arm'], past, subject: '', tolerations: [ARM] });
   /** The image runs on arm64 alone; an earlier one ran on amd64, too. */
   const narrowed = { image: 'arm', tolerations: [X, ARM], recorded: record };
   check([

@@ -21,7 +21,7 @@ const TAINT = { key: 'supported-arch', effect: 'NoSchedule' };
 
 /** The record of a template that once had these of ours, as `key=value:effect`. */
 function withPast(recorded: readonly JsonObject[], past: readonly string[]): string {
-  return JSON.stringify({ images: [], past, settings: '', template: '', tolerations: recorded });
+  return JSON.stringify({ images: [], past, subject: '', tolerations: recorded });
 }
 
 const LIST = { 'f:spec': { 'f:template': { 'f:spec': { 'f:tolerations': {} } } } };

@@ -23,9 +23,9 @@ describe('what a record says of a rollout', () => {
   }
 
   it('is written before the tolerations, and taken out again', () => {
-    const record = '{"images":["a"],"settings":"1","template":"2","tolerations":[]}';
+    const record = '{"images":["a"],"subject":"1","tolerations":[]}';
     const marked = withRollout(record, awaited(7));
-    expect(marked).to.equal('{"images":["a"],"settings":"1","template":"2","rollout":"awaited 7","tolerations":[]}');
+    expect(marked).to.equal('{"images":["a"],"subject":"1","rollout":"awaited 7","tolerations":[]}');
     expect(withRollout(marked, undefined)).to.equal(record);
     expect([withRollout('[]', awaited(7)), withRollout(undefined, awaited(7))]).to.deep.equal(['[]', undefined]);
   });

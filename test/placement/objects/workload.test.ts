@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
-import { readWorkload, skipWorkload } from '../../../src/placement/objects/workload.ts';
+import { readWorkload, readWorkloadSubject } from '../../../src/placement/objects/workload.ts';
 import { settings } from '../objects.ts';
 
 const template = { metadata: { labels: { app: 'x' } }, spec: { containers: [{ image: 'nginx' }], nodeName: 'n1' } };
@@ -70,6 +70,8 @@ describe('what can be explained', () => {
   });
 });
 
+const NAMESPACE = { name: 'shop', labels: {}, preferred: undefined };
+
 describe('what can be explained is skipped', () => {
   const ignore = { labels: { 'archaware.dev/ignore': 'true' } };
   const rows: [given: string, object: JsonObject, expected: string | undefined][] = [
@@ -82,13 +84,12 @@ describe('what can be explained is skipped', () => {
   for (const [given, read, expected] of rows) {
     it(`${given}: ${expected ?? 'no'}`, () => {
       const workload = readWorkload(read);
-      expect(workload && skipWorkload(workload, { name: 'shop', labels: {} }, settings())).to.equal(expected);
+      expect(workload && readWorkloadSubject(workload, NAMESPACE, settings()).skipped).to.equal(expected);
     });
   }
   it('a DaemonSet where pods.daemonSets is ignore: daemonsets-ignored', () => {
     const workload = readWorkload(object('DaemonSet'));
-    const skipped =
-      workload && skipWorkload(workload, { name: 'shop', labels: {} }, settings({ daemonSets: 'ignore' }));
-    expect(skipped).to.equal('daemonsets-ignored');
+    const subject = workload && readWorkloadSubject(workload, NAMESPACE, settings({ daemonSets: 'ignore' }));
+    expect(subject?.skipped).to.equal('daemonsets-ignored');
   });
 });

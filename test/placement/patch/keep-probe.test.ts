@@ -11,7 +11,7 @@ const AMD64 = toleration('supported-arch=amd64:NoSchedule');
 const ARM64 = toleration('supported-arch=arm64:NoSchedule');
 const OWN = { key: 'example.com/own', operator: 'Exists' };
 const record = (...tolerations: readonly object[]) =>
-  JSON.stringify({ images: ['app:1'], settings: 'aa', template: 'bb', tolerations });
+  JSON.stringify({ images: ['app:1'], subject: 'aabb', tolerations });
 
 type Given = {
   readonly namespace?: string;

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../../src/kit/json.ts';
 import { decide } from '../../../src/placement/decide.ts';
 import { obstaclesTo } from '../../../src/placement/fit.ts';
 import { nodeArchitecture } from '../../../src/placement/nodes/node.ts';
-import { readWorkload, skipWorkload } from '../../../src/placement/objects/workload.ts';
+import { readWorkload, readWorkloadSubject } from '../../../src/placement/objects/workload.ts';
 import { tolerationsFor } from '../../../src/placement/patch/tolerations.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { settings, taint } from '../objects.ts';
@@ -101,11 +101,9 @@ describe('the report and run', () => {
 function isReady(made: JsonObject, all: ReturnType<typeof node>[], target: string, applied: Settings): boolean {
   const read = readWorkload(made);
   if (read === undefined) throw new Error('not a workload');
-  if (skipWorkload(read, { name: 'shop', labels: {} }, applied) !== undefined) return false;
-  const decision = decide({
-    template: read.template,
-    namespace: 'shop',
-    settings: applied,
+  const subject = readWorkloadSubject(read, { name: 'shop', labels: {}, preferred: undefined }, applied);
+  if (subject.skipped !== undefined) return false;
+  const decision = decide(subject, {
     clusterArchitectures: TARGETS,
     namesOf: (name) => [`docker.io/library/${name}`],
     answerOf: ({ image: name }) => answer(name),

@@ -222,11 +222,7 @@ describe('a topology spread constraint that counts nodes with a taint', () => {
         bound,
         nodeArchitecture: bound ? 'amd64' : undefined,
         asked: undefined,
-        spread: spreadPod(
-          { template: template([], {}, { labels }), demands, constraints, namespace: { preferred: undefined } },
-          placed,
-          settings(),
-        ),
+        spread: spreadPod({ template: template([], {}, { labels }), demands, constraints }, placed, settings()),
       };
     };
     const judge = (

@@ -41,7 +41,7 @@ function limitOn(
   const workload = readWorkload({ kind: 'Deployment', metadata, spec: { template } });
   if (workload === undefined) throw new Error('there is no Deployment');
   const pod = spreadPod(
-    { ...workload, constraints: workload.spread, namespace: { preferred: undefined } },
+    { ...workload, constraints: workload.spread },
     placed(image === 'multi' ? ['amd64', 'arm64'] : [image]),
     own,
   );
@@ -131,7 +131,7 @@ describe('the limit of a topology spread constraint', () => {
       },
     });
     if (workload === undefined) throw new Error('there is no Deployment');
-    const given = { ...workload, constraints: workload.spread, namespace: { preferred: undefined } };
+    const given = { ...workload, constraints: workload.spread };
     const pod = spreadPod(given, placed(['amd64']), { ...own, taints });
     expect(createSpreadLimits(nodes, taints)(pod, () => [])).to.equal(undefined);
   });
