@@ -86,7 +86,7 @@ describe('an image whose lookups fail', () => {
     const access = { namespace: 'default', pullSecrets: [], always: false };
     const lookUp = async () => {
       const settled = harness.settled();
-      harness.resolver.request(image, access);
+      harness.resolver.look(image, access);
       await settled;
     };
     try {
@@ -97,7 +97,7 @@ describe('an image whose lookups fail', () => {
       }
       server.put('app', 'manifests', indexOf('linux/arm64'), { tag: 'v1' });
       await lookUp();
-      expect(harness.resolver.known(image, access)?.platforms).to.deep.equal([{ os: 'linux', architecture: 'arm64' }]);
+      expect(harness.known(image, access)?.platforms).to.deep.equal([{ os: 'linux', architecture: 'arm64' }]);
     } finally {
       harness.stop();
       await server.stop();

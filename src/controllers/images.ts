@@ -1,5 +1,4 @@
 import { LRUCache } from 'lru-cache';
-import type { Clock } from '../kit/clock.ts';
 import type { Access } from '../oci/credentials/keyring.ts';
 import { parseReference } from '../oci/reference.ts';
 import type { Resolver } from '../oci/resolver.ts';
@@ -15,13 +14,9 @@ export type SecretProblem = { readonly name: string; readonly reason: string };
 export type ImageSource = {
   /**
    * Returns what a pod of this namespace with these pull secrets may know about an image. Starts a lookup if one is due;
-   * `mayStart` is called just before it and may prevent it.
+   * `mayStart` is called just before it and may prevent it: {@link NEVER}.
    */
   answer(image: PodImage, namespace: string, pullSecrets: readonly string[], mayStart?: () => boolean): ImageAnswer;
-  /** Returns the same, but never starts a lookup. */
-  recall(image: PodImage, namespace: string, pullSecrets: readonly string[]): ImageAnswer;
-  /** Whether the knowledge of an image has expired and could not be revalidated. */
-  isStale(image: PodImage, namespace: string, pullSecrets: readonly string[]): boolean;
   /**
    * Returns the normalised names of an image (`docker.io/library/nginx`, `docker.io/library/nginx:1.27`); none for a malformed one.
    */
@@ -32,6 +27,9 @@ export type ImageSource = {
   canonicalOf(image: string): string;
 };
 
+/** Prevents lookups: the answer comes from memory alone. */
+export const NEVER = (): boolean => false;
+
 type Names = { readonly names: readonly string[]; readonly canonical: string; readonly registry: string };
 
 /** The most bytes of the names that are remembered. The names of one image take its length several times. */
@@ -40,9 +38,8 @@ const ENTRY = 256;
 
 /** Creates an image source over a resolver. */
 export function createImageSource(
-  resolver: Resolver,
-  clock: Clock,
-  secretProblem: (namespace: string, name: string) => string | undefined,
+  resolver: Pick<Resolver, 'look'>,
+  secretProblem: (namespace: string, name: string) => string | undefined = () => undefined,
 ): ImageSource {
   const names = new LRUCache<string, Names>({
     maxSize: MOST_NAMES,
@@ -64,29 +61,22 @@ export function createImageSource(
     mayStart?: () => boolean,
   ): ImageAnswer {
     const { image } = podImage;
-    const access = accessFor(podImage, namespace, pullSecrets);
-    // The time is read first. Otherwise a retry that becomes due in between would be neither started here nor planned by the
-    // caller.
-    const now = clock.steady();
-    const known = resolver.known(image, access);
-    // Knowledge may have expired, so a known image may be due for a lookup too.
-    const isAsked = known === undefined || known.isStale ? resolver.request(image, access, mayStart) : true;
-    if (known !== undefined) {
-      const { platforms, isIndex } = known;
-      return isIndex === undefined ? { kind: 'known', platforms } : { kind: 'known', platforms, isIndex };
-    }
-    const failure = resolver.failure(image, access);
-    if (failure === undefined) return isAsked ? { kind: 'pending' } : { kind: 'pending', retryInMs: NO_ROOM_AGAIN_MS };
+    const found = resolver.look(image, accessFor(podImage, namespace, pullSecrets), mayStart);
+    if (found.kind === 'known') return found;
+    // Nothing reports the end of a lookup that is not planned.
+    const retry = found.isPlanned ? undefined : NO_ROOM_AGAIN_MS;
+    if (found.kind === 'pending')
+      return retry === undefined ? { kind: 'pending' } : { kind: 'pending', retryInMs: retry };
+    const { code, message, endpoint, isSingleManifest, isUnasked } = found.error;
     return {
       kind: 'failed',
-      code: failure.error.code,
-      message: failure.error.message,
-      registry: failure.error.endpoint ?? read(image).registry,
-      isSingleManifest: failure.error.isSingleManifest,
-      ...(failure.error.isUnasked ? { isUnasked: true } : {}),
-      sinceMs: now - failure.firstFailedAt,
-      // A retry that is due has just been started, and its end will be reported.
-      retryInMs: failure.retryAt > now ? failure.retryAt - now : Number.POSITIVE_INFINITY,
+      code,
+      message,
+      registry: endpoint ?? read(image).registry,
+      isSingleManifest,
+      ...(isUnasked ? { isUnasked } : {}),
+      sinceMs: found.sinceMs,
+      retryInMs: retry ?? found.retryInMs,
     };
   }
 
@@ -102,17 +92,14 @@ export function createImageSource(
       if (surplus === undefined) return met;
       return [{ name: `${surplus} and all after it`, reason: `only the first ${MOST_PULL_SECRETS} are read` }, ...met];
     },
-    isStale: (image, namespace, pullSecrets) => resolver.isStale(image.image, accessFor(image, namespace, pullSecrets)),
     answer,
-    recall: (image, namespace, pullSecrets) => answer(image, namespace, pullSecrets, () => false),
   };
 }
 
 /** Returns the access for looking up a pod's image: its namespace, and its pull secrets up to the limit. */
-export function accessFor({ pullPolicy, volume }: PodImage, namespace: string, pullSecrets: readonly string[]): Access {
+export function accessFor({ pullPolicy }: PodImage, namespace: string, pullSecrets: readonly string[]): Access {
   const read = pullSecrets.length > MOST_PULL_SECRETS ? pullSecrets.slice(0, MOST_PULL_SECRETS) : pullSecrets;
-  const isVolume = volume === undefined ? {} : { isVolume: true as const };
-  return { namespace, pullSecrets: read, always: pullPolicy === 'Always', ...isVolume };
+  return { namespace, pullSecrets: read, always: pullPolicy === 'Always' };
 }
 
 function readNames(image: string): Names {

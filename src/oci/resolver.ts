@@ -1,23 +1,16 @@
 import { setMaxListeners } from 'node:events';
-import { untilAborted } from '../kit/abort.ts';
+import { onAbort, untilAborted } from '../kit/abort.ts';
 import { createTurns, inTurns } from '../kit/fairness/turns.ts';
-import type { ImageCache, ImageFacts, TagEntry } from './cache/cache.ts';
-import { createFailures, type Failure, type Failures, unexpected, unreadable } from './cache/failures.ts';
-import { createMemory } from './cache/freshness.ts';
-import { type Access, accessKey, createKeyring, type KeyringOptions, type Keys } from './credentials/keyring.ts';
-import type { Endpoint } from './endpoints/endpoint.ts';
-import { ImageError, type ImageErrorCode } from './errors.ts';
-import { createRegistry, type RegistryOptions } from './http/client.ts';
-import { withDeadline } from './http/transport.ts';
-import { type Askers, createAskers } from './lookup/askers.ts';
-import { createCircuits } from './lookup/circuit.ts';
-import { BOUNDS, createLimiter } from './lookup/limiter.ts';
-import { createLookup } from './lookup/lookup.ts';
-import { placeOf } from './lookup/place.ts';
+import { type AskingOptions, createAsking } from './asking.ts';
+import type { ImageFacts } from './cache/cache.ts';
+import { createFailures, type Failures, unexpected } from './cache/failures.ts';
+import { createKnowledge, type KnowledgeOptions, type Known } from './cache/knowledge.ts';
+import { type Access, createKeyring, type KeyringOptions } from './credentials/keyring.ts';
+import { ImageError } from './errors.ts';
+import { type Askers, createAskers, createJoint } from './lookup/askers.ts';
 import { createStarts, STARTS } from './lookup/starts.ts';
-import { listTags } from './lookup/tags.ts';
-import { createReferenceReader, type Reference } from './reference.ts';
-import { createWaitingRoom } from './waiting-room.ts';
+import { createQuestions, keyOf, type Question } from './question.ts';
+import type { Telemetry } from './telemetry.ts';
 
 /** The result of a lookup. */
 export type Resolution = ImageFacts & {
@@ -27,68 +20,50 @@ export type Resolution = ImageFacts & {
   readonly source?: string;
 };
 
-/**
- * What is known of an image: its platforms, and whether it is an index, which a lookup for a volume always finds out.
- */
-export type KnownPlatforms = Pick<ImageFacts, 'platforms' | 'isIndex'> & {
-  /** Whether this has expired and stays in use because its last revalidation failed. Absent: it is fresh. */
-  readonly isStale?: true;
-};
+/** What is in memory about an image. */
+export type Look =
+  | (Pick<ImageFacts, 'platforms' | 'isIndex'> & {
+      readonly kind: 'known';
+      /** Whether this has expired and stays in use because its last revalidation failed. Absent: it is fresh. */
+      readonly isStale?: true;
+    })
+  /** `isPlanned`: false if too many lookups wait already. Then nothing is planned, and it must be asked for again. */
+  | { readonly kind: 'pending'; readonly isPlanned: boolean }
+  | {
+      readonly kind: 'failed';
+      readonly error: ImageError;
+      /** False if too many lookups wait already, and one is due. */
+      readonly isPlanned: boolean;
+      /** Milliseconds since the first failure after the last success in this process. */
+      readonly sinceMs: number;
+      /** Milliseconds until the image may be looked up again; infinite if it may be now: the end of that lookup is reported. */
+      readonly retryInMs: number;
+    };
 
-/**
- * A whole lookup gets three times `timeoutMs`. It waits as long for its turn, or longer while the host answers others.
- */
-export type ResolverOptions = KeyringOptions &
-  RegistryOptions & {
-    readonly cache: ImageCache;
+export type ResolverOptions = Omit<KeyringOptions, 'telemetry'> &
+  Omit<AskingOptions, 'telemetry' | 'ttl'> &
+  KnowledgeOptions & {
+    /** Milliseconds: those of {@link KnowledgeOptions}, and the least time for which a lasting failure is remembered. */
+    readonly ttl: { readonly failure: number };
     /** The most failures that are remembered. */
     readonly maxEntries: number;
     /** The failures of the resolver that this one replaces; default: none. */
     readonly failures?: Failures;
-    /** Returns the endpoints of an image, in order; never empty. */
-    readonly endpointsOf: (reference: Reference) => readonly Endpoint[];
-    /** Whether an image's name must never be requested anonymously. */
-    readonly isPrivate: (name: string) => boolean;
-    /**
-     * Milliseconds: how long a tag stays valid, the same for `imagePullPolicy: Always` and `latest`, and for lasting
-     * failures.
-     */
-    readonly ttl: { readonly tag: number; readonly always: number; readonly failure: number };
-    /** The most lookups in flight at one host. */
-    readonly maxInFlight: number;
-    /** From 0 to 1, excluding 1. */
-    readonly random: () => number;
-    /** Ends everything: lookups, connections, timers. */
-    readonly signal: AbortSignal;
-    /** Called after each lookup: `ok`, or the error's code. */
-    readonly onResolution?: (result: 'ok' | ImageErrorCode) => void;
-    readonly onCache?: (result: 'hit' | 'miss' | 'stale' | 'revalidated') => void;
+    readonly telemetry?: Partial<Telemetry>;
   };
 
-/**
- * Finds out which platforms images can run on, from memory or by asking their registries. No method except `resolve`
- * waits.
- */
+/** Finds out which platforms images can run on, from memory or by asking their registries. */
 export type Resolver = {
   /**
-   * Returns what is in memory: a fresh tag, a known digest, or a tag whose last revalidation failed. Undefined
-   * otherwise, also for a malformed name. Sends no request.
+   * Returns what is in memory about an image, and asks for a lookup if one is due: not while one runs, not while the image is
+   * known and fresh, and not before the time of the retry. `mayStart` is called just before, and may prevent it; default: it
+   * allows it. Never waits.
    */
-  known(image: string, access: Access): KnownPlatforms | undefined;
-  /** Whether the answer of `known` has expired, because its last revalidation failed. */
-  isStale(image: string, access: Access): boolean;
-  /** Returns the failure of the last lookup if nothing is known. */
-  failure(image: string, access: Access): Failure | undefined;
-  /**
-   * Asks for a lookup. Does nothing while one runs, while the image is known and fresh, and before `retryAt`.
-   * `mayStart` is called just before a lookup would begin, and may prevent it. False if too many lookups wait already: then
-   * nothing is planned, and it must be asked for again.
-   */
-  request(image: string, access: Access, mayStart?: () => boolean): boolean;
+  look(image: string, access: Access, mayStart?: () => boolean): Look;
   /** Calls the listener at the end of each lookup with the image's canonical name (`canonicalName` of reference.ts). */
   onSettled(listener: (canonical: string) => void): void;
   /**
-   * Waits for an answer, even before `retryAt`.
+   * Waits for an answer, even before the time of the retry.
    *
    * @throws ImageError, or the signal's reason; the lookup then goes on for other callers
    */
@@ -115,246 +90,120 @@ export type TagResolver = Resolver & {
   tags(image: string, access: Access, signal: AbortSignal): Promise<readonly string[]>;
 };
 
-/** A lookup under way. If it waits for a place, it gets its turn as soon as one of its namespaces does. */
-type Flight = { readonly found: Promise<Resolution>; readonly askers: Askers };
+const ALWAYS = (): boolean => true;
 
 /** @throws Error for invalid CIDRs in `addresses` */
 export function createResolver(options: ResolverOptions): TagResolver {
-  const { now, cache } = options;
+  const { now, telemetry } = options;
+  const ended = new AbortController();
+  const { signal: end } = ended;
+  setMaxListeners(0, end);
   const failures = options.failures ?? createFailures(options);
   const keyring = createKeyring(options);
-  const registry = createRegistry(options);
-  const circuits = createCircuits(options);
-  const limiter = createLimiter({ perHost: options.maxInFlight, ...BOUNDS });
-  const lookup = createLookup({
-    cache,
-    now,
-    circuits,
-    limiter,
-    send: registry.send,
-    isPrivate: options.isPrivate,
-    refusedMs: options.ttl.failure,
-  });
-
-  const ended = new AbortController();
-  setMaxListeners(0, ended.signal);
-  const end = (): void => {
+  const knowledge = createKnowledge(options);
+  const asking = createAsking({ ...options, signal: end }, keyring, knowledge);
+  onAbort(options.signal, () => {
     ended.abort(options.signal.reason);
-    registry.destroy();
-  };
-  if (options.signal.aborted) end();
-  else options.signal.addEventListener('abort', end, { once: true });
-
-  const parse = createReferenceReader();
+    asking.destroy();
+  });
+  const questions = createQuestions(options.endpointsOf, keyring, knowledge);
+  const turns = createTurns({ monotonic: now });
   const listeners: ((canonical: string) => void)[] = [];
+  const flights = createJoint<Known>();
+  const starts = createStarts(STARTS);
   /** The number of calls of {@link Resolver.forgive}. */
   let generation = 0;
-  /** By what callers ask for: image and access. */
-  const flights = new Map<string, Flight>();
-  /** By what the registry is asked for: image and the credentials that are tried. */
-  const lookups = new Map<string, Flight>();
-  const starts = createStarts(STARTS);
-  const room = createWaitingRoom();
-  const turns = createTurns({ monotonic: now });
 
-  function canonicalOf(image: string): string {
-    const parsed = parse(image);
-    return parsed instanceof ImageError ? image : parsed.canonical;
-  }
-
-  const keyOf = (image: string, access: Access): string => `${canonicalOf(image)} ${accessKey(access)}`;
-
-  /** Returns the names that a pull secret may match for an image. */
-  const namesOf = (reference: Reference): string[] =>
-    options.endpointsOf(reference).map((endpoint) => endpoint.credentialName);
-
-  const ownersOf = (reference: Reference, access: Access): readonly string[] =>
-    keyring.fingerprints(access, namesOf(reference));
-  const memory = createMemory({ cache, ttl: options.ttl, ownersOf, now });
-
-  /** Returns what is known and valid without a request. */
-  function fresh(reference: Reference, access: Access): Resolution | undefined {
-    const known = memory.fresh(reference, access);
-    if (known === undefined) return undefined;
-    if (known.entry !== undefined) return resolutionOf(known.entry);
-    return { ...(reference.digest === undefined ? {} : { digest: reference.digest }), ...known.found };
-  }
-
-  /** Returns what was known if the last revalidation failed: it stays valid until one succeeds. */
-  function stale(reference: Reference, access: Access): Resolution | undefined {
-    if (failures.get(keyOf(reference.text, access)) === undefined) return undefined;
-    const entry = memory.last(reference, ownersOf(reference, access), access);
-    return entry === undefined ? undefined : resolutionOf(entry);
-  }
-
-  /** Starts a lookup, or joins the one that runs. A rejection of the promise is never unhandled. */
-  function fly(image: string, access: Access): Promise<Resolution> {
-    const key = keyOf(image, access);
-    const running = flights.get(key);
-    if (running !== undefined) {
-      running.askers.join(access.namespace);
-      return running.found;
-    }
-    const asOf = generation;
-    const askers = createAskers(access.namespace);
-    const found = answer(image, access, askers)
-      .then(
-        (resolution) => {
-          failures.remove(key);
-          options.onResolution?.('ok');
-          return resolution;
-        },
-        (error: unknown) => {
-          // A lookup that ends because everything ends is not a failure of the image.
-          if (ended.signal.aborted) throw ended.signal.reason;
-          const known = error instanceof ImageError ? error : unexpected(error);
-          failures.add(key, known, options.ttl.failure, access.namespace);
-          // The lookup used credentials or mirrors that have changed since.
-          if (asOf !== generation) failures.forgive(key);
-          options.onResolution?.(known.code);
-          throw known;
-        },
-      )
-      .finally(() => {
-        flights.delete(key);
-        if (!ended.signal.aborted) for (const listener of listeners) listener(canonicalOf(image));
-      });
-    found.catch(() => undefined);
-    flights.set(key, { found, askers });
-    return found;
-  }
-
-  async function answer(image: string, access: Access, askers: Askers): Promise<Resolution> {
-    ended.signal.throwIfAborted();
-    const reference = parse(image);
-    if (reference instanceof ImageError) throw reference;
-    const keys = await withDeadline(options.timeoutMs, ended.signal, unreadable, (signal) =>
-      untilAborted(keyring.open(access, signal), signal),
+  /** Starts a lookup, or joins the one that runs. */
+  function fly(question: Question, key: string): Promise<Known> {
+    const askers = createAskers(question.access.namespace);
+    return flights.run(
+      key,
+      askers,
+      () => lookUp(question, key, askers),
+      () => {
+        if (!end.aborted) for (const listener of listeners) listener(question.canonical);
+      },
     );
-    // The credentials are known only now: another caller with the same ones may have found the answer already.
-    const known = fresh(reference, access);
-    if (known !== undefined) return known;
-    const perEndpoint = namesOf(reference).map((name) => keys.fingerprints([name]).join());
-    const key = [reference.canonical, ...perEndpoint].join(' ');
-    const running = lookups.get(key);
-    if (running !== undefined) {
-      askers.each(running.askers.join);
-      return running.found;
-    }
-    const found = ask(reference, access, keys, askers).finally(() => lookups.delete(key));
-    lookups.set(key, { found, askers });
-    return found;
   }
 
-  async function ask(reference: Reference, access: Access, keys: Keys, askers: Askers): Promise<Resolution> {
-    const owners = keys.fingerprints(namesOf(reference));
-    const previous = reference.digest === undefined ? memory.last(reference, owners, access) : undefined;
-    const { entry, owner, outcome } = await lookup({
-      reference,
-      endpoints: options.endpointsOf(reference),
-      credentials: keys.candidates,
-      askers,
-      budgetMs: options.timeoutMs * 3,
-      signal: ended.signal,
-      ...(previous === undefined ? {} : { previous }),
-    });
-    options.onCache?.(outcome === 'revalidated' ? 'revalidated' : 'miss');
-    const isKnown = reference.digest !== undefined && cache.digest(reference.digest) !== undefined;
-    if (!isKnown) cache.setTag(reference.canonical, owner, entry);
-    return resolutionOf(entry);
-  }
-
-  async function tags(image: string, access: Access, signal: AbortSignal): Promise<readonly string[]> {
-    const until = AbortSignal.any([ended.signal, signal]);
-    const reference = parse(image);
-    if (reference instanceof ImageError) throw reference;
-    // A mirror may know only the tags that somebody has pulled through it, so the source comes first.
-    const endpoints = options.endpointsOf(reference).filter((endpoint) => endpoint.resolvesTags);
-    const endpoint = endpoints.find(({ isSource }) => isSource) ?? endpoints[0];
-    if (endpoint === undefined) return [];
-    const keys = await untilAborted(keyring.open(access, until), until);
-    const isPrivate = options.isPrivate(reference.name) || options.isPrivate(endpoint.credentialName);
-    const askers = createAskers(access.namespace);
-    const own = await keys.candidates(endpoint.credentialName, until, askers);
-    const place = placeOf({ endpoint, reference });
-    const claim = {
-      host: endpoint.host,
-      project: place.project.key,
-      askers,
-      standing: () => circuits.standing(place),
-    };
-    const release = await limiter.acquire(claim, until);
+  async function lookUp({ reference, access }: Question, key: string, askers: Askers): Promise<Known> {
+    const asOf = generation;
     try {
-      const credentials = isPrivate ? own : [...own, undefined];
-      return await listTags({ reference, endpoint, credentials, isPrivate, signal: until }, registry.send, now);
-    } finally {
-      release();
+      end.throwIfAborted();
+      if (reference instanceof ImageError) throw reference;
+      const found = await asking.ask(reference, access, askers);
+      failures.remove(key);
+      telemetry?.resolved?.('ok');
+      return found;
+    } catch (error) {
+      // A lookup that ends because everything ends is not a failure of the image.
+      if (end.aborted) throw end.reason;
+      const known = error instanceof ImageError ? error : unexpected(error);
+      failures.add(key, known, options.ttl.failure, access.namespace);
+      // The lookup used credentials or mirrors that have changed since.
+      if (asOf !== generation) failures.forgive(key);
+      telemetry?.resolved?.(known.code);
+      throw known;
     }
   }
 
-  function isDue(image: string, access: Access): boolean {
-    if (ended.signal.aborted || (failures.get(keyOf(image, access))?.retryAt ?? 0) > now()) return false;
-    const reference = parse(image);
-    return reference instanceof ImageError || fresh(reference, access) === undefined;
-  }
-
-  function request(image: string, access: Access, mayStart = () => true): boolean {
-    if (!isDue(image, access)) return true;
-    const key = keyOf(image, access);
-    const reference = parse(image);
-    const [host, project] =
-      reference instanceof ImageError ? ['', ''] : [reference.registry, reference.repository.split('/', 1)[0] ?? ''];
-    const line = { namespace: access.namespace, host, project };
-    if (flights.has(key)) void fly(image, access);
-    else if (!starts.has(line, key)) {
-      if (!room.enter(access.namespace, key)) return false;
-      if (!mayStart()) room.leave(access.namespace, key);
-      else {
-        starts.add(line, key, () => {
-          room.leave(access.namespace, key);
-          return isDue(image, access) ? fly(image, access) : undefined;
-        });
-      }
-    }
-    return true;
+  /** Plans a lookup, or joins the one that runs. False if there is no room for it. */
+  function plan(image: string, { access, reference }: Question, key: string, mayStart: () => boolean): boolean {
+    if (flights.join(key, access.namespace)) return true;
+    const { registry: host, repository } = reference instanceof ImageError ? NOWHERE : reference;
+    const project = repository.split('/', 1)[0] ?? '';
+    // Only the names are kept while it waits.
+    return starts.add({ namespace: access.namespace, host, project }, key, mayStart, () => {
+      const question = questions.read(image, access);
+      const isWanted =
+        !end.aborted && (failures.get(key)?.retryAt ?? 0) <= now() && questions.fresh(question) === undefined;
+      return isWanted ? fly(question, key) : undefined;
+    });
   }
 
   return {
-    known(image, access) {
-      const reference = parse(image);
-      if (reference instanceof ImageError) return undefined;
-      const current = fresh(reference, access);
-      const answered = current ?? stale(reference, access);
-      if (answered === undefined) return undefined;
-      options.onCache?.(current === undefined ? 'stale' : 'hit');
-      const { platforms, isIndex } = answered;
-      if (current === undefined) return { platforms, ...(isIndex === undefined ? {} : { isIndex }), isStale: true };
-      return isIndex === undefined ? { platforms } : { platforms, isIndex };
+    look(image, access, mayStart = ALWAYS) {
+      const question = questions.read(image, access);
+      const fresh = questions.fresh(question);
+      if (fresh !== undefined) {
+        telemetry?.cached?.('hit');
+        return { kind: 'known', platforms: fresh.found.platforms, isIndex: fresh.found.isIndex };
+      }
+      const key = keyOf(question);
+      const failure = failures.get(key);
+      // Read once. Otherwise a retry that becomes due in between would be neither started nor planned by the caller.
+      const at = now();
+      const isDue = (failure?.retryAt ?? 0) <= at;
+      const isPlanned = !isDue || end.aborted || plan(image, question, key, mayStart);
+      if (failure === undefined) return { kind: 'pending', isPlanned };
+      // What was known stays valid until a revalidation succeeds.
+      const stale = questions.last(question);
+      if (stale !== undefined) {
+        telemetry?.cached?.('stale');
+        return { kind: 'known', platforms: stale.found.platforms, isIndex: stale.found.isIndex, isStale: true };
+      }
+      const retryInMs = isDue ? Number.POSITIVE_INFINITY : failure.retryAt - at;
+      return { kind: 'failed', error: failure.error, isPlanned, sinceMs: at - failure.firstFailedAt, retryInMs };
     },
-    isStale(image, access) {
-      const reference = parse(image);
-      return !(reference instanceof ImageError) && fresh(reference, access) === undefined;
-    },
-    failure(image, access) {
-      const reference = parse(image);
-      const isKnown =
-        !(reference instanceof ImageError) && (fresh(reference, access) ?? stale(reference, access)) !== undefined;
-      return isKnown ? undefined : failures.get(keyOf(image, access));
-    },
-    request,
     onSettled: (listener) => void listeners.push(listener),
     async resolve(image, access, signal) {
       signal.throwIfAborted();
-      const reference = parse(image);
-      const known = reference instanceof ImageError ? undefined : fresh(reference, access);
-      return known ?? untilAborted(fly(image, access), signal);
+      const question = questions.read(image, access);
+      const { found, digest, source } =
+        questions.fresh(question) ?? (await untilAborted(fly(question, keyOf(question)), signal));
+      return { ...found, ...(digest === undefined ? {} : { digest }), ...(source === undefined ? {} : { source }) };
     },
-    tags,
+    async tags(image, access, signal) {
+      const { reference } = questions.read(image, access);
+      if (reference instanceof ImageError) throw reference;
+      return asking.listTags(reference, access, AbortSignal.any([end, signal]));
+    },
     pending: () => flights.size + starts.size,
     failing: () => failures.count(),
     forgive() {
       generation += 1;
-      lookup.forgive();
+      asking.forgive();
       void inTurns(turns, failures.keys(), (key) => {
         failures.forgive(key);
         // A canonical name contains no space; an access key may contain anything.
@@ -364,6 +213,5 @@ export function createResolver(options: ResolverOptions): TagResolver {
   };
 }
 
-function resolutionOf({ digest, found, source }: TagEntry): Resolution {
-  return { digest, ...found, source };
-}
+/** The host and the project of a malformed name. */
+const NOWHERE = { registry: '', repository: '' };

@@ -11,8 +11,10 @@ export type ImageAnswer =
   | {
       readonly kind: 'known';
       readonly platforms: readonly Platform[];
-      /** Absent if unknown. Only container images may leave it out, because the rules read it for image volumes alone. */
+      /** Absent only where nothing reads it: the rules read it for image volumes alone. */
       readonly isIndex?: boolean;
+      /** Whether this has expired and stays in use, because its last revalidation failed. */
+      readonly isStale?: true;
     }
   | {
       readonly kind: 'pending';

@@ -6,7 +6,12 @@ import type { Resolution, TagResolver } from '../../src/oci/resolver.ts';
 import { createHandClock } from '../controllers/hand-clock.ts';
 
 const ACCESS = { namespace: 'shop', pullSecrets: [], always: false };
-const FOUND: Resolution = { platforms: [{ os: 'linux', architecture: 'arm64' }], skipped: [], source: 'r.example' };
+const FOUND: Resolution = {
+  platforms: [{ os: 'linux', architecture: 'arm64' }],
+  skipped: [],
+  isIndex: true,
+  source: 'r.example',
+};
 const IMAGE = 'r.example/web:1';
 
 /** The answers of a registry, in order; the last one stays. `hang`: none. */
@@ -54,15 +59,13 @@ function world(answers: readonly Answer[], limitMs: number, ownClock?: Clock) {
     throw new ImageError('failed', { code: 'unavailable', temporary: true, endpoint: 'r.example', ...answer });
   };
   const inner: TagResolver = {
-    known: () => undefined,
-    isStale: () => false,
-    failure: () => ({
+    look: () => ({
+      kind: 'failed',
       error: new ImageError('failed', { code: 'unavailable', temporary: true }),
-      firstFailedAt: 0,
-      retryAt: 0,
-      attempts: 1,
+      isPlanned: true,
+      sinceMs: time.now,
+      retryInMs: Number.POSITIVE_INFINITY,
     }),
-    request: () => true,
     onSettled: () => {},
     resolve: next,
     pending: () => 0,
@@ -141,9 +144,9 @@ describe('lookups of commands', () => {
   it('of an image that is asked for in the background count as pending until they have ended for good', async () => {
     const { resolver, end, waits } = world([SOON, LIMITED(2), FOUND], 60_000);
     const settled = new Promise<string>((resolve) => resolver.onSettled(resolve));
-    resolver.request(IMAGE, ACCESS);
-    resolver.request(IMAGE, ACCESS);
-    expect([resolver.pending(), resolver.failure(IMAGE, ACCESS)]).to.deep.equal([1, undefined]);
+    resolver.look(IMAGE, ACCESS);
+    resolver.look(IMAGE, ACCESS);
+    expect([resolver.pending(), resolver.look(IMAGE, ACCESS).kind]).to.deep.equal([1, 'pending']);
     expect(await settled).to.equal('r.example/web:1');
     expect(resolver.pending()).to.equal(0);
     expect(waits.map(({ registry, code, done, total }) => [registry, code, done, total])).to.deep.equal([
@@ -157,7 +160,7 @@ describe('lookups of commands', () => {
     const { resolver, end, time } = world([MISSING], 60_000);
     await resolver.resolve(IMAGE, ACCESS, end.signal).catch(() => undefined);
     time.now = 300_000;
-    expect(resolver.failure(IMAGE, ACCESS)?.firstFailedAt).to.equal(300_000);
+    expect(resolver.look(IMAGE, ACCESS, () => false)).to.include({ kind: 'failed', sinceMs: 0 });
     end.abort();
   });
 

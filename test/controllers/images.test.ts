@@ -1,42 +1,28 @@
 import { expect } from 'chai';
 import { announceSecrets, createAnnouncer } from '../../src/controllers/announce.ts';
-import { createImageSource } from '../../src/controllers/images.ts';
+import { createImageSource, NEVER } from '../../src/controllers/images.ts';
 import type { Occurrence } from '../../src/kube/events.ts';
 import { ImageError } from '../../src/oci/errors.ts';
-import type { Resolver } from '../../src/oci/resolver.ts';
+import type { Look } from '../../src/oci/resolver.ts';
 import { createHandClock } from './hand-clock.ts';
-
-const RETRY_AT = 1_000;
-
-/** A resolver that knows nothing. */
-function blank(more: Partial<Resolver> = {}): Resolver {
-  return {
-    known: () => undefined,
-    isStale: () => false,
-    failure: () => undefined,
-    request: () => true,
-    onSettled: () => undefined,
-    resolve: () => Promise.reject(new Error('nothing is resolved')),
-    pending: () => 0,
-    failing: () => 0,
-    forgive: () => undefined,
-    ...more,
-  };
-}
 
 describe('the pull secrets of a pod', () => {
   const names = (count: number) => Array.from({ length: count }, (_, index) => `s${index}`);
 
   it('are passed to a lookup up to the limit', () => {
     const given: number[] = [];
-    const resolver = blank({ request: (_image, { pullSecrets }) => given.push(pullSecrets.length) > 0 });
-    const images = createImageSource(resolver, createHandClock(), () => undefined);
+    const images = createImageSource({
+      look(_image, { pullSecrets }) {
+        given.push(pullSecrets.length);
+        return { kind: 'pending', isPlanned: true };
+      },
+    });
     for (const count of [0, 32, 33]) images.answer({ image: 'nginx', pullPolicy: '' }, 'default', names(count));
     expect(given).to.deep.equal([0, 32, 32]);
   });
 
   it('that cannot be used cause one Event, however many they are', () => {
-    const images = createImageSource(blank(), createHandClock(), (_namespace, name) =>
+    const images = createImageSource({ look: () => ({ kind: 'pending', isPlanned: true }) }, (_namespace, name) =>
       name === 's0' ? undefined : 'it does not exist',
     );
     const note = (count: number): string[] => {
@@ -103,34 +89,42 @@ describe('an announcer', () => {
 });
 
 describe('the image source', () => {
-  it('starts a lookup if the knowledge is old, but never for recall', () => {
-    const started: string[] = [];
-    const resolver = blank({
-      known: (image) =>
-        image === 'old'
-          ? { platforms: [{ os: 'linux', architecture: 'amd64' }], isIndex: false, isStale: true }
-          : undefined,
-      request: (image, _access, mayStart = () => true) => {
-        if (mayStart()) started.push(image);
-        return true;
+  const POD_IMAGE = { image: 'nginx', pullPolicy: '' };
+  const answerTo = (look: Look, image = 'nginx') =>
+    createImageSource({ look: () => look }).answer({ image, pullPolicy: '' }, 'default', []);
+
+  it('passes on whether a lookup may start', () => {
+    const given: (boolean | undefined)[] = [];
+    const images = createImageSource({
+      look(_image, _access, mayStart) {
+        given.push(mayStart?.());
+        return { kind: 'pending', isPlanned: true };
       },
     });
-    const images = createImageSource(resolver, createHandClock(), () => undefined);
-    for (const image of ['old', 'new']) {
-      const asked = [{ image, pullPolicy: '' }, 'default', []] as const;
-      const kind = image === 'old' ? 'known' : 'pending';
-      expect(images.recall(...asked).kind).to.equal(kind);
-      expect(images.answer(...asked, () => false).kind).to.equal(kind);
-      expect(started).to.deep.equal([]);
-      expect(images.answer(...asked).kind).to.equal(kind);
-      expect(started.splice(0)).to.deep.equal([image]);
-    }
+    images.answer(POD_IMAGE, 'default', []);
+    images.answer(POD_IMAGE, 'default', [], NEVER);
+    images.answer(POD_IMAGE, 'default', [], () => true);
+    expect(given).to.deep.equal([undefined, false, true]);
+  });
+
+  it('answers with what is known, and says that it has expired', () => {
+    const known: Look = { kind: 'known', platforms: [{ os: 'linux', architecture: 'amd64' }], isIndex: false };
+    expect(answerTo(known)).to.equal(known);
+    expect(answerTo({ ...known, isStale: true })).to.deep.equal({ ...known, isStale: true });
+  });
+
+  const error = (endpoint?: string) => new ImageError('gone', { code: 'unavailable', temporary: true, endpoint });
+  const failed = (more: Partial<Extract<Look, { kind: 'failed' }>>): Look => ({
+    ...{ kind: 'failed', error: error(), isPlanned: true, sinceMs: 9, retryInMs: 1_000, ...more },
   });
 
   it('says when to ask again for an image that no lookup is planned for, because too many wait', () => {
-    const images = createImageSource(blank({ request: () => false }), createHandClock(), () => undefined);
-    const answer = images.answer({ image: 'nginx', pullPolicy: '' }, 'default', []);
-    expect(answer).to.deep.equal({ kind: 'pending', retryInMs: 10_000 });
+    expect(answerTo({ kind: 'pending', isPlanned: true })).to.deep.equal({ kind: 'pending' });
+    expect(answerTo({ kind: 'pending', isPlanned: false })).to.deep.equal({ kind: 'pending', retryInMs: 10_000 });
+    expect(answerTo(failed({}))).to.include({ sinceMs: 9, retryInMs: 1_000 });
+    const due = { retryInMs: Number.POSITIVE_INFINITY };
+    expect(answerTo(failed(due))).to.include(due);
+    expect(answerTo(failed({ ...due, isPlanned: false }))).to.include({ retryInMs: 10_000 });
   });
 
   const registries: [what: string, image: string, endpoint: string | undefined, registry: string][] = [
@@ -141,40 +135,7 @@ describe('the image source', () => {
   ];
   for (const [what, image, endpoint, registry] of registries) {
     it(`names the registry of a failure: ${what}`, () => {
-      const error = new ImageError('gone', {
-        ...{ code: 'unavailable', temporary: true },
-        ...(endpoint === undefined ? {} : { endpoint }),
-      });
-      const resolver = blank({ failure: () => ({ error, firstFailedAt: 0, retryAt: RETRY_AT, attempts: 1 }) });
-      const images = createImageSource(resolver, createHandClock(), () => undefined);
-      expect(images.answer({ image, pullPolicy: '' }, 'default', [])).to.include({ registry });
+      expect(answerTo(failed({ error: error(endpoint) }), image)).to.include({ registry });
     });
   }
-
-  it('plans the retry of a failed image that becomes due during the call', () => {
-    let [wall, started] = [RETRY_AT - 1, false];
-    const error = new ImageError('gone', { code: 'unavailable', temporary: true });
-    const resolver: Resolver = {
-      known: () => undefined,
-      isStale: () => false,
-      failure: () => ({ error, firstFailedAt: 0, retryAt: RETRY_AT, attempts: 1 }),
-      request() {
-        started = wall >= RETRY_AT;
-        wall = RETRY_AT;
-        return true;
-      },
-      onSettled: () => undefined,
-      resolve: () => Promise.reject(error),
-      pending: () => 0,
-      failing: () => 1,
-      forgive: () => undefined,
-    };
-    const images = createImageSource(resolver, { ...createHandClock(), steady: () => wall }, () => undefined);
-    const first = images.answer({ image: 'nginx', pullPolicy: '' }, 'default', []);
-    expect(started).to.equal(false);
-    expect(first).to.have.property('retryInMs', 1);
-    const second = images.answer({ image: 'nginx', pullPolicy: '' }, 'default', []);
-    expect(started).to.equal(true);
-    expect(second).to.have.property('retryInMs', Number.POSITIVE_INFINITY);
-  });
 });

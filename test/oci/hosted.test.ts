@@ -380,7 +380,7 @@ describe("an image's name", () => {
   it('of Docker Hub is one image, however it is written', async () => {
     for (const image of ['nginx', 'library/nginx:latest', 'docker.io/nginx', 'index.docker.io/library/nginx:latest']) {
       await harness.resolver.resolve(image, access, never);
-      expect(harness.resolver.known(image, access)?.platforms).to.have.length(1);
+      expect(harness.known(image, access)?.platforms).to.have.length(1);
     }
     expect(urls).to.have.length(1);
   });

@@ -200,12 +200,12 @@ describe('an image that is not perfect', () => {
       const digest = put(entry(), good);
       const image = `${server.host}/app@${digest}`;
       await resolve(`app@${digest}`);
-      expect(harness.resolver.known(image, ANYONE)?.platforms).to.have.length(1);
+      expect(harness.known(image, ANYONE)?.platforms).to.have.length(1);
       const asked = server.asked.length;
-      harness.resolver.request(image, ANYONE);
+      harness.resolver.look(image, ANYONE);
       expect(harness.resolver.pending()).to.equal(0);
       harness.advance(600_000);
-      expect(harness.resolver.known(image, ANYONE)).to.equal(undefined);
+      expect(harness.known(image, ANYONE)).to.equal(undefined);
       await resolve(`app@${digest}`);
       expect(server.asked.length).to.be.greaterThan(asked);
       // An outage does not remove what was known either.
@@ -213,7 +213,7 @@ describe('an image that is not perfect', () => {
       server.on(`/v2/app/manifests/${digest}`, reply(503));
       harness.advance(600_000);
       await failure(`app@${digest}`);
-      expect(harness.resolver.known(image, ANYONE)?.platforms).to.have.length(1);
+      expect(harness.known(image, ANYONE)?.platforms).to.have.length(1);
     });
   }
 

@@ -5,7 +5,7 @@ import { createRoutes } from '../../src/oci/endpoints/mirrors.ts';
 import { ImageError } from '../../src/oci/errors.ts';
 import type { RegistryRequest, RegistryResponse, SendRequest } from '../../src/oci/http/transport.ts';
 import { createResolver } from '../../src/oci/resolver.ts';
-import { INDEX, indexOf, sha256 } from './server.ts';
+import { INDEX, indexOf, knownBy, sha256 } from './server.ts';
 
 const HOST = 'harbor.example.com';
 const MANIFEST = JSON.stringify(indexOf('linux/amd64'));
@@ -116,7 +116,7 @@ function startWorld(answer: (request: RegistryRequest) => Reply) {
     now: () => time,
     stop: () => ending.abort(new Error('stopped')),
     async step(wanted: readonly { image: string; access: Access }[]): Promise<void> {
-      for (const { image, access } of shuffled(wanted)) resolver.request(image, access);
+      for (const { image, access } of shuffled(wanted)) resolver.look(image, access);
       await settle();
       const until = time + STEP;
       for (;;) {
@@ -156,14 +156,16 @@ describe('broken projects of a registry', () => {
         const late: string[] = [];
         for (const end = world.now() + (GOOD + 1) * EVERY; world.now() < end; ) {
           const isKnown = ({ image, access }: (typeof spoiled)[number]) =>
-            world.resolver.known(image, access) !== undefined;
+            knownBy(world.resolver, image, access) !== undefined;
           const wanted = good.filter((each) => each.from <= world.now() && !isKnown(each));
           for (const { image, from } of wanted) if (world.now() - from > EVERY - STEP) late.push(image);
           await world.step([...wanted, ...spoiled.filter((each) => !isKnown(each))]);
         }
         world.stop();
         expect(late).to.deep.equal([]);
-        expect(good.filter(({ image, access }) => world.resolver.known(image, access) === undefined)).to.deep.equal([]);
+        expect(good.filter(({ image, access }) => knownBy(world.resolver, image, access) === undefined)).to.deep.equal(
+          [],
+        );
       });
     }
   }

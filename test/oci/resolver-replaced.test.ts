@@ -30,8 +30,8 @@ describe('a resolver that replaces another', () => {
     await first.resolver.resolve(image, access, never).catch(() => undefined);
     first.stop();
     second = startResolver([server.host], { failures });
-    expect(second.resolver.failure(image, access)).to.include({ firstFailedAt: 999_999, attempts: 1 });
-    second.resolver.request(image, access);
+    expect(second.failure(image, access)).to.include({ sinceMs: 1 });
+    second.resolver.look(image, access);
     expect(second.resolver.pending()).to.equal(0);
     const told: string[] = [];
     second.resolver.onSettled((canonical) => told.push(canonical));
@@ -66,8 +66,8 @@ describe('a resolver that replaces another', () => {
     const asked = server.asked.length;
     second = startResolver([server.host], shared);
     expect((await second.resolver.resolve(image, good, never)).platforms).to.have.lengthOf(1);
-    expect(second.resolver.known(image, good)?.platforms).to.have.lengthOf(1);
+    expect(second.known(image, good)?.platforms).to.have.lengthOf(1);
     expect(server.asked).to.have.lengthOf(asked);
-    expect(second.resolver.known(image, nobody)).to.equal(undefined);
+    expect(second.known(image, nobody)).to.equal(undefined);
   });
 });

@@ -48,21 +48,21 @@ describe('the resolver', () => {
     it('for an index one GET, and then nothing', async () => {
       const digest = server.put('app', 'manifests', indexOf('linux/amd64', 'linux/arm64/v8'), { tag: 'v1' });
       const { resolver } = harness;
-      expect(resolver.known(image('app:v1'), ANYONE)).to.equal(undefined);
+      expect(harness.known(image('app:v1'), ANYONE)).to.equal(undefined);
       const settled = harness.settled();
-      resolver.request(image('app:v1'), ANYONE);
+      resolver.look(image('app:v1'), ANYONE);
       expect(resolver.pending()).to.equal(1);
       expect(await settled).to.equal(image('app:v1'));
       expect(resolver.pending()).to.equal(0);
-      expect(platformNames(resolver.known(image('app:v1'), ANYONE)?.platforms)).to.deep.equal([
+      expect(platformNames(harness.known(image('app:v1'), ANYONE)?.platforms)).to.deep.equal([
         'linux/amd64',
         'linux/arm64',
       ]);
-      resolver.request(image('app:v1'), ANYONE);
+      resolver.look(image('app:v1'), ANYONE);
       expect(await resolve('app:v1')).to.include({ digest, source: server.host });
       expect(asked()).to.deep.equal(['GET /v2/app/manifests/v1']);
       expect(harness.results).to.deep.equal(['ok']);
-      expect(harness.cached).to.deep.equal(['miss', 'hit']);
+      expect(harness.cached).to.deep.equal(['miss', 'hit', 'hit']);
     });
 
     it('for a single manifest one GET and its config blob', async () => {
@@ -81,7 +81,7 @@ describe('the resolver', () => {
         .resolve(image('app:v1'), ANYONE, controller.signal)
         .catch((error: unknown) => error);
       const others = Array.from({ length: 50 }, () => resolve('app:v1'));
-      for (let index = 0; index < 50; index += 1) harness.resolver.request(image('app:v1'), ANYONE);
+      for (let index = 0; index < 50; index += 1) harness.resolver.look(image('app:v1'), ANYONE);
       controller.abort(new Error('gone'));
       expect(String(await gone)).to.equal('Error: gone');
       await Promise.all(others);
@@ -92,12 +92,12 @@ describe('the resolver', () => {
       server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
       await resolve('app:v1');
       harness.advance(600_000);
-      expect(harness.resolver.known(image('app:v1'), ANYONE)).to.equal(undefined);
+      expect(harness.known(image('app:v1'), ANYONE)).to.equal(undefined);
       await resolve('app:v1');
       expect(asked()).to.deep.equal(['GET /v2/app/manifests/v1', 'HEAD /v2/app/manifests/v1']);
       expect(server.headers[1]?.accept).to.equal(server.headers[0]?.accept);
       expect(server.headers[0]?.accept).to.include(INDEX).and.include('*/*');
-      expect(platformNames(harness.resolver.known(image('app:v1'), ANYONE)?.platforms)).to.deep.equal(['linux/amd64']);
+      expect(platformNames(harness.known(image('app:v1'), ANYONE)?.platforms)).to.deep.equal(['linux/amd64']);
       expect(harness.cached).to.deep.equal(['miss', 'revalidated', 'hit']);
     });
 
@@ -119,9 +119,7 @@ describe('the resolver', () => {
       const digest = server.put('app', 'manifests', indexOf('linux/amd64'));
       await resolve(`app:v9@${digest}`);
       harness.advance(1e9);
-      expect(platformNames(harness.resolver.known(image(`app@${digest}`), ANYONE)?.platforms)).to.deep.equal([
-        'linux/amd64',
-      ]);
+      expect(platformNames(harness.known(image(`app@${digest}`), ANYONE)?.platforms)).to.deep.equal(['linux/amd64']);
       expect(asked()).to.deep.equal([`GET /v2/app/manifests/${digest}`]);
     });
 
@@ -129,8 +127,8 @@ describe('the resolver', () => {
       server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
       await resolve('app:v1');
       harness.advance(10_000);
-      expect(harness.resolver.known(image('app:v1'), ANYONE)?.platforms).to.have.length(1);
-      expect(harness.resolver.known(image('app:v1'), { ...ANYONE, always: true })).to.equal(undefined);
+      expect(harness.known(image('app:v1'), ANYONE)?.platforms).to.have.length(1);
+      expect(harness.known(image('app:v1'), { ...ANYONE, always: true })).to.equal(undefined);
     });
 
     it('with HEAD as before, and as often, if another project answers HEAD without a digest', async () => {
@@ -311,10 +309,10 @@ describe('the resolver', () => {
 
     it('malformed names, without a request', async () => {
       const settled = harness.settled();
-      harness.resolver.request('Nope', ANYONE);
+      harness.resolver.look('Nope', ANYONE);
       expect(await settled).to.equal('Nope');
-      expect(harness.resolver.failure('Nope', ANYONE)?.error).to.include({ code: 'malformed' });
-      expect(harness.resolver.known('Nope', ANYONE)).to.equal(undefined);
+      expect(harness.failure('Nope', ANYONE)?.error).to.include({ code: 'malformed' });
+      expect(harness.known('Nope', ANYONE)).to.equal(undefined);
     });
   });
 
@@ -322,43 +320,55 @@ describe('the resolver', () => {
     it('and spaces its retries, from the first on', async () => {
       server.on('*', reply(503));
       const waits: number[] = [];
-      let first: number | undefined;
       for (let attempt = 1; attempt <= 11; attempt += 1) {
         const settled = harness.settled();
-        harness.resolver.request(image('app'), ANYONE);
+        harness.resolver.look(image('app'), ANYONE);
         await settled;
-        const failed = harness.resolver.failure(image('app'), ANYONE);
+        const failed = harness.failure(image('app'), ANYONE);
         if (failed === undefined) return expect.fail();
-        expect(failed).to.include({ attempts: attempt });
         expect(failed.error).to.include({ code: 'unavailable' });
-        first ??= failed.firstFailedAt;
-        expect(failed.firstFailedAt).to.equal(first);
+        expect(failed.sinceMs).to.equal(waits.reduce((one, other) => one + other, 0));
         expect(harness.resolver.failing()).to.equal(1);
         const before = server.asked.length;
-        harness.resolver.request(image('app'), ANYONE);
+        harness.resolver.look(image('app'), ANYONE);
         expect(harness.resolver.pending()).to.equal(0);
         expect(server.asked).to.have.length(before);
-        let wait = 0;
-        while (
-          (harness.resolver.failure(image('app'), ANYONE)?.retryAt ?? 0) >
-          1_000_000 + waits.reduce((a, b) => a + b, 0) + wait
-        )
-          wait += 1000;
-        waits.push(wait);
-        harness.advance(wait);
+        waits.push(failed.retryInMs);
+        harness.advance(failed.retryInMs);
       }
       expect(waits.map((wait) => wait / 1000)).to.deep.equal([1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
       server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'latest' });
       await resolve('app');
-      expect(harness.resolver.failure(image('app'), ANYONE)).to.equal(undefined);
+      expect(harness.failure(image('app'), ANYONE)).to.equal(undefined);
       expect(harness.resolver.failing()).to.equal(0);
+    });
+
+    it('and plans a retry that becomes due during a call', async () => {
+      server.on('*', reply(503));
+      let [time, later] = [1_000_000, 0];
+      const now = () => {
+        const at = time;
+        time += later;
+        return at;
+      };
+      const moving = startResolver([server.host], { now });
+      await moving.resolver.resolve(image('app'), ANYONE, never).catch(() => undefined);
+      time += 999;
+      later = 1;
+      expect(moving.resolver.look(image('app'), ANYONE)).to.include({ kind: 'failed', retryInMs: 1 });
+      expect(moving.resolver.pending()).to.equal(0);
+      const settled = moving.settled();
+      expect(moving.resolver.look(image('app'), ANYONE)).to.include({ retryInMs: Number.POSITIVE_INFINITY });
+      expect(moving.resolver.pending()).to.equal(1);
+      await settled;
+      moving.stop();
     });
 
     it('for a while if they do not pass by themselves', async () => {
       const { code } = await failure('app');
-      const failed = harness.resolver.failure(image('app'), ANYONE);
+      const failed = harness.failure(image('app'), ANYONE);
       expect(code).to.equal('not-found');
-      expect((failed?.retryAt ?? 0) - (failed?.firstFailedAt ?? 0)).to.equal(30_000);
+      expect(failed?.retryInMs).to.equal(30_000);
     });
 
     it('as long as the registry asks, and leaves the project alone for other images too', async () => {
@@ -382,13 +392,13 @@ describe('the resolver', () => {
       server.on('/v2/app/manifests/v1', reply(500));
       harness.advance(600_000);
       expect(await failure('app:v1')).to.include({ code: 'unavailable' });
-      expect(platformNames(harness.resolver.known(image('app:v1'), ANYONE)?.platforms)).to.deep.equal(['linux/amd64']);
-      expect(harness.resolver.failure(image('app:v1'), ANYONE)).to.equal(undefined);
+      expect(platformNames(harness.known(image('app:v1'), ANYONE)?.platforms)).to.deep.equal(['linux/amd64']);
+      expect(harness.failure(image('app:v1'), ANYONE)).to.equal(undefined);
       expect(harness.cached.at(-1)).to.equal('stale');
       expect(harness.resolver.failing()).to.equal(1);
       harness.advance(1000);
       expect(await failure('app:v1')).to.include({ code: 'unavailable' });
-      expect(platformNames(harness.resolver.known(image('app:v1'), ANYONE)?.platforms)).to.deep.equal(['linux/amd64']);
+      expect(platformNames(harness.known(image('app:v1'), ANYONE)?.platforms)).to.deep.equal(['linux/amd64']);
       server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
       await resolve('app:v1');
       expect(harness.resolver.failing()).to.equal(0);
@@ -402,20 +412,20 @@ describe('the resolver', () => {
       await failure('app:v1');
       harness.advance(600_000);
       asked();
-      expect(harness.resolver.known(image('app:v1'), ANYONE)?.platforms).to.have.length(1);
-      expect(harness.resolver.isStale(image('app:v1'), ANYONE)).to.equal(true);
-      harness.resolver.request(image('app:v1'), ANYONE, () => false);
+      expect(harness.known(image('app:v1'), ANYONE)?.platforms).to.have.length(1);
+      expect(harness.known(image('app:v1'), ANYONE)?.isStale).to.equal(true);
+      harness.resolver.look(image('app:v1'), ANYONE, () => false);
       expect(harness.resolver.pending()).to.equal(0);
       let allowed = 0;
       const settled = harness.settled();
       for (let times = 0; times < 3; times += 1) {
-        harness.resolver.request(image('app:v1'), ANYONE, () => {
+        harness.resolver.look(image('app:v1'), ANYONE, () => {
           allowed += 1;
           return true;
         });
       }
       await settled;
-      harness.resolver.request(image('app:v1'), ANYONE, () => expect.fail('it is not due'));
+      harness.resolver.look(image('app:v1'), ANYONE, () => expect.fail('it is not due'));
       expect(allowed).to.equal(1);
       expect(asked()).to.have.length(1);
     });
@@ -491,25 +501,23 @@ describe('the resolver', () => {
     it('gives what one found out only to holders of the same credential', async () => {
       const name = image('private/app');
       const { digest } = await resolve('private/app', access('a', 'good'));
-      expect(platformNames(harness.resolver.known(name, access('a', 'good'))?.platforms)).to.deep.equal([
-        'linux/arm64',
-      ]);
+      expect(platformNames(harness.known(name, access('a', 'good'))?.platforms)).to.deep.equal(['linux/arm64']);
       for (const other of [ANYONE, access('b'), access('b', 'bad'), access('a', 'bad'), access('a', 'foreign')]) {
-        expect(harness.resolver.known(name, other)).to.equal(undefined);
+        expect(harness.known(name, other)).to.equal(undefined);
       }
       asked();
-      expect(harness.resolver.known(name, access('b', 'copy'))).to.equal(undefined);
+      expect(harness.known(name, access('b', 'copy'))).to.equal(undefined);
       await resolve('private/app', access('b', 'copy'));
       expect(asked()).to.deep.equal([]);
-      expect(harness.resolver.known(name, access('b', 'copy'))?.platforms).to.have.length(1);
-      expect(harness.resolver.known(image(`private/app@${digest}`), ANYONE)?.platforms).to.have.length(1);
+      expect(harness.known(name, access('b', 'copy'))?.platforms).to.have.length(1);
+      expect(harness.known(image(`private/app@${digest}`), ANYONE)?.platforms).to.have.length(1);
       expect(await failure('private/app')).to.include({ code: 'denied' });
       expect(await failure('private/app', access('c', 'bad'))).to.include({ code: 'denied' });
     });
 
     it('gives everybody what was found out anonymously, without reading a secret', async () => {
       await resolve('public');
-      expect(harness.resolver.known(image('public'), access('a', 'good'))?.platforms).to.have.length(1);
+      expect(harness.known(image('public'), access('a', 'good'))?.platforms).to.have.length(1);
       await resolve('public', access('z', 'bad'));
       expect(reads).to.deep.equal([]);
     });
@@ -526,7 +534,7 @@ describe('the resolver', () => {
       await failure('private/app', access('a', 'foreign'));
       expect(logins()).to.deep.equal(['-']);
       await resolve('private/app', access('a', 'good'));
-      expect(harness.resolver.known(image('private/app'), access('a', 'foreign'))).to.equal(undefined);
+      expect(harness.known(image('private/app'), access('a', 'foreign'))).to.equal(undefined);
     });
 
     it('names those that cannot be used, and goes on without them', async () => {
@@ -555,7 +563,7 @@ describe('the resolver', () => {
     silent.on('*', () => undefined);
     const both = startResolver([server.host, silent.host], { maxInFlight: 2, timeoutMs: 5000 });
     server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'latest' });
-    for (let index = 0; index < 20; index += 1) both.resolver.request(`${silent.host}/app${index}`, ANYONE);
+    for (let index = 0; index < 20; index += 1) both.resolver.look(`${silent.host}/app${index}`, ANYONE);
     await both.resolver.resolve(image('app'), ANYONE, never);
     expect(both.results).to.deep.equal(['ok']);
     expect(both.resolver.pending()).to.equal(20);
@@ -566,13 +574,13 @@ describe('the resolver', () => {
   it('ends with its signal: no lookup is pending or failed, and no more requests are sent', async () => {
     server.on('*', () => undefined);
     const waiting = resolve('app').catch((error: unknown) => error);
-    harness.resolver.request(image('other'), ANYONE);
+    harness.resolver.look(image('other'), ANYONE);
     harness.stop();
     expect(String(await waiting)).to.equal('Error: stopped');
     await new Promise((done) => setImmediate(done));
     expect(harness.resolver.pending()).to.equal(0);
     expect(harness.results).to.deep.equal([]);
-    harness.resolver.request(image('third'), ANYONE);
+    harness.resolver.look(image('third'), ANYONE);
     expect(harness.resolver.pending()).to.equal(0);
   });
 });

@@ -3,8 +3,9 @@ import { createServer, type IncomingMessage, type RequestListener, type ServerRe
 import { createServer as createTlsServer, type ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { createImageCache } from '../../src/oci/cache/cache.ts';
+import type { Access } from '../../src/oci/credentials/keyring.ts';
 import { createRoutes } from '../../src/oci/endpoints/mirrors.ts';
-import { createResolver, type Resolver, type ResolverOptions } from '../../src/oci/resolver.ts';
+import { createResolver, type Look, type Resolver, type ResolverOptions } from '../../src/oci/resolver.ts';
 
 export type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -110,8 +111,19 @@ export function putImage(server: ScriptedServer, repository: string, architectur
   return server.put(repository, 'manifests', manifest, { type: IMAGE, ...(tag === undefined ? {} : { tag }) });
 }
 
+/** Returns what a resolver knows of an image. Starts no lookup. */
+export function knownBy(resolver: Resolver, image: string, access: Access) {
+  const look = resolver.look(image, access, () => false);
+  if (look.kind !== 'known') return undefined;
+  const { kind: _, ...known } = look;
+  return known;
+}
+
 export type Harness = {
   readonly resolver: Resolver;
+  /** Returns what is known of an image, or its failure. Starts no lookup. */
+  known(image: string, access: Access): ReturnType<typeof knownBy>;
+  failure(image: string, access: Access): Extract<Look, { kind: 'failed' }> | undefined;
   readonly cached: string[];
   readonly results: string[];
   readonly requests: string[];
@@ -136,7 +148,6 @@ export function startResolver(hosts: readonly string[], overrides: Partial<Resol
     endpointsOf: createRoutes({ mirrors: {}, insecure: hosts, hosts: () => undefined }).endpointsOf,
     isPrivate: () => false,
     pullSecrets: async () => [],
-    onUnusableSecret: ({ namespace, name, reason }) => unusable.push(`${namespace}/${name}: ${reason}`),
     maxEntries: 1000,
     ttl: { tag: 600_000, always: 10_000, failure: 30_000 },
     timeoutMs: 2000,
@@ -147,9 +158,12 @@ export function startResolver(hosts: readonly string[], overrides: Partial<Resol
     now: () => time,
     random: () => 0.5,
     signal: controller.signal,
-    onRequest: ({ method, code }) => requests.push(`${method} ${code}`),
-    onResolution: (result) => results.push(result),
-    onCache: (result) => cached.push(result),
+    telemetry: {
+      unusableSecret: ({ namespace, name, reason }) => unusable.push(`${namespace}/${name}: ${reason}`),
+      requested: ({ method, code }) => requests.push(`${method} ${code}`),
+      resolved: (result) => results.push(result),
+      cached: (result) => cached.push(result),
+    },
     ...overrides,
   });
   const waiting: ((canonical: string) => void)[] = [];
@@ -158,6 +172,11 @@ export function startResolver(hosts: readonly string[], overrides: Partial<Resol
   });
   return {
     resolver,
+    known: (image, access) => knownBy(resolver, image, access),
+    failure(image, access) {
+      const look = resolver.look(image, access, () => false);
+      return look.kind === 'failed' ? look : undefined;
+    },
     cached,
     results,
     requests,

@@ -45,7 +45,7 @@ describe('a flood of lookups of one tenant', () => {
     await until(() => sent.has(name));
     sent.get(name)?.();
   }
-  const ask = (image: string, namespace: string) => harness.resolver.request(image, of(namespace));
+  const ask = (image: string, namespace: string) => harness.resolver.look(image, of(namespace));
   /** Answers requests in their order until this one is sent; returns how many of the flood were sent before it. */
   async function turnsUntilSent(name: string): Promise<number> {
     for (let turns = 0; ; turns += 1) {
@@ -81,7 +81,7 @@ describe('a flood of lookups of one tenant', () => {
     for (const host of [HUB, 'never-asked.example.com']) {
       ask(`${host}/wanted`, 'tenant');
       await answer(`${host}/wanted`);
-      await until(() => harness.resolver.known(`${host}/wanted`, of('tenant')) !== undefined);
+      await until(() => harness.known(`${host}/wanted`, of('tenant')) !== undefined);
     }
     expect([...sent.keys()]).to.deep.equal([0, 1, 2].map((index) => `hangs.example.com/app${index}`));
   });
@@ -96,7 +96,7 @@ describe('a flood of lookups of one tenant', () => {
     // Different secrets for each, because equal ones are read only once.
     const access = (image: string) => ({ ...of('tenant'), pullSecrets: [image] });
     const images = Array.from({ length: 1_000 }, (_, index) => `${HUB}/many${index}`);
-    for (const image of images) other.resolver.request(image, access(image));
+    for (const image of images) other.resolver.look(image, access(image));
     expect(other.resolver.pending()).to.equal(1_000);
     await until(() => sent.size > 0);
     expect(begun).to.equal(64);

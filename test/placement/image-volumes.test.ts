@@ -226,13 +226,7 @@ describe('a pod on a node of arm64 whose container waits for an image', () => {
         status: { containerStatuses: [{ name: 'app', imageID, state: WAITS }] },
       });
       const answerOf = ({ image }: { image: string }) => answers[image] ?? pending;
-      const tags = whatIsKnown(
-        pod,
-        settings(),
-        (image) => [image],
-        answerOf,
-        () => false,
-      );
+      const tags = whatIsKnown(pod, settings(), (image) => [image], answerOf);
       const place = findWrongNode(
         pod,
         'arm64',

@@ -58,7 +58,7 @@ function verdictOf(status: JsonObject, tag: ImageAnswer, pulled: ImageAnswer = t
   });
   const answerOf = ({ image }: { image: string }) =>
     image === 'app:1' ? tag : image === `app@${digest('app')}` ? pulled : pending;
-  const tags = whatIsKnown(pod, settings(), namesOf, answerOf, () => false);
+  const tags = whatIsKnown(pod, settings(), namesOf, answerOf);
   const place = findWrongNode(pod, 'amd64', tags, whatWasPulled(pod, settings(), namesOf, answerOf));
   if (place === undefined) return 'nothing';
   const taints = [{ key: 'supported-arch', value: 'amd64', effect: 'NoSchedule' }];

@@ -88,7 +88,7 @@ export function startReplica(options: ReplicaOptions): Replica {
   });
   const watches = createWatches({ client, clock, kinds: kindsFor(config) });
   const resolver = registry.resolverFor(name, (image) => options.onAsked(name, image));
-  const images = createImageSource(resolver, clock, () => undefined);
+  const images = createImageSource(resolver);
   let settings = toSettings(config);
   let loops: Loops | undefined;
   let terms = 0;

@@ -1,7 +1,7 @@
 import type { Platform } from '../../src/kit/platform.ts';
 import { createFailures } from '../../src/oci/cache/failures.ts';
 import { ImageError } from '../../src/oci/errors.ts';
-import type { Resolver } from '../../src/oci/resolver.ts';
+import type { Look, Resolver } from '../../src/oci/resolver.ts';
 import type { World } from './world.ts';
 
 /** The architectures of every image at the beginning; an empty list: the registry does not have the image. */
@@ -31,7 +31,7 @@ export type ModelRegistry = {
 };
 
 export type ModelResolver = Resolver & {
-  /** Whether the resolver knows an image. Unlike `known` it starts no lookup. */
+  /** Whether the resolver knows an image. Unlike `look` it starts no lookup. */
   knows(image: string): boolean;
 };
 
@@ -90,9 +90,27 @@ export function createModelRegistry(world: World): ModelRegistry {
       const answerOf = (image: string) =>
         isFresh(image) || failures.get(image) !== undefined ? known.get(image)?.platforms : undefined;
 
-      function request(image: string, _access?: unknown, mayStart = () => true): boolean {
-        if (!mayStart() || asking.has(image) || isFresh(image) || (failures.get(image)?.retryAt ?? 0) > clock.steady())
-          return true;
+      function look(image: string, _access?: unknown, mayStart = () => true): Look {
+        const platforms = answerOf(image);
+        if (platforms !== undefined && isFresh(image))
+          return { kind: 'known', platforms, isIndex: platforms.length > 1 };
+        const failure = failures.get(image);
+        const at = clock.steady();
+        const isDue = (failure?.retryAt ?? 0) <= at;
+        if (isDue && !asking.has(image) && mayStart()) ask(image);
+        if (platforms !== undefined) return { kind: 'known', platforms, isIndex: platforms.length > 1, isStale: true };
+        if (failure === undefined) return { kind: 'pending', isPlanned: true };
+        const retryInMs = isDue ? Number.POSITIVE_INFINITY : failure.retryAt - at;
+        return {
+          kind: 'failed',
+          error: failure.error,
+          isPlanned: true,
+          sinceMs: at - failure.firstFailedAt,
+          retryInMs,
+        };
+      }
+
+      function ask(image: string): void {
         asking.add(image);
         onAsked(image);
         world.add({
@@ -105,18 +123,11 @@ export function createModelRegistry(world: World): ModelRegistry {
             ),
           lose: () => end(image, fail('timeout')),
         });
-        return true;
       }
 
       return {
-        known: (image) => {
-          const platforms = answerOf(image);
-          return platforms && { platforms, isIndex: platforms.length > 1 };
-        },
+        look,
         knows: (image) => answerOf(image) !== undefined,
-        isStale: (image) => !isFresh(image),
-        failure: (image) => (answerOf(image) === undefined ? failures.get(image) : undefined),
-        request,
         onSettled: (listener) => void listeners.push(listener),
         resolve: () => Promise.reject(new Error('nobody waits for an image here')),
         pending: () => asking.size,

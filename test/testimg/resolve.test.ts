@@ -5,6 +5,7 @@ import { createRoutes } from '../../src/oci/endpoints/mirrors.ts';
 import { ImageError } from '../../src/oci/errors.ts';
 import { createResolver, type Resolver } from '../../src/oci/resolver.ts';
 import { FIXTURES, type Fixture, TESTIMG_REPOSITORY } from '../../testimg/fixtures.ts';
+import { knownBy } from '../oci/server.ts';
 import { startTestRegistry, type TestRegistry } from '../simulator/registry/registry.ts';
 
 /** Nobody's pod: no pull secrets, so every registry is asked anonymously. */
@@ -56,7 +57,7 @@ async function check(registry: string, repository: string, fixture: Fixture): Pr
     }
     if (answer instanceof Error) throw answer;
     assert.isTrue('platforms' in expected, `expected an error, got ${JSON.stringify(answer)}`);
-    const known = resolver.known(`${registry}/${repository}:${tag}`, ACCESS)?.platforms ?? [];
+    const known = knownBy(resolver, `${registry}/${repository}:${tag}`, ACCESS)?.platforms ?? [];
     if ('platforms' in expected) assert.deepEqual(setOf(known), setOf(expected.platforms));
     return true;
   } finally {

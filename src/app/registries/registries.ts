@@ -11,7 +11,7 @@ import { type ResolverParts, resolverFor } from './resolver.ts';
 /** The resolver for the present configuration of registries. */
 export type Registries = {
   /** A stable object. The resolver behind it may be replaced. */
-  readonly resolver: Resolver;
+  readonly resolver: Pick<Resolver, 'look' | 'onSettled' | 'failing'>;
   /**
    * Replaces the resolver by one for this configuration. It takes over the knowledge and the failures. The end of lookups that are
    * under way is not reported, so callers that wait for an image must ask again.
@@ -80,15 +80,9 @@ export async function createRegistries(
 
   return {
     resolver: {
-      known: (image, access) => current.resolver.known(image, access),
-      isStale: (image, access) => current.resolver.isStale(image, access),
-      failure: (image, access) => current.resolver.failure(image, access),
-      request: (image, access, mayStart) => current.resolver.request(image, access, mayStart),
+      look: (image, access, mayStart) => current.resolver.look(image, access, mayStart),
       onSettled: (listener) => void listeners.push(listener),
-      resolve: (image, access, until) => current.resolver.resolve(image, access, until),
-      pending: () => current.resolver.pending(),
       failing: () => current.resolver.failing(),
-      forgive: () => current.resolver.forgive(),
     },
     async replace(wanted) {
       const before = current;

@@ -26,7 +26,7 @@ export type Running = Awaited<ReturnType<typeof createRunning>>;
  * exist, or if a file of registries or credentials cannot be read.
  */
 export async function createRunning(base: Base, watches: Watches) {
-  const { config, clock, labels, log, leaseNamespace: namespace } = base;
+  const { config, labels, log, leaseNamespace: namespace } = base;
   const identity = `${hostname()}-${randomUUID()}`;
   const { name } = config.leaderElection;
   const regarding: Regarding = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', namespace, name, uid: '' };
@@ -51,7 +51,7 @@ export async function createRunning(base: Base, watches: Watches) {
     settings: inForce.settings,
     labelRules: labels.rules,
     resolver,
-    images: createImageSource(resolver, clock, secretProblem),
+    images: createImageSource(resolver, secretProblem),
     logAbsent,
     /** Returns the controllers of the present term; undefined between terms. */
     loops: (): Loops | undefined => loops,
@@ -98,11 +98,13 @@ async function openRegistries({ clock, config, files, cache, client, end, log, m
     onNamed: metrics.registriesConfigured,
     signal: end,
     apiServer: client,
-    onUnusableSecret: problems.add,
-    onRequest: metrics.registryAnswered,
-    onResolution: metrics.imageResolved,
-    onCache: metrics.cacheAnswered,
-    onRateLimit: metrics.rateLimitTold,
+    telemetry: {
+      unusableSecret: problems.add,
+      requested: metrics.registryAnswered,
+      resolved: metrics.imageResolved,
+      cached: metrics.cacheAnswered,
+      rateLimited: metrics.rateLimitTold,
+    },
   });
   return { registries, secretProblem: problems.get };
 }

@@ -40,7 +40,7 @@ export async function check(
   try {
     const asking = resolverFor(config, clock, operatorFiles, { pullSecrets: async () => [], signal: over });
     const resolver = withPatience(asking, context, progress, lookupTimeoutMs, over);
-    const { namesOf } = createImageSource(resolver, clock, () => undefined);
+    const { namesOf } = createImageSource(resolver);
     const registryOf = (image: string) => namesOf(image)[0]?.split('/', 1)[0] ?? '';
     const units = gatherFiles(objects, namespace).inventory.units();
     const circumstances: Circumstances = {

@@ -55,7 +55,7 @@ export async function explain(context: Context, target: ExplainTarget, lookupTim
     const asking = resolverFor(config, clock, files, {
       pullSecrets:
         client !== undefined && config.credentials.pullSecrets ? createPullSecretReader(client, clock) : async () => [],
-      onUnusableSecret: ({ name, reason }) => void problems.set(name, reason),
+      telemetry: { unusableSecret: ({ name, reason }) => void problems.set(name, reason) },
       ...(client === undefined ? {} : { apiServer: client }),
       signal: over,
     });
@@ -68,7 +68,7 @@ export async function explain(context: Context, target: ExplainTarget, lookupTim
       controller: client === undefined || given !== undefined ? undefined : await readController(client, context, over),
       nodePools: client === undefined ? undefined : await readNodePools(client, note, over),
       resolver,
-      namesOf: createImageSource(resolver, clock, () => undefined).namesOf,
+      namesOf: createImageSource(resolver).namesOf,
       secretProblems: problems,
       signal: over,
     };

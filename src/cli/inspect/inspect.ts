@@ -31,7 +31,7 @@ export async function inspect(context: Context, images: readonly string[], looku
   const progress = createProgress(context);
   const asking = resolverFor(config, clock, files, { pullSecrets: async () => [], signal: over });
   const resolver = withPatience(asking, context, progress, lookupTimeoutMs, over);
-  const { namesOf } = createImageSource(resolver, clock, () => undefined);
+  const { namesOf } = createImageSource(resolver);
   const settings = toSettings(config);
   try {
     const results = await Promise.all(

@@ -70,7 +70,7 @@ async function lookUp(
   try {
     const access = accessFor(image, namespace, pullSecrets);
     const { platforms, isIndex } = await resolver.resolve(image.image, access, signal);
-    return { kind: 'known', platforms, ...(isIndex === undefined ? {} : { isIndex }) };
+    return { kind: 'known', platforms, isIndex };
   } catch (error) {
     if (!(error instanceof ImageError)) throw error;
     return {

@@ -45,7 +45,7 @@ const UNREACHABLE = 10_000;
  * Creates a resolver that tries again what failed for the moment, as the controller does: after the time that the registry asks
  * for, else with backoff, and all images together no longer than the limit. Commands use it, because they have no later run.
  *
- * An image counts as looked up (`onSettled`, `pending`, `failure`) only when it is not tried again.
+ * An image counts as looked up (`onSettled`, `pending`, `look`) only when it is not tried again.
  */
 export function createPatientResolver(resolver: TagResolver, options: PatienceOptions): TagResolver {
   const { clock, limitMs, onWait, signal } = options;
@@ -60,7 +60,7 @@ export function createPatientResolver(resolver: TagResolver, options: PatienceOp
   /** Registries that have answered once. One that stays silent for a moment is asked again. */
   const answering = new Set<string>();
   const counts = { done: 0, total: 0 };
-  /** What `request` has asked for, by image and access; and what of it has not ended. */
+  /** What `look` has asked for, by image and access; and what of it has not ended. */
   const asked = new Set<string>();
   const running = new Set<string>();
   const listeners: ((canonical: string) => void)[] = [];
@@ -144,28 +144,31 @@ export function createPatientResolver(resolver: TagResolver, options: PatienceOp
   const resolve = (image: string, access: Access, until: AbortSignal) =>
     patiently(image, until, (signal) => resolver.resolve(image, access, signal));
 
+  /** Looks an image up in the background. */
+  function start(key: string, image: string, access: Access): void {
+    asked.add(key);
+    running.add(key);
+    resolve(image, access, signal)
+      .catch(() => undefined)
+      .finally(() => {
+        running.delete(key);
+        if (!signal.aborted) for (const listener of listeners) listener(canonicalName(image));
+      });
+  }
+
   return {
     ...resolver,
     resolve,
     tags: (image, access, until) => patiently(image, until, (signal) => resolver.tags(image, access, signal)),
-    request(image, access, mayStart = () => true) {
+    look(image, access, mayStart = () => true) {
       const key = keyOf(image, access);
-      if (asked.has(key) || signal.aborted || !mayStart()) return true;
-      asked.add(key);
-      running.add(key);
-      resolve(image, access, signal)
-        .catch(() => undefined)
-        .finally(() => {
-          running.delete(key);
-          if (!signal.aborted) for (const listener of listeners) listener(canonicalName(image));
-        });
-      return true;
-    },
-    failure(image, access) {
-      if (running.has(keyOf(image, access))) return undefined;
-      const failure = resolver.failure(image, access);
+      const found = resolver.look(image, access, () => false);
+      if (found.kind === 'known' && !found.isStale) return found;
+      if (!asked.has(key) && !signal.aborted && mayStart()) start(key, image, access);
+      if (found.kind === 'known') return found;
+      if (found.kind === 'pending' || running.has(key)) return { kind: 'pending', isPlanned: true };
       // How long this command has tried says nothing about how long the controller has.
-      return failure && { ...failure, firstFailedAt: clock.steady() };
+      return { ...found, isPlanned: true, sinceMs: 0 };
     },
     onSettled: (listener) => void listeners.push(listener),
     pending: () => running.size,

@@ -99,7 +99,7 @@ export async function plan(context: Context, options: PlanOptions): Promise<numb
       loops: loopsThatRun(config),
       workers: config.workers,
       bootstrapMs: undefined,
-      images: createImageSource(resolver, clock, () => undefined),
+      images: createImageSource(resolver),
       serviceAccountSecrets: createServiceAccountReader(client, clock),
       fetchNode: createNodeFetcher(client),
       write: record,

@@ -47,7 +47,7 @@ export async function report(context: Context, options: ReportOptions): Promise<
     const asking = resolverFor(config, clock, operatorFiles, {
       pullSecrets:
         client !== undefined && config.credentials.pullSecrets ? createPullSecretReader(client, clock) : async () => [],
-      onUnusableSecret: ({ namespace: of, name, reason }) => void unusable.set(`${of}/${name}`, reason),
+      telemetry: { unusableSecret: ({ namespace: of, name, reason }) => void unusable.set(`${of}/${name}`, reason) },
       ...(client === undefined ? {} : { apiServer: client }),
       signal: over,
     });
@@ -88,14 +88,9 @@ export async function report(context: Context, options: ReportOptions): Promise<
 /** What is asked of the registries, for candidates as they come. */
 type Inquiry = ReturnType<typeof createInquiry>;
 
-function createInquiry(
-  { config, clock }: Context,
-  { selector }: ReportOptions,
-  resolver: TagResolver,
-  signal: AbortSignal,
-) {
+function createInquiry({ config }: Context, { selector }: ReportOptions, resolver: TagResolver, signal: AbortSignal) {
   const settings = toSettings(config);
-  const { namesOf } = createImageSource(resolver, clock, () => undefined);
+  const { namesOf } = createImageSource(resolver);
   const registryOf = (image: string) => namesOf(image)[0]?.split('/', 1)[0] ?? '';
   const lookups = createLookups(resolver, registryOf, signal);
   const circumstances = ({ namespaces }: Neighbourhood): Circumstances => ({

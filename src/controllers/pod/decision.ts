@@ -3,7 +3,7 @@ import type { Pod } from '../../placement/objects/pod.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { overPlaced, standingArchitectures } from '../../placement/standing.ts';
 import type { Subject } from '../../placement/subject.ts';
-import type { ImageSource } from '../images.ts';
+import { type ImageSource, NEVER } from '../images.ts';
 import type { PlacementState } from '../placement-state.ts';
 import type { Backlog } from './backlog.ts';
 import { wasLeftAsWritten } from './basis.ts';
@@ -52,7 +52,7 @@ export function decidePod(
   }
   const { namespace, pullSecrets } = pod;
   const ask = (image: Pod['images'][number]) => images.answer(image, namespace, pullSecrets);
-  const recall = (image: Pod['images'][number]) => images.recall(image, namespace, pullSecrets);
+  const recall = (image: Pod['images'][number]) => images.answer(image, namespace, pullSecrets, NEVER);
   const decision = decide(subject, {
     clusterArchitectures,
     namesOf: images.namesOf,

@@ -40,7 +40,7 @@ export type WrongNodeOptions = {
   readonly namespaces: Store<Namespace>;
   readonly settings: () => Settings;
   readonly clusterArchitectures: () => readonly string[];
-  readonly images: Pick<ImageSource, 'answer' | 'isStale' | 'namesOf' | 'canonicalOf'>;
+  readonly images: Pick<ImageSource, 'answer' | 'namesOf' | 'canonicalOf'>;
   readonly evictor: Evictor;
   /** Reads a pod of which too little is kept; undefined if it is gone. */
   readonly wholePod: (kept: Pod, signal: AbortSignal) => Promise<Pod | undefined>;
@@ -113,8 +113,7 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
     const pending = awaited() ? 'pending' : 'unknown';
     if (pulled.pending.length > 0) return pending;
     if (failsByItself(pod, architecture, pulled)) return undefined;
-    const isStale = (image: PodImage) => images.isStale(image, namespace, pullSecrets);
-    const known = whatIsKnown(pod, settings, images.namesOf, answerOf, isStale);
+    const known = whatIsKnown(pod, settings, images.namesOf, answerOf);
     const isReported = awaited([...known.pending, ...known.unknown]);
     if (known.pending.length > 0) return isReported ? 'pending' : 'unknown';
     const isUnknown = pulled.unknown.length + known.unknown.length > 0;

@@ -6,11 +6,8 @@ import type { Skipped } from '../manifest.ts';
 export type ImageFacts = {
   readonly platforms: readonly Platform[];
   readonly skipped: readonly Skipped[];
-  /**
-   * Whether the digest is an index (true) or a single manifest (false). Absent if an earlier version recorded the
-   * entry.
-   */
-  readonly isIndex?: boolean;
+  /** Whether the digest is an index (true) or a single manifest (false). */
+  readonly isIndex: boolean;
 };
 
 /** The digest that a tag pointed to when it was last checked. */

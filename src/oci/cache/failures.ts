@@ -128,14 +128,6 @@ export function createFailures({ maxEntries, now, random }: FailuresOptions): Fa
   };
 }
 
-/** The failure of a lookup whose pull secrets could not be read in time. */
-export function unreadable(): ImageError {
-  return new ImageError('the pull secrets could not be read from the API server in time', {
-    code: 'unavailable',
-    temporary: true,
-  });
-}
-
 /** The failure of a lookup that ended with a bug in the program. */
 export function unexpected(error: unknown): ImageError {
   return new ImageError('the lookup failed because of an error in archaware; please report it', {

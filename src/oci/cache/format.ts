@@ -121,7 +121,7 @@ export async function parseCache(body: Buffer, most: number, now: number): Promi
 }
 
 function toFound({ platforms, skipped, isIndex }: ImageFacts): object {
-  return { platforms, skipped, ...(isIndex === undefined ? {} : { index: isIndex }) };
+  return { platforms, skipped, index: isIndex };
 }
 
 function strange(firstLine: string): string {
@@ -144,17 +144,9 @@ function readFound(digest: string, value: unknown): ImageFacts | undefined {
   const skipped = readSkipped(value.skipped);
   // A partial list of platforms would give wrong answers for as long as it is remembered.
   if (platforms.length < value.platforms.length || skipped === undefined) return undefined;
-  const isIndex = readIsIndex(value.index, platforms.length + skipped.length);
-  return { platforms, skipped, ...(isIndex === undefined ? {} : { isIndex }) };
-}
-
-/**
- * Earlier versions did not write this field, and they can read a file that has it, so the file's version stays the
- * same. Only an index has several entries.
- */
-function readIsIndex(written: unknown, entries: number): boolean | undefined {
-  if (entries > 1) return true;
-  return typeof written === 'boolean' ? written : undefined;
+  if (typeof value.index !== 'boolean') return undefined;
+  // Only an index has several entries.
+  return { platforms, skipped, isIndex: value.index || platforms.length + skipped.length > 1 };
 }
 
 function readSkipped(value: unknown): Skipped[] | undefined {

@@ -4,6 +4,7 @@ import { createLru } from '../../kit/lru.ts';
 import { ImageError } from '../errors.ts';
 import type { Credential } from '../http/transport.ts';
 import type { Askers } from '../lookup/askers.ts';
+import type { Telemetry } from '../telemetry.ts';
 import { type Login, PullSecretError, parsePullSecret } from './docker.ts';
 import { matchCredentials } from './match.ts';
 
@@ -13,8 +14,6 @@ export type Access = {
   readonly pullSecrets: readonly string[];
   /** `imagePullPolicy: Always`: a known tag stays valid for a shorter time. */
   readonly always: boolean;
-  /** The image is used as a volume, so the lookup must find out whether it is an index. */
-  readonly isVolume?: true;
 };
 
 /**
@@ -24,12 +23,9 @@ export type ReadSecret =
   | { readonly name: string; readonly type: string; readonly data: Readonly<Record<string, string>> }
   | { readonly name: string; readonly problem: string };
 
-/** A Secret that a pod names and that cannot be used. */
-export type UnusableSecret = { readonly namespace: string; readonly name: string; readonly reason: string };
-
 export type KeyringOptions = {
   readonly pullSecrets: (access: Access, signal: AbortSignal) => Promise<readonly ReadSecret[]>;
-  readonly onUnusableSecret?: (secret: UnusableSecret) => void;
+  readonly telemetry?: Partial<Pick<Telemetry, 'unusableSecret'>>;
   /** Returns the operator's logins that may match an image's name, in any order. `askers`: the namespaces for which it is asked. */
   readonly operator?: (name: string, signal: AbortSignal, askers: Askers) => Promise<readonly Login[]>;
   /** The key of an earlier keyring, so that the entries its fingerprints own stay known; default: a new key. */
@@ -38,11 +34,8 @@ export type KeyringOptions = {
 
 /** What one access may log in with. */
 export type Keys = {
-  /**
-   * Returns the fingerprints of the pull secrets that match one of the names. They decide who may get the cached
-   * answers.
-   */
-  fingerprints(names: readonly string[]): readonly string[];
+  /** Returns the fingerprints of the pull secrets that match an image's name. They decide who may get the cached answers. */
+  fingerprints(name: string): readonly string[];
   /**
    * Returns the credentials for an image's name without tag and digest: pull secrets first, then the operator's, each
    * in the kubelet's order.
@@ -58,8 +51,8 @@ export type Keyring = {
    */
   open(access: Access, signal: AbortSignal): Promise<Keys>;
   /**
-   * Returns, without reading anything, what {@link Keys.fingerprints} returned for this access after the last {@link
-   * Keyring.open}.
+   * Returns, without reading anything, what {@link Keys.fingerprints} returned for this access and any of these names after
+   * the last {@link Keyring.open}.
    */
   fingerprints(access: Access, names: readonly string[]): readonly string[];
 };
@@ -91,7 +84,7 @@ export function createKeyring(options: KeyringOptions): Keyring {
 
   function parse(access: Access, secrets: readonly ReadSecret[]): Login[] {
     const unusable = (name: string, reason: string): [] => {
-      options.onUnusableSecret?.({ namespace: access.namespace, name, reason });
+      options.telemetry?.unusableSecret?.({ namespace: access.namespace, name, reason });
       return [];
     };
     return secrets.flatMap((secret) => {
@@ -132,7 +125,7 @@ export function createKeyring(options: KeyringOptions): Keyring {
           ? []
           : await opening.join(accessKey(access), signal, (shared) => readSecrets(access, shared));
       return {
-        fingerprints: (names) => fingerprintsOf(logins, names),
+        fingerprints: (name) => fingerprintsOf(logins, [name]),
         async candidates(name, under, askers) {
           const operator = (await options.operator?.(name, under, askers)) ?? [];
           const shared = matchCredentials(operator, name).map((login) => credential(login, true));

@@ -1,19 +1,12 @@
 import type { LookupFunction } from 'node:net';
+import type { Telemetry } from '../telemetry.ts';
 import type { AddressRules } from './addresses.ts';
 import { authenticate } from './authentication.ts';
 import { createSend } from './connection.ts';
 import { createGuard } from './guard.ts';
 import type { ProxySelector } from './proxy.ts';
-import { type RateLimit, reportRateLimit } from './rate-limit.ts';
-import {
-  chain,
-  deadline,
-  followRedirects,
-  measure,
-  type Named,
-  type RequestRecord,
-  type SendRequest,
-} from './transport.ts';
+import { reportRateLimit } from './rate-limit.ts';
+import { chain, deadline, followRedirects, measure, type Named, type SendRequest } from './transport.ts';
 import { insecureTrust } from './trust.ts';
 
 export type RegistryOptions = {
@@ -33,10 +26,7 @@ export type RegistryOptions = {
   /** Milliseconds for one request, including its redirects and its body. */
   readonly timeoutMs: number;
   readonly now: () => number;
-  /** Called after each request over the wire. */
-  readonly onRequest?: (record: RequestRecord) => void;
-  /** Called for each answer about a manifest that names the limit. */
-  readonly onRateLimit?: (rateLimit: RateLimit) => void;
+  readonly telemetry?: Partial<Pick<Telemetry, 'requested' | 'rateLimited'>>;
   /** Replaces the guarded connections, for tests. */
   readonly send?: SendRequest;
   /** Replaces the system's DNS lookup. */
@@ -66,13 +56,13 @@ export function createRegistry(options: RegistryOptions): Registry {
     ...(lookup === undefined ? {} : { lookup }),
   });
   const wire = chain(
-    [measure((record) => options.onRequest?.(record), now)],
+    [measure((record) => options.telemetry?.requested?.(record), now)],
     options.send ?? createSend({ guard, userAgent: options.userAgent, ...(proxy === undefined ? {} : { proxy }) }),
   );
   const { isPublic, destroy } = guard;
   // A token service may not redirect: otherwise the answer of another service could come back as its token.
   const authentication = authenticate({ named, isPublic, now, send: chain([deadline(timeoutMs)], wire) });
-  const redirects = reportRateLimit((rateLimit) => options.onRateLimit?.(rateLimit), followRedirects(named));
+  const redirects = reportRateLimit((rateLimit) => options.telemetry?.rateLimited?.(rateLimit), followRedirects(named));
   return { send: chain([authentication, deadline(timeoutMs), redirects], wire), destroy };
 
   /** Returns the settings of a host that the operator named, however the request gets there. */

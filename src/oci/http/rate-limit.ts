@@ -1,12 +1,5 @@
+import type { RateLimit } from '../telemetry.ts';
 import type { Link, RegistryResponse } from './transport.ts';
-
-/** A registry's limit of pulls, as Docker Hub reports it. */
-export type RateLimit = {
-  readonly registry: string;
-  /** The number of pulls in a window. */
-  readonly limit: number;
-  readonly remaining: number;
-};
 
 /**
  * Parses `ratelimit-limit` and `ratelimit-remaining`, each `100` or `100;w=21600` (a window in seconds). Undefined

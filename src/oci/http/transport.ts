@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import { onAbort } from '../../kit/abort.ts';
 import { printableAscii } from '../../kit/printable.ts';
 import { ImageError } from '../errors.ts';
+import type { RequestRecord } from '../telemetry.ts';
 import type { AddressPolicy } from './addresses.ts';
 import { forStrangers, type Trust } from './trust.ts';
 import { parseUrl } from './url.ts';
@@ -63,14 +64,6 @@ export type RegistryResponse = {
 export type SendRequest = (request: RegistryRequest) => Promise<RegistryResponse>;
 /** One concern of a request: a link may change the request, send it again, or refuse it. */
 export type Link = (request: RegistryRequest, next: SendRequest) => Promise<RegistryResponse>;
-
-/** One request as it was sent, for metrics; `code` is the HTTP status or an ImageError's code. */
-export type RequestRecord = {
-  readonly registry: string;
-  readonly method: string;
-  readonly code: string;
-  readonly seconds: number;
-};
 
 /** Joins links. The first link sees a request first and its response last. */
 export function chain(links: readonly Link[], send: SendRequest): SendRequest {

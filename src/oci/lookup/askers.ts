@@ -26,3 +26,46 @@ export function createAskers(first: string): Askers {
     names: () => [...namespaces],
   };
 }
+
+/** Work that runs once for all that ask for it under the same key. */
+export type Joint<T> = {
+  /** Adds a namespace to the work that runs under a key. Returns whether there is such work. */
+  join(key: string, namespace: string): boolean;
+  /**
+   * Returns the result of the work under a key, for these namespaces too; starts the work if it does not run. A rejection of the
+   * promise is never unhandled. `onEnd` is called when the work that this call started has ended and may be started again.
+   */
+  run(key: string, askers: Askers, work: () => Promise<T>, onEnd?: () => void): Promise<T>;
+  /** The number of keys under which work runs. */
+  readonly size: number;
+};
+
+/** Creates it; nothing runs yet. The work gets its turns as soon as one of its namespaces does. */
+export function createJoint<T>(): Joint<T> {
+  const running = new Map<string, { readonly found: Promise<T>; readonly askers: Askers }>();
+  return {
+    join(key, namespace) {
+      const other = running.get(key);
+      other?.askers.join(namespace);
+      return other !== undefined;
+    },
+    run(key, askers, work, onEnd = () => {}) {
+      const other = running.get(key);
+      if (other !== undefined) {
+        const forget = askers.each(other.askers.join);
+        other.found.then(forget, forget);
+        return other.found;
+      }
+      const found = work().finally(() => {
+        running.delete(key);
+        onEnd();
+      });
+      found.catch(() => undefined);
+      running.set(key, { found, askers });
+      return found;
+    },
+    get size() {
+      return running.size;
+    },
+  };
+}

@@ -1,7 +1,7 @@
 import { onAbort } from '../../kit/abort.ts';
-import { createFairQueue, type FairQueue } from '../../kit/fairness/fair-queue.ts';
 import type { Askers } from './askers.ts';
 import type { Standing } from './circuit.ts';
+import { createGates, type Lane, type Way } from './gates.ts';
 
 /** The most requests in flight for one namespace, and in all. */
 type Bounds = { readonly perNamespace: number; readonly total: number };
@@ -51,46 +51,29 @@ export type Limiter = {
   acquire(claim: Claim, signal: AbortSignal): Promise<() => void>;
 };
 
-/** A number of slots, and the lanes that wait for one of them. */
-type Gate = { used: number; readonly limit: number; readonly parked: FairQueue<Lane> };
+type Waiter = { readonly claim: Claim; readonly lines: Set<Line>; readonly start: (release: () => void) => void };
 
-type Waiter = { readonly claim: Claim; readonly lanes: Set<Lane>; readonly start: (release: () => void) => void };
+/** The lookups of one namespace (the group) at one project, in order; never empty. */
+type Line = Lane & { readonly host: string; readonly project: string; readonly waiters: Set<Waiter> };
 
-/**
- * The lookups of one namespace at one project, in order; never empty. A lane is parked at one gate that is full. So a
- * returned slot wakes only the lanes that wait for such a slot, and costs the same however many wait.
- */
-type Lane = {
-  readonly host: string;
-  readonly project: string;
-  readonly namespace: string;
-  readonly waiters: Set<Waiter>;
-  unpark: () => void;
-};
+/** The lines of one project, by namespace. `isHeldBack`: one of them was parked while the project was not proven. */
+type Project = { readonly lines: Map<string, Line>; isHeldBack: boolean };
 
-/** The lanes of one project, by namespace. `isHeldBack`: one of them was parked while the project was not proven. */
-type Project = { readonly lanes: Map<string, Lane>; isHeldBack: boolean };
-
-/** `isHeldBack`: one of its lanes was parked while the host was not known to answer. */
+/** `isHeldBack`: one of its lines was parked while the host was not known to answer. */
 type Host = { readonly projects: Map<string, Project>; isHeldBack: boolean };
 
 export function createLimiter({ perHost, proven, unproven }: LimiterOptions): Limiter {
-  /** By kind and name; a gate without used slots and without waiting lanes is removed. */
-  const gates = new Map<string, Gate>();
+  const gates = createGates<Line>(advance);
   const hosts = new Map<string, Host>();
 
-  /**
-   * Returns the gates that a lane must pass, the widest first: a lane that waits at a wide gate must not starve behind
-   * a narrow one.
-   */
-  function wayOf({ host, project, namespace }: Lane, standing: Standing): [key: string, limit: number][] {
+  function wayOf({ host, project, group: namespace }: Line, standing: Standing): Way {
     const [kind, { perNamespace, total }] =
       standing === 'proven' || standing === 'new' ? ['proven', proven] : ['unproven', unproven];
     // Paths that hang would take all slots, so one slot of a host is left to its other projects, and one of a project to
     // the other namespaces.
     const most = Math.max(1, perHost - 1);
     const mostOfOne = Math.max(1, most - 1);
-    const way: [key: string, limit: number][] = [
+    const way: Way = [
       [kind, total],
       [`${kind} namespace ${namespace}`, perNamespace],
       [`host ${host}`, perHost],
@@ -113,99 +96,75 @@ export function createLimiter({ perHost, proven, unproven }: LimiterOptions): Li
     ];
   }
 
-  function gateOf(key: string, limit: number): Gate {
-    const gate = gates.get(key) ?? { used: 0, limit, parked: createFairQueue<Lane>() };
-    gates.set(key, gate);
-    return gate;
-  }
-
-  function park(lane: Lane, key: string, limit: number): void {
-    lane.unpark = gateOf(key, limit).parked.add(lane.namespace, lane);
-  }
-
-  /** Starts the first lookup of a lane, or parks the lane where it has to wait. Returns whether it started one. */
-  function advance(lane: Lane): boolean {
-    const [waiter] = lane.waiters;
+  /** Starts the first lookup of a line, or parks the line where it has to wait. Returns whether it started one and has more. */
+  function advance(line: Line): boolean {
+    const [waiter] = line.waiters;
     if (waiter === undefined) return false;
     const standing = waiter.claim.standing();
-    const way = wayOf(lane, standing);
-    const stop = way.find(([key, limit]) => (gates.get(key)?.used ?? 0) >= limit);
-    if (stop !== undefined) {
-      const host = hosts.get(lane.host);
-      const project = host?.projects.get(lane.project);
+    const way = wayOf(line, standing);
+    if (!gates.pass(line, way)) {
+      const host = hosts.get(line.host);
+      const project = host?.projects.get(line.project);
       if (project !== undefined && standing !== 'proven') project.isHeldBack = true;
       if (host !== undefined && standing === 'unknown') host.isHeldBack = true;
-      park(lane, ...stop);
       return false;
     }
-    for (const [key, limit] of way) gateOf(key, limit).used += 1;
-    for (const each of waiter.lanes) leave(waiter, each);
+    for (const each of waiter.lines) leave(waiter, each);
     waiter.start(releaseOf(waiter.claim, way));
-    return true;
+    return line.waiters.size > 0;
   }
 
-  function releaseOf({ host, project, standing }: Claim, way: readonly [key: string, limit: number][]): () => void {
+  function releaseOf({ host, project, standing }: Claim, way: Way): () => void {
     let held = true;
     return () => {
       if (!held) return;
       held = false;
-      for (const [key, limit] of way) gateOf(key, limit).used -= 1;
-      // The project or the host has answered since, so waiting lanes need other slots now.
+      gates.give(way);
+      // The project or the host has answered since, so waiting lines need other slots now.
       const now = standing();
       const ofHost = hosts.get(host);
       const ofProject = ofHost?.projects.get(project);
       if (ofHost?.isHeldBack && (now === 'proven' || now === 'new')) {
         ofHost.isHeldBack = false;
-        again([...ofHost.projects.values()].flatMap(({ lanes }) => [...lanes.values()]));
+        again([...ofHost.projects.values()].flatMap(({ lines }) => [...lines.values()]));
       } else if (ofProject?.isHeldBack && now === 'proven') {
         ofProject.isHeldBack = false;
-        again([...ofProject.lanes.values()]);
+        again([...ofProject.lines.values()]);
       }
-      for (const [key] of way) wake(key);
+      gates.wake(way);
     };
   }
 
-  function wake(key: string): void {
-    const gate = gates.get(key);
-    while (gate !== undefined && gate.used < gate.limit) {
-      const lane = gate.parked.take();
-      if (lane === undefined) break;
-      // A lane that wants more goes to the end of the line.
-      if (advance(lane) && lane.waiters.size > 0) park(lane, key, gate.limit);
-    }
-    if (gate?.used === 0 && gate.parked.size === 0) gates.delete(key);
-  }
-
-  function again(some: readonly Lane[]): void {
-    for (const lane of some) lane.unpark();
-    // One lookup of each lane, then the next of each.
-    for (let left = some; left.length > 0; ) left = left.filter((lane) => advance(lane) && lane.waiters.size > 0);
+  function again(some: readonly Line[]): void {
+    for (const line of some) line.unpark();
+    // One lookup of each line, then the next of each.
+    for (let left = some; left.length > 0; ) left = left.filter(advance);
   }
 
   function enter(waiter: Waiter, namespace: string): void {
     const { host, project } = waiter.claim;
     const ofHost: Host = hosts.get(host) ?? { projects: new Map(), isHeldBack: false };
     hosts.set(host, ofHost);
-    const ofProject: Project = ofHost.projects.get(project) ?? { lanes: new Map(), isHeldBack: false };
+    const ofProject: Project = ofHost.projects.get(project) ?? { lines: new Map(), isHeldBack: false };
     ofHost.projects.set(project, ofProject);
-    const known = ofProject.lanes.get(namespace);
-    const lane = known ?? { host, project, namespace, waiters: new Set(), unpark: () => {} };
-    ofProject.lanes.set(namespace, lane);
-    lane.waiters.add(waiter);
-    waiter.lanes.add(lane);
-    if (known === undefined) advance(lane);
+    const known = ofProject.lines.get(namespace);
+    const line = known ?? { group: namespace, host, project, waiters: new Set(), unpark: () => {} };
+    ofProject.lines.set(namespace, line);
+    line.waiters.add(waiter);
+    waiter.lines.add(line);
+    if (known === undefined) advance(line);
   }
 
-  function leave(waiter: Waiter, lane: Lane): void {
-    lane.waiters.delete(waiter);
-    waiter.lanes.delete(lane);
-    if (lane.waiters.size > 0) return;
-    lane.unpark();
-    const ofHost = hosts.get(lane.host);
-    const ofProject = ofHost?.projects.get(lane.project);
-    ofProject?.lanes.delete(lane.namespace);
-    if (ofProject?.lanes.size === 0) ofHost?.projects.delete(lane.project);
-    if (ofHost?.projects.size === 0) hosts.delete(lane.host);
+  function leave(waiter: Waiter, line: Line): void {
+    line.waiters.delete(waiter);
+    waiter.lines.delete(line);
+    if (line.waiters.size > 0) return;
+    line.unpark();
+    const ofHost = hosts.get(line.host);
+    const ofProject = ofHost?.projects.get(line.project);
+    ofProject?.lines.delete(line.group);
+    if (ofProject?.lines.size === 0) ofHost?.projects.delete(line.project);
+    if (ofHost?.projects.size === 0) hosts.delete(line.host);
   }
 
   return {
@@ -220,7 +179,7 @@ export function createLimiter({ perHost, proven, unproven }: LimiterOptions): Li
         };
         const waiter: Waiter = {
           claim,
-          lanes: new Set(),
+          lines: new Set(),
           start(release) {
             end();
             resolve(release);
@@ -230,7 +189,7 @@ export function createLimiter({ perHost, proven, unproven }: LimiterOptions): Li
           if (!isOver) enter(waiter, namespace);
         });
         const forgetAbort = onAbort(signal, () => {
-          for (const lane of waiter.lanes) leave(waiter, lane);
+          for (const line of waiter.lines) leave(waiter, line);
           end();
           reject(signal.reason);
         });

@@ -1,13 +1,14 @@
 import { createLru } from '../../kit/lru.ts';
 import type { ImageCache, ImageFacts, TagEntry } from '../cache/cache.ts';
 import { digestOf, isDigest, matchesDigest } from '../digest.ts';
-import { type Endpoint, type EndpointTarget, labelOf, repositoryUrl } from '../endpoints/endpoint.ts';
+import { labelOf } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
-import { type Credential, type RegistryResponse, type SendRequest, statusError } from '../http/transport.ts';
+import { type RegistryResponse, type SendRequest, statusError } from '../http/transport.ts';
 import { MANIFEST_ACCEPT, MAX_CONFIG, MAX_MANIFEST, type Manifest, parseManifest, refuseSchema1 } from '../manifest.ts';
 import { type Explored, explore, type ManifestSource } from './explore.ts';
 import { createHeadless } from './headless.ts';
 import { placeOf } from './place.ts';
+import { type QueriedEndpoint, requestFor } from './request.ts';
 
 /** The status of a server that does not support HEAD (RFC 9110, section 15.6.2); it is not an outage. */
 const NOT_IMPLEMENTED = 501;
@@ -15,15 +16,6 @@ const NOT_IMPLEMENTED = 501;
 const UNFINISHED_MS = 900_000;
 /** Bytes. A manifest that has been parsed takes up to ten times its own. */
 const MAX_UNFINISHED = 16 * 1024 * 1024;
-
-/** One endpoint, asked for one image with one credential. */
-export type QueriedEndpoint = EndpointTarget & {
-  /** Absent: anonymously. */
-  readonly credential: Credential | undefined;
-  /** Whether no request about the image may be sent without the credential. */
-  readonly isPrivate: boolean;
-  readonly signal: AbortSignal;
-};
 
 export type Answer = {
   /** `revalidated`: the tag still points to the same digest. */
@@ -109,19 +101,11 @@ export function createQuery(
     });
     if (digest === previous?.digest) return { outcome: 'revalidated', entry: entry(previous.found) };
     const known = options.cache.digest(digest);
-    if (known !== undefined) return { outcome: 'found', entry: entry(complete(known, sent)) };
+    if (known !== undefined) return { outcome: 'found', entry: entry(known) };
     const { isComplete, ...explored } = await finish(sent, asked);
     // Another registry may hold the parts of an index that this one lacks, so the gap is not a property of the digest.
     if (isComplete) options.cache.setDigest(digest, explored);
     return { outcome: 'found', entry: entry(explored) };
-  }
-
-  /** Completes an entry of an earlier version with the field that it did not have. */
-  function complete(known: ImageFacts, { digest, manifest }: Sent): ImageFacts {
-    if (known.isIndex !== undefined) return known;
-    const completed = { ...known, isIndex: manifest().kind === 'index' };
-    options.cache.setDigest(digest, completed);
-    return completed;
   }
 
   async function finish(sent: Sent, asked: QueriedEndpoint): Promise<Explored> {
@@ -202,32 +186,13 @@ export function createQuery(
     maxBytes: number,
     headers: Record<string, string>,
   ): Promise<RegistryResponse> {
-    const { endpoint, credential, isPrivate, signal } = asked;
-    return options.send({
-      method,
-      url: new URL(`${repositoryUrl(asked)}/${path}${endpoint.query}`),
-      headers: path.startsWith('manifests/') ? { accept: MANIFEST_ACCEPT, ...headers } : { accept: '*/*', ...headers },
-      scope: `repository:${endpoint.repository}:pull`,
-      registry: labelOf(asked),
-      policy: endpoint.policy,
-      ...(endpoint.trust === undefined ? {} : { trust: endpoint.trust }),
-      endpointHeaders: endpoint.headers,
-      ...(credential === undefined ? {} : { credential }),
-      root: rootOf(endpoint),
-      ...(isPrivate ? { isPrivate } : {}),
-      maxBytes,
-      signal,
-    });
+    const accept = path.startsWith('manifests/') ? MANIFEST_ACCEPT : '*/*';
+    return options.send(requestFor(asked, path, { method, headers: { accept, ...headers }, maxBytes }));
   }
 
   function failed(response: RegistryResponse, asked: QueriedEndpoint, what: string): ImageError {
     return statusError(response, labelOf(asked), what, options.now());
   }
-}
-
-/** Returns the URL of `/v2/` of a registry (distribution specification, end-1), whatever the endpoint's path. */
-export function rootOf({ base }: Endpoint): URL {
-  return new URL(`${/^(.*?\/v2)(?:\/|$)/.exec(base)?.[1] ?? base}/`);
 }
 
 /** Returns a key for an image at an endpoint, as one credential sees it; no part contains a space. */

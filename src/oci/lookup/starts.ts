@@ -1,17 +1,14 @@
-/** Starts the work, or returns undefined if it is not wanted any more. */
+import { createLedger } from '../../kit/fairness/ledger.ts';
+import { createGates, type Lane, type Way } from './gates.ts';
+
+/** Starts a lookup, or returns undefined if it is not wanted any more. */
 type Start = () => Promise<unknown> | undefined;
-
-/** The lookups of one namespace at one project. */
-type Queue = { readonly project: string; running: number; readonly waiting: Map<string, Start> };
-
-/** The lookups of one namespace at one host. `ready`: the projects that may start one as soon as the host may. */
-type Line = { readonly host: string; running: number; readonly queues: Map<string, Queue>; readonly ready: Set<Queue> };
-
-/** `ready`: the hosts that may start a lookup as soon as their namespace may. */
-type Space = { running: number; readonly lines: Map<string, Line>; readonly ready: Set<Line> };
 
 /** Where a lookup waits. */
 export type Spot = { readonly namespace: string; readonly host: string; readonly project: string };
+
+/** The lookups of one namespace at one project that wait, by their keys; never empty. */
+type Queue = Lane & { readonly spot: Spot; readonly waiting: Map<string, Start> };
 
 /**
  * Limits the lookups of one namespace that have started. A lookup that runs or waits for its place takes about 10 kB;
@@ -19,10 +16,12 @@ export type Spot = { readonly namespace: string; readonly host: string; readonly
  * of images.
  */
 export type Starts = {
-  /** Starts now, or when other lookups of the namespace have ended. Must not be called for a key that already waits. */
-  add(spot: Spot, key: string, start: Start): void;
-  has(spot: Spot, key: string): boolean;
-  /** The number of waiting keys. */
+  /**
+   * Starts a lookup now, or when others of its namespace have ended. Does nothing if it waits already. `mayStart` is called just
+   * before, and may prevent it. False if there is no room to wait: then the pods that wait for the image ask again.
+   */
+  add(spot: Spot, key: string, mayStart: () => boolean, start: Start): boolean;
+  /** The number of lookups that wait. */
   readonly size: number;
 };
 
@@ -39,73 +38,68 @@ export type StartsOptions = {
 /** For each namespace: enough to keep its turns at registries busy, in about 3 MB. */
 export const STARTS: StartsOptions = { perNamespace: 256, perHost: 64, perProject: 16 };
 
+/** The most bytes that wait: of one namespace, of all, and of each namespace although the others have taken all. */
+const ROOM = { perGroup: 6 * 1024 * 1024, inAll: 24 * 1024 * 1024, always: 64 * 1024 } as const;
+/** Bytes of a waiting lookup, without its key, which is there several times. */
+const ENTRY = 256;
+
 /** Creates the limit; nothing runs yet. */
 export function createStarts({ perNamespace, perHost, perProject }: StartsOptions): Starts {
-  const spaces = new Map<string, Space>();
+  const queues = new Map<string, Queue>();
+  const gates = createGates<Queue>(advance);
+  const room = createLedger(ROOM);
   let size = 0;
 
-  function advance(namespace: string, space: Space): void {
-    for (const line of space.ready) {
-      if (space.running >= perNamespace) return;
-      space.ready.delete(line);
-      if (line.running >= perHost) continue;
-      for (const queue of line.ready) {
-        line.ready.delete(queue);
-        const [next] = queue.waiting;
-        if (next === undefined || queue.running >= perProject) continue;
-        const [key, start] = next;
-        queue.waiting.delete(key);
-        size -= 1;
-        // What wants more goes to the end.
-        line.ready.add(queue);
-        space.ready.add(line);
-        run(namespace, space, line, queue, start);
-        break;
+  const nameOf = ({ namespace, host, project }: Spot): string => `${namespace} ${host} ${project}`;
+  const wayOf = (spot: Spot): Way => [
+    [spot.namespace, perNamespace],
+    [`${spot.namespace} ${spot.host}`, perHost],
+    [nameOf(spot), perProject],
+  ];
+
+  function advance(queue: Queue): boolean {
+    const { spot, waiting } = queue;
+    const way = wayOf(spot);
+    for (const [key, start] of waiting) {
+      if (!gates.pass(queue, way)) return false;
+      waiting.delete(key);
+      size -= 1;
+      room.free(`${spot.namespace} ${key}`);
+      if (waiting.size === 0) queues.delete(nameOf(spot));
+      const running = start();
+      if (running === undefined) gates.give(way);
+      else {
+        const end = (): void => {
+          gates.give(way);
+          gates.wake(way);
+        };
+        running.then(end, end);
+        return waiting.size > 0;
       }
     }
-  }
-
-  function run(namespace: string, space: Space, line: Line, queue: Queue, start: Start): void {
-    const running = start();
-    if (running === undefined) {
-      forget(namespace, space, line, queue);
-      return;
-    }
-    for (const each of [queue, line, space]) each.running += 1;
-    const end = (): void => {
-      for (const each of [queue, line, space]) each.running -= 1;
-      forget(namespace, space, line, queue);
-      line.ready.add(queue);
-      space.ready.add(line);
-      advance(namespace, space);
-    };
-    running.then(end, end);
-  }
-
-  function forget(namespace: string, space: Space, line: Line, queue: Queue): void {
-    if (queue.running > 0 || queue.waiting.size > 0) return;
-    line.queues.delete(queue.project);
-    if (line.queues.size > 0) return;
-    space.lines.delete(line.host);
-    if (space.lines.size === 0) spaces.delete(namespace);
+    return false;
   }
 
   return {
-    add({ namespace, host, project }, key, start) {
-      const space: Space = spaces.get(namespace) ?? { running: 0, lines: new Map(), ready: new Set() };
-      spaces.set(namespace, space);
-      const line: Line = space.lines.get(host) ?? { host, running: 0, queues: new Map(), ready: new Set() };
-      space.lines.set(host, line);
-      const queue: Queue = line.queues.get(project) ?? { project, running: 0, waiting: new Map() };
-      line.queues.set(project, queue);
-      queue.waiting.set(key, start);
+    add(spot, key, mayStart, start) {
+      const name = nameOf(spot);
+      const others = queues.get(name);
+      if (others?.waiting.has(key)) return true;
+      const entry = `${spot.namespace} ${key}`;
+      if (!room.book(entry, spot.namespace, ENTRY + 3 * key.length)) return false;
+      if (!mayStart()) {
+        room.free(entry);
+        return true;
+      }
       size += 1;
-      line.ready.add(queue);
-      space.ready.add(line);
-      advance(namespace, space);
+      if (others !== undefined) others.waiting.set(key, start);
+      else {
+        const queue: Queue = { group: spot.host, unpark: () => {}, spot, waiting: new Map([[key, start]]) };
+        queues.set(name, queue);
+        advance(queue);
+      }
+      return true;
     },
-    has: ({ namespace, host, project }, key) =>
-      spaces.get(namespace)?.lines.get(host)?.queues.get(project)?.waiting.has(key) === true,
     get size() {
       return size;
     },

@@ -1,9 +1,15 @@
+import { untilAborted } from '../../kit/abort.ts';
 import { parseObject } from '../../kit/json.ts';
-import { type Endpoint, labelOf, repositoryUrl } from '../endpoints/endpoint.ts';
+import type { Access, Keyring } from '../credentials/keyring.ts';
+import { type Endpoint, type EndpointTarget, labelOf } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
 import { type Credential, type RegistryResponse, type SendRequest, statusError } from '../http/transport.ts';
 import type { Reference } from '../reference.ts';
-import { rootOf } from './query.ts';
+import { createAskers } from './askers.ts';
+import type { Circuits } from './circuit.ts';
+import type { Limiter } from './limiter.ts';
+import { placeOf } from './place.ts';
+import { requestFor } from './request.ts';
 
 /** The most tags of one page, and the most pages: a repository may have millions of tags. */
 const PAGE = 1_000;
@@ -13,9 +19,54 @@ const MAX_BYTES = 512 * 1024;
 /** Distribution specification, "Pulling manifests". */
 const TAG = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/;
 
-export type TagsTask = {
-  readonly reference: Reference;
-  readonly endpoint: Endpoint;
+type TagListerOptions = {
+  readonly keyring: Pick<Keyring, 'open'>;
+  /** Returns the endpoints of an image, in order; never empty. */
+  readonly endpointsOf: (reference: Reference) => readonly Endpoint[];
+  /** Whether an image's name must never be requested anonymously. */
+  readonly isPrivate: (name: string) => boolean;
+  readonly circuits: Pick<Circuits, 'standing'>;
+  readonly limiter: Limiter;
+  readonly send: SendRequest;
+  readonly now: () => number;
+};
+
+/**
+ * Lists the tags of an image's repository. At most as many requests are in flight at a host as lookups may be.
+ *
+ * @throws ImageError, or the signal's reason
+ */
+export type ListTags = (reference: Reference, access: Access, signal: AbortSignal) => Promise<readonly string[]>;
+
+export function createTagLister(options: TagListerOptions): ListTags {
+  const { keyring, circuits, limiter, send, now } = options;
+  return async (reference, access, signal) => {
+    // A mirror may know only the tags that somebody has pulled through it, so the source comes first.
+    const endpoints = options.endpointsOf(reference).filter((endpoint) => endpoint.resolvesTags);
+    const endpoint = endpoints.find(({ isSource }) => isSource) ?? endpoints[0];
+    if (endpoint === undefined) return [];
+    const keys = await untilAborted(keyring.open(access, signal), signal);
+    const isPrivate = options.isPrivate(reference.name) || options.isPrivate(endpoint.credentialName);
+    const askers = createAskers(access.namespace);
+    const own = await keys.candidates(endpoint.credentialName, signal, askers);
+    const place = placeOf({ endpoint, reference });
+    const claim = {
+      host: endpoint.host,
+      project: place.project.key,
+      askers,
+      standing: () => circuits.standing(place),
+    };
+    const release = await limiter.acquire(claim, signal);
+    try {
+      const credentials = isPrivate ? own : [...own, undefined];
+      return await listTags({ reference, endpoint, credentials, isPrivate, signal }, send, now);
+    } finally {
+      release();
+    }
+  };
+}
+
+export type TagsTask = EndpointTarget & {
   /** In the order in which they are tried. */
   readonly credentials: readonly (Credential | undefined)[];
   readonly isPrivate: boolean;
@@ -65,25 +116,14 @@ function requestPage(
   task: TagsTask,
   send: SendRequest,
 ): Promise<RegistryResponse> {
-  const { endpoint, isPrivate, signal } = task;
-  const url = new URL(`${repositoryUrl(task)}/tags/list${endpoint.query}`);
-  url.searchParams.set('n', String(PAGE));
-  if (last !== '') url.searchParams.set('last', last);
-  return send({
+  const request = requestFor({ ...task, credential }, 'tags/list', {
     method: 'GET',
-    url,
     headers: { accept: 'application/json' },
-    scope: `repository:${endpoint.repository}:pull`,
-    registry: labelOf(task),
-    policy: endpoint.policy,
-    ...(endpoint.trust === undefined ? {} : { trust: endpoint.trust }),
-    endpointHeaders: endpoint.headers,
-    ...(credential === undefined ? {} : { credential }),
-    root: rootOf(endpoint),
-    ...(isPrivate ? { isPrivate } : {}),
     maxBytes: MAX_BYTES,
-    signal,
   });
+  request.url.searchParams.set('n', String(PAGE));
+  if (last !== '') request.url.searchParams.set('last', last);
+  return send(request);
 }
 
 function readTags({ body }: RegistryResponse, task: TagsTask): string[] {

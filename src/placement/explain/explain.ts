@@ -180,14 +180,16 @@ function stepsOf(
 function wrongNodeOf(
   { workload: { pod }, applied, nodes }: ExplainInput,
   outcome: Decision | SkipReason,
-  { settings }: Subject,
+  subject: Subject,
   { namesOf, answerOf }: Knowledge,
 ): WrongNodeFinding | undefined {
   const node = nodes.find(({ name }) => name === pod?.nodeName);
   const architecture = node && nodeArchitecture(node);
   const isLeftAlone = typeof outcome === 'string' && outcome !== 'daemon-pod';
   if (!applied || pod === undefined || architecture === undefined || isLeftAlone) return undefined;
-  const known = whatIsKnown(pod, settings, namesOf, answerOf, () => false);
+  const { settings } = subject;
+  // `answerOf` knows the image objects of the template, not those of the pod, which was read separately.
+  const known = whatIsKnown(subject, settings, namesOf, answerOf);
   return findWrongNode(pod, architecture, known, whatWasPulled(pod, settings, namesOf, answerOf));
 }
 

@@ -55,24 +55,27 @@ type Rules = Pick<Settings, 'overrides' | 'compatible'>;
 
 /**
  * Returns what is known for certain about a pod's images. If the author states the architectures in the annotation, no image is
- * looked up and nothing is known. `isStale`: says whether the knowledge of an image could not be revalidated.
+ * looked up and nothing is known.
  */
 export function whatIsKnown(
   pod: Omit<Judged, 'broken'>,
   settings: Rules,
   namesOf: (image: string) => readonly string[],
   answerOf: (image: PodImage) => ImageAnswer,
-  isStale: (image: PodImage) => boolean,
 ): KnownPod {
   const images: KnownImage[] = [];
   const pending: string[] = [];
   const unknown: string[] = [];
   if (statementOf(pod.statement) !== undefined) return { images, architectures: undefined, pending, unknown };
   for (const image of pod.images) {
-    const said = narrowingOf(image, pod, settings, namesOf(image.image), answerOf);
+    let isStale = false;
+    const said = narrowingOf(image, pod, settings, namesOf(image.image), (asked) => {
+      const answer = answerOf(asked);
+      isStale = answer.kind === 'known' && answer.isStale === true;
+      return answer;
+    });
     if (said.kind === 'pending') pending.push(image.image);
-    else if (said.kind === 'failed') unknown.push(image.image);
-    else if (said.kind === 'set' && said.by === 'registry' && isStale(image)) unknown.push(image.image);
+    else if (said.kind === 'failed' || (said.kind === 'set' && isStale)) unknown.push(image.image);
     else if (said.kind === 'set') {
       images.push({ ...whatNames(image), platforms: said.platforms, architectures: said.architectures });
     }

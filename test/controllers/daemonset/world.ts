@@ -72,8 +72,6 @@ export function arrangeDaemonSets(given: Partial<Settings> = {}) {
         asked.push([image, ...secrets].join(' '));
         return world.answers[image] ?? pending;
       },
-      recall: () => pending,
-      isStale: () => false,
       namesOf: (image) => [image],
       canonicalOf: (image) => `canonical/${image}`,
       unusableSecrets: () => world.secrets,

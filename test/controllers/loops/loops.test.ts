@@ -44,8 +44,6 @@ function arrange(given: Partial<Settings> = {}) {
     bootstrapMs: 120_000,
     images: {
       answer: () => known('linux/amd64'),
-      recall: () => known('linux/amd64'),
-      isStale: () => false,
       namesOf: (image) => [image],
       canonicalOf: (image) => image,
       unusableSecrets: () => [],

@@ -29,8 +29,6 @@ describe('a pod with thousands of images', () => {
         if (!answered.has(image)) return { kind: 'pending' };
         return { kind: 'known', platforms: [{ os: 'linux', architecture: 'arm64' }] };
       },
-      recall: () => ({ kind: 'pending' }),
-      isStale: () => false,
       namesOf: (image) => [image],
       unusableSecrets: () => [],
       canonicalOf: (image) => image,

@@ -1,5 +1,4 @@
 /** A pod controller over stores, an API server and a registry that the test holds in its hands. */
-import type { ImageSource } from '../../../src/controllers/images.ts';
 import { createPodController, type PodController } from '../../../src/controllers/pod/controller.ts';
 import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
 import type { Operation } from '../../../src/kit/json-patch.ts';
@@ -55,21 +54,16 @@ export function arrangePod(given: Partial<Settings> = {}, isPaced = true) {
   let version = 1;
   let object: JsonObject = {};
   namespaces.put('shop', readNamespace({ metadata: { name: 'shop' } }));
-  const answerFrom =
-    (list: string[]): ImageSource['answer'] =>
-    ({ image }) => {
-      list.push(image);
-      return world.answers[image] ?? pending;
-    };
   const controller: PodController = createPodController({
     pods,
     namespaces,
     settings: () => world.settings,
     clusterArchitectures: () => world.architectures,
     images: {
-      answer: answerFrom(asked),
-      recall: answerFrom(recalled),
-      isStale: () => false,
+      answer({ image }, _namespace, _pullSecrets, mayStart) {
+        (mayStart?.() === false ? recalled : asked).push(image);
+        return world.answers[image] ?? pending;
+      },
       namesOf: (image) => [image],
       canonicalOf: (image) => `canonical/${image}`,
       unusableSecrets: () => world.secrets,

@@ -83,9 +83,9 @@ function arrange(given: Partial<Settings> = { onWrongNode: 'evict' }) {
     images: {
       answer({ image }): ImageAnswer {
         asked.push(image);
-        return image.includes('@') ? world.pulled : world.answer;
+        if (image.includes('@')) return world.pulled;
+        return world.stale && world.answer.kind === 'known' ? { ...world.answer, isStale: true } : world.answer;
       },
-      isStale: () => world.stale,
       namesOf: () => [],
       canonicalOf: (image) => `canonical/${image}`,
     },

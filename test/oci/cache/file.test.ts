@@ -189,24 +189,28 @@ describe('the cache file', () => {
 
   describe('is not trusted', () => {
     const platforms = [{ os: 'linux', architecture: 'amd64' }];
-    const good = { [digestOf(1)]: { platforms, skipped: [] } };
+    const good = { [digestOf(1)]: { platforms, skipped: [], index: true } };
     const tag = { digest: digestOf(1), checkedAt: NOW, source: SOURCE };
     const digests: [what: string, digests: object][] = [
-      ['a name that is not a digest', { 'sha256:abc': { platforms, skipped: [] } }],
-      ['a prototype', JSON.parse(`{"__proto__":{"platforms":[{"os":"linux","architecture":"amd64"}],"skipped":[]}}`)],
+      ['a name that is not a digest', { 'sha256:abc': { platforms, skipped: [], index: true } }],
+      [
+        'a prototype',
+        JSON.parse(`{"__proto__":{"platforms":[{"os":"linux","architecture":"amd64"}],"skipped":[],"index":true}}`),
+      ],
       ['no object', { [digestOf(2)]: [] }],
-      ['no platforms', { [digestOf(2)]: { skipped: [] } }],
-      ['an empty list of platforms', { [digestOf(2)]: { platforms: [], skipped: [] } }],
+      ['no platforms', { [digestOf(2)]: { skipped: [], index: true } }],
+      ['an empty list of platforms', { [digestOf(2)]: { platforms: [], skipped: [], index: true } }],
       [
         'an invalid architecture',
-        { [digestOf(2)]: { platforms: [{ os: 'linux', architecture: 'a\nb' }], skipped: [] } },
+        { [digestOf(2)]: { platforms: [{ os: 'linux', architecture: 'a\nb' }], skipped: [], index: true } },
       ],
       [
         'a platform that is unknown',
-        { [digestOf(2)]: { platforms: [{ os: 'unknown', architecture: 'x' }], skipped: [] } },
+        { [digestOf(2)]: { platforms: [{ os: 'unknown', architecture: 'x' }], skipped: [], index: true } },
       ],
-      ['one bad platform of two', { [digestOf(2)]: { platforms: [...platforms, null], skipped: [] } }],
-      ['no list of skipped entries', { [digestOf(2)]: { platforms, skipped: {} } }],
+      ['one bad platform of two', { [digestOf(2)]: { platforms: [...platforms, null], skipped: [], index: true } }],
+      ['nothing that says whether it is an index', { [digestOf(2)]: { platforms, skipped: [] } }],
+      ['no list of skipped entries', { [digestOf(2)]: { platforms, skipped: {}, index: true } }],
     ];
     const text = (entries: object, tags: object): string => {
       const lines = (object: object): string =>
@@ -218,7 +222,9 @@ describe('the cache file', () => {
     for (const [what, bad] of digests) {
       it(`and a digest with ${what} is left out`, async () => {
         await writeFile(file, text({ ...good, ...bad }, {}));
-        expect((await load()).sharedDigests(9)).to.deep.equal(Object.entries(good));
+        expect((await load()).sharedDigests(9)).to.deep.equal([
+          [digestOf(1), { platforms, skipped: [], isIndex: true }],
+        ]);
         expect(problems).to.deep.equal([]);
       });
     }
@@ -247,13 +253,8 @@ describe('the cache file', () => {
     const kinds: [what: string, entry: object, expected: boolean | undefined][] = [
       ['an index', { platforms, skipped: [], index: true }, true],
       ['a single manifest', { platforms, skipped: [], index: false }, false],
-      ['an entry of an earlier version', { platforms, skipped: [] }, undefined],
-      [
-        'an entry of an earlier version with two platforms',
-        { platforms: [...platforms, { os: 'linux', architecture: 'arm' }], skipped: [] },
-        true,
-      ],
-      ['an entry of an earlier version that left something out', { platforms, skipped: [{ reason: 'x' }] }, true],
+      ['an entry that does not say it', { platforms, skipped: [] }, undefined],
+      ['a single manifest that left something out', { platforms, skipped: [{ reason: 'x' }], index: false }, true],
       [
         'a single manifest with two platforms',
         { platforms: [...platforms, { os: 'linux', architecture: 'arm' }], skipped: [], index: false },
@@ -273,6 +274,7 @@ describe('the cache file', () => {
       const spelled = {
         platforms: [{ os: 'Linux', architecture: 'x86_64', variant: '\n' }],
         skipped: [{ reason: 'a\nb', digest: 'x' }, 5],
+        index: true,
       };
       const strange = { ...tag, checkedAt: Number.POSITIVE_INFINITY, etag: 'a\r\nb', headless: 'yes', owner: 'x' };
       const infinite = text({ [digestOf(1)]: spelled }, { 'r.example.com/y:1': strange }).replace('null', '1e999');

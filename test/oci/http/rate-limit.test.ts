@@ -1,11 +1,12 @@
 import { expect } from 'chai';
-import { parseRateLimit, type RateLimit, reportRateLimit } from '../../../src/oci/http/rate-limit.ts';
+import { parseRateLimit, reportRateLimit } from '../../../src/oci/http/rate-limit.ts';
 import {
   chain,
   followRedirects,
   type RegistryRequest,
   type RegistryResponse,
 } from '../../../src/oci/http/transport.ts';
+import type { RateLimit } from '../../../src/oci/telemetry.ts';
 
 describe("a registry's limit of pulls", () => {
   const rows: [limit: string | undefined, remaining: string | undefined, expected: [number, number] | undefined][] = [

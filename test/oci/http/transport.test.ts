@@ -10,11 +10,11 @@ import {
   parseRetryAfter,
   type RegistryRequest,
   type RegistryResponse,
-  type RequestRecord,
   type SendRequest,
   statusError,
 } from '../../../src/oci/http/transport.ts';
 import { insecureTrust } from '../../../src/oci/http/trust.ts';
+import type { RequestRecord } from '../../../src/oci/telemetry.ts';
 import { reply, type ScriptedServer, startServer } from '../server.ts';
 
 describe('a request to a registry', () => {

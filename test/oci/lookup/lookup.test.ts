@@ -191,9 +191,9 @@ describe('the lookup over mirrors', () => {
       harness.resolver.forgive();
       expect(await told).to.equal(`${source.host}/app:v1`);
       const settled = harness.settled();
-      harness.resolver.request(`${source.host}/app:v1`, ANYONE);
+      harness.resolver.look(`${source.host}/app:v1`, ANYONE);
       await settled;
-      expect(harness.resolver.known(`${source.host}/app:v1`, ANYONE)?.platforms).to.have.length(1);
+      expect(harness.known(`${source.host}/app:v1`, ANYONE)?.platforms).to.have.length(1);
     });
 
     it('makes no anonymous request for a private image', async () => {
@@ -240,10 +240,10 @@ describe('the lookup over mirrors', () => {
       let operators: ReturnType<typeof login>[] = [];
       start({ endpoints: [source.host] }, { pullSecrets, operator: async () => operators });
       await resolve('app:v1', pod);
-      expect(harness.resolver.known(`${source.host}/app:v1`, ANYONE)).to.equal(undefined);
+      expect(harness.known(`${source.host}/app:v1`, ANYONE)).to.equal(undefined);
       operators = [login('pod', source.host)];
       await resolve('app:v2', pod);
-      expect(harness.resolver.known(`${source.host}/app:v2`, ANYONE)?.platforms).to.have.length(1);
+      expect(harness.known(`${source.host}/app:v2`, ANYONE)?.platforms).to.have.length(1);
     });
   });
 
@@ -266,8 +266,8 @@ describe('the lookup over mirrors', () => {
       source.on('*', reply(429, { 'retry-after': '60' }));
       start({ endpoints: [source.host] });
       for (let index = 0; index < 8; index += 1) await failure();
-      const { retryAt } = harness.resolver.failure(`${source.host}/app:v1`, ANYONE) ?? expect.fail();
-      expect(retryAt - 1_000_000).to.be.within(60_000, 62_000);
+      const { retryInMs } = harness.failure(`${source.host}/app:v1`, ANYONE) ?? expect.fail();
+      expect(retryInMs).to.be.within(60_000, 62_000);
     });
   });
 
@@ -330,7 +330,7 @@ describe('the lookup over mirrors', () => {
     for (const server of [first, second]) server.on('*', reply(404));
     source.on('*', () => undefined);
     start({ endpoints: [first.host] }, { maxInFlight: 3 });
-    for (let index = 0; index < 12; index += 1) harness.resolver.request(`${source.host}/app:v${index}`, ANYONE);
+    for (let index = 0; index < 12; index += 1) harness.resolver.look(`${source.host}/app:v${index}`, ANYONE);
     // Two of one project, because the source has not answered yet.
     await until(() => source.asked.length === 2 && first.asked.length === 12);
     first.put('ready', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
@@ -367,7 +367,7 @@ describe('the lookup over mirrors', () => {
     harness.resolver.forgive();
     answer?.();
     await failed;
-    expect(harness.resolver.failure(`${source.host}/app:v1`, ANYONE)?.retryAt).to.equal(1_000_000);
+    expect(harness.failure(`${source.host}/app:v1`, ANYONE)?.retryInMs).to.equal(Number.POSITIVE_INFINITY);
   });
 
   it('does not let hosts that never answer delay one that does', async () => {
@@ -376,7 +376,7 @@ describe('the lookup over mirrors', () => {
     start({ endpoints: [source.host] }, { maxInFlight: 64 });
     await resolve();
     for (let index = 0; index < 200; index += 1) {
-      harness.resolver.request(`${index % 2 === 0 ? first.host : second.host}/app:v${index}`, {
+      harness.resolver.look(`${index % 2 === 0 ? first.host : second.host}/app:v${index}`, {
         ...ANYONE,
         namespace: `attacker-${index % 10}`,
       });

@@ -17,11 +17,12 @@ describe('the start of lookups', () => {
       started,
       unwanted,
       add(key: string) {
-        starts.add(spotOf(key), key, () => {
+        const start = () => {
           if (unwanted.has(key)) return undefined;
           started.push(key);
           return new Promise((resolve, reject) => ends.set(key, (succeeds) => (succeeds ? resolve(key) : reject(key))));
-        });
+        };
+        return starts.add(spotOf(key), key, () => true, start);
       },
       /** Ends one lookup; returns those that start then. */
       async end(key: string, succeeds = true): Promise<string[]> {
@@ -30,7 +31,16 @@ describe('the start of lookups', () => {
         await new Promise((resolve) => setImmediate(resolve));
         return started.slice(before);
       },
-      has: (key: string) => starts.has(spotOf(key), key),
+      /** Whether a lookup waits: then it may not start a second time. */
+      has(key: string): boolean {
+        let isAsked = false;
+        const mayStart = () => {
+          isAsked = true;
+          return false;
+        };
+        starts.add(spotOf(key), key, mayStart, () => undefined);
+        return !isAsked;
+      },
     };
   }
 
@@ -80,6 +90,55 @@ describe('the start of lookups', () => {
     await end('n/h/4');
     add('n/h/5');
     expect(starts.size).to.equal(0);
+  });
+
+  describe('has room for those that wait', () => {
+    const keys = (count: number, length: number) =>
+      Array.from({ length: count }, (_, at) => `${at}`.padEnd(length, 'x'));
+    /** A limit under which all wait, for a namespace each. */
+    function waiting() {
+      const starts = createStarts({ perNamespace: 0, perHost: 0, perProject: 0 });
+      return (namespace: string, key: string) =>
+        starts.add(
+          { namespace, host: 'h', project: 'p' },
+          key,
+          () => true,
+          () => undefined,
+        );
+    }
+
+    it('bounded in bytes for one namespace, and others have theirs', () => {
+      const add = waiting();
+      const entered = keys(20_000, 800).filter((key) => add('flood', key)).length;
+      expect(entered).to.be.within(2_000, 3_000);
+      expect(add('other', 'app')).to.equal(true);
+    });
+
+    it('enough for 10,000 ordinary images of one namespace', () => {
+      const add = waiting();
+      for (const key of keys(10_000, 100)) expect(add('shop', key)).to.equal(true);
+    });
+
+    it('that is there again for what comes after those that have started, were not wanted, or may not start', () => {
+      for (const [limit, mayStart] of [
+        [5_000, true],
+        [0, false],
+      ] as const) {
+        const starts = createStarts({ perNamespace: limit, perHost: limit, perProject: limit });
+        for (let round = 0; round < 5; round += 1) {
+          for (const key of keys(2_000, 800)) {
+            const isThere = starts.add(
+              { namespace: 'flood', host: 'h', project: 'p' },
+              key,
+              () => mayStart,
+              () => undefined,
+            );
+            expect(isThere).to.equal(true);
+          }
+        }
+        expect(starts.size).to.equal(0);
+      }
+    });
   });
 
   it('happens for everything in the end', async () => {

@@ -65,14 +65,14 @@ function find(given: Given) {
     asked.push(image);
     const [name = ''] = image.split(/[:@]/);
     const container = all.find(([other]) => other === name)?.[1];
-    return (image.includes('@') ? container?.pulled : container?.tag) ?? pending;
+    if (image.includes('@')) return container?.pulled ?? pending;
+    const tag = container?.tag ?? pending;
+    return tag.kind === 'known' && container?.stale === true ? { ...tag, isStale: true } : tag;
   };
-  const isStale = ({ image }: { image: string }) =>
-    all.find(([name]) => image.startsWith(`${name}:`))?.[1].stale === true;
   const rules = settings(given.settings);
   const pulled = whatWasPulled(pod, rules, (image) => [image], answerOf);
   const alone = failsByItself(pod, 'arm64', pulled);
-  const tags = whatIsKnown(pod, rules, (image) => [image], answerOf, isStale);
+  const tags = whatIsKnown(pod, rules, (image) => [image], answerOf);
   const place = findWrongNode(pod, 'arm64', tags, pulled);
   return { pod, pulled, tags, place, asked, alone };
 }

@@ -1,0 +1,107 @@
+import { untilAborted } from '../kit/abort.ts';
+import type { Knowledge, Known } from './cache/knowledge.ts';
+import type { Access, Keyring, Keys } from './credentials/keyring.ts';
+import type { Endpoint } from './endpoints/endpoint.ts';
+import { ImageError } from './errors.ts';
+import { createRegistry, type RegistryOptions } from './http/client.ts';
+import { withDeadline } from './http/transport.ts';
+import { type Askers, createJoint } from './lookup/askers.ts';
+import { type CircuitOptions, createCircuits } from './lookup/circuit.ts';
+import { BOUNDS, createLimiter } from './lookup/limiter.ts';
+import { createLookup, type LookupOptions } from './lookup/lookup.ts';
+import { createTagLister, type ListTags } from './lookup/tags.ts';
+import type { Reference } from './reference.ts';
+import type { Telemetry } from './telemetry.ts';
+
+/** A whole lookup gets three times `timeoutMs`. It waits as long for its turn, or longer while the host answers others. */
+export type AskingOptions = Omit<RegistryOptions, 'telemetry'> &
+  CircuitOptions &
+  Pick<LookupOptions, 'cache' | 'isPrivate'> & {
+    /** Returns the endpoints of an image, in order; never empty. */
+    readonly endpointsOf: (reference: Reference) => readonly Endpoint[];
+    /** Milliseconds for which a failure is remembered that does not pass by itself. */
+    readonly ttl: { readonly failure: number };
+    /** The most lookups in flight at one host. */
+    readonly maxInFlight: number;
+    readonly telemetry?: Partial<Pick<Telemetry, 'requested' | 'rateLimited' | 'cached'>>;
+    /** Ends everything: lookups, connections, timers. */
+    readonly signal: AbortSignal;
+  };
+
+/** Everything that sends requests to registries. */
+export type Asking = {
+  /**
+   * Looks an image up, once for all that hold the same credentials for it, and keeps the answer.
+   *
+   * @throws ImageError, or the signal's reason
+   */
+  ask(reference: Reference, access: Access, askers: Askers): Promise<Known>;
+  readonly listTags: ListTags;
+  /** Makes refused credentials be tried again. */
+  forgive(): void;
+  /** Closes all connections. */
+  destroy(): void;
+};
+
+/** @throws Error for invalid CIDRs in `addresses` */
+export function createAsking(options: AskingOptions, keyring: Keyring, knowledge: Knowledge): Asking {
+  const { endpointsOf, timeoutMs, signal, telemetry } = options;
+  const { send, destroy } = createRegistry(options);
+  const parts = {
+    ...options,
+    keyring,
+    send,
+    circuits: createCircuits(options),
+    limiter: createLimiter({ perHost: options.maxInFlight, ...BOUNDS }),
+    refusedMs: options.ttl.failure,
+  };
+  const lookup = createLookup(parts);
+  /** By image, and by the pull secrets that match it at each of its endpoints. */
+  const lookups = createJoint<Known>();
+
+  async function ask(reference: Reference, access: Access, askers: Askers): Promise<Known> {
+    const keys = await withDeadline(timeoutMs, signal, unreadable, (until) =>
+      untilAborted(keyring.open(access, until), until),
+    );
+    const endpoints = endpointsOf(reference);
+    const matching = endpoints.map(({ credentialName }) => keys.fingerprints(credentialName));
+    const owners = [...new Set(matching.flat())];
+    // The credentials are known only now: another caller with the same ones may have found the answer already.
+    const known = knowledge.fresh(reference, () => owners, access.always);
+    if (known !== undefined) return known;
+    const key = [reference.canonical, ...matching.map((fingerprints) => fingerprints.join())].join(' ');
+    return lookups.run(key, askers, () => lookUp(reference, endpoints, keys, owners, askers));
+  }
+
+  async function lookUp(
+    reference: Reference,
+    endpoints: readonly Endpoint[],
+    keys: Keys,
+    owners: readonly string[],
+    askers: Askers,
+  ): Promise<Known> {
+    const previous = reference.digest === undefined ? knowledge.last(reference, () => owners) : undefined;
+    const { entry, owner, outcome } = await lookup({
+      reference,
+      endpoints,
+      credentials: keys.candidates,
+      askers,
+      budgetMs: timeoutMs * 3,
+      signal,
+      ...(previous === undefined ? {} : { previous }),
+    });
+    telemetry?.cached?.(outcome === 'revalidated' ? 'revalidated' : 'miss');
+    knowledge.keep(reference, owner, entry);
+    return entry;
+  }
+
+  return { ask, listTags: createTagLister(parts), forgive: lookup.forgive, destroy };
+}
+
+/** The failure of a lookup whose pull secrets could not be read in time. */
+function unreadable(): ImageError {
+  return new ImageError('the pull secrets could not be read from the API server in time', {
+    code: 'unavailable',
+    temporary: true,
+  });
+}

@@ -1,0 +1,38 @@
+import { type Endpoint, type EndpointTarget, labelOf, repositoryUrl } from '../endpoints/endpoint.ts';
+import type { Credential, RegistryRequest } from '../http/transport.ts';
+
+/** One endpoint, asked about one image with one credential. */
+export type QueriedEndpoint = EndpointTarget & {
+  /** Absent: anonymously. */
+  readonly credential: Credential | undefined;
+  /** Whether no request about the image may be sent without the credential. */
+  readonly isPrivate: boolean;
+  readonly signal: AbortSignal;
+};
+
+/** Returns the request for a path below the image's repository, for example `manifests/latest`. */
+export function requestFor(
+  asked: QueriedEndpoint,
+  path: string,
+  more: Pick<RegistryRequest, 'method' | 'headers' | 'maxBytes'>,
+): RegistryRequest {
+  const { endpoint, credential, isPrivate, signal } = asked;
+  return {
+    url: new URL(`${repositoryUrl(asked)}/${path}${endpoint.query}`),
+    scope: `repository:${endpoint.repository}:pull`,
+    registry: labelOf(asked),
+    policy: endpoint.policy,
+    ...(endpoint.trust === undefined ? {} : { trust: endpoint.trust }),
+    endpointHeaders: endpoint.headers,
+    ...(credential === undefined ? {} : { credential }),
+    root: rootOf(endpoint),
+    ...(isPrivate ? { isPrivate } : {}),
+    signal,
+    ...more,
+  };
+}
+
+/** Returns the URL of `/v2/` of a registry (distribution specification, end-1), whatever the endpoint's path. */
+function rootOf({ base }: Endpoint): URL {
+  return new URL(`${/^(.*?\/v2)(?:\/|$)/.exec(base)?.[1] ?? base}/`);
+}
