@@ -1,6 +1,6 @@
 import { untilAborted } from '../kit/abort.ts';
-import type { Knowledge, Known } from './cache/knowledge.ts';
-import type { Access, Keyring, Keys } from './credentials/keyring.ts';
+import type { Knowledge, Known, Question } from './cache/knowledge.ts';
+import type { Keyring, Keys } from './credentials/keyring.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
 import { ImageError } from './errors.ts';
 import { createRegistry, type RegistryOptions } from './http/client.ts';
@@ -35,7 +35,7 @@ export type Asking = {
    *
    * @throws ImageError, or the signal's reason
    */
-  ask(reference: Reference, access: Access, askers: Askers): Promise<Known>;
+  ask(question: Question, reference: Reference, askers: Askers): Promise<Known>;
   readonly listTags: ListTags;
   /** Makes refused credentials be tried again. */
   forgive(): void;
@@ -59,28 +59,29 @@ export function createAsking(options: AskingOptions, keyring: Keyring, knowledge
   /** By image, and by the pull secrets that match it at each of its endpoints. */
   const lookups = createJoint<Known>();
 
-  async function ask(reference: Reference, access: Access, askers: Askers): Promise<Known> {
+  async function ask(asked: Question, reference: Reference, askers: Askers): Promise<Known> {
     const keys = await withDeadline(timeoutMs, signal, unreadable, (until) =>
-      untilAborted(keyring.open(access, until), until),
+      untilAborted(keyring.open(asked.access, until), until),
     );
     const endpoints = endpointsOf(reference);
     const matching = endpoints.map(({ credentialName }) => keys.fingerprints(credentialName));
     const owners = [...new Set(matching.flat())];
     // The credentials are known only now: another caller with the same ones may have found the answer already.
-    const known = knowledge.fresh(reference, () => owners, access.always);
+    const question = { ...asked, owners: () => owners };
+    const known = knowledge.fresh(question);
     if (known !== undefined) return known;
     const key = [reference.canonical, ...matching.map((fingerprints) => fingerprints.join())].join(' ');
-    return lookups.run(key, askers, () => lookUp(reference, endpoints, keys, owners, askers));
+    return lookups.run(key, askers, () => lookUp(question, reference, endpoints, keys, askers));
   }
 
   async function lookUp(
+    question: Question,
     reference: Reference,
     endpoints: readonly Endpoint[],
     keys: Keys,
-    owners: readonly string[],
     askers: Askers,
   ): Promise<Known> {
-    const previous = reference.digest === undefined ? knowledge.last(reference, () => owners) : undefined;
+    const previous = reference.digest === undefined ? knowledge.last(question) : undefined;
     const { entry, owner, outcome } = await lookup({
       reference,
       endpoints,

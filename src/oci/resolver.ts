@@ -4,12 +4,11 @@ import { createTurns, inTurns } from '../kit/fairness/turns.ts';
 import { type AskingOptions, createAsking } from './asking.ts';
 import type { ImageFacts } from './cache/cache.ts';
 import { createFailures, type Failures, unexpected } from './cache/failures.ts';
-import { createKnowledge, type KnowledgeOptions, type Known } from './cache/knowledge.ts';
+import { createKnowledge, type KnowledgeOptions, type Known, keyOf, type Question } from './cache/knowledge.ts';
 import { type Access, createKeyring, type KeyringOptions } from './credentials/keyring.ts';
 import { ImageError } from './errors.ts';
 import { type Askers, createAskers, createJoint } from './lookup/askers.ts';
 import { createStarts, STARTS } from './lookup/starts.ts';
-import { createQuestions, keyOf, type Question } from './question.ts';
 import type { Telemetry } from './telemetry.ts';
 
 /** The result of a lookup. */
@@ -100,13 +99,15 @@ export function createResolver(options: ResolverOptions): TagResolver {
   setMaxListeners(0, end);
   const failures = options.failures ?? createFailures(options);
   const keyring = createKeyring(options);
-  const knowledge = createKnowledge(options);
+  const knowledge = createKnowledge(options, (reference, access) => {
+    const names = options.endpointsOf(reference).map(({ credentialName }) => credentialName);
+    return keyring.fingerprints(access, names);
+  });
   const asking = createAsking({ ...options, signal: end }, keyring, knowledge);
   onAbort(options.signal, () => {
     ended.abort(options.signal.reason);
     asking.destroy();
   });
-  const questions = createQuestions(options.endpointsOf, keyring, knowledge);
   const turns = createTurns({ monotonic: now });
   const listeners: ((canonical: string) => void)[] = [];
   const flights = createJoint<Known>();
@@ -127,12 +128,13 @@ export function createResolver(options: ResolverOptions): TagResolver {
     );
   }
 
-  async function lookUp({ reference, access }: Question, key: string, askers: Askers): Promise<Known> {
+  async function lookUp(question: Question, key: string, askers: Askers): Promise<Known> {
+    const { reference, access } = question;
     const asOf = generation;
     try {
       end.throwIfAborted();
       if (reference instanceof ImageError) throw reference;
-      const found = await asking.ask(reference, access, askers);
+      const found = await asking.ask(question, reference, askers);
       failures.remove(key);
       telemetry?.resolved?.('ok');
       return found;
@@ -155,17 +157,17 @@ export function createResolver(options: ResolverOptions): TagResolver {
     const project = repository.split('/', 1)[0] ?? '';
     // Only the names are kept while it waits.
     return starts.add({ namespace: access.namespace, host, project }, key, mayStart, () => {
-      const question = questions.read(image, access);
+      const question = knowledge.read(image, access);
       const isWanted =
-        !end.aborted && (failures.get(key)?.retryAt ?? 0) <= now() && questions.fresh(question) === undefined;
+        !end.aborted && (failures.get(key)?.retryAt ?? 0) <= now() && knowledge.fresh(question) === undefined;
       return isWanted ? fly(question, key) : undefined;
     });
   }
 
   return {
     look(image, access, mayStart = ALWAYS) {
-      const question = questions.read(image, access);
-      const fresh = questions.fresh(question);
+      const question = knowledge.read(image, access);
+      const fresh = knowledge.fresh(question);
       if (fresh !== undefined) {
         telemetry?.cached?.('hit');
         return { kind: 'known', platforms: fresh.found.platforms, isIndex: fresh.found.isIndex };
@@ -178,7 +180,7 @@ export function createResolver(options: ResolverOptions): TagResolver {
       const isPlanned = !isDue || end.aborted || plan(image, question, key, mayStart);
       if (failure === undefined) return { kind: 'pending', isPlanned };
       // What was known stays valid until a revalidation succeeds.
-      const stale = questions.last(question);
+      const stale = knowledge.last(question);
       if (stale !== undefined) {
         telemetry?.cached?.('stale');
         return { kind: 'known', platforms: stale.found.platforms, isIndex: stale.found.isIndex, isStale: true };
@@ -189,13 +191,13 @@ export function createResolver(options: ResolverOptions): TagResolver {
     onSettled: (listener) => void listeners.push(listener),
     async resolve(image, access, signal) {
       signal.throwIfAborted();
-      const question = questions.read(image, access);
+      const question = knowledge.read(image, access);
       const { found, digest, source } =
-        questions.fresh(question) ?? (await untilAborted(fly(question, keyOf(question)), signal));
+        knowledge.fresh(question) ?? (await untilAborted(fly(question, keyOf(question)), signal));
       return { ...found, ...(digest === undefined ? {} : { digest }), ...(source === undefined ? {} : { source }) };
     },
     async tags(image, access, signal) {
-      const { reference } = questions.read(image, access);
+      const { reference } = knowledge.read(image, access);
       if (reference instanceof ImageError) throw reference;
       return asking.listTags(reference, access, AbortSignal.any([end, signal]));
     },

@@ -1,18 +1,29 @@
-import type { Reference } from '../reference.ts';
-import { type CacheOwner, EVERYBODY, type ImageCache, type ImageFacts, type TagEntry } from './cache.ts';
+import { type Access, accessKey } from '../credentials/keyring.ts';
+import { ImageError } from '../errors.ts';
+import { createReferenceReader, type Reference } from '../reference.ts';
+import { type CacheOwner, EVERYBODY, type ImageCache, type TagEntry } from './cache.ts';
+
+/** An image, and for whom it is asked about. What follows from both is derived once. */
+export type Question = {
+  readonly access: Access;
+  /** The error of a malformed name. */
+  readonly reference: Reference | ImageError;
+  /** The name under which the end of a lookup is reported; of a malformed name the text itself. */
+  readonly canonical: string;
+  /** Returns the fingerprints of the pull secrets that match the image. Their holders may get more than {@link EVERYBODY}. */
+  readonly owners: () => readonly CacheOwner[];
+};
 
 /** What is known of an image: the facts of its digest, and for a tag where the digest came from. */
 export type Known = Pick<TagEntry, 'found'> & Partial<Pick<TagEntry, 'digest' | 'source'>>;
 
-/** Returns the fingerprints of the pull secrets that match an image. Their holders may get more than {@link EVERYBODY}. */
-type OwnersOf = () => readonly CacheOwner[];
-
 /** What is known of images to those who may get it. */
 export type Knowledge = {
-  /** Returns what is known and still valid without asking a registry. `always`: with `imagePullPolicy: Always`. */
-  fresh(reference: Reference, owners: OwnersOf, always: boolean): Known | undefined;
+  read(image: string, access: Access): Question;
+  /** Returns what is known and still valid without asking a registry. */
+  fresh(question: Question): Known | undefined;
   /** Returns the last known entry of a name, however old it is. */
-  last(reference: Reference, owners: OwnersOf): TagEntry | undefined;
+  last(question: Question): TagEntry | undefined;
   /** Keeps the answer of a registry that this owner may get. */
   keep(reference: Reference, owner: CacheOwner, entry: TagEntry): void;
 };
@@ -29,14 +40,21 @@ export type KnowledgeOptions = {
  * pull.
  */
 const HEADLESS_FACTOR = 6;
+const NOBODY = (): readonly CacheOwner[] => [];
 
-/** Creates the view on a cache. */
-export function createKnowledge({ cache, ttl, now }: KnowledgeOptions): Knowledge {
-  /** What is known of a digest that its registry serves completely; it never expires. */
-  const ofDigest = ({ digest }: Reference): ImageFacts | undefined =>
-    digest === undefined ? undefined : cache.digest(digest);
+/**
+ * Creates the view on a cache.
+ *
+ * @param ownersOf returns the fingerprints of an access's pull secrets that match an image, as they were last read; called at most
+ *   once for a question, and only for an access with pull secrets
+ */
+export function createKnowledge(
+  { cache, ttl, now }: KnowledgeOptions,
+  ownersOf: (reference: Reference, access: Access) => readonly CacheOwner[],
+): Knowledge {
+  const parse = createReferenceReader();
 
-  function last({ canonical }: Reference, owners: OwnersOf): TagEntry | undefined {
+  function last({ canonical, owners }: Question): TagEntry | undefined {
     let latest = cache.tag(canonical, EVERYBODY);
     for (const owner of owners()) {
       const entry = cache.tag(canonical, owner);
@@ -45,24 +63,42 @@ export function createKnowledge({ cache, ttl, now }: KnowledgeOptions): Knowledg
     return latest;
   }
 
-  function isFresh({ checkedAt, headless }: TagEntry, { tag }: Reference, always: boolean): boolean {
-    const usual = always || tag === 'latest' ? ttl.always : ttl.tag;
-    return now() - checkedAt < (headless === true ? usual * HEADLESS_FACTOR : usual);
-  }
-
   return {
+    read(image, access) {
+      const reference = parse(image);
+      if (reference instanceof ImageError) return { access, reference, canonical: image, owners: NOBODY };
+      const owners = access.pullSecrets.length === 0 ? NOBODY : once(() => ownersOf(reference, access));
+      return { access, reference, canonical: reference.canonical, owners };
+    },
     last,
-    fresh(reference, owners, always) {
-      const found = ofDigest(reference);
-      if (found !== undefined)
-        return { found, ...(reference.digest === undefined ? {} : { digest: reference.digest }) };
+    fresh(question) {
+      const { reference, access } = question;
+      if (reference instanceof ImageError) return undefined;
+      const { digest, tag } = reference;
+      const found = digest === undefined ? undefined : cache.digest(digest);
+      if (digest !== undefined && found !== undefined) return { found, digest };
       // A digest has an entry of its own if its registry does not serve all of it. Such a digest is checked again, like
       // a tag.
-      const entry = last(reference, owners);
-      return entry !== undefined && isFresh(entry, reference, always) ? entry : undefined;
+      const entry = last(question);
+      if (entry === undefined) return undefined;
+      const usual = access.always || tag === 'latest' ? ttl.always : ttl.tag;
+      return now() - entry.checkedAt < (entry.headless ? usual * HEADLESS_FACTOR : usual) ? entry : undefined;
     },
-    keep(reference, owner, entry) {
-      if (ofDigest(reference) === undefined) cache.setTag(reference.canonical, owner, entry);
+    keep({ canonical, digest }, owner, entry) {
+      if (digest === undefined || cache.digest(digest) === undefined) cache.setTag(canonical, owner, entry);
     },
+  };
+}
+
+/** Returns the key under which lookups for callers that may share answers are merged, and their failures remembered. */
+export function keyOf({ canonical, access }: Question): string {
+  return `${canonical} ${accessKey(access)}`;
+}
+
+function once<T extends object>(read: () => T): () => T {
+  let known: T | undefined;
+  return () => {
+    known ??= read();
+    return known;
   };
 }

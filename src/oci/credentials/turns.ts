@@ -1,7 +1,6 @@
-import { onAbort } from '../../kit/abort.ts';
 import { createFairQueue } from '../../kit/fairness/fair-queue.ts';
 import { createFlights } from '../../kit/flights.ts';
-import { type Askers, createAskers } from '../lookup/askers.ts';
+import { type Askers, createAskers, waitForTurn } from '../lookup/askers.ts';
 
 /** Lets a few helper programs run at a time, over all helpers and plug-ins. */
 export type ProgramTurns = {
@@ -25,40 +24,16 @@ export function createProgramTurns(most = MOST_PROGRAMS): ProgramTurns {
     while (running < most) {
       const start = waiting.take();
       if (start === undefined) return;
+      running += 1;
       start();
     }
   }
 
-  function turn(askers: Pick<Askers, 'each'>, signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
-    return new Promise((resolve, reject) => {
-      const entries: (() => void)[] = [];
-      let isOver = false;
-      const end = (): void => {
-        isOver = true;
-        for (const remove of entries) remove();
-        forgetAbort();
-        forgetJoin();
-      };
-      const start = (): void => {
-        running += 1;
-        end();
-        resolve();
-      };
-      const forgetAbort = onAbort(signal, () => {
-        end();
-        reject(signal.reason);
-      });
-      const forgetJoin = askers.each((namespace) => {
-        if (!isOver) entries.push(waiting.add(namespace, start));
-      });
-      startNext();
-    });
-  }
-
   return {
     async take(askers, signal, work) {
-      await turn(askers, signal);
+      const turn = waitForTurn<void>(askers, signal, (namespace, start) => waiting.add(namespace, start));
+      startNext();
+      await turn;
       try {
         return await work();
       } finally {

@@ -1,3 +1,5 @@
+import { onAbort } from '../../kit/abort.ts';
+
 /** The namespaces for which one lookup runs. More may join while it runs. */
 export type Askers = {
   /** Adds a namespace if it is not there yet. */
@@ -25,6 +27,44 @@ export function createAskers(first: string): Askers {
     },
     names: () => [...namespaces],
   };
+}
+
+/**
+ * Waits in a line for each of the namespaces until the first of them has its turn, and then leaves the other lines.
+ *
+ * @param enter joins the line of a namespace; returns a function that leaves it, which may be called after the turn too
+ * @throws the signal's reason if it ends the wait
+ */
+export function waitForTurn<T>(
+  askers: Pick<Askers, 'each'>,
+  signal: AbortSignal,
+  enter: (namespace: string, start: (turn: T) => void) => () => void,
+): Promise<T> {
+  if (signal.aborted) return Promise.reject(signal.reason);
+  return new Promise((resolve, reject) => {
+    const leaves: (() => void)[] = [];
+    let isOver = false;
+    const end = (): void => {
+      isOver = true;
+      for (const leave of leaves.splice(0)) leave();
+    };
+    const start = (turn: T): void => {
+      end();
+      resolve(turn);
+    };
+    const onEnd = (leave: () => void): void => void (isOver ? leave() : leaves.push(leave));
+    onEnd(
+      onAbort(signal, () => {
+        end();
+        reject(signal.reason);
+      }),
+    );
+    onEnd(
+      askers.each((namespace) => {
+        if (!isOver) onEnd(enter(namespace, start));
+      }),
+    );
+  });
 }
 
 /** Work that runs once for all that ask for it under the same key. */

@@ -1,5 +1,4 @@
-import { onAbort } from '../../kit/abort.ts';
-import type { Askers } from './askers.ts';
+import { type Askers, waitForTurn } from './askers.ts';
 import type { Standing } from './circuit.ts';
 import { createGates, type Lane, type Way } from './gates.ts';
 
@@ -51,7 +50,7 @@ export type Limiter = {
   acquire(claim: Claim, signal: AbortSignal): Promise<() => void>;
 };
 
-type Waiter = { readonly claim: Claim; readonly lines: Set<Line>; readonly start: (release: () => void) => void };
+type Waiter = { readonly claim: Claim; readonly start: (release: () => void) => void };
 
 /** The lookups of one namespace (the group) at one project, in order; never empty. */
 type Line = Lane & { readonly host: string; readonly project: string; readonly waiters: Set<Waiter> };
@@ -109,7 +108,7 @@ export function createLimiter({ perHost, proven, unproven }: LimiterOptions): Li
       if (host !== undefined && standing === 'unknown') host.isHeldBack = true;
       return false;
     }
-    for (const each of waiter.lines) leave(waiter, each);
+    leave(waiter, line);
     waiter.start(releaseOf(waiter.claim, way));
     return line.waiters.size > 0;
   }
@@ -141,7 +140,8 @@ export function createLimiter({ perHost, proven, unproven }: LimiterOptions): Li
     for (let left = some; left.length > 0; ) left = left.filter(advance);
   }
 
-  function enter(waiter: Waiter, namespace: string): void {
+  /** Joins the line of a namespace; returns a function that leaves it. */
+  function enter(waiter: Waiter, namespace: string): () => void {
     const { host, project } = waiter.claim;
     const ofHost: Host = hosts.get(host) ?? { projects: new Map(), isHeldBack: false };
     hosts.set(host, ofHost);
@@ -151,14 +151,12 @@ export function createLimiter({ perHost, proven, unproven }: LimiterOptions): Li
     const line = known ?? { group: namespace, host, project, waiters: new Set(), unpark: () => {} };
     ofProject.lines.set(namespace, line);
     line.waiters.add(waiter);
-    waiter.lines.add(line);
     if (known === undefined) advance(line);
+    return () => leave(waiter, line);
   }
 
   function leave(waiter: Waiter, line: Line): void {
-    line.waiters.delete(waiter);
-    waiter.lines.delete(line);
-    if (line.waiters.size > 0) return;
+    if (!line.waiters.delete(waiter) || line.waiters.size > 0) return;
     line.unpark();
     const ofHost = hosts.get(line.host);
     const ofProject = ofHost?.projects.get(line.project);
@@ -168,38 +166,7 @@ export function createLimiter({ perHost, proven, unproven }: LimiterOptions): Li
   }
 
   return {
-    acquire(claim, signal) {
-      if (signal.aborted) return Promise.reject(signal.reason);
-      return new Promise((resolve, reject) => {
-        let forget = (): void => {};
-        let isOver = false;
-        const end = (): void => {
-          isOver = true;
-          forget();
-        };
-        const waiter: Waiter = {
-          claim,
-          lines: new Set(),
-          start(release) {
-            end();
-            resolve(release);
-          },
-        };
-        const forgetJoin = claim.askers.each((namespace) => {
-          if (!isOver) enter(waiter, namespace);
-        });
-        const forgetAbort = onAbort(signal, () => {
-          for (const line of waiter.lines) leave(waiter, line);
-          end();
-          reject(signal.reason);
-        });
-        forget = () => {
-          forgetJoin();
-          forgetAbort();
-        };
-        // It may have started at once.
-        if (isOver) forget();
-      });
-    },
+    acquire: (claim, signal) =>
+      waitForTurn(claim.askers, signal, (namespace, start) => enter({ claim, start }, namespace)),
   };
 }
