@@ -1,8 +1,8 @@
 import { createLru } from '../../kit/lru.ts';
-import { type EndpointTarget, labelOf } from '../endpoints/endpoint.ts';
+import { labelOf } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
 import type { Credential } from '../http/transport.ts';
-import { placeOf } from './place.ts';
+import type { Target } from './place.ts';
 import { createSpread } from './spread.ts';
 
 /** A credential to try, or undefined for an anonymous try. */
@@ -19,12 +19,12 @@ export type Candidate = Credential | undefined;
  */
 export type Candidates = {
   /** Returns the candidates, beginning with the one that last worked for this repository. */
-  order(target: EndpointTarget, candidates: readonly Candidate[]): readonly Candidate[];
+  order(target: Target, candidates: readonly Candidate[]): readonly Candidate[];
   /** Returns why a candidate must not be tried now; undefined if it may be tried. */
-  refusal(target: EndpointTarget, candidate: Candidate): ImageError | undefined;
-  worked(target: EndpointTarget, candidate: Candidate): void;
+  refusal(target: Target, candidate: Candidate): ImageError | undefined;
+  worked(target: Target, candidate: Candidate): void;
   /** Records a failed try. `since`: the {@link Candidates.generation} in which it began. */
-  failed(target: EndpointTarget, candidate: Candidate, error: ImageError, since: number): void;
+  failed(target: Target, candidate: Candidate, error: ImageError, since: number): void;
   /** Forgets which credentials were refused and which worked, because credentials have changed. */
   forgive(): void;
   /** The number of calls of `forgive`. */
@@ -55,22 +55,19 @@ export function createCandidates({ refusedMs, now }: CandidatesOptions): Candida
   let generation = 0;
 
   const nameOf = (candidate: Candidate): string => candidate?.fingerprint ?? ANONYMOUS;
-  const repositoryOf = (target: EndpointTarget): string => placeOf(target).repository.key;
   // Neither keys nor fingerprints end with a space.
-  const tryOf = (target: EndpointTarget, candidate: Candidate): string =>
-    `${repositoryOf(target)} ${nameOf(candidate)}`;
+  const tryOf = (target: Target, candidate: Candidate): string => `${target.place.repository.key} ${nameOf(candidate)}`;
 
   /** Registries limit requests by account or by address: returns the keys of that account, from narrow to wide. */
-  function accountAt(target: EndpointTarget, candidate: Candidate) {
-    const { repository, project, host } = placeOf(target);
+  function accountAt({ place: { repository, project, host } }: Target, candidate: Candidate) {
     const keyOf = (key: string): string => `${key} ${nameOf(candidate)}`;
     return [keyOf(repository.key), keyOf(project.key), keyOf(host.key)] as const;
   }
 
   /** Returns the pause of an account that ends last, and what it is for. */
-  function pauseOf(target: EndpointTarget, candidate: Candidate): ImageError | undefined {
+  function pauseOf(target: Target, candidate: Candidate): ImageError | undefined {
     const [repository, project, host] = accountAt(target, candidate);
-    const place = placeOf(target);
+    const { place } = target;
     const all = [
       { until: pauses.first(repository), of: `its repository ${place.repository.name}` },
       { until: pauses.whole(project), of: `its project ${place.project.name}` },
@@ -82,7 +79,7 @@ export function createCandidates({ refusedMs, now }: CandidatesOptions): Candida
 
   return {
     order(target, candidates) {
-      const winner = winners.get(repositoryOf(target));
+      const winner = winners.get(target.place.repository.key);
       const first = candidates.filter((candidate) => nameOf(candidate) === winner);
       return first.length === 0 ? candidates : [...first, ...candidates.filter((each) => !first.includes(each))];
     },
@@ -93,7 +90,7 @@ export function createCandidates({ refusedMs, now }: CandidatesOptions): Candida
       return before !== undefined && before.until > now() ? refusalOf(target, before) : undefined;
     },
     worked(target, candidate) {
-      winners.set(repositoryOf(target), nameOf(candidate));
+      winners.set(target.place.repository.key, nameOf(candidate));
       pauses.remove(accountAt(target, candidate));
     },
     failed(target, candidate, error, since) {
@@ -114,11 +111,11 @@ export function createCandidates({ refusedMs, now }: CandidatesOptions): Candida
   };
 }
 
-function refusalOf(target: EndpointTarget, { message, byCredential }: Refusal): ImageError {
+function refusalOf(target: Target, { message, byCredential }: Refusal): ImageError {
   return new ImageError(message, { code: 'denied', temporary: false, endpoint: labelOf(target), byCredential });
 }
 
-function paused(target: EndpointTarget, of: string, wait: number): ImageError {
+function paused(target: Target, of: string, wait: number): ImageError {
   const label = labelOf(target);
   return new ImageError(`${label} has reached its limit of requests for ${of}`, {
     code: 'rate-limited',

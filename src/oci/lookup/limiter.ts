@@ -1,6 +1,7 @@
 import { type Askers, waitForTurn } from './askers.ts';
-import type { Standing } from './circuit.ts';
+import type { Circuits, Standing } from './circuit.ts';
 import { createGates, type Lane, type Way } from './gates.ts';
+import type { Target } from './place.ts';
 
 /** The most requests in flight for one namespace, and in all. */
 type Bounds = { readonly perNamespace: number; readonly total: number };
@@ -36,6 +37,11 @@ export type Claim = {
   /** What is known of the project at this moment. */
   readonly standing: () => Standing;
 };
+
+/** Returns the wish to ask a target for these namespaces. */
+export function claimOf({ endpoint, place }: Target, askers: Askers, circuits: Pick<Circuits, 'standing'>): Claim {
+  return { host: endpoint.host, project: place.project.key, askers, standing: () => circuits.standing(place) };
+}
 
 /**
  * Limits what is in flight. If a limit is reached, namespaces take turns, and within a namespace its projects do; the

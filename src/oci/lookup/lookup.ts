@@ -1,14 +1,14 @@
 import { onAbort } from '../../kit/abort.ts';
 import { type CacheOwner, EVERYBODY, type ImageCache, type TagEntry } from '../cache/cache.ts';
-import { type Endpoint, type EndpointTarget, labelOf } from '../endpoints/endpoint.ts';
+import { type Endpoint, labelOf } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
 import { type Credential, type SendRequest, withDeadline } from '../http/transport.ts';
 import type { Reference } from '../reference.ts';
 import type { Askers } from './askers.ts';
 import { type Candidate, createCandidates } from './candidates.ts';
 import { type Circuits, extentOf } from './circuit.ts';
-import type { Limiter } from './limiter.ts';
-import { type Place, placeOf } from './place.ts';
+import { claimOf, type Limiter } from './limiter.ts';
+import { type Target, targetOf } from './place.ts';
 import { type Answer, createQuery } from './query.ts';
 
 export type LookupTask = {
@@ -67,22 +67,17 @@ export function createLookup(options: LookupOptions): Lookups {
     const able = endpoints.filter((endpoint) => endpoint.resolvesTags || reference.digest !== undefined);
     let spent = 0;
     for (const [index, endpoint] of able.entries()) {
-      const place = placeOf({ endpoint, reference });
+      const target = targetOf(endpoint, reference);
       try {
-        const open = circuits.open(place, task.askers.names());
-        if (open !== undefined) throw open;
-        const release = await takeSlot(endpoint, place, task);
+        const release = await admit(target, task);
         const started = now();
         const share = Math.max((budgetMs - spent) / (able.length - index), 1);
         try {
-          // The place may have failed for others while this lookup waited.
-          const refusal = circuits.refusal(place, task.askers.names());
-          if (refusal !== undefined) throw refusal;
           return await withDeadline(
             share,
             task.signal,
-            () => late(labelOf({ endpoint, reference }), 'did not answer', share),
-            (signal) => askEndpoint(endpoint, place, { ...task, signal }),
+            () => late(target, 'did not answer', share),
+            (signal) => askEndpoint(target, { ...task, signal }),
           );
         } finally {
           release();
@@ -96,20 +91,36 @@ export function createLookup(options: LookupOptions): Lookups {
     throw summary(failures, reference);
   }
 
+  /**
+   * Waits for a slot; returns the function that gives it back.
+   *
+   * @throws ImageError with `isUnasked` if the place fails for others, or if there is no slot in time
+   */
+  async function admit(target: Target, task: LookupTask): Promise<() => void> {
+    const { place } = target;
+    const open = circuits.open(place, task.askers.names());
+    if (open !== undefined) throw open;
+    const release = await takeSlot(target, task);
+    // The place may have failed for others meanwhile.
+    const refusal = circuits.refusal(place, task.askers.names());
+    if (refusal === undefined) return release;
+    release();
+    throw refusal;
+  }
+
   /** Waits for as long as the host answers other lookups, up to a limit: a busy host is not a failure of the image. */
-  async function takeSlot(endpoint: Endpoint, place: Place, { askers, reference, budgetMs, signal }: LookupTask) {
-    const standing = () => circuits.standing(place);
+  async function takeSlot(target: Target, { askers, budgetMs, signal }: LookupTask): Promise<() => void> {
+    const claim = claimOf(target, askers, circuits);
     const patience = new AbortController();
     const forget = onAbort(signal, () => patience.abort(signal.reason));
     let turns = 0;
     const timer = setInterval(() => {
       turns += 1;
-      if (['proven', 'new'].includes(standing()) && turns < PATIENCE) return;
-      const problem = `had no free request slot for its project ${place.project.name}`;
-      patience.abort(late(labelOf({ endpoint, reference }), problem, turns * budgetMs, { isUnasked: true }));
+      if (['proven', 'new'].includes(claim.standing()) && turns < PATIENCE) return;
+      const problem = `had no free request slot for its project ${target.place.project.name}`;
+      patience.abort(late(target, problem, turns * budgetMs, { isUnasked: true }));
     }, budgetMs);
     try {
-      const claim = { host: endpoint.host, project: place.project.key, askers, standing };
       return await options.limiter.acquire(claim, patience.signal);
     } finally {
       clearInterval(timer);
@@ -117,9 +128,9 @@ export function createLookup(options: LookupOptions): Lookups {
     }
   }
 
-  async function askEndpoint(endpoint: Endpoint, place: Place, task: LookupTask): Promise<LookupAnswer> {
-    const { reference, signal, previous } = task;
-    const target = { endpoint, reference };
+  async function askEndpoint(target: Target, task: LookupTask): Promise<LookupAnswer> {
+    const { endpoint, reference, place } = target;
+    const { signal, previous } = task;
     const own: Candidate[] = [...(await task.credentials(endpoint.credentialName, signal, task.askers))];
     const isPrivate = options.isPrivate(reference.name) || options.isPrivate(endpoint.credentialName);
     if (!isPrivate) own.push(undefined);
@@ -213,7 +224,7 @@ function summary(failures: readonly { endpoint: Endpoint; error: ImageError }[],
   );
 }
 
-function withoutCredential(target: EndpointTarget): ImageError {
+function withoutCredential(target: Target): ImageError {
   const { name } = target.reference;
   return new ImageError(`registries.private allows no anonymous request for ${name}, and no credential matches it`, {
     code: 'denied',
@@ -222,7 +233,8 @@ function withoutCredential(target: EndpointTarget): ImageError {
   });
 }
 
-function late(endpoint: string, problem: string, milliseconds: number, more: { isUnasked?: boolean } = {}): ImageError {
+function late(target: Target, problem: string, milliseconds: number, more: { isUnasked?: boolean } = {}): ImageError {
+  const endpoint = labelOf(target);
   return new ImageError(`${endpoint} ${problem} within ${Math.round(milliseconds / 100) / 10} s`, {
     code: 'timeout',
     temporary: true,

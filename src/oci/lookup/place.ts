@@ -1,4 +1,5 @@
-import { type EndpointTarget, labelOf, repositoryUrl } from '../endpoints/endpoint.ts';
+import { type Endpoint, type EndpointTarget, labelOf, repositoryUrl } from '../endpoints/endpoint.ts';
+import type { Reference } from '../reference.ts';
 
 /** A repository, a project or a host: `key` equals that of no other one, and `name` is for messages. */
 export type Part = { readonly key: string; readonly name: string };
@@ -14,14 +15,18 @@ export type Place = {
   readonly host: Part;
 };
 
-/** Returns the place of an image at an endpoint. */
-export function placeOf(target: EndpointTarget): Place {
-  const { base, host, query, repository } = target.endpoint;
+/** An image at one of its endpoints, and its place there. */
+export type Target = EndpointTarget & { readonly place: Place };
+
+export function targetOf(endpoint: Endpoint, reference: Reference): Target {
+  const target = { endpoint, reference };
+  const { base, host, query, repository } = endpoint;
   const project = repository.split('/', 1)[0] ?? repository;
-  return {
+  const place = {
     // The query names to a mirror the registry that it stands for. Each of these may fail alone.
     repository: { key: `repository ${repositoryUrl(target)}${query}`, name: repository },
     project: { key: `project ${base} ${project}${query}`, name: project },
     host: { key: `host ${host}`, name: labelOf(target) },
   };
+  return { ...target, place };
 }

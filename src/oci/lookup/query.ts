@@ -7,7 +7,7 @@ import { type RegistryResponse, type SendRequest, statusError } from '../http/tr
 import { MANIFEST_ACCEPT, MAX_CONFIG, MAX_MANIFEST, type Manifest, parseManifest, refuseSchema1 } from '../manifest.ts';
 import { type Explored, explore, type ManifestSource } from './explore.ts';
 import { createHeadless } from './headless.ts';
-import { placeOf } from './place.ts';
+import type { Target } from './place.ts';
 import { type QueriedEndpoint, requestFor } from './request.ts';
 
 /** The status of a server that does not support HEAD (RFC 9110, section 15.6.2); it is not an outage. */
@@ -16,6 +16,8 @@ const NOT_IMPLEMENTED = 501;
 const UNFINISHED_MS = 900_000;
 /** Bytes. A manifest that has been parsed takes up to ten times its own. */
 const MAX_UNFINISHED = 16 * 1024 * 1024;
+
+type QueriedTarget = QueriedEndpoint & Pick<Target, 'place'>;
 
 export type Answer = {
   /** `revalidated`: the tag still points to the same digest. */
@@ -44,7 +46,7 @@ export type QueryOptions = { readonly send: SendRequest; readonly cache: ImageCa
  */
 export function createQuery(
   options: QueryOptions,
-): (asked: QueriedEndpoint, previous: TagEntry | undefined) => Promise<Answer> {
+): (asked: QueriedTarget, previous: TagEntry | undefined) => Promise<Answer> {
   const headless = createHeadless(options.now);
   /**
    * Single-platform images whose config blob request was refused by a rate limit. Their manifest is kept, so that it is
@@ -54,15 +56,14 @@ export function createQuery(
 
   return ask;
 
-  async function ask(asked: QueriedEndpoint, previous: TagEntry | undefined): Promise<Answer> {
-    const { reference } = asked;
+  async function ask(asked: QueriedTarget, previous: TagEntry | undefined): Promise<Answer> {
+    const { reference, place } = asked;
     const target = reference.digest ?? reference.tag ?? 'latest';
     if (previous === undefined || reference.digest !== undefined) {
       const before = unfinished.get(nameOf(asked));
       const isUsable = before !== undefined && options.now() - before.at < UNFINISHED_MS;
       return found(isUsable ? before : await getManifest(asked, target, reference.digest), asked, previous);
     }
-    const place = placeOf(asked);
     let remember: (() => void) | undefined;
     if (!headless.holdsFor(place)) {
       const head = await request(asked, 'HEAD', `manifests/${target}`, MAX_MANIFEST, {});
@@ -92,7 +93,7 @@ export function createQuery(
     return { outcome: 'revalidated', entry: { ...previous, checkedAt: options.now() } };
   }
 
-  async function found(sent: Sent, asked: QueriedEndpoint, previous: TagEntry | undefined): Promise<Answer> {
+  async function found(sent: Sent, asked: QueriedTarget, previous: TagEntry | undefined): Promise<Answer> {
     const { digest, etag, at } = sent;
     const entry = (known: ImageFacts): TagEntry => ({
       ...entryOf(digest, known, asked),
@@ -108,7 +109,7 @@ export function createQuery(
     return { outcome: 'found', entry: entry(explored) };
   }
 
-  async function finish(sent: Sent, asked: QueriedEndpoint): Promise<Explored> {
+  async function finish(sent: Sent, asked: QueriedTarget): Promise<Explored> {
     const name = nameOf(asked);
     const manifest = sent.manifest();
     try {
@@ -123,17 +124,17 @@ export function createQuery(
     }
   }
 
-  function entryOf(digest: string, known: ImageFacts, asked: QueriedEndpoint): TagEntry {
+  function entryOf(digest: string, known: ImageFacts, asked: QueriedTarget): TagEntry {
     return {
       digest,
       found: known,
       checkedAt: options.now(),
       source: asked.endpoint.name,
-      ...(headless.holdsFor(placeOf(asked)) ? { headless: true } : {}),
+      ...(headless.holdsFor(asked.place) ? { headless: true } : {}),
     };
   }
 
-  function sourceOf(asked: QueriedEndpoint): ManifestSource {
+  function sourceOf(asked: QueriedTarget): ManifestSource {
     return {
       label: labelOf(asked),
       isSource: asked.endpoint.isSource,
@@ -143,14 +144,14 @@ export function createQuery(
     };
   }
 
-  async function getManifest(asked: QueriedEndpoint, target: string, digest: string | undefined): Promise<Sent> {
+  async function getManifest(asked: QueriedTarget, target: string, digest: string | undefined): Promise<Sent> {
     const response = await request(asked, 'GET', `manifests/${target}`, MAX_MANIFEST, {});
     if (!isSuccess(response)) throw failed(response, asked, 'the manifest');
     return verified(response, asked, digest);
   }
 
   /** Checks the digest of a body: the requested digest if there was one, otherwise that in the registry's header. */
-  function verified(response: RegistryResponse, asked: QueriedEndpoint, digest: string | undefined): Sent {
+  function verified(response: RegistryResponse, asked: QueriedTarget, digest: string | undefined): Sent {
     const header = response.headers['docker-content-digest'] ?? '';
     const claimed = isDigest(header) ? header : undefined;
     for (const expected of [digest, claimed]) {
@@ -170,7 +171,7 @@ export function createQuery(
   }
 
   async function getConfig(
-    asked: QueriedEndpoint,
+    asked: QueriedTarget,
     { config }: Extract<Manifest, { kind: 'image' }>,
   ): Promise<Uint8Array> {
     const response = await request(asked, 'GET', `blobs/${config.digest}`, MAX_CONFIG, {});
@@ -180,7 +181,7 @@ export function createQuery(
   }
 
   function request(
-    asked: QueriedEndpoint,
+    asked: QueriedTarget,
     method: 'GET' | 'HEAD',
     path: string,
     maxBytes: number,
@@ -190,13 +191,13 @@ export function createQuery(
     return options.send(requestFor(asked, path, { method, headers: { accept, ...headers }, maxBytes }));
   }
 
-  function failed(response: RegistryResponse, asked: QueriedEndpoint, what: string): ImageError {
+  function failed(response: RegistryResponse, asked: QueriedTarget, what: string): ImageError {
     return statusError(response, labelOf(asked), what, options.now());
   }
 }
 
 /** Returns a key for an image at an endpoint, as one credential sees it; no part contains a space. */
-function nameOf({ endpoint, reference, credential }: QueriedEndpoint): string {
+function nameOf({ endpoint, reference, credential }: QueriedTarget): string {
   return `${endpoint.base} ${reference.canonical} ${credential?.fingerprint ?? ''}`;
 }
 
@@ -204,7 +205,7 @@ function isSuccess({ status }: RegistryResponse): boolean {
   return status >= 200 && status <= 299;
 }
 
-function mismatch(asked: QueriedEndpoint, what: string): ImageError {
+function mismatch(asked: QueriedTarget, what: string): ImageError {
   const label = labelOf(asked);
   return new ImageError(`${label} sent a ${what} that does not match its digest`, {
     code: 'malformed',

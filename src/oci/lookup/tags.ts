@@ -7,8 +7,8 @@ import { type Credential, type RegistryResponse, type SendRequest, statusError }
 import type { Reference } from '../reference.ts';
 import { createAskers } from './askers.ts';
 import type { Circuits } from './circuit.ts';
-import type { Limiter } from './limiter.ts';
-import { placeOf } from './place.ts';
+import { claimOf, type Limiter } from './limiter.ts';
+import { targetOf } from './place.ts';
 import { requestFor } from './request.ts';
 
 /** The most tags of one page, and the most pages: a repository may have millions of tags. */
@@ -49,17 +49,11 @@ export function createTagLister(options: TagListerOptions): ListTags {
     const isPrivate = options.isPrivate(reference.name) || options.isPrivate(endpoint.credentialName);
     const askers = createAskers(access.namespace);
     const own = await keys.candidates(endpoint.credentialName, signal, askers);
-    const place = placeOf({ endpoint, reference });
-    const claim = {
-      host: endpoint.host,
-      project: place.project.key,
-      askers,
-      standing: () => circuits.standing(place),
-    };
-    const release = await limiter.acquire(claim, signal);
+    const target = targetOf(endpoint, reference);
+    const release = await limiter.acquire(claimOf(target, askers, circuits), signal);
     try {
       const credentials = isPrivate ? own : [...own, undefined];
-      return await listTags({ reference, endpoint, credentials, isPrivate, signal }, send, now);
+      return await listTags({ ...target, credentials, isPrivate, signal }, send, now);
     } finally {
       release();
     }

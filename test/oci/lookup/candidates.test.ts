@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import type { Endpoint } from '../../../src/oci/endpoints/endpoint.ts';
 import { ImageError, type ImageErrorCode } from '../../../src/oci/errors.ts';
 import { type Candidate, createCandidates } from '../../../src/oci/lookup/candidates.ts';
+import { targetOf } from '../../../src/oci/lookup/place.ts';
 import { parseReference } from '../../../src/oci/reference.ts';
 
 describe('the candidates for an image', () => {
@@ -22,7 +23,7 @@ describe('the candidates for an image', () => {
       headers: {},
       resolvesTags: true,
     };
-    return { endpoint, reference };
+    return targetOf(endpoint, reference);
   };
   const error = (code: ImageErrorCode, retryAfterMs?: number) =>
     new ImageError(code, { code, temporary: false, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });

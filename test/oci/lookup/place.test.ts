@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createRoutes } from '../../../src/oci/endpoints/mirrors.ts';
-import { placeOf } from '../../../src/oci/lookup/place.ts';
+import { targetOf } from '../../../src/oci/lookup/place.ts';
 import { parseReference } from '../../../src/oci/reference.ts';
 
 describe('the place of an image', () => {
@@ -18,7 +18,7 @@ describe('the place of an image', () => {
   });
   const places = (image: string) => {
     const reference = parseReference(image);
-    return endpointsOf(reference).map((endpoint) => placeOf({ endpoint, reference }));
+    return endpointsOf(reference).map((endpoint) => targetOf(endpoint, reference).place);
   };
   const names = (image: string) =>
     places(image).map(({ repository, project, host }) => [repository.name, project.name, host.name].join(' '));
