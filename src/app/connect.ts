@@ -4,20 +4,11 @@ import { type ApiClient, type ApiRequest, createClient } from '../kube/client.ts
 import { isGone } from '../kube/errors.ts';
 import { get } from '../kube/read.ts';
 import { DEFAULT_NAMESPACE } from '../names.ts';
-import type { Context } from './context.ts';
+import type { Clients, Context } from './context.ts';
 import { USER_AGENT } from './version.ts';
 
 /** The connection to a cluster. */
-export type Connection = {
-  readonly client: ApiClient;
-  /** A client for the Lease only, with its own connections and login: the Lease must be renewed even if other requests wait. */
-  readonly leaseClient: ApiClient;
-  readonly leaseNamespace: string;
-  /** The namespace of the kubeconfig's context or of the service account, else `default`. */
-  readonly namespace: string;
-  /** Closes both clients and ends their requests. */
-  close(): Promise<void>;
-};
+export type Connection = Omit<Clients, 'ownNamespace'> & { readonly leaseNamespace: string };
 
 /** The error for a cluster that archaware cannot work on. The message says why. */
 export class ClusterError extends Error {
@@ -32,21 +23,22 @@ const SILENCE_MS = 1_500;
 /** Two, so that a Lease request that hangs does not block the next one. */
 const LEASE_CONNECTIONS = 2;
 
+type Named = Pick<Context, 'config' | 'kubeconfig' | 'context' | 'clock' | 'signal' | 'status' | 'clients'>;
+
 /**
- * Connects to the cluster that the flags or the environment name. Throws if there is no kubeconfig, no answer, or a Kubernetes
- * before 1.30.
+ * Connects to the cluster that the flags or the environment name, if the configuration was not read over a connection already.
+ * Throws if there is no kubeconfig, no answer, or a Kubernetes before 1.30.
  */
-export async function connect(
-  {
-    config,
-    kubeconfig,
-    context,
-    clock,
-    signal,
-    status,
-  }: Pick<Context, 'config' | 'kubeconfig' | 'context' | 'clock' | 'signal' | 'status'>,
+export async function connect(context: Named, onRequest?: (request: ApiRequest) => void): Promise<Connection> {
+  const { ownNamespace, ...clients } = context.clients ?? (await openClients(context, onRequest));
+  return { ...clients, leaseNamespace: context.config.leaderElection.namespace || ownNamespace };
+}
+
+/** Opens a connection of its own. Throws as {@link connect} does. */
+export async function openClients(
+  { config, kubeconfig, context, clock, signal, status }: Named,
   onRequest?: (request: ApiRequest) => void,
-): Promise<Connection> {
+): Promise<Clients> {
   const access = findCluster({ kubeconfig, context });
   const common = {
     access,
@@ -72,11 +64,10 @@ export async function connect(
     cancel();
     if (isShown) status?.('');
   }
-  const own = config.leaderElection.namespace;
   return {
     client,
     leaseClient,
-    leaseNamespace: own || (access.inCluster ? access.namespace : undefined) || DEFAULT_NAMESPACE,
+    ownNamespace: (access.inCluster ? access.namespace : undefined) || DEFAULT_NAMESPACE,
     namespace: access.namespace || 'default',
     async close() {
       await Promise.all([client.close(), leaseClient.close()]);

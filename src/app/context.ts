@@ -1,6 +1,7 @@
 import type { KeySource } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../kit/clock.ts';
+import type { ApiClient } from '../kube/client.ts';
 import type { LogDestination } from '../observability/log.ts';
 
 /** What a command finds around it: the streams, the environment, the time and the signals of its process. */
@@ -35,6 +36,19 @@ export type Surroundings = {
   readonly signal: AbortSignal;
 };
 
+/** The clients of a cluster, whatever the configuration says. */
+export type Clients = {
+  readonly client: ApiClient;
+  /** A client for the Lease only, with its own connections and login: the Lease must be renewed even if other requests wait. */
+  readonly leaseClient: ApiClient;
+  /** The namespace of the kubeconfig's context or of the service account, else `default`. */
+  readonly namespace: string;
+  /** The namespace of the Lease if the configuration names none. */
+  readonly ownNamespace: string;
+  /** Closes both clients and ends their requests. */
+  close(): Promise<void>;
+};
+
 /** The input of a command that works on a configuration: the merged configuration and the common flags. */
 export type Context = Surroundings & {
   readonly config: Config;
@@ -46,6 +60,8 @@ export type Context = Surroundings & {
    * variables. `unreadable`: there may be one in the cluster, but it could not be read.
    */
   readonly origin: 'file' | 'cluster' | 'defaults' | 'unreadable';
+  /** The connection over which the configuration was read from the cluster; `connect` gives it to the command. */
+  readonly clients?: Clients;
   readonly kubeconfig: string | undefined;
   readonly context: string | undefined;
   /** The namespace of the installation, as `--installation` names it; undefined if it is not given. */

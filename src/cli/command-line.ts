@@ -1,5 +1,5 @@
 import yargs, { type Argv } from 'yargs';
-import { EXIT, type Surroundings } from '../app/context.ts';
+import { type Clients, EXIT, type Surroundings } from '../app/context.ts';
 import { VERSION } from '../app/version.ts';
 import { STANDARD_INPUT } from '../config/file.ts';
 import { allKeys } from '../config/keys.ts';
@@ -8,7 +8,7 @@ import { ConfigurationError } from '../config/problems.ts';
 import { nearest } from '../kit/nearest.ts';
 import type { Command, Flag, Invocation } from './command.ts';
 import { COMMANDS } from './commands.ts';
-import { type CommonWords, type ConfigWords, clusterContext, ownContext } from './context.ts';
+import type { CommonWords, ConfigWords } from './context.ts';
 import { failureLines } from './failure.ts';
 import { refusalBesideController } from './in-pod.ts';
 import { escaped } from './output.ts';
@@ -67,6 +67,7 @@ type Arguments = Readonly<Record<string, unknown>>;
 /** Runs one command line and returns its exit code. Errors are printed as lines that say what to do. */
 export async function runCommandLine(words: readonly string[], given: Surroundings): Promise<number> {
   const surroundings = withEscapes(given);
+  const connections: Clients[] = [];
   try {
     if (words[0] === COMPLETE) {
       const { complete } = await import('./completion/complete.ts');
@@ -86,11 +87,14 @@ export async function runCommandLine(words: readonly string[], given: Surroundin
     const isBeside = surroundings.controllerWords !== undefined;
     const refusal = isBeside && refusalBesideController(name, scopeOf(argv));
     if (refusal) throw new ConfigurationError([refusal]);
-    return await command.run(invocationOf(command, operands, argv, surroundings));
+    return await command.run(invocationOf(command, operands, argv, surroundings, connections));
   } catch (error) {
     const { lines, code } = failureLines(error, accountOf(words, surroundings));
     for (const line of lines) surroundings.note(`${surroundings.program}: ${line}`);
     return code;
+  } finally {
+    // A command may fail before it uses the connection over which its configuration was read.
+    for (const each of connections) await each.close();
   }
 }
 
@@ -237,6 +241,7 @@ function invocationOf(
   operands: readonly string[],
   argv: Arguments,
   surroundings: Surroundings,
+  connections: Clients[],
 ): Invocation {
   const keys = configFlags(argv, flags);
   const text = (name: string) => (argv[name] === undefined ? undefined : String(argv[name]));
@@ -265,12 +270,13 @@ function invocationOf(
     output,
     form,
     configFile: common.configFile,
-    context: () => ownContext(common, surroundings),
-    clusterContext: ({ mayBeSeveral = false } = {}) =>
-      clusterContext(common, surroundings, {
-        mayBeSeveral,
-        parse: (words) => configWords(words),
-      }),
+    context: async () => (await import('./context.ts')).ownContext(common, surroundings),
+    async clusterContext({ mayBeSeveral = false } = {}) {
+      const { clusterContext } = await import('./context.ts');
+      const context = await clusterContext(common, surroundings, { mayBeSeveral, parse: configWords });
+      if (context.clients !== undefined) connections.push(context.clients);
+      return context;
+    },
   };
 }
 

@@ -1,4 +1,4 @@
-import { connect } from '../app/connect.ts';
+import { openClients } from '../app/connect.ts';
 import type { Context, Surroundings } from '../app/context.ts';
 import { findDeployed } from '../app/deployed/find.ts';
 import { takenFrom } from '../config/cluster-keys.ts';
@@ -6,6 +6,7 @@ import { type ConfigFile, parseConfig, readConfigFile, readConfigOrInput, STANDA
 import { loadConfig } from '../config/load.ts';
 import { ConfigurationError } from '../config/problems.ts';
 import { KubeconfigError } from '../kube/access.ts';
+import type { ApiClient } from '../kube/client.ts';
 import { ApiError, ConnectionError } from '../kube/errors.ts';
 import type { Installation } from '../kube/installation/installations.ts';
 import { createRetryingClient, isTemporary } from '../kube/retry.ts';
@@ -41,25 +42,27 @@ export async function ownContext(words: CommonWords, surroundings: Surroundings)
   };
 }
 
+type ClusterOptions = {
+  /**
+   * Whether several installations are no error: the defaults apply then. `clean` looks for all controllers by itself, and names
+   * those that are none.
+   */
+  readonly mayBeSeveral: boolean;
+  readonly parse: (words: readonly string[]) => Promise<ConfigWords>;
+};
+
 /**
  * Loads the configuration of the installation in the cluster, unless `--config` names a file: in the controller's own pod the file
  * that it reads; elsewhere the ConfigMap that its Deployment mounts, with the arguments and variables of the Deployment, of which
  * only the keys in `config/cluster-keys.ts` are taken. Flags and variables of this command win. Says on standard error which
- * configuration it is.
+ * configuration it is. The connection stays open for the command.
  *
  * @throws ConfigurationError if there are several installations and `--installation` does not choose one
  */
 export async function clusterContext(
   words: CommonWords,
   surroundings: Surroundings,
-  options: {
-    /**
-     * Whether several installations are no error: the defaults apply then. `clean` looks for all controllers by itself, and names
-     * those that are none.
-     */
-    readonly mayBeSeveral: boolean;
-    readonly parse: (words: readonly string[]) => Promise<ConfigWords>;
-  },
+  options: ClusterOptions,
 ): Promise<Context> {
   const { note, controllerWords } = surroundings;
   if (words.configFile !== undefined) return ownContext(words, surroundings);
@@ -70,6 +73,23 @@ export async function clusterContext(
     return { ...context, origin: 'cluster' };
   }
   const own = await ownContext(words, surroundings);
+  const clients = await openClients(own);
+  try {
+    return { ...(await configuredIn(clients.client, own, words, options)), clients };
+  } catch (error) {
+    await clients.close();
+    throw error;
+  }
+}
+
+/** Returns the context with the configuration of the installation; with `own`, the user's, if there is none or it cannot be read. */
+async function configuredIn(
+  once: ApiClient,
+  own: Context,
+  words: CommonWords,
+  options: ClusterOptions,
+): Promise<Context> {
+  const { note, environment, clock, signal } = own;
   const byDefault = (why: string, origin: 'defaults' | 'unreadable'): Context => {
     note(`configuration: defaults; ${why}`);
     return { ...own, origin };
@@ -79,73 +99,63 @@ export async function clusterContext(
       `that of the installation could not be read: ${why}; give its namespace with --installation NAMESPACE, or its configuration with --config`,
       'unreadable',
     );
-  const { client: once, close } = await connect(own);
   // A server to which no connection is made is not asked again: its message should come at once.
-  const client = createRetryingClient(once, {
-    clock: surroundings.clock,
-    signal: surroundings.signal,
-    may: (error) => isTemporary(error) && once.addresses().size > 0,
-  });
-  try {
-    const found = await findDeployed(client, words.installation, surroundings.signal);
-    if (found.strangers.length > 0 && !options.mayBeSeveral) {
-      note(passedOver(found.strangers.map((name) => `Deployment ${name}`)));
-    }
-    switch (found.kind) {
-      case 'several':
-      case 'several-deployments': {
-        const several = severalText(found);
-        if (!options.mayBeSeveral) throw new ConfigurationError([several]);
-        return byDefault(several, 'unreadable');
-      }
-      case 'unreadable':
-        return unreadable(found.why);
-      case 'none':
-        return byDefault(noneText(found.installation), 'defaults');
-      case 'found':
-        break;
-      default:
-        return found satisfies never;
-    }
-    const { controller, readFile } = found.deployed;
-    const its = await options.parse(controller.words);
-    const read = its.configFile === undefined ? undefined : await readFile(its.configFile).catch(refusalOf);
-    if (read instanceof ApiError) return unreadable(read.message);
-    const deployment = `Deployment ${controller.namespace}/${controller.name}`;
-    if (its.configFile !== undefined && read === undefined) {
-      const why = `${its.configFile} of ${deployment} is not in a ConfigMap: give it with --config`;
-      return byDefault(why, 'unreadable');
-    }
-    const file = read && parseConfig(`ConfigMap ${read.source}`, read.text);
-    note(`configuration: ${file === undefined ? `arguments of ${deployment}` : `${file.name}, of ${deployment}`}`);
-    const variables = Object.entries(controller.environment).filter(([name]) => name.startsWith('ARCHAWARE_'));
-    const { layers, leftOut } = takenFrom(
-      { file, environment: Object.fromEntries(variables), flags: its.keys },
-      hasLogins(own.config),
-    );
-    const stated = leftOut.filter((path) => MATTERS.includes(path) && own.sources.get(path) === 'default');
-    if (stated.length > 0) {
-      note(
-        `not taken from the cluster: ${stated.join(', ')}; where it matters, give what this machine has with a flag`,
-      );
-    }
-    const { config, sources } = loadConfig({
-      file: layers.file,
-      environment: { ...layers.environment, ...surroundings.environment },
-      flags: { ...layers.flags, ...words.keys },
-    });
-    const namespace = config.leaderElection.namespace || controller.namespace;
-    // Without the rules, the labels that they set would count as labels to remove.
-    const loops = config.loops.filter((loop) => loop !== 'labels' || !leftOut.includes('nodeLabels.directory'));
-    return {
-      ...own,
-      config: { ...config, loops, leaderElection: { ...config.leaderElection, namespace } },
-      sources,
-      origin: 'cluster',
-    };
-  } finally {
-    await close();
+  const may = (error: unknown) => isTemporary(error) && once.addresses().size > 0;
+  const client = createRetryingClient(once, { clock, signal, may });
+  const found = await findDeployed(client, words.installation, signal);
+  if (found.strangers.length > 0 && !options.mayBeSeveral) {
+    note(passedOver(found.strangers.map((name) => `Deployment ${name}`)));
   }
+  switch (found.kind) {
+    case 'several':
+    case 'several-deployments': {
+      const several = severalText(found);
+      if (!options.mayBeSeveral) throw new ConfigurationError([several]);
+      return byDefault(several, 'unreadable');
+    }
+    case 'unreadable':
+      return unreadable(found.why);
+    case 'none':
+      return byDefault(noneText(found.installation), 'defaults');
+    case 'found':
+      break;
+    default:
+      return found satisfies never;
+  }
+  const { controller, readFile } = found.deployed;
+  const its = await options.parse(controller.words);
+  const read = its.configFile === undefined ? undefined : await readFile(its.configFile).catch(refusalOf);
+  if (read instanceof ApiError) return unreadable(read.message);
+  const deployment = `Deployment ${controller.namespace}/${controller.name}`;
+  if (its.configFile !== undefined && read === undefined) {
+    const why = `${its.configFile} of ${deployment} is not in a ConfigMap: give it with --config`;
+    return byDefault(why, 'unreadable');
+  }
+  const file = read && parseConfig(`ConfigMap ${read.source}`, read.text);
+  note(`configuration: ${file === undefined ? `arguments of ${deployment}` : `${file.name}, of ${deployment}`}`);
+  const variables = Object.entries(controller.environment).filter(([name]) => name.startsWith('ARCHAWARE_'));
+  const { layers, leftOut } = takenFrom(
+    { file, environment: Object.fromEntries(variables), flags: its.keys },
+    hasLogins(own.config),
+  );
+  const stated = leftOut.filter((path) => MATTERS.includes(path) && own.sources.get(path) === 'default');
+  if (stated.length > 0) {
+    note(`not taken from the cluster: ${stated.join(', ')}; where it matters, give what this machine has with a flag`);
+  }
+  const { config, sources } = loadConfig({
+    file: layers.file,
+    environment: { ...layers.environment, ...environment },
+    flags: { ...layers.flags, ...words.keys },
+  });
+  const namespace = config.leaderElection.namespace || controller.namespace;
+  // Without the rules, the labels that they set would count as labels to remove.
+  const loops = config.loops.filter((loop) => loop !== 'labels' || !leftOut.includes('nodeLabels.directory'));
+  return {
+    ...own,
+    config: { ...config, loops, leaderElection: { ...config.leaderElection, namespace } },
+    sources,
+    origin: 'cluster',
+  };
 }
 
 /** Returns a 403; throws every other error. */

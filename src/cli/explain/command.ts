@@ -1,7 +1,6 @@
 import { STANDARD_INPUT } from '../../config/file.ts';
 import { ConfigurationError } from '../../config/problems.ts';
 import type { Command, Invocation } from '../command.ts';
-import { isAway } from '../context.ts';
 import { INSTALLATION, NAMESPACE } from '../flags.ts';
 import { LOOKUP_TIMEOUT, readLookupTimeout } from '../lookups/timeout.ts';
 import { type ExplainTarget, explainTarget, KINDS } from './target.ts';
@@ -49,6 +48,7 @@ async function contextFor(invocation: Invocation, target: ExplainTarget) {
   try {
     return await invocation.clusterContext();
   } catch (error) {
+    const { isAway } = await import('../context.ts');
     if (target.kind !== 'files' || !isAway(error)) throw error;
     return invocation.context();
   }
