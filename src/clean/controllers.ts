@@ -48,17 +48,10 @@ const WATCH_MS = 500;
  *
  * @throws RefusedError if these credentials may not read one of these: a controller that `clean` does not see would undo its work
  */
-export async function findControllers({
-  client,
-  installation,
-  lease,
-  signal,
-}: ControllersOptions): Promise<OwnControllers> {
-  try {
-    const installations = await installationsOf(client, installation, signal);
-    const deployments = await Promise.all(
-      installations.map((each) => deploymentsOf(client, each, readDeployment, signal)),
-    );
+export function findControllers(options: ControllersOptions): Promise<OwnControllers> {
+  const { client, lease, signal } = options;
+  return withAdvice(async () => {
+    const { installations, deployments } = await findOwn(options);
     const configured = lease.stated || installations.length === 0 ? [lease.namespace] : [];
     const all = [...configured, ...installations.map(({ namespace }) => namespace)];
     const namespaces = [...new Set(all.includes(lease.namespace) ? [lease.namespace, ...all] : all)];
@@ -69,12 +62,26 @@ export async function findControllers({
     const leases = unique((await Promise.all(lists)).flat()).filter(
       ({ namespace, name }) => name === lease.name || installations.some((each) => each.namespace === namespace),
     );
-    return {
-      deployments: deployments.flat(),
-      leases,
-      namespaces,
-      strangers: await strangersOf(client, installations, leases, lease.name, signal),
-    };
+    const others = await strangersOf(client, installations, leases, lease.name, signal);
+    return { deployments, leases, namespaces, strangers: others };
+  });
+}
+
+/** Finds the Deployments of all installations that want replicas now. Throws as {@link findControllers} does. */
+export function findWanted(options: Omit<ControllersOptions, 'lease'>): Promise<OwnDeployment[]> {
+  return withAdvice(async () => wantedOnes(await findOwn(options)));
+}
+
+/** Finds all installations and their Deployments. */
+async function findOwn({ client, installation, signal }: Omit<ControllersOptions, 'lease'>) {
+  const installations = await installationsOf(client, installation, signal);
+  const found = installations.map((each) => deploymentsOf(client, each, readDeployment, signal));
+  return { installations, deployments: (await Promise.all(found)).flat() };
+}
+
+async function withAdvice<T>(look: () => Promise<T>): Promise<T> {
+  try {
+    return await look();
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 403) throw error;
     throw new RefusedError(
@@ -146,8 +153,15 @@ export async function findLease(
 }
 
 /** Returns the Deployments that want replicas, because of which `clean` refuses. */
-export function wantedOnes({ deployments }: OwnControllers): OwnDeployment[] {
+export function wantedOnes({ deployments }: Pick<OwnControllers, 'deployments'>): OwnDeployment[] {
   return deployments.filter(({ wanted }) => wanted > 0);
+}
+
+/** Throws {@link RefusedError} if a Deployment wants replicas. */
+export function refuseWanted(wanted: readonly OwnDeployment[]): void {
+  const [first] = wanted;
+  if (first === undefined) return;
+  throw new RefusedError(`${wanted.map(wantText).join('; ')}: ${stopAdvice(first.namespace, first.name)}`);
 }
 
 /** Returns `Deployment archaware/archaware-controller wants 2 replicas`. */

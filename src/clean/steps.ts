@@ -3,7 +3,7 @@ import { cleanNode } from '../placement/nodes/decide.ts';
 import { readManaged } from '../placement/nodes/managed.ts';
 import type { Node } from '../placement/nodes/node.ts';
 import { isDaemonSet } from '../placement/objects/kinds.ts';
-import { type OwnControllers, wantedOnes, wantText } from './controllers.ts';
+import { type OwnDeployment, wantText } from './controllers.ts';
 import { type CarryingPod, type Inventory, type LookOptions, takeInventory } from './inventory.ts';
 import type { Item, Ledger, Row } from './ledger.ts';
 import {
@@ -26,42 +26,31 @@ export type CleanOptions = {
   readonly timeoutMs: number;
   /** The uids of the nodes that existed before `clean` began. A taint on a later node comes from its kubelet. */
   readonly nodesBefore: ReadonlySet<string>;
-  /** Looks again for controllers that could undo the work. */
-  readonly findControllers: () => Promise<OwnControllers>;
+  /** Looks again for Deployments whose replicas could undo the work. */
+  readonly findWanted: () => Promise<readonly OwnDeployment[]>;
   /** Asks for consent before pods are replaced. */
   readonly mayReplace: (pods: readonly CarryingPod[]) => Promise<boolean>;
   readonly say: (line: string) => void;
 };
 
-/** Records everything in an inventory. With `--pods keep`, no pod is recorded. */
+/**
+ * Records everything in an inventory: as found, or for a dry run (`planned`) with what a run would do. With `--pods keep`, no pod is
+ * recorded.
+ */
 export function record(
   ledger: Ledger,
   inventory: Inventory,
-  taints: LookOptions['taints'],
-  how: CleanOptions['how'],
+  { taints, how, planned }: Pick<CleanOptions, 'how'> & Pick<LookOptions, 'taints'> & { readonly planned: boolean },
 ): void {
-  for (const [row, items] of rowsOf(inventory, taints)) ledger.found(row, items);
+  const note = (row: Row, item: Item, plan: string) =>
+    planned ? ledger.left(row, item, plan) : ledger.found(row, [item]);
+  for (const [row, items] of rowsOf(inventory, taints)) for (const item of items) note(row, item, PLANNED[row]);
   for (const item of inventory.unrecorded) ledger.kept('daemonSets', item, item.reason);
   if (how === 'keep') return;
   for (const pod of inventory.pods) {
-    if (pod.cleaning.kind === 'keep') ledger.kept('pods', pod, pod.cleaning.reason);
-    else ledger.found('pods', [pod]);
+    if (pod.cleaning.kind === 'keep' && !planned) ledger.kept('pods', pod, pod.cleaning.reason);
+    else note('pods', pod, plannedFor(pod.cleaning, how));
   }
-}
-
-/** Records what a run would do with everything in an inventory. With `--pods keep`, no pod is recorded. */
-export function recordPlan(
-  ledger: Ledger,
-  inventory: Inventory,
-  taints: LookOptions['taints'],
-  how: CleanOptions['how'],
-): void {
-  for (const [row, items] of rowsOf(inventory, taints)) {
-    for (const item of items) ledger.left(row, item, PLANNED[row]);
-  }
-  for (const item of inventory.unrecorded) ledger.kept('daemonSets', item, item.reason);
-  if (how === 'keep') return;
-  for (const pod of inventory.pods) ledger.left('pods', pod, plannedFor(pod.cleaning, how));
 }
 
 /** What a run does with the objects of a row, for a dry run. */
@@ -100,35 +89,54 @@ function rowsOf(inventory: Inventory, taints: LookOptions['taints']): [keyof typ
 }
 
 /**
- * Undoes what `run` did, in an order that disturbs no pod on the way. If a step fails, the steps that depend on it are not done. The
- * ledger has the result of everything, even if this throws: after a lost Lease, an interruption, or without an API server.
+ * Undoes what `run` did, in an order that disturbs no pod on the way, and reads the cluster again at the end. If a step fails, the
+ * steps that depend on it are not done. The ledger has the result of everything, even if this throws: after a lost Lease, an
+ * interruption, or without an API server. `before`: what was there when nobody else wrote any more.
  */
 export async function cleanAll(options: CleanOptions, before: Inventory): Promise<void> {
   const { steps, look, how, say } = options;
   const { ledger } = steps;
-  record(ledger, before, look.taints, how);
-  const done = (row: Row) => {
+  record(ledger, before, { taints: look.taints, how, planned: false });
+  await sweep(options, before, (row) => {
     const { removed, remaining } = ledger.count(row);
-    return `${removed} of ${removed + remaining}`;
-  };
-
-  await removeConfigurations(steps, before.configurations);
-  say(`admission configurations: ${done('configurations')} removed`);
-  // Gates are removed first, and again at the end: a review that was under way may have added one.
-  await ungatePods(steps, before.gated);
-  if (before.gated.length > 0) say(`gates: ${done('gates')} removed`);
-  await untaint(options, before.nodes);
-  say(`nodes: ${done('nodes')} now without taint and labels of archaware`);
-  // If nodes are still tainted, daemon pods without tolerations would leave them at once, and pods could not come back to them.
+    if (row !== 'gates' || before.gated.length > 0) say(DONE[row](`${removed} of ${removed + remaining}`));
+  });
   if (ledger.count('nodes').remaining > 0) {
     ledger.leaveRest('not touched while nodes are still tainted; run clean again');
     return;
   }
-  await restoreDaemonSets(steps, before.daemonSets);
-  say(`DaemonSets: ${done('daemonSets')} restored`);
-
   if (how !== 'keep') await replace(options, before.pods, how);
   await lookAgain(options, before);
+  await forgetPods(steps, before.recorded);
+  for (const deployment of await options.findWanted()) {
+    const { namespace, name } = deployment;
+    const reason = `${wantText(deployment)} again: it writes again what clean removed`;
+    ledger.left('controllers', { kind: 'Deployment', namespace, name }, reason);
+  }
+}
+
+/** What is said after a step; `count`: `2 of 3`. */
+const DONE = {
+  configurations: (count: string) => `admission configurations: ${count} removed`,
+  gates: (count: string) => `gates: ${count} removed`,
+  nodes: (count: string) => `nodes: ${count} now without taint and labels of archaware`,
+  daemonSets: (count: string) => `DaemonSets: ${count} restored`,
+};
+
+/** Does the steps that need no consent, in their order. */
+async function sweep(options: CleanOptions, found: Inventory, onDone: (row: keyof typeof DONE) => void): Promise<void> {
+  const { steps } = options;
+  await removeConfigurations(steps, found.configurations);
+  onDone('configurations');
+  await ungatePods(steps, found.gated);
+  onDone('gates');
+  await untaint(options, found.nodes);
+  onDone('nodes');
+  // If nodes are still tainted, daemon pods without tolerations would leave them at once, and pods could not come back to them.
+  if (steps.ledger.count('nodes').remaining > 0) return;
+  await restoreDaemonSets(steps, found.daemonSets);
+  await disownDaemonSets(steps, found.owned);
+  onDone('daemonSets');
 }
 
 /** Replaces pods, unless the user says no. */
@@ -154,36 +162,30 @@ function unlessStuck(pod: CarryingPod, ledger: Ledger): CarryingPod {
   return { ...pod, cleaning: { kind: 'leave', reason: 'its DaemonSet still has tolerations of archaware' } };
 }
 
-/** Records the pods of the first search that no longer have archaware's tolerations, or no longer exist. */
-function recordGone({ steps }: CleanOptions, before: Inventory, now: Inventory): void {
-  const carrying = new Set(now.pods.map(({ uid }) => uid));
-  for (const pod of before.pods) if (!carrying.has(pod.uid)) steps.ledger.removed('pods', pod);
-}
+/** How often the cluster is read again at most. Nodes that join with the taint could let it go on for ever. */
+const MOST_LOOKS = 5;
 
-/** Searches again: removes traces that appeared meanwhile, and records what is left. */
+/**
+ * Reads the cluster again, to prove that nothing is left. What has appeared meanwhile is removed, and then it is read once more: a
+ * review that was under way may have added a gate, a node may have joined with the taint.
+ */
 async function lookAgain(options: CleanOptions, before: Inventory): Promise<void> {
   const { steps, look, how, say } = options;
   const { ledger } = steps;
-  const now = await takeInventory(look, before.pods);
-  for (const [row, items] of rowsOf(now, look.taints)) {
-    // New pods have no tolerations of archaware, because no controller runs. The earlier pods are handled below.
-    if (row !== 'annotations') ledger.found(row, items);
-  }
-  await removeConfigurations(steps, now.configurations);
-  await ungatePods(steps, now.gated);
-  await untaint(options, now.nodes);
-  if (now.nodes.length > 0)
-    say(`nodes that joined or changed meanwhile: ${now.nodes.map(({ name }) => name).join(', ')}`);
-  if (ledger.count('nodes').remaining === 0) {
-    await restoreDaemonSets(steps, now.daemonSets);
-    await disownDaemonSets(steps, now.owned);
-  }
-  if (how !== 'keep') recordGone(options, before, now);
-  await forgetPods(steps, before.recorded);
-  for (const deployment of wantedOnes(await options.findControllers())) {
-    const { namespace, name } = deployment;
-    const reason = `${wantText(deployment)} again: it writes again what clean removed`;
-    ledger.left('controllers', { kind: 'Deployment', namespace, name }, reason);
+  for (let looks = 1, isProven = false; !isProven; looks++) {
+    const now = await takeInventory(look, before.pods);
+    // The pods are those of the first search: no controller runs, so later ones have no tolerations and no record of archaware.
+    const rows = rowsOf(now, look.taints).filter(([row]) => row !== 'annotations');
+    for (const [row, items] of rows) ledger.found(row, items);
+    await sweep(options, now, (row) => {
+      if (row !== 'nodes' || now.nodes.length === 0) return;
+      say(`nodes that joined or changed meanwhile: ${now.nodes.map(({ name }) => name).join(', ')}`);
+    });
+    const isChanged = rows.some(([row, items]) => items.some((item) => !ledger.remains(row, item)));
+    isProven = !isChanged || looks === MOST_LOOKS;
+    if (!isProven || how === 'keep') continue;
+    const carrying = new Set(now.pods.map(({ uid }) => uid));
+    for (const pod of before.pods) if (!carrying.has(pod.uid)) ledger.removed('pods', pod);
   }
 }
 

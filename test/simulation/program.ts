@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { findControllers } from '../../src/clean/controllers.ts';
+import { findControllers, findWanted } from '../../src/clean/controllers.ts';
 import { takeInventory } from '../../src/clean/inventory.ts';
 import { holdLeases } from '../../src/clean/leases.ts';
 import { type CleanOutcome, createLedger } from '../../src/clean/ledger.ts';
@@ -201,14 +201,8 @@ export function startCleaner(options: { name: string; world: World; server: Mode
       { client: direct, clock, identity: name, durationMs, waitMs: 600_000, stopping: true, say, signal: end.signal },
       () => end.abort(),
     );
-    const lookForControllers = () =>
-      findControllers({
-        client,
-        installation: undefined,
-        lease: { namespace: LEASE_NAMESPACE, name: leaseName, stated: true },
-        signal: end.signal,
-      });
-    await lookForControllers();
+    const search = { client, installation: undefined, signal: end.signal };
+    await findControllers({ ...search, lease: { namespace: LEASE_NAMESPACE, name: leaseName, stated: true } });
     const mayWrite = () => leases.fresh();
     const before = await takeInventory(look);
     await cleanAll(
@@ -219,7 +213,7 @@ export function startCleaner(options: { name: string; world: World; server: Mode
         how: 'keep',
         timeoutMs: 600_000,
         nodesBefore: before.nodeUids,
-        findControllers: lookForControllers,
+        findWanted: () => findWanted(search),
         mayReplace: async () => true,
         say,
       },

@@ -1,14 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { ClusterError, connect } from '../../app/connect.ts';
+import { ClusterError, type Connection, connect } from '../../app/connect.ts';
 import { type Context, EXIT } from '../../app/context.ts';
 import { readNodePools } from '../../app/node-pools.ts';
 import {
+  type ControllersOptions,
   findControllers,
+  findWanted,
   leadText,
   liveLeases,
   type OwnControllers,
   RefusedError,
+  refuseWanted,
   stopAdvice,
   stopDeployments,
   wantedOnes,
@@ -16,9 +19,9 @@ import {
 } from '../../clean/controllers.ts';
 import { type Inventory, type LookOptions, takeInventory } from '../../clean/inventory.ts';
 import { type HeldLeases, holdLeases, leasesToHold } from '../../clean/leases.ts';
-import { createLedger, type Item } from '../../clean/ledger.ts';
+import { createLedger, type Item, type Ledger } from '../../clean/ledger.ts';
 import { PLAN_HEADER, planRows, podQuestion } from '../../clean/report.ts';
-import { cleanAll, recordPlan } from '../../clean/steps.ts';
+import { cleanAll, record } from '../../clean/steps.ts';
 import { ConfigurationError } from '../../config/problems.ts';
 import { toSettings } from '../../config/settings.ts';
 import { milliseconds } from '../../kit/duration.ts';
@@ -30,6 +33,7 @@ import { createWriter } from '../../kube/writer.ts';
 import { DEFAULT_NAMESPACE } from '../../names.ts';
 import { taintKind } from '../../placement/nodes/node.ts';
 import { type TaintingPool, taintingPoolNotes, taintingPools } from '../../placement/nodes/tainting-pools.ts';
+import type { Settings } from '../../placement/settings.ts';
 import { passedOver } from '../context.ts';
 import { table } from '../output.ts';
 import { printOutcome } from './outcome.ts';
@@ -45,6 +49,24 @@ export type CleanFlags = {
   readonly stop: boolean;
 };
 
+/** One run of `clean`. */
+type Run = {
+  readonly context: Context;
+  readonly flags: CleanFlags;
+  readonly connection: Connection;
+  /** What the search for controllers needs; its client tries failed requests again. */
+  readonly search: ControllersOptions;
+  readonly taints: Settings['taints'];
+  readonly ledger: Ledger;
+  /** Ends the run, because a Lease was lost. */
+  readonly end: AbortController;
+  leases: HeldLeases | undefined;
+  /** What was found when nobody else wrote any more; undefined before the work begins. */
+  before: Inventory | undefined;
+  /** The node pools whose next nodes may have the taint again. */
+  pools: readonly TaintingPool[];
+};
+
 /** An archaware controller because of which `clean` refuses to work. */
 type Refusal = { readonly item: Item; readonly reason: string };
 
@@ -58,191 +80,206 @@ const GLANCE_MS = 5_000;
  * is. Throws if an archaware controller runs or should run, and any error that prevents the start or ends the work.
  */
 export async function clean(context: Context, flags: CleanFlags): Promise<number> {
-  const { pods: how, timeoutMs } = flags;
-  const { config, signal, ask, clock, note: say } = context;
-  const connection = await connect(context);
-  const end = new AbortController();
-  const over = AbortSignal.any([signal, end.signal]);
-  const client = createRetryingClient(connection.client, {
-    clock,
-    signal: over,
-    onRetry: (error, inMs) => say(`${messageOf(error)}; trying again in ${(inMs / 1000).toFixed(1)} s`),
-  });
-  const ledger = createLedger();
-  const leaseName = config.leaderElection.name;
-  const configured = {
-    namespace: connection.leaseNamespace,
-    name: leaseName,
-    stated: config.leaderElection.namespace !== '' || connection.leaseNamespace !== DEFAULT_NAMESPACE,
-  };
-  const lookForControllers = () =>
-    findControllers({
-      client,
-      installation: context.installation,
-      lease: configured,
-      signal: over,
-    });
-  const { taints } = toSettings(config);
-  let leases: HeldLeases | undefined;
-  let began = false;
-  let kept = 0;
-  let pools: readonly TaintingPool[] = [];
+  const run = await prepare(context, flags);
+  const { end, ledger, search } = run;
   try {
-    const controllers = await find(lookForControllers, connection.leaseNamespace, flags.dryRun, say);
-    if (controllers.strangers.length > 0) say(passedOver(controllers.strangers));
-    const wanted = wantedOnes(controllers);
-    const unattended = !flags.yes && ask === undefined;
-    if (!flags.dryRun && !flags.stop && !unattended) refuseWanted(wanted);
-    const look: LookOptions = {
-      client,
-      taints,
-      webhook: config.webhook.enabled,
-      ownCertificates: config.webhook.enabled && config.webhook.certificates === 'self',
-      namespaces: controllers.namespaces,
-      allPods: flags.allPods,
-      signal: over,
-    };
+    const controllers = await find(run);
+    if (controllers.strangers.length > 0) context.note(passedOver(controllers.strangers));
     context.keepHeapSmall();
-    const nodesBefore = await showPlan(look);
-    if (flags.dryRun) {
-      for (const { item, reason } of await refusals(controllers, Number.POSITIVE_INFINITY)) {
-        say(flags.stop ? `--stop would stop it first: ${reason}` : `without --dry-run, clean refuses: ${reason}`);
-        if (!flags.stop) ledger.left('controllers', item, `clean refuses to run next to it: ${reason}`);
-      }
-      printOutcome(ledger.outcome('dry run'), { unlisted: kept, planned: true }, pools, context);
-      return EXIT.done;
-    }
-    if (!flags.yes) {
-      if (ask === undefined) {
-        throw new ConfigurationError(['--yes: required, because there is no terminal to ask on; nothing was done']);
-      }
-      const [refusal] = flags.stop ? [] : await refusals(controllers, GLANCE_MS);
-      if (refusal !== undefined) throw new RefusedError(refusal.reason);
-      if (!(await ask('Do all of this?', signal))) {
-        say('nothing was done');
-        return EXIT.failed;
-      }
-    }
-    if (flags.stop) await stopDeployments(client, wanted, { say, signal: over });
-    else refuseWanted(wanted);
-    if (config.leaderElection.enabled) leases = await hold(controllers, flags.stop && wanted.length > 0);
-    // A replica that starts meanwhile would wait for the Leases, and would write everything again when `clean` releases them.
-    refuseWanted(wantedOnes(await lookForControllers()));
-    const mayWrite = () => leases?.fresh() ?? true;
-    // The cluster is searched again now that nobody else writes: a leader may have written until a moment ago.
-    const before = await takeInventory(look);
-    began = true;
-    kept = how === 'keep' ? before.pods.length : 0;
-    await cleanAll(
-      {
-        steps: { client, write: createWriter(client, mayWrite), mayWrite, taints, ledger, signal: over },
-        look,
-        clock,
-        how,
-        timeoutMs,
-        nodesBefore,
-        findControllers: lookForControllers,
-        mayReplace: async (pods) => flags.yes || (ask?.(podQuestion(pods, how), signal) ?? false),
-        say,
-      },
-      before,
-    );
-    const outcome = ledger.outcome('not reached; run clean again');
-    printOutcome(outcome, { unlisted: kept, planned: false }, pools, context);
-    // With --stop, the controller is being uninstalled, and nobody will need the Leases.
-    if (flags.stop && outcome.left.length === 0) await leases?.remove(over);
-    if (context.origin === 'unreadable' && isEmpty(before)) {
-      say(
-        "nothing was found, but the cluster's configuration could not be read and no object records what archaware wrote: " +
-          'a taint or toleration with another key would not be found; give the configuration with --config',
-      );
-      return EXIT.found;
-    }
-    return outcome.left.length === 0 ? EXIT.done : EXIT.found;
+    if (flags.dryRun) return await planOnly(run, controllers);
+    const shown = flags.yes ? undefined : await askFirst(run, controllers);
+    if (shown === 'no') return EXIT.failed;
+    return await work(run, controllers, shown);
   } catch (error) {
-    if (began) {
-      const outcome = ledger.outcome('not reached; run clean again');
-      printOutcome(outcome, { unlisted: kept, planned: false }, pools, context);
-    }
-    if (signal.aborted) throw new ClusterError('interrupted; clean can be run again at any point');
-    if (over.aborted)
+    if (run.before !== undefined) printResult(run, ledger.outcome('not reached; run clean again'));
+    if (context.signal.aborted) throw new ClusterError('interrupted; clean can be run again at any point');
+    if (search.signal.aborted)
       throw new ClusterError('the lease was lost, another replica may lead: stop it and run clean again');
     throw error;
   } finally {
     end.abort();
     // The signal may be aborted already. The Leases are released nevertheless, so that the next leader need not wait.
-    await leases?.release(AbortSignal.timeout(5_000));
-    await connection.close();
+    await run.leases?.release(AbortSignal.timeout(5_000));
+    await run.connection.close();
   }
+}
 
-  /** Prints the steps. Returns the uids of the present nodes only, because the whole inventory may be large. */
-  async function showPlan(look: LookOptions): Promise<ReadonlySet<string>> {
-    const inventory = await takeInventory(look);
-    say(table(PLAN_HEADER, planRows(inventory, how), context.columns).trimEnd());
-    pools = taintingPools(inventory.nodes, await readNodePools(client, say, over), taints);
-    for (const note of taintingPoolNotes(pools, taintKind(taints))) say(note);
-    if (flags.dryRun) {
-      recordPlan(ledger, inventory, taints, how);
-      kept = how === 'keep' ? inventory.pods.length : 0;
-    }
-    return inventory.nodeUids;
+async function prepare(context: Context, flags: CleanFlags): Promise<Run> {
+  const { config, clock, note: say } = context;
+  const connection = await connect(context);
+  const { leaseNamespace: namespace } = connection;
+  const { name, namespace: given } = config.leaderElection;
+  const end = new AbortController();
+  const signal = AbortSignal.any([context.signal, end.signal]);
+  const client = createRetryingClient(connection.client, {
+    clock,
+    signal,
+    onRetry: (error, inMs) => say(`${messageOf(error)}; trying again in ${(inMs / 1000).toFixed(1)} s`),
+  });
+  const lease = { namespace, name, stated: given !== '' || namespace !== DEFAULT_NAMESPACE };
+  return {
+    context,
+    flags,
+    connection,
+    search: { client, installation: context.installation, lease, signal },
+    taints: toSettings(config).taints,
+    ledger: createLedger(),
+    end,
+    leases: undefined,
+    before: undefined,
+    pools: [],
+  };
+}
+
+/** Finds the controllers. A dry run goes on without the right to look for them, in one namespace. */
+async function find({ flags, search, context: { note: say } }: Run): Promise<OwnControllers> {
+  try {
+    return await findControllers(search);
+  } catch (error) {
+    if (!flags.dryRun || !(error instanceof RefusedError)) throw error;
+    say(`without --dry-run, clean refuses: ${error.message}`);
+    return { deployments: [], leases: [], namespaces: [search.lease.namespace], strangers: [] };
   }
+}
 
-  async function hold(controllers: OwnControllers, stopped: boolean): Promise<HeldLeases> {
-    const names = leasesToHold(controllers, configured);
-    const options = {
-      client: connection.leaseClient,
+/** Reads the cluster, and prints the steps. */
+async function showPlan(run: Run, controllers: OwnControllers): Promise<Inventory> {
+  const { context, flags, search, taints } = run;
+  const { columns, note: say } = context;
+  const inventory = await takeInventory(lookOptions(run, controllers));
+  say(table(PLAN_HEADER, planRows(inventory, flags.pods), columns).trimEnd());
+  run.pools = taintingPools(inventory.nodes, await readNodePools(search.client, say, search.signal), taints);
+  for (const note of taintingPoolNotes(run.pools, taintKind(taints))) say(note);
+  return inventory;
+}
+
+function lookOptions({ context, flags, search, taints }: Run, { namespaces }: OwnControllers): LookOptions {
+  const { enabled, certificates } = context.config.webhook;
+  return {
+    client: search.client,
+    taints,
+    webhook: enabled,
+    ownCertificates: enabled && certificates === 'self',
+    namespaces,
+    allPods: flags.allPods,
+    signal: search.signal,
+  };
+}
+
+/** Prints what a run would do, and why it would refuse. */
+async function planOnly(run: Run, controllers: OwnControllers): Promise<number> {
+  const { context, flags, ledger, taints } = run;
+  const inventory = await showPlan(run, controllers);
+  record(ledger, inventory, { taints, how: flags.pods, planned: true });
+  for (const { item, reason } of await refusals(run, controllers, Number.POSITIVE_INFINITY)) {
+    context.note(flags.stop ? `--stop would stop it first: ${reason}` : `without --dry-run, clean refuses: ${reason}`);
+    if (!flags.stop) ledger.left('controllers', item, `clean refuses to run next to it: ${reason}`);
+  }
+  run.before = inventory;
+  printResult(run, ledger.outcome('dry run'));
+  return EXIT.done;
+}
+
+/** Shows the steps and asks whether to do them. Returns what it has shown, or the answer no. */
+async function askFirst(run: Run, controllers: OwnControllers): Promise<Inventory | 'no'> {
+  const { context, flags } = run;
+  const { ask, signal, note: say } = context;
+  if (!flags.stop && ask !== undefined) refuseWanted(wantedOnes(controllers));
+  const inventory = await showPlan(run, controllers);
+  if (ask === undefined) {
+    throw new ConfigurationError(['--yes: required, because there is no terminal to ask on; nothing was done']);
+  }
+  const [refusal] = flags.stop ? [] : await refusals(run, controllers, GLANCE_MS);
+  if (refusal !== undefined) throw new RefusedError(refusal.reason);
+  if (await ask('Do all of this?', signal)) return inventory;
+  say('nothing was done');
+  return 'no';
+}
+
+/** Ends and keeps away the controllers, and then does the work. `shown`: what the user was shown; undefined if nobody was asked. */
+async function work(run: Run, controllers: OwnControllers, shown: Inventory | undefined): Promise<number> {
+  const { context, flags, search, taints, ledger } = run;
+  const { clock, ask, note: say } = context;
+  const { client, signal } = search;
+  const { pods: how, timeoutMs } = flags;
+  const wanted = wantedOnes(controllers);
+  if (flags.stop) await stopDeployments(client, wanted, { say, signal });
+  else refuseWanted(wanted);
+  const isStopped = flags.stop && wanted.length > 0;
+  if (context.config.leaderElection.enabled) run.leases = await hold(run, controllers, isStopped);
+  // A replica that starts meanwhile would wait for the Leases, and would write everything again when `clean` releases them.
+  refuseWanted(await findWanted(search));
+  const mayWrite = () => run.leases?.fresh() ?? true;
+  // From here on nobody else writes. What was shown is out of date only if a controller ran until now.
+  const before = shown === undefined ? await showPlan(run, controllers) : shown;
+  const look = lookOptions(run, controllers);
+  run.before = shown !== undefined && isStopped ? await takeInventory(look) : before;
+  await cleanAll(
+    {
+      steps: { client, write: createWriter(client, mayWrite), mayWrite, taints, ledger, signal },
+      look,
       clock,
-      identity: cleanerIdentity(`${hostname()}-${randomUUID()}`),
-      durationMs: milliseconds(config.leaderElection.leaseDuration),
-      waitMs: stopped ? FAREWELL_MS : 0,
-      stopping: flags.stop,
+      how,
+      timeoutMs,
+      nodesBefore: before.nodeUids,
+      findWanted: () => findWanted(search),
+      mayReplace: async (pods) => flags.yes || (ask?.(podQuestion(pods, how), context.signal) ?? false),
       say,
-      signal: over,
-    };
-    return holdLeases(names, options, () => end.abort());
+    },
+    run.before,
+  );
+  const outcome = ledger.outcome('not reached; run clean again');
+  printResult(run, outcome);
+  // With --stop, the controller is being uninstalled, and nobody will need the Leases.
+  if (flags.stop && outcome.left.length === 0) await run.leases?.remove(signal);
+  if (context.origin === 'unreadable' && isEmpty(run.before)) {
+    say(
+      "nothing was found, but the cluster's configuration could not be read and no object records what archaware wrote: " +
+        'a taint or toleration with another key would not be found; give the configuration with --config',
+    );
+    return EXIT.found;
   }
+  return outcome.left.length === 0 ? EXIT.done : EXIT.found;
+}
 
-  /** Returns the controllers because of which `clean` would refuse now, and why. */
-  async function refusals(controllers: OwnControllers, atMostMs: number): Promise<Refusal[]> {
-    const live = await liveLeases(client, controllers.leases, { clock, atMostMs, signal: over });
-    const refusal = (kind: string, { namespace, name }: LeaseName, reason: string) => ({
-      item: { kind, namespace, name },
-      reason,
-    });
-    return [
-      ...wantedOnes(controllers).map((deployment) => {
-        const { namespace, name } = deployment;
-        return refusal('Deployment', deployment, `${wantText(deployment)}: ${stopAdvice(namespace, name)}`);
-      }),
-      ...live.map((lease) => refusal('Lease', lease, `${leadText(lease)}: ${stopAdvice(lease.namespace)}`)),
-    ];
-  }
+function hold({ context, flags, connection, search, end }: Run, controllers: OwnControllers, isStopped: boolean) {
+  const { clock, config, note: say } = context;
+  const options = {
+    client: connection.leaseClient,
+    clock,
+    identity: cleanerIdentity(`${hostname()}-${randomUUID()}`),
+    durationMs: milliseconds(config.leaderElection.leaseDuration),
+    waitMs: isStopped ? FAREWELL_MS : 0,
+    stopping: flags.stop,
+    say,
+    signal: search.signal,
+  };
+  return holdLeases(leasesToHold(controllers, search.lease), options, () => end.abort());
+}
+
+/** Returns the controllers because of which `clean` would refuse now, and why. */
+async function refusals({ context, search }: Run, controllers: OwnControllers, atMostMs: number): Promise<Refusal[]> {
+  const { client, signal } = search;
+  const live = await liveLeases(client, controllers.leases, { clock: context.clock, atMostMs, signal });
+  const refusal = (kind: string, { namespace, name }: LeaseName, reason: string) => ({
+    item: { kind, namespace, name },
+    reason,
+  });
+  return [
+    ...wantedOnes(controllers).map((deployment) => {
+      const { namespace, name } = deployment;
+      return refusal('Deployment', deployment, `${wantText(deployment)}: ${stopAdvice(namespace, name)}`);
+    }),
+    ...live.map((lease) => refusal('Lease', lease, `${leadText(lease)}: ${stopAdvice(lease.namespace)}`)),
+  ];
+}
+
+function printResult({ context, flags, before, pools }: Run, outcome: Parameters<typeof printOutcome>[0]): void {
+  const unlisted = flags.pods === 'keep' ? (before?.pods.length ?? 0) : 0;
+  printOutcome(outcome, { unlisted, planned: flags.dryRun }, pools, context);
 }
 
 /** Whether a search found no object that archaware wrote to. Policies and webhooks record no taint. */
 function isEmpty({ gated, recorded, nodes, daemonSets, pods }: Inventory): boolean {
   return [gated, recorded, nodes, daemonSets, pods].every(({ length }) => length === 0);
-}
-
-/** Finds the controllers. A dry run goes on without the right to look for them, in one namespace. */
-async function find(
-  look: () => Promise<OwnControllers>,
-  namespace: string,
-  dryRun: boolean,
-  say: (line: string) => void,
-): Promise<OwnControllers> {
-  try {
-    return await look();
-  } catch (error) {
-    if (!dryRun || !(error instanceof RefusedError)) throw error;
-    say(`without --dry-run, clean refuses: ${error.message}`);
-    return { deployments: [], leases: [], namespaces: [namespace], strangers: [] };
-  }
-}
-
-function refuseWanted(wanted: ReturnType<typeof wantedOnes>): void {
-  const [first] = wanted;
-  if (first === undefined) return;
-  throw new RefusedError(`${wanted.map(wantText).join('; ')}: ${stopAdvice(first.namespace, first.name)}`);
 }

@@ -1,0 +1,116 @@
+import { expect } from 'chai';
+import { ARCHITECTURE_GATE } from '../../src/names.ts';
+import { runInProcess } from '../support/in-process.ts';
+import { PODS, type Product, startProduct, tolerated, workload } from '../support/product.ts';
+
+const NODES = '/api/v1/nodes';
+const SETS = '/apis/apps/v1/daemonsets';
+const TAINT = { key: 'supported-arch', value: 'arm64', effect: 'NoSchedule' };
+
+describe('the readings of clean', () => {
+  let product: Product;
+  beforeEach(async () => {
+    product = await startProduct();
+  });
+  afterEach(() => product.stop());
+
+  /** A Deployment of two pods and a DaemonSet with archaware's tolerations, on nodes with its taint; nobody leads. */
+  async function leaveTraces() {
+    const image = product.image('app', ['amd64', 'arm64']);
+    await product.cluster.apply(workload('Deployment', 'web', [image], { spec: { replicas: 2 } }));
+    await product.cluster.apply(workload('DaemonSet', 'agent', [image]));
+    const controller = await product.run();
+    await product.eventuallyTainted();
+    await product.eventually('four pods that tolerate both', async () => {
+      const pods = await product.list(PODS);
+      return pods.length === 4 && pods.every((pod) => tolerated(pod.spec).length === 2);
+    });
+    await controller.stop();
+    product.cluster.forgetRequests();
+  }
+  const clean = (args: readonly string[], answers?: readonly string[]) =>
+    runInProcess(
+      ['clean', '--kubeconfig', product.cluster.kubeconfig, '--timeout', '60s', ...args],
+      answers === undefined ? { clock: product.clock } : { clock: product.clock, answers },
+    );
+  /** How often each collection of the whole cluster was read, and how often the version was asked for: once for each connection. */
+  function readings() {
+    const count = (path: string) =>
+      product.cluster.requests().filter((request) => request.method === 'GET' && request.path.split('?')[0] === path)
+        .length;
+    const [pods, nodes, daemonSets, connections] = [
+      count('/api/v1/pods'),
+      count(NODES),
+      count(SETS),
+      count('/version'),
+    ];
+    return { pods, nodes, daemonSets, connections };
+  }
+  const TWICE = { pods: 2, nodes: 2, daemonSets: 2, connections: 1 };
+
+  it('are two of each kind over one connection: before the work and at the end', async () => {
+    await leaveTraces();
+    const { code, stdout } = await clean(['--yes']);
+    expect(code, stdout).to.equal(0);
+    expect(readings()).to.deep.equal(TWICE);
+    product.cluster.forgetRequests();
+    expect((await clean(['--yes'])).code).to.equal(0);
+    expect(readings(), 'where nothing is left').to.deep.equal(TWICE);
+    product.cluster.forgetRequests();
+    expect((await clean(['--dry-run'])).code).to.equal(0);
+    expect(readings()).to.deep.equal({ pods: 1, nodes: 1, daemonSets: 1, connections: 1 });
+  });
+
+  it('are two where the user is asked, because what is shown is what is removed', async () => {
+    await leaveTraces();
+    const { code, stdout, stderr } = await clean([], ['y', 'y']);
+    expect(code, stdout + stderr).to.equal(0);
+    expect(readings()).to.deep.equal(TWICE);
+  });
+
+  it('are three where --stop ends a controller after the user was asked: it wrote until then', async () => {
+    await leaveTraces();
+    const metadata = { name: 'arch', namespace: 'archaware' };
+    const template = {
+      metadata: { labels: { app: 'arch' } },
+      spec: {
+        ...{ serviceAccountName: 'archaware-controller', schedulerName: 'none' },
+        containers: [{ name: 'c', image: 'example.com/c:1' }],
+      },
+    };
+    const spec = { replicas: 1, selector: { matchLabels: { app: 'arch' } }, template };
+    await product.cluster.apply(JSON.stringify({ apiVersion: 'apps/v1', kind: 'Deployment', metadata, spec }));
+    product.cluster.forgetRequests();
+    const { code, stdout, stderr } = await clean(['--stop'], ['y', 'y']);
+    expect(code, stdout + stderr).to.equal(0);
+    expect(readings()).to.deep.equal({ pods: 3, nodes: 3, daemonSets: 3, connections: 1 });
+  });
+
+  it('go on until nothing is found: a gated pod and a tainted node that appear meanwhile are cleaned, and it reads again', async () => {
+    await leaveTraces();
+    product.cluster.faults.conflictNextPatch(/daemonsets/, async () => {
+      await product.cluster.createNode({ name: 'arm64-2', architecture: 'arm64', taints: [TAINT] });
+      await product.cluster.createPod({ name: 'late', spec: { schedulingGates: [{ name: ARCHITECTURE_GATE }] } });
+    });
+    const { code, stdout, stderr } = await clean(['--yes']);
+    expect(code, stdout + stderr).to.equal(0);
+    expect(stderr).to.include('nodes that joined or changed meanwhile: arm64-2');
+    expect(readings()).to.deep.equal({ pods: 3, nodes: 3, daemonSets: 3, connections: 1 });
+    expect(stdout).to.match(/gates of pods +1 +0/);
+    expect(stdout).to.match(/nodes with taint or labels +3 +0/);
+  });
+
+  it('end where every one finds another node that joined with the taint, which is cleaned too', async () => {
+    await leaveTraces();
+    let joined = 0;
+    const join = async (): Promise<void> => {
+      joined++;
+      if (joined < 20) product.cluster.faults.conflictNextPatch(new RegExp(`nodes/late-${joined}`), join);
+      await product.cluster.createNode({ name: `late-${joined}`, architecture: 'arm64', taints: [TAINT] });
+    };
+    product.cluster.faults.conflictNextPatch(/daemonsets/, join);
+    const { code, stdout } = await clean(['--yes']);
+    expect(code, stdout).to.equal(0);
+    expect(readings()).to.deep.equal({ pods: 6, nodes: 6, daemonSets: 6, connections: 1 });
+  });
+});
