@@ -9,7 +9,6 @@ import { createKeeper, digestOf, type Keeper } from '../kube/watch/keeper.ts';
 import { createReflector, type Reflector } from '../kube/watch/reflector.ts';
 import type { Sections } from '../kube/watch/sections.ts';
 import { pathOf } from '../kube/writer.ts';
-import { type Namespace, readNamespace } from '../placement/eligibility.ts';
 import { isSameNode, type Node, readNode, readNodeSections } from '../placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
 import {
@@ -21,6 +20,7 @@ import {
   weightOfPod,
   wholePod,
 } from '../placement/objects/large.ts';
+import { type Namespace, readNamespace } from '../placement/objects/namespace.ts';
 import { type Pod, readPod, readPodSections } from '../placement/objects/pod.ts';
 import { createWitnesses, type Witnesses } from './node/witnesses.ts';
 import type { Telemetry } from './telemetry.ts';

@@ -113,8 +113,12 @@ const FINGERPRINT = 32;
  * that is null, or an empty object or list, counts as absent: servers of different versions write such fields or leave them out.
  */
 export function fingerprintOf(value: unknown): string {
-  const hash = createHash('sha256').update(canonical(value) ?? '');
-  return hash.digest('hex').slice(0, FINGERPRINT);
+  return sha256(canonical(value) ?? '').slice(0, FINGERPRINT);
+}
+
+/** Returns the SHA-256 of texts, one after the other, as 64 hexadecimal digits. */
+export function sha256(...texts: readonly string[]): string {
+  return texts.reduce((hash, text) => hash.update(text), createHash('sha256')).digest('hex');
 }
 
 /** Returns a value as JSON with its fields in order and without those that count as absent; undefined if it counts as absent. */

@@ -1,9 +1,9 @@
 import { matchesAnyGlob } from '../kit/glob.ts';
-import { type JsonObject, objectAt, stringAt, stringsAt } from '../kit/json.ts';
 import { matchesSelector } from '../kit/selector.ts';
-import { IGNORE_LABEL, PREFERRED } from '../names.ts';
+import { IGNORE_LABEL } from '../names.ts';
 import type { DaemonSet } from './objects/daemonset.ts';
 import { isDaemonSet } from './objects/kinds.ts';
+import type { Namespace } from './objects/namespace.ts';
 import type { Pod, PodTemplate } from './objects/pod.ts';
 import type { Settings } from './settings.ts';
 
@@ -28,28 +28,6 @@ export function isLeftAlone(reason: SkipReason): boolean {
     'namespace-not-selected',
   ];
   return reasons.includes(reason);
-}
-
-/** A namespace, reduced to the fields that archaware reads. */
-export type Namespace = {
-  readonly name: string;
-  readonly uid: string;
-  readonly resourceVersion: string;
-  readonly labels: Readonly<Record<string, string>>;
-  /** The annotation `archaware.dev/preferred`, not parsed. */
-  readonly preferred: string | undefined;
-};
-
-/** Reads a namespace from the API server's object. Never throws. */
-export function readNamespace(object: JsonObject): Namespace {
-  const metadata = objectAt(object, 'metadata');
-  return {
-    name: stringAt(metadata, 'name') ?? '',
-    uid: stringAt(metadata, 'uid') ?? '',
-    resourceVersion: stringAt(metadata, 'resourceVersion') ?? '',
-    labels: stringsAt(metadata, 'labels'),
-    preferred: stringAt(objectAt(metadata, 'annotations'), PREFERRED),
-  };
 }
 
 /** How long a system pod waits for a lookup that has not failed yet, in milliseconds. */

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, listAt, objectAt, stringAt, stringsAt } from '../kit/json.ts';
-import { type Node, nodeArchitecture, readNode } from './nodes/node.ts';
+import { type Node, nodeArchitecture } from './nodes/node.ts';
 import { type Taint, tolerates } from './patch/tolerations.ts';
 
 /**
@@ -17,9 +17,6 @@ export type Demands = {
 
 type Term = { readonly expressions: readonly Requirement[]; readonly fields: readonly Requirement[] };
 type Requirement = { readonly key: string; readonly operator: string; readonly values: readonly string[] };
-
-/** A node as the scheduler sees it. */
-export type SchedulableNode = Node;
 
 /** Nodes that look the same to the pod: they have the same architecture, taints and relevant labels. */
 export type NodeGroup = {
@@ -71,18 +68,13 @@ function readTerm(term: JsonObject): Term {
   return { expressions: read('matchExpressions'), fields: read('matchFields') };
 }
 
-/** Reads a node from the API server's object. Never throws. */
-export function readSchedulableNode(object: JsonObject): SchedulableNode {
-  return readNode(object);
-}
-
 /**
  * Returns all reasons why a pod cannot go to a node, in the order of the scheduler's plug-ins (NodeUnschedulable, NodeName,
  * TaintToleration, NodeAffinity). The scheduler itself reports only the first one.
  */
 export function obstaclesTo(
   demands: Demands,
-  node: Pick<SchedulableNode, 'name' | 'labels' | 'taints' | 'unschedulable'>,
+  node: Pick<Node, 'name' | 'labels' | 'taints' | 'unschedulable'>,
 ): Obstacle[] {
   const isTolerated = (taint: Taint) => demands.tolerations.some((toleration) => tolerates(toleration, taint));
   const obstacles: Obstacle[] = [];
@@ -116,9 +108,9 @@ export function obstacleText(obstacle: Obstacle): string {
 
 /** Groups the nodes by architecture and by everything else that matters to this pod; sorted by architecture and name. */
 export function groupNodes(
-  nodes: readonly SchedulableNode[],
+  nodes: readonly Node[],
   demands: Demands,
-): { readonly group: NodeGroup; readonly example: SchedulableNode }[] {
+): { readonly group: NodeGroup; readonly example: Node }[] {
   const terms = demands.terms ?? [];
   const keys = new Set([
     ...Object.keys(demands.nodeSelector),
@@ -126,7 +118,7 @@ export function groupNodes(
   ]);
   const singled = new Set(terms.flatMap(({ fields }) => fields.flatMap(({ values }) => values)));
   if (demands.nodeName !== undefined) singled.add(demands.nodeName);
-  const groups = new Map<string, { group: NodeGroup & { names: string[] }; example: SchedulableNode }>();
+  const groups = new Map<string, { group: NodeGroup & { names: string[] }; example: Node }>();
   const byName = [...nodes].sort((one, other) => (one.name < other.name ? -1 : 1));
   for (const node of byName) {
     const architecture = nodeArchitecture(node);

@@ -1,6 +1,6 @@
 import { ARCHITECTURE_EXPECTED, didYouMean, readArchitecture } from '../kit/platform.ts';
 import { NOE_PREFERRED, PREFERRED } from '../names.ts';
-import type { Namespace } from './eligibility.ts';
+import type { Namespace } from './objects/namespace.ts';
 import type { PodTemplate } from './objects/pod.ts';
 import type { Subject, SubjectSettings } from './subject.ts';
 

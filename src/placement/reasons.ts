@@ -92,29 +92,21 @@ export function openNote(
 }
 
 /**
- * Returns the tolerations of archaware's form for architectures that the pod should not run on. They come from an image that was
- * changed in place, or from a placement before the image was known. The API server lets nobody remove tolerations from a pod.
+ * Returns the tolerations in `present` of archaware's form for architectures that the pod should not run on; none for a guess or if
+ * the decision follows the cluster. They come from an image that was changed in place, or from a placement before the image was
+ * known. The API server lets nobody remove tolerations from a pod.
  */
-export function staleTolerations(
-  present: readonly JsonObject[],
-  architectures: readonly string[],
-  taint: { readonly key: string; readonly effect: string },
-): Toleration[] {
-  return present.flatMap((toleration) => {
-    const ours = asOurs(toleration, taint);
-    return ours !== undefined && !architectures.includes(ours.value) ? [ours] : [];
-  });
-}
-
-/** Returns archaware's tolerations in `present` that a decision no longer wants; none for a guess or if it follows the cluster. */
 export function staleUnder(
   decision: Decision,
   present: readonly JsonObject[],
   taint: { readonly key: string; readonly effect: string },
 ): Toleration[] {
   if (decision.kind !== 'place' || decision.followsCluster) return [];
-  if (decision.basis !== 'images' && decision.basis !== 'statement') return [];
-  return staleTolerations(present, decision.architectures, taint);
+  const { basis, architectures } = decision;
+  if (basis !== 'images' && basis !== 'statement') return [];
+  return present
+    .flatMap((toleration) => asOurs(toleration, taint) ?? [])
+    .filter(({ value }) => !architectures.includes(value));
 }
 
 /** Returns the reason for a decision as text. `os`: the pod's. */

@@ -1,11 +1,11 @@
-import { createHash } from 'node:crypto';
-import { isSameRecord } from '../kit/json.ts';
+import { isSameRecord, sha256 } from '../kit/json.ts';
 import { NOE_PREFERRED, PREFERRED } from '../names.ts';
 import type { Asked } from './asked.ts';
-import { isSystemPod, type Namespace, type SkipReason, skipDaemonSet, skipPod, skipTemplate } from './eligibility.ts';
+import { isSystemPod, type SkipReason, skipDaemonSet, skipPod, skipTemplate } from './eligibility.ts';
 import type { DaemonSet } from './objects/daemonset.ts';
 import { createShared } from './objects/equal-values.ts';
 import type { PodImage } from './objects/image.ts';
+import type { Namespace } from './objects/namespace.ts';
 import type { Pod, PodTemplate } from './objects/pod.ts';
 import { asOurs } from './patch/tolerations.ts';
 import type { Settings } from './settings.ts';
@@ -213,7 +213,7 @@ function keyed(fields: Fields, settingsText: string): Subject {
 /** `settingsText`: the settings have a text of their own, which is made once. */
 function hashOf(fields: Fields, settingsText: string): string {
   const own = { ...fields, settings: undefined, ...(fields.digest === undefined ? {} : NOTHING_OF_THE_AUTHOR) };
-  return createHash('sha256').update(JSON.stringify(own)).update(settingsText).digest('hex');
+  return sha256(JSON.stringify(own), settingsText);
 }
 
 /** These change what is written and what is guessed, but not what images run on. */

@@ -8,8 +8,8 @@ import type { ApiClient } from '../../src/kube/client.ts';
 import type { Occurrence } from '../../src/kube/events.ts';
 import { createStore } from '../../src/kube/watch/store.ts';
 import { createLog } from '../../src/observability/log.ts';
-import { readNamespace } from '../../src/placement/eligibility.ts';
 import { readDaemonSet } from '../../src/placement/objects/daemonset.ts';
+import { readNamespace } from '../../src/placement/objects/namespace.ts';
 import { createHandClock } from '../controllers/hand-clock.ts';
 
 const DENIED = 'Error creating: pods "x" is forbidden: denied request: tolerations and schedulingGates are not allowed';

@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../src/kit/json.ts';
 import { parseSelector } from '../../src/kit/selector.ts';
-import { isSystemPod, readNamespace, type SkipReason, skipPod, skipTemplate } from '../../src/placement/eligibility.ts';
+import { isSystemPod, type SkipReason, skipPod, skipTemplate } from '../../src/placement/eligibility.ts';
+import { readNamespace } from '../../src/placement/objects/namespace.ts';
 import { readPod } from '../../src/placement/objects/pod.ts';
 import type { Settings } from '../../src/placement/settings.ts';
 import { settings } from './objects.ts';

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../src/kit/json.ts';
-import { groupNodes, obstaclesTo, obstacleText, readDemands, readSchedulableNode } from '../../src/placement/fit.ts';
+import { groupNodes, obstaclesTo, obstacleText, readDemands } from '../../src/placement/fit.ts';
+import { readNode } from '../../src/placement/nodes/node.ts';
 import { taint, toleration } from './objects.ts';
 
 type GivenNode = {
@@ -12,7 +13,7 @@ type GivenNode = {
 };
 
 function node({ name = 'n1', architecture = 'amd64', labels = {}, taints = [], ...spec }: GivenNode = {}) {
-  return readSchedulableNode({
+  return readNode({
     metadata: { name, uid: name, labels },
     spec: { ...spec, ...(taints.length > 0 ? { taints: taints.map((text) => taint(text)) } : {}) },
     status: { nodeInfo: { architecture } },

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../src/kit/json.ts';
-import { readNamespace } from '../../src/placement/eligibility.ts';
+import { readNamespace } from '../../src/placement/objects/namespace.ts';
 import { readPod } from '../../src/placement/objects/pod.ts';
 import { readPodSubject } from '../../src/placement/subject.ts';
 import { settings } from './objects.ts';

@@ -16,11 +16,11 @@ import { createLease, type Lease, leadInTurns } from '../../src/kube/lease.ts';
 import { createRetryingClient } from '../../src/kube/retry.ts';
 import { isModified, sectionsOf } from '../../src/kube/watch/sections.ts';
 import { createWriter } from '../../src/kube/writer.ts';
-import { readNamespace } from '../../src/placement/eligibility.ts';
-import { obstaclesTo, readDemands, readSchedulableNode } from '../../src/placement/fit.ts';
+import { obstaclesTo, readDemands } from '../../src/placement/fit.ts';
 import { NO_RULES } from '../../src/placement/nodes/label-rules.ts';
 import { readNode } from '../../src/placement/nodes/node.ts';
 import { readDaemonSet, readRecord } from '../../src/placement/objects/daemonset.ts';
+import { readNamespace } from '../../src/placement/objects/namespace.ts';
 import { readPod } from '../../src/placement/objects/pod.ts';
 import { type JsonObject, object, objects } from '../simulator/json.ts';
 import { jsonOf } from '../simulator/objects/store.ts';
@@ -274,7 +274,7 @@ export function readingOf(line: string): 'cut' | 'whole' | 'other' {
 /** Whether the scheduler may place a pod with this spec on a node. */
 export function fits(spec: JsonObject, node: JsonObject): boolean {
   const demands = readDemands({ ...spec, tolerations: objects(spec.tolerations) });
-  return obstaclesTo(demands, readSchedulableNode(node)).length === 0;
+  return obstaclesTo(demands, readNode(node)).length === 0;
 }
 
 /** What archaware's record on a DaemonSet lists, and whether archaware is entered as an owner of fields, or of those of the spec. */

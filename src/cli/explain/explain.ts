@@ -16,12 +16,12 @@ import { listAll } from '../../kube/list.ts';
 import { find } from '../../kube/read.ts';
 import { ImageError } from '../../oci/errors.ts';
 import type { Resolver } from '../../oci/resolver.ts';
-import { readNamespace } from '../../placement/eligibility.ts';
 import { explainPlacement, imagesToAsk } from '../../placement/explain/explain.ts';
 import type { Explanation } from '../../placement/explain/explanation.ts';
 import type { ExplainInput, Findings, LookupResult } from '../../placement/explain/input.ts';
-import { readSchedulableNode, type SchedulableNode } from '../../placement/fit.ts';
+import { type Node, readNode } from '../../placement/nodes/node.ts';
 import type { PodImage } from '../../placement/objects/image.ts';
+import { readNamespace } from '../../placement/objects/namespace.ts';
 import { readWorkload, WORKLOAD_KINDS, type Workload } from '../../placement/objects/workload.ts';
 import { isAway } from '../context.ts';
 import { READER_HINT } from '../failure.ts';
@@ -185,9 +185,9 @@ async function readNodes(
   client: ApiClient,
   note: (line: string) => void,
   signal: AbortSignal,
-): Promise<readonly SchedulableNode[]> {
+): Promise<readonly Node[]> {
   try {
-    return (await listAll(client, '/api/v1/nodes', signal)).map(readSchedulableNode);
+    return (await listAll(client, '/api/v1/nodes', signal)).map(readNode);
   } catch (error) {
     if (!isForbidden(error)) throw error;
     note(`without nodes, so without what they run and which of them fit: ${messageOf(error)} (${READER_HINT})`);

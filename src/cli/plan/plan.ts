@@ -17,16 +17,15 @@ import type { ApiClient } from '../../kube/client.ts';
 import type { Writer } from '../../kube/writer.ts';
 import type { FailedImage } from '../../placement/decide.ts';
 import { isLeftAlone } from '../../placement/eligibility.ts';
-import { unrecordedNote } from '../../placement/lost-record.ts';
-import { findLeftovers, leftoverNote } from '../../placement/nodes/leftovers.ts';
 import { architecturesOf, nodeArchitecture } from '../../placement/nodes/node.ts';
 import { nodePoolProblems } from '../../placement/nodes/node-pools.ts';
 import { taintsNodes, untaintedPoolsNote } from '../../placement/nodes/pools.ts';
 import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged-taints.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
-import { takenBackNote } from '../../placement/objects/taken-back.ts';
 import { onlyObserves } from '../../placement/placing.ts';
 import { withinText } from '../../placement/reasons.ts';
+import { unrecordedNote } from '../../placement/rollout/lost-record.ts';
+import { takenBackNote } from '../../placement/rollout/taken-back.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { otherDaemonSetNote, untoleratingDaemonSets } from '../../placement/workloads/other-daemon-sets.ts';
 import { byName, overviewLines, type Subject } from '../../placement/workloads/overview.ts';
@@ -37,6 +36,7 @@ import { createProgress } from '../progress.ts';
 import { askWhetherAllowed } from './allowed.ts';
 import type { Named, Plan, Seen } from './shape.ts';
 import { createSpreadReader, judgeSpread, type SpreadReader, spreadSurroundings } from './spread.ts';
+import { findLeftovers, leftoverNote } from './switch-off.ts';
 import { planText, unknownCount } from './text.ts';
 
 /** What `plan` looks at and how it prints it. */

@@ -3,8 +3,8 @@ import { objectAt, stringAt } from '../../kit/json.ts';
 import type { ApiClient } from '../../kube/client.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { readAll } from '../../kube/list.ts';
-import { type Namespace, readNamespace } from '../../placement/eligibility.ts';
-import { readSchedulableNode, type SchedulableNode } from '../../placement/fit.ts';
+import { type Node, readNode } from '../../placement/nodes/node.ts';
+import { type Namespace, readNamespace } from '../../placement/objects/namespace.ts';
 import { readPullSecrets } from '../../placement/objects/pod.ts';
 import type { Candidate } from '../../placement/readiness/candidate.ts';
 import { createInventory, type Inventory } from '../../placement/readiness/inventory.ts';
@@ -21,7 +21,7 @@ export type Neighbourhood = {
 /** What a report needs of a cluster. */
 export type Gathered = Neighbourhood & {
   readonly inventory: Inventory;
-  readonly nodes: readonly SchedulableNode[];
+  readonly nodes: readonly Node[];
   readonly unread: readonly Unread[];
 };
 
@@ -81,9 +81,9 @@ export async function gather(
     }
   }
 
-  const nodes = new Map<string, SchedulableNode>();
+  const nodes = new Map<string, Node>();
   await list('/api/v1/nodes', 'nodes', 'nodes', 'only what pods ask about the architecture pins them', (object) => {
-    const read = readSchedulableNode(object);
+    const read = readNode(object);
     nodes.set(read.name, read);
   });
   const namespaces = new Map<string, Namespace>();

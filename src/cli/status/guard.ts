@@ -1,8 +1,8 @@
 import { type KeepVerdict, tryKeep } from '../../controllers/keep-probe.ts';
 import type { ApiClient } from '../../kube/client.ts';
 import { readAll } from '../../kube/list.ts';
-import { readNamespace } from '../../placement/eligibility.ts';
 import { readDaemonSet } from '../../placement/objects/daemonset.ts';
+import { readNamespace } from '../../placement/objects/namespace.ts';
 import { keepProbes } from '../../placement/patch/keep-probe.ts';
 import { onlyObserves, usesTaints } from '../../placement/placing.ts';
 import type { Settings } from '../../placement/settings.ts';

@@ -7,9 +7,9 @@ import {
   type RecordBasis,
   readDaemonSet,
   readRecord,
-  type TemplateDecision,
 } from '../../placement/objects/daemonset.ts';
 import { awaited, rolloutOf, withRollout } from '../../placement/objects/rollout.ts';
+import type { TemplateDecision } from '../../placement/rollout/template.ts';
 
 /** A change of a template, or of its record alone. */
 export type Change = Extract<TemplateDecision, { kind: 'set' }>;

@@ -1,9 +1,9 @@
 import type { Clock } from '../../kit/clock.ts';
 import { isRefusal } from '../../kube/errors.ts';
 import type { Writer } from '../../kube/writer.ts';
-import { foundAgain, lostTolerations } from '../../placement/lost-record.ts';
 import { type DaemonSet, readDaemonSet } from '../../placement/objects/daemonset.ts';
 import { daemonSetPatch } from '../../placement/patch/patch.ts';
+import { foundAgain, lostTolerations } from '../../placement/rollout/lost-record.ts';
 import type { Settings } from '../../placement/settings.ts';
 
 type Change = ReturnType<typeof foundAgain>;

@@ -1,15 +1,10 @@
 import type { Operation } from '../../kit/json-patch.ts';
 import type { ApiError } from '../../kube/errors.ts';
 import type { WriteResult } from '../../kube/writer.ts';
-import {
-  carriedTolerations,
-  type DaemonSet,
-  decideTemplate,
-  GUESSED,
-  type TemplateDecision,
-} from '../../placement/objects/daemonset.ts';
+import { type DaemonSet, GUESSED } from '../../placement/objects/daemonset.ts';
 import { daemonSetPatch } from '../../placement/patch/patch.ts';
 import { asOurs, lacking, type Toleration, tolerationText } from '../../placement/patch/tolerations.ts';
+import { carriedTolerations, decideTemplate, type TemplateDecision } from '../../placement/rollout/template.ts';
 import type { RefusedEntries } from '../refused-entries.ts';
 
 /**

@@ -3,17 +3,12 @@ import { isRefusal } from '../../kube/errors.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import { isTaintedFor } from '../../placement/nodes/held-back.ts';
 import { type Node, taintKind } from '../../placement/nodes/node.ts';
-import {
-  type DaemonSet,
-  decideTemplate,
-  GUESSED,
-  readDaemonSet,
-  readRecord,
-} from '../../placement/objects/daemonset.ts';
+import { type DaemonSet, GUESSED, readDaemonSet, readRecord } from '../../placement/objects/daemonset.ts';
 import { takenBack } from '../../placement/objects/rollout.ts';
-import { isTakenBack } from '../../placement/objects/taken-back.ts';
 import { daemonSetPatch } from '../../placement/patch/patch.ts';
 import type { Want } from '../../placement/rollout/brake.ts';
+import { isTakenBack } from '../../placement/rollout/taken-back.ts';
+import { decideTemplate } from '../../placement/rollout/template.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { Announcer } from '../announce.ts';
 import type { Answered } from '../answered.ts';

@@ -2,17 +2,12 @@ import { type JsonObject, objectAt } from '../../kit/json.ts';
 import { difference, type Operation } from '../../kit/json-patch.ts';
 import { FIELD_MANAGER, TOLERATIONS_ANNOTATION } from '../../names.ts';
 import { decide, type Knowledge } from '../decide.ts';
-import type { Namespace } from '../eligibility.ts';
-import {
-  authoredTemplate,
-  carriedTolerations,
-  decideTemplate,
-  readDaemonSet,
-  readRecorded,
-} from '../objects/daemonset.ts';
+import { authoredTemplate, readDaemonSet, readRecorded } from '../objects/daemonset.ts';
+import type { Namespace } from '../objects/namespace.ts';
 import type { Toleration } from '../patch/tolerations.ts';
 import { usesTaints, wantedTolerations } from '../placing.ts';
 import { settingsFor } from '../policy.ts';
+import { carriedTolerations, decideTemplate } from '../rollout/template.ts';
 import type { Settings } from '../settings.ts';
 import { recordBasis } from '../standing.ts';
 import { readDaemonSetSubject, type Subject } from '../subject.ts';

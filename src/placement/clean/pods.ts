@@ -2,12 +2,13 @@ import type { JsonObject } from '../../kit/json.ts';
 import { isArchitectureName } from '../../kit/platform.ts';
 import { readPodManaged } from '../admission/record.ts';
 import type { Demands } from '../fit.ts';
-import { lostTolerations, unrecordedTolerations } from '../lost-record.ts';
-import { type DaemonSet, type TemplateDecision, withoutOurs } from '../objects/daemonset.ts';
+import type { DaemonSet } from '../objects/daemonset.ts';
 import { isDaemonSet, isOfKubernetes, shownKind } from '../objects/kinds.ts';
 import { type Owner, type Pod, readPod } from '../objects/pod.ts';
 import { wroteTolerations } from '../objects/written.ts';
 import { asOurs, isSameToleration, type Toleration, tolerates, tolerationText } from '../patch/tolerations.ts';
+import { lostTolerations, unrecordedTolerations } from '../rollout/lost-record.ts';
+import { type TemplateDecision, withoutOurs } from '../rollout/template.ts';
 import type { Settings } from '../settings.ts';
 import { type Fitting, kindsOf, successorDemands, successorOf } from './successor.ts';
 

@@ -1,5 +1,4 @@
-import type { SchedulableNode } from '../fit.ts';
-import { taintKind } from '../nodes/node.ts';
+import { type Node, taintKind } from '../nodes/node.ts';
 import type { Settings } from '../settings.ts';
 
 /** Whether a controller is there to do what the explanation says. */
@@ -22,7 +21,7 @@ export function checkController(state: ControllerState | undefined): string {
 /** Returns what to do first if there is no controller to do its work; undefined if there may be one. */
 export function adviseAway(
   state: ControllerState | undefined,
-  nodes: readonly SchedulableNode[],
+  nodes: readonly Node[],
   { taints }: Pick<Settings, 'taints'>,
 ): string | undefined {
   switch (state?.kind) {

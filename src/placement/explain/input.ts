@@ -1,10 +1,10 @@
 import type { Platform } from '../../kit/platform.ts';
 import type { EventReason } from '../../names.ts';
 import type { Decision, DecisionBasis } from '../decide.ts';
-import type { Namespace } from '../eligibility.ts';
-import type { SchedulableNode } from '../fit.ts';
+import type { Node } from '../nodes/node.ts';
 import type { NodePool } from '../nodes/node-pools.ts';
 import type { PodImage } from '../objects/image.ts';
+import type { Namespace } from '../objects/namespace.ts';
 import type { Workload } from '../objects/workload.ts';
 import type { Settings } from '../settings.ts';
 import type { ControllerState } from './controller.ts';
@@ -33,7 +33,7 @@ export type ExplainInput = {
   readonly namespace: Pick<Namespace, 'name' | 'labels' | 'preferred'>;
   /** The global settings; `explain` looks for a policy. */
   readonly settings: Settings;
-  readonly nodes: readonly SchedulableNode[];
+  readonly nodes: readonly Node[];
   /** Karpenter's NodePools; absent if they could not be read. */
   readonly nodePools?: readonly NodePool[] | undefined;
   /** Whether a controller is there; absent if that is not known. */

@@ -12,9 +12,9 @@ import {
 import { TOLERATIONS_ANNOTATION } from '../../names.ts';
 import { type Demands, readDemands } from '../fit.ts';
 import { hasOurForm } from '../nodes/managed.ts';
-import { isSameToleration, lacking, type Toleration } from '../patch/tolerations.ts';
+import { isSameToleration, type Toleration } from '../patch/tolerations.ts';
 import { type FieldsEntry, isListApplied, readEntry } from './ownership.ts';
-import { distinct, everAdded, MOST_RECORDED, pastText, readPast } from './past.ts';
+import { everAdded, MOST_RECORDED, pastText, readPast } from './past.ts';
 import { type PodTemplate, readTemplate } from './pod.ts';
 import { keepsRecord, nodesAtOnce } from './rollout.ts';
 
@@ -58,17 +58,6 @@ export type DaemonSet = {
   /** Fields are not kept because it is too large (`large.ts`): it must be read before it is decided. Absent for nearly every one. */
   readonly isLarge?: true;
 };
-
-/** The change to a template: its whole list of tolerations, and the annotation (undefined: none). */
-export type TemplateDecision =
-  | { readonly kind: 'unchanged' }
-  | {
-      readonly kind: 'set';
-      readonly tolerations: readonly JsonObject[];
-      readonly recorded: string | undefined;
-      /** Whether the template changes, which makes the DaemonSet roll. If not, only the annotation changes. */
-      readonly rolls: boolean;
-    };
 
 /** Reads a DaemonSet from the API server's object. Never throws. */
 export function readDaemonSet(object: JsonObject): DaemonSet {
@@ -199,34 +188,11 @@ export function writeRecord(
 }
 
 /** Returns the tolerations of a record that are archaware's if a template has them. A list that was applied is its author's word. */
-function claimable({ tolerations, past }: Omit<TemplateRecord, 'basis'>, isApplied: boolean): readonly Toleration[] {
+export function claimable(
+  { tolerations, past }: Omit<TemplateRecord, 'basis'>,
+  isApplied: boolean,
+): readonly Toleration[] {
   return isApplied ? tolerations : everAdded({ tolerations, past });
-}
-
-/** Returns the tolerations of a template that archaware added, now or earlier. */
-export function carriedTolerations({
-  recorded,
-  template,
-  isListApplied = false,
-}: Pick<DaemonSet, 'recorded' | 'template' | 'isListApplied'>): readonly Toleration[] {
-  const present = template.tolerations ?? [];
-  return claimable(readRecord(recorded), isListApplied).filter((entry) =>
-    present.some((toleration) => isSameToleration(toleration, entry)),
-  );
-}
-
-/**
- * Decides a template without archaware's tolerations and without a record. `lost`: tolerations of archaware that no record lists.
- */
-export function withoutOurs(
-  { recorded, template, isListApplied = false }: Pick<DaemonSet, 'recorded' | 'template' | 'isListApplied'>,
-  lost: readonly Toleration[],
-): TemplateDecision {
-  const present = template.tolerations ?? [];
-  const ours = claim(present, distinct([...claimable(readRecord(recorded), isListApplied), ...lost]));
-  if (ours.size === 0 && recorded === undefined) return { kind: 'unchanged' };
-  const tolerations = present.filter((toleration) => !ours.has(toleration));
-  return { kind: 'set', tolerations, recorded: undefined, rolls: ours.size > 0 };
 }
 
 function readTolerations(list: unknown): Toleration[] {
@@ -245,46 +211,8 @@ function readTolerations(list: unknown): Toleration[] {
   });
 }
 
-/**
- * Decides a template's tolerations: its author's own and the wanted ones. Archaware's other tolerations are removed, except those
- * for another taint that nodes still have (`liveTaints`, as `key:effect`): without them the running daemon pods would leave
- * those nodes at once. `basis`: the basis of the wanted ones; default: as recorded. What the record
- * says of the rollout stays, if the basis says nothing of it.
- */
-export function decideTemplate(
-  daemonSet: Pick<DaemonSet, 'recorded' | 'template' | 'isListApplied'>,
-  wanted: readonly Toleration[],
-  liveTaints: ReadonlySet<string>,
-  basis?: RecordBasis,
-): TemplateDecision {
-  const present = daemonSet.template.tolerations ?? [];
-  const record = readRecord(daemonSet.recorded);
-  const ours = claim(present, claimable(record, daemonSet.isListApplied === true));
-  const theirs = present.filter((toleration) => !ours.has(toleration));
-  const needed = lacking(theirs, wanted);
-  const isNeeded = (toleration: JsonObject) => needed.some((entry) => isSameToleration(toleration, entry));
-  const isOther = (toleration: JsonObject) =>
-    !wanted.some(({ key, effect }) => toleration.key === key && toleration.effect === effect);
-  const isLive = (toleration: JsonObject) =>
-    isOther(toleration) && liveTaints.has(`${toleration.key}:${toleration.effect}`);
-  const kept = [...ours].filter((toleration) => isNeeded(toleration) || isLive(toleration));
-  const added = lacking(kept, needed);
-  const gone = new Set([...ours].filter((toleration) => !kept.includes(toleration)));
-  const tolerations = [...present.filter((toleration) => !gone.has(toleration)), ...added];
-  // What the template still has is its author's.
-  const past = everAdded(record).filter((entry) => !tolerations.some((one) => isSameToleration(one, entry)));
-  const rolls = added.length > 0 || tolerations.length !== present.length;
-  const annotation = writeRecord(
-    [...kept, ...added],
-    past,
-    basis === undefined ? record.basis : { rollout: record.basis?.rollout, ...basis },
-  );
-  if (!rolls && annotation === daemonSet.recorded) return { kind: 'unchanged' };
-  return { kind: 'set', tolerations, recorded: annotation, rolls };
-}
-
 /** Returns the present tolerations that the record lists, one per entry: a second equal toleration belongs to the author. */
-function claim(present: readonly JsonObject[], recorded: readonly Toleration[]): ReadonlySet<JsonObject> {
+export function claim(present: readonly JsonObject[], recorded: readonly Toleration[]): ReadonlySet<JsonObject> {
   const unclaimed = [...recorded];
   const keys = new Set<unknown>(recorded.map(({ key }) => key));
   const ours = present.filter((toleration) => {

@@ -1,8 +1,9 @@
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { type Operation, pointerPart } from '../../kit/json-patch.ts';
 import { TOLERATIONS_ANNOTATION } from '../../names.ts';
-import { isSystemNamespace, type Namespace, skipDaemonSet } from '../eligibility.ts';
+import { isSystemNamespace, skipDaemonSet } from '../eligibility.ts';
 import { type DaemonSet, readRecorded } from '../objects/daemonset.ts';
+import type { Namespace } from '../objects/namespace.ts';
 import { usesTaints } from '../placing.ts';
 import { settingsFor } from '../policy.ts';
 import type { Settings } from '../settings.ts';

@@ -5,9 +5,10 @@ import type { NodeChange } from '../nodes/decide.ts';
 import { LABEL_VALUE } from '../nodes/labels.ts';
 import { readManaged } from '../nodes/managed.ts';
 import type { Node } from '../nodes/node.ts';
-import type { DaemonSet, TemplateDecision } from '../objects/daemonset.ts';
+import type { DaemonSet } from '../objects/daemonset.ts';
 import type { Gated, Pod } from '../objects/pod.ts';
 import type { PlacementIntent } from '../placing.ts';
+import type { TemplateDecision } from '../rollout/template.ts';
 import { withAffinity } from './affinity.ts';
 import { lacking, type Toleration } from './tolerations.ts';
 

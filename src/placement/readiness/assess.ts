@@ -1,10 +1,11 @@
 import { ARCHITECTURE_LABEL, OS_LABEL } from '../../names.ts';
 import { type Decision, decide } from '../decide.ts';
-import type { Namespace, SkipReason } from '../eligibility.ts';
+import type { SkipReason } from '../eligibility.ts';
 import type { Demands } from '../fit.ts';
 import { type ImageAnswer, type NarrowedImage, narrow, statementOf } from '../images.ts';
 import type { PodImage } from '../objects/image.ts';
 import { isDaemonSetOfAnyGroup } from '../objects/kinds.ts';
+import type { Namespace } from '../objects/namespace.ts';
 import { readWorkloadSubject } from '../objects/workload.ts';
 import { placingFor, usesAffinity } from '../placing.ts';
 import { settingsFor } from '../policy.ts';

@@ -1,6 +1,5 @@
-import type { SchedulableNode } from '../fit.ts';
 import { type ImageAnswer, onlySchedulable } from '../images.ts';
-import { architecturesOf, nodeArchitecture } from '../nodes/node.ts';
+import { architecturesOf, type Node, nodeArchitecture } from '../nodes/node.ts';
 import type { PodImage } from '../objects/image.ts';
 import { createSpreadReasons } from '../spread/readiness.ts';
 import { type Assessment, assess, type Circumstances } from './assess.ts';
@@ -18,7 +17,7 @@ import { joined, verdictOf } from './verdict.ts';
 export type ReportInput = Omit<Circumstances, 'architectures'> & {
   readonly units: readonly Unit[];
   /** Empty without a cluster. */
-  readonly nodes: readonly SchedulableNode[];
+  readonly nodes: readonly Node[];
   /** Undefined: every architecture that could be a target, of the nodes and of the images. */
   readonly targets: readonly string[] | undefined;
   /** The result of a lookup that has ended. */

@@ -2,14 +2,14 @@ import type { JsonObject } from '../../kit/json.ts';
 import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL } from '../../names.ts';
 import { architectureAsked } from '../asked.ts';
 import { unmetBy } from '../explain/unmet.ts';
-import { type Demands, isPassing, type Obstacle, obstaclesTo, type SchedulableNode } from '../fit.ts';
-import { nodeArchitecture } from '../nodes/node.ts';
+import { type Demands, isPassing, type Obstacle, obstaclesTo } from '../fit.ts';
+import { type Node, nodeArchitecture } from '../nodes/node.ts';
 import { usesTaints } from '../placing.ts';
 import type { Settings } from '../settings.ts';
 import type { Reason } from './report.ts';
 
 /** A node that pods may go to, as the report judges it. */
-type Place = Pick<SchedulableNode, 'name' | 'labels' | 'taints' | 'unschedulable'>;
+type Place = Pick<Node, 'name' | 'labels' | 'taints' | 'unschedulable'>;
 
 /** What keeps a pod with these demands away from every node of a target; empty if a node fits. */
 export type PinsOf = (demands: Demands, target: string) => readonly Reason[];
@@ -27,7 +27,7 @@ const OF_MACHINE: readonly string[] = [
  * the target, a copy of each of its nodes with that architecture stands for one, without the labels that name the machine.
  * Without nodes, only what a pod asks about the architecture or a node's name counts.
  */
-export function createPins(nodes: readonly SchedulableNode[], settings: Settings): PinsOf {
+export function createPins(nodes: readonly Node[], settings: Settings): PinsOf {
   const places = new Map<string, readonly Place[]>();
   const known = new Map<string, readonly Reason[]>();
 
@@ -47,7 +47,7 @@ export function createPins(nodes: readonly SchedulableNode[], settings: Settings
   };
 }
 
-function placesFor(target: string, nodes: readonly SchedulableNode[], settings: Settings): Place[] {
+function placesFor(target: string, nodes: readonly Node[], settings: Settings): Place[] {
   const there = nodes.filter((node) => !node.deleting);
   const own = there.filter((node) => nodeArchitecture(node) === target);
   const isStandIn = own.length === 0;

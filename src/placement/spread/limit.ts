@@ -1,5 +1,6 @@
-import { type Demands, type Obstacle, obstaclesTo, type SchedulableNode } from '../fit.ts';
+import { type Demands, type Obstacle, obstaclesTo } from '../fit.ts';
 import { taintText } from '../nodes/managed.ts';
+import type { Node } from '../nodes/node.ts';
 import { counts, type HardSpread } from './constraint.ts';
 
 /*
@@ -63,11 +64,11 @@ export type SpreadLimitOf = (pod: SpreadPod, others: () => readonly OtherPod[]) 
 const MOST_KNOWN = 32;
 
 /** A node to which a pod may go or not. */
-type Judged = { readonly node: SchedulableNode; readonly obstacles: readonly Obstacle[] };
+type Judged = { readonly node: Node; readonly obstacles: readonly Obstacle[] };
 
 /** Creates the function that says how many pods a constraint lets run on these nodes. `taint`: archaware's. */
 export function createSpreadLimits(
-  nodes: readonly SchedulableNode[],
+  nodes: readonly Node[],
   taint: { readonly key: string; readonly effect: string },
 ): SpreadLimitOf {
   const known = new Map<string, readonly Judged[]>();

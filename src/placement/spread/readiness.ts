@@ -1,6 +1,5 @@
 import type { Placement } from '../decide.ts';
-import type { SchedulableNode } from '../fit.ts';
-import { nodeArchitecture } from '../nodes/node.ts';
+import { type Node, nodeArchitecture } from '../nodes/node.ts';
 import type { Assessment } from '../readiness/assess.ts';
 import type { Candidate } from '../readiness/candidate.ts';
 import type { Reason } from '../readiness/report.ts';
@@ -18,7 +17,7 @@ export type SpreadReasonsOf = (candidate: Candidate, assessment: Assessment, tar
  * Creates the function that says which workloads lose pods to their own topology spread where there are nodes of a target. If the
  * cluster has some, it counts them; else it says what they would do.
  */
-export function createSpreadReasons(nodes: readonly SchedulableNode[], settings: Settings): SpreadReasonsOf {
+export function createSpreadReasons(nodes: readonly Node[], settings: Settings): SpreadReasonsOf {
   const lasting = lastingNodes(nodes, settings);
   const limitOf = createSpreadLimits(lasting, settings.taints);
   const there = new Map(lasting.map((node) => [node.name, nodeArchitecture(node)]));

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { ApiError } from '../../../src/kube/errors.ts';
 import type { WriteResult } from '../../../src/kube/writer.ts';
-import { readNamespace } from '../../../src/placement/eligibility.ts';
+import { readNamespace } from '../../../src/placement/objects/namespace.ts';
 import { failed } from '../../placement/objects.ts';
 import { arrangeDaemonSets, KEY } from './world.ts';
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { changesPlacement } from '../../../src/controllers/loops/arrivals.ts';
-import { readNamespace } from '../../../src/placement/eligibility.ts';
+import { readNamespace } from '../../../src/placement/objects/namespace.ts';
 
 describe('a change of a namespace', () => {
   const namespace = (metadata: object = {}) =>

@@ -3,7 +3,7 @@ import type { ImageSource } from '../../../src/controllers/images.ts';
 import { createPodController } from '../../../src/controllers/pod/controller.ts';
 import { createController } from '../../../src/kube/controller.ts';
 import { createStore } from '../../../src/kube/watch/store.ts';
-import type { Namespace } from '../../../src/placement/eligibility.ts';
+import type { Namespace } from '../../../src/placement/objects/namespace.ts';
 import { type Pod, readPod } from '../../../src/placement/objects/pod.ts';
 import { settings } from '../../placement/objects.ts';
 import { createHandClock } from '../hand-clock.ts';

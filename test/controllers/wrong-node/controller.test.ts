@@ -3,11 +3,11 @@ import { createWrongNodeController } from '../../../src/controllers/wrong-node/c
 import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
 import type { Eviction } from '../../../src/kube/eviction.ts';
 import { createStore } from '../../../src/kube/watch/store.ts';
-import { type Namespace, readNamespace } from '../../../src/placement/eligibility.ts';
 import type { ImageAnswer } from '../../../src/placement/images.ts';
 import { type Node, readNode } from '../../../src/placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
 import { stubOfPod } from '../../../src/placement/objects/large.ts';
+import { type Namespace, readNamespace } from '../../../src/placement/objects/namespace.ts';
 import { type Pod, readPod } from '../../../src/placement/objects/pod.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { digest, failed, known, pending, settings, taint, toleration } from '../../placement/objects.ts';

@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import { adviseAway, type ControllerState, checkController } from '../../../src/placement/explain/controller.ts';
-import { readSchedulableNode } from '../../../src/placement/fit.ts';
+import { readNode } from '../../../src/placement/nodes/node.ts';
 import { settings } from '../objects.ts';
 
 const spec = { taints: [{ key: 'supported-arch', value: 'amd64', effect: 'NoSchedule' }] };
-const TAINTED = [readSchedulableNode({ metadata: { name: 'n' }, spec })];
-const UNTAINTED = [readSchedulableNode({ metadata: { name: 'n' }, spec: {} })];
+const TAINTED = [readNode({ metadata: { name: 'n' }, spec })];
+const UNTAINTED = [readNode({ metadata: { name: 'n' }, spec: {} })];
 const noLeader = { kind: 'no-leader', lease: 'tools/lease', deployment: 'tools/arch', wanted: 2 } as const;
 
 describe('the advice about the controller', () => {

@@ -2,7 +2,7 @@ import type { JsonObject } from '../../../src/kit/json.ts';
 import { explainPlacement, imagesToAsk } from '../../../src/placement/explain/explain.ts';
 import type { Explanation } from '../../../src/placement/explain/explanation.ts';
 import type { ExplainInput, LookupResult } from '../../../src/placement/explain/input.ts';
-import { readSchedulableNode } from '../../../src/placement/fit.ts';
+import { readNode } from '../../../src/placement/nodes/node.ts';
 import { readWorkload } from '../../../src/placement/objects/workload.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { known, settings, taint } from '../objects.ts';
@@ -58,7 +58,7 @@ export function inputOf(given: Given): ExplainInput {
     applied: given.applied ?? kind === 'Pod',
     namespace: { preferred: undefined, ...namespace },
     settings: settings(given.settings),
-    nodes: (given.nodes ?? CLUSTER).map(readSchedulableNode),
+    nodes: (given.nodes ?? CLUSTER).map(readNode),
     namesOf: (image) => [`registry.example.com/${image}`],
     isTemplate: given.isTemplate ?? false,
     patience: given.patience,

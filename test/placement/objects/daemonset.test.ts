@@ -1,13 +1,8 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import { cleanTemplate } from '../../../src/placement/clean/pods.ts';
-import {
-  carriedTolerations,
-  decideTemplate,
-  readDaemonSet,
-  readRecord,
-  readRecorded,
-} from '../../../src/placement/objects/daemonset.ts';
+import { readDaemonSet, readRecord, readRecorded } from '../../../src/placement/objects/daemonset.ts';
+import { carriedTolerations, decideTemplate } from '../../../src/placement/rollout/template.ts';
 import { toleration } from '../objects.ts';
 
 const AMD = toleration('supported-arch=amd64:NoSchedule');

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
-import { readNamespace } from '../../../src/placement/eligibility.ts';
 import { readNode } from '../../../src/placement/nodes/node.ts';
 import { readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
+import { readNamespace } from '../../../src/placement/objects/namespace.ts';
 import { podAfter, readPod, readPullSecrets } from '../../../src/placement/objects/pod.ts';
 import { toleration } from '../objects.ts';
 

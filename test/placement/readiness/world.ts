@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../../src/kit/json.ts';
-import { readSchedulableNode, type SchedulableNode } from '../../../src/placement/fit.ts';
 import type { ImageAnswer } from '../../../src/placement/images.ts';
+import { type Node, readNode } from '../../../src/placement/nodes/node.ts';
 import { buildReport, type ReportInput } from '../../../src/placement/readiness/build.ts';
 import { createInventory } from '../../../src/placement/readiness/inventory.ts';
 import type { Report, Verdict } from '../../../src/placement/readiness/report.ts';
@@ -62,10 +62,10 @@ export function owned(kind: string, name: string, uid: string): JsonObject {
 export function node(
   architecture: string,
   given: { labels?: JsonObject; taints?: JsonObject[]; name?: string } = {},
-): SchedulableNode {
+): Node {
   const { name = `${architecture}-1`, labels = {}, taints } = given;
   const own = { 'kubernetes.io/arch': architecture, 'kubernetes.io/os': 'linux', 'kubernetes.io/hostname': name };
-  return readSchedulableNode({
+  return readNode({
     metadata: { name, labels: { ...own, ...labels } },
     spec: taints === undefined ? {} : { taints },
     status: { nodeInfo: { architecture }, conditions: [{ type: 'Ready', status: 'True' }] },

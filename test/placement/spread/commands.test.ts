@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import type { Placement } from '../../../src/placement/decide.ts';
-import { type Demands, readDemands, type SchedulableNode } from '../../../src/placement/fit.ts';
+import { type Demands, readDemands } from '../../../src/placement/fit.ts';
+import type { Node } from '../../../src/placement/nodes/node.ts';
 import { checkObjects } from '../../../src/placement/readiness/check.ts';
 import { createInventory } from '../../../src/placement/readiness/inventory.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
@@ -113,7 +114,7 @@ describe('a topology spread constraint that counts nodes with a taint', () => {
   });
 
   describe('in report', () => {
-    const nodes: readonly SchedulableNode[] = [
+    const nodes: readonly Node[] = [
       node('amd64', { name: 'amd64-1', labels: { zone: 'a' } }),
       node('amd64', { name: 'amd64-2', labels: { zone: 'b' } }),
       node('arm64', { labels: { zone: 'a' } }),

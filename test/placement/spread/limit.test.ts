@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import type { Placement } from '../../../src/placement/decide.ts';
-import { readSchedulableNode, type SchedulableNode } from '../../../src/placement/fit.ts';
+import { type Node, readNode } from '../../../src/placement/nodes/node.ts';
 import { readWorkload } from '../../../src/placement/objects/workload.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { createSpreadLimits, type SpreadLimit } from '../../../src/placement/spread/limit.ts';
@@ -12,10 +12,10 @@ import { CONSTELLATIONS, type Constellation, DOMAINS, spread } from './constella
 
 const NODES = Object.entries(DOMAINS).map(([name, labels]) => nodeOf(name, labels));
 
-function nodeOf(name: string, labels: JsonObject, more: JsonObject = {}): SchedulableNode {
+function nodeOf(name: string, labels: JsonObject, more: JsonObject = {}): Node {
   const [architecture = ''] = name.split('-');
   const taints = name === 'arm64-2' ? { taints: [{ key: 'gpu', value: 'yes', effect: 'NoSchedule' }] } : {};
-  return readSchedulableNode({
+  return readNode({
     metadata: { name, labels: { 'kubernetes.io/hostname': name, 'kubernetes.io/arch': architecture, ...labels } },
     spec: { ...taints, ...more },
     status: { nodeInfo: { architecture }, conditions: [{ type: 'Ready', status: 'True' }] },
@@ -33,7 +33,7 @@ function placed(architectures: readonly string[]): Placement {
 function limitOn(
   { image, constraints, spec = {}, labels = {}, others = [] }: Constellation,
   mode: Settings['mode'] = 'taints',
-  nodes: readonly SchedulableNode[] = NODES,
+  nodes: readonly Node[] = NODES,
 ): SpreadLimit | undefined {
   const own = settings({ mode });
   const metadata = { name: 'web', namespace: 'shop', labels: { app: 'web', ...labels } };

@@ -1,6 +1,6 @@
+import { type DaemonSet, readRecord } from '../objects/daemonset.ts';
+import { rolloutOf } from '../objects/rollout.ts';
 import { few } from '../reasons.ts';
-import { type DaemonSet, readRecord } from './daemonset.ts';
-import { rolloutOf } from './rollout.ts';
 
 /** Whether archaware has taken its change of the template back, and nobody has changed the DaemonSet since. */
 export function isTakenBack({ recorded, generation }: Pick<DaemonSet, 'recorded' | 'generation'>): boolean {

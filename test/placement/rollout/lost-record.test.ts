@@ -1,8 +1,13 @@
 import { expect } from 'chai';
-import type { JsonObject } from '../../src/kit/json.ts';
-import { foundAgain, lostTolerations, unrecordedNote, unrecordedTolerations } from '../../src/placement/lost-record.ts';
-import { readDaemonSet, readRecord } from '../../src/placement/objects/daemonset.ts';
-import { toleration } from './objects.ts';
+import type { JsonObject } from '../../../src/kit/json.ts';
+import { readDaemonSet, readRecord } from '../../../src/placement/objects/daemonset.ts';
+import {
+  foundAgain,
+  lostTolerations,
+  unrecordedNote,
+  unrecordedTolerations,
+} from '../../../src/placement/rollout/lost-record.ts';
+import { toleration } from '../objects.ts';
 
 const AMD = toleration('supported-arch=amd64:NoSchedule');
 const ARM = toleration('supported-arch=arm64:NoSchedule');

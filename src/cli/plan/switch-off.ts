@@ -1,8 +1,8 @@
-import { type DaemonSet, readRecorded } from '../objects/daemonset.ts';
-import { usesTaints } from '../placing.ts';
-import type { Settings } from '../settings.ts';
-import type { Node } from './node.ts';
-import { nodesWithUnmanagedTaints } from './unmanaged-taints.ts';
+import type { Node } from '../../placement/nodes/node.ts';
+import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged-taints.ts';
+import { type DaemonSet, readRecorded } from '../../placement/objects/daemonset.ts';
+import { usesTaints } from '../../placement/placing.ts';
+import type { Settings } from '../../placement/settings.ts';
 
 /**
  * The objects that still have taints or tolerations of archaware although the configuration sets none: names of nodes, and

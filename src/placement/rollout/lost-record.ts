@@ -1,8 +1,9 @@
-import { ARCHITECTURES, isArchitecture } from '../kit/platform.ts';
-import { isReservedKey } from './nodes/label-names.ts';
-import { type DaemonSet, type RecordBasis, type TemplateDecision, writeRecord } from './objects/daemonset.ts';
-import { asOurs, type Toleration, tolerationsFor } from './patch/tolerations.ts';
-import type { Settings } from './settings.ts';
+import { ARCHITECTURES, isArchitecture } from '../../kit/platform.ts';
+import { isReservedKey } from '../nodes/label-names.ts';
+import { type DaemonSet, type RecordBasis, writeRecord } from '../objects/daemonset.ts';
+import { asOurs, type Toleration, tolerationsFor } from '../patch/tolerations.ts';
+import type { Settings } from '../settings.ts';
+import type { TemplateDecision } from './template.ts';
 
 type Seen = Pick<DaemonSet, 'recorded' | 'template' | 'entry'>;
 

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { findLeftovers, leftoverNote } from '../../../src/placement/nodes/leftovers.ts';
+import { findLeftovers, leftoverNote } from '../../../src/cli/plan/switch-off.ts';
 import { readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
-import { node, settings, taint, toleration } from '../objects.ts';
+import { node, settings, taint, toleration } from '../../placement/objects.ts';
 
 const TAINT = 'supported-arch=arm64:NoSchedule';
 const { taints: TAINTS } = settings();
