@@ -193,7 +193,7 @@ export function createMetrics(version: string, now: () => number) {
     },
     podPlaced: (seconds: number) => placementSeconds.observe(seconds),
     imageResolved: (result: string) => resolutions.inc({ result }),
-    cacheAnswered: (result: string, count = 1) => cache.inc({ result }, count),
+    cacheAnswered: (result: string) => cache.inc({ result }),
     registryAnswered(request: { registry: string; method: string; code: string; seconds: number }) {
       const registry = labelOf(request.registry, /^2\d\d$/.test(request.code));
       const labels = { registry, method: request.method, code: codeLabel(request.code) };

@@ -25,7 +25,6 @@ import { createWaiting, type Due, NO_ROOM_AGAIN_MS } from '../waiting.ts';
 import { createBacklog } from './backlog.ts';
 import { type Expected, isFinal, isStillValid, type Reading, whatIsRead } from './basis.ts';
 import { decidePod } from './decision.ts';
-import { createDecisionMemo } from './memo.ts';
 import { createPodMemory } from './memory.ts';
 import { createOutlooks } from './outlook.ts';
 import { createRelease, regardingPod, type SendRelease, type WrittenPlacing } from './release.ts';
@@ -49,8 +48,6 @@ export type PodControllerOptions = {
   readonly wholePod: (kept: Pod, signal: AbortSignal) => Promise<Pod | undefined>;
   /** Called when the turn of a bound pod for lookups, or of a large pod, has come. The pod must then be reconciled. */
   readonly onTurn: (key: string) => void;
-  /** Called with the number of images that were not asked about, because an equal pod was just decided. */
-  readonly onAlike?: ((images: number) => void) | undefined;
   /** Called when the pod was decided, for the bootstrap. */
   readonly onDecided: (key: string) => void;
   /** Called when a pod was placed, with the seconds since its creation. */
@@ -95,8 +92,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
   const release = createRelease({ refusals, entries: createRefusedEntries(clock), announcer });
   const backlog = createBacklog(clock, options.onTurn);
   const larges = createLargeTurns(clock, options.isPaced, options.onTurn);
-  const memo = createDecisionMemo(clock);
-  const decisionParts = { ...options, backlog, memo, waitedMs: memory.waitedMs };
+  const decisionParts = { ...options, backlog, waitedMs: memory.waitedMs };
 
   function forget(key: string): void {
     for (const each of [memory, announcer, outlooks, undone, release, backlog, larges, answered]) each.forget(key);
@@ -317,18 +313,12 @@ export function createPodController(options: PodControllerOptions): PodControlle
   return {
     reconcile,
     states: memory.states,
-    lookupEnded(image) {
-      memo.clear();
-      return waiting.lookupEnded(image);
-    },
+    lookupEnded: waiting.lookupEnded,
     isUpToDate(key, now) {
       const found = readingOf(now);
       return found !== undefined && memory.isUpToDate(key, now, found.reading);
     },
-    invalidate(key) {
-      memo.clear();
-      memory.invalidate(key);
-    },
+    invalidate: memory.invalidate,
     followers: memory.followers,
     end() {
       backlog.end();

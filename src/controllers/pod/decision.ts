@@ -7,7 +7,6 @@ import { type ImageSource, NEVER } from '../images.ts';
 import type { PlacementState } from '../placement-state.ts';
 import type { Backlog } from './backlog.ts';
 import { wasLeftAsWritten } from './basis.ts';
-import type { DecisionMemo } from './memo.ts';
 
 /** The sources of the input of a pod's decision. */
 export type DecisionParts = {
@@ -16,9 +15,6 @@ export type DecisionParts = {
   /** Whether images of bound pods are looked up slowly. */
   readonly isPaced: boolean;
   readonly backlog: Backlog;
-  readonly memo: DecisionMemo;
-  /** Called with the number of images that were not asked about, because an equal pod was just decided. */
-  readonly onAlike?: ((images: number) => void) | undefined;
   /** Returns the milliseconds since the pod was first decided with these images. */
   readonly waitedMs: (key: string, pod: Pod) => number;
 };
@@ -35,30 +31,22 @@ export function decidePod(
   subject: Subject,
   before: PlacementState | undefined,
 ): Decision {
-  const { images, isPaced, backlog, memo, waitedMs } = parts;
-  const clusterArchitectures = parts.clusterArchitectures();
+  const { images, isPaced, backlog, waitedMs } = parts;
   const isFirst = before === undefined || before.uid !== pod.uid || wasLeftAsWritten(before, settings);
   const placed = isFirst ? standingArchitectures(subject, pod.written, images.namesOf) : undefined;
   // The pod is bound, and in the mode `affinity` nothing can be added to a bound pod.
   const isDone = pod.nodeName !== undefined && settings.mode === 'affinity';
   const isToldToAsk = placed !== undefined && before !== undefined && !before.final;
   if ((placed !== undefined && !isToldToAsk) || isDone) return standing(placed ?? [], undefined);
-  // Bound pods wait for their turn to look up images, so each is decided by itself.
   const isPacedNow = pod.nodeName !== undefined && isPaced;
-  const alike = isPacedNow ? undefined : memo.find(pod, settings, clusterArchitectures);
-  if (alike !== undefined) {
-    parts.onAlike?.(pod.images.length);
-    return overPlaced(alike, pod, placed);
-  }
   const { namespace, pullSecrets } = pod;
   const ask = (image: Pod['images'][number]) => images.answer(image, namespace, pullSecrets);
   const recall = (image: Pod['images'][number]) => images.answer(image, namespace, pullSecrets, NEVER);
   const decision = decide(subject, {
-    clusterArchitectures,
+    clusterArchitectures: parts.clusterArchitectures(),
     namesOf: images.namesOf,
     answerOf: isPacedNow ? backlog.answers(key, recall, ask) : ask,
     waitedMs: waitedMs(key, pod),
   });
-  if (decision.kind === 'place' && !isPacedNow) memo.keep(pod, settings, clusterArchitectures, decision);
   return overPlaced(decision, pod, placed);
 }
