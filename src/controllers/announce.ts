@@ -5,7 +5,7 @@ import { printable } from '../kit/printable.ts';
 import type { EventRecorder, Occurrence, Regarding } from '../kube/events.ts';
 import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, NOTE_BYTES, PREFERRED } from '../names.ts';
 import { contradictionOf } from '../placement/contradiction.ts';
-import type { Decision, FailedImage } from '../placement/decide.ts';
+import type { Decision, FailedImage, ImageSet } from '../placement/decide.ts';
 import { readStatement } from '../placement/images.ts';
 import { isDaemonSet } from '../placement/objects/kinds.ts';
 import type { Namespace } from '../placement/objects/namespace.ts';
@@ -15,19 +15,21 @@ import { preferredProblems, readPreferred } from '../placement/preference.ts';
 import { noCommonArchitectureNote, openNote, staleUnder, unresolvableNote } from '../placement/reasons.ts';
 import type { Settings } from '../placement/settings.ts';
 import type { SecretProblem } from './images.ts';
+import { note, type ObjectRecord } from './object-record.ts';
 
 /**
- * Writes Events about an object's problems: each problem once, and again every half hour while it lasts. An Event that could not
- * be written is tried again at the next call.
+ * A problem of an object, for its Event. `outlook`: what will happen, added to the note. Another outlook makes the problem a new one;
+ * none says nothing new.
  */
+export type Problem = Pick<Occurrence, 'reason' | 'action' | 'note'> & { readonly outlook?: string };
+
+/** Writes the Events about problems of objects. */
 export type Announcer = {
   /**
-   * Reports a problem. `outlook`: what will happen, added to the note. Another outlook makes the problem a new one; none says
-   * nothing new.
+   * Reports a problem once, and again every half hour while it lasts. An Event that could not be written is tried again at the next
+   * call. Forget what was reported with the record of the object, or as its note `announced` once it has no problems any more.
    */
-  report(key: string, occurrence: Occurrence, outlook?: string): void;
-  /** Call it when the object is gone or has no problems any more. */
-  forget(key: string): void;
+  report(record: ObjectRecord, regarding: Regarding, problem: Problem): void;
 };
 
 /** Events expire after an hour by default, so a problem that lasts is reported again before that. */
@@ -38,29 +40,29 @@ const MOST_REMEMBERED = 32;
 /** The longest problem that is remembered as text: names of images make it long. */
 const LONGEST_REMEMBERED = 256;
 
-function idOf({ reason, note }: Occurrence): string {
+function idOf({ reason, note }: Problem): string {
   const id = `${reason} ${note}`;
   return id.length > LONGEST_REMEMBERED ? hash('sha256', id, 'base64') : id;
 }
 
 /** Creates an announcer over the recorder of Events. */
 export function createAnnouncer(events: Pick<EventRecorder, 'emit'>, clock: Clock): Announcer {
-  const reported = new Map<string, Map<string, { readonly at: number; readonly outlook: string }>>();
   return {
-    report(key, occurrence, outlook = '') {
+    report(record, regarding, problem) {
+      const { outlook = '', ...occurrence } = problem;
       const now = clock.monotonic();
-      const notes = reported.get(key) ?? new Map<string, { readonly at: number; readonly outlook: string }>();
-      const id = idOf(occurrence);
-      const last = notes.get(id);
+      const announced = record.notes?.announced;
+      const id = idOf(problem);
+      const last = announced?.get(id);
       const isSame = last !== undefined && (outlook === '' || outlook === last.outlook);
       if (isSame && now - last.at < REPORT_AGAIN_MS) return;
-      if (!events.emit({ ...occurrence, note: withOutlook(occurrence.note, outlook) })) return;
-      const [first] = notes.keys();
-      if (last === undefined && notes.size >= MOST_REMEMBERED && first !== undefined) notes.delete(first);
-      notes.set(id, { at: now, outlook });
-      reported.set(key, notes);
+      const said = withOutlook(problem.note, outlook);
+      if (!events.emit({ regarding, type: 'Warning', ...occurrence, note: said })) return;
+      const all = new Map(announced);
+      const [first] = all.keys();
+      if (last === undefined && all.size >= MOST_REMEMBERED && first !== undefined) all.delete(first);
+      note(record, 'announced', all.set(id, { at: now, outlook }));
     },
-    forget: (key) => reported.delete(key),
   };
 }
 
@@ -76,75 +78,63 @@ const GUESSED: ReadonlySet<string> = new Set(['open', 'fallback', 'released']);
 /** How many of an object's unresolvable images get an Event. The others get one when these are resolved. */
 const MOST_FAILED = 8;
 
-/** Writes the Events for a decision. `outlook`: how long a pod that waits for a lookup will wait; empty: nothing is known. */
-export function announce(
-  key: string,
-  regarding: Regarding,
-  template: Pick<PodTemplate, 'statement' | 'tolerations' | 'os' | 'asked'> & Partial<Pick<Pod, 'owner'>>,
+/** What decisions and templates say to the authors of objects. Pods have more of it than templates of DaemonSets. */
+type Announced = Pick<PodTemplate, 'statement' | 'tolerations' | 'os' | 'asked'> & Partial<Pick<Pod, 'owner'>>;
+
+/**
+ * Returns the problems that a decision shows. `outlook`: how long a pod that waits for a lookup will wait; empty: nothing is known.
+ */
+export function problemsOf(
+  template: Announced,
+  namespace: string,
   decision: Decision,
   settings: Settings,
-  announcer: Announcer,
   outlook = '',
-): void {
-  const warn = (reason: Parameters<Announcer['report']>[1]['reason'], action: string, note: string) =>
-    announcer.report(key, { regarding, type: 'Warning', reason, action, note });
-  const warnOf = (failed: readonly FailedImage[]) => {
-    for (const each of failed.slice(0, MOST_FAILED)) {
-      const note = unresolvableNote(each);
-      announcer.report(
-        key,
-        { regarding, type: 'Warning', reason: 'ImageUnresolvable', action: 'Resolving', note },
-        outlook,
-      );
-    }
-  };
+): Problem[] {
+  const placing = (reason: Problem['reason'], said: string): Problem => ({ reason, action: 'Placing', note: said });
   const by = settings.policy === undefined ? '' : `policy ${settings.policy}: `;
-  if (template.statement !== undefined) {
-    try {
-      readStatement(template.statement);
-    } catch (error) {
-      warn('ConfigurationRejected', 'Placing', `annotation ${ARCHITECTURES_ANNOTATION}: ${messageOf(error)}`);
-    }
-  }
+  const unresolvable = (failed: readonly FailedImage[]) =>
+    failed.slice(0, MOST_FAILED).map((each): Problem => {
+      return { reason: 'ImageUnresolvable', action: 'Resolving', note: unresolvableNote(each), outlook };
+    });
+  const nothingInCommon = (images: readonly ImageSet[]) =>
+    placing('NoCommonArchitecture', by + noCommonArchitectureNote(images, template.os, settings.schedulable));
+  const problems = statementProblem(template).map((said) => placing('ConfigurationRejected', said));
   switch (decision.kind) {
     case 'wait':
-      warnOf(decision.failed);
-      return;
+      return [...problems, ...unresolvable(decision.failed)];
     case 'hold':
-      warn(
-        'NoCommonArchitecture',
-        'Placing',
-        by + noCommonArchitectureNote(decision.images, template.os, settings.schedulable),
-      );
-      return;
+      return [...problems, nothingInCommon(decision.images)];
     case 'place': {
-      warnOf(decision.failed);
-      if (GUESSED.has(decision.basis))
-        warn(
-          'OpenPlacement',
-          'Placing',
-          by + openNote(decision, onlyObserves(settings) ? 'would tolerate' : 'tolerates'),
-        );
-      if (decision.images.length > 0) {
-        warn(
-          'NoCommonArchitecture',
-          'Placing',
-          by + noCommonArchitectureNote(decision.images, template.os, settings.schedulable),
-        );
+      problems.push(...unresolvable(decision.failed));
+      if (GUESSED.has(decision.basis)) {
+        const verb = onlyObserves(settings) ? 'would tolerate' : 'tolerates';
+        problems.push(placing('OpenPlacement', by + openNote(decision, verb)));
       }
+      if (decision.images.length > 0) problems.push(nothingInCommon(decision.images));
       const contradiction = contradictionOf(decision, template.asked, settings);
-      if (contradiction !== undefined) warn('NoCommonArchitecture', 'Placing', by + contradiction);
-      if (settings.mode === 'affinity') return;
+      if (contradiction !== undefined) problems.push(placing('NoCommonArchitecture', by + contradiction));
+      if (settings.mode === 'affinity') return problems;
       const stale = staleUnder(decision, template.tolerations ?? [], settings.taints).map(({ value }) => value);
       if (stale.length > 0) {
         const set = decision.architectures.join(', ');
         const what = `still tolerates ${stale.join(', ')}, but its images now run on ${set}`;
-        warn('StaleToleration', 'Placing', `${what}: ${renewAdvice(regarding, template.owner)}`);
+        problems.push(placing('StaleToleration', `${what}: ${renewAdvice(namespace, template.owner)}`));
       }
-      return;
+      return problems;
     }
     default:
-      decision satisfies never;
+      return decision satisfies never;
+  }
+}
+
+function statementProblem({ statement }: Pick<PodTemplate, 'statement'>): string[] {
+  if (statement === undefined) return [];
+  try {
+    readStatement(statement);
+    return [];
+  } catch (error) {
+    return [`annotation ${ARCHITECTURES_ANNOTATION}: ${messageOf(error)}`];
   }
 }
 
@@ -152,7 +142,7 @@ export function announce(
  * Says how a pod gets the tolerations of its present images. A DaemonSet would bring a deleted pod back with the tolerations of
  * its template, and a change of the template by its author is what makes the controller decide it again.
  */
-function renewAdvice({ namespace }: Regarding, owner: Pod['owner']): string {
+function renewAdvice(namespace: string, owner: Pod['owner']): string {
   if (!isDaemonSet(owner)) return 'delete the pod';
   const restart = `kubectl -n ${namespace} rollout restart daemonset/${owner.name}`;
   return (
@@ -162,72 +152,49 @@ function renewAdvice({ namespace }: Regarding, owner: Pod['owner']): string {
   );
 }
 
-/** Writes Events for invalid preferences of a pod and of its namespace, which are ignored. */
-export function announcePreferred(
-  key: string,
-  regarding: Regarding,
+/** Returns the problems of preferences of a pod and of its namespace, which are ignored. */
+export function preferenceProblems(
   pod: Pick<PodTemplate, 'labels'>,
   { name, preferred }: Pick<Namespace, 'name' | 'preferred'>,
-  announcer: Announcer,
-): void {
+): Problem[] {
   const problems = preferredProblems(pod);
   try {
     if (preferred !== undefined) readPreferred(preferred);
   } catch (error) {
-    const problem = messageOf(error);
-    problems.push(`annotation ${PREFERRED} of namespace ${name}: ${problem}`);
+    problems.push(`annotation ${PREFERRED} of namespace ${name}: ${messageOf(error)}`);
   }
-  for (const note of problems) {
-    announcer.report(key, { regarding, type: 'Warning', reason: 'ConfigurationRejected', action: 'Placing', note });
-  }
+  return problems.map((said) => ({ reason: 'ConfigurationRejected', action: 'Placing', note: said }));
 }
 
-/** Writes the Event for a pod that was released without its affinity or its tolerations because the API server refuses them. */
-export function announceRefusal(
-  key: string,
-  regarding: Regarding,
-  refusal: Error,
-  placing: PlacementIntent | undefined,
-  announcer: Announcer,
-): void {
+/** Returns the problem of a pod that was released without its affinity or its tolerations because the API server refuses them. */
+export function refusalProblem(refusal: Error, placing: PlacementIntent | undefined): Problem {
   const left = placing?.affinity === undefined ? 'node affinity' : 'tolerations';
   const without = placing === undefined ? 'node affinity and tolerations' : left;
-  const note = `released without ${without}, because the API server refuses the change: ${refusal.message}`;
-  announcer.report(key, { regarding, type: 'Warning', reason: 'OpenPlacement', action: 'Placing', note });
+  const said = `released without ${without}, because the API server refuses the change: ${refusal.message}`;
+  return { reason: 'OpenPlacement', action: 'Placing', note: said };
 }
 
-/** Writes the Event for a pod that holds archaware's gate in the mode `observe`, which releases no pod. */
-export function announceGate(
-  key: string,
-  regarding: Regarding,
-  { gated }: Pick<Pod, 'gated'>,
-  settings: Settings,
-  announcer: Announcer,
-): void {
-  if (gated === undefined || !onlyObserves(settings)) return;
-  const note =
+/** Returns the problem of a pod that holds archaware's gate in the mode `observe`, which releases no pod. */
+export function gateProblems({ gated }: Pick<Pod, 'gated'>, settings: Settings): Problem[] {
+  if (gated === undefined || !onlyObserves(settings)) return [];
+  const said =
     `the pod holds the scheduling gate ${ARCHITECTURE_GATE} of archaware, and placement.mode observe removes nothing: ` +
     'run archaware-controller clean; archaware is not ready until then';
-  announcer.report(key, { regarding, type: 'Warning', reason: 'UnmanagedTaint', action: 'Placing', note });
+  return [{ reason: 'UnmanagedTaint', action: 'Placing', note: said }];
 }
 
 /** How many unusable pull secrets one Event names. */
 const MOST_NAMED = 3;
 
-/** Writes one Event for all pull secrets of an object that cannot be used. */
-export function announceSecrets(
-  key: string,
-  regarding: Regarding,
-  problems: readonly SecretProblem[],
-  announcer: Announcer,
-): void {
-  const [first] = problems;
-  if (first === undefined) return;
-  const named = problems.slice(0, MOST_NAMED).map(({ name, reason }) => `${name} (${reason})`);
-  const more = problems.length > named.length ? ` and ${problems.length - named.length} more` : '';
-  const note =
-    problems.length === 1
+/** Returns one problem for all pull secrets of an object that cannot be used. */
+export function secretProblems(unusable: readonly SecretProblem[]): Problem[] {
+  const [first] = unusable;
+  if (first === undefined) return [];
+  const named = unusable.slice(0, MOST_NAMED).map(({ name, reason }) => `${name} (${reason})`);
+  const more = unusable.length > named.length ? ` and ${unusable.length - named.length} more` : '';
+  const said =
+    unusable.length === 1
       ? `pull secret ${first.name} cannot be used: ${first.reason}`
       : `pull secrets cannot be used: ${named.join(', ')}${more}`;
-  announcer.report(key, { regarding, type: 'Warning', reason: 'PullSecretUnusable', action: 'Resolving', note });
+  return [{ reason: 'PullSecretUnusable', action: 'Resolving', note: said }];
 }

@@ -1,15 +1,20 @@
 import { hash } from 'node:crypto';
 import type { Clock } from '../kit/clock.ts';
+import type { Regarding } from '../kube/events.ts';
+import type { Announcer, Problem } from './announce.ts';
+import { note, type ObjectRecord } from './object-record.ts';
 
 /** Notices when another writer keeps undoing archaware's writes, and stops writing before the two overload the cluster. */
 export type Contention = {
-  /** Returns the milliseconds to leave the object alone; 0: write. `began`: this call is the first to notice the contention. */
-  check(key: string, intent: string): { readonly waitMs: number; readonly began: boolean };
-  /** Records that the intent was written. */
-  wrote(key: string, intent: string): void;
-  forget(key: string): void;
+  /**
+   * Returns the milliseconds to leave an object alone because another writer keeps undoing the write with this intent; 0: write.
+   * Writes the Event `WriteContested` when that begins.
+   */
+  waitMs(record: ObjectRecord, intent: string, regarding: Regarding, said: Pick<Problem, 'action' | 'note'>): number;
+  /** Records that the write was sent. */
+  wrote(record: ObjectRecord, intent: string): void;
   /** Counts the objects that are left alone now. */
-  count(): number;
+  count(records: Iterable<ObjectRecord>): number;
 };
 
 const WINDOW_MS = 10 * 60_000;
@@ -19,46 +24,49 @@ const CAP_MS = 24 * 60 * 60_000;
 /** The longest intent that is remembered as it is: the names of images in the record of a template make it long. */
 const LONGEST_REMEMBERED = 256;
 
-type Record = { intent: string; writes: number[]; blockedUntil: number; blocks: number };
-
 function idOf(intent: string): string {
   return intent.length > LONGEST_REMEMBERED ? hash('sha256', intent, 'base64') : intent;
 }
 
-/** Creates an empty memory, by object. */
-export function createContention(clock: Clock): Contention {
-  const records = new Map<string, Record>();
+/** Creates what notices it, over the records of objects. */
+export function createContention(announcer: Announcer, { monotonic }: Pick<Clock, 'monotonic'>): Contention {
   return {
-    check(key, intent) {
-      const record = records.get(key);
-      const now = clock.monotonic();
-      if (record === undefined || record.intent !== idOf(intent)) return { waitMs: 0, began: false };
-      if (record.blockedUntil > now) return { waitMs: record.blockedUntil - now, began: false };
-      const quietMs = now - (record.writes.at(-1) ?? now);
-      if (quietMs > WINDOW_MS * 2 ** record.blocks) record.blocks = 0;
-      // After a contention was noticed, one more undone write shows that it goes on.
-      const allowed = record.blocks === 0 ? UNDONE : 1;
-      if (record.blocks === 0) record.writes = record.writes.filter((at) => now - at < WINDOW_MS);
-      // If the same write is wanted again, every earlier one was undone.
-      if (record.writes.length < allowed) return { waitMs: 0, began: false };
-      const waitMs = Math.min(CAP_MS, WINDOW_MS * 2 ** record.blocks);
-      record.blocks++;
-      record.blockedUntil = now + waitMs;
-      record.writes = [];
-      return { waitMs, began: true };
+    waitMs(record, intent, regarding, said) {
+      const { waitMs, began } = judge(record, idOf(intent), monotonic());
+      if (began) announcer.report(record, regarding, { reason: 'WriteContested', ...said });
+      return waitMs;
     },
-    wrote(key, intent) {
-      const record = records.get(key);
-      const [now, id] = [clock.monotonic(), idOf(intent)];
-      if (record?.intent === id) record.writes.push(now);
-      else records.set(key, { intent: id, writes: [now], blockedUntil: 0, blocks: 0 });
+    wrote(record, intent) {
+      const [now, id] = [monotonic(), idOf(intent)];
+      const known = record.notes?.contested;
+      const before = known?.intent === id ? known : { intent: id, writes: [], blockedUntil: 0, blocks: 0 };
+      note(record, 'contested', { ...before, writes: [...before.writes, now] });
     },
-    forget: (key) => void records.delete(key),
-    count() {
-      const now = clock.monotonic();
+    count(records) {
+      const now = monotonic();
       let count = 0;
-      for (const { blockedUntil } of records.values()) if (blockedUntil > now) count++;
+      for (const { notes } of records) if ((notes?.contested?.blockedUntil ?? 0) > now) count++;
       return count;
     },
   };
+}
+
+/** `began`: this call is the first to notice that the write is undone. */
+function judge(record: ObjectRecord, id: string, now: number): { readonly waitMs: number; readonly began: boolean } {
+  const known = record.notes?.contested;
+  if (known === undefined || known.intent !== id) return { waitMs: 0, began: false };
+  if (known.blockedUntil > now) return { waitMs: known.blockedUntil - now, began: false };
+  const quietMs = now - (known.writes.at(-1) ?? now);
+  const blocks = quietMs > WINDOW_MS * 2 ** known.blocks ? 0 : known.blocks;
+  // After a contention was noticed, one more undone write shows that it goes on.
+  const allowed = blocks === 0 ? UNDONE : 1;
+  const writes = blocks === 0 ? known.writes.filter((at) => now - at < WINDOW_MS) : known.writes;
+  // If the same write is wanted again, every earlier one was undone.
+  if (writes.length < allowed) {
+    note(record, 'contested', { ...known, writes, blocks });
+    return { waitMs: 0, began: false };
+  }
+  const waitMs = Math.min(CAP_MS, WINDOW_MS * 2 ** blocks);
+  note(record, 'contested', { ...known, writes: [], blocks: blocks + 1, blockedUntil: now + waitMs });
+  return { waitMs, began: true };
 }

@@ -2,17 +2,13 @@ import type { Clock } from '../kit/clock.ts';
 import { type ApiError, concernsObject, mayBeWrongStatus } from '../kube/errors.ts';
 import type { Regarding } from '../kube/events.ts';
 import type { Announcer } from './announce.ts';
+import { note, type ObjectRecord } from './object-record.ts';
 
-/** Remembers for which objects the API server refuses writes, and since when. A short refusal proves nothing. */
-export type Refusals = {
-  /**
-   * Records a refused write. Returns true once the same refusal has lasted so long that it counts as permanent. The record is
-   * then dropped, because the caller goes on with a smaller write.
-   */
-  note(key: string, regarding: Regarding, error: ApiError): boolean;
-  /** Call it when a write of the object succeeded, or when the object is gone. */
-  forget(key: string): void;
-};
+/**
+ * Records a refused write of an object. Returns true once the same refusal has lasted so long that it counts as permanent, since a
+ * short one proves nothing. It is then forgotten, because the caller goes on with a smaller write.
+ */
+export type NoteRefusal = (record: ObjectRecord, regarding: Regarding, error: ApiError) => boolean;
 
 export type RefusalsOptions = {
   readonly announcer: Announcer;
@@ -25,8 +21,6 @@ export type RefusalsOptions = {
    */
   readonly lastWriteMs?: (() => number | undefined) | undefined;
 };
-
-type Record = { readonly what: string; readonly since: number; count: number };
 
 /** A refusal gets an Event when it lasts longer than the start of an API server. */
 const ANNOUNCED_MS = 5_000;
@@ -43,10 +37,8 @@ function whatOf(error: ApiError): string {
   return mayBeWrongStatus(error) ? `${status} ${message.slice(0, COMPARED)}` : `${status} ${reason}`;
 }
 
-/** Creates an empty memory, by object. */
-export function createRefusals({ announcer, clock, onRefused, lastWriteMs }: RefusalsOptions): Refusals {
-  const records = new Map<string, Record>();
-
+/** Creates the judge of refusals. A write that succeeds must end what is noted as `refused`. */
+export function createRefusals({ announcer, clock, onRefused, lastWriteMs }: RefusalsOptions): NoteRefusal {
   /** Whether a refusal that has lasted is about the object, and not about the API server: then no write would succeed. */
   function isAboutObject(error: ApiError, since: number, now: number): boolean {
     if (concernsObject(error)) return true;
@@ -54,25 +46,20 @@ export function createRefusals({ announcer, clock, onRefused, lastWriteMs }: Ref
     return mayBeWrongStatus(error) && last !== undefined && last > since && now - last < FOR_GOOD_MS;
   }
 
-  return {
-    note(key, regarding, error) {
-      onRefused?.();
-      const now = clock.monotonic();
-      const what = whatOf(error);
-      const known = records.get(key);
-      const record = known?.what === what ? known : { what, since: now, count: 0 };
-      record.count++;
-      records.set(key, record);
-      const lasted = now - record.since;
-      if (lasted >= ANNOUNCED_MS) {
-        const note = `the API server refuses the change, and the controller tries again: ${error.message}`;
-        announcer.report(key, { regarding, type: 'Warning', reason: 'WriteRefused', action: 'Placing', note });
-      }
-      const isLong = lasted >= FOR_GOOD_MS && record.count >= LEAST_TRIES;
-      const isForGood = isLong && isAboutObject(error, record.since, now);
-      if (isForGood) records.delete(key);
-      return isForGood;
-    },
-    forget: (key) => void records.delete(key),
+  return (record, regarding, error) => {
+    onRefused?.();
+    const now = clock.monotonic();
+    const what = whatOf(error);
+    const known = record.notes?.refused;
+    const { since, count } = known?.what === what ? known : { since: now, count: 0 };
+    const tries = count + 1;
+    const lasted = now - since;
+    if (lasted >= ANNOUNCED_MS) {
+      const said = `the API server refuses the change, and the controller tries again: ${error.message}`;
+      announcer.report(record, regarding, { reason: 'WriteRefused', action: 'Placing', note: said });
+    }
+    const isForGood = lasted >= FOR_GOOD_MS && tries >= LEAST_TRIES && isAboutObject(error, since, now);
+    note(record, 'refused', isForGood ? undefined : { what, since, count: tries });
+    return isForGood;
   };
 }

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { announce, announcePreferred, createAnnouncer } from '../../src/controllers/announce.ts';
+import { createAnnouncer, preferenceProblems, problemsOf } from '../../src/controllers/announce.ts';
+import { createRecords } from '../../src/controllers/object-record.ts';
 import type { Occurrence } from '../../src/kube/events.ts';
 import type { Decision } from '../../src/placement/decide.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
@@ -23,22 +24,17 @@ describe('the Events for a decision', () => {
     readonly owner?: string;
   };
   function notes({ answers = {}, statement, tolerations, owner, ...given }: Given): string[] {
-    const reported: string[] = [];
-    const emit = ({ type, reason, action, note }: Occurrence) =>
-      reported.push(`${type} ${reason} ${action}: ${note}`) > 0;
-    const regarding = { apiVersion: 'v1', kind: 'Pod', namespace: 'shop', name: 'p', uid: 'u' };
     const all = { ...settings(given.settings), ...given.settings };
     const annotations = statement === undefined ? {} : { 'archaware.dev/architectures': statement };
     const subject = template(Object.keys(answers), { tolerations }, { annotations });
     const decision: Decision = decideCase(input(answers, { template: subject, settings: all }));
     const pod =
       owner === undefined ? subject : { ...subject, owner: { kind: owner, name: 'up', apiVersion: '', uid: '' } };
-    announce('k', regarding, pod, decision, all, createAnnouncer({ emit }, createHandClock()));
-    return reported;
+    return problemsOf(pod, 'shop', decision, all).map(({ reason, action, note }) => `${reason} ${action}: ${note}`);
   }
-  const GUESS = 'Warning OpenPlacement Placing: tolerates';
-  const UNRESOLVED = 'Warning ImageUnresolvable Resolving: image i0';
-  const NOTHING = 'Warning NoCommonArchitecture Placing: no architecture';
+  const GUESS = 'OpenPlacement Placing: tolerates';
+  const UNRESOLVED = 'ImageUnresolvable Resolving: image i0';
+  const NOTHING = 'NoCommonArchitecture Placing: no architecture';
 
   const rows: [given: string, what: Given, starts: readonly string[]][] = [
     ['nothing, if all images are known', { answers: { a: ARM } }, []],
@@ -58,23 +54,23 @@ describe('the Events for a decision', () => {
     [
       'the policy that led to it',
       { answers: { a: ARM, b: AMD }, settings: { policy: 'p' } },
-      ['Warning NoCommonArchitecture Placing: policy p: no architecture'],
+      ['NoCommonArchitecture Placing: policy p: no architecture'],
     ],
     [
       'an annotation that cannot be read',
       { answers: { a: ARM }, statement: 'x64!' },
-      ['Warning ConfigurationRejected Placing: annotation archaware.dev/architectures: '],
+      ['ConfigurationRejected Placing: annotation archaware.dev/architectures: '],
     ],
     [
       'a toleration that the images no longer need',
       { answers: { a: ARM }, tolerations: TOLERATIONS },
-      ['Warning StaleToleration Placing: still tolerates amd64, but its images now run on arm64: delete the pod'],
+      ['StaleToleration Placing: still tolerates amd64, but its images now run on arm64: delete the pod'],
     ],
     [
       'such a toleration of a pod of a DaemonSet, with advice about its template',
       { answers: { a: ARM }, tolerations: TOLERATIONS, owner: 'DaemonSet' },
       [
-        'Warning StaleToleration Placing: still tolerates amd64, but its images now run on arm64: they come from the template of ' +
+        'StaleToleration Placing: still tolerates amd64, but its images now run on arm64: they come from the template of ' +
           'DaemonSet up; run kubectl -n shop rollout restart daemonset/up: the controller then decides the template again ' +
           "(with the update strategy OnDelete, delete the pod afterwards). What the template still tolerates then is its author's: " +
           'remove it from the source of the DaemonSet',
@@ -83,7 +79,7 @@ describe('the Events for a decision', () => {
     [
       'such a toleration of a pod of another owner',
       { answers: { a: ARM }, tolerations: TOLERATIONS, owner: 'ReplicaSet' },
-      ['Warning StaleToleration Placing: still tolerates amd64, but its images now run on arm64: delete the pod'],
+      ['StaleToleration Placing: still tolerates amd64, but its images now run on arm64: delete the pod'],
     ],
     [
       'no such toleration in the mode affinity',
@@ -112,20 +108,23 @@ describe('the Events for a decision', () => {
 
 describe('the outlook in the Event of a problem', () => {
   const regarding = { apiVersion: 'v1', kind: 'Pod', namespace: 'shop', name: 'p', uid: 'u' };
-  const occurrence = (note: string) =>
-    ({ regarding, type: 'Warning', reason: 'ImageUnresolvable', action: 'Resolving', note }) as const;
+  const problem = (note: string, outlook: string) =>
+    ({ reason: 'ImageUnresolvable', action: 'Resolving', note, outlook }) as const;
 
   it('makes a new Event when it changes, not when it is missing', () => {
     const notes: string[] = [];
-    const announcer = createAnnouncer({ emit: ({ note }) => notes.push(note) > 0 }, createHandClock());
-    for (const outlook of ['', 'at 6', 'at 6', '', 'at 7', '']) announcer.report('k', occurrence('n'), outlook);
-    expect(notes).to.deep.equal(['n', 'n; at 6', 'n; at 7']);
+    const emit = ({ type, note }: Occurrence) => notes.push(`${type} ${note}`) > 0;
+    const announcer = createAnnouncer({ emit }, createHandClock());
+    const record = createRecords().of('k', 'u');
+    const outlooks = ['', 'at 6', 'at 6', '', 'at 7', ''];
+    for (const outlook of outlooks) announcer.report(record, regarding, problem('n', outlook));
+    expect(notes).to.deep.equal(['Warning n', 'Warning n; at 6', 'Warning n; at 7']);
   });
 
   it('stays whole if the note is too long', () => {
     const notes: string[] = [];
     const announcer = createAnnouncer({ emit: ({ note }) => notes.push(note) > 0 }, createHandClock());
-    announcer.report('k', occurrence('é'.repeat(2_000)), 'at 6');
+    announcer.report(createRecords().of('k', 'u'), regarding, problem('é'.repeat(2_000), 'at 6'));
     expect(Buffer.byteLength(notes[0] ?? '')).to.be.within(1_000, 1_024);
     expect(notes[0]).to.match(/^é+…; at 6$/);
   });
@@ -133,7 +132,6 @@ describe('the outlook in the Event of a problem', () => {
 
 describe('preferences that name an architecture that no node has', () => {
   const label = 'archaware.dev/preferred';
-  const regarding = { apiVersion: 'v1', kind: 'Pod', namespace: 'shop', name: 'p', uid: 'u' };
   const rows: [given: string, labels: Record<string, string>, annotation: string | undefined, notes: RegExp[]][] = [
     ['none', {}, undefined, []],
     ['good ones', { [label]: 'arm64' }, 'arm64=75,s390x=5', []],
@@ -147,13 +145,10 @@ describe('preferences that name an architecture that no node has', () => {
     ['both', { [label]: 'x86' }, 'arm64', [/^label .*, or 386 for 32 bits\?$/, /^annotation .*got "arm64"/]],
   ];
   for (const [given, labels, preferred, notes] of rows) {
-    it(`are reported once: ${given}`, () => {
-      const events: Occurrence[] = [];
-      const announcer = createAnnouncer({ emit: (occurrence) => events.push(occurrence) > 0 }, createHandClock());
-      const namespace = { name: 'shop', preferred };
-      for (let time = 0; time < 2; time++) announcePreferred('shop/p', regarding, { labels }, namespace, announcer);
-      expect(events.map(({ reason }) => reason)).to.deep.equal(notes.map(() => 'ConfigurationRejected'));
-      for (const [index, note] of notes.entries()) expect(events[index]?.note).to.match(note);
+    it(`are reported: ${given}`, () => {
+      const problems = preferenceProblems({ labels }, { name: 'shop', preferred });
+      expect(problems.map(({ reason }) => reason)).to.deep.equal(notes.map(() => 'ConfigurationRejected'));
+      for (const [index, note] of notes.entries()) expect(problems[index]?.note).to.match(note);
     });
   }
 });

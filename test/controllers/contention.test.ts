@@ -2,21 +2,31 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
 import { createContention } from '../../src/controllers/contention.ts';
+import { createRecords } from '../../src/controllers/object-record.ts';
 import { createHandClock } from './hand-clock.ts';
 
 const MINUTE = 60_000;
 const NOTHING = { waitMs: 0, began: false };
+const NODE = { apiVersion: 'v1', kind: 'Node', name: 'node', uid: 'u' };
 
 /** A contention, used as a reconciler does: check, then write if allowed. */
 function quarrel() {
   const clock = createHandClock();
-  const contention = createContention(clock);
+  let reported = 0;
+  const contention = createContention({ report: () => void reported++ }, clock);
+  const records = createRecords();
+  /** `began`: whether the Event was written. */
+  const check = (key = 'node', intent = 'taint') => {
+    const before = reported;
+    const waitMs = contention.waitMs(records.of(key, 'u'), intent, NODE, { action: 'Tainting', note: 'undone' });
+    return { waitMs, began: reported > before };
+  };
   const write = (key = 'node', intent = 'taint') => {
-    const checked = contention.check(key, intent);
-    if (checked.waitMs === 0) contention.wrote(key, intent);
+    const checked = check(key, intent);
+    if (checked.waitMs === 0) contention.wrote(records.of(key, 'u'), intent);
     return checked;
   };
-  return { clock, contention, write };
+  return { clock, records, check, write, count: () => contention.count(records.all.values()) };
 }
 
 /** Writes that are undone at once, until the contention stops one. */
@@ -102,10 +112,11 @@ describe('a write that another writer undoes', () => {
   });
 
   it('is forgotten with the object', () => {
-    const { contention, write } = quarrel();
+    const { records, write, count } = quarrel();
     untilRefused(write);
-    contention.forget('node');
-    expect(write()).to.deep.equal(NOTHING);
+    expect(count()).to.equal(1);
+    records.forget('node');
+    expect([write(), count()]).to.deep.equal([NOTHING, 0]);
   });
 
   it('takes little memory, however long it is: the record of a template names all its images', () => {
@@ -121,7 +132,7 @@ describe('a write that another writer undoes', () => {
   });
 
   it('counts only writes that were sent', () => {
-    const { contention } = quarrel();
-    for (let round = 0; round < 10; round++) expect(contention.check('node', 'taint')).to.deep.equal(NOTHING);
+    const { check } = quarrel();
+    for (let round = 0; round < 10; round++) expect(check()).to.deep.equal(NOTHING);
   });
 });

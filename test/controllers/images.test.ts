@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { announceSecrets, createAnnouncer } from '../../src/controllers/announce.ts';
+import { createAnnouncer, secretProblems } from '../../src/controllers/announce.ts';
 import { createImageSource, NEVER } from '../../src/controllers/images.ts';
-import type { Occurrence } from '../../src/kube/events.ts';
+import { createRecords } from '../../src/controllers/object-record.ts';
 import { ImageError } from '../../src/oci/errors.ts';
 import type { Look } from '../../src/oci/resolver.ts';
 import { createHandClock } from './hand-clock.ts';
@@ -25,13 +25,8 @@ describe('the pull secrets of a pod', () => {
     const images = createImageSource({ look: () => ({ kind: 'pending', isPlanned: true }) }, (_namespace, name) =>
       name === 's0' ? undefined : 'it does not exist',
     );
-    const note = (count: number): string[] => {
-      const reported: Occurrence[] = [];
-      const announcer = createAnnouncer({ emit: (occurrence) => reported.push(occurrence) > 0 }, createHandClock());
-      const regarding = { apiVersion: 'v1', kind: 'Pod', name: 'p', uid: 'u' };
-      announceSecrets('k', regarding, images.unusableSecrets('default', names(count)), announcer);
-      return reported.map((occurrence) => occurrence.note);
-    };
+    const note = (count: number): string[] =>
+      secretProblems(images.unusableSecrets('default', names(count))).map((problem) => problem.note);
     expect(note(1)).to.deep.equal([]);
     expect(note(2)).to.deep.equal(['pull secret s1 cannot be used: it does not exist']);
     expect(note(3)).to.deep.equal(['pull secrets cannot be used: s1 (it does not exist), s2 (it does not exist)']);
@@ -55,8 +50,8 @@ describe('an announcer', () => {
       clock,
     );
     const regarding = { apiVersion: 'v1', kind: 'Pod', name: 'p', uid: 'u' };
-    const report = () =>
-      announcer.report('k', { regarding, type: 'Warning', reason: 'WrongNode', action: 'Placing', note: 'n' });
+    const record = createRecords().of('k', 'u');
+    const report = () => announcer.report(record, regarding, { reason: 'WrongNode', action: 'Placing', note: 'n' });
     report();
     takes = true;
     report();
@@ -69,15 +64,16 @@ describe('an announcer', () => {
     const notes: string[] = [];
     const announcer = createAnnouncer({ emit: ({ note }) => notes.push(note) > 0 }, clock);
     const regarding = { apiVersion: 'v1', kind: 'Pod', name: 'p', uid: 'u' };
+    const records = createRecords();
     const report = (key: string, note: string) =>
-      announcer.report(key, { regarding, type: 'Warning', reason: 'WrongNode', action: 'Placing', note });
+      announcer.report(records.of(key, 'u'), regarding, { reason: 'WrongNode', action: 'Placing', note });
     report('k', 'a');
     report('k', 'b');
     report('other', 'a');
     expect(notes).to.deep.equal(['a', 'b', 'a']);
     await clock.advance(30 * 60_000 - 1);
     report('k', 'a');
-    announcer.forget('other');
+    records.forget('other');
     report('k', 'a');
     report('other', 'a');
     expect(notes.splice(0)).to.deep.equal(['a', 'b', 'a', 'a']);

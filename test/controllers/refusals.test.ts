@@ -1,7 +1,8 @@
 import { expect } from 'chai';
+import type { Problem } from '../../src/controllers/announce.ts';
+import { createRecords, note } from '../../src/controllers/object-record.ts';
 import { createRefusals } from '../../src/controllers/refusals.ts';
 import { ApiError } from '../../src/kube/errors.ts';
-import type { Occurrence } from '../../src/kube/events.ts';
 import { createHandClock } from './hand-clock.ts';
 
 const POD = { apiVersion: 'v1', kind: 'Pod', namespace: 'shop', name: 'web-1', uid: 'u1' };
@@ -40,11 +41,12 @@ const unavailable = new ApiError(503, { message: 'pod tolerations conflict with 
 /** `lastWriteAt`: when another write last succeeded, as an age in milliseconds. */
 function refuse(lastWriteAge?: number) {
   const clock = createHandClock();
-  const reported: Occurrence[] = [];
+  const reported: Problem[] = [];
+  const record = createRecords().of('shop/web-1', 'u1');
   let counted = 0;
-  const refusals = createRefusals({
+  const noteRefusal = createRefusals({
     clock,
-    announcer: { report: (_key, occurrence) => void reported.push(occurrence), forget() {} },
+    announcer: { report: (_record, _regarding, problem) => void reported.push(problem) },
     onRefused: () => void counted++,
     lastWriteMs: () => (lastWriteAge === undefined ? undefined : clock.monotonic() - lastWriteAge),
   });
@@ -52,12 +54,12 @@ function refuse(lastWriteAge?: number) {
   async function notes(error: ApiError, times: number, everyMs: number): Promise<boolean> {
     let verdict = false;
     for (let time = 0; time < times; time++) {
-      verdict = refusals.note('shop/web-1', POD, error);
+      verdict = noteRefusal(record, POD, error);
       await clock.advance(everyMs);
     }
     return verdict;
   }
-  return { refusals, clock, reported, notes, counted: () => counted };
+  return { record, clock, reported, notes, counted: () => counted };
 }
 
 describe('a refused write', () => {
@@ -106,12 +108,12 @@ describe('a refused write', () => {
   });
 
   it('begins again if the reason changes, and after a successful write', async () => {
-    const { notes, refusals } = refuse();
+    const { notes, record } = refuse();
     await notes(invalid, 7, 10_000);
     expect(await notes(forbidden, 1, 0)).to.equal(false);
     expect(await notes(invalid, 1, 0)).to.equal(false);
     await notes(invalid, 7, 10_000);
-    refusals.forget('shop/web-1');
+    note(record, 'refused', undefined);
     expect(await notes(invalid, 1, 0)).to.equal(false);
   });
 
@@ -120,7 +122,7 @@ describe('a refused write', () => {
     await notes(forbidden, 4, 1_000);
     expect(reported).to.have.length(0);
     await notes(forbidden, 3, 1_000);
-    expect(reported[0]).to.include({ reason: 'WriteRefused', type: 'Warning' });
+    expect(reported[0]).to.include({ reason: 'WriteRefused' });
     expect(reported[0]?.note).to.contain('cannot patch resource "pods"');
     expect(counted()).to.equal(7);
   });

@@ -149,7 +149,8 @@ export function startReplica(options: ReplicaOptions): Replica {
     lease,
     leads: () => loops !== undefined,
     terms: () => terms,
-    decided: () => new Map([...(loops?.podStates ?? [])].map(([key, { decision }]) => [key, decision.kind])),
+    decided: () =>
+      new Map([...(loops?.podStates ?? [])].flatMap(([key, { decision }]) => (decision ? [[key, decision.kind]] : []))),
     contested: () => loops?.contested() ?? 0,
     reload(next) {
       settings = toSettings(next);

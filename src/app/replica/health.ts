@@ -1,4 +1,4 @@
-import type { PlacementState } from '../../controllers/placement-state.ts';
+import type { ObjectRecord } from '../../controllers/object-record.ts';
 import type { Watches } from '../../controllers/watches.ts';
 import { createTurns, inTurns } from '../../kit/fairness/turns.ts';
 import { cannotListen } from '../../kit/network/listen.ts';
@@ -116,13 +116,15 @@ function observeState(base: Base, { watches, running, terms, admission }: Health
     wrongNodePods: () => loops()?.onWrongNodes() ?? 0,
     async pods() {
       const counts: Record<PodOutcome, number> = { placed: 0, waiting: 0, held: 0, open: 0, ignored: 0 };
-      await inTurns(turns, loops()?.podStates.values() ?? [], (state) => counts[outcomeOf(state)]++);
+      await inTurns(turns, loops()?.podStates.values() ?? [], ({ decision }) => {
+        if (decision !== undefined) counts[outcomeOf(decision)]++;
+      });
       return counts;
     },
     async oldestWaitingPodSeconds() {
       let oldest = Number.POSITIVE_INFINITY;
       await inTurns(turns, loops()?.podStates ?? [], ([key, { decision }]) => {
-        const pod = decision.kind === 'wait' ? watches.pods.store.get(key) : undefined;
+        const pod = decision?.kind === 'wait' ? watches.pods.store.get(key) : undefined;
         if (pod !== undefined && pod.nodeName === undefined) oldest = Math.min(oldest, pod.createdAt);
       });
       return Number.isFinite(oldest) ? Math.max(0, (now() - oldest) / 1000) : 0;
@@ -147,7 +149,7 @@ function labelOf(architecture: string | undefined): string {
   return isArchitecture(architecture) ? architecture : 'other';
 }
 
-function outcomeOf({ decision }: PlacementState): PodOutcome {
+function outcomeOf(decision: NonNullable<ObjectRecord['decision']>): PodOutcome {
   switch (decision.kind) {
     case 'wait':
       return 'waiting';

@@ -1,5 +1,6 @@
 import type { Context } from '../../app/context.ts';
 import type { Loops } from '../../controllers/loops/loops.ts';
+import { decidedOf } from '../../controllers/object-record.ts';
 import type { Watches } from '../../controllers/watches.ts';
 import type { ApiClient } from '../../kube/client.ts';
 import { onlyObserves } from '../../placement/placing.ts';
@@ -51,7 +52,7 @@ function namespacesToAsk(loops: Loops, changes: Plan['changes'], cluster: readon
     return entry;
   };
   for (const states of [loops.podStates, loops.daemonSetStates]) {
-    for (const [key, { decision }] of states) {
+    for (const [key, { decision }] of decidedOf(states)) {
       if (decision.kind === 'skip') continue;
       const { architectures } = of(key.split('/')[0] ?? '');
       if (decision.kind === 'place') for (const each of decision.architectures) architectures.add(each);

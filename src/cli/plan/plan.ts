@@ -11,7 +11,7 @@ import { resolverFor } from '../../app/registries/resolver.ts';
 import { loopsThatRun, toSettings } from '../../config/settings.ts';
 import { createImageSource } from '../../controllers/images.ts';
 import { createLoops, type Loops } from '../../controllers/loops/loops.ts';
-import type { PlacementState } from '../../controllers/placement-state.ts';
+import { type Decided, decidedOf } from '../../controllers/object-record.ts';
 import { createNodeFetcher, createWatches, kindsFor, type Scope, type Watches } from '../../controllers/watches.ts';
 import type { ApiClient } from '../../kube/client.ts';
 import type { Writer } from '../../kube/writer.ts';
@@ -130,7 +130,7 @@ export async function plan(context: Context, options: PlanOptions): Promise<numb
 
     const changes = [...recorded.values()].sort(byName);
     const refused = await askWhetherAllowed({ context, client, settings, watches, loops, changes });
-    const { headings, ...summary } = summarise(loops.podStates, loops.daemonSetStates);
+    const { headings, ...summary } = summarise(decidedOf(loops.podStates), decidedOf(loops.daemonSetStates));
     const { pools, areRead } = isWhole
       ? await poolProblems(client, settings, note, signal)
       : { pools: [], areRead: true };
@@ -221,18 +221,18 @@ function reportNodes(
 /** Returns the DaemonSets that `run` does not leave alone. */
 function served({ daemonSets }: Watches, { daemonSetStates }: Loops): DaemonSet[] {
   return [...daemonSets.store.values()].filter(
-    ({ namespace, name }) => daemonSetStates.get(`${namespace}/${name}`)?.decision.kind !== 'skip',
+    ({ namespace, name }) => daemonSetStates.get(`${namespace}/${name}`)?.decision?.kind !== 'skip',
   );
 }
 
 /** Returns the pods and the templates of DaemonSets with the decisions about them. A daemon pod follows its template. */
 function* subjectsOf(watches: Watches, loops: Loops, spreads: SpreadReader): Generator<Subject> {
-  for (const [key, state] of loops.podStates) {
+  const templates = decidedOf(loops.daemonSetStates);
+  for (const [key, state] of decidedOf(loops.podStates)) {
     const pod = watches.pods.store.get(key);
     if (pod === undefined) continue;
     const isDaemonPod = state.decision.kind === 'skip' && state.decision.reason === 'daemon-pod';
-    const { decision, settings } =
-      (isDaemonPod && loops.daemonSetStates.get(`${pod.namespace}/${pod.owner?.name}`)) || state;
+    const { decision, settings } = (isDaemonPod && templates.get(`${pod.namespace}/${pod.owner?.name}`)) || state;
     const node = watches.nodes.store.get(pod.nodeName ?? '');
     yield {
       workload: workloadOf(pod),
@@ -245,7 +245,7 @@ function* subjectsOf(watches: Watches, loops: Loops, spreads: SpreadReader): Gen
       spread: spreads.of(pod, decision, settings),
     };
   }
-  for (const [key, { decision, settings }] of loops.daemonSetStates) {
+  for (const [key, { decision, settings }] of templates) {
     const [namespace = '', name = ''] = key.split('/');
     const workload = { kind: 'DaemonSet', namespace, name };
     const { asked } = watches.daemonSets.store.get(key)?.template ?? { asked: undefined };
@@ -280,8 +280,8 @@ function seenIn(watches: Watches, headings: ReadonlyMap<Plan['held'][number], st
 }
 
 function summarise(
-  pods: ReadonlyMap<string, PlacementState>,
-  daemonSets: ReadonlyMap<string, PlacementState>,
+  pods: ReadonlyMap<string, Decided>,
+  daemonSets: ReadonlyMap<string, Decided>,
 ): Omit<Plan, 'changes' | 'pools' | 'refused' | 'workloads'> & {
   readonly headings: ReadonlyMap<Plan['held'][number], string>;
 } {
@@ -322,7 +322,7 @@ function heldText({ mode, schedulable, policy }: Settings): string {
 
 /** Notes the DaemonSets of other API groups, such as OpenKruise's, whose templates archaware does not write. */
 function reportOtherDaemonSets(watches: Watches, loops: Loops, isWide: boolean, note: (line: string) => void): void {
-  const decided = [...loops.podStates].flatMap(([key, { decision, settings }]) => {
+  const decided = [...decidedOf(loops.podStates)].flatMap(([key, { decision, settings }]) => {
     const pod = watches.pods.store.get(key);
     return pod === undefined || onlyObserves(settings) ? [] : { pod, decision, settings };
   });

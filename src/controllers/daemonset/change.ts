@@ -25,8 +25,8 @@ export function contestedNote({ template }: DaemonSet, { tolerations, rolls }: C
 }
 
 /** Returns what two writes of the same change have in common, whichever rollout they begin. */
-export function intentOf({ uid }: DaemonSet, { recorded }: Change): string {
-  return `${uid} ${withRollout(recorded, undefined)}`;
+export function intentOf({ recorded }: Change): string {
+  return withRollout(recorded, undefined) ?? '';
 }
 
 /** Returns a change whose record says which generation it leads to, and whether that rollout is waited for. */

@@ -8,7 +8,7 @@ import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import type { Namespace } from '../../placement/objects/namespace.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { ImageSource } from '../images.ts';
-import type { PlacementState } from '../placement-state.ts';
+import type { ObjectRecord } from '../object-record.ts';
 import type { Due } from '../waiting.ts';
 
 /** What the DaemonSet controller works with. */
@@ -47,7 +47,7 @@ export type DaemonSetControllerOptions = {
 /** The DaemonSet controller: gathers the input of a template's decision, decides, writes. */
 export type DaemonSetController = {
   readonly reconcile: Reconciler;
-  readonly states: ReadonlyMap<string, PlacementState>;
+  readonly states: ReadonlyMap<string, ObjectRecord>;
   /** Returns the DaemonSets to reconcile again, and when, after the lookup of an image (its canonical name) has ended. */
   lookupEnded(image: string): readonly Due[];
   /** Returns the DaemonSet whose turn to roll has come; undefined while another one rolls, and if none waits. */

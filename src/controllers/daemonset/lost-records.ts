@@ -5,6 +5,7 @@ import { type DaemonSet, readDaemonSet } from '../../placement/objects/daemonset
 import { daemonSetPatch } from '../../placement/patch/patch.ts';
 import { foundAgain, lostTolerations } from '../../placement/rollout/lost-record.ts';
 import type { Settings } from '../../placement/settings.ts';
+import { note, type ObjectRecord } from '../object-record.ts';
 
 type Change = ReturnType<typeof foundAgain>;
 
@@ -17,19 +18,23 @@ export type FoundAgain =
 /** Writes the records of templates again that have archaware's tolerations and whose record somebody removed. */
 export type LostRecords = {
   /** Undefined if no record is lost, or if it cannot be written now: the template is decided without it. */
-  record(key: string, daemonSet: DaemonSet, settings: Settings, signal: AbortSignal): Promise<FoundAgain | undefined>;
+  write(
+    record: ObjectRecord,
+    daemonSet: DaemonSet,
+    settings: Settings,
+    signal: AbortSignal,
+  ): Promise<FoundAgain | undefined>;
   /** Returns the milliseconds until a record that could not be written is tried again; undefined: there is none. */
-  againInMs(key: string): number | undefined;
-  forget(key: string): void;
+  againInMs(record: ObjectRecord): number | undefined;
 };
 
 export type LostRecordsOptions = {
   readonly write: Writer;
   readonly clock: Clock;
   /** Returns the milliseconds to leave a DaemonSet alone because another writer keeps undoing this change; 0: write. */
-  readonly contestedMs: (key: string, daemonSet: DaemonSet, change: Change) => number;
+  readonly contestedMs: (record: ObjectRecord, daemonSet: DaemonSet, change: Change) => number;
   /** Called after a change was written. */
-  readonly onWritten: (key: string, daemonSet: DaemonSet, change: Change) => void;
+  readonly onWritten: (record: ObjectRecord, change: Change) => void;
   /** Called when the API server refused a write. */
   readonly onRefused?: (() => void) | undefined;
 };
@@ -37,20 +42,19 @@ export type LostRecordsOptions = {
 /** How long a refused record is left alone. The policies of an earlier version refuse it. */
 const REFUSED_MS = 10 * 60_000;
 
-/** Creates an empty memory, by DaemonSet. */
+/** Creates what writes them. */
 export function createLostRecords({ write, clock, contestedMs, ...options }: LostRecordsOptions): LostRecords {
-  const notBefore = new Map<string, number>();
   return {
-    async record(key, daemonSet, { taints }, signal) {
+    async write(record, daemonSet, { taints }, signal) {
       const lost = lostTolerations(daemonSet, taints);
-      if (clock.monotonic() < (notBefore.get(key) ?? 0) && lost.length > 0) return undefined;
-      notBefore.delete(key);
+      if (clock.monotonic() < (record.notes?.unrecordedUntil ?? 0) && lost.length > 0) return undefined;
+      note(record, 'unrecordedUntil', undefined);
       if (lost.length === 0) return undefined;
       const { namespace, name } = daemonSet;
       const change = foundAgain(daemonSet, lost, taints);
-      const waitMs = contestedMs(key, daemonSet, change);
+      const waitMs = contestedMs(record, daemonSet, change);
       if (waitMs > 0) {
-        notBefore.set(key, clock.monotonic() + waitMs);
+        note(record, 'unrecordedUntil', clock.monotonic() + waitMs);
         return undefined;
       }
       try {
@@ -60,20 +64,19 @@ export function createLostRecords({ write, clock, contestedMs, ...options }: Los
           return { kind: 'recorded', daemonSet: { ...daemonSet, recorded: change.recorded } };
         if (written.kind === 'conflict') return written;
         if (written.kind === 'gone') return undefined;
-        options.onWritten(key, daemonSet, change);
+        options.onWritten(record, change);
         return { kind: 'written', resourceVersion: readDaemonSet(written.object).resourceVersion };
       } catch (error) {
         if (!isRefusal(error)) throw error;
         // The component without-taints takes the right away on purpose.
         if (error.status !== 403) options.onRefused?.();
-        notBefore.set(key, clock.monotonic() + REFUSED_MS);
+        note(record, 'unrecordedUntil', clock.monotonic() + REFUSED_MS);
         return undefined;
       }
     },
-    againInMs(key) {
-      const until = notBefore.get(key);
+    againInMs(record) {
+      const until = record.notes?.unrecordedUntil;
       return until === undefined ? undefined : Math.max(0, until - clock.monotonic());
     },
-    forget: (key) => void notBefore.delete(key),
   };
 }

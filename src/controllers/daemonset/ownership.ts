@@ -3,6 +3,7 @@ import { isRefusal } from '../../kube/errors.ts';
 import type { Writer } from '../../kube/writer.ts';
 import { type DaemonSet, readDaemonSet } from '../../placement/objects/daemonset.ts';
 import { giveBackPatch } from '../../placement/patch/ownership.ts';
+import { note, type ObjectRecord } from '../object-record.ts';
 
 /**
  * Gives the lists of tolerations that archaware wrote back to their authors, so that their next server-side apply does not conflict.
@@ -10,17 +11,16 @@ import { giveBackPatch } from '../../placement/patch/ownership.ts';
  */
 export type Ownership = {
   /** Gives a list back at once, by the answer to the write that changed it. Returns the newest resource version. */
-  afterWrite(key: string, answer: DaemonSet, signal: AbortSignal): Promise<string>;
+  afterWrite(record: ObjectRecord, answer: DaemonSet, signal: AbortSignal): Promise<string>;
   /**
    * Gives a list back that an earlier version wrote, or that was not given back after its write. One list at a time, and each less
    * and less often. `resourceVersion`: that of the write, if there was one; `againInMs`: until the next try.
    */
   atSight(
-    key: string,
+    record: ObjectRecord,
     daemonSet: DaemonSet,
     signal: AbortSignal,
   ): Promise<{ readonly resourceVersion?: string; readonly againInMs?: number }>;
-  forget(key: string): void;
 };
 
 export type OwnershipOptions = {
@@ -36,16 +36,13 @@ const PACE_MS = 1_000;
 const PAUSE_MS = 60_000;
 const LONGEST_MS = 24 * 60 * 60_000;
 
-type Tries = { readonly count: number; readonly notBefore: number };
-
-/** Creates an empty memory, by DaemonSet. */
+/** Creates what gives lists back. */
 export function createOwnership({ write, clock, onRefused }: OwnershipOptions): Ownership {
-  const tries = new Map<string, Tries>();
   let nextPlace = Number.NEGATIVE_INFINITY;
 
   /** Returns the newest resource version, or why it was not written. */
   async function giveBack(
-    key: string,
+    record: ObjectRecord,
     daemonSet: DaemonSet,
     signal: AbortSignal,
   ): Promise<{ readonly resourceVersion: string } | 'conflict' | 'failed'> {
@@ -56,7 +53,7 @@ export function createOwnership({ write, clock, onRefused }: OwnershipOptions): 
       if (written.kind !== 'written') return written.kind === 'conflict' ? 'conflict' : 'failed';
       const answer = readDaemonSet(written.object);
       // The API server does not let go of it, and would not the next time.
-      if (answer.entry?.ownsSpec) tries.set(key, { count: 0, notBefore: Number.POSITIVE_INFINITY });
+      if (answer.entry?.ownsSpec) note(record, 'givenBack', { count: 0, notBefore: Number.POSITIVE_INFINITY });
       return { resourceVersion: answer.resourceVersion };
     } catch (error) {
       signal.throwIfAborted();
@@ -68,31 +65,30 @@ export function createOwnership({ write, clock, onRefused }: OwnershipOptions): 
   }
 
   return {
-    async afterWrite(key, answer, signal) {
+    async afterWrite(record, answer, signal) {
       if (answer.entry?.ownsSpec !== true) return answer.resourceVersion;
-      const given = await giveBack(key, answer, signal);
+      const given = await giveBack(record, answer, signal);
       return typeof given === 'string' ? answer.resourceVersion : given.resourceVersion;
     },
-    async atSight(key, daemonSet, signal) {
+    async atSight(record, daemonSet, signal) {
       if (daemonSet.entry?.ownsSpec !== true) return {};
       const now = clock.monotonic();
-      const { count, notBefore } = tries.get(key) ?? { count: 0, notBefore: undefined };
+      const { count, notBefore } = record.notes?.givenBack ?? { count: 0, notBefore: undefined };
       if (notBefore === undefined) {
         nextPlace = Math.max(now, nextPlace + PACE_MS);
-        tries.set(key, { count, notBefore: nextPlace });
+        note(record, 'givenBack', { count, notBefore: nextPlace });
         if (nextPlace > now) return { againInMs: nextPlace - now };
       } else if (notBefore > now) {
         return notBefore === Number.POSITIVE_INFINITY ? {} : { againInMs: notBefore - now };
       }
       const pauseMs = Math.min(LONGEST_MS, PAUSE_MS * 2 ** count);
-      tries.set(key, { count: count + 1, notBefore: now + pauseMs });
-      const given = await giveBack(key, daemonSet, signal);
+      note(record, 'givenBack', { count: count + 1, notBefore: now + pauseMs });
+      const given = await giveBack(record, daemonSet, signal);
       if (typeof given !== 'string') return given;
       if (given === 'failed') return { againInMs: pauseMs };
       // The status was written meanwhile, and the entries have other places now.
-      tries.set(key, { count, notBefore: now + PACE_MS });
+      note(record, 'givenBack', { count, notBefore: now + PACE_MS });
       return { againInMs: PACE_MS };
     },
-    forget: (key) => void tries.delete(key),
   };
 }

@@ -11,39 +11,40 @@ import { isTakenBack } from '../../placement/rollout/taken-back.ts';
 import { decideTemplate } from '../../placement/rollout/template.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { Announcer } from '../announce.ts';
-import type { Answered } from '../answered.ts';
-import type { Refusals } from '../refusals.ts';
-import type { Change } from './change.ts';
+import { answered } from '../memory.ts';
+import type { NoteRefusal } from '../refusals.ts';
+import { type Change, regarding } from './change.ts';
 import type { DaemonSetControllerOptions, Holder } from './contract.ts';
 import type { RolloutTurn } from './rollout.ts';
+import type { TemplateCase } from './template-decision.ts';
 import type { Unserved } from './unserved.ts';
 
 /** How often a stopped DaemonSet is looked at. */
 const AGAIN_MS = 15_000;
 
-type StopsOptions = Pick<DaemonSetControllerOptions, 'settings' | 'nodes' | 'liveTaints' | 'write'> & {
+type StopsOptions = Pick<
+  DaemonSetControllerOptions,
+  'daemonSets' | 'settings' | 'nodes' | 'liveTaints' | 'write' | 'clock'
+> & {
   readonly turn: RolloutTurn;
-  readonly answered: Answered;
   readonly announcer: Announcer;
-  readonly refusals: Refusals;
+  readonly noteRefusal: NoteRefusal;
 };
 
 /**
  * Creates what is done about a DaemonSet that did not come back: it is reported, and the change is taken back where that helps. Returns
  * undefined for a DaemonSet that is not stopped.
  */
-export function createStops({ settings, nodes, liveTaints, write, turn, answered, announcer, refusals }: StopsOptions) {
-  return async (key: string, daemonSet: DaemonSet, signal: AbortSignal): Promise<Result | undefined> => {
+export function createStops(options: StopsOptions) {
+  const { daemonSets, settings, nodes, liveTaints, write, turn, announcer, clock } = options;
+  return async ({ key, daemonSet, record, signal }: TemplateCase): Promise<Result | undefined> => {
     const verdict = turn.verdict(key);
     if (verdict?.kind !== 'stopped') return undefined;
-    const { namespace, name, uid, generation } = daemonSet;
+    const { namespace, name, generation } = daemonSet;
     const { taints } = settings();
-    const regarding = { apiVersion: 'apps/v1', kind: 'DaemonSet', namespace, name, uid };
     const wasTakenBack = isTakenBack(daemonSet);
     const stopsAll = turn.stopsAll().includes(key);
-    announcer.report(key, {
-      regarding,
-      type: 'Warning',
+    announcer.report(record, regarding(daemonSet), {
       reason: 'RolloutStopped',
       action: 'Placing',
       note: stoppedNote(daemonSet, { isMissing: verdict.missing, isTakenBack: wasTakenBack, stopsAll }),
@@ -59,10 +60,11 @@ export function createStops({ settings, nodes, liveTaints, write, turn, answered
         undo(true);
         return { outcome: 'conflict' };
       }
-      answered.set(key, { uid, resourceVersion: readDaemonSet(written.object).resourceVersion });
+      const { resourceVersion } = readDaemonSet(written.object);
+      answered(record, resourceVersion, daemonSets.get(key), clock.monotonic());
     } catch (error) {
       undo(isRefusal(error));
-      if (isRefusal(error)) refusals.note(key, regarding, error);
+      if (isRefusal(error)) options.noteRefusal(record, regarding(daemonSet), error);
       throw error;
     }
     return { outcome: 'written', detail: 'template as its author wrote it: the rollout did not come back' };

@@ -12,7 +12,7 @@ import { createArchitectureChanges } from '../node/architecture-changes.ts';
 import { createNodeController } from '../node/controller.ts';
 import { createPoolNodes } from '../node/pool-nodes.ts';
 import { createUnmanagedTaints } from '../node/unmanaged-taints.ts';
-import type { PlacementState } from '../placement-state.ts';
+import type { ObjectRecord } from '../object-record.ts';
 import { createPodController } from '../pod/controller.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { createWrongNodes, type WrongNodes } from '../wrong-node/wrong-nodes.ts';
@@ -57,8 +57,8 @@ export type Loops = {
   labelRulesChanged(): void;
   idle(): boolean;
   queueDepths(): Record<string, number>;
-  readonly podStates: ReadonlyMap<string, PlacementState>;
-  readonly daemonSetStates: ReadonlyMap<string, PlacementState>;
+  readonly podStates: ReadonlyMap<string, ObjectRecord>;
+  readonly daemonSetStates: ReadonlyMap<string, ObjectRecord>;
   /** Counts the objects whose changes another writer keeps undoing. */
   contested(): number;
   /** Counts the nodes that stay without the taint because a DaemonSet cannot tolerate it. */

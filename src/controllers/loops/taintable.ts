@@ -77,7 +77,7 @@ export function createTaintable(options: TaintableOptions): Taintable {
   function isNeeded(architecture: string): boolean {
     const { key, effect } = settings().taints;
     return [...daemonSet.states].some(([name, { decision }]) => {
-      if (decision.kind !== 'place' || !decision.followsCluster) return false;
+      if (decision?.kind !== 'place' || !decision.followsCluster) return false;
       const { template, isLarge } = daemonSets.get(name) ?? {};
       // The tolerations of a large one are not kept.
       return isLarge === true || runsOnlyBeforeTaint(template?.tolerations ?? [], { key, effect, value: architecture });

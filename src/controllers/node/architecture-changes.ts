@@ -4,21 +4,18 @@ import type { Change } from '../../kube/watch/collection.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import { architectureChangeNote } from '../../placement/nodes/witness.ts';
 import { createAnnouncer } from '../announce.ts';
+import { createRecords } from '../object-record.ts';
 
 /** Creates a listener that writes an Event when a node reports another architecture than before. */
 export function createArchitectureChanges(events: Pick<EventRecorder, 'emit'>, clock: Clock) {
   const announcer = createAnnouncer(events, clock);
+  const records = createRecords();
   return ({ now, before }: Pick<Change<Node>, 'now' | 'before'>): void => {
-    if (before !== undefined && before.uid !== now?.uid) announcer.forget(before.uid);
+    if (before !== undefined && before.uid !== now?.uid) records.forget(before.uid);
     const note = now && before && architectureChangeNote(before, now);
     if (now === undefined || note === undefined) return;
     const regarding = { apiVersion: 'v1', kind: 'Node', name: now.name, uid: now.uid };
-    announcer.report(now.uid, {
-      regarding,
-      type: 'Warning',
-      reason: 'NodeArchitectureChanged',
-      action: 'Tainting',
-      note,
-    });
+    const problem = { reason: 'NodeArchitectureChanged', action: 'Tainting', note } as const;
+    announcer.report(records.of(now.uid, now.uid), regarding, problem);
   };
 }

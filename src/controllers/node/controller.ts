@@ -18,6 +18,7 @@ import type { Node } from '../../placement/nodes/node.ts';
 import { nodeAction, nodePatch } from '../../placement/patch/patch.ts';
 import { createAnnouncer } from '../announce.ts';
 import { createContention } from '../contention.ts';
+import { createRecords, note } from '../object-record.ts';
 import { createRefusals } from '../refusals.ts';
 import { createRefusedEntries } from '../refused-entries.ts';
 
@@ -56,18 +57,18 @@ const ATTEMPTS = 5;
 /** Creates the node controller. `kube/controller` owns its queue and its workers. */
 export function createNodeController(options: NodeControllerOptions): NodeController {
   const { nodes, rules, bootstrapped, write, clock } = options;
-  const contention = createContention(clock);
+  const records = createRecords();
   const announcer = createAnnouncer(options.events, clock);
-  const refusals = createRefusals({ ...options, announcer });
+  const contention = createContention(announcer, clock);
+  const noteRefusal = createRefusals({ ...options, announcer });
   /** Every node gets the same labels, so what is refused for one is refused for all. */
   const refused = createRefusedEntries(clock);
 
   async function reconcileOnce(key: string, node: Node, signal: AbortSignal): Promise<Result> {
     const decision = decideOnceAllowed(node);
-    const regarding = regardingNode(node);
     for (const conflict of decision.conflicts) {
-      const note = labelConflictNote(conflict);
-      announcer.report(key, { regarding, type: 'Warning', reason: 'LabelConflict', action: 'Labelling', note });
+      const problem = { reason: 'LabelConflict', action: 'Labelling', note: labelConflictNote(conflict) } as const;
+      announcer.report(records.of(key, node.uid), regardingNode(node), problem);
     }
     switch (decision.kind) {
       case 'unchanged':
@@ -93,7 +94,7 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
     const written = await writeChange(key, node, change, signal);
     if (written.kind === 'conflict') return { outcome: 'conflict' };
     // The store is not updated here but by the event of this write: its listeners compare the node before and after.
-    if (written.kind === 'written') contention.wrote(key, intentOf(node, change));
+    if (written.kind === 'written') contention.wrote(records.of(key, node.uid), intentOf(change));
     if (!isWhole) return later;
     if (written.kind === 'gone') return { outcome: 'unchanged' };
     return { outcome: 'written', detail: managedText(readManaged(decision.managed)) };
@@ -109,17 +110,11 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
 
   /** Returns the milliseconds to leave a node alone because another writer keeps undoing this change; 0: write. */
   function contestedMs(key: string, node: Node, change: NodeChange): number {
-    const { waitMs, began } = contention.check(key, intentOf(node, change));
-    if (began) {
-      announcer.report(key, {
-        regarding: regardingNode(node),
-        type: 'Warning',
-        reason: 'WriteContested',
-        action: 'Tainting',
-        note: `another writer undid the taint or labels of archaware (${change.managed ?? 'their removal'}) three times in ten minutes`,
-      });
-    }
-    return waitMs;
+    const what = change.managed ?? 'their removal';
+    return contention.waitMs(records.of(key, node.uid), intentOf(change), regardingNode(node), {
+      action: 'Tainting',
+      note: `another writer undid the taint or labels of archaware (${what}) three times in ten minutes`,
+    });
   }
 
   /** Writes a change. If the API server refuses a part of it, the rest is written before the refusal is thrown. */
@@ -136,12 +131,12 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
     const entries = entriesOf(node, change);
     try {
       const written = await send(change, false);
-      refusals.forget(key);
+      note(records.of(key, node.uid), 'refused', undefined);
       refused.took('', entries);
       return written;
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      const isForGood = refusals.note(key, regardingNode(node), error);
+      const isForGood = noteRefusal(records.of(key, node.uid), regardingNode(node), error);
       const taken = await refused.sift('', entries, error, {
         // A single entry that is refused may be refused for this node only.
         hasOthers: false,
@@ -154,7 +149,7 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
       const part = taken && partOf(node, change, taken);
       if (part !== undefined && contestedMs(key, node, part) === 0) {
         const written = await send(part, false);
-        if (written.kind === 'written') contention.wrote(key, intentOf(node, part));
+        if (written.kind === 'written') contention.wrote(records.of(key, node.uid), intentOf(part));
       }
       throw error;
     }
@@ -163,9 +158,7 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
   async function reconcile(key: string, signal: AbortSignal): Promise<Result> {
     let node = nodes.get(key);
     if (node === undefined) {
-      contention.forget(key);
-      announcer.forget(key);
-      refusals.forget(key);
+      records.forget(key);
       options.onSettled(key);
       return { outcome: 'unchanged' };
     }
@@ -179,11 +172,11 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
     }
   }
 
-  return { reconcile, contested: contention.count };
+  return { reconcile, contested: () => contention.count(records.all.values()) };
 }
 
-function intentOf({ uid }: Node, { managed }: NodeChange): string {
-  return `${uid} ${managed}`;
+function intentOf({ managed }: NodeChange): string {
+  return managed ?? '';
 }
 
 function regardingNode({ name, uid }: Node): Regarding {

@@ -4,6 +4,7 @@ import type { Store } from '../../kube/watch/store.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import { few } from '../../placement/reasons.ts';
 import { createAnnouncer } from '../announce.ts';
+import { createRecords } from '../object-record.ts';
 
 /** A DaemonSet that a node stays untainted for, and why. `key`: `namespace/name`. */
 type Holder = { readonly key: string; readonly uid: string; readonly why: string };
@@ -46,6 +47,8 @@ const MOST_EVENTS = 3;
 export function createHeldBack(options: HeldBackOptions): HeldBack {
   const { nodes, holders, isCutOffSoon, taint, enqueue, events, clock } = options;
   const announcer = createAnnouncer(events, clock);
+  /** Of DaemonSets and of nodes, whose names have no slash. */
+  const records = createRecords();
   const held = new Map<string, readonly Holder[]>();
   const waiting = new Set<string>();
   let cancel: (() => void) | undefined;
@@ -76,9 +79,7 @@ export function createHeldBack(options: HeldBackOptions): HeldBack {
       const [namespace = '', name = ''] = holder.key.split('/');
       const subject = { apiVersion: 'apps/v1', kind: 'DaemonSet', namespace, name, uid: holder.uid };
       const count = `${names.length} ${names.length === 1 ? 'node' : 'nodes'} (${few(names)})`;
-      announcer.report(holder.key, {
-        regarding: subject,
-        type: 'Warning',
+      announcer.report(records.of(holder.key, holder.uid), subject, {
         reason: 'TaintHeldBack',
         action: 'Tainting',
         note: `archaware does not taint ${count} with ${taint()}, because this DaemonSet would lose its pods there: ${holder.why}`,
@@ -88,9 +89,8 @@ export function createHeldBack(options: HeldBackOptions): HeldBack {
       const uid = nodes.get(name)?.uid;
       if (uid === undefined || first === undefined) continue;
       const others = held.size > 1 ? ` (${held.size} nodes in all)` : '';
-      announcer.report(name, {
-        regarding: { apiVersion: 'v1', kind: 'Node', name, uid },
-        type: 'Warning',
+      const node = { apiVersion: 'v1', kind: 'Node', name, uid };
+      announcer.report(records.of(name, uid), node, {
         reason: 'TaintHeldBack',
         action: 'Tainting',
         note: `archaware does not taint this node with ${taint()}${others}, because DaemonSet ${first.key} would lose its pod: ${first.why}`,
@@ -100,7 +100,7 @@ export function createHeldBack(options: HeldBackOptions): HeldBack {
 
   function forget(name: string): void {
     waiting.delete(name);
-    if (held.delete(name)) announcer.forget(name);
+    if (held.delete(name)) records.forget(name);
   }
 
   return {

@@ -11,6 +11,7 @@ import {
   type PoolSettings,
 } from '../../placement/nodes/pools.ts';
 import { createAnnouncer } from '../announce.ts';
+import { createRecords } from '../object-record.ts';
 
 export type PoolNodesOptions = {
   readonly settings: () => PoolSettings;
@@ -38,12 +39,13 @@ const STUCK_MINUTES = 5;
 export function createPoolNodes(options: PoolNodesOptions): PoolNodes {
   const { settings, managesNodes, events, clock, onJoinedUntainted } = options;
   const announcer = createAnnouncer(events, clock);
+  const records = createRecords();
   /** The nodes that seem to wait for the removal of the taint, by uid. */
   const waiting = new Map<string, { node: Node; isStuck: boolean; cancel: () => void }>();
 
   function warn({ name, uid }: Node, reason: EventReason, note: string): void {
     const regarding: Regarding = { apiVersion: 'v1', kind: 'Node', name, uid };
-    announcer.report(uid, { regarding, type: 'Warning', reason, action: 'Tainting', note });
+    announcer.report(records.of(uid, uid), regarding, { reason, action: 'Tainting', note });
   }
 
   function sayStuck(node: Node): void {
@@ -74,7 +76,7 @@ export function createPoolNodes(options: PoolNodesOptions): PoolNodes {
   function forget(uid: string): void {
     waiting.get(uid)?.cancel();
     waiting.delete(uid);
-    announcer.forget(uid);
+    records.forget(uid);
   }
 
   return {

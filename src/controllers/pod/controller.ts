@@ -3,32 +3,27 @@ import type { Reconciler, Result } from '../../kube/controller.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import type { Writer } from '../../kube/writer.ts';
-import { contradictionOf } from '../../placement/contradiction.ts';
-import type { Decision, Placement } from '../../placement/decide.ts';
-import { type SkipReason, skipPod } from '../../placement/eligibility.ts';
 import { isStub } from '../../placement/objects/large.ts';
 import type { Namespace } from '../../placement/objects/namespace.ts';
-import { type Pod, podAfter } from '../../placement/objects/pod.ts';
-import { onlyObserves, type PlacementIntent, placingFor, placingText, usesAffinity } from '../../placement/placing.ts';
+import type { Pod } from '../../placement/objects/pod.ts';
 import { settingsFor } from '../../placement/policy.ts';
-import { decisionNote } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { readPodSubject, type Subject } from '../../placement/subject.ts';
-import { announce, announceGate, announcePreferred, announceSecrets, createAnnouncer } from '../announce.ts';
-import { createAnswered } from '../answered.ts';
+import { readPodSubject } from '../../placement/subject.ts';
+import { createAnnouncer, gateProblems, type Problem } from '../announce.ts';
+import { createContention } from '../contention.ts';
 import type { ImageSource } from '../images.ts';
 import { createLargeTurns, WAITS_FOR_LARGE_TURN } from '../large-turns.ts';
-import { HELD_AGAIN_MS, OPEN_AGAIN_MS, type PlacementState } from '../placement-state.ts';
+import { behindMs, createMemory, HELD_AGAIN_MS, type Holding } from '../memory.ts';
+import type { ObjectRecord } from '../object-record.ts';
 import { createRefusals } from '../refusals.ts';
 import { createRefusedEntries } from '../refused-entries.ts';
-import { createWaiting, type Due, NO_ROOM_AGAIN_MS } from '../waiting.ts';
+import type { Due } from '../waiting.ts';
 import { createBacklog } from './backlog.ts';
-import { type Expected, isFinal, isStillValid, type Reading, whatIsRead } from './basis.ts';
-import { decidePod } from './decision.ts';
-import { createPodMemory } from './memory.ts';
-import { createOutlooks } from './outlook.ts';
-import { createRelease, regardingPod, type SendRelease, type WrittenPlacing } from './release.ts';
-import { createUndone } from './undone.ts';
+import { confirm, follows, isStillValid, isUpToDate, type PodAtHand } from './basis.ts';
+import { createCarryOut, fitsNowhere, held } from './carry-out.ts';
+import { decidePod, type PodCase } from './decision.ts';
+import { problemsOfPod } from './pod-problems.ts';
+import { createRelease, regardingPod } from './release.ts';
 
 export type PodControllerOptions = {
   readonly pods: Store<Pod>;
@@ -61,7 +56,7 @@ export type PodControllerOptions = {
 /** The pod controller: gathers the input of a pod's decision, decides, writes. */
 export type PodController = {
   readonly reconcile: Reconciler;
-  readonly states: ReadonlyMap<string, PlacementState>;
+  readonly states: ReadonlyMap<string, ObjectRecord>;
   /** Returns the pods to reconcile again, and when, after the lookup of an image (its canonical name) has ended. */
   lookupEnded(image: string): readonly Due[];
   /**
@@ -72,7 +67,7 @@ export type PodController = {
   /** Makes the next reconciliation decide again, because something other than the pod has changed. */
   invalidate(key: string): void;
   /** Returns the pods whose architectures follow the cluster's. */
-  followers(): readonly string[];
+  followers(): Iterable<string>;
   /** Counts the pods whose tolerations another writer keeps removing. */
   contested(): number;
   /** Ends the backlog when the term is over. */
@@ -82,35 +77,29 @@ export type PodController = {
 /** Creates the pod controller. `kube/controller` owns its queue and its workers. */
 export function createPodController(options: PodControllerOptions): PodController {
   const { pods, namespaces, images, clock } = options;
-  const answered = createAnswered(pods, clock);
-  const waiting = createWaiting(clock);
-  const memory = createPodMemory({ pods, images, answered, waiting, clock });
+  const memory = createMemory(images, clock);
   const announcer = createAnnouncer(options.events, clock);
-  const outlooks = createOutlooks(clock);
-  const undone = createUndone({ announcer, clock });
-  const refusals = createRefusals({ ...options, announcer });
-  const release = createRelease({ refusals, entries: createRefusedEntries(clock), announcer });
+  const contention = createContention(announcer, clock);
+  const noteRefusal = createRefusals({ ...options, announcer });
+  const release = createRelease({ noteRefusal, entries: createRefusedEntries(clock), announcer });
   const backlog = createBacklog(clock, options.onTurn);
   const larges = createLargeTurns(clock, options.isPaced, options.onTurn);
-  const decisionParts = { ...options, backlog, waitedMs: memory.waitedMs };
+  const carryOut = createCarryOut({ ...options, memory, backlog, contention, release, forget });
+  const decisionParts = { ...options, backlog };
 
   function forget(key: string): void {
-    for (const each of [memory, announcer, outlooks, undone, release, backlog, larges, answered]) each.forget(key);
+    for (const each of [memory, backlog, larges]) each.forget(key);
     options.onDecided(key);
   }
 
-  /** Returns the namespace and the input of a pod's decision; undefined until the watch shows the namespace. */
-  function readingOf(pod: Pod): { readonly namespace: Namespace; readonly reading: Reading } | undefined {
+  /** Returns a pod with what applies to it; undefined until the watch shows the namespace. */
+  function atHand(key: string, pod: Pod): PodAtHand | undefined {
     const namespace = namespaces.get(pod.namespace);
     if (namespace === undefined) return undefined;
-    const settings = settingsOf(pod, namespace);
-    return { namespace, reading: { uid: pod.uid, read: whatIsRead(pod), settings } };
-  }
-
-  /** The labels of a stub are not there: the settings of the last decision count until something queues the pod. */
-  function settingsOf(pod: Pod, namespace: Namespace): Settings {
-    const before = isStub(pod) ? memory.states.get(`${pod.namespace}/${pod.name}`) : undefined;
-    return before?.settings ?? settingsFor(options.settings(), { namespace, labels: pod.labels });
+    // The labels of a stub are not there: the settings of the last decision count until something queues the pod.
+    const before = isStub(pod) ? memory.all.get(key)?.settings : undefined;
+    const settings = before ?? settingsFor(options.settings(), { namespace, labels: pod.labels });
+    return { pod, namespace, settings };
   }
 
   async function reconcile(key: string, signal: AbortSignal): Promise<Result> {
@@ -126,7 +115,8 @@ export function createPodController(options: PodControllerOptions): PodControlle
 
   /** Reads a pod that is too large to keep when its turn has come, decides about it, and forgets it. */
   async function reconcileLarge(key: string, kept: Pod, signal: AbortSignal): Promise<Result> {
-    const line = kept.nodeName !== undefined ? 'bound' : memory.states.has(key) ? 'again' : 'new';
+    const isKnown = memory.all.get(key)?.decision !== undefined;
+    const line = kept.nodeName !== undefined ? 'bound' : isKnown ? 'again' : 'new';
     if (!larges.begin(key, line)) return WAITS_FOR_LARGE_TURN;
     try {
       const pod = await options.wholePod(kept, signal);
@@ -138,203 +128,70 @@ export function createPodController(options: PodControllerOptions): PodControlle
   }
 
   async function reconcilePod(key: string, pod: Pod, signal: AbortSignal): Promise<Result> {
-    const found = readingOf(pod);
+    const found = atHand(key, pod);
     // Every pod has a namespace, so the event of the namespace will follow and queue its pods.
     if (found === undefined) return { outcome: 'waiting' };
+    if (memory.all.get(key)?.uid !== pod.uid) backlog.forget(key);
+    const record = memory.of(key, pod.uid);
     // The watch does not show the last write yet. The event of that write queues the pod again.
-    const behindMs = answered.behindMs(key, pod);
-    if (behindMs > 0) return { outcome: 'unchanged', againInMs: behindMs };
-    const { namespace, reading } = found;
-    const { settings } = reading;
-    let state = memory.states.get(key);
-    if (state !== undefined && state.uid !== pod.uid) {
-      for (const each of [announcer, outlooks, undone, release, backlog]) each.forget(key);
-    } else if (state !== undefined && isStillValid(state, pod, reading)) {
-      const { decision } = state;
-      memory.confirm(key, pod);
-      if (decision.kind !== 'hold' && !fitsNowhere(pod, decision, settings)) return { outcome: 'unchanged' };
-      // Somebody may have pushed a better image under the same tag, so a pod that no node can run is decided again from time to time.
-      const againInMs = HELD_AGAIN_MS - (clock.monotonic() - state.at);
-      if (againInMs > 0 && decision.kind === 'hold') return held(pod, decision, settings, againInMs);
-      if (againInMs > 0) return { outcome: 'unchanged', againInMs };
-      // Not final: so the images are asked for even if an earlier process placed the pod.
-      state = { ...state, final: false };
+    const behind = behindMs(record, pod, clock.monotonic());
+    if (behind > 0) return { outcome: 'unchanged', againInMs: behind };
+    const { namespace, settings } = found;
+    if (isStillValid(record, found)) {
+      const result = keep(found, record);
+      if (result !== undefined) return result;
+      // So the images are asked for even if an earlier process placed the pod.
+      memory.invalidate(key);
     }
-    const skipped = skipPod(pod, namespace, settings);
-    if (skipped !== undefined) return leaveAlone(key, pod, reading, skipped, signal);
     const subject = readPodSubject(pod, namespace, settings);
-    const decision = decidePod(decisionParts, key, pod, settings, subject, state);
-    report(key, pod, decision, settings, namespace);
-    const result = await act(key, pod, decision, settings, subject, signal);
+    const at: PodCase = { key, record, subject, signal, ...found };
+    const { skipped } = subject;
+    if (skipped !== undefined) {
+      if (skipped !== 'deleting' && skipped !== 'terminal') report(at, gateProblems(pod, settings));
+      const result = await carryOut.skipped(at, skipped);
+      if (result.outcome !== 'conflict') options.onDecided(key);
+      return result;
+    }
+    const decision = decidePod(decisionParts, at);
+    report(at, problemsOfPod(at, decision, images.unusableSecrets(pod.namespace, pod.pullSecrets), clock));
+    const result = await carryOut.decided(at, decision);
     if (result.outcome === 'conflict') return result;
     if (decision.kind !== 'wait' || decision.failed.length > 0) options.onDecided(key);
     return result;
   }
 
-  /** Handles a skipped pod: only the gate is removed, so that the pod can be scheduled as its author wrote it. */
-  async function leaveAlone(
-    key: string,
-    pod: Pod,
-    reading: Reading,
-    reason: SkipReason,
-    signal: AbortSignal,
-  ): Promise<Result> {
-    const isOver = reason === 'deleting' || reason === 'terminal';
-    if (!isOver) announceGate(key, regardingPod(pod), pod, reading.settings, announcer);
-    const left: WrittenPlacing =
-      pod.gated && !isOver ? await write(key, pod, undefined, reading.settings, signal) : { kind: 'nothing' };
-    if (left.kind === 'conflict') return { outcome: 'conflict' };
-    if (left.kind === 'written') answered.set(key, podAfter(pod, [], left.object));
-    memory.rememberSkipped(key, reading, reason);
-    options.onDecided(key);
-    return { outcome: left.kind === 'nothing' ? 'unchanged' : 'written' };
+  /** Returns the result for a decision that is valid still; undefined if it must be made again, as from time to time. */
+  function keep(at: PodAtHand, record: Holding): Result | undefined {
+    const { pod, settings } = at;
+    const { decision, at: since } = record;
+    confirm(record, pod, clock.monotonic());
+    if (decision.kind !== 'hold' && !fitsNowhere(pod, decision, settings)) return { outcome: 'unchanged' };
+    const againInMs = HELD_AGAIN_MS - (clock.monotonic() - since);
+    if (againInMs <= 0) return undefined;
+    return decision.kind === 'hold' ? held(at, decision, againInMs) : { outcome: 'unchanged', againInMs };
   }
 
-  function report(key: string, pod: Pod, decision: Decision, settings: Settings, namespace: Namespace): void {
-    const problems = images.unusableSecrets(pod.namespace, pod.pullSecrets);
-    const outlook = outlooks.of(key, pod, decision, settings);
-    announce(key, regardingPod(pod), pod, decision, settings, announcer, outlook);
-    announceSecrets(key, regardingPod(pod), problems, announcer);
-    announceGate(key, regardingPod(pod), pod, settings, announcer);
-    if (pod.nodeName === undefined && usesAffinity(settings)) {
-      announcePreferred(key, regardingPod(pod), pod, namespace, announcer);
-    }
-  }
-
-  function remember(
-    key: string,
-    pod: Pod,
-    decision: Decision,
-    settings: Settings,
-    wrote?: PlacementState['wrote'],
-  ): boolean {
-    if (isFinal(decision)) backlog.forget(key);
-    return memory.remember(key, pod, decision, settings, wrote);
-  }
-
-  function act(
-    key: string,
-    pod: Pod,
-    decision: Decision,
-    settings: Settings,
-    subject: Subject,
-    signal: AbortSignal,
-  ): Result | Promise<Result> {
-    switch (decision.kind) {
-      case 'wait': {
-        const isReported = remember(key, pod, decision, settings);
-        return { outcome: 'waiting', againInMs: isReported ? decision.againInMs : NO_ROOM_AGAIN_MS };
-      }
-      case 'hold':
-        remember(key, pod, decision, settings);
-        return held(pod, decision, settings, HELD_AGAIN_MS);
-      case 'place':
-        return place(key, pod, decision, settings, placingFor(decision, subject), signal);
-      default:
-        return decision satisfies never;
-    }
-  }
-
-  function held({ os }: Pod, decision: Decision, { schedulable }: Settings, againInMs: number): Result {
-    return { outcome: 'held', againInMs, detail: decisionNote(decision, os, schedulable) };
-  }
-
-  async function place(
-    key: string,
-    pod: Pod,
-    decision: Placement,
-    settings: Settings,
-    placing: PlacementIntent,
-    signal: AbortSignal,
-  ): Promise<Result> {
-    const isDone = isFinal(decision) && !fitsNowhere(pod, decision, settings);
-    const againInMs = isDone ? undefined : isFinal(decision) ? HELD_AGAIN_MS : OPEN_AGAIN_MS;
-    const waitMs = undone.check(key, pod, memory.states.get(key), placing.tolerations);
-    if (waitMs > 0) return { outcome: 'conflict', againInMs: waitMs };
-    const written = await write(key, pod, placing, settings, signal);
-    switch (written.kind) {
-      case 'conflict':
-        return { outcome: 'conflict' };
-      case 'gone':
-        forget(key);
-        return { outcome: 'unchanged' };
-      case 'refused':
-        return { outcome: 'waiting', againInMs: written.againInMs };
-      case 'nothing':
-      case 'recorded':
-        remember(key, pod, decision, settings);
-        return { outcome: written.kind === 'nothing' ? 'unchanged' : 'written', againInMs };
-      case 'written': {
-        const tolerations = written.placing?.tolerations ?? [];
-        const now = podAfter(pod, tolerations, written.object);
-        remember(key, now, decision, settings, tolerations);
-        // The write changed nothing: another webhook removed the tolerations from the same request, and no event will follow.
-        if (now.resourceVersion === pod.resourceVersion) return { outcome: 'conflict' };
-        answered.set(key, { uid: pod.uid, resourceVersion: now.resourceVersion });
-        if (pod.nodeName === undefined) options.onPlaced?.(Math.max(0, clock.wall() - pod.createdAt) / 1000);
-        return { outcome: 'written', againInMs, detail: placingText(written.placing ?? placing) };
-      }
-      default:
-        return written satisfies never;
-    }
-  }
-
-  /** Writes what the pod lacks. In the mode `observe` it writes nothing, and a gate of an earlier mode stays, too. */
-  function write(
-    key: string,
-    pod: Pod,
-    placing: PlacementIntent | undefined,
-    settings: Settings,
-    signal: AbortSignal,
-  ): WrittenPlacing | Promise<WrittenPlacing> {
-    if (onlyObserves(settings)) return { kind: 'nothing' };
-    return release.write(key, pod, placing, sender(key, settings, signal));
-  }
-
-  /** Returns functions that send a patch, and let the memory know what the watch will show. */
-  function sender(key: string, settings: Settings, signal: AbortSignal): SendRelease {
-    const targetOf = ({ namespace, name, gated }: Pod) =>
-      ({ kind: 'Pod', namespace, name, action: gated ? 'release' : 'tolerate' }) as const;
-    return {
-      async send(pod, placing, patch) {
-        const { generation } = pod;
-        if (generation !== undefined) memory.writeBegins(key, expectedOf(pod, generation, settings, placing));
-        try {
-          const written = await options.write(targetOf(pod), patch, signal);
-          return written.kind === 'written' ? { ...written, placing } : written;
-        } finally {
-          memory.writeEnds(key);
-        }
-      },
-      check: (pod, patch) => options.write({ ...targetOf(pod), dryRun: true }, patch, signal),
-    };
+  function report({ pod, record }: PodCase, problems: readonly Problem[]): void {
+    for (const problem of problems) announcer.report(record, regardingPod(pod), problem);
   }
 
   return {
     reconcile,
-    states: memory.states,
-    lookupEnded: waiting.lookupEnded,
+    states: memory.all,
+    lookupEnded: memory.lookupEnded,
     isUpToDate(key, now) {
-      const found = readingOf(now);
-      return found !== undefined && memory.isUpToDate(key, now, found.reading);
+      const record = memory.all.get(key);
+      const found = record?.uid === now.uid ? atHand(key, now) : undefined;
+      return record !== undefined && found !== undefined && isUpToDate(record, found, clock.monotonic());
     },
     invalidate: memory.invalidate,
-    followers: memory.followers,
+    *followers() {
+      for (const [key, record] of memory.all) if (follows(record, pods.get(key))) yield key;
+    },
+    contested: () => contention.count(memory.all.values()),
     end() {
       backlog.end();
       larges.stop();
     },
-    contested: undone.count,
   };
-}
-
-/** Whether a pod without a node asks for other architectures than its images have. */
-function fitsNowhere(pod: Pod, decision: PlacementState['decision'], settings: Settings): boolean {
-  return pod.nodeName === undefined && contradictionOf(decision, pod.asked, settings) !== undefined;
-}
-
-/** Returns what the watch will show after the write. */
-function expectedOf(pod: Pod, generation: number, settings: Settings, placing: PlacementIntent | undefined): Expected {
-  const read = whatIsRead(pod, generation + 1, false);
-  return { uid: pod.uid, read, settings, tolerations: placing?.tolerations ?? [] };
 }

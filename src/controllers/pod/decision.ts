@@ -1,52 +1,47 @@
-import { type Decision, decide, standing } from '../../placement/decide.ts';
-import type { Pod } from '../../placement/objects/pod.ts';
-import type { Settings } from '../../placement/settings.ts';
+import { type Decision, standing } from '../../placement/decide.ts';
+import type { PodImage } from '../../placement/objects/image.ts';
 import { overPlaced, standingArchitectures } from '../../placement/standing.ts';
 import type { Subject } from '../../placement/subject.ts';
-import { type ImageSource, NEVER } from '../images.ts';
-import type { PlacementState } from '../placement-state.ts';
+import { decideNow, type KnowledgeParts } from '../deciding.ts';
+import { NEVER } from '../images.ts';
+import { isFinal } from '../memory.ts';
+import type { ObjectRecord } from '../object-record.ts';
 import type { Backlog } from './backlog.ts';
-import { wasLeftAsWritten } from './basis.ts';
+import { type PodAtHand, wasLeftAsWritten } from './basis.ts';
+
+/** The pod of one reconciliation, with all that applies to it. */
+export type PodCase = PodAtHand & {
+  readonly key: string;
+  readonly record: ObjectRecord;
+  readonly subject: Subject;
+  readonly signal: AbortSignal;
+};
 
 /** The sources of the input of a pod's decision. */
-export type DecisionParts = {
-  readonly images: ImageSource;
-  readonly clusterArchitectures: () => readonly string[];
+export type DecisionParts = KnowledgeParts & {
   /** Whether images of bound pods are looked up slowly. */
   readonly isPaced: boolean;
   readonly backlog: Backlog;
-  /** Returns the milliseconds since the pod was first decided with these images. */
-  readonly waitedMs: (key: string, pod: Pod) => number;
 };
 
 /**
  * Decides about a pod with the present knowledge of its images, and starts lookups for the unknown ones. A pod that an earlier
  * process placed stays as it is (docs/decisions/019-what-was-written-is-evidence.md).
  */
-export function decidePod(
-  parts: DecisionParts,
-  key: string,
-  pod: Pod,
-  settings: Settings,
-  subject: Subject,
-  before: PlacementState | undefined,
-): Decision {
-  const { images, isPaced, backlog, waitedMs } = parts;
-  const isFirst = before === undefined || before.uid !== pod.uid || wasLeftAsWritten(before, settings);
+export function decidePod(parts: DecisionParts, at: PodCase): Decision {
+  const { key, pod, record, subject } = at;
+  const { images, isPaced, backlog } = parts;
+  const { namespace, pullSecrets, nodeName } = pod;
+  const isFirst = record.decision === undefined || wasLeftAsWritten(record, at);
   const placed = isFirst ? standingArchitectures(subject, pod.written, images.namesOf) : undefined;
   // The pod is bound, and in the mode `affinity` nothing can be added to a bound pod.
-  const isDone = pod.nodeName !== undefined && settings.mode === 'affinity';
-  const isToldToAsk = placed !== undefined && before !== undefined && !before.final;
+  const isDone = nodeName !== undefined && subject.settings.mode === 'affinity';
+  const isToldToAsk = record.decision !== undefined && (record.at === undefined || !isFinal(record.decision));
   if ((placed !== undefined && !isToldToAsk) || isDone) return standing(placed ?? [], undefined);
-  const isPacedNow = pod.nodeName !== undefined && isPaced;
-  const { namespace, pullSecrets } = pod;
-  const ask = (image: Pod['images'][number]) => images.answer(image, namespace, pullSecrets);
-  const recall = (image: Pod['images'][number]) => images.answer(image, namespace, pullSecrets, NEVER);
-  const decision = decide(subject, {
-    clusterArchitectures: parts.clusterArchitectures(),
-    namesOf: images.namesOf,
-    answerOf: isPacedNow ? backlog.answers(key, recall, ask) : ask,
-    waitedMs: waitedMs(key, pod),
-  });
+  const ask = (image: PodImage) => images.answer(image, namespace, pullSecrets);
+  const recall = (image: PodImage) => images.answer(image, namespace, pullSecrets, NEVER);
+  const answerOf = nodeName !== undefined && isPaced ? backlog.answers(key, recall, ask) : ask;
+  // The list of a large pod is not kept, so its digest stands for its images.
+  const decision = decideNow(parts, record, pod.large ?? pod.images, subject, answerOf);
   return overPlaced(decision, pod, placed);
 }

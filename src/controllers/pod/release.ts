@@ -7,8 +7,9 @@ import { podPatch, releasePatch } from '../../placement/patch/patch.ts';
 import { asOurs, lacking, type Toleration, tolerationText } from '../../placement/patch/tolerations.ts';
 import type { PlacementIntent } from '../../placement/placing.ts';
 import { refusedParts } from '../../placement/refused-parts.ts';
-import { type Announcer, announceRefusal } from '../announce.ts';
-import type { Refusals } from '../refusals.ts';
+import { type Announcer, refusalProblem } from '../announce.ts';
+import { note, type ObjectRecord } from '../object-record.ts';
+import type { NoteRefusal } from '../refusals.ts';
 import type { RefusedEntries } from '../refused-entries.ts';
 
 /** The result of a write. `placing`: the part of the intent that was written. */
@@ -32,22 +33,23 @@ export type SendRelease = {
 };
 
 export type ReleaseOptions = {
-  readonly refusals: Refusals;
+  readonly noteRefusal: NoteRefusal;
   readonly entries: RefusedEntries;
   readonly announcer: Announcer;
 };
 
-/** Writes to pods the tolerations that they lack, and releases gated pods. */
-export type Release = {
-  /**
-   * Writes what a pod lacks of an intent, and removes archaware's gate. Without an intent it removes only the gate. Throws the API
-   * server's refusal: the gate stays, and the caller tries again. If the refusal is about single tolerations, the others are
-   * written first. If the API server keeps refusing for a reason in the pod itself, the gate is removed with a smaller write:
-   * without the part that the refusal names (tolerations or node affinity), then without both.
-   */
-  write(key: string, pod: Pod, placing: PlacementIntent | undefined, sender: SendRelease): Promise<WrittenPlacing>;
-  forget(key: string): void;
-};
+/**
+ * Writes what a pod lacks of an intent, and removes archaware's gate. Without an intent it removes only the gate. Throws the API
+ * server's refusal: the gate stays, and the caller tries again. If the refusal is about single tolerations, the others are
+ * written first. If the API server keeps refusing for a reason in the pod itself, the gate is removed with a smaller write:
+ * without the part that the refusal names (tolerations or node affinity), then without both.
+ */
+export type Release = (
+  record: ObjectRecord,
+  pod: Pod,
+  placing: PlacementIntent | undefined,
+  sender: SendRelease,
+) => Promise<WrittenPlacing>;
 
 /** Returns the patch that adds to a pod what it lacks of an intent. */
 function patchFor(pod: Pod, placing: PlacementIntent | undefined): Operation[] {
@@ -87,10 +89,7 @@ function without(placing: PlacementIntent, isLeftOut: (toleration: string) => bo
 }
 
 /** Creates the release. */
-export function createRelease({ refusals, entries, announcer }: ReleaseOptions): Release {
-  /** The pods of which a part of the intent was refused permanently: how many parts, and why. */
-  const lessened = new Map<string, { readonly uid: string; readonly by: number; readonly refusal: Error }>();
-
+export function createRelease({ noteRefusal, entries, announcer }: ReleaseOptions): Release {
   /** Returns the tolerations that a pod lacks, and of these the ones that must not be tried yet. */
   function known(pod: Pod, placing: PlacementIntent | undefined) {
     const missing = lackedBy(pod, placing);
@@ -116,14 +115,8 @@ export function createRelease({ refusals, entries, announcer }: ReleaseOptions):
     return taken && without(placing, (toleration) => missing.has(toleration) && !taken.has(toleration));
   }
 
-  async function write(
-    key: string,
-    pod: Pod,
-    placing: PlacementIntent | undefined,
-    sender: SendRelease,
-  ): Promise<WrittenPlacing> {
-    const before = lessened.get(key);
-    const less = before?.uid === pod.uid ? before : undefined;
+  const write: Release = async (record, pod, placing, sender) => {
+    const less = record.notes?.lessened;
     const parts = partsOf(pod, placing, less?.refusal);
     const by = Math.min(less?.by ?? 0, parts.length - 1);
     const part = parts[by];
@@ -140,31 +133,24 @@ export function createRelease({ refusals, entries, announcer }: ReleaseOptions):
     if (patch.length === 0) return { kind: 'nothing' };
     try {
       const written = await sender.send(pod, part, patch);
-      refusals.forget(key);
-      lessened.delete(key);
+      note(record, 'refused', undefined);
+      note(record, 'lessened', undefined);
       if (written.kind === 'written') {
         entries.took(pod.namespace, missing.map(tolerationText));
-        if (less !== undefined) announceRefusal(key, regardingPod(pod), less.refusal, part, announcer);
+        if (less !== undefined) announcer.report(record, regardingPod(pod), refusalProblem(less.refusal, part));
       }
       return written;
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      const isForGood = refusals.note(key, regardingPod(pod), error);
+      const isForGood = noteRefusal(record, regardingPod(pod), error);
       const taken = part && (await partTaken(pod, part, error, isForGood, sender));
       if (taken !== undefined) await sender.send(pod, taken, patchFor(pod, taken));
       if (taken !== undefined || !isForGood || by === parts.length - 1) throw error;
-      lessened.set(key, { uid: pod.uid, by: by + 1, refusal: less?.refusal ?? error });
-      return write(key, pod, placing, sender);
+      note(record, 'lessened', { by: by + 1, refusal: less?.refusal ?? error });
+      return write(record, pod, placing, sender);
     }
-  }
-
-  return {
-    write,
-    forget(key) {
-      refusals.forget(key);
-      lessened.delete(key);
-    },
   };
+  return write;
 }
 
 /** Returns the reference to a pod for an Event. */

@@ -1,6 +1,6 @@
 import { backoff, type Clock } from '../../kit/clock.ts';
 import type { Reconciler, Result } from '../../kube/controller.ts';
-import type { EventRecorder, Occurrence } from '../../kube/events.ts';
+import type { EventRecorder } from '../../kube/events.ts';
 import type { Evictor } from '../../kube/eviction.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import { skipDaemonSet, skipPod } from '../../placement/eligibility.ts';
@@ -23,10 +23,11 @@ import {
   whatIsKnown,
   whatWasPulled,
 } from '../../placement/wrong-node/verdict.ts';
-import { createAnnouncer } from '../announce.ts';
+import { createAnnouncer, type Problem } from '../announce.ts';
 import type { ImageSource } from '../images.ts';
 import { createLargeTurns, WAITS_FOR_LARGE_TURN } from '../large-turns.ts';
-import { HELD_AGAIN_MS, OPEN_AGAIN_MS } from '../placement-state.ts';
+import { HELD_AGAIN_MS, OPEN_AGAIN_MS } from '../memory.ts';
+import { createRecords } from '../object-record.ts';
 import { createWaiting, type Due } from '../waiting.ts';
 import { createBrokenPods } from './broken-pods.ts';
 import { createEvictionLimits, MOST_OF_OWNER } from './eviction-limits.ts';
@@ -87,6 +88,7 @@ const BLOCKED_CAP_MS = 5 * 60_000;
 export function createWrongNodeController(options: WrongNodeOptions): WrongNodeController {
   const { pods, nodes, daemonSets, namespaces, images, evictor, clock } = options;
   const announcer = createAnnouncer(options.events, clock);
+  const records = createRecords();
   const limits = createEvictionLimits(clock);
   const waiting = createWaiting(clock);
   const found = new Map<string, Found>();
@@ -95,7 +97,7 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
 
   function forget(key: string): void {
     waiting.set(key, []);
-    if (found.delete(key)) announcer.forget(key);
+    if (found.delete(key)) records.forget(key);
   }
 
   /** Judges a pod. `pending`: a lookup of one of its images is under way. `unknown`: there is no evidence, but a lookup failed. */
@@ -166,12 +168,12 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
     const finding = findingOf(key, pod, architecture, settings);
     if (finding === 'pending') return { outcome: 'unchanged' };
     if (finding === undefined || finding === 'unknown') {
-      if (found.delete(key)) announcer.forget(key);
+      if (found.delete(key)) records.forget(key);
       // A failed lookup is repeated only if somebody asks again.
       return { outcome: 'unchanged', againInMs: finding && OPEN_AGAIN_MS };
     }
     if (found.get(key)?.uid !== pod.uid) {
-      announcer.forget(key);
+      records.forget(key);
       found.set(key, { uid: pod.uid, counted: new Set(), blocked: 0 });
     }
     return act(key, pod, finding, { ...node, architecture }, settings, signal);
@@ -187,16 +189,15 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
   ): Promise<Result> {
     const report = (action: WrongNodeAction, outcome: string) => {
       const { uid, namespace, name } = pod;
-      const occurrence: Occurrence = {
-        regarding: { apiVersion: 'v1', kind: 'Pod', namespace, name, uid },
-        type: 'Warning',
+      const regarding = { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
+      const problem: Problem = {
         reason: 'WrongNode',
         action: settings.onWrongNode === 'evict' ? 'Evicting' : 'Placing',
         note: wrongNodeNote(finding, node, outcome),
       };
       // The pod is being deleted, so its Event need not be remembered.
-      if (action === 'evicted') options.events.emit(occurrence);
-      else announcer.report(key, occurrence);
+      if (action === 'evicted') options.events.emit({ regarding, type: 'Warning', ...problem });
+      else announcer.report(records.of(key, uid), regarding, problem);
       const counted = found.get(key)?.counted;
       const id = `${finding.reason} ${action}`;
       if (counted?.has(id)) return;

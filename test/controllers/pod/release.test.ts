@@ -1,9 +1,10 @@
 import { expect } from 'chai';
+import type { Announcer, Problem } from '../../../src/controllers/announce.ts';
+import { createRecords } from '../../../src/controllers/object-record.ts';
 import { createRelease } from '../../../src/controllers/pod/release.ts';
 import { createRefusals } from '../../../src/controllers/refusals.ts';
 import { createRefusedEntries } from '../../../src/controllers/refused-entries.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
-import type { Occurrence } from '../../../src/kube/events.ts';
 import { readPod } from '../../../src/placement/objects/pod.ts';
 import type { PlacementIntent } from '../../../src/placement/placing.ts';
 import { toleration } from '../../placement/objects.ts';
@@ -28,17 +29,18 @@ function attempts(
   lastWriteAt: (now: number) => number | undefined = () => undefined,
 ) {
   const clock = createHandClock();
-  const reported: Occurrence[] = [];
-  const announcer = { report: (_key: string, occurrence: Occurrence) => void reported.push(occurrence), forget() {} };
+  const reported: Problem[] = [];
+  const record = createRecords().of('shop/web-1', 'u1');
+  const announcer: Announcer = { report: (_record, _regarding, problem) => void reported.push(problem) };
   const release = createRelease({
     announcer,
-    refusals: createRefusals({ announcer, clock, lastWriteMs: () => lastWriteAt(clock.monotonic()) }),
+    noteRefusal: createRefusals({ announcer, clock, lastWriteMs: () => lastWriteAt(clock.monotonic()) }),
     entries: createRefusedEntries(clock),
   });
   let given: PlacementIntent | undefined | 'nothing' = 'nothing';
   async function once(): Promise<boolean> {
     try {
-      const written = await release.write('shop/web-1', pod, PLACING, {
+      const written = await release(record, pod, PLACING, {
         async send(_pod, placing) {
           const refusal = refuses(placing);
           if (refusal !== undefined) throw refusal;
@@ -143,10 +145,11 @@ describe('a pod, if the API server refuses one of its tolerations,', () => {
   /** Returns what was sent for pods one after the other while writes with these values are refused. */
   function world(refuses: readonly string[], refusal = denied) {
     const clock = createHandClock();
-    const announcer = { report() {}, forget() {} };
+    const announcer = { report() {} };
+    const records = createRecords();
     const entries = createRefusedEntries(clock);
-    const refusals = createRefusals({ announcer, clock, lastWriteMs: clock.monotonic });
-    const release = createRelease({ announcer, refusals, entries });
+    const noteRefusal = createRefusals({ announcer, clock, lastWriteMs: clock.monotonic });
+    const release = createRelease({ announcer, noteRefusal, entries });
     const sent: string[] = [];
     const send = (what: string, patch: unknown) => {
       const text = values([patch]);
@@ -156,18 +159,16 @@ describe('a pod, if the API server refuses one of its tolerations,', () => {
     };
     const write = async (pod: ReturnType<typeof podOf>) => {
       sent.length = 0;
-      const outcome = await release
-        .write(`shop/${pod.name}`, pod, INTENT, {
-          send: async (_pod, placing, patch) => ({
-            ...send(JSON.stringify(patch).includes('/spec/schedulingGates"') ? 'release' : 'write', patch),
-            placing,
-          }),
-          check: async (_pod, patch) => send('check', patch),
-        })
-        .then(
-          ({ kind }) => kind,
-          (error: unknown) => (error === refusal ? 'refused' : String(error)),
-        );
+      const outcome = await release(records.of(`shop/${pod.name}`, pod.uid), pod, INTENT, {
+        send: async (_pod, placing, patch) => ({
+          ...send(JSON.stringify(patch).includes('/spec/schedulingGates"') ? 'release' : 'write', patch),
+          placing,
+        }),
+        check: async (_pod, patch) => send('check', patch),
+      }).then(
+        ({ kind }) => kind,
+        (error: unknown) => (error === refusal ? 'refused' : String(error)),
+      );
       return [...sent, outcome];
     };
     return { write, clock, allow: () => (refuses = []) };

@@ -1,7 +1,12 @@
 import { expect } from 'chai';
+import { createMemory } from '../../../src/controllers/memory.ts';
+import { createRecords, type ObjectRecord } from '../../../src/controllers/object-record.ts';
+import { follows } from '../../../src/controllers/pod/basis.ts';
 import { objectAt } from '../../../src/kit/json.ts';
+import { type Decision, standing } from '../../../src/placement/decide.ts';
 import { type Pod, readPod } from '../../../src/placement/objects/pod.ts';
 import { settings } from '../../placement/objects.ts';
+import { createHandClock } from '../hand-clock.ts';
 import { arrangePod, GATED, KEY } from './world.ts';
 
 describe('the event of a pod', () => {
@@ -12,12 +17,12 @@ describe('the event of a pod', () => {
     await run();
     show();
     expect(controller.isUpToDate(KEY, now())).to.equal(true);
-    expect(controller.isUpToDate(KEY, { ...now(), resourceVersion: '99' })).to.equal(true);
+    expect(controller.isUpToDate(KEY, { ...now(), resourceVersion: '99', generation: 99 })).to.equal(true);
   });
 
   const changes: [what: string, change: Partial<Pod>][] = [
     ['another uid', { uid: 'u2' }],
-    ['another generation', { generation: 99 }],
+    ['another image', { images: [{ image: 'other', pullPolicy: '' }] }],
     ['the end of the pod', { phase: 'Succeeded' }],
     ['a deletion', { deleting: true }],
     ['another statement', { statement: 'amd64' }],
@@ -81,7 +86,7 @@ describe('the event of a pod', () => {
     const seen: boolean[] = [];
     world.webhook = (object) => {
       const shown = readPod({ ...object, metadata: { ...objectAt(object, 'metadata'), generation: 3 } });
-      for (const pod of [shown, { ...shown, tolerations: [] }, { ...shown, generation: 4 }]) {
+      for (const pod of [shown, { ...shown, tolerations: [] }, { ...shown, phase: 'Failed' }]) {
         seen.push(controller.isUpToDate(KEY, pod));
       }
       return object;
@@ -114,9 +119,30 @@ describe('the pods that follow the architectures of the cluster', () => {
     const { put, run, controller } = arrangePod();
     put();
     await run();
-    expect(controller.followers()).to.deep.equal([]);
+    expect([...controller.followers()]).to.deep.equal([]);
     put({ uid: 'u2', annotations: { 'archaware.dev/architectures': 'all' } });
     await run();
-    expect(controller.followers()).to.deep.equal([KEY]);
+    expect([...controller.followers()]).to.deep.equal([KEY]);
   });
+
+  const cluster: Decision = { ...standing(['amd64'], undefined), basis: 'cluster', followsCluster: true };
+  const hold: Decision = { kind: 'hold', reason: 'no-common-architecture', images: [] };
+  const rows: [given: string, decision: ObjectRecord['decision'], nodeName: string | undefined, expected: boolean][] = [
+    ['follows the cluster', cluster, undefined, true],
+    ['follows the cluster, and has a node', cluster, 'n1', true],
+    ['an earlier process placed', standing(['amd64'], undefined), undefined, true],
+    ['an earlier process placed, and has a node', standing(['amd64'], undefined), 'n1', false],
+    ['was placed on its images', { ...cluster, basis: 'images', followsCluster: false }, undefined, false],
+    ['is held', hold, undefined, false],
+    ['is skipped', { kind: 'skip', reason: 'ignored' }, undefined, false],
+    ['was not decided', undefined, undefined, false],
+  ];
+  for (const [given, decision, nodeName, expected] of rows) {
+    it(`${expected ? 'have' : 'do not have'} one that ${given}`, () => {
+      const record = createRecords().of(KEY, 'u1');
+      const memory = createMemory({ canonicalOf: (image) => image }, createHandClock());
+      if (decision !== undefined) memory.remember(KEY, record, { subjectKey: '', settings: settings() }, decision);
+      expect(follows(record, readPod({ spec: { nodeName } }))).to.equal(expected);
+    });
+  }
 });

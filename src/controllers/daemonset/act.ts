@@ -1,0 +1,131 @@
+import type { Result } from '../../kube/controller.ts';
+import { isRefusal } from '../../kube/errors.ts';
+import type { WriteResult } from '../../kube/writer.ts';
+import type { Decision, Placement } from '../../placement/decide.ts';
+import { GUESSED, readDaemonSet } from '../../placement/objects/daemonset.ts';
+import { onlyObserves, placingText, wantedTolerations } from '../../placement/placing.ts';
+import { decisionNote } from '../../placement/reasons.ts';
+import type { Want } from '../../placement/rollout/brake.ts';
+import { decideTemplate } from '../../placement/rollout/template.ts';
+import { recordBasis } from '../../placement/standing.ts';
+import { answered, HELD_AGAIN_MS, type Memory, OPEN_AGAIN_MS } from '../memory.ts';
+import type { RefusedEntries } from '../refused-entries.ts';
+import { NO_ROOM_AGAIN_MS } from '../waiting.ts';
+import { guessBasis } from './change.ts';
+import type { DaemonSetControllerOptions } from './contract.ts';
+import type { Ownership } from './ownership.ts';
+import { withoutRefused } from './refused-tolerations.ts';
+import type { RolloutTurn } from './rollout.ts';
+import type { TemplateCase } from './template-decision.ts';
+import type { TemplateWriter } from './template-write.ts';
+import type { Unserved } from './unserved.ts';
+
+export type ActParts = Pick<DaemonSetControllerOptions, 'daemonSets' | 'liveTaints' | 'isPaced' | 'clock'> & {
+  readonly memory: Memory;
+  readonly entries: RefusedEntries;
+  readonly ownership: Ownership;
+  readonly turn: RolloutTurn;
+  readonly unserved: Unserved;
+  readonly writer: TemplateWriter;
+};
+
+/** How often a DaemonSet checks whether its turn has come. A change of any DaemonSet leads to a check of the next one too. */
+export const TURN_AGAIN_MS = 15_000;
+export const WAITS_FOR_TURN: Result = { outcome: 'waiting', againInMs: TURN_AGAIN_MS };
+
+/** Creates what carries out the decision about a template, and remembers it. */
+export function createAct(parts: ActParts): (at: TemplateCase, decision: Decision) => Promise<Result> | Result {
+  const { memory, turn, unserved, writer, clock } = parts;
+
+  function keep({ key, record, subject, settings }: TemplateCase, decision: Decision): boolean {
+    return memory.remember(key, record, { subjectKey: subject.key, settings }, decision);
+  }
+
+  async function place(at: TemplateCase, decision: Placement): Promise<Result> {
+    const { key, daemonSet, record, subject, settings } = at;
+    const againInMs = decision.unknown.length > 0 ? OPEN_AGAIN_MS : undefined;
+    const all = wantedTolerations(settings, decision.architectures);
+    const { wanted, againInMs: refusedMs } = withoutRefused(parts.entries, daemonSet, all);
+    const known = decision.unknown.length > 0 ? guessBasis(daemonSet) : recordBasis(subject);
+    // A template that lacks what was refused is not what its images call for. The next process must decide again.
+    const basis = refusedMs === undefined ? known : GUESSED;
+    const change = decideTemplate(daemonSet, wanted, parts.liveTaints(), basis);
+    const lacks = (why: Want, answer = '') =>
+      unserved.lacks(key, { architectures: all.map(({ value }) => value), why, answer });
+    const lacksRefused = (ms: number): Result => {
+      lacks('refused', unserved.get(key)?.answer);
+      return { outcome: 'waiting', againInMs: ms };
+    };
+    if (change.kind === 'unchanged') {
+      if (refusedMs !== undefined) return lacksRefused(refusedMs);
+      unserved.served(key);
+      keep(at, decision);
+      return { outcome: 'unchanged', againInMs };
+    }
+    const waitMs = writer.contestedMs(record, daemonSet, change);
+    if (waitMs > 0) {
+      lacks('contested');
+      return { outcome: 'conflict', againInMs: waitMs };
+    }
+    if (change.rolls && parts.isPaced && !turn.take(key, daemonSet)) {
+      keep(at, decision);
+      lacks('in-line');
+      return WAITS_FOR_TURN;
+    }
+    let written: WriteResult;
+    try {
+      written = await writer.write(at, change, wanted);
+    } catch (error) {
+      if (isRefusal(error)) lacks(writer.whyRefused(daemonSet, error), error.message);
+      else lacks('failed');
+      throw error;
+    }
+    if (written.kind === 'conflict') {
+      lacks('failed');
+      return { outcome: 'conflict' };
+    }
+    if (written.kind === 'gone') return { outcome: 'unchanged' };
+    if (refusedMs !== undefined) return lacksRefused(refusedMs);
+    // Only the watch shows whether a webhook took the tolerations out of the same write.
+    if (change.rolls && written.kind === 'written') lacks('failed');
+    else unserved.served(key);
+    keep(at, decision);
+    if (written.kind === 'written' && !(await takeOver(at, written.object))) return { outcome: 'conflict' };
+    const detail = `template ${placingText({ tolerations: wanted, affinity: undefined })}`;
+    return { outcome: 'written', againInMs, detail };
+  }
+
+  /** Takes the answer to a write over, and gives the list of tolerations back. False if the write changed nothing. */
+  async function takeOver(
+    { key, daemonSet, record, signal }: TemplateCase,
+    object: Parameters<typeof readDaemonSet>[0],
+  ): Promise<boolean> {
+    const answer = readDaemonSet(object);
+    if (answer.resourceVersion === daemonSet.resourceVersion) return false;
+    const resourceVersion = await parts.ownership.afterWrite(record, answer, signal);
+    answered(record, resourceVersion, parts.daemonSets.get(key), clock.monotonic());
+    return true;
+  }
+
+  return (at, decision) => {
+    const { key, daemonSet, settings } = at;
+    if (decision.kind !== 'place' || onlyObserves(settings)) unserved.served(key);
+    switch (decision.kind) {
+      case 'wait': {
+        const isReported = keep(at, decision);
+        return { outcome: 'waiting', againInMs: isReported ? decision.againInMs : NO_ROOM_AGAIN_MS };
+      }
+      case 'hold': {
+        keep(at, decision);
+        const detail = decisionNote(decision, daemonSet.template.os, settings.schedulable);
+        return { outcome: 'held', againInMs: HELD_AGAIN_MS, detail };
+      }
+      case 'place':
+        if (!onlyObserves(settings)) return place(at, decision);
+        keep(at, decision);
+        return { outcome: 'unchanged', againInMs: decision.unknown.length > 0 ? OPEN_AGAIN_MS : undefined };
+      default:
+        return decision satisfies never;
+    }
+  };
+}

@@ -1,0 +1,49 @@
+import { type Decision, standing } from '../../placement/decide.ts';
+import type { DaemonSet } from '../../placement/objects/daemonset.ts';
+import type { PodImage } from '../../placement/objects/image.ts';
+import { NOTHING_NEEDED } from '../../placement/placing.ts';
+import type { Settings } from '../../placement/settings.ts';
+import { overTemplate, standingTemplate } from '../../placement/standing.ts';
+import type { Subject } from '../../placement/subject.ts';
+import { decideNow, type KnowledgeParts } from '../deciding.ts';
+import { HELD_AGAIN_MS, holds } from '../memory.ts';
+import type { ObjectRecord } from '../object-record.ts';
+
+/** The DaemonSet of one reconciliation, with all that applies to it. */
+export type TemplateCase = {
+  readonly key: string;
+  readonly daemonSet: DaemonSet;
+  readonly record: ObjectRecord;
+  readonly subject: Subject;
+  readonly settings: Settings;
+  readonly signal: AbortSignal;
+};
+
+export type TemplateDecisionParts = KnowledgeParts & {
+  /** Returns the pull secrets that the API server adds to pods of this service account. */
+  readonly serviceAccountSecrets: (namespace: string, name: string, signal: AbortSignal) => Promise<readonly string[]>;
+};
+
+/** Decides about the template of a DaemonSet. Images of an unchanged one are not looked up again at every event of its status. */
+export async function decideForTemplate(parts: TemplateDecisionParts, at: TemplateCase): Promise<Decision> {
+  const { daemonSet, record, subject, signal } = at;
+  const { images, clock } = parts;
+  if (subject.settings.mode === 'affinity') return NOTHING_NEEDED;
+  if (holds(record, subject.key)) {
+    const { decision } = record;
+    const isDue = decision.kind === 'hold' && clock.monotonic() - record.at >= HELD_AGAIN_MS;
+    const follows = decision.kind === 'place' && decision.followsCluster;
+    if (decision.kind !== 'skip' && !isDue && !follows) return decision;
+  }
+  // A template that its author has changed since is decided from what is known now, not from the record.
+  const placed =
+    record.decision === undefined ? standingTemplate(subject, daemonSet.recorded, images.namesOf) : undefined;
+  if (placed !== undefined) return standing(placed, undefined);
+  const { template, namespace, authored, recorded } = daemonSet;
+  const own = template.pullSecrets;
+  const secrets =
+    own.length > 0 ? own : await parts.serviceAccountSecrets(namespace, template.serviceAccountName, signal);
+  const answerOf = (image: PodImage) => images.answer(image, namespace, secrets);
+  const decision = decideNow(parts, record, authored, subject, answerOf);
+  return decision.kind === 'place' ? overTemplate(decision, recorded, subject.settings) : decision;
+}

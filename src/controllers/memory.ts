@@ -1,0 +1,135 @@
+import type { Clock } from '../kit/clock.ts';
+import { isOlder, type Stored } from '../kube/watch/store.ts';
+import type { Decision } from '../placement/decide.ts';
+import { TOO_MANY_IMAGES } from '../placement/images.ts';
+import { createShared } from '../placement/objects/equal-values.ts';
+import type { Toleration } from '../placement/patch/tolerations.ts';
+import type { ImageSource } from './images.ts';
+import { keptDecision } from './kept-decision.ts';
+import {
+  type Basis,
+  createRecords,
+  type Decided,
+  type Notes,
+  note,
+  type ObjectRecord,
+  type Records,
+} from './object-record.ts';
+import { createWaiting, type Waiting } from './waiting.ts';
+
+/** The memory of a term about pods or DaemonSets: their records, and which of them wait for which image. */
+export type Memory = Records &
+  Pick<Waiting, 'lookupEnded'> & {
+    /**
+     * Records a decision whose write, if it needed one, is done. `wrote`: the tolerations that the object must have from now on. False
+     * if the ends of its lookups will not queue the object, because there is no room to remember their names.
+     */
+    remember(
+      key: string,
+      record: ObjectRecord,
+      basis: Basis,
+      decision: Decided['decision'],
+      wrote?: readonly Toleration[],
+    ): boolean;
+    /** Makes the next reconciliation decide again, because something other than the object has changed. */
+    invalidate(key: string): void;
+  };
+
+/** The interval at which an object that was placed without an unknown image is decided again. The image has its own retry times. */
+export const OPEN_AGAIN_MS = 60_000;
+/** The interval at which a held object is decided again: somebody may have pushed a better image under the same tag. */
+export const HELD_AGAIN_MS = 10 * 60_000;
+
+/** Bytes of what objects have in common: enough for the templates of nearly every cluster. */
+const MOST_SHARED = 4 * 1024 * 1024;
+
+/** Creates an empty memory. It has a record for every pod, so what equal pods have in common is kept once. */
+export function createMemory(images: Pick<ImageSource, 'canonicalOf'>, clock: Clock): Memory {
+  const records = createRecords();
+  const waiting = createWaiting(clock);
+  const share = createShared({ most: MOST_SHARED });
+  return {
+    ...records,
+    lookupEnded: waiting.lookupEnded,
+    remember(key, record, { subjectKey, settings }, decision, wrote = []) {
+      const kept = share(decision.kind === 'skip' ? decision : keptDecision(decision));
+      Object.assign(record, { subjectKey: share(subjectKey), settings, decision: kept });
+      record.at = Math.floor(clock.monotonic());
+      note(record, 'wrote', wrote.length === 0 ? undefined : wrote);
+      const isOver = decision.kind === 'skip' || isFinal(decision);
+      if (isOver) note(record, 'since', undefined);
+      return waiting.set(key, isOver ? [] : share(imagesAwaited(decision).map(images.canonicalOf)));
+    },
+    invalidate(key) {
+      const record = records.all.get(key);
+      if (record !== undefined) record.at = undefined;
+    },
+    forget(key) {
+      records.forget(key);
+      waiting.set(key, []);
+    },
+  };
+}
+
+/** Whether a decision depends on no lookup any more. */
+export function isFinal(decision: Decided['decision']): boolean {
+  return decision.kind !== 'wait' && imagesUnknown(decision).length === 0;
+}
+
+/** A record with a decision that is valid still. */
+export type Holding = ObjectRecord & Decided & { at: number };
+
+/** Whether the last decision need not be made again: it depends on no lookup, and nothing that decides has changed. */
+export function holds(record: ObjectRecord, subjectKey: string): record is Holding {
+  if (record.decision === undefined || record.at === undefined) return false;
+  return record.subjectKey === subjectKey && isFinal(record.decision);
+}
+
+/** Returns the milliseconds since an object was first decided with these images. `of`: what is equal only for equal images. */
+export function waitedMs(record: ObjectRecord, of: NonNullable<Notes['since']>['of'], now: number): number {
+  const known = record.notes?.since;
+  // Pods share equal lists, so nearly always one look is enough.
+  if (known !== undefined && (known.of === of || JSON.stringify(known.of) === JSON.stringify(of)))
+    return now - known.at;
+  note(record, 'since', { of, at: now });
+  return 0;
+}
+
+/** The longest wait. After etcd is restored from a backup, versions start again lower, and the event never comes. */
+const MOST_BEHIND_MS = 30_000;
+
+/**
+ * Records the version that a write of this process led to. Until the watch shows it, the store is behind, and a decision would use the
+ * object as it was before the write. `seen`: what the store has, since the event often arrives before the answer to the write.
+ */
+export function answered(record: ObjectRecord, resourceVersion: string, seen: Stored | undefined, now: number): void {
+  if (seen?.uid === record.uid && !isOlder(seen.resourceVersion, resourceVersion)) return;
+  note(record, 'answered', { resourceVersion, at: now });
+}
+
+/** Returns the milliseconds to wait for the event of the last write; 0: the object that was seen is up to date. */
+export function behindMs(record: ObjectRecord, seen: Stored, now: number): number {
+  const last = record.notes?.answered;
+  if (last === undefined) return 0;
+  const leftMs = MOST_BEHIND_MS - (now - last.at);
+  if (isOlder(seen.resourceVersion, last.resourceVersion) && leftMs > 0) return leftMs;
+  note(record, 'answered', undefined);
+  return 0;
+}
+
+/** Returns the images whose lookup may change the decision. */
+export function imagesAwaited(decision: Decision): readonly string[] {
+  if (decision.kind === 'hold') return [];
+  const surplus = decision.failed.find(({ code }) => code === TOO_MANY_IMAGES)?.image;
+  const unknown = imagesUnknown(decision);
+  if (surplus === undefined) return unknown;
+  // Only one entry is removed: the same image with another pull policy may be among those that are looked up.
+  const at = unknown.indexOf(surplus);
+  return unknown.filter((_, index) => index !== at);
+}
+
+/** Returns the images that were not known at the decision. */
+function imagesUnknown(decision: Decided['decision']): readonly string[] {
+  if (decision.kind === 'wait') return decision.images;
+  return decision.kind === 'place' ? decision.unknown : [];
+}

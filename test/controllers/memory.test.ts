@@ -1,0 +1,187 @@
+import { expect } from 'chai';
+import { answered, behindMs, createMemory, holds, imagesAwaited, waitedMs } from '../../src/controllers/memory.ts';
+import { createRecords, decidedOf, type Notes, note } from '../../src/controllers/object-record.ts';
+import { type Decision, standing } from '../../src/placement/decide.ts';
+import { readPod } from '../../src/placement/objects/pod.ts';
+import { decideCase, input, settings, toleration } from '../placement/objects.ts';
+import { createHandClock } from './hand-clock.ts';
+
+const BASIS = { subjectKey: '1', settings: settings() };
+const ARM = [toleration('supported-arch=arm64:NoSchedule')];
+const WAITS: Decision = { kind: 'wait', images: ['app'], failed: [], againInMs: undefined, givesUpInMs: undefined };
+const PLACED = standing(['amd64', 'arm64'], undefined);
+const HELD: Decision = { kind: 'hold', reason: 'no-common-architecture', images: [] };
+const SKIPPED = { kind: 'skip', reason: 'terminal' } as const;
+
+function arrangeMemory() {
+  const clock = createHandClock();
+  const memory = createMemory({ canonicalOf: (image) => `canonical/${image}` }, clock);
+  const remember = (name: string, decision: Decision | typeof SKIPPED, wrote?: typeof ARM) => {
+    const record = memory.of(`shop/${name}`, name);
+    memory.remember(`shop/${name}`, record, BASIS, decision, wrote);
+    return record;
+  };
+  return { clock, memory, remember };
+}
+
+describe('the record of an object', () => {
+  it('is that of one uid: nothing is known about another object of the same name', () => {
+    const records = createRecords();
+    const first = records.of('shop/web', 'u1');
+    note(first, 'startsAt', 5);
+    expect(records.of('shop/web', 'u1')).to.equal(first);
+    const second = records.of('shop/web', 'u2');
+    expect([second.notes, second.decision, records.all.size]).to.deep.equal([undefined, undefined, 1]);
+    records.forget('shop/web');
+    expect(records.all.size).to.equal(0);
+  });
+
+  it('has notes only for as long as one is needed, because every pod has a record', () => {
+    const record = createRecords().of('shop/web', 'u');
+    const all: Required<Notes> = {
+      since: { of: 'images', at: 1 },
+      wrote: ARM,
+      expected: 'key',
+      answered: { resourceVersion: '7', at: 1 },
+      contested: { intent: 'i', writes: [1], blockedUntil: 0, blocks: 0 },
+      refused: { what: '422', since: 1, count: 1 },
+      lessened: { by: 1, refusal: new Error('no') },
+      announced: new Map(),
+      startsAt: 1,
+      givenBack: { count: 1, notBefore: 1 },
+      unrecordedUntil: 1,
+    };
+    const parts = Object.keys(all) as (keyof Notes)[];
+    for (const part of parts) note(record, part, all[part]);
+    expect(record.notes).to.deep.equal(all);
+    for (const [index, part] of parts.entries()) {
+      expect(Object.keys(record.notes ?? {})).to.have.length(parts.length - index);
+      note(record, part, undefined);
+    }
+    expect(record.notes).to.equal(undefined);
+  });
+});
+
+describe('the memory of a term', () => {
+  const decisions: Readonly<Record<string, (moment: number) => Decision | typeof SKIPPED>> = {
+    'placed objects': () => standing(['amd64', 'arm64'], undefined),
+    'objects that wait for an answer': () => ({ ...WAITS }),
+    'objects that wait until a time': (moment) => ({
+      ...WAITS,
+      againInMs: 5_000 - moment,
+      givesUpInMs: 9_000 - moment,
+    }),
+    'skipped objects': () => ({ ...SKIPPED }),
+  };
+  for (const [what, decided] of Object.entries(decisions)) {
+    it(`has one decision for all equal ${what}`, () => {
+      const { remember } = arrangeMemory();
+      const [one, two] = ['one', 'two'].map((name, moment) => remember(name, decided(moment)));
+      // The time is not kept.
+      const kept = { ...decided(0), ...(decided(0).kind === 'wait' ? WAITS : {}) };
+      expect(one?.decision).to.deep.equal(kept);
+      expect(one?.decision).to.equal(two?.decision);
+      expect([one?.uid, two?.uid]).to.deep.equal(['one', 'two']);
+    });
+  }
+
+  const valid: [given: string, decision: Decision | typeof SKIPPED, expected: boolean][] = [
+    ['a placement on known images', PLACED, true],
+    ['a placement without an image', standing(['amd64'], { failed: [], unknown: ['app'] }), false],
+    ['a hold', HELD, true],
+    ['a wait', WAITS, false],
+    ['a skip', SKIPPED, true],
+  ];
+  for (const [given, decision, expected] of valid) {
+    it(`${expected ? 'need not make again' : 'makes again'} the decision after ${given}`, () => {
+      const { memory, remember } = arrangeMemory();
+      const record = remember('web', decision);
+      expect([holds(record, '1'), holds(record, '2')]).to.deep.equal([expected, false]);
+      memory.invalidate('shop/web');
+      expect(holds(record, '1')).to.equal(false);
+      expect([...decidedOf(memory.all)]).to.deep.equal([['shop/web', record]]);
+    });
+  }
+
+  it('knows what nobody has decided yet', () => {
+    const { memory } = arrangeMemory();
+    expect(holds(memory.of('shop/web', 'u'), '1')).to.equal(false);
+    expect([...decidedOf(memory.all)]).to.deep.equal([]);
+  });
+
+  it('knows which objects wait for an image, until they are decided or gone', () => {
+    const { memory, remember } = arrangeMemory();
+    const due = () => memory.lookupEnded('canonical/app').map(({ key }) => key);
+    for (const name of ['placed', 'skipped', 'gone', 'stays']) remember(name, WAITS);
+    remember('placed', PLACED);
+    remember('skipped', SKIPPED);
+    memory.forget('shop/gone');
+    expect(due()).to.deep.equal(['shop/stays']);
+  });
+
+  it('keeps what was written until the next decision', () => {
+    const { remember } = arrangeMemory();
+    expect(remember('web', PLACED, ARM).notes?.wrote).to.equal(ARM);
+    expect(remember('web', PLACED).notes).to.equal(undefined);
+  });
+});
+
+describe('the time since when an object waits', () => {
+  const now = [{ image: 'app', pullPolicy: '' }];
+  it('begins with its images, and again with others', () => {
+    const record = createRecords().of('shop/web', 'u');
+    expect([waitedMs(record, now, 5), waitedMs(record, now, 8), waitedMs(record, [...now], 9)]).to.deep.equal([
+      0, 3, 4,
+    ]);
+    expect([waitedMs(record, 'others', 10), waitedMs(record, 'others', 12)]).to.deep.equal([0, 2]);
+  });
+
+  it('ends with a decision that depends on no lookup', () => {
+    const { memory, remember } = arrangeMemory();
+    const record = memory.of('shop/web', 'web');
+    waitedMs(record, now, 5);
+    remember('web', WAITS);
+    expect(waitedMs(record, now, 8)).to.equal(3);
+    remember('web', PLACED);
+    expect(waitedMs(record, now, 9)).to.equal(0);
+  });
+});
+
+describe('the answer to a write', () => {
+  const at = (resourceVersion: string, uid = 'a') => ({ uid, resourceVersion });
+  function answeredAfter(seen = at('5'), version = '7') {
+    const record = createRecords().of('k', 'a');
+    answered(record, version, seen, 0);
+    return record;
+  }
+
+  it('makes the object wait until the watch shows the write', () => {
+    const record = answeredAfter();
+    expect(behindMs(record, at('6'), 0)).to.equal(30_000);
+    expect(behindMs(record, at('7'), 0)).to.equal(0);
+    expect(behindMs(record, at('6'), 0)).to.equal(0);
+  });
+
+  it('causes no wait if the watch was faster than the answer', () => {
+    expect(answeredAfter(at('7')).notes).to.equal(undefined);
+    expect(behindMs(answeredAfter(at('7', 'b')), at('6'), 0)).to.equal(30_000);
+  });
+
+  it('causes a wait of half a minute at most, because after a restored backup no event comes', () => {
+    const record = answeredAfter(at('5'), '700');
+    expect(behindMs(record, at('6'), 20_000)).to.equal(10_000);
+    expect(behindMs(record, at('6'), 30_000)).to.equal(0);
+  });
+});
+
+describe('the images that an object waits for', () => {
+  it('are all that are looked up, even if the first one beyond the limit is one of them with another pull policy', () => {
+    const containers = [
+      ...Array.from({ length: 256 }, (_, index) => ({ image: `i${index}`, imagePullPolicy: 'IfNotPresent' })),
+      { image: 'i7', imagePullPolicy: 'Always' },
+    ];
+    const template = readPod({ metadata: { name: 'p', namespace: 'shop' }, spec: { containers } });
+    const decision = decideCase({ ...input({}), template, answerOf: () => ({ kind: 'pending' }) });
+    expect(imagesAwaited(decision)).to.deep.equal(containers.slice(0, 256).map(({ image }) => image));
+  });
+});
