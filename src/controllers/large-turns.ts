@@ -7,10 +7,14 @@ import type { Result } from '../kube/controller.ts';
  * are, so one at a time is read and decided, namespaces take turns, and there is a pause after each.
  */
 type LargeTurns = {
-  /** Whether the object may be read now; then call `end` when the work on it is over. Otherwise `onTurn` gets its key later. */
-  begin(key: string, line: LargeLine): boolean;
-  end(): void;
-  /** Call it when the object is gone, or is not large any more. */
+  /**
+   * Does the work on a large object if its turn has come; the work begins with reading it. Otherwise `onTurn` gets its key later, and the
+   * result is {@link WAITS_FOR_LARGE_TURN}.
+   */
+  large(key: string, line: LargeLine, work: () => Promise<Result>): Promise<Result>;
+  /** Does the work on an object that is not large, or not any more. */
+  small(key: string, work: () => Promise<Result>): Promise<Result>;
+  /** Call it when the object is gone. */
   forget(key: string): void;
   /** Ends the turns. */
   stop(): void;
@@ -56,24 +60,37 @@ export function createLargeTurns(clock: Clock, isPaced: boolean, onTurn: (key: s
     if (granted !== undefined) onTurn(granted);
   }
 
+  /** Whether the object may be read now. */
+  function begin(key: string, line: LargeLine): boolean {
+    if (granted === key) {
+      granted = undefined;
+      return start();
+    }
+    if (state === 'free') return start();
+    if (!order.some((each) => each.has(key))) lines[line].add(key);
+    return false;
+  }
+
+  function forget(key: string): void {
+    for (const line of order) line.delete(key);
+    if (granted === key) next();
+  }
+
   return {
-    begin(key, line) {
-      if (granted === key) {
-        granted = undefined;
-        return start();
+    async large(key, line, work) {
+      if (!begin(key, line)) return WAITS_FOR_LARGE_TURN;
+      try {
+        return await work();
+      } finally {
+        state = 'pausing';
+        cancel = clock.after(isPaced ? PAUSE_MS : 0, next);
       }
-      if (state === 'free') return start();
-      if (!order.some((each) => each.has(key))) lines[line].add(key);
-      return false;
     },
-    end() {
-      state = 'pausing';
-      cancel = clock.after(isPaced ? PAUSE_MS : 0, next);
+    small(key, work) {
+      forget(key);
+      return work();
     },
-    forget(key) {
-      for (const line of order) line.delete(key);
-      if (granted === key) next();
-    },
+    forget,
     stop: () => cancel(),
   };
 }

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect } from 'chai';
-import { createLargeTurns, WAITS_FOR_LARGE_TURN } from '../../src/controllers/large-turns.ts';
+import { createLargeTurns } from '../../src/controllers/large-turns.ts';
 import { createController } from '../../src/kube/controller.ts';
 import { createHandClock } from './hand-clock.ts';
 
@@ -8,48 +8,67 @@ function arrange(isPaced = true) {
   const clock = createHandClock();
   const called: string[] = [];
   const turns = createLargeTurns(clock, isPaced, (key) => called.push(key));
-  return { clock, called, turns };
+  let [finish, work]: [() => void, Promise<unknown>] = [() => {}, Promise.resolve()];
+  return {
+    ...{ clock, called, turns },
+    /** Whether the work on an object begins. It lasts until `end`. */
+    begin(key: string, line: 'new' | 'again' | 'bound'): boolean {
+      let hasBegun = false;
+      const all = turns.large(key, line, () => {
+        hasBegun = true;
+        return new Promise((resolve) => {
+          finish = () => resolve({ outcome: 'unchanged' });
+        });
+      });
+      if (hasBegun) work = all;
+      return hasBegun;
+    },
+    async end() {
+      finish();
+      await work;
+    },
+  };
 }
 
 describe('the turns of large objects', () => {
   it('come one at a time, and namespaces take turns', async () => {
-    const { clock, called, turns } = arrange(false);
-    expect(turns.begin('one/a', 'new')).to.equal(true);
-    for (const key of ['one/b', 'one/c', 'two/a', 'one/b']) expect(turns.begin(key, 'new')).to.equal(false);
+    const { clock, called, begin, end } = arrange(false);
+    expect(begin('one/a', 'new')).to.equal(true);
+    for (const key of ['one/b', 'one/c', 'two/a', 'one/b']) expect(begin(key, 'new')).to.equal(false);
     for (let count = 0; count < 3; count += 1) {
-      turns.end();
+      await end();
       await clock.advance(1);
-      expect(turns.begin(called.at(-1) ?? '', 'new')).to.equal(true);
+      expect(begin(called.at(-1) ?? '', 'new')).to.equal(true);
     }
     expect(called).to.deep.equal(['one/b', 'two/a', 'one/c']);
-    turns.end();
+    await end();
     await clock.advance(1);
     expect(called).to.have.length(3);
-    expect(turns.begin('three/a', 'new')).to.equal(true);
+    expect(begin('three/a', 'new')).to.equal(true);
   });
 
   it('leave a pause to others after each', async () => {
-    const { clock, called, turns } = arrange();
-    turns.begin('one/a', 'new');
-    turns.begin('one/b', 'new');
+    const { clock, called, begin, end } = arrange();
+    begin('one/a', 'new');
+    begin('one/b', 'new');
     await clock.advance(50);
-    turns.end();
+    await end();
     await clock.advance(99);
     expect(called).to.deep.equal([]);
-    expect(turns.begin('one/c', 'new')).to.equal(false);
+    expect(begin('one/c', 'new')).to.equal(false);
     await clock.advance(1);
     expect(called).to.deep.equal(['one/b']);
   });
 
   it('come every second time to an object that was not decided yet', async () => {
-    const { clock, called, turns } = arrange(false);
-    turns.begin('one/a', 'new');
-    for (const key of ['one/old1', 'one/old2', 'two/old']) turns.begin(key, 'again');
-    for (const key of ['one/new1', 'one/new2', 'one/new3', 'one/new4']) turns.begin(key, 'new');
+    const { clock, called, begin, end } = arrange(false);
+    begin('one/a', 'new');
+    for (const key of ['one/old1', 'one/old2', 'two/old']) begin(key, 'again');
+    for (const key of ['one/new1', 'one/new2', 'one/new3', 'one/new4']) begin(key, 'new');
     for (let count = 0; count < 7; count += 1) {
-      turns.end();
+      await end();
       await clock.advance(1);
-      turns.begin(called.at(-1) ?? '', 'again');
+      begin(called.at(-1) ?? '', 'again');
     }
     expect(called).to.deep.equal([
       ...['one/new1', 'one/old1', 'one/new2', 'two/old', 'one/new3', 'one/old2', 'one/new4'],
@@ -57,15 +76,15 @@ describe('the turns of large objects', () => {
   });
 
   it('are, every third one, for a pod that runs already', async () => {
-    const { clock, called, turns } = arrange(false);
-    turns.begin('one/a', 'new');
-    for (let index = 0; index < 100; index += 1) turns.begin(`one/bound${index}`, 'bound');
-    for (const key of ['one/new1', 'one/new2']) turns.begin(key, 'new');
-    for (const key of ['one/old1', 'one/old2']) turns.begin(key, 'again');
+    const { clock, called, begin, end } = arrange(false);
+    begin('one/a', 'new');
+    for (let index = 0; index < 100; index += 1) begin(`one/bound${index}`, 'bound');
+    for (const key of ['one/new1', 'one/new2']) begin(key, 'new');
+    for (const key of ['one/old1', 'one/old2']) begin(key, 'again');
     for (let count = 0; count < 7; count += 1) {
-      turns.end();
+      await end();
       await clock.advance(1);
-      turns.begin(called.at(-1) ?? '', 'again');
+      begin(called.at(-1) ?? '', 'again');
     }
     expect(called).to.deep.equal([
       ...['one/new1', 'one/old1', 'one/bound0', 'one/new2', 'one/old2', 'one/bound1', 'one/bound2'],
@@ -73,11 +92,11 @@ describe('the turns of large objects', () => {
   });
 
   it('go on when the object whose turn has come is gone', async () => {
-    const { clock, called, turns } = arrange();
-    turns.begin('one/a', 'new');
-    for (const key of ['one/b', 'one/c', 'one/d']) turns.begin(key, 'new');
+    const { clock, called, turns, begin, end } = arrange();
+    begin('one/a', 'new');
+    for (const key of ['one/b', 'one/c', 'one/d']) begin(key, 'new');
     turns.forget('one/c');
-    turns.end();
+    await end();
     await clock.advance(1_000);
     expect(called).to.deep.equal(['one/b']);
     turns.forget('one/b');
@@ -85,10 +104,10 @@ describe('the turns of large objects', () => {
   });
 
   it('end with the term', async () => {
-    const { clock, called, turns } = arrange();
-    turns.begin('one/a', 'new');
-    turns.begin('one/b', 'new');
-    turns.end();
+    const { clock, called, turns, begin, end } = arrange();
+    begin('one/a', 'new');
+    begin('one/b', 'new');
+    await end();
     turns.stop();
     await clock.advance(1_000);
     expect(called).to.deep.equal([]);
@@ -105,16 +124,12 @@ describe('large objects whose writes fail again and again', () => {
       clock,
       priorityOf: () => 'urgent',
       onOutcome() {},
-      async reconcile(key) {
-        if (!turns.begin(key, 'new')) return WAITS_FOR_LARGE_TURN;
-        try {
+      reconcile: (key) =>
+        turns.large(key, 'new', async () => {
           tries += 1;
           await Promise.resolve();
           throw new Error('etcdserver: request is too large');
-        } finally {
-          turns.end();
-        }
-      },
+        }),
     });
     const turns = createLargeTurns(clock, true, controller.enqueue);
     for (let index = 0; index < 10; index += 1) controller.enqueue(`one/${index}`);

@@ -12,7 +12,7 @@ import { readPodSubject } from '../../placement/subject.ts';
 import { createAnnouncer, gateProblems, type Problem } from '../announce.ts';
 import { createContention } from '../contention.ts';
 import type { ImageSource } from '../images.ts';
-import { createLargeTurns, WAITS_FOR_LARGE_TURN } from '../large-turns.ts';
+import { createLargeTurns } from '../large-turns.ts';
 import { behindMs, createMemory, HELD_AGAIN_MS, type Holding } from '../memory.ts';
 import type { ObjectRecord } from '../object-record.ts';
 import { createRefusals } from '../refusals.ts';
@@ -108,23 +108,14 @@ export function createPodController(options: PodControllerOptions): PodControlle
       forget(key);
       return { outcome: 'unchanged' };
     }
-    if (pod.large !== undefined) return reconcileLarge(key, pod, signal);
-    larges.forget(key);
-    return reconcilePod(key, pod, signal);
-  }
-
-  /** Reads a pod that is too large to keep when its turn has come, decides about it, and forgets it. */
-  async function reconcileLarge(key: string, kept: Pod, signal: AbortSignal): Promise<Result> {
+    if (pod.large === undefined) return larges.small(key, () => reconcilePod(key, pod, signal));
     const isKnown = memory.all.get(key)?.decision !== undefined;
-    const line = kept.nodeName !== undefined ? 'bound' : isKnown ? 'again' : 'new';
-    if (!larges.begin(key, line)) return WAITS_FOR_LARGE_TURN;
-    try {
-      const pod = await options.wholePod(kept, signal);
+    const line = pod.nodeName !== undefined ? 'bound' : isKnown ? 'again' : 'new';
+    return larges.large(key, line, async () => {
+      const whole = await options.wholePod(pod, signal);
       // The event of its end follows, or that of the other pod with its name.
-      return pod === undefined ? { outcome: 'unchanged' } : await reconcilePod(key, pod, signal);
-    } finally {
-      larges.end();
-    }
+      return whole === undefined ? { outcome: 'unchanged' } : await reconcilePod(key, whole, signal);
+    });
   }
 
   async function reconcilePod(key: string, pod: Pod, signal: AbortSignal): Promise<Result> {

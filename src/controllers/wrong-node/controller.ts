@@ -25,7 +25,7 @@ import {
 } from '../../placement/wrong-node/verdict.ts';
 import { createAnnouncer, type Problem } from '../announce.ts';
 import type { ImageSource } from '../images.ts';
-import { createLargeTurns, WAITS_FOR_LARGE_TURN } from '../large-turns.ts';
+import { createLargeTurns } from '../large-turns.ts';
 import { HELD_AGAIN_MS, OPEN_AGAIN_MS } from '../memory.ts';
 import { createRecords } from '../object-record.ts';
 import { createWaiting, type Due } from '../waiting.ts';
@@ -139,16 +139,9 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
 
   async function reconcile(key: string, signal: AbortSignal): Promise<Result> {
     const kept = pods.get(key);
-    if (kept?.broken === undefined || !isStub(kept)) {
-      larges.forget(key);
-      return judge(key, kept, signal);
-    }
-    if (!larges.begin(key, found.has(key) ? 'again' : 'new')) return WAITS_FOR_LARGE_TURN;
-    try {
-      return await judge(key, await options.wholePod(kept, signal), signal);
-    } finally {
-      larges.end();
-    }
+    if (kept?.broken === undefined || !isStub(kept)) return larges.small(key, () => judge(key, kept, signal));
+    const line = found.has(key) ? 'again' : 'new';
+    return larges.large(key, line, async () => judge(key, await options.wholePod(kept, signal), signal));
   }
 
   async function judge(key: string, pod: Pod | undefined, signal: AbortSignal): Promise<Result> {
