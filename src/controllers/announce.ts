@@ -8,12 +8,12 @@ import { contradictionOf } from '../placement/contradiction.ts';
 import type { Decision, FailedImage, ImageSet } from '../placement/decide.ts';
 import { readStatement } from '../placement/images.ts';
 import { isDaemonSet } from '../placement/objects/kinds.ts';
-import type { Namespace } from '../placement/objects/namespace.ts';
 import type { Pod, PodTemplate } from '../placement/objects/pod.ts';
 import { onlyObserves, type PlacementIntent } from '../placement/placing.ts';
 import { preferredProblems, readPreferred } from '../placement/preference.ts';
 import { noCommonArchitectureNote, openNote, staleUnder, unresolvableNote } from '../placement/reasons.ts';
 import type { Settings } from '../placement/settings.ts';
+import type { Subject } from '../placement/subject.ts';
 import type { SecretProblem } from './images.ts';
 import { note, type ObjectRecord } from './object-record.ts';
 
@@ -153,15 +153,13 @@ function renewAdvice(namespace: string, owner: Pod['owner']): string {
 }
 
 /** Returns the problems of preferences of a pod and of its namespace, which are ignored. */
-export function preferenceProblems(
-  pod: Pick<PodTemplate, 'labels'>,
-  { name, preferred }: Pick<Namespace, 'name' | 'preferred'>,
-): Problem[] {
-  const problems = preferredProblems(pod);
+export function preferenceProblems(subject: Pick<Subject, 'namespace' | 'labels' | 'preferred'>): Problem[] {
+  const { namespace, preferred } = subject;
+  const problems = preferredProblems(subject);
   try {
     if (preferred !== undefined) readPreferred(preferred);
   } catch (error) {
-    problems.push(`annotation ${PREFERRED} of namespace ${name}: ${messageOf(error)}`);
+    problems.push(`annotation ${PREFERRED} of namespace ${namespace}: ${messageOf(error)}`);
   }
   return problems.map((said) => ({ reason: 'ConfigurationRejected', action: 'Placing', note: said }));
 }

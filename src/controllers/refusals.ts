@@ -10,7 +10,7 @@ import { note, type ObjectRecord } from './object-record.ts';
  */
 export type NoteRefusal = (record: ObjectRecord, regarding: Regarding, error: ApiError) => boolean;
 
-export type RefusalsOptions = {
+type RefusalsOptions = {
   readonly announcer: Announcer;
   readonly clock: Clock;
   /** Called once for each refused write. */

@@ -146,7 +146,7 @@ describe('preferences that name an architecture that no node has', () => {
   ];
   for (const [given, labels, preferred, notes] of rows) {
     it(`are reported: ${given}`, () => {
-      const problems = preferenceProblems({ labels }, { name: 'shop', preferred });
+      const problems = preferenceProblems({ namespace: 'shop', labels, preferred });
       expect(problems.map(({ reason }) => reason)).to.deep.equal(notes.map(() => 'ConfigurationRejected'));
       for (const [index, note] of notes.entries()) expect(problems[index]?.note).to.match(note);
     });

@@ -20,7 +20,7 @@ import type { TemplateCase } from './template-decision.ts';
 import type { TemplateWriter } from './template-write.ts';
 import type { Unserved } from './unserved.ts';
 
-export type ActParts = Pick<DaemonSetControllerOptions, 'daemonSets' | 'liveTaints' | 'isPaced' | 'clock'> & {
+type ActParts = Pick<DaemonSetControllerOptions, 'daemonSets' | 'liveTaints' | 'isPaced' | 'clock'> & {
   readonly memory: Memory;
   readonly entries: RefusedEntries;
   readonly ownership: Ownership;

@@ -10,13 +10,13 @@ import { note, type ObjectRecord } from '../object-record.ts';
 type Change = ReturnType<typeof foundAgain>;
 
 /** What was found: a record was written, or (in `plan`) would be, and then the DaemonSet as it would be. */
-export type FoundAgain =
+type FoundAgain =
   | { readonly kind: 'written'; readonly resourceVersion: string }
   | { readonly kind: 'conflict' }
   | { readonly kind: 'recorded'; readonly daemonSet: DaemonSet };
 
 /** Writes the records of templates again that have archaware's tolerations and whose record somebody removed. */
-export type LostRecords = {
+type LostRecords = {
   /** Undefined if no record is lost, or if it cannot be written now: the template is decided without it. */
   write(
     record: ObjectRecord,
@@ -28,7 +28,7 @@ export type LostRecords = {
   againInMs(record: ObjectRecord): number | undefined;
 };
 
-export type LostRecordsOptions = {
+type LostRecordsOptions = {
   readonly write: Writer;
   readonly clock: Clock;
   /** Returns the milliseconds to leave a DaemonSet alone because another writer keeps undoing this change; 0: write. */

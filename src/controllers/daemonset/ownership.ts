@@ -23,7 +23,7 @@ export type Ownership = {
   ): Promise<{ readonly resourceVersion?: string; readonly againInMs?: number }>;
 };
 
-export type OwnershipOptions = {
+type OwnershipOptions = {
   readonly write: Writer;
   readonly clock: Clock;
   /** Called when the API server refused a write. */

@@ -16,14 +16,14 @@ import { decideForTemplate, type TemplateCase } from './template-decision.ts';
 import { createTemplateWriter } from './template-write.ts';
 import type { Unserved } from './unserved.ts';
 
-export type ServeParts = DaemonSetControllerOptions & {
+type ServeParts = DaemonSetControllerOptions & {
   readonly memory: Memory;
   readonly turn: RolloutTurn;
   readonly unserved: Unserved;
 };
 
 /** Serves templates: repairs the record, decides, writes, and gives the list of tolerations back to its author. */
-export type Serve = {
+type Serve = {
   serve(at: TemplateCase): Promise<Result>;
   /** Counts the DaemonSets whose tolerations another writer keeps removing. */
   contested(): number;

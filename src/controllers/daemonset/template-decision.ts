@@ -19,7 +19,7 @@ export type TemplateCase = {
   readonly signal: AbortSignal;
 };
 
-export type TemplateDecisionParts = KnowledgeParts & {
+type TemplateDecisionParts = KnowledgeParts & {
   /** Returns the pull secrets that the API server adds to pods of this service account. */
   readonly serviceAccountSecrets: (namespace: string, name: string, signal: AbortSignal) => Promise<readonly string[]>;
 };

@@ -14,7 +14,7 @@ import { partTaken } from './refused-tolerations.ts';
 import type { RolloutTurn } from './rollout.ts';
 import type { TemplateCase } from './template-decision.ts';
 
-export type TemplateWriterParts = {
+type TemplateWriterParts = {
   readonly daemonSets: Store<DaemonSet>;
   /** Returns the taints that nodes have, as `key:effect`. */
   readonly liveTaints: () => ReadonlySet<string>;

@@ -66,9 +66,7 @@ export function createArrivals(options: ArrivalsOptions): Arrivals {
   }
 
   const listeners: Required<Listeners> = {
-    pod({ key, now, before, isReset }) {
-      // The same generation may have another spec after a reset.
-      if (isReset) pod.invalidate(key);
+    pod({ key, now, before }) {
       // A held or waiting pod that is gone would otherwise keep its timer for minutes.
       if (now === undefined) queues.pod.forget(key);
       if (now === undefined || !pod.isUpToDate(key, now)) queues.pod.enqueue(key);

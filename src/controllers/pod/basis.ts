@@ -1,4 +1,3 @@
-import { isDaemonSet } from '../../placement/objects/kinds.ts';
 import type { Namespace } from '../../placement/objects/namespace.ts';
 import { type Pod, podAfter } from '../../placement/objects/pod.ts';
 import { lacking, type Toleration } from '../../placement/patch/tolerations.ts';
@@ -11,13 +10,9 @@ import { note, type ObjectRecord } from '../object-record.ts';
 /** A pod with what applies to it. */
 export type PodAtHand = { readonly pod: Pod; readonly namespace: Namespace; readonly settings: Settings };
 
-/**
- * Returns the key of a pod's subject. A node changes nothing about a decision that is final, unless the pod is a daemon pod: then it
- * is skipped. So all other pods count as if they had none.
- */
+/** Returns the key of a pod's subject. */
 export function keyOf({ pod, namespace, settings }: PodAtHand): string {
-  const isEqual = pod.nodeName === undefined || isDaemonSet(pod.owner);
-  return readPodSubject(isEqual ? pod : { ...pod, nodeName: undefined }, namespace, settings).key;
+  return readPodSubject(pod, namespace, settings).key;
 }
 
 /**

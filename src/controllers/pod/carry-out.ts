@@ -19,7 +19,7 @@ import { expectedKey, hasTolerations, keyOf, type PodAtHand } from './basis.ts';
 import type { PodCase } from './decision.ts';
 import { type Release, regardingPod, type SendRelease, type WrittenPlacing } from './release.ts';
 
-export type CarryOutParts = {
+type CarryOutParts = {
   readonly pods: Store<Pod>;
   readonly memory: Memory;
   readonly backlog: Backlog;
@@ -34,7 +34,7 @@ export type CarryOutParts = {
 };
 
 /** Writes what was decided about a pod, and remembers it. */
-export type CarryOut = {
+type CarryOut = {
   /** Carries a decision out. */
   decided(at: PodCase, decision: Decision): Result | Promise<Result>;
   /** Handles a skipped pod: only the gate is removed, so that the pod can be scheduled as its author wrote it. */
@@ -142,7 +142,7 @@ export function createCarryOut(parts: CarryOutParts): CarryOut {
       }
     },
     async skipped(at, reason) {
-      const { key, record, pod, settings } = at;
+      const { key, record, pod, subject, settings } = at;
       const isReleased = pod.gated !== undefined && reason !== 'deleting' && reason !== 'terminal';
       const left: WrittenPlacing = isReleased ? await write(at, undefined) : { kind: 'nothing' };
       if (left.kind === 'conflict') return { outcome: 'conflict' };
@@ -150,7 +150,7 @@ export function createCarryOut(parts: CarryOutParts): CarryOut {
         const { resourceVersion } = podAfter(pod, [], left.object);
         answered(record, resourceVersion, parts.pods.get(key), clock.monotonic());
       }
-      memory.remember(key, record, { subjectKey: keyOf(at), settings }, { kind: 'skip', reason });
+      memory.remember(key, record, { subjectKey: subject.key, settings }, { kind: 'skip', reason });
       return { outcome: left.kind === 'nothing' ? 'unchanged' : 'written' };
     },
   };

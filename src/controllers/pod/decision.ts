@@ -18,7 +18,7 @@ export type PodCase = PodAtHand & {
 };
 
 /** The sources of the input of a pod's decision. */
-export type DecisionParts = KnowledgeParts & {
+type DecisionParts = KnowledgeParts & {
   /** Whether images of bound pods are looked up slowly. */
   readonly isPaced: boolean;
   readonly backlog: Backlog;

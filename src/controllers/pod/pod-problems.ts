@@ -14,12 +14,12 @@ export function problemsOfPod(
   unusable: readonly SecretProblem[],
   clock: Pick<Clock, 'wall'>,
 ): Problem[] {
-  const { pod, namespace, settings } = at;
+  const { pod, subject, settings } = at;
   return [
     ...problemsOf(pod, pod.namespace, decision, settings, outlookOf(at, decision, clock)),
     ...secretProblems(unusable),
     ...gateProblems(pod, settings),
-    ...(pod.nodeName === undefined && usesAffinity(settings) ? preferenceProblems(pod, namespace) : []),
+    ...(pod.nodeName === undefined && usesAffinity(settings) ? preferenceProblems(subject) : []),
   ];
 }
 

@@ -32,7 +32,7 @@ export type SendRelease = {
   check(pod: Pod, patch: readonly Operation[]): Promise<WriteResult>;
 };
 
-export type ReleaseOptions = {
+type ReleaseOptions = {
   readonly noteRefusal: NoteRefusal;
   readonly entries: RefusedEntries;
   readonly announcer: Announcer;

@@ -84,7 +84,7 @@ function arrange(given: Partial<Settings> = {}) {
       namespaces.put(name, now);
       listeners.namespace?.({ key: name, now, before });
     },
-    pod(name: string, annotations: JsonObject, { image = 'app', isReset }: { image?: string; isReset?: true } = {}) {
+    pod(name: string, annotations: JsonObject, image = 'app') {
       const now = readPod({
         metadata: metadata({ namespace: 'shop', name, annotations }),
         spec: { containers: [{ name: 'c', image }] },
@@ -93,7 +93,7 @@ function arrange(given: Partial<Settings> = {}) {
       const key = `shop/${name}`;
       const before = pods.get(key);
       pods.put(key, now);
-      listeners.pod?.({ key, now, before, ...(isReset ? { isReset } : {}) });
+      listeners.pod?.({ key, now, before });
     },
     daemonSet(name: string, annotations: JsonObject, tolerations: readonly JsonObject[] = []) {
       const now = readDaemonSet({
@@ -195,7 +195,7 @@ describe('the loops of a term', () => {
     world.begin();
     world.pod('web', {});
     await world.until('Pod web: amd64');
-    world.pod('web', {}, { image: 'other', isReset: true });
+    world.pod('web', {}, 'other');
     await world.until('Pod web: arm64');
   });
 });
