@@ -1,6 +1,6 @@
-import { LRUCache } from 'lru-cache';
 import type { Access } from '../oci/credentials/keyring.ts';
-import { parseReference } from '../oci/reference.ts';
+import { ImageError } from '../oci/errors.ts';
+import { createReferenceReader, type Reference } from '../oci/reference.ts';
 import type { Resolver } from '../oci/resolver.ts';
 import type { ImageAnswer } from '../placement/images.ts';
 import type { PodImage } from '../placement/objects/image.ts';
@@ -30,29 +30,19 @@ export type ImageSource = {
 /** Prevents lookups: the answer comes from memory alone. */
 export const NEVER = (): boolean => false;
 
-type Names = { readonly names: readonly string[]; readonly canonical: string; readonly registry: string };
-
-/** The most bytes of the names that are remembered. The names of one image take its length several times. */
+/** The most bytes of the names that are remembered. */
 const MOST_NAMES = 4 * 1024 * 1024;
-const ENTRY = 256;
 
 /** Creates an image source over a resolver. */
 export function createImageSource(
   resolver: Pick<Resolver, 'look'>,
   secretProblem: (namespace: string, name: string) => string | undefined = () => undefined,
 ): ImageSource {
-  const names = new LRUCache<string, Names>({
-    maxSize: MOST_NAMES,
-    sizeCalculation: (_, image) => ENTRY + 4 * image.length,
-  });
-
-  function read(image: string): Names {
-    const known = names.get(image);
-    if (known !== undefined) return known;
-    const found = readNames(image);
-    names.set(image, found);
-    return found;
-  }
+  const parse = createReferenceReader(MOST_NAMES);
+  const read = (image: string): Reference | undefined => {
+    const reference = parse(image);
+    return reference instanceof ImageError ? undefined : reference;
+  };
 
   function answer(
     podImage: PodImage,
@@ -72,7 +62,7 @@ export function createImageSource(
       kind: 'failed',
       code,
       message,
-      registry: endpoint ?? read(image).registry,
+      registry: endpoint ?? read(image)?.registry ?? '',
       isSingleManifest,
       ...(isUnasked ? { isUnasked } : {}),
       sinceMs: found.sinceMs,
@@ -81,8 +71,11 @@ export function createImageSource(
   }
 
   return {
-    namesOf: (image) => read(image).names,
-    canonicalOf: (image) => read(image).canonical,
+    namesOf(image) {
+      const reference = read(image);
+      return reference === undefined ? [] : [reference.name, reference.canonical];
+    },
+    canonicalOf: (image) => read(image)?.canonical ?? image,
     unusableSecrets(namespace, pullSecrets) {
       const surplus = pullSecrets[MOST_PULL_SECRETS];
       const met = pullSecrets.slice(0, MOST_PULL_SECRETS).flatMap((name) => {
@@ -100,13 +93,4 @@ export function createImageSource(
 export function accessFor({ pullPolicy }: PodImage, namespace: string, pullSecrets: readonly string[]): Access {
   const read = pullSecrets.length > MOST_PULL_SECRETS ? pullSecrets.slice(0, MOST_PULL_SECRETS) : pullSecrets;
   return { namespace, pullSecrets: read, always: pullPolicy === 'Always' };
-}
-
-function readNames(image: string): Names {
-  try {
-    const { name, canonical, registry } = parseReference(image);
-    return { names: [name, canonical], canonical, registry };
-  } catch {
-    return { names: [], canonical: image, registry: '' };
-  }
 }

@@ -1,16 +1,5 @@
 /** Why an image's platforms could not be found out: the closed catalogue for metrics and Events. */
-export type ImageErrorCode =
-  | 'denied'
-  | 'not-found'
-  | 'unsupported'
-  | 'malformed'
-  | 'too-large'
-  | 'forbidden-address'
-  | 'rate-limited'
-  | 'unavailable'
-  | 'timeout';
-
-export const IMAGE_ERROR_CODES: readonly ImageErrorCode[] = [
+export const IMAGE_ERROR_CODES = [
   'denied',
   'not-found',
   'unsupported',
@@ -20,7 +9,8 @@ export const IMAGE_ERROR_CODES: readonly ImageErrorCode[] = [
   'rate-limited',
   'unavailable',
   'timeout',
-];
+] as const;
+export type ImageErrorCode = (typeof IMAGE_ERROR_CODES)[number];
 
 export type ImageErrorDetails = {
   readonly code: ImageErrorCode;

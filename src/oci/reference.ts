@@ -122,12 +122,12 @@ const MOST_READ = 8 * 1024 * 1024;
 const READ = 320;
 
 /**
- * Creates a {@link parseReference} that remembers names, and returns the error for an invalid name instead of throwing
- * it.
+ * Creates a {@link parseReference} that remembers names, in so many bytes, and returns the error for an invalid name instead of
+ * throwing it.
  */
-export function createReferenceReader(): (text: string) => Reference | ImageError {
+export function createReferenceReader(mostBytes = MOST_READ): (text: string) => Reference | ImageError {
   const read = new LRUCache<string, Reference | ImageError>({
-    maxSize: MOST_READ,
+    maxSize: mostBytes,
     sizeCalculation: (_, text) => READ + 5 * text.length,
   });
   return (text) => {

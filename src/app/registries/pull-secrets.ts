@@ -1,7 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { onAbort } from '../../kit/abort.ts';
 import type { Clock } from '../../kit/clock.ts';
-import { createFairQueue } from '../../kit/fairness/fair-queue.ts';
 import { createFlights } from '../../kit/flights.ts';
 import { stringAt, stringsAt } from '../../kit/json.ts';
 import { createLru } from '../../kit/lru.ts';
@@ -9,6 +7,8 @@ import type { ApiClient } from '../../kube/client.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { get } from '../../kube/read.ts';
 import type { Access, ReadSecret } from '../../oci/credentials/keyring.ts';
+import { createNamespaceTurns } from '../../oci/credentials/turns.ts';
+import { createAskers } from '../../oci/lookup/askers.ts';
 import { readPullSecrets } from '../../placement/objects/pod.ts';
 
 /**
@@ -49,49 +49,21 @@ const KEYS: ReadonlySet<string> = new Set(['.dockerconfigjson', '.dockercfg']);
  */
 export function createPullSecretReader(client: ApiClient, clock: Clock) {
   const flights = createFlights<ReadSecret>();
-  const line = createFairQueue<() => void>();
+  const turns = createNamespaceTurns(IN_FLIGHT);
   const kept = new LRUCache<string, { readonly secret: ReadSecret; readonly at: number }>({
     max: MAX_SECRETS,
     maxSize: MAX_CHARACTERS,
     sizeCalculation: ({ secret }, key) => key.length + charactersOf(secret),
   });
-  let running = 0;
-
-  async function takeSlot(namespace: string, signal: AbortSignal): Promise<void> {
-    if (running < IN_FLIGHT) {
-      running += 1;
-      return;
-    }
-    if (line.sizeOf(namespace) >= MAX_WAITING)
-      throw new Error(`too many Secrets of namespace ${namespace} are read at once`);
-    await new Promise<void>((resolve, reject) => {
-      const leave = line.add(namespace, () => {
-        forget();
-        resolve();
-      });
-      const forget = onAbort(signal, () => {
-        leave();
-        reject(signal.reason);
-      });
-    });
-  }
-
-  function giveSlot(): void {
-    const start = line.take();
-    // The next waiting read takes over the slot.
-    if (start !== undefined) start();
-    else running -= 1;
-  }
 
   async function read(namespace: string, name: string, key: string, signal: AbortSignal): Promise<ReadSecret> {
-    await takeSlot(namespace, signal);
-    try {
+    if (turns.waitingIn(namespace) >= MAX_WAITING)
+      throw new Error(`too many Secrets of namespace ${namespace} are read at once`);
+    return turns.take(createAskers(namespace), signal, async () => {
       const secret = await readSecret(client, namespace, name, signal);
       kept.set(key, { secret, at: clock.monotonic() });
       return secret;
-    } finally {
-      giveSlot();
-    }
+    });
   }
 
   async function secretOf(namespace: string, name: string, signal: AbortSignal): Promise<ReadSecret> {

@@ -3,13 +3,13 @@ import { createLru } from '../../kit/lru.ts';
 import type { Askers } from '../lookup/askers.ts';
 import type { Login } from './docker.ts';
 import { endedWith, ProgramError, programEnvironment, runProgram } from './process.ts';
-import { createSharedRuns, type ProgramTurns } from './turns.ts';
+import { createSharedRuns, type NamespaceTurns } from './turns.ts';
 
 export type CredentialHelpersOptions = {
   /** The limit for one run of a program. */
   readonly timeoutMs: number;
   readonly now: () => number;
-  readonly turns: ProgramTurns;
+  readonly turns: NamespaceTurns;
 };
 
 /** Docker's credential helpers: programs named `docker-credential-<name>` in PATH. */

@@ -11,7 +11,7 @@ import { createProviderPlugin, type ProviderPlugin } from './provider.ts';
 import { type Provider, parseProviderConfig } from './provider-config.ts';
 import { SourceError } from './source-error.ts';
 import { readTomlDirectory } from './toml.ts';
-import { createProgramTurns } from './turns.ts';
+import { createNamespaceTurns } from './turns.ts';
 
 export type OperatorCredentialsOptions = {
   readonly dockerConfigFiles: readonly string[];
@@ -64,7 +64,7 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions): 
   let tomls = new Map<string, Login>();
   let providers: Read<readonly Provider[]> | undefined;
   let plugins: readonly ProviderPlugin[] = [];
-  const turns = createProgramTurns();
+  const turns = createNamespaceTurns();
   let helpers = createCredentialHelpers({ timeoutMs, now, turns });
   let reloading: Promise<unknown> = Promise.resolve();
 

@@ -6,7 +6,7 @@ import type { Login } from './docker.ts';
 import { matchCredentials } from './match.ts';
 import { endedWith, ProgramError, programEnvironment, runProgram } from './process.ts';
 import { PROVIDER_API, type Provider, parseGoDuration } from './provider-config.ts';
-import { createSharedRuns, type ProgramTurns } from './turns.ts';
+import { createSharedRuns, type NamespaceTurns } from './turns.ts';
 
 export type ProviderPluginOptions = {
   readonly provider: Provider;
@@ -14,7 +14,7 @@ export type ProviderPluginOptions = {
   /** The limit for one run of the program. */
   readonly timeoutMs: number;
   readonly now: () => number;
-  readonly turns: ProgramTurns;
+  readonly turns: NamespaceTurns;
 };
 
 /** A kubelet image credential provider plug-in. It uses the controller's cloud identity, not the node's. */

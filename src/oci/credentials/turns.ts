@@ -2,21 +2,23 @@ import { createFairQueue } from '../../kit/fairness/fair-queue.ts';
 import { createFlights } from '../../kit/flights.ts';
 import { type Askers, createAskers, waitForTurn } from '../lookup/askers.ts';
 
-/** Lets a few helper programs run at a time, over all helpers and plug-ins. */
-export type ProgramTurns = {
+/** Lets a few pieces of work run at a time. Namespaces take turns, each first come, first served. */
+export type NamespaceTurns = {
   /**
    * Waits for a turn of one of the namespaces, then does the work.
    *
    * @throws what the work throws, or the signal's reason
    */
   take<T>(askers: Pick<Askers, 'each'>, signal: AbortSignal, work: () => Promise<T>): Promise<T>;
+  /** The number of those that wait in the line of a namespace. */
+  waitingIn(namespace: string): number;
 };
 
 /** The helper of a cloud takes 40 MB, and authors of pods choose how many images there are to ask about. */
 const MOST_PROGRAMS = 2;
 
-/** Creates the turns. Namespaces take turns, each first come, first served. */
-export function createProgramTurns(most = MOST_PROGRAMS): ProgramTurns {
+/** Creates the turns; default: those of helper programs, over all helpers and plug-ins. */
+export function createNamespaceTurns(most = MOST_PROGRAMS): NamespaceTurns {
   const waiting = createFairQueue<() => void>();
   let running = 0;
 
@@ -30,6 +32,7 @@ export function createProgramTurns(most = MOST_PROGRAMS): ProgramTurns {
   }
 
   return {
+    waitingIn: waiting.sizeOf,
     async take(askers, signal, work) {
       const turn = waitForTurn<void>(askers, signal, (namespace, start) => waiting.add(namespace, start));
       startNext();
@@ -53,7 +56,7 @@ type SharedRuns<T> = (
 ) => Promise<T>;
 
 /** Creates the runs of one helper or plug-in. The work goes on when one caller leaves, and ends when all have left. */
-export function createSharedRuns<T>(turns: ProgramTurns): SharedRuns<T> {
+export function createSharedRuns<T>(turns: NamespaceTurns): SharedRuns<T> {
   const flights = createFlights<T>();
   /** For whom each run is, while there are callers. */
   const runs = new Map<string, { readonly all: Askers; callers: number }>();

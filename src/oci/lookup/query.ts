@@ -6,9 +6,9 @@ import { ImageError } from '../errors.ts';
 import { type RegistryResponse, type SendRequest, statusError } from '../http/transport.ts';
 import { MANIFEST_ACCEPT, MAX_CONFIG, MAX_MANIFEST, type Manifest, parseManifest, refuseSchema1 } from '../manifest.ts';
 import { type Explored, explore, type ManifestSource } from './explore.ts';
-import { createHeadless } from './headless.ts';
-import type { Target } from './place.ts';
+import type { Place, Target } from './place.ts';
 import { type QueriedEndpoint, requestFor } from './request.ts';
+import { createSpread } from './spread.ts';
 
 /** The status of a server that does not support HEAD (RFC 9110, section 15.6.2); it is not an outage. */
 const NOT_IMPLEMENTED = 501;
@@ -77,7 +77,7 @@ export function createQuery(
         if (known !== undefined) return { outcome: 'found', entry: entryOf(digest, known, asked) };
         return found(await getManifest(asked, digest, digest), asked, previous);
       }
-      remember = () => (isSuccess(head) ? headless.rememberMissing(place) : headless.rememberFailed(place));
+      remember = () => headless.remember(place, isSuccess(head));
     }
     const condition = previous.etag === undefined ? {} : { 'if-none-match': previous.etag };
     const response = await request(asked, 'GET', `manifests/${target}`, MAX_MANIFEST, condition);
@@ -194,6 +194,26 @@ export function createQuery(
   function failed(response: RegistryResponse, asked: QueriedTarget, what: string): ImageError {
     return statusError(response, labelOf(asked), what, options.now());
   }
+}
+
+/** Milliseconds for which HEAD is not tried again where it did not work, because the registry may support it by then. */
+const HEADLESS_MS = 6 * 3_600_000;
+
+/** Remembers where HEAD of a manifest does not work: in repositories, and in projects of which two repositories showed it. */
+function createHeadless(now: () => number) {
+  const spread = createSpread(now);
+  return {
+    holdsFor: ({ repository, project }: Place) => spread.first(repository.key) > 0 || spread.whole(project.key) > 0,
+    /**
+     * `isCertain`: HEAD was answered without a digest. If it only failed although GET did not, that may be the work of a user who
+     * pushes and deletes a tag there, so it never counts for the project.
+     */
+    remember({ repository, project }: Place, isCertain: boolean) {
+      spread.add(isCertain ? [repository.key, project.key] : [repository.key], now() + HEADLESS_MS);
+    },
+    /** HEAD works there. */
+    forget: ({ repository, project }: Place) => spread.remove([repository.key, project.key]),
+  };
 }
 
 /** Returns a key for an image at an endpoint, as one credential sees it; no part contains a space. */

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createCredentialHelpers } from '../../../src/oci/credentials/helper.ts';
 import { ProgramError } from '../../../src/oci/credentials/process.ts';
-import { createProgramTurns } from '../../../src/oci/credentials/turns.ts';
+import { createNamespaceTurns } from '../../../src/oci/credentials/turns.ts';
 import { createAskers } from '../../../src/oci/lookup/askers.ts';
 import { type CredentialPrograms, createCredentialPrograms } from '../../support/credential-programs.ts';
 
@@ -20,7 +20,7 @@ describe('a credential helper', () => {
 
   function setup() {
     let time = 0;
-    const helpers = createCredentialHelpers({ timeoutMs: 30_000, now: () => time, turns: createProgramTurns() });
+    const helpers = createCredentialHelpers({ timeoutMs: 30_000, now: () => time, turns: createNamespaceTurns() });
     const askers = createAskers('shop');
     const { signal } = new AbortController();
     return {

@@ -4,7 +4,7 @@ import { ProgramError } from '../../../src/oci/credentials/process.ts';
 import { createProviderPlugin } from '../../../src/oci/credentials/provider.ts';
 import { type Provider, parseGoDuration, parseProviderConfig } from '../../../src/oci/credentials/provider-config.ts';
 import { SourceError } from '../../../src/oci/credentials/source-error.ts';
-import { createProgramTurns } from '../../../src/oci/credentials/turns.ts';
+import { createNamespaceTurns } from '../../../src/oci/credentials/turns.ts';
 import { createAskers } from '../../../src/oci/lookup/askers.ts';
 import { type CredentialPrograms, createCredentialPrograms } from '../../support/credential-programs.ts';
 
@@ -187,7 +187,7 @@ describe('a provider plug-in', () => {
       binDirectory: programs.bin,
       timeoutMs: 30_000,
       now: () => time,
-      turns: createProgramTurns(),
+      turns: createNamespaceTurns(),
     });
     const askers = createAskers('shop');
     const { signal } = new AbortController();

@@ -1,11 +1,11 @@
 import { getEventListeners } from 'node:events';
 import { expect } from 'chai';
-import { createProgramTurns, createSharedRuns } from '../../../src/oci/credentials/turns.ts';
+import { createNamespaceTurns, createSharedRuns } from '../../../src/oci/credentials/turns.ts';
 import { createAskers } from '../../../src/oci/lookup/askers.ts';
 
 /** Runs that end when the test says so. */
 function arrange() {
-  const turns = createProgramTurns();
+  const turns = createNamespaceTurns();
   const run = createSharedRuns<string>(turns);
   const other = createSharedRuns<string>(turns);
   const started: string[] = [];
