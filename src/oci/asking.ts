@@ -45,7 +45,7 @@ export type Asking = {
 
 /** @throws Error for invalid CIDRs in `addresses` */
 export function createAsking(options: AskingOptions, keyring: Keyring, knowledge: Knowledge): Asking {
-  const { endpointsOf, timeoutMs, signal, telemetry } = options;
+  const { endpointsOf, timeoutMs, signal, telemetry, after } = options;
   const { send, destroy } = createRegistry(options);
   const parts = {
     ...options,
@@ -60,9 +60,8 @@ export function createAsking(options: AskingOptions, keyring: Keyring, knowledge
   const lookups = createJoint<Known>();
 
   async function ask(asked: Question, reference: Reference, askers: Askers): Promise<Known> {
-    const keys = await withDeadline(timeoutMs, signal, unreadable, (until) =>
-      untilAborted(keyring.open(asked.access, until), until),
-    );
+    const open = (until: AbortSignal) => untilAborted(keyring.open(asked.access, until), until);
+    const keys = await withDeadline(timeoutMs, signal, unreadable, open, after);
     const endpoints = endpointsOf(reference);
     const matching = endpoints.map(({ credentialName }) => keys.fingerprints(credentialName));
     const owners = [...new Set(matching.flat())];

@@ -42,6 +42,7 @@ export function resolverFor(config: Config, clock: Clock, files: OperatorFiles, 
     userAgent: USER_AGENT,
     now: clock.steady,
     random: clock.random,
+    after: clock.after,
   });
 }
 

@@ -1,4 +1,5 @@
 import type { LookupFunction } from 'node:net';
+import type { Clock } from '../../kit/clock.ts';
 import type { Telemetry } from '../telemetry.ts';
 import type { AddressRules } from './addresses.ts';
 import { authenticate } from './authentication.ts';
@@ -26,6 +27,8 @@ export type RegistryOptions = {
   /** Milliseconds for one request, including its redirects and its body. */
   readonly timeoutMs: number;
   readonly now: () => number;
+  /** For deadlines; default: the timers of the machine. */
+  readonly after?: Clock['after'];
   readonly telemetry?: Partial<Pick<Telemetry, 'requested' | 'rateLimited'>>;
   /** Replaces the guarded connections, for tests. */
   readonly send?: SendRequest;
@@ -45,13 +48,14 @@ export type Registry = {
 
 /** @throws Error for invalid CIDRs in `addresses` */
 export function createRegistry(options: RegistryOptions): Registry {
-  const { now, timeoutMs, proxy, authorities, lookup } = options;
+  const { now, after, timeoutMs, proxy, authorities, lookup } = options;
   const insecure = new Set(options.insecure.map((host) => host.toLowerCase()));
   const guard = createGuard({
     ...options.addresses,
     // Shorter than the request's own limit, so that a host that cannot be reached is not taken for one that is silent.
     connectTimeoutMs: timeoutMs * CONNECT_SHARE,
     now,
+    ...(after === undefined ? {} : { after }),
     ...(authorities === undefined ? {} : { authorities }),
     ...(lookup === undefined ? {} : { lookup }),
   });
@@ -61,9 +65,9 @@ export function createRegistry(options: RegistryOptions): Registry {
   );
   const { isPublic, destroy } = guard;
   // A token service may not redirect: otherwise the answer of another service could come back as its token.
-  const authentication = authenticate({ named, isPublic, now, send: chain([deadline(timeoutMs)], wire) });
+  const authentication = authenticate({ named, isPublic, now, send: chain([deadline(timeoutMs, after)], wire) });
   const redirects = reportRateLimit((rateLimit) => options.telemetry?.rateLimited?.(rateLimit), followRedirects(named));
-  return { send: chain([authentication, deadline(timeoutMs), redirects], wire), destroy };
+  return { send: chain([authentication, deadline(timeoutMs, after), redirects], wire), destroy };
 
   /** Returns the settings of a host that the operator named, however the request gets there. */
   function named({ protocol, host, port }: URL): ReturnType<Named> {

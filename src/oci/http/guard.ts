@@ -5,13 +5,14 @@ import { isIP, type LookupFunction } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { LRUCache } from 'lru-cache';
 import { Agent, type buildConnector, type Dispatcher } from 'undici';
+import { type Clock, systemClock } from '../../kit/clock.ts';
 import { createLru } from '../../kit/lru.ts';
 import { createConnector } from '../../kit/network/connector.ts';
 import { ImageError } from '../errors.ts';
 import { type AddressPolicy, type AddressRules, createAddressJudge } from './addresses.ts';
 import { createDns, libuvThreads } from './dns.ts';
-import { createKeptConnections, type KeptConnections } from './kept.ts';
 import type { ForwardProxy } from './proxy.ts';
+import { createKeptConnections, type KeptConnections } from './stale-connections.ts';
 import { type ClientCertificate, createAuthorities, type Trust } from './trust.ts';
 import { createTunnel, proxyHeaders } from './tunnel.ts';
 
@@ -19,6 +20,8 @@ export type GuardOptions = AddressRules & {
   /** Milliseconds for the DNS lookup, connecting and the TLS handshake together. */
   readonly connectTimeoutMs: number;
   readonly now: () => number;
+  /** For the deadlines of DNS lookups; default: the timers of the machine. */
+  readonly after?: Clock['after'];
   /** PEM of additional authorities that are trusted at this moment. */
   readonly authorities?: () => readonly string[];
   /** Replaces the system's resolver. */
@@ -95,10 +98,7 @@ export function createGuard(options: GuardOptions): Guard {
     lookup: options.lookup ?? systemLookup,
     threads: libuvThreads(process.env.UV_THREADPOOL_SIZE),
     now: options.now,
-    later: (milliseconds, run) => {
-      const timer = setTimeout(run, milliseconds);
-      return () => clearTimeout(timer);
-    },
+    later: options.after ?? systemClock.after,
     signal,
   });
   const pools = new LRUCache<string, Pools>({ max: MAX_POOLS, dispose: retire });

@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { onAbort } from '../../kit/abort.ts';
+import { type Clock, systemClock } from '../../kit/clock.ts';
 import { printableAscii } from '../../kit/printable.ts';
 import { ImageError } from '../errors.ts';
 import type { RequestRecord } from '../telemetry.ts';
@@ -80,15 +81,16 @@ export async function withDeadline<T>(
   parent: AbortSignal,
   expired: () => Error,
   work: (signal: AbortSignal) => Promise<T>,
+  after: Clock['after'] = systemClock.after,
 ): Promise<T> {
   parent.throwIfAborted();
   const controller = new AbortController();
-  const timer = setTimeout(() => controller.abort(expired()), milliseconds);
+  const cancel = after(milliseconds, () => controller.abort(expired()));
   const forget = onAbort(parent, () => controller.abort(parent.reason));
   try {
     return await work(controller.signal);
   } finally {
-    clearTimeout(timer);
+    cancel();
     forget();
   }
 }
@@ -97,7 +99,7 @@ export async function withDeadline<T>(
  * Limits the total time of all links below it, including redirects and bodies: undici's own time-outs let a slow body
  * go on for ever.
  */
-export function deadline(milliseconds: number): Link {
+export function deadline(milliseconds: number, after?: Clock['after']): Link {
   return (request, next) =>
     withDeadline(
       milliseconds,
@@ -110,6 +112,7 @@ export function deadline(milliseconds: number): Link {
           isUnanswered: true,
         }),
       (signal) => next({ ...request, signal }),
+      after,
     );
 }
 

@@ -1,4 +1,5 @@
 import { onAbort } from '../../kit/abort.ts';
+import { type Clock, systemClock } from '../../kit/clock.ts';
 import { type CacheOwner, EVERYBODY, type ImageCache, type TagEntry } from '../cache/cache.ts';
 import { type Endpoint, labelOf } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
@@ -43,6 +44,8 @@ export type LookupOptions = {
   /** Milliseconds for which a refused credential is not tried again. */
   readonly refusedMs: number;
   readonly now: () => number;
+  /** For deadlines; default: the timers of the machine. */
+  readonly after?: Clock['after'];
 };
 
 /** The longest wait for a turn at a host that answers, in multiples of the time budget. */
@@ -57,7 +60,7 @@ export type Lookups = {
 };
 
 export function createLookup(options: LookupOptions): Lookups {
-  const { circuits, now } = options;
+  const { circuits, now, after = systemClock.after } = options;
   const query = createQuery(options);
   const candidates = createCandidates(options);
 
@@ -78,6 +81,7 @@ export function createLookup(options: LookupOptions): Lookups {
             task.signal,
             () => late(target, 'did not answer', share),
             (signal) => askEndpoint(target, { ...task, signal }),
+            after,
           );
         } finally {
           release();
@@ -113,17 +117,19 @@ export function createLookup(options: LookupOptions): Lookups {
     const claim = claimOf(target, askers, circuits);
     const patience = new AbortController();
     const forget = onAbort(signal, () => patience.abort(signal.reason));
-    let turns = 0;
-    const timer = setInterval(() => {
-      turns += 1;
-      if (['proven', 'new'].includes(claim.standing()) && turns < PATIENCE) return;
-      const problem = `had no free request slot for its project ${target.place.project.name}`;
-      patience.abort(late(target, problem, turns * budgetMs, { isUnasked: true }));
-    }, budgetMs);
+    let cancel = (): void => {};
+    const wait = (turn: number): void => {
+      cancel = after(budgetMs, () => {
+        if (['proven', 'new'].includes(claim.standing()) && turn < PATIENCE) return wait(turn + 1);
+        const problem = `had no free request slot for its project ${target.place.project.name}`;
+        patience.abort(late(target, problem, turn * budgetMs, { isUnasked: true }));
+      });
+    };
+    wait(1);
     try {
       return await options.limiter.acquire(claim, patience.signal);
     } finally {
-      clearInterval(timer);
+      cancel();
       forget();
     }
   }

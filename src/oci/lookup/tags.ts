@@ -6,8 +6,8 @@ import { ImageError } from '../errors.ts';
 import { type Credential, type RegistryResponse, type SendRequest, statusError } from '../http/transport.ts';
 import type { Reference } from '../reference.ts';
 import { createAskers } from './askers.ts';
-import type { Circuits } from './circuit.ts';
-import { claimOf, type Limiter } from './limiter.ts';
+import { claimOf } from './limiter.ts';
+import type { LookupOptions } from './lookup.ts';
 import { targetOf } from './place.ts';
 import { requestFor } from './request.ts';
 
@@ -19,16 +19,9 @@ const MAX_BYTES = 512 * 1024;
 /** Distribution specification, "Pulling manifests". */
 const TAG = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/;
 
-type TagListerOptions = {
+type TagListerOptions = Pick<LookupOptions, 'circuits' | 'limiter' | 'isPrivate' | 'send' | 'now'> & {
   readonly keyring: Pick<Keyring, 'open'>;
-  /** Returns the endpoints of an image, in order; never empty. */
   readonly endpointsOf: (reference: Reference) => readonly Endpoint[];
-  /** Whether an image's name must never be requested anonymously. */
-  readonly isPrivate: (name: string) => boolean;
-  readonly circuits: Pick<Circuits, 'standing'>;
-  readonly limiter: Limiter;
-  readonly send: SendRequest;
-  readonly now: () => number;
 };
 
 /**

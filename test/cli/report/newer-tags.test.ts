@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { newerTags } from '../../src/oci/newer-tags.ts';
+import { newerTags } from '../../../src/cli/report/newer.ts';
 
 describe('newer tags', () => {
   const rows: readonly (readonly [tag: string, tags: readonly string[], expected: readonly string[]])[] = [
