@@ -9,7 +9,7 @@ import { type Access, createKeyring, type KeyringOptions } from './credentials/k
 import { ImageError } from './errors.ts';
 import { type Askers, createAskers, createJoint } from './lookup/askers.ts';
 import { createStarts, STARTS } from './lookup/starts.ts';
-import type { Telemetry } from './telemetry.ts';
+import type { ResolverTelemetry } from './resolver-telemetry.ts';
 
 /** The result of a lookup. */
 export type Resolution = ImageFacts & {
@@ -48,7 +48,7 @@ export type ResolverOptions = Omit<KeyringOptions, 'telemetry'> &
     readonly maxEntries: number;
     /** The failures of the resolver that this one replaces; default: none. */
     readonly failures?: Failures;
-    readonly telemetry?: Partial<Telemetry>;
+    readonly telemetry?: Partial<ResolverTelemetry>;
   };
 
 /** Finds out which platforms images can run on, from memory or by asking their registries. */

@@ -4,7 +4,7 @@ import { createLru } from '../../kit/lru.ts';
 import { ImageError } from '../errors.ts';
 import type { Credential } from '../http/transport.ts';
 import type { Askers } from '../lookup/askers.ts';
-import type { Telemetry } from '../telemetry.ts';
+import type { ResolverTelemetry } from '../resolver-telemetry.ts';
 import { type Login, PullSecretError, parsePullSecret } from './docker.ts';
 import { matchCredentials } from './match.ts';
 
@@ -25,7 +25,7 @@ export type ReadSecret =
 
 export type KeyringOptions = {
   readonly pullSecrets: (access: Access, signal: AbortSignal) => Promise<readonly ReadSecret[]>;
-  readonly telemetry?: Partial<Pick<Telemetry, 'unusableSecret'>>;
+  readonly telemetry?: Partial<Pick<ResolverTelemetry, 'unusableSecret'>>;
   /** Returns the operator's logins that may match an image's name, in any order. `askers`: the namespaces for which it is asked. */
   readonly operator?: (name: string, signal: AbortSignal, askers: Askers) => Promise<readonly Login[]>;
   /** The key of an earlier keyring, so that the entries its fingerprints own stay known; default: a new key. */

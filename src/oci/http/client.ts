@@ -1,6 +1,6 @@
 import type { LookupFunction } from 'node:net';
 import type { Clock } from '../../kit/clock.ts';
-import type { Telemetry } from '../telemetry.ts';
+import type { ResolverTelemetry } from '../resolver-telemetry.ts';
 import type { AddressRules } from './addresses.ts';
 import { authenticate } from './authentication.ts';
 import { createSend } from './connection.ts';
@@ -29,7 +29,7 @@ export type RegistryOptions = {
   readonly now: () => number;
   /** For deadlines; default: the timers of the machine. */
   readonly after?: Clock['after'];
-  readonly telemetry?: Partial<Pick<Telemetry, 'requested' | 'rateLimited'>>;
+  readonly telemetry?: Partial<Pick<ResolverTelemetry, 'requested' | 'rateLimited'>>;
   /** Replaces the guarded connections, for tests. */
   readonly send?: SendRequest;
   /** Replaces the system's DNS lookup. */

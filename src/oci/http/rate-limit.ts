@@ -1,4 +1,4 @@
-import type { RateLimit } from '../telemetry.ts';
+import type { RateLimit } from '../resolver-telemetry.ts';
 import type { Link, RegistryResponse } from './transport.ts';
 
 /**

@@ -3,7 +3,7 @@ import { onAbort } from '../../kit/abort.ts';
 import { type Clock, systemClock } from '../../kit/clock.ts';
 import { printableAscii } from '../../kit/printable.ts';
 import { ImageError } from '../errors.ts';
-import type { RequestRecord } from '../telemetry.ts';
+import type { RequestRecord } from '../resolver-telemetry.ts';
 import type { AddressPolicy } from './addresses.ts';
 import { forStrangers, type Trust } from './trust.ts';
 import { parseUrl } from './url.ts';

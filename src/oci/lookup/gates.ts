@@ -13,8 +13,8 @@ export type Way = readonly (readonly [gate: string, slots: number])[];
 export type Lane = {
   /** Groups take turns at a gate, and within a group its lanes do. */
   readonly group: string;
-  /** Takes the lane from the gate where it is parked. */
-  unpark: () => void;
+  /** Takes the lane from the gate where it is parked; absent in lanes that never leave. */
+  unpark?: () => void;
 };
 
 /** Slots, and the lanes that wait for one of them. */
@@ -40,7 +40,8 @@ export function createGates<L extends Lane>(advance: (lane: L) => boolean): Gate
   }
 
   function park(lane: L, key: string, slots: number): void {
-    lane.unpark = gateOf(key, slots).parked.add(lane.group, lane);
+    const unpark = gateOf(key, slots).parked.add(lane.group, lane);
+    if (lane.unpark !== undefined) lane.unpark = unpark;
   }
 
   function dropIfUnused(key: string): void {

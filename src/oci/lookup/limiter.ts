@@ -59,7 +59,7 @@ export type Limiter = {
 type Waiter = { readonly claim: Claim; readonly start: (release: () => void) => void };
 
 /** The lookups of one namespace (the group) at one project, in order; never empty. */
-type Line = Lane & { readonly host: string; readonly project: string; readonly waiters: Set<Waiter> };
+type Line = Required<Lane> & { readonly host: string; readonly project: string; readonly waiters: Set<Waiter> };
 
 /** The lines of one project, by namespace. `isHeldBack`: one of them was parked while the project was not proven. */
 type Project = { readonly lines: Map<string, Line>; isHeldBack: boolean };

@@ -7,8 +7,8 @@ type Start = () => Promise<unknown> | undefined;
 /** Where a lookup waits. */
 export type Spot = { readonly namespace: string; readonly host: string; readonly project: string };
 
-/** The lookups of one namespace at one project that wait, by their keys; never empty. */
-type Queue = Lane & { readonly spot: Spot; readonly waiting: Map<string, Start> };
+/** The lookups of one namespace at one project of one host (the group) that wait, by their keys; never empty. */
+type Queue = Lane & { readonly name: string; readonly namespace: string; readonly waiting: Map<string, Start> };
 
 /**
  * Limits the lookups of one namespace that have started. A lookup that runs or waits for its place takes about 10 kB;
@@ -50,22 +50,19 @@ export function createStarts({ perNamespace, perHost, perProject }: StartsOption
   const room = createLedger(ROOM);
   let size = 0;
 
-  const nameOf = ({ namespace, host, project }: Spot): string => `${namespace} ${host} ${project}`;
-  const wayOf = (spot: Spot): Way => [
-    [spot.namespace, perNamespace],
-    [`${spot.namespace} ${spot.host}`, perHost],
-    [nameOf(spot), perProject],
-  ];
-
   function advance(queue: Queue): boolean {
-    const { spot, waiting } = queue;
-    const way = wayOf(spot);
+    const { name, namespace, group: host, waiting } = queue;
+    const way: Way = [
+      [namespace, perNamespace],
+      [`${namespace} ${host}`, perHost],
+      [name, perProject],
+    ];
     for (const [key, start] of waiting) {
       if (!gates.pass(queue, way)) return false;
       waiting.delete(key);
       size -= 1;
-      room.free(`${spot.namespace} ${key}`);
-      if (waiting.size === 0) queues.delete(nameOf(spot));
+      room.free(`${namespace} ${key}`);
+      if (waiting.size === 0) queues.delete(name);
       const running = start();
       if (running === undefined) gates.give(way);
       else {
@@ -81,12 +78,12 @@ export function createStarts({ perNamespace, perHost, perProject }: StartsOption
   }
 
   return {
-    add(spot, key, mayStart, start) {
-      const name = nameOf(spot);
+    add({ namespace, host, project }, key, mayStart, start) {
+      const name = `${namespace} ${host} ${project}`;
       const others = queues.get(name);
       if (others?.waiting.has(key)) return true;
-      const entry = `${spot.namespace} ${key}`;
-      if (!room.book(entry, spot.namespace, ENTRY + 3 * key.length)) return false;
+      const entry = `${namespace} ${key}`;
+      if (!room.book(entry, namespace, ENTRY + 3 * key.length)) return false;
       if (!mayStart()) {
         room.free(entry);
         return true;
@@ -94,7 +91,7 @@ export function createStarts({ perNamespace, perHost, perProject }: StartsOption
       size += 1;
       if (others !== undefined) others.waiting.set(key, start);
       else {
-        const queue: Queue = { group: spot.host, unpark: () => {}, spot, waiting: new Map([[key, start]]) };
+        const queue: Queue = { group: host, name, namespace, waiting: new Map([[key, start]]) };
         queues.set(name, queue);
         advance(queue);
       }

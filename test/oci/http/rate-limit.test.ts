@@ -6,7 +6,7 @@ import {
   type RegistryRequest,
   type RegistryResponse,
 } from '../../../src/oci/http/transport.ts';
-import type { RateLimit } from '../../../src/oci/telemetry.ts';
+import type { RateLimit } from '../../../src/oci/resolver-telemetry.ts';
 
 describe("a registry's limit of pulls", () => {
   const rows: [limit: string | undefined, remaining: string | undefined, expected: [number, number] | undefined][] = [

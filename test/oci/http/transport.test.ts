@@ -14,7 +14,7 @@ import {
   statusError,
 } from '../../../src/oci/http/transport.ts';
 import { insecureTrust } from '../../../src/oci/http/trust.ts';
-import type { RequestRecord } from '../../../src/oci/telemetry.ts';
+import type { RequestRecord } from '../../../src/oci/resolver-telemetry.ts';
 import { reply, type ScriptedServer, startServer } from '../server.ts';
 
 describe('a request to a registry', () => {

@@ -20,7 +20,7 @@ export type RateLimit = {
 };
 
 /** What the resolver reports while it works. A caller gives the functions that it needs. */
-export type Telemetry = {
+export type ResolverTelemetry = {
   readonly unusableSecret: (secret: UnusableSecret) => void;
   /** A request over the wire has ended. */
   readonly requested: (record: RequestRecord) => void;
