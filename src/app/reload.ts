@@ -24,30 +24,23 @@ export type ReloadingOptions = {
  * Applies the configuration file whenever it changes, until the signal aborts. A file that is invalid, or that cannot be applied,
  * is refused as a whole, and the last good one stays in force. Without a file there is nothing to do.
  */
-export async function reloadOnChange({ config, file, clock }: Context, options: ReloadingOptions): Promise<void> {
-  if (file !== undefined) await watchFile(file, config, clock, options);
-}
-
-async function watchFile(
-  file: NonNullable<Context['file']>,
-  config: Config,
-  clock: Clock,
+export async function reloadOnChange(
+  { config, file, clock }: Context,
   { apply, log, metrics, events, regarding, signal }: ReloadingOptions,
 ): Promise<void> {
+  if (file === undefined) return;
+  const { name, load } = file;
   let inForce = config;
 
   async function reload(isChanged: boolean): Promise<void> {
     try {
-      const { config: next, applies, needsRestart } = compareConfig(inForce, file.load());
+      const { config: next, applies, needsRestart } = compareConfig(inForce, load());
       if (applies.length > 0) await apply(next, applies);
       inForce = next;
       metrics.configReloaded(true);
-      if (isChanged || applies.length > 0) log.info({ file: file.name, keys: applies }, 'configuration reloaded');
+      if (isChanged || applies.length > 0) log.info({ file: name, keys: applies }, 'configuration reloaded');
       if (needsRestart.length > 0) {
-        log.warn(
-          { file: file.name, keys: needsRestart },
-          'changed, but needs a restart: the previous values stay in use',
-        );
+        log.warn({ file: name, keys: needsRestart }, 'changed, but needs a restart: the previous values stay in use');
       }
     } catch (error) {
       if (signal.aborted) return;
@@ -73,5 +66,5 @@ async function watchFile(
     running = running.then(() => reload(isChanged));
     return running;
   };
-  await watchFiles(() => [file.name], inTurn, { clock, signal });
+  await watchFiles(() => [name], inTurn, { clock, signal });
 }

@@ -12,7 +12,7 @@ import { createSelfSigned } from '../webhook/certificates/self-signed.ts';
 import type { CertificateSource, OnProblem } from '../webhook/certificates/source.ts';
 import { servingNames, trusts, trustsAny } from '../webhook/configuration.ts';
 import { keepConfiguration, readConfiguration } from '../webhook/keep-configuration.ts';
-import { createPaths, type Paths } from '../webhook/paths.ts';
+import { createPaths } from '../webhook/paths.ts';
 import { replicasAlike } from '../webhook/replicas.ts';
 import { createReviewer } from '../webhook/review.ts';
 import { createSeal } from '../webhook/seal.ts';
@@ -53,14 +53,23 @@ const LOOKUPS = { burst: 64, perSecond: 2 };
  * the API server may still call. From its start on, each answer ends its connection.
  */
 export function startWebhook(parts: WebhookParts): Webhook {
-  const { base, running, watches, refused } = parts;
-  const { config, clock, log, metrics, ending, leaseNamespace: ownNamespace, signal: leaving } = base;
-  const { images, hasLeader } = running;
-  const signal = AbortSignal.any([base.end, ending.admission]);
-  const certificate = createCertificates(parts, problemLog(parts, 'certificate', 'CertificateInvalid', signal), signal);
+  const { base, running, watches, events, refused } = parts;
+  const { config, client, clock, log, metrics, leaseNamespace: ownNamespace, signal: leaving } = base;
+  const { images, hasLeader, mayWrite, regarding } = running;
+  const signal = AbortSignal.any([base.end, base.ending.admission]);
+  const problemLog = (what: ProblemLogOptions['what'], reason: EventReason | undefined): OnProblem =>
+    createProblemLog({ what, reason, log, events, regarding, mayWrite, clock, signal });
+  const certificate = createCertificates(base, mayWrite, problemLog('certificate', 'CertificateInvalid'), signal);
   const paths = createPaths(() => config.webhook.path || certificate.current()?.shared?.path, clock.monotonic);
   void certificate.run(signal);
-  const looked = followConfiguration(parts, certificate, paths, signal);
+  const looked = new Promise<void>((onLooked) => {
+    void keepConfiguration({
+      ...{ client, clock, mayWrite, source: certificate, paths, onLooked, signal },
+      replicas: () => replicasAlike(watches.pods.store.values(), ownNamespace, hostname()),
+      onProblem: problemLog('configuration', 'CertificateInvalid'),
+      onPathProblem: problemLog('path', undefined),
+    });
+  });
   const nodes = watches.nodes.store;
   const review = createReviewer({
     settings: running.settings,
@@ -106,37 +115,12 @@ export function startWebhook(parts: WebhookParts): Webhook {
   };
 }
 
-/** Starts to keep the webhook's configuration up to date. Resolves after the first check. */
-function followConfiguration(
-  parts: WebhookParts,
-  source: CertificateSource,
-  paths: Paths,
-  signal: AbortSignal,
-): Promise<void> {
-  const { base, running, watches } = parts;
-  const { client, clock, leaseNamespace: ownNamespace } = base;
-  return new Promise((onLooked) => {
-    void keepConfiguration({
-      client,
-      source,
-      paths,
-      replicas: () => replicasAlike(watches.pods.store.values(), ownNamespace, hostname()),
-      mayWrite: running.mayWrite,
-      clock,
-      onProblem: problemLog(parts, 'configuration', 'CertificateInvalid', signal),
-      onPathProblem: problemLog(parts, 'path', undefined, signal),
-      onLooked,
-      signal,
-    });
-  });
-}
-
 function createCertificates(
-  { base, running: { mayWrite } }: WebhookParts,
+  { config, client, clock, leaseNamespace: namespace }: Base,
+  mayWrite: () => boolean,
   onProblem: OnProblem,
   signal: AbortSignal,
 ): CertificateSource {
-  const { config, client, clock, leaseNamespace: namespace } = base;
   const { certificates } = config.webhook;
   if (certificates !== 'self') return createCertificateDirectory({ directory: certificates, clock, onProblem });
   return createSelfSigned({
@@ -149,13 +133,4 @@ function createCertificates(
     clock,
     onProblem,
   });
-}
-
-function problemLog(
-  { base: { log, clock }, events, running: { regarding, mayWrite } }: WebhookParts,
-  what: ProblemLogOptions['what'],
-  reason: EventReason | undefined,
-  signal: AbortSignal,
-): OnProblem {
-  return createProblemLog({ what, reason, log, events, regarding, mayWrite, clock, signal });
 }

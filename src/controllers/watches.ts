@@ -6,8 +6,7 @@ import { find, findLarge } from '../kube/read.ts';
 import type { Change } from '../kube/watch/collection.ts';
 import { rememberDigests } from '../kube/watch/digests.ts';
 import { createKeeper, digestOf, type Keeper } from '../kube/watch/keeper.ts';
-import { createReflector, type Reflector } from '../kube/watch/reflector.ts';
-import type { Sections } from '../kube/watch/sections.ts';
+import { createReflector, type Reflector, type ReflectorOptions } from '../kube/watch/reflector.ts';
 import { pathOf } from '../kube/writer.ts';
 import { isSameNode, type Node, readNode, readNodeSections } from '../placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
@@ -85,23 +84,16 @@ export function createWatches(options: {
   const listeners: Listeners = {};
   const reflect = <T extends { readonly uid: string; readonly resourceVersion: string }>(
     kind: string,
-    { path, query }: Listed,
-    read: (object: JsonObject, isReset: boolean) => T,
-    keyOf: (object: T) => string,
-    onChange: (change: Change<T>) => void,
-    readSections?: (sections: Sections) => T | undefined,
-    keeper?: Keeper<T>,
+    {
+      keeper,
+      ...how
+    }: Pick<ReflectorOptions<T>, 'path' | 'query' | 'read' | 'readSections' | 'keyOf' | 'keeper' | 'onChange'>,
   ) =>
-    createReflector({
+    createReflector<T>({
+      ...how,
       client,
-      path,
-      query,
-      read,
-      readSections,
-      keyOf,
-      keeper: options.keepsAll === true ? undefined : keeper,
-      onChange,
       clock,
+      keeper: options.keepsAll === true ? undefined : keeper,
       onRestart: (reason) => telemetry.watchRestarted?.(kind, reason),
       onTrouble: (attempt, reason) => telemetry.watchFails?.(kind, attempt, reason),
       onWorking: () => telemetry.watchWorks?.(kind),
@@ -113,61 +105,47 @@ export function createWatches(options: {
   const namespaced = ({ namespace, name }: { namespace: string; name: string }) => [namespace, name].join('/');
   const named = ({ name }: { name: string }) => name;
   const lastRead = ({ namespace, name }: JsonObject): Pod | undefined => pods.store.get(`${namespace}/${name}`);
-  const pods: Reflector<Pod> = reflect<Pod>(
-    'pods',
-    namespacedPath('/api/v1', 'pods', scope),
-    (object, isReset) => {
+  const pods: Reflector<Pod> = reflect<Pod>('pods', {
+    ...namespacedPath('/api/v1', 'pods', scope),
+    read(object, isReset) {
       const pod = readPod(object, isReset ? undefined : lastRead(objectAt(object, 'metadata')));
       options.onPod?.(object, pod);
       return pod;
     },
-    namespaced,
-    (change) => listeners.pod?.(change),
-    (sections) => readPodSections(sections, pods.store.get(namespaced(sections))),
-    createKeeper<Pod>({ weigh: weightOfPod, stub: stubOfPod, groupOf, sharesAll: isSamePod }),
-  );
+    readSections: (sections) => readPodSections(sections, pods.store.get(namespaced(sections))),
+    keyOf: namespaced,
+    keeper: createKeeper<Pod>({ weigh: weightOfPod, stub: stubOfPod, groupOf, sharesAll: isSamePod }),
+    onChange: (change) => listeners.pod?.(change),
+  });
   const witnesses = createWitnesses(clock);
-  const nodes: Reflector<Node> = reflect<Node>(
-    'nodes',
-    { path: '/api/v1/nodes', query: '' },
-    readNode,
-    named,
-    (change) => {
+  const nodes: Reflector<Node> = reflect<Node>('nodes', {
+    path: '/api/v1/nodes',
+    read: readNode,
+    readSections: rememberDigests(readNodeSections, ({ name }) => nodes.store.get(name)),
+    keyOf: named,
+    keeper: withBoundedLabels(),
+    onChange(change) {
       const { now, before } = change;
       // Every kubelet reports every few seconds, and nearly never anything that is read.
       if (now !== undefined && before !== undefined && isSameNode(now, before)) return;
       witnesses.seen(change, !nodes.synced());
       listeners.node?.(change);
     },
-    rememberDigests(readNodeSections, ({ name }) => nodes.store.get(name)),
-    withBoundedLabels(),
-  );
-  const onNamespace = (change: Change<Namespace>): void => {
-    listeners.namespace?.(change);
-  };
-  const namespaces = reflect(
-    'namespaces',
-    namespacesPath(scope),
-    readNamespace,
-    named,
-    onNamespace,
-    undefined,
-    withBoundedLabels(),
-  );
-  const daemonSets = reflect(
-    'daemonsets',
-    namespacedPath('/apis/apps/v1', 'daemonsets', scope),
-    readDaemonSet,
-    namespaced,
-    (change) => listeners.daemonSet?.(change),
-    undefined,
-    createKeeper<DaemonSet>({
-      weigh: weightOfDaemonSet,
-      stub: stubOfDaemonSet,
-      groupOf,
-      sharesAll: () => false,
-    }),
-  );
+  });
+  const namespaces = reflect<Namespace>('namespaces', {
+    ...namespacesPath(scope),
+    read: readNamespace,
+    keyOf: named,
+    keeper: withBoundedLabels(),
+    onChange: (change) => listeners.namespace?.(change),
+  });
+  const daemonSets = reflect<DaemonSet>('daemonsets', {
+    ...namespacedPath('/apis/apps/v1', 'daemonsets', scope),
+    read: readDaemonSet,
+    keyOf: namespaced,
+    keeper: createKeeper({ weigh: weightOfDaemonSet, stub: stubOfDaemonSet, groupOf, sharesAll: () => false }),
+    onChange: (change) => listeners.daemonSet?.(change),
+  });
   const all = { pods, nodes, namespaces, daemonsets: daemonSets } as const;
   const running = Object.entries(all).filter(([kind]) => [...kinds].some((wanted) => wanted === kind));
 

@@ -260,28 +260,28 @@ export function microTime(wall: number): string {
 }
 
 /** Whether this replica leads, and whether any does. */
-export type Leadership = {
-  /** Whether this replica may write now. */
-  mayWrite(): boolean;
-  /** Whether this replica or another one leads now. */
-  hasLeader(): boolean;
-  /** Whether this replica has seen a leader since it started. */
-  hasSeenLeader(): boolean;
-  /** Runs a `term` each time that this replica leads, until SIGTERM. `onLost`: called if the Lease was lost during a term. */
-  lead(term: (over: AbortSignal) => Promise<void>, onLost: () => void): Promise<void>;
+export type Leadership = Pick<
+  ReturnType<typeof createLeadership>,
+  'mayWrite' | 'hasLeader' | 'hasSeenLeader' | 'lead'
+> & {
   /** Undefined without leader election. */
-  readonly lease: Pick<Lease, 'release' | 'follow'> | undefined;
+  readonly lease: Lease | undefined;
 };
 
 /** Prepares to take the Lease. `signal`: aborts at SIGTERM. */
-export function createLeadership(options: LeaseOptions, signal: AbortSignal): Leadership {
+export function createLeadership(options: LeaseOptions, signal: AbortSignal) {
   const lease = createLease(options);
   return {
     lease,
+    /** Whether this replica may write now. */
     mayWrite: lease.fresh,
+    /** Whether this replica or another one leads now. */
     hasLeader: lease.live,
+    /** Whether this replica has seen a leader since it started. */
     hasSeenLeader: lease.introduced,
-    lead: (term, onLost) => leadInTurns(lease, term, signal, onLost),
+    /** Runs a `term` each time that this replica leads, until SIGTERM. `onLost`: called if the Lease was lost during a term. */
+    lead: (term: (over: AbortSignal) => Promise<void>, onLost: () => void): Promise<void> =>
+      leadInTurns(lease, term, signal, onLost),
   };
 }
 

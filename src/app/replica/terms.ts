@@ -13,14 +13,7 @@ import type { Base } from './base.ts';
 import type { Running } from './running.ts';
 
 /** The terms of leadership of this replica. */
-export type Terms = {
-  /** Counts the gated pods that were found without a watch on pods. */
-  gatedElsewhere(): number;
-  /** Whether updates that drop archaware's tolerations from a DaemonSet are corrected; undefined: not known. */
-  keepsDaemonSets(): boolean | undefined;
-  /** Runs a term until the Lease is lost or SIGTERM arrives, then waits for the writes under way. */
-  run(lost: AbortSignal, onBegin: () => void): Promise<void>;
-};
+export type Terms = ReturnType<typeof createTerms>;
 
 /** Milliseconds after the bootstrap. The decision that ended it, and its write, are over by then. */
 const CALM_MS = 500;
@@ -28,7 +21,7 @@ const CALM_MS = 500;
 const PROBE_AT_LATEST_MS = 5 * 60_000;
 
 /** Creates the terms; none runs yet. */
-export function createTerms(base: Base, running: Running, watches: Watches, events: EventRecorder): Terms {
+export function createTerms(base: Base, running: Running, watches: Watches, events: EventRecorder) {
   const { context, client, clock, config, loops, observes, signal, ending, log, telemetry } = base;
   const { mayWrite, settings, labelRules, images } = running;
 
@@ -80,9 +73,12 @@ export function createTerms(base: Base, running: Running, watches: Watches, even
   }
 
   return {
+    /** Counts the gated pods that were found without a watch on pods. */
     gatedElsewhere: gated.count,
+    /** Whether updates that drop archaware's tolerations from a DaemonSet are corrected; undefined: not known. */
     keepsDaemonSets: keep.holds,
-    async run(lost, onBegin) {
+    /** Runs a term until the Lease is lost or SIGTERM arrives, then waits for the writes under way. */
+    async run(lost: AbortSignal, onBegin: () => void): Promise<void> {
       const kill = AbortSignal.any([lost, ending.writes]);
       const over = AbortSignal.any([signal, kill]);
       if (!loops.includes('pods')) void gated.watch(over);

@@ -14,50 +14,38 @@ export type WatchedStores = Pick<Watches, 'listeners' | 'whole' | 'witnesses'> &
   readonly [kind in 'pods' | 'nodes' | 'namespaces' | 'daemonSets']: Pick<Watches[kind], 'store'>;
 };
 
-export type ArrivalsOptions = {
+/** Puts into the queues what changes in the cluster, and many objects at a time. Listens to nothing before `begin`. */
+export function createArrivals({
+  watches,
+  pod,
+  daemonSet,
+  queues,
+  forEach,
+  cluster,
+  nodeWatchers,
+  wrongNodes,
+}: {
   readonly watches: WatchedStores;
-  readonly pod: Pick<PodController, 'isUpToDate' | 'invalidate' | 'followers' | 'lookupEnded'>;
-  readonly daemonSet: Pick<DaemonSetController, 'nextToRoll' | 'lookupEnded'>;
+  readonly pod: PodController;
+  readonly daemonSet: DaemonSetController;
   readonly queues: { readonly [kind in 'pod' | 'daemonSet' | 'node']: Controller };
   readonly forEach: Queues['forEach'];
   readonly cluster: Pick<Cluster, 'changed'>;
   /** They are told each change of a node, for their Events. */
   readonly nodeWatchers: readonly ((change: Pick<Change<Node>, 'now' | 'before'>) => void)[];
   readonly wrongNodes: WrongNodes | undefined;
-};
-
-/** Puts into the queues what changes in the cluster, and many objects at a time. */
-export type Arrivals = {
-  /** Queues everything that is there, and from now on what changes. */
-  begin(): void;
-  /** Queues what waits for an image, after its lookup has ended. */
-  lookupEnded(canonical: string): void;
-  /** Queues everything that may be decided differently after a change of the settings or of the registries. */
-  settingsChanged(): void;
-  /** Queues every node. */
-  nodes(): void;
-  /** Decides again what follows the cluster's architectures. */
-  architecturesChanged(): void;
-  /** Listens no more. */
-  end(): void;
-};
-
-/** Listens to nothing before `begin`. */
-export function createArrivals(options: ArrivalsOptions): Arrivals {
-  const { watches, pod, daemonSet, queues, forEach, cluster, nodeWatchers, wrongNodes } = options;
+}) {
   const [pods, nodes, daemonSets] = [watches.pods.store, watches.nodes.store, watches.daemonSets.store];
+  const allDaemonSets = () => forEach(daemonSets.keys(), queues.daemonSet.enqueue);
+  const allNodes = () => forEach(nodes.keys(), queues.node.enqueue);
 
-  function workloads(): void {
+  function allWorkloads(): void {
     // The images of the pods that have waited longest are looked up first.
     const gated = [...pods.values()].filter((each) => each.gated !== undefined);
     gated.sort((one, other) => one.createdAt - other.createdAt);
     forEach(gated, ({ namespace, name }) => queues.pod.enqueue(`${namespace}/${name}`));
     forEach(pods.keys(), queues.pod.enqueue);
     allDaemonSets();
-  }
-
-  function allDaemonSets(): void {
-    forEach(daemonSets.keys(), queues.daemonSet.enqueue);
   }
 
   function decideAgain(key: string): void {
@@ -98,29 +86,32 @@ export function createArrivals(options: ArrivalsOptions): Arrivals {
       });
     },
   };
-  const allNodes = () => forEach(nodes.keys(), queues.node.enqueue);
-
   return {
-    lookupEnded(canonical) {
+    /** Queues what waits for an image, after its lookup has ended. */
+    lookupEnded(canonical: string): void {
       forEach(pod.lookupEnded(canonical), ({ key, inMs }) => queues.pod.enqueueAfter(key, inMs));
       forEach(daemonSet.lookupEnded(canonical), ({ key, inMs }) => queues.daemonSet.enqueueAfter(key, inMs));
       wrongNodes?.lookupEnded(canonical);
     },
-    settingsChanged() {
-      workloads();
+    /** Queues everything that may be decided differently after a change of the settings or of the registries. */
+    settingsChanged(): void {
+      allWorkloads();
       wrongNodes?.settingsChanged();
     },
+    /** Queues every node. */
     nodes: allNodes,
-    begin() {
+    /** Queues everything that is there, and from now on what changes. */
+    begin(): void {
       Object.assign(watches.listeners, listeners);
-      workloads();
+      allWorkloads();
       allNodes();
     },
-    architecturesChanged() {
+    /** Decides again what follows the cluster's architectures. */
+    architecturesChanged(): void {
       forEach(pod.followers(), decideAgain);
       allDaemonSets();
     },
-    end() {
+    end(): void {
       for (const kind of ['pod', 'node', 'namespace', 'daemonSet'] as const) watches.listeners[kind] = undefined;
     },
   };

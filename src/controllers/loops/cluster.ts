@@ -5,23 +5,14 @@ import { createTally } from '../node/tally.ts';
 import type { Watches } from '../watches.ts';
 
 /** What all nodes together say, for the length of a term. */
-export type Cluster = {
-  /** Returns the architectures that count for objects which follow the cluster's. They change only with `onArchitectures`. */
-  architectures(): readonly string[];
-  /** Returns the taints that nodes have, as `key:effect`. */
-  taints(): ReadonlySet<string>;
-  begin(nodes: Iterable<Node>): void;
-  /** Counts a change. Returns whether a taint appeared in the cluster or disappeared from it. */
-  changed(change: Pick<Change<Node>, 'now' | 'before'>): boolean;
-  end(): void;
-};
+export type Cluster = ReturnType<typeof createCluster>;
 
 /** Creates it without nodes. `onArchitectures` is called when an architecture joined or left, which may be long after its nodes. */
 export function createCluster(
   witnesses: Watches['witnesses'],
   clock: Pick<Clock, 'after'>,
   onArchitectures: () => void,
-): Cluster {
+) {
   const taints = createTally(taintKinds);
   let architectures = witnesses.architectures();
   let cancel: (() => void) | undefined;
@@ -37,18 +28,21 @@ export function createCluster(
   }
 
   return {
-    architectures: () => architectures,
+    /** Returns the architectures that count for objects which follow the cluster's. They change only with `onArchitectures`. */
+    architectures: (): readonly string[] => architectures,
+    /** Returns the taints that nodes have, as `key:effect`. */
     taints: taints.all,
-    begin(nodes) {
+    begin(nodes: Iterable<Node>): void {
       for (const node of nodes) taints.count(node, 1);
       check();
     },
-    changed({ now, before }) {
+    /** Counts a change. Returns whether a taint appeared in the cluster or disappeared from it. */
+    changed({ now, before }: Pick<Change<Node>, 'now' | 'before'>): boolean {
       const appeared = taints.count(now, 1);
       const went = taints.count(before, -1);
       check();
       return appeared || went;
     },
-    end: () => cancel?.(),
+    end: (): void => cancel?.(),
   };
 }

@@ -12,7 +12,6 @@ import { createArchitectureChanges } from '../node/architecture-changes.ts';
 import { createNodeController } from '../node/controller.ts';
 import { createPoolNodes } from '../node/pool-nodes.ts';
 import { createUnmanagedTaints } from '../node/unmanaged-taints.ts';
-import type { ObjectRecord } from '../object-record.ts';
 import { createPodController } from '../pod/controller.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { createWrongNodes, type WrongNodes } from '../wrong-node/wrong-nodes.ts';
@@ -46,31 +45,10 @@ export type LoopsOptions = {
 };
 
 /** The controllers of one term of leadership. They use watches that live longer than the term. */
-export type Loops = {
-  /** Works until `signal` aborts, then finishes the work under way. `kill` aborts that work too. */
-  run(signal: AbortSignal, kill: AbortSignal): Promise<void>;
-  /** Queues the objects that wait for an image, after its lookup has ended. */
-  lookupEnded(canonical: string): void;
-  /** Queues everything that may be decided differently after a change of the settings or of the registries. */
-  settingsChanged(): void;
-  /** Queues every node. */
-  labelRulesChanged(): void;
-  idle(): boolean;
-  queueDepths(): Record<string, number>;
-  readonly podStates: ReadonlyMap<string, ObjectRecord>;
-  readonly daemonSetStates: ReadonlyMap<string, ObjectRecord>;
-  /** Counts the objects whose changes another writer keeps undoing. */
-  contested(): number;
-  /** Counts the nodes that stay without the taint because a DaemonSet cannot tolerate it. */
-  heldBack(): number;
-  /** Counts the DaemonSets that did not come back after a write. */
-  rolloutsStopped(): number;
-  /** Counts the pods on wrong nodes. */
-  onWrongNodes(): number;
-};
+export type Loops = ReturnType<typeof createLoops>;
 
 /** Connects the controllers to the watches. Nothing runs before `run`. */
-export function createLoops(options: LoopsOptions): Loops {
+export function createLoops(options: LoopsOptions) {
   const { watches, settings, clock, events, evictor, telemetry } = options;
   const [pods, nodes, daemonSets] = [watches.pods.store, watches.nodes.store, watches.daemonSets.store];
   const runs = (loop: string) => options.loops.includes(loop);
@@ -158,13 +136,17 @@ export function createLoops(options: LoopsOptions): Loops {
     lookupEnded: arrivals.lookupEnded,
     settingsChanged: arrivals.settingsChanged,
     labelRulesChanged: arrivals.nodes,
-    onWrongNodes: () => wrongNodes?.count() ?? 0,
-    contested: () => pod.contested() + daemonSet.contested() + node.contested(),
+    /** Counts the pods on wrong nodes. */
+    onWrongNodes: (): number => wrongNodes?.count() ?? 0,
+    /** Counts the objects whose changes another writer keeps undoing. */
+    contested: (): number => pod.contested() + daemonSet.contested() + node.contested(),
     heldBack: taintable.count,
     rolloutsStopped: daemonSet.stopped,
-    idle: () => idle() && controllers.every((controller) => controller.idle()),
-    queueDepths: () => Object.fromEntries(controllers.map(({ name, depth }) => [name, depth()])),
-    async run(signal, kill) {
+    idle: (): boolean => idle() && controllers.every((controller) => controller.idle()),
+    queueDepths: (): Record<string, number> =>
+      Object.fromEntries(controllers.map(({ name, depth }) => [name, depth()])),
+    /** Works until `signal` aborts, then finishes the work under way. `kill` aborts that work too. */
+    async run(signal: AbortSignal, kill: AbortSignal): Promise<void> {
       wrongNodes?.begin();
       cluster.begin(nodes.values());
       arrivals.begin();

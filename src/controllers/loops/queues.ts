@@ -8,27 +8,24 @@ import type { Telemetry } from '../telemetry.ts';
 /** Which keys come before the others: all, none, or the pods without a node. */
 type Urgency = boolean | Pick<Store<Pod>, 'get'>;
 
-/** The queues of a term with their workers. */
-export type Queues = {
-  /** Adds a queue. `workers`: default those of the options. */
-  add(name: string, reconcile: Reconciler, urgency: Urgency, workers?: number): Controller;
-  /** Does `work` for every item: in this turn of the event loop as long as that is short, then in the next ones. */
-  forEach<T>(items: Iterable<T>, work: (item: T) => void): void;
-  /** Whether no work for many items goes on in later turns. */
-  idle(): boolean;
-};
+/** The queues of a term with their workers. All share their turns of the event loop. */
+export type Queues = ReturnType<typeof createQueues>;
 
-/** Creates no queue yet. All share their turns of the event loop. */
-export function createQueues(options: {
+/** Creates no queue yet. */
+export function createQueues({
+  workers,
+  clock,
+  telemetry,
+}: {
   readonly workers: number;
   readonly clock: Clock;
   readonly telemetry: Partial<Telemetry>;
-}): Queues {
-  const { workers, clock, telemetry } = options;
+}) {
   const turns = createTurns(clock);
   let spreading = 0;
   return {
-    add: (name, reconcile, urgency, most = workers) =>
+    /** Adds a queue. */
+    add: (name: string, reconcile: Reconciler, urgency: Urgency, most = workers): Controller =>
       createController({
         name,
         workers: most,
@@ -38,7 +35,8 @@ export function createQueues(options: {
         priorityOf: (key) => (isUrgent(key, urgency) ? 'urgent' : 'backlog'),
         onOutcome: (key, seconds, result) => telemetry.outcome?.(name, key, seconds, result),
       }),
-    forEach(items, work) {
+    /** Does `work` for every item: in this turn of the event loop as long as that is short, then in the next ones. */
+    forEach<T>(items: Iterable<T>, work: (item: T) => void): void {
       const rest = inTurns(turns, items, work);
       if (rest === undefined) return;
       spreading += 1;
@@ -46,7 +44,8 @@ export function createQueues(options: {
         spreading -= 1;
       });
     },
-    idle: () => spreading === 0,
+    /** Whether no work for many items goes on in later turns. */
+    idle: (): boolean => spreading === 0,
   };
 }
 

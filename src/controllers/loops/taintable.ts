@@ -7,10 +7,11 @@ import { runsOnlyBeforeTaint, waitsToBeReady } from '../../placement/nodes/witne
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { DaemonSetController } from '../daemonset/contract.ts';
-import { createHeldBack, type HeldBack } from '../node/held-back.ts';
+import { createHeldBack } from '../node/held-back.ts';
 import { createBootstrap } from './bootstrap.ts';
 
-export type TaintableOptions = {
+/** Which nodes may get archaware's taint now, so that it keeps away nothing that was not decided yet. */
+export function createTaintable(options: {
   /** The longest bootstrap. Undefined: every node may be tainted at once. */
   readonly bootstrapMs: number | undefined;
   readonly nodes: Store<Node>;
@@ -23,22 +24,7 @@ export type TaintableOptions = {
   /** Has a node decided again; without a name: all of them. */
   readonly enqueue: (name?: string) => void;
   readonly onBootstrapped: (undecided: number) => void;
-};
-
-/** Which nodes may get archaware's taint now, so that it keeps away nothing that was not decided yet. */
-export type Taintable = Pick<HeldBack, 'count' | 'forget'> & {
-  allows(name: string): boolean;
-  /** Starts the bootstrap with the nodes that are there, and the keys of the objects to wait for. */
-  begin(keys: { readonly pod: Iterable<string>; readonly daemonset: Iterable<string> }, signal: AbortSignal): void;
-  podDecided(key: string): void;
-  daemonSetDecided(key: string): void;
-  /** A DaemonSet that lacked tolerations has them, or rollouts are stopped or go on. */
-  served(): void;
-  end(): void;
-};
-
-/** Creates it before the bootstrap. */
-export function createTaintable(options: TaintableOptions): Taintable {
+}) {
   const { bootstrapMs, nodes, daemonSets, daemonSet, settings, clusterArchitectures, enqueue } = options;
   const bootstrap = createBootstrap({
     timeoutMs: bootstrapMs ?? 0,
@@ -85,7 +71,7 @@ export function createTaintable(options: TaintableOptions): Taintable {
   }
 
   return {
-    allows(name) {
+    allows(name: string): boolean {
       if (bootstrapMs === undefined) return true;
       const node = nodes.get(name);
       if (node !== undefined && waitsToBeReady(node, clusterArchitectures(), isNeeded)) return false;
@@ -96,16 +82,18 @@ export function createTaintable(options: TaintableOptions): Taintable {
       }
       return node === undefined || heldBack.allows(node);
     },
-    begin(keys, signal) {
+    /** Starts the bootstrap with the nodes that are there, and the keys of the objects to wait for. */
+    begin(keys: { readonly pod: Iterable<string>; readonly daemonset: Iterable<string> }, signal: AbortSignal): void {
       for (const name of nodes.keys()) existing.add(name);
       bootstrap.begin(keys, signal);
     },
-    podDecided: (key) => bootstrap.decided('pod', key),
-    daemonSetDecided(key) {
+    podDecided: (key: string): void => bootstrap.decided('pod', key),
+    daemonSetDecided(key: string): void {
       bootstrap.decided('daemonset', key);
       if (!bootstrap.over()) heldBack.recheck();
     },
-    served() {
+    /** A DaemonSet that lacked tolerations has them, or rollouts are stopped or go on. */
+    served(): void {
       heldBack.recheck();
       if (isStopping()) enqueue();
     },

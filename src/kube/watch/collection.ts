@@ -1,11 +1,10 @@
 import { inTurns, type Turns } from '../../kit/fairness/turns.ts';
-import { isObject, type JsonObject, objectAt, parseJson, stringAt } from '../../kit/json.ts';
+import type { JsonObject } from '../../kit/json.ts';
 import type { ApiClient } from '../client.ts';
-import { ApiError } from '../errors.ts';
 import type { Keeper } from './keeper.ts';
-import { createLister, type Lister } from './lister.ts';
-import { isModified, type Sections, sectionsOf, withoutManagedFields } from './sections.ts';
-import { createStore, type Store, type Stored } from './store.ts';
+import { createLister } from './lister.ts';
+import { isModified, readEvent, type Sections, sectionsOf } from './sections.ts';
+import { createStore, type Stored } from './store.ts';
 
 /** One change of a stored object: `now` is absent if it was deleted, `before` if it is new. */
 export type Change<T> = {
@@ -39,24 +38,10 @@ export type CollectionOptions<T> = {
 };
 
 /** The objects of a collection, as its lists and the events of its watches leave them. */
-export type Collection<T> = Pick<Lister, 'expired' | 'watched'> & {
-  readonly store: Store<T>;
-  /** Reads all of it. Called again after it threw, it goes on with the page that failed. */
-  list(signal: AbortSignal): Promise<void>;
-  /** Whether the server has an older version than the last one seen: etcd was restored from a backup. */
-  wentBack(signal: AbortSignal): Promise<boolean>;
-  /** Takes one event of the watch. Throws if the server says that the watch is over. */
-  take(line: Buffer): void;
-  /** Returns the last version of the collection that was seen. */
-  version(): string;
-  /** Counts how often a stored object has changed, appeared or gone. */
-  changes(): number;
-  /** Whether the server sends bookmarks, which it need not. */
-  hasBookmarks(): boolean;
-};
+export type Collection<T extends Stored> = ReturnType<typeof createCollection<T>>;
 
 /** Creates it without objects. */
-export function createCollection<T extends Stored>(options: CollectionOptions<T>, turns: Turns): Collection<T> {
+export function createCollection<T extends Stored>(options: CollectionOptions<T>, turns: Turns) {
   const { path, read, readSections, keyOf, onChange } = options;
   const store = createStore<T>(options.keeper);
   const lister = createLister({ ...options, keep });
@@ -89,15 +74,18 @@ export function createCollection<T extends Stored>(options: CollectionOptions<T>
     store,
     expired: lister.expired,
     watched: lister.watched,
-    async list(signal) {
+    /** Reads all of it. Called again after it threw, it goes on with the page that failed. */
+    async list(signal: AbortSignal): Promise<void> {
       const { version, keys } = await lister.read(last, signal);
       await inTurns(turns, store.keys(), (key) => {
         if (!keys.has(key)) drop(key);
       });
       last = version;
     },
-    wentBack: (signal) => lister.wentBack(last, signal),
-    take(line) {
+    /** Whether the server has an older version than the last one seen: etcd was restored from a backup. */
+    wentBack: (signal: AbortSignal): Promise<boolean> => lister.wentBack(last, signal),
+    /** Takes one event of the watch. Throws if the server says that the watch is over. */
+    take(line: Buffer): void {
       const sections = readSections && isModified(line) ? sectionsOf(line) : undefined;
       const part = sections && readSections?.(sections);
       if (part !== undefined) {
@@ -105,17 +93,17 @@ export function createCollection<T extends Stored>(options: CollectionOptions<T>
         put(part);
         return;
       }
-      const event = parseJson(withoutManagedFields(line));
-      if (!isObject(event)) throw new Error('an event of the watch is not JSON');
-      const object = objectAt(event, 'object');
-      if (event.type === 'ERROR') throw new ApiError(Number(object.code ?? 500), object, `watch ${path}`);
-      last = stringAt(objectAt(object, 'metadata'), 'resourceVersion') ?? last;
-      if (event.type === 'BOOKMARK') hasBookmarks = true;
-      if (event.type === 'DELETED') drop(keyOf(read(object, false)));
-      else if (event.type === 'ADDED' || event.type === 'MODIFIED') keep(object);
+      const { type, object, version } = readEvent(line, path);
+      last = version ?? last;
+      if (type === 'BOOKMARK') hasBookmarks = true;
+      if (type === 'DELETED') drop(keyOf(read(object, false)));
+      else if (type === 'ADDED' || type === 'MODIFIED') keep(object);
     },
-    version: () => last,
-    changes: () => changes,
-    hasBookmarks: () => hasBookmarks,
+    /** Returns the last version of the collection that was seen. */
+    version: (): string => last,
+    /** Counts how often a stored object has changed, appeared or gone. */
+    changes: (): number => changes,
+    /** Whether the server sends bookmarks, which it need not. */
+    hasBookmarks: (): boolean => hasBookmarks,
   };
 }

@@ -1,10 +1,10 @@
-import { onAbort } from '../../kit/abort.ts';
 import { backoff, type Clock } from '../../kit/clock.ts';
-import { isObject, type JsonObject, objectAt, parseJson, stringAt } from '../../kit/json.ts';
+import { isObject, type JsonObject, objectAt, stringAt } from '../../kit/json.ts';
 import type { ApiClient } from '../client.ts';
 import { ApiError, isExpired, isFromTheFuture } from '../errors.ts';
-import { splitLines, withoutManagedFields } from './sections.ts';
+import { readEvent } from './sections.ts';
 import { createTrouble, type TroubleOptions } from './trouble.ts';
+import { watchOnce } from './watch-once.ts';
 
 export type FollowerOptions = TroubleOptions & {
   readonly client: ApiClient;
@@ -18,7 +18,7 @@ export type FollowerOptions = TroubleOptions & {
 
 const WATCH_SECONDS = 300;
 /** A server need not send anything while nothing happens, so only a watch that outlives its own end counts as dead. */
-const GRACE_MS = 30_000;
+const DEAD_MS = WATCH_SECONDS * 1_000 + 30_000;
 /** A watch that ends sooner counts as failed. */
 const SHORT_MS = 1_000;
 const RETRY_MS = { base: 1_000, cap: 60_000 } as const;
@@ -45,31 +45,21 @@ export async function follow(options: FollowerOptions, signal: AbortSignal): Pro
 
   function take(line: Buffer): void {
     if (line.length > LONGEST_LINE) return;
-    const event = parseJson(withoutManagedFields(line));
-    if (!isObject(event)) throw new Error('an event of the watch is not JSON');
-    const object = objectAt(event, 'object');
-    if (event.type === 'ERROR') throw new ApiError(Number(object.code ?? 500), object, `watch ${path}`);
-    version = stringAt(objectAt(object, 'metadata'), 'resourceVersion') ?? version;
+    const event = readEvent(line, path);
+    version = event.version ?? version;
     trouble.works();
-    if (event.type === 'ADDED' || event.type === 'MODIFIED') onObject(object);
+    if (event.type === 'ADDED' || event.type === 'MODIFIED') onObject(event.object);
   }
 
   async function watch(): Promise<void> {
     if (version === '') version = await versionOfNow();
-    const over = new AbortController();
-    const forget = onAbort(signal, () => over.abort(signal.reason));
-    const cancel = clock.after(WATCH_SECONDS * 1000 + GRACE_MS, () => over.abort(new Error('silent')));
-    const how = `watch=true&allowWatchBookmarks=true&timeoutSeconds=${WATCH_SECONDS}&resourceVersion=${version}`;
-    try {
-      await client.watch(`${path}?${query}&${how}`, {
-        signal: over.signal,
-        onOpen: trouble.works,
-        onPiece: splitLines(take),
-      });
-    } finally {
-      cancel();
-      forget();
-    }
+    const collection = { version: () => version, take };
+    const onOpen = () => void trouble.works();
+    const { failure } = await watchOnce(
+      { client, path, part: query, collection, seconds: WATCH_SECONDS, idleMs: DEAD_MS, clock, onOpen },
+      signal,
+    );
+    if (failure !== undefined) throw failure.error;
   }
 
   while (!signal.aborted) {

@@ -39,6 +39,8 @@ export type Reflector<T> = {
   health(): { readonly brokenSinceMs: number | undefined };
 };
 
+/** The least time for which a watch is requested; at most twice that, so that watches do not all end at once. */
+const WATCH_SECONDS = 300;
 const IDLE_MS = 90_000;
 /** After this many watches in a row without an event, the version itself may be wrong (a restored etcd): list again. */
 const RELIST_AFTER = 5;
@@ -71,16 +73,14 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
   };
 }
 
-type Parts<T> = {
+type Parts<T extends Stored> = {
   readonly collection: Collection<T>;
   readonly trouble: WatchTrouble;
-  readonly first: FirstList;
-  readonly silence: Silence;
+  readonly first: ReturnType<typeof createFirstList>;
+  readonly silence: ReturnType<typeof createSilence>;
 };
 
-/**
- * Lists and watches until the signal aborts. Throws if the first list is refused for too long.
- */
+/** Lists and watches until the signal aborts. Throws if the first list is refused for too long. */
 async function keepInStep<T extends Stored>(
   options: ReflectorOptions<T>,
   parts: Parts<T>,
@@ -127,8 +127,9 @@ async function keepInStep<T extends Stored>(
     const started = clock.monotonic();
     const wasBack = isBack;
     isBack = false;
+    const seconds = Math.round(WATCH_SECONDS * (1 + clock.random()));
     const { heard, failure } = await watchOnce(
-      { client, path, part, idleMs, clock, collection, onOpen, onHeard, onFirst: trouble.works },
+      { client, path, part, seconds, idleMs, clock, collection, onOpen, onHeard, onFirst: trouble.works },
       signal,
     );
     if (signal.aborted) return 0;
@@ -186,15 +187,7 @@ async function keepInStep<T extends Stored>(
 }
 
 /** The first list of a collection. An API server that has just started refuses everybody until it has read its roles. */
-type FirstList = {
-  complete(): void;
-  isComplete(): boolean;
-  readonly whenComplete: Promise<void>;
-  /** Whether this error is a refusal of the first list. Throws it if refusals have lasted for too long. */
-  isRefused(error: unknown): boolean;
-};
-
-function createFirstList(refusedMs: number, { monotonic }: Pick<Clock, 'monotonic'>): FirstList {
+function createFirstList(refusedMs: number, { monotonic }: Pick<Clock, 'monotonic'>) {
   let isComplete = false;
   let refusedSince: number | undefined;
   let complete = () => {};
@@ -202,13 +195,14 @@ function createFirstList(refusedMs: number, { monotonic }: Pick<Clock, 'monotoni
     complete = resolve;
   });
   return {
-    complete() {
+    complete(): void {
       isComplete = true;
       complete();
     },
-    isComplete: () => isComplete,
+    isComplete: (): boolean => isComplete,
     whenComplete,
-    isRefused(error) {
+    /** Whether this error is a refusal of the first list. Throws it if refusals have lasted for too long. */
+    isRefused(error: unknown): boolean {
       const isRefusal = error instanceof ApiError && REFUSALS.has(error.status);
       if (isComplete || !isRefusal) {
         refusedSince = undefined;
@@ -221,45 +215,38 @@ function createFirstList(refusedMs: number, { monotonic }: Pick<Clock, 'monotoni
   };
 }
 
-/** Whether silent watches had missed changes. */
-type Silence = {
-  /** An open watch was silent since then. */
-  began(since: number): void;
-  /** Something arrived over a watch. */
-  heard(): void;
-  /**
-   * Says after a list whether the silent watch before it was dead. A server need not send bookmarks, so a watch may be silent
-   * because nothing happened. It was dead if the list shows a change that it had missed. Where bookmarks do arrive, silence itself
-   * was the first sign; elsewhere the change may have come after the end of the watch.
-   */
-  judge(): void;
-  /** Whether the last silent watch had missed changes, and nothing was heard since. */
-  wasDead(): boolean;
-};
-
-function createSilence<T>(
+/** Judges whether silent watches had missed changes. */
+function createSilence<T extends Stored>(
   { changes, hasBookmarks }: Collection<T>,
   trouble: WatchTrouble,
   clock: Pick<Clock, 'monotonic'>,
-): Silence {
+) {
   /** After a silent watch, until the next list: the number of changes then, and since when it was silent. */
   let silent: { readonly changes: number; readonly since: number } | undefined;
   let wasDead = false;
   return {
-    began(since) {
+    /** An open watch was silent since then. */
+    began(since: number): void {
       silent = { changes: changes(), since };
     },
-    heard() {
+    /** Something arrived over a watch. */
+    heard(): void {
       wasDead = false;
     },
-    judge() {
+    /**
+     * Says after a list whether the silent watch before it was dead. A server need not send bookmarks, so a watch may be silent
+     * because nothing happened. It was dead if the list shows a change that it had missed. Where bookmarks do arrive, silence itself
+     * was the first sign; elsewhere the change may have come after the end of the watch.
+     */
+    judge(): void {
       if (silent === undefined) return;
       wasDead = changes() > silent.changes;
       if (wasDead) trouble.failed('watch', new Error('silent'), hasBookmarks() ? silent.since : clock.monotonic());
       else trouble.works();
       silent = undefined;
     },
-    wasDead: () => wasDead,
+    /** Whether the last silent watch had missed changes, and nothing was heard since. */
+    wasDead: (): boolean => wasDead,
   };
 }
 

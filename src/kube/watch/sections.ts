@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
-import { isObject, type JsonObject } from '../../kit/json.ts';
+import { isObject, type JsonObject, objectAt, parseJson, stringAt } from '../../kit/json.ts';
+import { ApiError } from '../errors.ts';
 
 /**
  * An event of a watch, cut into the parts that the API server writes one after the other. Each part is parsed only if somebody
@@ -136,4 +137,17 @@ export function splitLines(onLine: (line: Buffer) => void): (piece: Buffer) => v
     }
     if (start < piece.length) parts.push(start === 0 ? piece : piece.subarray(start));
   };
+}
+
+/**
+ * Reads an event of a watch as a whole. `version`: that of its object.
+ *
+ * @throws ApiError if the server says that the watch is over
+ */
+export function readEvent(line: Buffer, path: string) {
+  const event = parseJson(withoutManagedFields(line));
+  if (!isObject(event)) throw new Error('an event of the watch is not JSON');
+  const object = objectAt(event, 'object');
+  if (event.type === 'ERROR') throw new ApiError(Number(object.code ?? 500), object, `watch ${path}`);
+  return { type: event.type, object, version: stringAt(objectAt(object, 'metadata'), 'resourceVersion') };
 }

@@ -19,30 +19,29 @@ type Failure = {
   readonly isAway?: boolean;
 };
 
-export type WatchOnceOptions = {
+type WatchOnceOptions = {
   readonly client: ApiClient;
   readonly path: string;
   /** The query that selects a part of the collection; empty: all of it. */
   readonly part: string;
   /** Has the version to watch from, and takes the events. If it throws, the watch is over. */
   readonly collection: { version(): string; take(line: Buffer): void };
+  /** After this time the server ends the watch. */
+  readonly seconds: number;
   /** Milliseconds without a byte, bookmarks included, after which the watch counts as dead. */
   readonly idleMs: number;
   readonly clock: Clock;
   /** Called with the bytes of each event. */
-  readonly onHeard: ((bytes: number) => void) | undefined;
+  readonly onHeard?: ((bytes: number) => void) | undefined;
   /** Called after the first event of this watch. */
-  readonly onFirst: () => void;
+  readonly onFirst?: () => void;
   /** Called when the server has opened the watch; what it returns is called when the watch is over. */
   readonly onOpen: () => (() => void) | undefined;
 };
 
-const WATCH_SECONDS = 300;
-
 /** Watches a collection until the watch ends, or the signal aborts. Never throws. */
 export async function watchOnce(options: WatchOnceOptions, signal: AbortSignal): Promise<Ended> {
-  const { client, path, part, collection, idleMs, clock, onOpen, onHeard, onFirst } = options;
-  const seconds = Math.round(WATCH_SECONDS * (1 + clock.random()));
+  const { client, path, part, collection, seconds, idleMs, clock, onOpen, onHeard, onFirst } = options;
   const query = `${part === '' ? '' : `${part}&`}watch=true&allowWatchBookmarks=true&timeoutSeconds=${seconds}&resourceVersion=${collection.version()}`;
   const over = new AbortController();
   const forget = onAbort(signal, () => over.abort(signal.reason));
@@ -72,7 +71,7 @@ export async function watchOnce(options: WatchOnceOptions, signal: AbortSignal):
         heardAt = clock.monotonic();
         collection.take(line);
         onHeard?.(line.length);
-        if (!heard) onFirst();
+        if (!heard) onFirst?.();
         heard = true;
       }),
     });
