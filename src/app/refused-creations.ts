@@ -13,7 +13,7 @@ import { onlyObserves, usesAffinity, usesTaints } from '../placement/placing.ts'
 import { type PlacedPart, refusedParts } from '../placement/refused-parts.ts';
 import type { Settings } from '../placement/settings.ts';
 
-export type RefusedCreationsParts = {
+type RefusedCreationsParts = {
   readonly config: Config;
   readonly client: ApiClient;
   readonly clock: Clock;

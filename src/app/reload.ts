@@ -9,7 +9,7 @@ import type { Logger } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Context } from './context.ts';
 
-export type ReloadingOptions = {
+type ReloadingOptions = {
   /** Applies the changed keys. If it throws, it has changed nothing. */
   readonly apply: (config: Config, changed: readonly string[]) => Promise<void>;
   readonly log: Logger;

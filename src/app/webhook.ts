@@ -21,7 +21,7 @@ import { createProblemLog, type ProblemLogOptions } from './problem-log.ts';
 import type { Base } from './replica/base.ts';
 import type { Running } from './replica/running.ts';
 
-export type WebhookParts = {
+type WebhookParts = {
   readonly base: Base;
   readonly running: Running;
   readonly watches: Watches;

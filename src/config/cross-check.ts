@@ -43,12 +43,13 @@ function checkObserve({ placement, webhook, pods, loops }: Config, where: Where)
 }
 
 function checkPreferred({ architectures: { preferred, schedulable } }: Config, where: Where): string[] {
-  const outside = outsideOf(schedulable, Object.keys(preferred));
-  if (outside.length === 0) return [];
-  return [
-    `architectures.preferred: got ${shown(outside)}, expected only architectures of architectures.schedulable ` +
-      `(${schedulable.join(', ')}) (${where('architectures.preferred')})`,
-  ];
+  return outside(
+    'architectures.preferred',
+    Object.keys(preferred),
+    GLOBAL,
+    schedulable,
+    where('architectures.preferred'),
+  );
 }
 
 function checkPlugins({ credentials }: Config, where: Where): string[] {
@@ -62,14 +63,7 @@ function checkPlugins({ credentials }: Config, where: Where): string[] {
 
 function checkFallback({ architectures, images }: Config, where: Where): string[] {
   const { fallback, schedulable } = architectures;
-  const problems: string[] = [];
-  const outside = outsideOf(schedulable, fallback);
-  if (outside.length > 0) {
-    problems.push(
-      `architectures.fallback: got ${shown(outside)}, expected only architectures of architectures.schedulable ` +
-        `(${schedulable.join(', ')}) (${where('architectures.fallback')})`,
-    );
-  }
+  const problems = outside('architectures.fallback', fallback, GLOBAL, schedulable, where('architectures.fallback'));
   if (images.unresolvable === 'fallback' && fallback.length === 0) {
     problems.push(
       `architectures.fallback: got [], expected at least one architecture with images.unresolvable: fallback ` +
@@ -86,25 +80,20 @@ function checkPolicies({ policies, architectures, images }: Config, where: Where
     const at = (field: string) => where('policies', [index, field]);
     const schedulable = policy.schedulable ?? architectures.schedulable;
     const fallback = policy.fallback ?? architectures.fallback;
-    const problems: string[] = [];
-    const disliked = outsideOf(schedulable, Object.keys(policy.preferred ?? {}));
-    if (disliked.length > 0) {
-      const of = policy.schedulable === undefined ? 'architectures.schedulable' : `${name}.schedulable`;
+    const of = policy.schedulable === undefined ? GLOBAL : `${name}.schedulable`;
+    const problems = outside(
+      `${name}.preferred`,
+      Object.keys(policy.preferred ?? {}),
+      of,
+      schedulable,
+      at('preferred'),
+    );
+    const missing = outsideOf(schedulable, fallback);
+    if (policy.fallback !== undefined) {
+      problems.push(...outside(`${name}.fallback`, fallback, of, schedulable, at('fallback')));
+    } else if (policy.schedulable !== undefined && missing.length > 0) {
       problems.push(
-        `${name}.preferred: got ${shown(disliked)}, expected only architectures of ${of} (${schedulable.join(', ')}) ` +
-          `(${at('preferred')})`,
-      );
-    }
-    const outside = outsideOf(schedulable, fallback);
-    if (policy.fallback !== undefined && outside.length > 0) {
-      const of = policy.schedulable === undefined ? 'architectures.schedulable' : `${name}.schedulable`;
-      problems.push(
-        `${name}.fallback: got ${shown(outside)}, expected only architectures of ${of} (${schedulable.join(', ')}) ` +
-          `(${at('fallback')})`,
-      );
-    } else if (policy.schedulable !== undefined && outside.length > 0) {
-      problems.push(
-        `${name}.schedulable: got ${shown(schedulable)}, expected it to have ${outside.join(', ')} of ` +
+        `${name}.schedulable: got ${shown(schedulable)}, expected it to have ${missing.join(', ')} of ` +
           `architectures.fallback, or ${name}.fallback within it (${at('schedulable')})`,
       );
     }
@@ -114,13 +103,28 @@ function checkPolicies({ policies, architectures, images }: Config, where: Where
       fallback.length === 0 &&
       (policy.unresolvable ?? policy.fallback) !== undefined
     ) {
-      const [of, field] = policy.unresolvable === undefined ? ['images', 'fallback'] : [name, 'unresolvable'];
+      const [group, field] = policy.unresolvable === undefined ? ['images', 'fallback'] : [name, 'unresolvable'];
       problems.push(
-        `${name}.fallback: got [], expected at least one architecture with ${of}.unresolvable: fallback (${at(field)})`,
+        `${name}.fallback: got [], expected at least one architecture with ${group}.unresolvable: fallback (${at(field)})`,
       );
     }
     return problems;
   });
+}
+
+const GLOBAL = 'architectures.schedulable';
+
+/** Returns the problem of a key that names architectures which the key `of` leaves out. */
+function outside(
+  key: string,
+  names: readonly string[],
+  of: string,
+  schedulable: readonly string[],
+  where: string,
+): string[] {
+  const wrong = outsideOf(schedulable, names);
+  if (wrong.length === 0) return [];
+  return [`${key}: got ${shown(wrong)}, expected only architectures of ${of} (${schedulable.join(', ')}) (${where})`];
 }
 
 function outsideOf(schedulable: readonly string[], fallback: readonly string[]): string[] {

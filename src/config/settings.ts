@@ -64,22 +64,15 @@ export function loopsThatRun({ loops, placement }: Pick<Config, 'loops' | 'place
   return placement.mode === 'observe' ? loops.filter((loop) => loop !== 'nodes' && loop !== 'labels') : loops;
 }
 
-/** The configuration in force, which only a reload replaces. */
-export type InForce = {
-  config(): Config;
-  settings(): Settings;
-  /** Reads the settings of another configuration. The function that is returned puts it into force. */
-  prepare(next: Config): () => void;
-};
-
-/** Creates it with the configuration of the start. */
-export function createInForce(start: Config): InForce {
+/** Creates the configuration in force, which only a reload replaces. `start`: that of the start. */
+export function createInForce(start: Config) {
   let config = start;
   let settings = toSettings(start);
   return {
-    config: () => config,
-    settings: () => settings,
-    prepare(next) {
+    config: (): Config => config,
+    settings: (): Settings => settings,
+    /** Reads the settings of another configuration. The function that is returned puts it into force. */
+    prepare(next: Config): () => void {
       const read = toSettings(next);
       return () => {
         config = next;

@@ -21,31 +21,11 @@ import {
 } from '../placement/objects/large.ts';
 import { type Namespace, readNamespace } from '../placement/objects/namespace.ts';
 import { type Pod, readPod, readPodSections } from '../placement/objects/pod.ts';
-import { createWitnesses, type Witnesses } from './node/witnesses.ts';
+import { createWitnesses } from './node/witnesses.ts';
 import type { Telemetry } from './telemetry.ts';
 
 /** The watched objects of each kind, with listeners for changes, which may be replaced. */
-export type Watches = {
-  readonly pods: Reflector<Pod>;
-  readonly nodes: Reflector<Node>;
-  readonly namespaces: Reflector<Namespace>;
-  readonly daemonSets: Reflector<DaemonSet>;
-  readonly listeners: Listeners;
-  /** The cluster's architectures that count for objects which follow them. */
-  readonly witnesses: Pick<Witnesses, 'architectures' | 'dueInMs'>;
-  /** Reads an object of which too little is kept; undefined if it is gone. Throws what the client throws. */
-  readonly whole: {
-    pod(kept: Pod, signal: AbortSignal): Promise<Pod | undefined>;
-    daemonSet(kept: DaemonSet, signal: AbortSignal): Promise<DaemonSet | undefined>;
-  };
-  /** Returns the kinds whose first list is not complete. */
-  notSynced(): string[];
-  whenSynced(): Promise<void>;
-  /** Returns since when the watch of each kind is broken, in milliseconds of the monotonic clock; undefined if it works. */
-  health(): { readonly kind: string; readonly brokenSinceMs: number | undefined }[];
-  /** Lists and watches until the signal aborts. Rejects if the first list of a kind is refused. */
-  run(signal: AbortSignal): Promise<void>;
-};
+export type Watches = ReturnType<typeof createWatches>;
 
 export type Listeners = {
   pod?: ((change: Change<Pod>) => void) | undefined;
@@ -79,7 +59,7 @@ export function createWatches(options: {
   readonly telemetry?: Partial<Telemetry>;
   /** Milliseconds for which a refused first list is retried; default: half a minute. */
   readonly refusedMs?: number;
-}): Watches {
+}) {
   const { client, clock, kinds, scope, telemetry = {}, refusedMs } = options;
   const listeners: Listeners = {};
   const reflect = <T extends { readonly uid: string; readonly resourceVersion: string }>(
@@ -132,7 +112,7 @@ export function createWatches(options: {
       listeners.node?.(change);
     },
   });
-  const namespaces = reflect<Namespace>('namespaces', {
+  const namespaces: Reflector<Namespace> = reflect<Namespace>('namespaces', {
     ...namespacesPath(scope),
     read: readNamespace,
     keyOf: named,
@@ -150,33 +130,34 @@ export function createWatches(options: {
   const running = Object.entries(all).filter(([kind]) => [...kinds].some((wanted) => wanted === kind));
 
   return {
-    pods,
-    nodes,
-    namespaces,
-    daemonSets,
-    listeners,
-    witnesses,
+    ...{ pods, nodes, namespaces, daemonSets, listeners },
+    /** The cluster's architectures that count for objects which follow them. */
+    witnesses: { architectures: witnesses.architectures, dueInMs: witnesses.dueInMs },
+    /** Reads an object of which too little is kept; undefined if it is gone. Throws what the client throws. */
     whole: {
-      async pod(kept, signal) {
+      async pod(kept: Pod, signal: AbortSignal): Promise<Pod | undefined> {
         const object = await findLarge(client, pathOf({ ...kept, kind: 'Pod' }), signal);
         // To parse it has taken a turn of the event loop, and to read and to decide takes another one.
         await turn();
         const pod = object && readPod(object);
         return pod?.uid === kept.uid ? wholePod(pod, digestOf) : undefined;
       },
-      async daemonSet(kept, signal) {
+      async daemonSet(kept: DaemonSet, signal: AbortSignal): Promise<DaemonSet | undefined> {
         const object = await findLarge(client, pathOf({ ...kept, kind: 'DaemonSet' }), signal);
         await turn();
         const daemonSet = object && readDaemonSet(object);
         return daemonSet?.uid === kept.uid ? daemonSet : undefined;
       },
     },
-    notSynced: () => running.flatMap(([kind, reflector]) => (reflector.synced() ? [] : kind)),
+    /** Returns the kinds whose first list is not complete. */
+    notSynced: (): string[] => running.flatMap(([kind, reflector]) => (reflector.synced() ? [] : kind)),
+    /** Returns since when the watch of each kind is broken, in milliseconds of the monotonic clock; undefined if it works. */
     health: () => running.map(([kind, reflector]) => ({ kind, ...reflector.health() })),
-    async whenSynced() {
+    async whenSynced(): Promise<void> {
       await Promise.all(running.map(([, reflector]) => reflector.whenSynced));
     },
-    async run(signal) {
+    /** Lists and watches until the signal aborts. Rejects if the first list of a kind is refused. */
+    async run(signal: AbortSignal): Promise<void> {
       await Promise.all(running.map(([, reflector]) => reflector.run(signal)));
     },
   };

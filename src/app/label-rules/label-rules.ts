@@ -13,13 +13,7 @@ const AGAIN_MS = 2_000;
 const NOTHING: ReadLabelRules = { rules: NO_RULES, problems: [] };
 
 /** The rules of `nodeLabels.directory`, from its last readable content. */
-export type LabelRuleSource = {
-  rules(): LabelRules;
-  /** Returns the present problems, one line each. */
-  problems(): readonly string[];
-  /** Reads the directory again whenever it changes, and from time to time if it cannot be read. */
-  watch(signal: AbortSignal, onRead: () => void): Promise<void>;
-};
+type LabelRuleSource = Awaited<ReturnType<typeof loadLabelRules>>;
 
 /**
  * Reads the rules. There are none without a directory, or without the node controller.
@@ -29,7 +23,7 @@ export type LabelRuleSource = {
 export async function loadLabelRules(
   { nodeLabels: { directory }, loops }: Pick<Config, 'nodeLabels' | 'loops'>,
   clock: Clock,
-): Promise<LabelRuleSource> {
+) {
   const isUsed = directory !== '' && loops.includes('labels');
   let current = isUsed ? await readOrRefuse(directory) : NOTHING;
   let running: Promise<unknown> = Promise.resolve();
@@ -51,9 +45,11 @@ export async function loadLabelRules(
   }
 
   return {
-    rules: () => current.rules,
-    problems: () => current.problems.map(named),
-    async watch(signal, onRead) {
+    rules: (): LabelRules => current.rules,
+    /** Returns the present problems, one line each. */
+    problems: (): string[] => current.problems.map(named),
+    /** Reads the directory again whenever it changes, and from time to time if it cannot be read. */
+    async watch(signal: AbortSignal, onRead: () => void): Promise<void> {
       if (!isUsed) return;
       const untilRead = async () => {
         while (!(await reload(onRead)) && !signal.aborted) await clock.delay(AGAIN_MS, signal);

@@ -3,26 +3,14 @@ import type { EventRecorder } from '../../kube/events.ts';
 import type { Lease } from '../../kube/lease.ts';
 import type { Logger } from '../../observability/log.ts';
 
-/** The deadlines of a shutdown. Each signal aborts a fixed time after SIGTERM, even if something hangs. */
-export type Ending = {
-  /** Aborts the writes under way, so that the Lease can be released. */
-  readonly writes: AbortSignal;
-  /** Makes the webhook refuse new connections. Until then the API server may still call this replica. */
-  readonly admission: AbortSignal;
-  /** Aborts the release of the Lease and everything else that still runs. */
-  readonly all: AbortSignal;
-  /** Cancels the deadlines that have not come yet, so that no timer is left. */
-  cancel(): void;
-};
-
 /** The deadlines in milliseconds after SIGTERM. Kubernetes gives 30 s; a replica that hangs must not use all of it. */
 const ENDING_MS = { writes: 4_000, admission: 5_000, all: 9_000 } as const;
 
 /** The time for the last Events. They must be written before the Lease is released, because only the leader writes Events. */
 const LAST_EVENTS_MS = 1_000;
 
-/** Creates the deadlines. They begin when the signal aborts. */
-export function createEnding(signal: AbortSignal, clock: Clock): Ending {
+/** Creates the deadlines of a shutdown. Each aborts a fixed time after the signal (SIGTERM), even if something hangs. */
+export function createEnding(signal: AbortSignal, clock: Clock) {
   const [writes, admission, all] = [new AbortController(), new AbortController(), new AbortController()];
   let timers: (() => void)[] = [];
   const begin = () => {
@@ -35,10 +23,14 @@ export function createEnding(signal: AbortSignal, clock: Clock): Ending {
   if (signal.aborted) begin();
   else signal.addEventListener('abort', begin, { once: true });
   return {
+    /** Aborts the writes under way, so that the Lease can be released. */
     writes: writes.signal,
+    /** Makes the webhook refuse new connections. Until then the API server may still call this replica. */
     admission: admission.signal,
+    /** Aborts the release of the Lease and everything else that still runs. */
     all: all.signal,
-    cancel() {
+    /** Cancels the deadlines that have not come yet, so that no timer is left. */
+    cancel(): void {
       signal.removeEventListener('abort', begin);
       for (const cancelTimer of timers) cancelTimer();
     },

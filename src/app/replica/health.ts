@@ -17,7 +17,7 @@ import type { Running } from './running.ts';
 import type { Terms } from './terms.ts';
 
 /** The parts whose state decides the health of a replica. */
-export type HealthParts = {
+type HealthParts = {
   readonly watches: Watches;
   readonly running: Running;
   readonly terms: Terms;

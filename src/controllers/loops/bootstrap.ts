@@ -3,24 +3,13 @@ import type { Clock } from '../../kit/clock.ts';
 /** The kinds of objects that the bootstrap waits for. */
 type Kind = 'pod' | 'daemonset';
 
-/**
- * Says whether existing nodes may be tainted: every pod and DaemonSet of the first list was decided, or the time is over. Before
- * that, a taint could keep away pods that have no toleration yet.
- */
-export type Bootstrap = {
-  /** Sets the objects to wait for and starts the time. */
-  begin(keys: Readonly<Record<Kind, Iterable<string>>>, signal: AbortSignal): void;
-  /** The object was placed, skipped or held, had a failed lookup, or is gone. */
-  decided(kind: Kind, key: string): void;
-  over(): boolean;
-  /** Returns the DaemonSets that were not decided yet. */
-  undecidedDaemonSets(): Iterable<string>;
-};
-
 /** The interval at which the objects that are still in line are checked once the time is over. */
 const LINE_MS = 15_000;
 
-/** Creates a bootstrap that has not begun. `onOver` is called once. */
+/**
+ * Says whether existing nodes may be tainted: every pod and DaemonSet of the first list was decided, or the time is over. Before
+ * that, a taint could keep away pods that have no toleration yet. It has not begun yet. `onOver` is called once.
+ */
 export function createBootstrap(options: {
   readonly timeoutMs: number;
   /** Whether a DaemonSet that had rolled out waits in line for others to roll. The time does not end the wait for it. */
@@ -29,7 +18,7 @@ export function createBootstrap(options: {
   readonly isStopped?: () => boolean;
   readonly clock: Clock;
   readonly onOver: (undecided: number) => void;
-}): Bootstrap {
+}) {
   /** The keys as the watches have them: a text of its own for every pod would take more memory than all of the rest here. */
   const undecided: Record<Kind, Set<string>> = { pod: new Set(), daemonset: new Set() };
   let begun = false;
@@ -57,17 +46,20 @@ export function createBootstrap(options: {
   }
 
   return {
-    begin({ pod, daemonset }, signal) {
+    /** Sets the objects to wait for and starts the time. */
+    begin({ pod, daemonset }: Readonly<Record<Kind, Iterable<string>>>, signal: AbortSignal): void {
       for (const key of pod) undecided.pod.add(key);
       for (const key of daemonset) undecided.daemonset.add(key);
       begun = true;
       if (left() === 0) end();
       else void expire(signal);
     },
-    decided(kind, key) {
+    /** The object was placed, skipped or held, had a failed lookup, or is gone. */
+    decided(kind: Kind, key: string): void {
       if (begun && !over && undecided[kind].delete(key) && left() === 0) end();
     },
-    over: () => over,
-    undecidedDaemonSets: () => undecided.daemonset,
+    over: (): boolean => over,
+    /** Returns the DaemonSets that were not decided yet. */
+    undecidedDaemonSets: (): Iterable<string> => undecided.daemonset,
   };
 }

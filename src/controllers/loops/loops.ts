@@ -20,7 +20,7 @@ import { createCluster } from './cluster.ts';
 import { createQueues } from './queues.ts';
 import { createTaintable } from './taintable.ts';
 
-export type LoopsOptions = {
+type LoopsOptions = {
   readonly watches: WatchedStores;
   /** Returns the present settings. After a change, call `settingsChanged`. */
   readonly settings: () => Settings;

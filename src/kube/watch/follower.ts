@@ -6,7 +6,7 @@ import { readEvent } from './sections.ts';
 import { createTrouble, type TroubleOptions } from './trouble.ts';
 import { watchOnce } from './watch-once.ts';
 
-export type FollowerOptions = TroubleOptions & {
+type FollowerOptions = TroubleOptions & {
   readonly client: ApiClient;
   /** The collection to follow, and the query that selects a part of it: `fieldSelector=reason%3DFailedCreate`. */
   readonly path: string;

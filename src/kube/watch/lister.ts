@@ -5,31 +5,13 @@ import { type ItemReaderOptions, readList } from './items.ts';
 import { withoutManagedFields } from './sections.ts';
 import { isOlder } from './store.ts';
 
-export type ListerOptions = {
+type ListerOptions = {
   readonly client: ApiClient;
   readonly path: string;
   /** The query that selects a part of the collection; empty: all of it. */
   readonly query?: string;
   /** Stores an object and returns its key. `reset`: the stored objects may be newer than the collection itself. */
   readonly keep: (object: JsonObject, reset: boolean) => string;
-};
-
-/** Reads a collection page by page. */
-export type Lister = {
-  /**
-   * Reads the collection to its end; returns its version and its keys. Called again after it threw, it goes on with the
-   * page that failed, unless the pages have expired. `last`: the last version of the collection that was seen.
-   */
-  read(last: string, signal: AbortSignal): Promise<{ version: string; keys: ReadonlySet<string> }>;
-  /**
-   * Whether the server's version is older than the last one seen: etcd was restored from a backup. A watch from `last`
-   * would be silent then, and miss what happens until the server reaches that version again.
-   */
-  wentBack(last: string, signal: AbortSignal): Promise<boolean>;
-  /** Call when the version that was read had expired before it could be watched. */
-  expired(): void;
-  /** Call when the version that was read could be watched. */
-  watched(): void;
 };
 
 /** `next`: the token of the page after this one. */
@@ -42,8 +24,8 @@ const EXPIRIES = 2;
 /** Milliseconds for reading a collection in one piece. */
 const WHOLE_MS = 10 * 60_000;
 
-/** Creates the lister; nothing is sent before the first `read`. */
-export function createLister({ client, path, query: part = '', keep }: ListerOptions): Lister {
+/** Creates a reader of a collection, page by page. Nothing is sent before the first `read`. */
+export function createLister({ client, path, query: part = '', keep }: ListerOptions) {
   let progress: Progress | undefined;
   let expiries = 0;
 
@@ -60,7 +42,11 @@ export function createLister({ client, path, query: part = '', keep }: ListerOpt
   }
 
   return {
-    async read(last, signal) {
+    /**
+     * Reads the collection to its end; returns its version and its keys. Called again after it threw, it goes on with the
+     * page that failed, unless the pages have expired. `last`: the last version of the collection that was seen.
+     */
+    async read(last: string, signal: AbortSignal): Promise<{ version: string; keys: ReadonlySet<string> }> {
       progress ??= { token: '', next: '', version: '', reset: false, keys: new Set() };
       const now = progress;
       const receiver: Receiver = {
@@ -95,16 +81,22 @@ export function createLister({ client, path, query: part = '', keep }: ListerOpt
       progress = undefined;
       return { version, keys };
     },
-    async wentBack(last, signal) {
+    /**
+     * Whether the server's version is older than the last one seen: etcd was restored from a backup. A watch from `last`
+     * would be silent then, and miss what happens until the server reaches that version again.
+     */
+    async wentBack(last: string, signal: AbortSignal): Promise<boolean> {
       const query = [part, 'limit=1'].filter((text) => text !== '').join('&');
       const page = await client.request('list', `${path}?${query}`, { signal });
       const version = isObject(page) ? stringAt(objectAt(page, 'metadata'), 'resourceVersion') : undefined;
       return version !== undefined && isOlder(version, last);
     },
-    expired() {
+    /** Call when the version that was read had expired before it could be watched. */
+    expired(): void {
       expiries += 1;
     },
-    watched() {
+    /** Call when the version that was read could be watched. */
+    watched(): void {
       expiries = 0;
     },
   };

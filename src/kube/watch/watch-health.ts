@@ -2,7 +2,7 @@ import type { Clock } from '../../kit/clock.ts';
 import type { ApiRequest } from '../client.ts';
 
 /** A watched kind, and since when its store is out of step. Milliseconds on the monotonic clock. */
-export type WatchState = { readonly kind: string; readonly brokenSinceMs: number | undefined };
+type WatchState = { readonly kind: string; readonly brokenSinceMs: number | undefined };
 
 /**
  * The last period in which the API server answered without a gap, as far as this process saw. Milliseconds on the

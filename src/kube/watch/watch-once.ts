@@ -5,7 +5,7 @@ import { ApiError, ConnectionError, isExpired, isFromTheFuture } from '../errors
 import { splitLines } from './sections.ts';
 
 /** How a watch ended: whether anything arrived, and the failure if it ended before its time. */
-export type Ended = { readonly heard: boolean; readonly failure: Failure | undefined };
+type Ended = { readonly heard: boolean; readonly failure: Failure | undefined };
 type Failure = {
   readonly error: Error;
   /**
