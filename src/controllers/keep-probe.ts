@@ -55,23 +55,6 @@ function refusalText(error: unknown, namespace: string): string {
   return isRight ? `needs the right to patch daemonsets.apps in namespace ${namespace}` : messageOf(error);
 }
 
-export type KeepWatchOptions = {
-  readonly client: Pick<ApiClient, 'request'>;
-  readonly clock: Clock;
-  /** Returns the updates to try now. */
-  readonly probes: () => readonly KeepProbe[];
-  /** Called when the protection is found broken, when it holds again, and with each new reason why it is not known. */
-  readonly onNews: (verdict: KeepVerdict) => void;
-};
-
-/** Tries the protection of DaemonSets during the terms of leadership. */
-export type KeepWatch = {
-  /** Whether the protection holds, as the present term has last found out; undefined: not known, or nothing to protect. */
-  holds(): boolean | undefined;
-  /** Tries it until the signal aborts: as soon as there is something to protect, and then once an hour. */
-  watch(signal: AbortSignal): Promise<void>;
-};
-
 /** The pause after a probe that found that the protection holds. */
 const HOUR_MS = 60 * 60_000;
 /** The pause after any other probe: somebody who repairs a broken protection wants to see that it holds again. */
@@ -109,12 +92,26 @@ function pauseMs({ failures }: Known, { kind }: KeepVerdict): number {
   return kind === 'broken' && failures < FAILURES ? CONFIRM_MS : AGAIN_MS;
 }
 
-/** Creates the watch for one term of leadership after the other. */
-export function createKeepWatch({ client, clock, probes, onNews }: KeepWatchOptions): KeepWatch {
+/** Tries the protection of DaemonSets during one term of leadership after the other. */
+export function createKeepWatch({
+  client,
+  clock,
+  probes,
+  onNews,
+}: {
+  readonly client: Pick<ApiClient, 'request'>;
+  readonly clock: Clock;
+  /** Returns the updates to try now. */
+  readonly probes: () => readonly KeepProbe[];
+  /** Called when the protection is found broken, when it holds again, and with each new reason why it is not known. */
+  readonly onNews: (verdict: KeepVerdict) => void;
+}) {
   let known = NOTHING_KNOWN;
   return {
-    holds: () => known.holds,
-    async watch(signal) {
+    /** Whether the protection holds, as the present term has last found out; undefined: not known, or nothing to protect. */
+    holds: (): boolean | undefined => known.holds,
+    /** Tries it until the signal aborts: as soon as there is something to protect, and then once an hour. */
+    async watch(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
         const verdict = await tryKeep(client, probes(), signal).catch(() => undefined);
         if (verdict === undefined || signal.aborted) break;
