@@ -1,7 +1,6 @@
 import { ConfigurationError } from '../config/problems.ts';
 import { compareConfig } from '../config/reload.ts';
 import type { Config } from '../config/schema.ts';
-import type { Clock } from '../kit/clock.ts';
 import { messageOf } from '../kit/errors.ts';
 import { watchFiles } from '../kit/watch-files.ts';
 import type { EventRecorder, Regarding } from '../kube/events.ts';

@@ -1,18 +1,14 @@
 import { type Context, EXIT } from '../../app/context.ts';
-import { loadOperatorFiles, problemPrinter } from '../../app/registries/operator-files.ts';
-import { resolverFor } from '../../app/registries/resolver.ts';
 import { ConfigurationError } from '../../config/problems.ts';
 import { toSettings } from '../../config/settings.ts';
-import { createImageSource } from '../../controllers/images.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { WORKLOAD_KINDS } from '../../placement/objects/workload.ts';
 import { type Circumstances, imagesToAsk } from '../../placement/readiness/assess.ts';
 import { checkObjects } from '../../placement/readiness/check.ts';
 import { countNotLookedUp, notLookedUpText } from '../../placement/readiness/not-looked-up.ts';
 import { createLookups, type Question } from '../lookups/lookups.ts';
-import { withPatience } from '../lookups/with-progress.ts';
+import { WITHOUT_CLUSTER, withLookups } from '../lookups/with-lookups.ts';
 import { inputName, readObjects } from '../objects.ts';
-import { createProgress } from '../progress.ts';
 import { gatherFiles } from '../report/gather.ts';
 import { checkNotes, renderCheck } from './render.ts';
 
@@ -31,50 +27,43 @@ export async function check(
   context: Context,
   { form, files, on, namespace, lookupTimeoutMs }: CheckOptions,
 ): Promise<number> {
-  const { config, signal, clock, print, note, readInput } = context;
+  const { config, print, note, readInput } = context;
   const objects = await readObjects(files, readInput);
-  const operatorFiles = await loadOperatorFiles(config, clock, problemPrinter(note));
-  const end = new AbortController();
-  const over = AbortSignal.any([signal, end.signal]);
-  const progress = createProgress(context);
-  try {
-    const asking = resolverFor(config, clock, operatorFiles, { pullSecrets: async () => [], signal: over });
-    const resolver = withPatience(asking, context, progress, lookupTimeoutMs, over);
-    const { namesOf } = createImageSource(resolver);
-    const registryOf = (image: string) => namesOf(image)[0]?.split('/', 1)[0] ?? '';
-    const units = gatherFiles(objects, namespace).inventory.units();
-    const circumstances: Circumstances = {
-      settings: toSettings(config),
-      architectures: on,
-      namespaceOf: (name) => ({ name: name || 'default', labels: {}, preferred: undefined }),
-      namesOf,
-      assessesAll: true,
-    };
-    const lookups = createLookups(resolver, registryOf, over);
-    for (const part of units.flatMap(({ parts }) => parts)) {
-      for (const image of imagesToAsk(part, circumstances)) lookups.ask(questionOf(image));
-    }
-    await lookups.settle((done, total) => progress.show('images', done, total));
-    const result = checkObjects(units, on, circumstances, (image) => lookups.answerTo(questionOf(image)));
-    progress.end();
-    for (const line of unchecked(objects)) note(line);
-    if (result.objects.length === 0) {
-      // A program still reads that there is nothing.
-      if (form === 'json' || form === 'yaml') print(renderCheck(result, on, form));
-      throw new ConfigurationError([`check: no workload found in ${files.map(inputName).join(', ')}`]);
-    }
-    const failed = result.missing.flatMap(({ image = '', code }) =>
-      code === undefined ? [] : [{ image, code, registry: registryOf(image) }],
-    );
-    const notKnown = notLookedUpText(countNotLookedUp(failed));
-    if (notKnown !== undefined) note(notKnown);
-    if (form === 'table') for (const line of checkNotes(result)) note(line);
-    print(renderCheck(result, on, form));
-    return result.missing.length > 0 ? EXIT.found : EXIT.done;
-  } finally {
-    progress.end();
-    end.abort();
-  }
+  return withLookups(
+    context,
+    { limitMs: lookupTimeoutMs, connect: WITHOUT_CLUSTER },
+    async ({ resolver, images, registryOf, progress, signal }) => {
+      const units = gatherFiles(objects, namespace).inventory.units();
+      const circumstances: Circumstances = {
+        settings: toSettings(config),
+        architectures: on,
+        namespaceOf: (name) => ({ name: name || 'default', labels: {}, preferred: undefined }),
+        namesOf: images.namesOf,
+        assessesAll: true,
+      };
+      const lookups = createLookups(resolver, registryOf, signal);
+      for (const part of units.flatMap(({ parts }) => parts)) {
+        for (const image of imagesToAsk(part, circumstances)) lookups.ask(questionOf(image));
+      }
+      await lookups.settle((done, total) => progress.show('images', done, total));
+      const result = checkObjects(units, on, circumstances, (image) => lookups.answerTo(questionOf(image)));
+      progress.end();
+      for (const line of unchecked(objects)) note(line);
+      if (result.objects.length === 0) {
+        // A program still reads that there is nothing.
+        if (form === 'json' || form === 'yaml') print(renderCheck(result, on, form));
+        throw new ConfigurationError([`check: no workload found in ${files.map(inputName).join(', ')}`]);
+      }
+      const failed = result.missing.flatMap(({ image = '', code }) =>
+        code === undefined ? [] : [{ image, code, registry: registryOf(image) }],
+      );
+      const notKnown = notLookedUpText(countNotLookedUp(failed));
+      if (notKnown !== undefined) note(notKnown);
+      if (form === 'table') for (const line of checkNotes(result)) note(line);
+      print(renderCheck(result, on, form));
+      return result.missing.length > 0 ? EXIT.found : EXIT.done;
+    },
+  );
 }
 
 /** Secrets of a cluster are not at hand: private images need `credentials.dockerConfigFiles`. */

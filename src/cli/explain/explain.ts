@@ -1,13 +1,11 @@
 import { ClusterError, connect } from '../../app/connect.ts';
 import { type Context, EXIT } from '../../app/context.ts';
 import { readNodePools } from '../../app/node-pools.ts';
-import { loadOperatorFiles, problemPrinter } from '../../app/registries/operator-files.ts';
-import { createPullSecretReader, createServiceAccountReader } from '../../app/registries/pull-secrets.ts';
-import { resolverFor } from '../../app/registries/resolver.ts';
+import { createServiceAccountReader } from '../../app/registries/pull-secrets.ts';
 import { valueAt } from '../../config/keys.ts';
 import { ConfigurationError } from '../../config/problems.ts';
 import { toSettings } from '../../config/settings.ts';
-import { accessFor, createImageSource } from '../../controllers/images.ts';
+import { accessFor } from '../../controllers/images.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
 import type { ApiClient } from '../../kube/client.ts';
@@ -25,10 +23,9 @@ import { readNamespace } from '../../placement/objects/namespace.ts';
 import { readWorkload, WORKLOAD_KINDS, type Workload } from '../../placement/objects/workload.ts';
 import { isAway } from '../context.ts';
 import { READER_HINT } from '../failure.ts';
-import { withPatience } from '../lookups/with-progress.ts';
+import { withLookups } from '../lookups/with-lookups.ts';
 import { mayHoldSeveral, readObjects } from '../objects.ts';
 import { valueText } from '../output.ts';
-import { createProgress } from '../progress.ts';
 import { readController } from './controller.ts';
 import { describeExplanation } from './explanation.ts';
 import { describeMissing } from './missing.ts';
@@ -41,51 +38,47 @@ import { type ExplainTarget, KINDS } from './target.ts';
  * parted by an empty line, or are a list in a machine-readable form; so is what was found in several files or a directory.
  */
 export async function explain(context: Context, target: ExplainTarget, lookupTimeoutMs: number): Promise<number> {
-  const { config, signal, output, clock, print, note, readInput } = context;
+  const { output, print, note, readInput } = context;
   const given = target.kind === 'files' ? await readWorkloads(target.files, readInput) : undefined;
-  const files = await loadOperatorFiles(config, clock, problemPrinter(note));
-  const cluster = await connectFor(context, given !== undefined);
-  const client = cluster?.client;
-  const end = new AbortController();
-  const over = AbortSignal.any([signal, end.signal]);
-  const progress = createProgress(context);
-  try {
-    const home = target.namespace ?? cluster?.namespace ?? 'default';
-    const problems = new Map<string, string>();
-    const asking = resolverFor(config, clock, files, {
-      pullSecrets:
-        client !== undefined && config.credentials.pullSecrets ? createPullSecretReader(client, clock) : async () => [],
-      telemetry: { unusableSecret: ({ name, reason }) => void problems.set(name, reason) },
-      ...(client === undefined ? {} : { apiServer: client }),
-      signal: over,
-    });
-    const resolver = withPatience(asking, context, progress, lookupTimeoutMs, over);
-    const world: World = {
-      context,
-      client,
-      home,
-      nodes: client === undefined ? [] : await readNodes(client, note, over),
-      controller: client === undefined || given !== undefined ? undefined : await readController(client, context, over),
-      nodePools: client === undefined ? undefined : await readNodePools(client, note, over),
-      resolver,
-      namesOf: createImageSource(resolver).namesOf,
-      secretProblems: problems,
-      signal: over,
-    };
-    const workloads = given ?? [await readObject(client, target, home, over)];
-    const explanations = await Promise.all(workloads.map((each) => explainOne(world, each, given === undefined)));
-    progress.end();
-    const [only] = explanations;
-    const isOne = explanations.length === 1 && !(target.kind === 'files' && mayHoldSeveral(target.files));
-    if (output === 'table') {
-      print(explanations.map((each) => describeExplanation(each, context.columns)).join('\n'));
-    } else print(valueText(isOne ? only : explanations, output));
-    return EXIT.done;
-  } finally {
-    progress.end();
-    end.abort();
-    await client?.close();
-  }
+  const problems = new Map<string, string>();
+  const lookups = {
+    limitMs: lookupTimeoutMs,
+    connect: () => connectFor(context, given !== undefined),
+    telemetry: {
+      unusableSecret: ({ name, reason }: { name: string; reason: string }) => void problems.set(name, reason),
+    },
+  };
+  return withLookups(
+    context,
+    lookups,
+    async ({ cluster, resolver, images: { namesOf }, registryOf, progress, signal }) => {
+      const client = cluster?.client;
+      const home = target.namespace ?? cluster?.namespace ?? 'default';
+      const world: World = {
+        context,
+        client,
+        home,
+        nodes: client === undefined ? [] : await readNodes(client, note, signal),
+        controller:
+          client === undefined || given !== undefined ? undefined : await readController(client, context, signal),
+        nodePools: client === undefined ? undefined : await readNodePools(client, note, signal),
+        resolver,
+        namesOf,
+        registryOf,
+        secretProblems: problems,
+        signal,
+      };
+      const workloads = given ?? [await readObject(client, target, home, signal)];
+      const explanations = await Promise.all(workloads.map((each) => explainOne(world, each, given === undefined)));
+      progress.end();
+      const [only] = explanations;
+      const isOne = explanations.length === 1 && !(target.kind === 'files' && mayHoldSeveral(target.files));
+      if (output === 'table') {
+        print(explanations.map((each) => describeExplanation(each, context.columns)).join('\n'));
+      } else print(valueText(isOne ? only : explanations, output));
+      return EXIT.done;
+    },
+  );
 }
 
 /** What all explanations of a command share. */
@@ -96,13 +89,15 @@ type World = Pick<ExplainInput, 'nodes' | 'nodePools' | 'controller' | 'namesOf'
   /** The namespace of objects that name none. */
   readonly home: string;
   readonly resolver: Resolver;
+  registryOf(image: string): string;
   /** Why pull secrets cannot be used, by their names. */
   readonly secretProblems: ReadonlyMap<string, string>;
   readonly signal: AbortSignal;
 };
 
 async function explainOne(world: World, workload: Workload, isInCluster: boolean): Promise<Explanation> {
-  const { context, client, home, nodes, nodePools, controller, namesOf, resolver, secretProblems, signal } = world;
+  const { context, client, home, nodes, nodePools, controller, namesOf, registryOf, resolver, secretProblems, signal } =
+    world;
   const namespace = workload.namespace || home;
   const input: ExplainInput = {
     workload,
@@ -124,7 +119,7 @@ async function explainOne(world: World, workload: Workload, isInCluster: boolean
       return { ...(digest ? { digest } : {}), ...(source ? { source } : {}), ...found };
     } catch (error) {
       if (!(error instanceof ImageError)) throw error;
-      const registry = error.endpoint ?? namesOf(image)[0]?.split('/', 1)[0] ?? '';
+      const registry = error.endpoint ?? registryOf(image);
       return {
         error: { code: error.code, message: error.message, registry },
         isSingleManifest: error.isSingleManifest,

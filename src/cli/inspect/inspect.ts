@@ -1,16 +1,12 @@
 import { type Context, EXIT } from '../../app/context.ts';
-import { loadOperatorFiles, problemPrinter } from '../../app/registries/operator-files.ts';
-import { resolverFor } from '../../app/registries/resolver.ts';
 import { toSettings } from '../../config/settings.ts';
-import { createImageSource } from '../../controllers/images.ts';
 import type { Platform } from '../../kit/platform.ts';
 import { ImageError } from '../../oci/errors.ts';
 import type { Resolution, Resolver } from '../../oci/resolver.ts';
 import { platformNotes } from '../../placement/explain/platform-notes.ts';
 import { answerLocally } from '../../placement/images.ts';
-import { withPatience } from '../lookups/with-progress.ts';
+import { WITHOUT_CLUSTER, withLookups } from '../lookups/with-lookups.ts';
 import { platformText, table, valueText } from '../output.ts';
-import { createProgress } from '../progress.ts';
 
 /** The output of `inspect` for an image. */
 type Inspected = {
@@ -24,26 +20,20 @@ type Inspected = {
 
 /** Prints the platforms of images as their registries report them. Exit code 2 if one could not be resolved. */
 export async function inspect(context: Context, images: readonly string[], lookupTimeoutMs: number): Promise<number> {
-  const { config, output, signal, clock, columns, print, note } = context;
-  const end = new AbortController();
-  const files = await loadOperatorFiles(config, clock, problemPrinter(note));
-  const over = AbortSignal.any([signal, end.signal]);
-  const progress = createProgress(context);
-  const asking = resolverFor(config, clock, files, { pullSecrets: async () => [], signal: over });
-  const resolver = withPatience(asking, context, progress, lookupTimeoutMs, over);
-  const { namesOf } = createImageSource(resolver);
+  const { config, output, columns, print } = context;
   const settings = toSettings(config);
-  try {
-    const results = await Promise.all(
-      images.map((image) => overridden(image, namesOf(image), settings) ?? inspectOne(resolver, image, signal)),
-    );
-    progress.end();
-    print(output === 'table' ? render(results, columns) : valueText(results, output));
-    return results.some(({ error }) => error !== undefined) ? EXIT.found : EXIT.done;
-  } finally {
-    progress.end();
-    end.abort();
-  }
+  return withLookups(
+    context,
+    { limitMs: lookupTimeoutMs, connect: WITHOUT_CLUSTER },
+    async ({ resolver, images: { namesOf }, progress, signal }) => {
+      const results = await Promise.all(
+        images.map((image) => overridden(image, namesOf(image), settings) ?? inspectOne(resolver, image, signal)),
+      );
+      progress.end();
+      print(output === 'table' ? render(results, columns) : valueText(results, output));
+      return results.some(({ error }) => error !== undefined) ? EXIT.found : EXIT.done;
+    },
+  );
 }
 
 /** Returns the platforms that `images.overrides` gives to an image. Then no registry is asked. */

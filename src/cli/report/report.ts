@@ -1,10 +1,6 @@
 import { connect } from '../../app/connect.ts';
 import { type Context, EXIT } from '../../app/context.ts';
-import { loadOperatorFiles, problemPrinter } from '../../app/registries/operator-files.ts';
-import { createPullSecretReader } from '../../app/registries/pull-secrets.ts';
-import { resolverFor } from '../../app/registries/resolver.ts';
 import { toSettings } from '../../config/settings.ts';
-import { createImageSource } from '../../controllers/images.ts';
 import { matchesSelector } from '../../kit/selector.ts';
 import type { TagResolver } from '../../oci/resolver.ts';
 import type { PodImage } from '../../placement/objects/image.ts';
@@ -15,9 +11,9 @@ import { notLookedUpText } from '../../placement/readiness/not-looked-up.ts';
 import type { Report } from '../../placement/readiness/report.ts';
 import { few } from '../../placement/reasons.ts';
 import { createLookups, type Question } from '../lookups/lookups.ts';
-import { withPatience } from '../lookups/with-progress.ts';
+import { type Asking, withLookups } from '../lookups/with-lookups.ts';
 import { readObjects } from '../objects.ts';
-import { createProgress, type Progress } from '../progress.ts';
+import type { Progress } from '../progress.ts';
 import { type Gathered, gather, gatherFiles, type Neighbourhood } from './gather.ts';
 import { findNewer } from './newer.ts';
 import type { ReportOptions } from './options.ts';
@@ -33,31 +29,28 @@ const DEFAULT = 'default';
 
 /** Prints which workloads can run on the targets. Exit code 2 if less is ready than `--fail-under` asks for. */
 export async function report(context: Context, options: ReportOptions): Promise<number> {
-  const { config, signal, clock, print, note, readInput } = context;
+  const { clock, print, note, readInput } = context;
   const { files, namespace, targets, failUnder } = options;
   context.keepHeapSmall();
   const objects = files.length === 0 ? undefined : await readObjects(files, readInput);
-  const operatorFiles = await loadOperatorFiles(config, clock, problemPrinter(note));
-  const client = objects === undefined ? (await connect(context)).client : undefined;
-  const end = new AbortController();
-  const over = AbortSignal.any([signal, end.signal]);
-  const progress = createProgress(context);
-  try {
-    const unusable = new Map<string, string>();
-    const asking = resolverFor(config, clock, operatorFiles, {
-      pullSecrets:
-        client !== undefined && config.credentials.pullSecrets ? createPullSecretReader(client, clock) : async () => [],
-      telemetry: { unusableSecret: ({ namespace: of, name, reason }) => void unusable.set(`${of}/${name}`, reason) },
-      ...(client === undefined ? {} : { apiServer: client }),
-      signal: over,
-    });
-    const resolver = withPatience(asking, context, progress, options.lookupTimeoutMs, over);
-    const inquiry = createInquiry(context, options, resolver, over);
+  const unusable = new Map<string, string>();
+  const lookups = {
+    limitMs: options.lookupTimeoutMs,
+    connect: async () => (objects === undefined ? connect(context) : undefined),
+    telemetry: {
+      unusableSecret: ({ namespace, name, reason }: { namespace: string; name: string; reason: string }) =>
+        void unusable.set(`${namespace}/${name}`, reason),
+    },
+  };
+  return withLookups(context, lookups, async (asking) => {
+    const { cluster, resolver, progress, signal } = asking;
+    const client = cluster?.client;
+    const inquiry = createInquiry(context, options, asking);
     const gathered =
       client === undefined
         ? gatherFiles(objects ?? [], namespace)
-        : await gather(client, namespace, { candidate: inquiry.ask, read: progress.show }, over);
-    const made = await makeReport(inquiry, gathered, options, { resolver, progress, note, signal: over });
+        : await gather(client, namespace, { candidate: inquiry.ask, read: progress.show }, signal);
+    const made = await makeReport(inquiry, gathered, options, { resolver, progress, note, signal });
     progress.end();
     const isMachine = MACHINE_FORMS.includes(options.form);
     if (!isMachine) refuseNothing(made, options);
@@ -78,20 +71,18 @@ export async function report(context: Context, options: ReportOptions): Promise<
     // A program still reads that there is nothing.
     refuseNothing(made, options);
     return failUnder === undefined ? EXIT.done : exitFor(made, failUnder, note);
-  } finally {
-    progress.end();
-    end.abort();
-    await client?.close();
-  }
+  });
 }
 
 /** What is asked of the registries, for candidates as they come. */
 type Inquiry = ReturnType<typeof createInquiry>;
 
-function createInquiry({ config }: Context, { selector }: ReportOptions, resolver: TagResolver, signal: AbortSignal) {
+function createInquiry(
+  { config }: Context,
+  { selector }: ReportOptions,
+  { resolver, images: { namesOf }, registryOf, signal }: Asking,
+) {
   const settings = toSettings(config);
-  const { namesOf } = createImageSource(resolver);
-  const registryOf = (image: string) => namesOf(image)[0]?.split('/', 1)[0] ?? '';
   const lookups = createLookups(resolver, registryOf, signal);
   const circumstances = ({ namespaces }: Neighbourhood): Circumstances => ({
     settings,

@@ -1,6 +1,5 @@
 import { type Connection, connect } from '../../app/connect.ts';
 import type { Context } from '../../app/context.ts';
-import { readNodePools } from '../../app/node-pools.ts';
 import { VERSION } from '../../app/version.ts';
 import { loopsThatRun, toSettings } from '../../config/settings.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
@@ -11,10 +10,10 @@ import { readAll } from '../../kube/list.ts';
 import { FIELD_MANAGER } from '../../names.ts';
 import { countNodes, nodesWithoutTaint } from '../../placement/nodes/counts.ts';
 import { architecturesOf, type Node, readNode, taintKind } from '../../placement/nodes/node.ts';
-import { nodePoolProblems } from '../../placement/nodes/node-pools.ts';
 import { joinedUntainted, POOL_PAGE, poolOf } from '../../placement/nodes/pools.ts';
 import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged-taints.ts';
 import type { Settings } from '../../placement/settings.ts';
+import { readPoolProblems } from '../node-pool-problems.ts';
 import { type Facts, type LeaseFact, type PoolFact, type Read, type Replica, readValue } from './facts.ts';
 import { tryGuard } from './guard.ts';
 import { type ReplicaMetrics, readReplicaMetrics } from './metrics-text.ts';
@@ -197,18 +196,15 @@ async function readPools(
   note: (line: string) => void,
   signal: AbortSignal,
 ): Promise<Read<readonly PoolFact[]>> {
-  const nodePools = await readNodePools(client, note, signal);
-  if (nodes.kind === 'unread' && nodePools === undefined) return nodes;
-  const stated = (nodePools ?? []).flatMap((pool) =>
-    nodePoolProblems(pool, settings).map((problem) => ({ kind: 'NodePool', name: pool.name, ...problem })),
-  );
+  const stated = await readPoolProblems(client, settings, note, signal);
+  if (nodes.kind === 'unread' && stated === undefined) return nodes;
   const lacking = new Map<string, PoolFact>();
   for (const node of readValue(nodes) ?? []) {
     const pool = poolOf(node);
     if (pool === undefined || joinedUntainted(node, settings) === undefined) continue;
-    if (nodePools !== undefined && pool.kind === 'NodePool') continue;
+    if (stated !== undefined && pool.kind === 'NodePool') continue;
     const text = `has nodes without the taint ${taintKind(settings.taints)}: its template needs the taint (${POOL_PAGE})`;
     lacking.set(`${pool.kind} ${pool.name}`, { ...pool, problem: 'taint-missing', severity: 'warning', note: text });
   }
-  return { kind: 'read', value: [...stated, ...lacking.values()] };
+  return { kind: 'read', value: [...(stated ?? []), ...lacking.values()] };
 }

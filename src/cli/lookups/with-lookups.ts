@@ -1,0 +1,75 @@
+import { setMaxListeners } from 'node:events';
+import type { Connection } from '../../app/connect.ts';
+import type { Context } from '../../app/context.ts';
+import { loadOperatorFiles, problemPrinter } from '../../app/registries/operator-files.ts';
+import { createPullSecretReader } from '../../app/registries/pull-secrets.ts';
+import { type ResolverParts, resolverFor } from '../../app/registries/resolver.ts';
+import { createImageSource, type ImageSource } from '../../controllers/images.ts';
+import { printable } from '../../kit/printable.ts';
+import type { TagResolver } from '../../oci/resolver.ts';
+import { createProgress, type Progress } from '../progress.ts';
+import { createPatientResolver, type Waiting } from './patient.ts';
+
+/** What the work of a command has that asks registries. */
+export type Asking<Cluster extends Connection | undefined = Connection | undefined> = {
+  readonly cluster: Cluster;
+  /** Tries again what fails for the moment, and shows for which registry it waits. */
+  readonly resolver: TagResolver;
+  readonly images: ImageSource;
+  /** Returns the registry of an image; empty for a malformed one. */
+  registryOf(image: string): string;
+  readonly progress: Progress;
+  readonly signal: AbortSignal;
+  /** Ends what asks, apart from the work itself. */
+  end(): void;
+};
+
+type Options<Cluster> = {
+  /** How long lookups are tried again. */
+  readonly limitMs: number;
+  /** Connects to the cluster whose pull secrets are used. */
+  readonly connect: () => Promise<Cluster>;
+} & Pick<ResolverParts, 'telemetry'>;
+
+/** For commands that need no cluster. */
+export const WITHOUT_CLUSTER = async () => undefined;
+
+/** Asks registries as the configuration says, for as long as the work of a command takes. Throws what cannot be read or reached. */
+export async function withLookups<Cluster extends Connection | undefined>(
+  context: Context,
+  { limitMs, connect, ...parts }: Options<Cluster>,
+  work: (asking: Asking<Cluster>) => Promise<number>,
+): Promise<number> {
+  const { config, clock } = context;
+  const files = await loadOperatorFiles(config, clock, problemPrinter(context.note));
+  const cluster = await connect();
+  const client = cluster?.client;
+  const over = new AbortController();
+  const signal = AbortSignal.any([context.signal, over.signal]);
+  setMaxListeners(0, signal);
+  const progress = createProgress(context);
+  try {
+    const asking = resolverFor(config, clock, files, {
+      pullSecrets:
+        client !== undefined && config.credentials.pullSecrets ? createPullSecretReader(client, clock) : async () => [],
+      ...(client === undefined ? {} : { apiServer: client }),
+      ...parts,
+      signal,
+    });
+    const onWait = (waiting: Waiting) => progress.wait(waiting.registry, waitingText(waiting));
+    const resolver = createPatientResolver(asking, { clock, limitMs, onWait, signal });
+    const images = createImageSource(resolver);
+    const registryOf = (image: string) => images.namesOf(image)[0]?.split('/', 1)[0] ?? '';
+    return await work({ cluster, resolver, images, registryOf, progress, signal, end: () => over.abort() });
+  } finally {
+    progress.end();
+    over.abort();
+    await cluster?.close();
+  }
+}
+
+/** `waiting for registry.example.com (rate-limited, again in 10 s): 120 of 200 images looked up`. */
+function waitingText({ registry, code, againInMs, done, total }: Waiting): string {
+  const again = `again in ${Math.max(1, Math.round(againInMs / 1_000))} s`;
+  return `waiting for ${printable(registry, 200)} (${code}, ${again}): ${done} of ${total} images looked up`;
+}

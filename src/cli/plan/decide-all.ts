@@ -1,0 +1,84 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { ClusterError, type Connection } from '../../app/connect.ts';
+import type { Context } from '../../app/context.ts';
+import { createServiceAccountReader } from '../../app/registries/pull-secrets.ts';
+import { loopsThatRun } from '../../config/settings.ts';
+import { createLoops, type Loops } from '../../controllers/loops/loops.ts';
+import { createNodeFetcher, createWatches, kindsFor, type Watches } from '../../controllers/watches.ts';
+import type { Writer } from '../../kube/writer.ts';
+import type { Settings } from '../../placement/settings.ts';
+import { byName } from '../../placement/workloads/overview.ts';
+import type { Asking } from '../lookups/with-lookups.ts';
+import type { Plan } from './shape.ts';
+
+/** What is read of the cluster, and the rules for labels. */
+type Reading = Required<Pick<Parameters<typeof createWatches>[0], 'scope' | 'onPod'>> &
+  Pick<Parameters<typeof createLoops>[0], 'labelRules'>;
+
+/** What `run` would do now. */
+type Decided = { readonly changes: Plan['changes']; readonly watches: Watches; readonly loops: Loops };
+
+/**
+ * Runs the controllers with a writer that only records, until they have decided everything and every image was looked up. Throws the
+ * first error of a controller.
+ */
+export async function decideAll(
+  { config, clock, signal: interrupt }: Context,
+  settings: Settings,
+  { scope, onPod, labelRules }: Reading,
+  { cluster: { client }, resolver, images, progress, signal, end }: Asking<Connection>,
+): Promise<Decided> {
+  // Recorded by object: an object may be reconciled twice, but `run` would write it once.
+  const recorded = new Map<string, Plan['changes'][number]>();
+  const record: Writer = async ({ kind, namespace, name, action }, patch) => {
+    const change = { kind, ...(namespace === undefined ? {} : { namespace }), name, action, patch };
+    recorded.set(JSON.stringify([kind, namespace, name]), change);
+    return { kind: 'recorded' };
+  };
+  const watches = createWatches({
+    client,
+    clock,
+    kinds: kindsFor(config),
+    scope,
+    keepsAll: true,
+    onPod,
+    refusedMs: 0,
+  });
+  let failure: unknown;
+  const loops = createLoops({
+    watches,
+    settings: () => settings,
+    labelRules,
+    loops: loopsThatRun(config),
+    workers: config.workers,
+    bootstrapMs: undefined,
+    images,
+    serviceAccountSecrets: createServiceAccountReader(client, clock),
+    fetchNode: createNodeFetcher(client),
+    write: record,
+    events: { emit: () => false },
+    clock,
+    telemetry: {
+      outcome(_controller, _key, _seconds, result) {
+        if (result.outcome === 'error') failure ??= result.error;
+      },
+    },
+  });
+  resolver.onSettled(loops.lookupEnded);
+  const watching = watches.run(signal);
+  await Promise.race([watches.whenSynced(), watching]);
+  if (scope.namespace !== undefined && watches.namespaces.store.get(scope.namespace) === undefined) {
+    throw new ClusterError(`namespace ${scope.namespace} does not exist`);
+  }
+  const running = loops.run(signal, signal);
+  while (!signal.aborted && failure === undefined && !(loops.idle() && resolver.pending() === 0)) {
+    progress.show('images to look up', resolver.pending());
+    await wait(10);
+  }
+  progress.end();
+  end();
+  await running;
+  if (failure !== undefined) throw failure;
+  interrupt.throwIfAborted();
+  return { changes: [...recorded.values()].sort(byName), watches, loops };
+}
