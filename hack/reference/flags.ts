@@ -1,5 +1,5 @@
 import type { Command, Flag } from '../../src/cli/command.ts';
-import { COMMON_FLAGS } from '../../src/cli/command-line.ts';
+import { COMMON_FLAGS } from '../../src/cli/command-words.ts';
 import { COMMANDS } from '../../src/cli/commands.ts';
 import { PROGRAM } from '../../src/cli/program.ts';
 import { code, heading, join, type Page, table } from './markdown.ts';

@@ -2,7 +2,8 @@ import { messageOf } from '../kit/errors.ts';
 import type { ApiClient } from '../kube/client.ts';
 import { ApiError } from '../kube/errors.ts';
 import { readAll } from '../kube/list.ts';
-import { type NodePool, readNodePool } from '../placement/nodes/node-pools.ts';
+import { type NodePool, type NodePoolProblem, nodePoolProblems, readNodePool } from '../placement/nodes/node-pools.ts';
+import type { Settings } from '../placement/settings.ts';
 
 const KARPENTER = '/apis/karpenter.sh/v1';
 /** The status codes that mean: Karpenter is not installed, or these credentials may not read its objects. */
@@ -27,4 +28,20 @@ export async function readNodePools(
     note(`NodePools could not be read: ${messageOf(error)}`);
     return undefined;
   }
+}
+
+/** A problem of a NodePool of Karpenter. */
+export type PoolProblem = { readonly kind: string; readonly name: string } & NodePoolProblem;
+
+/** Reads the problems of the NodePools; undefined if they cannot be read, for a reason that `note` gets. */
+export async function readPoolProblems(
+  client: ApiClient,
+  settings: Settings,
+  note: (line: string) => void,
+  signal: AbortSignal,
+): Promise<readonly PoolProblem[] | undefined> {
+  const pools = await readNodePools(client, note, signal);
+  return pools?.flatMap((pool) =>
+    nodePoolProblems(pool, settings).map((problem) => ({ kind: 'NodePool', name: pool.name, ...problem })),
+  );
 }

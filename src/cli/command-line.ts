@@ -1,68 +1,20 @@
-import yargs, { type Argv } from 'yargs';
 import { type Clients, EXIT, type Surroundings } from '../app/context.ts';
-import { VERSION } from '../app/version.ts';
-import { STANDARD_INPUT } from '../config/file.ts';
-import { allKeys } from '../config/keys.ts';
-import { unknownFlag } from '../config/load.ts';
 import { ConfigurationError } from '../config/problems.ts';
 import { nearest } from '../kit/nearest.ts';
-import type { Command, Flag, Invocation } from './command.ts';
+import type { Command, Invocation } from './command.ts';
+import { type Arguments, COMMON_FLAGS, configFlags, configWords, operandsOf, parse } from './command-words.ts';
 import { COMMANDS } from './commands.ts';
-import type { CommonWords, ConfigWords } from './context.ts';
+import type { CommonWords } from './context.ts';
 import { failureLines } from './failure.ts';
 import { refusalBesideController } from './in-pod.ts';
 import { escaped } from './output.ts';
 import { PROGRAM } from './program.ts';
-
-/** The flags of every command. */
-export const COMMON_FLAGS: readonly Flag[] = [
-  {
-    name: 'kubeconfig',
-    value: 'FILE',
-    text: 'Kubeconfig file; default: the service account of the pod, else KUBECONFIG, else ~/.kube/config',
-  },
-  { name: 'context', value: 'NAME', text: 'Context of the kubeconfig' },
-  {
-    name: 'config',
-    value: 'FILE',
-    text: 'Configuration file (YAML; - is standard input), or a ConfigMap or Helm values that contain one',
-  },
-  {
-    name: 'output',
-    letter: 'o',
-    value: 'FORM',
-    choices: ['table', 'json', 'yaml'],
-    text: 'Output format: table, json, yaml',
-  },
-  { name: 'log-level', value: 'LEVEL', text: 'The same as --log.level' },
-  { name: 'log-format', value: 'FORMAT', text: 'The same as --log.format' },
-];
-
-/** One line for each paragraph: yargs breaks them at the width of the terminal. */
-const epilogue = (program: string) =>
-  [
-    'Every configuration key is a flag of every command (--taints.nodeSelector), and an environment variable ' +
-      '(ARCHAWARE_TAINTS__NODE_SELECTOR). A flag wins over a variable, a variable over the file, and the file over the ' +
-      `default. ${program} config --help lists the keys.`,
-    'Exit codes: 0 done; 1 failed; 2 plan found changes, status found problems, inspect could not resolve an image, clean ' +
-      'left something, check found something missing, or report --fail-under was not reached; 3 wrong command line, ' +
-      'configuration or kubeconfig, or nothing to judge.',
-  ].join('\n\n');
-
-const USAGE = '$0 COMMAND [flags]\n\nPlaces pods on nodes whose architecture their images support.';
-
-const HIDDEN = { type: 'string', hidden: true } as const;
 
 /** The command that completion scripts call. It is not in the help. */
 const COMPLETE = '__complete';
 
 /** What `--output` of most commands can be. */
 const MACHINE_FORMS: readonly string[] = ['table', 'json', 'yaml'];
-
-/** The widest help. Lines that are longer are hard to read, also on a wide terminal. */
-const MOST_COLUMNS = 120;
-
-type Arguments = Readonly<Record<string, unknown>>;
 
 /** Runs one command line and returns its exit code. Errors are printed as lines that say what to do. */
 export async function runCommandLine(words: readonly string[], given: Surroundings): Promise<number> {
@@ -87,7 +39,11 @@ export async function runCommandLine(words: readonly string[], given: Surroundin
     const isBeside = surroundings.controllerWords !== undefined;
     const refusal = isBeside && refusalBesideController(name, scopeOf(argv));
     if (refusal) throw new ConfigurationError([refusal]);
-    return await command.run(invocationOf(command, operands, argv, surroundings, connections));
+    const invocation = invocationOf(command, operands, argv, surroundings, connections);
+    if (command.operands === '' && operands.length > 0) {
+      throw new ConfigurationError([`${name}: unexpected ${JSON.stringify(operands.join(' '))}`]);
+    }
+    return await command.run(invocation);
   } catch (error) {
     const { lines, code } = failureLines(error, accountOf(words, surroundings));
     for (const line of lines) surroundings.note(`${surroundings.program}: ${line}`);
@@ -143,99 +99,6 @@ function unknownCommand(name: string): ConfigurationError {
   return new ConfigurationError([`unknown command ${JSON.stringify(name)}; ${hint}`]);
 }
 
-/** Parses the words. `help` is the text to print instead of running anything; empty if there is none. */
-async function parse(
-  words: readonly string[],
-  surroundings: Surroundings,
-  isHelpAsked = words.some((word) => word === '--help' || word === '-h'),
-): Promise<{ argv: Arguments; help: string }> {
-  const { columns, program } = surroundings;
-  const named = COMMANDS.find(({ name }) => words.includes(name));
-  const parser = createParser(program, Math.min(MOST_COLUMNS, columns ?? MOST_COLUMNS), named, isHelpAsked, words);
-  let help = '';
-  const argv = await parser.parseAsync(normalised(words), {}, (_error: unknown, _argv: unknown, output: string) => {
-    // The type says nothing that the name of the flag and its text do not say.
-    help = output.replaceAll(/\s*\[(?:string|boolean)\]$/gm, '');
-  });
-  // The help was asked for in another way, as with `-Ah`.
-  if (help !== '' && !isHelpAsked) return parse(words, surroundings, true);
-  return { argv, help };
-}
-
-function createParser(
-  program: string,
-  columns: number,
-  named: Command | undefined,
-  isHelpAsked: boolean,
-  words: readonly string[] = [],
-) {
-  // The help of `config convert` is about that action; its own flags would be lost among the keys.
-  const isOfAction = named?.actionsWithoutKeys?.some((action) => words.includes(action)) === true;
-  const parser = yargs([])
-    .scriptName(program)
-    .locale('en')
-    .parserConfiguration({ 'dot-notation': false, 'camel-case-expansion': false, 'duplicate-arguments-array': true })
-    .usage(isHelpAsked ? USAGE : '')
-    .epilogue(isHelpAsked ? epilogue(program) : '')
-    .wrap(columns)
-    .alias('help', 'h')
-    .version(VERSION)
-    .exitProcess(false)
-    .fail((message, error) => {
-      throw error ?? new ConfigurationError([message]);
-    });
-  for (const { path, description, fallback, form } of allKeys()) {
-    const shown = form === 'list' && Array.isArray(fallback) ? fallback.join(',') : fallback;
-    const value = typeof shown === 'string' ? shown : JSON.stringify(shown);
-    const describe = `${description} (${value || 'none'})`;
-    const isShown = named?.listsKeys === true && isHelpAsked && !isOfAction;
-    // yargs measures every text, also a hidden one, which would cost each command 20 ms.
-    parser.option(path, isShown ? { type: 'string', group: 'Configuration keys:', describe } : HIDDEN);
-  }
-  // A command may have a common flag of its own, with other values.
-  const isOwn = (flag: Flag) => named?.flags.some(({ name }) => name === flag.name) === true;
-  for (const flag of COMMON_FLAGS) if (!isOwn(flag)) addFlag(parser, flag, isHelpAsked ? 'Common:' : undefined);
-  for (const command of COMMANDS) {
-    parser.command(command.name, command.summary, (own) => describeCommand(own, command, isHelpAsked));
-  }
-  return parser;
-}
-
-function describeCommand(parser: Argv, command: Command, isHelpAsked: boolean): void {
-  const { name, operands, summary, description, flags, examples } = command;
-  // yargs lays out the help of every command that it runs, whether or not somebody asked for it.
-  if (!isHelpAsked) {
-    for (const flag of flags) addFlag(parser, flag, undefined);
-    return;
-  }
-  const usage = ['$0', name, operands, '[flags]'].filter((part) => part !== '').join(' ');
-  parser.usage([usage, `${summary}.`, ...(description === undefined ? [] : [description])].join('\n\n'));
-  for (const flag of flags) addFlag(parser, flag, 'Flags:');
-  for (const [line, text] of examples) parser.example(`$0 ${line}`, text);
-}
-
-/** Adds a flag; without a group, the flag is not in the help. */
-function addFlag(parser: Argv, { name, letter, value, text }: Flag, group: string | undefined): void {
-  const type = value === undefined ? 'boolean' : 'string';
-  const shown = group === undefined ? { hidden: true } : { group, describe: text };
-  parser.option(name, { type, ...shown, ...(letter === undefined ? {} : { alias: letter }) });
-}
-
-/** Works around yargs, which treats the `-` of `--config -` as an operand, but not that of `-f -`. */
-function normalised(words: readonly string[]): string[] {
-  const joined: string[] = [];
-  for (const word of words) {
-    const before = joined.at(-1) ?? '';
-    if (word === STANDARD_INPUT && ['--config', '--file'].includes(before)) joined.splice(-1, 1, `${before}=${word}`);
-    else joined.push(word);
-  }
-  return joined;
-}
-
-function operandsOf(argv: Arguments): string[] {
-  return Array.isArray(argv._) ? argv._.map(String) : [];
-}
-
 function invocationOf(
   { flags, forms = MACHINE_FORMS }: Command,
   operands: readonly string[],
@@ -278,48 +141,4 @@ function invocationOf(
       return context;
     },
   };
-}
-
-/** Returns the configuration that a command line of the controller names. Flags that are unknown here are left out. */
-async function configWords(words: readonly string[]): Promise<ConfigWords> {
-  const argv: Arguments = await createParser(PROGRAM, MOST_COLUMNS, undefined, false).parseAsync(normalised(words));
-  const keys = Object.fromEntries(
-    Object.entries(argv).flatMap(([name, value]) => {
-      const path = keyOf(name);
-      return path === undefined || value === undefined ? [] : [[path, textOf(value)]];
-    }),
-  );
-  return { keys, configFile: argv.config === undefined ? undefined : String(argv.config) };
-}
-
-/** Returns the configuration key that a flag sets; undefined for other flags. */
-function keyOf(flag: string): string | undefined {
-  const path = flag === 'log-level' ? 'log.level' : flag === 'log-format' ? 'log.format' : flag;
-  return allKeys().some((key) => key.path === path) ? path : undefined;
-}
-
-function textOf(value: unknown): string {
-  return Array.isArray(value) ? value.join(',') : String(value);
-}
-
-/** Returns the flags that are configuration keys, as text. Refuses any other flag that is neither common nor of this command. */
-function configFlags(argv: Arguments, own: readonly Flag[]): Record<string, string> {
-  const paths = allKeys().map(({ path }) => path);
-  const known = [...COMMON_FLAGS, ...own];
-  const others = [...known.map(({ name }) => name), 'help', 'version'];
-  const letters = new Set([...known.flatMap(({ letter }) => letter ?? []), 'h']);
-  const repeatable = new Set(known.filter(({ isRepeatable }) => isRepeatable).map(({ name }) => name));
-  const flags: Record<string, string> = {};
-  const problems: string[] = [];
-  for (const [name, value] of Object.entries(argv)) {
-    if (name === '_' || name === '$0' || letters.has(name) || value === undefined) continue;
-    const path = keyOf(name);
-    if (path !== undefined) flags[path] = textOf(value);
-    else if (!others.includes(name)) problems.push(unknownFlag(name, [...paths, ...others]));
-    else if (Array.isArray(value) && !repeatable.has(name)) {
-      problems.push(`--${name}: given ${value.length} times, expected once`);
-    }
-  }
-  if (problems.length > 0) throw new ConfigurationError(problems);
-  return flags;
 }

@@ -1,4 +1,8 @@
-import type { Flag } from './command.ts';
+import { STANDARD_INPUT } from '../config/file.ts';
+import { ConfigurationError } from '../config/problems.ts';
+import { messageOf } from '../kit/errors.ts';
+import { parseSelector, type Selector } from '../kit/selector.ts';
+import type { Flag, Invocation } from './command.ts';
 
 /** The flags that several commands have, with kubectl's names. */
 export const NAMESPACE: Flag = {
@@ -20,3 +24,28 @@ export const INSTALLATION: Flag = {
   value: 'NAMESPACE',
   text: 'Namespace of archaware, if there are several installations, or if you may not list ClusterRoleBindings',
 };
+
+/** Reads the namespace that a command is limited to; undefined: all. Throws ConfigurationError for two answers to that. */
+export function readNamespaceFlag(
+  command: string,
+  { text, isSet }: Pick<Invocation, 'text' | 'isSet'>,
+): string | undefined {
+  const namespace = text(NAMESPACE.name);
+  if (namespace === undefined || !isSet(ALL_NAMESPACES.name)) return namespace;
+  throw new ConfigurationError([`${command}: got --namespace and --all-namespaces, expected one of them`]);
+}
+
+/** Reads labels; none if the flag is not given. Throws ConfigurationError. */
+export function readSelectorFlag(text = ''): Selector {
+  try {
+    return parseSelector(text);
+  } catch (error) {
+    throw new ConfigurationError([`--selector: ${messageOf(error)}`]);
+  }
+}
+
+/** Returns the problem of a command line that reads standard input twice; none if it does not. `files`: the values of `-f`. */
+export function inputProblems({ configFile }: Pick<Invocation, 'configFile'>, files: readonly string[]): string[] {
+  const isTwice = configFile === STANDARD_INPUT && files.includes(STANDARD_INPUT);
+  return isTwice ? ['--config -: got standard input, expected a file, because -f reads standard input'] : [];
+}

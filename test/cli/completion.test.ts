@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { expect } from 'chai';
-import { COMMON_FLAGS } from '../../src/cli/command-line.ts';
+import { COMMON_FLAGS } from '../../src/cli/command-words.ts';
 import { COMMANDS } from '../../src/cli/commands.ts';
 import { candidatesFor } from '../../src/cli/completion/candidates.ts';
 import { SCRIPTS } from '../../src/cli/completion/scripts.ts';

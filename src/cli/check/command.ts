@@ -1,9 +1,8 @@
-import { STANDARD_INPUT } from '../../config/file.ts';
 import { ConfigurationError } from '../../config/problems.ts';
 import { ARCHITECTURES } from '../../kit/platform.ts';
 import type { Command } from '../command.ts';
+import { inputProblems } from '../flags.ts';
 import { LOOKUP_TIMEOUT, readLookupTimeout } from '../lookups/timeout.ts';
-import { withoutOperands } from '../operands.ts';
 import { readArchitectures } from '../report/options.ts';
 
 const FORMS: readonly string[] = ['table', 'json', 'yaml', 'markdown'];
@@ -45,7 +44,6 @@ export const checkCommand: Command = {
     ['check -f - --on amd64,arm64', 'Check what helm template or kustomize build prints'],
   ],
   async run(invocation) {
-    withoutOperands('check', invocation.operands);
     const files = invocation.texts('file');
     const on = readArchitectures('--on', invocation.texts('on'));
     const problems = [
@@ -53,9 +51,7 @@ export const checkCommand: Command = {
       ...(on === undefined
         ? ['check: expected --on with the architectures to run on, for example --on amd64,arm64']
         : []),
-      ...(invocation.configFile === STANDARD_INPUT && files.includes(STANDARD_INPUT)
-        ? ['--config -: got standard input, expected a file, because -f reads standard input']
-        : []),
+      ...inputProblems(invocation, files),
     ];
     if (on === undefined || problems.length > 0) throw new ConfigurationError(problems);
     const { check } = await import('./check.ts');

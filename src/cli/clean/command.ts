@@ -2,7 +2,6 @@ import { ConfigurationError } from '../../config/problems.ts';
 import { parseDuration } from '../../kit/duration.ts';
 import type { Command } from '../command.ts';
 import { INSTALLATION } from '../flags.ts';
-import { withoutOperands } from '../operands.ts';
 
 export const cleanCommand: Command = {
   name: 'clean',
@@ -28,7 +27,6 @@ export const cleanCommand: Command = {
     ['clean --stop --yes --pods keep', 'The same, without replacing a pod'],
   ],
   async run(invocation) {
-    withoutOperands('clean', invocation.operands);
     const flags = {
       yes: invocation.isSet('yes'),
       dryRun: invocation.isSet('dry-run'),

@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { type Context, EXIT, type Surroundings } from '../../app/context.ts';
-import { type Conversion, noteLine, renderConversion } from '../../config/convert/conversion.ts';
-import { convertMto } from '../../config/convert/mto.ts';
-import { convertNoe } from '../../config/convert/noe.ts';
-import { convertTolerable } from '../../config/convert/tolerable.ts';
 import { parseConfig, STANDARD_INPUT } from '../../config/file.ts';
 import { loadConfig } from '../../config/load.ts';
 import { ConfigurationError, shown } from '../../config/problems.ts';
 import { codeOf, messageOf } from '../../kit/errors.ts';
 import { valueText } from '../output.ts';
 import { checkRoutes } from './config.ts';
+import { type Conversion, noteLine, renderConversion } from './convert/conversion.ts';
+import { convertMto } from './convert/mto.ts';
+import { convertNoe } from './convert/noe.ts';
+import { convertTolerable } from './convert/tolerable.ts';
 
 /** The systems whose settings can be converted. */
 const SYSTEMS: Readonly<Record<string, (file: string, text: string) => Conversion>> = {

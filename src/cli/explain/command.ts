@@ -1,7 +1,6 @@
-import { STANDARD_INPUT } from '../../config/file.ts';
 import { ConfigurationError } from '../../config/problems.ts';
 import type { Command, Invocation } from '../command.ts';
-import { INSTALLATION, NAMESPACE } from '../flags.ts';
+import { INSTALLATION, inputProblems, NAMESPACE } from '../flags.ts';
 import { LOOKUP_TIMEOUT, readLookupTimeout } from '../lookups/timeout.ts';
 import { type ExplainTarget, explainTarget, KINDS } from './target.ts';
 
@@ -31,11 +30,8 @@ export const explainCommand: Command = {
   ],
   async run(invocation) {
     const files = invocation.texts('file');
-    if (invocation.configFile === STANDARD_INPUT && files.includes(STANDARD_INPUT)) {
-      throw new ConfigurationError([
-        '--config -: got standard input, expected a file, because -f reads standard input',
-      ]);
-    }
+    const problems = inputProblems(invocation, files);
+    if (problems.length > 0) throw new ConfigurationError(problems);
     const target = explainTarget(invocation.operands, files, invocation.text('namespace'));
     const { explain } = await import('./explain.ts');
     const lookupTimeoutMs = readLookupTimeout(invocation);

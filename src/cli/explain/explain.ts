@@ -27,7 +27,7 @@ import { withLookups } from '../lookups/with-lookups.ts';
 import { mayHoldSeveral, readObjects } from '../objects.ts';
 import { valueText } from '../output.ts';
 import { readController } from './controller.ts';
-import { describeExplanation } from './explanation.ts';
+import { describeExplanation } from './explanation-text.ts';
 import { describeMissing } from './missing.ts';
 import { patienceOf } from './patience.ts';
 import { refusalOf } from './refusal.ts';

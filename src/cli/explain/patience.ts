@@ -2,11 +2,11 @@ import type { Clock } from '../../kit/clock.ts';
 import { type JsonObject, objectAt, stringAt } from '../../kit/json.ts';
 import type { ApiClient } from '../../kube/client.ts';
 import { ApiError } from '../../kube/errors.ts';
-import { readAll } from '../../kube/list.ts';
-import { type EventReason, FIELD_MANAGER } from '../../names.ts';
+import type { EventReason } from '../../names.ts';
 import type { ExplainInput } from '../../placement/explain/input.ts';
 import type { Workload } from '../../placement/objects/workload.ts';
 import { readStartsAtLatest } from '../../placement/reasons.ts';
+import { ownEvents } from '../events.ts';
 
 const REASON: EventReason = 'ImageUnresolvable';
 
@@ -21,11 +21,10 @@ export async function patienceOf(
   signal: AbortSignal,
 ): Promise<ExplainInput['patience']> {
   if (client === undefined || pod === undefined || pod.nodeName !== undefined) return undefined;
-  const events = `/apis/events.k8s.io/v1/namespaces/${encodeURIComponent(pod.namespace)}/events`;
-  const query = `regarding.name=${pod.name},reason=${REASON},reportingController=${FIELD_MANAGER}`;
+  const isOfPod = (event: JsonObject) => stringAt(objectAt(event, 'regarding'), 'uid') === pod.uid;
   try {
-    const read = (event: JsonObject) => (stringAt(objectAt(event, 'regarding'), 'uid') === pod.uid ? event : undefined);
-    const found = await readAll(client, `${events}?fieldSelector=${encodeURIComponent(query)}`, read, signal);
+    const fields = `regarding.name=${pod.name},reason=${REASON}`;
+    const found = await ownEvents(client, pod.namespace, fields, signal, isOfPod);
     const startsAtLatestMs = newestTime(found);
     return startsAtLatestMs === undefined ? undefined : { startsAtLatestMs, nowMs: clock.wall() };
   } catch (error) {

@@ -2,11 +2,10 @@ import { type JsonObject, objectAt, stringAt } from '../../kit/json.ts';
 import { printable } from '../../kit/printable.ts';
 import type { ApiClient } from '../../kube/client.ts';
 import { ApiError } from '../../kube/errors.ts';
-import { readAll } from '../../kube/list.ts';
-import { type EventReason, FIELD_MANAGER, NOTE_BYTES } from '../../names.ts';
+import { type EventReason, NOTE_BYTES } from '../../names.ts';
 import type { ExplainInput } from '../../placement/explain/input.ts';
 import type { Workload } from '../../placement/objects/workload.ts';
-import { eventTime } from '../events.ts';
+import { eventTime, ownEvents } from '../events.ts';
 
 const REASONS: readonly EventReason[] = ['WriteRefused', 'RefusedByPolicy'];
 
@@ -27,13 +26,9 @@ export async function refusalOf(
     return isChild(kind, name, of, called);
   };
   try {
-    const events = `/apis/events.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/events`;
+    const isAbout = (event: JsonObject) => own(objectAt(event, 'regarding'));
     const found = await Promise.all(
-      REASONS.map((reason) => {
-        const query = encodeURIComponent(`reason=${reason},reportingController=${FIELD_MANAGER}`);
-        const read = (event: JsonObject) => (own(objectAt(event, 'regarding')) ? event : undefined);
-        return readAll(client, `${events}?fieldSelector=${query}`, read, signal);
-      }),
+      REASONS.map((reason) => ownEvents(client, namespace, `reason=${reason}`, signal, isAbout)),
     );
     const [newest] = found.flat().sort((one, other) => eventTime(other) - eventTime(one));
     if (newest === undefined) return undefined;

@@ -1,10 +1,7 @@
 import { ConfigurationError } from '../../config/problems.ts';
-import { messageOf } from '../../kit/errors.ts';
-import { parseSelector } from '../../kit/selector.ts';
 import type { Command, Invocation } from '../command.ts';
-import { ALL_NAMESPACES, INSTALLATION, NAMESPACE, SELECTOR } from '../flags.ts';
+import { ALL_NAMESPACES, INSTALLATION, NAMESPACE, readNamespaceFlag, readSelectorFlag, SELECTOR } from '../flags.ts';
 import { LOOKUP_TIMEOUT, readLookupTimeout } from '../lookups/timeout.ts';
-import { withoutOperands } from '../operands.ts';
 
 export const planCommand: Command = {
   name: 'plan',
@@ -28,7 +25,6 @@ export const planCommand: Command = {
     ['plan --config config.yaml', 'Show what a configuration would change'],
   ],
   async run(invocation) {
-    withoutOperands('plan', invocation.operands);
     const [byPod, isWide] = [invocation.isSet('pods'), invocation.isSet('wide')];
     const options = { scope: scopeOf(invocation), byPod, isWide, lookupTimeoutMs: readLookupTimeout(invocation) };
     const { plan } = await import('./plan.ts');
@@ -37,15 +33,9 @@ export const planCommand: Command = {
 };
 
 function scopeOf(invocation: Invocation) {
-  const [namespace, labels] = [invocation.text('namespace'), invocation.text('selector')];
-  if (namespace !== undefined && invocation.isSet('all-namespaces')) {
-    throw new ConfigurationError(['plan: got --namespace and --all-namespaces, expected one of them']);
-  }
+  const namespace = readNamespaceFlag('plan', invocation);
+  const labels = invocation.text('selector');
   if (namespace === '') throw new ConfigurationError(['--namespace: got an empty text, expected a name']);
-  try {
-    parseSelector(labels ?? '');
-  } catch (error) {
-    throw new ConfigurationError([`--selector: ${messageOf(error)}`]);
-  }
+  readSelectorFlag(labels);
   return { namespace, labels: labels === '' ? undefined : labels };
 }

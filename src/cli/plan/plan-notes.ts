@@ -1,3 +1,4 @@
+import type { PoolProblem } from '../../app/node-pools.ts';
 import type { Config } from '../../config/schema.ts';
 import { loopsThatRun } from '../../config/settings.ts';
 import type { Loops } from '../../controllers/loops/loops.ts';
@@ -11,7 +12,6 @@ import { unrecordedNote } from '../../placement/rollout/lost-record.ts';
 import { takenBackNote } from '../../placement/rollout/taken-back.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { otherDaemonSetNote, untoleratingDaemonSets } from '../../placement/workloads/other-daemon-sets.ts';
-import type { PoolProblem } from '../node-pool-problems.ts';
 import { findLeftovers, leftoverNote } from './left-behind.ts';
 import type { Plan } from './shape.ts';
 

@@ -1,10 +1,8 @@
-import { STANDARD_INPUT } from '../../config/file.ts';
 import { ConfigurationError } from '../../config/problems.ts';
 import { ARCHITECTURES } from '../../kit/platform.ts';
 import type { Command } from '../command.ts';
-import { ALL_NAMESPACES, INSTALLATION, SELECTOR } from '../flags.ts';
+import { ALL_NAMESPACES, INSTALLATION, inputProblems, SELECTOR } from '../flags.ts';
 import { LOOKUP_TIMEOUT } from '../lookups/timeout.ts';
-import { withoutOperands } from '../operands.ts';
 import { reportOptions } from './options.ts';
 
 /** What `--output` of the report can be. */
@@ -57,13 +55,9 @@ export const reportCommand: Command = {
     ['report -f manifests/ --to arm64 --fail-under 90', 'Fail if less than 90 % of the CPU in a directory is ready'],
   ],
   async run(invocation) {
-    withoutOperands('report', invocation.operands);
     const options = reportOptions(invocation);
-    if (invocation.configFile === STANDARD_INPUT && options.files.includes(STANDARD_INPUT)) {
-      throw new ConfigurationError([
-        '--config -: got standard input, expected a file, because -f reads standard input',
-      ]);
-    }
+    const problems = inputProblems(invocation, options.files);
+    if (problems.length > 0) throw new ConfigurationError(problems);
     const { report } = await import('./report.ts');
     return report(await (options.files.length > 0 ? invocation.context() : invocation.clusterContext()), options);
   },

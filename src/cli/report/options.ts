@@ -1,9 +1,9 @@
 import { ConfigurationError } from '../../config/problems.ts';
-import { messageOf } from '../../kit/errors.ts';
 import { ARCHITECTURE_EXPECTED, didYouMean, readArchitecture } from '../../kit/platform.ts';
-import { parseSelector, type Selector } from '../../kit/selector.ts';
+import type { Selector } from '../../kit/selector.ts';
 import type { Grouping } from '../../placement/readiness/groups.ts';
 import type { Invocation } from '../command.ts';
+import { readNamespaceFlag, readSelectorFlag } from '../flags.ts';
 import { readLookupTimeout } from '../lookups/timeout.ts';
 
 /** What `report` was asked, apart from its configuration. */
@@ -29,10 +29,7 @@ export type ReportOptions = {
 export function reportOptions(invocation: Invocation): ReportOptions {
   const { text, texts, isSet, form } = invocation;
   const targets = readArchitectures('--to', texts('to'));
-  const namespace = text('namespace');
-  if (namespace !== undefined && isSet('all-namespaces')) {
-    throw new ConfigurationError(['report: got --namespace and --all-namespaces, expected one of them']);
-  }
+  const namespace = readNamespaceFlag('report', invocation);
   const failUnder = readPercentage(text('fail-under'));
   if (failUnder !== undefined && targets?.length !== 1) {
     throw new ConfigurationError([
@@ -44,7 +41,7 @@ export function reportOptions(invocation: Invocation): ReportOptions {
     targets,
     files: texts('file'),
     namespace,
-    selector: readSelector(text('selector')),
+    selector: readSelectorFlag(text('selector')),
     selectorText: text('selector') ?? '',
     grouping: readGrouping(text('group-by')),
     newer: isSet('newer'),
@@ -71,14 +68,6 @@ function readPercentage(text: string | undefined): number | undefined {
     throw new ConfigurationError([`--fail-under: got ${JSON.stringify(text)}, expected a percentage from 0 to 100`]);
   }
   return value;
-}
-
-function readSelector(text = ''): Selector {
-  try {
-    return parseSelector(text);
-  } catch (error) {
-    throw new ConfigurationError([`--selector: ${messageOf(error)}`]);
-  }
 }
 
 function readGrouping(text: string | undefined): Grouping | undefined {

@@ -1,5 +1,4 @@
 import type { Command } from '../command.ts';
-import { withoutOperands } from '../operands.ts';
 
 export const runCommand: Command = {
   name: 'run',
@@ -12,7 +11,6 @@ export const runCommand: Command = {
     ['run --placement.mode both --log.level debug', 'Set configuration keys on the command line'],
   ],
   async run(invocation) {
-    withoutOperands('run', invocation.operands);
     return (await import('./run.ts')).run(await invocation.context());
   },
 };

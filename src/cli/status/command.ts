@@ -1,6 +1,5 @@
 import type { Command } from '../command.ts';
 import { INSTALLATION, NAMESPACE } from '../flags.ts';
-import { withoutOperands } from '../operands.ts';
 
 export const statusCommand: Command = {
   name: 'status',
@@ -21,7 +20,6 @@ export const statusCommand: Command = {
     ['status -o json', 'Print the same for a program'],
   ],
   async run(invocation) {
-    withoutOperands('status', invocation.operands);
     return (await import('./status.ts')).status(await invocation.clusterContext(), invocation.text('namespace'));
   },
 };

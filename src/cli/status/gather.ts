@@ -1,5 +1,6 @@
 import { type Connection, connect } from '../../app/connect.ts';
 import type { Context } from '../../app/context.ts';
+import { readPoolProblems } from '../../app/node-pools.ts';
 import { VERSION } from '../../app/version.ts';
 import { loopsThatRun, toSettings } from '../../config/settings.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
@@ -7,13 +8,12 @@ import { deploymentsOf, readDeployment } from '../../kube/installation/deploymen
 import { findInstallations, type Installation, LABELLED } from '../../kube/installation/installations.ts';
 import { type FoundLease, getLease } from '../../kube/installation/leases.ts';
 import { readAll } from '../../kube/list.ts';
-import { FIELD_MANAGER } from '../../names.ts';
 import { countNodes, nodesWithoutTaint } from '../../placement/nodes/counts.ts';
 import { architecturesOf, type Node, readNode, taintKind } from '../../placement/nodes/node.ts';
 import { joinedUntainted, POOL_PAGE, poolOf } from '../../placement/nodes/pools.ts';
 import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged-taints.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { readPoolProblems } from '../node-pool-problems.ts';
+import { ownEvents } from '../events.ts';
 import { type Facts, type LeaseFact, type PoolFact, type Read, type Replica, readValue } from './facts.ts';
 import { tryGuard } from './guard.ts';
 import { type ReplicaMetrics, readReplicaMetrics } from './metrics-text.ts';
@@ -178,10 +178,8 @@ async function readWaitingPods(
   const read = (object: JsonObject) => readWaiting(object, taints, now);
   const { count, oldest } = oldestOf(await readAll(client, `/api/v1/pods?${UNSCHEDULED}`, read, signal));
   const explained = oldest.map(async (pod) => {
-    const events = `/apis/events.k8s.io/v1/namespaces/${encodeURIComponent(pod.namespace)}/events`;
-    const query = `fieldSelector=${encodeURIComponent(`regarding.name=${pod.name},reportingController=${FIELD_MANAGER}`)}`;
     const found = await tried('list events.events.k8s.io', () =>
-      readAll(client, `${events}?${query}`, (event) => event, signal),
+      ownEvents(client, pod.namespace, `regarding.name=${pod.name}`, signal),
     );
     return { ...pod, reason: (found.kind === 'read' && newestNote(found.value)) || pod.reason };
   });

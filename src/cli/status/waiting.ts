@@ -4,6 +4,7 @@ import type { Node } from '../../placement/nodes/node.ts';
 import { readPod } from '../../placement/objects/pod.ts';
 import { tolerates } from '../../placement/patch/tolerations.ts';
 import type { Settings } from '../../placement/settings.ts';
+import { eventTime } from '../events.ts';
 
 /** A pod that waits because of archaware: it has the gate, or it tolerates none of the taints of nodes that it may use. */
 export type WaitingPod = {
@@ -73,9 +74,7 @@ export function oldestOf(pods: readonly WaitingPod[]): Waiting {
 
 /** Returns the note of the newest Event; undefined if there is none. `events`: archaware's Events about one pod. */
 export function newestNote(events: readonly JsonObject[]): string | undefined {
-  const timeOf = (event: JsonObject) =>
-    stringAt(objectAt(event, 'series'), 'lastObservedTime') ?? stringAt(event, 'eventTime') ?? '';
-  const [newest] = [...events].sort((one, other) => (timeOf(one) > timeOf(other) ? -1 : 1));
+  const [newest] = [...events].sort((one, other) => eventTime(other) - eventTime(one));
   const note = newest && stringAt(newest, 'note');
   return newest === undefined || !note ? undefined : `${stringAt(newest, 'reason')}: ${note}`;
 }

@@ -1,7 +1,6 @@
 import { EXIT } from '../../app/context.ts';
 import { VERSION } from '../../app/version.ts';
 import type { Command } from '../command.ts';
-import { withoutOperands } from '../operands.ts';
 import { valueText } from '../output.ts';
 
 export const versionCommand: Command = {
@@ -13,8 +12,7 @@ export const versionCommand: Command = {
     ['version', 'Print the version of this program'],
     ['version -o json', 'Print it for a program'],
   ],
-  async run({ operands, output, surroundings }) {
-    withoutOperands('version', operands);
+  async run({ output, surroundings }) {
     surroundings.print(output === 'table' ? `${VERSION}\n` : valueText({ version: VERSION }, output));
     return EXIT.done;
   },

@@ -184,7 +184,7 @@ export const PREFERENCES: readonly Behaviour[] = [
     'M',
     'in the operator the weights of all matching configurations add up; here only the first policy applies. `config convert` adds the weights of the policies below it that match the same pods',
     here('if policies overlap, only the first applies, to the pods that its selector matches'),
-    ['config/convert/mto.test.ts', 'of a namespace are ordered by priority, and the first decides alone'],
+    ['cli/convert/mto.test.ts', 'of a namespace are ordered by priority, and the first decides alone'],
   ),
   different(
     'preferred architecture by configuration',

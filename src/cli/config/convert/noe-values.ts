@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, objectAt } from '../../kit/json.ts';
+import { isObject, type JsonObject, objectAt } from '../../../kit/json.ts';
 import type { Draft } from './conversion.ts';
 import type { Flags } from './noe-arguments.ts';
 

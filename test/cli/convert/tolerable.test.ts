@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { convertTolerable } from '../../../src/config/convert/tolerable.ts';
+import { convertTolerable } from '../../../src/cli/config/convert/tolerable.ts';
 import { configOf, convertAndLoad, notesOf, problemsOf } from './outcome.ts';
 
 const WHOLE = `

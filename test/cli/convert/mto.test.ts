@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { convertMto } from '../../../src/config/convert/mto.ts';
+import { convertMto } from '../../../src/cli/config/convert/mto.ts';
 import { isObject } from '../../../src/kit/json.ts';
 import { configOf, convertAndLoad, notesOf, problemsOf } from './outcome.ts';
 

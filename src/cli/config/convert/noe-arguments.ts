@@ -1,5 +1,5 @@
-import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
-import { ConfigurationError } from '../problems.ts';
+import { ConfigurationError } from '../../../config/problems.ts';
+import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../../kit/json.ts';
 import type { Draft } from './conversion.ts';
 import { flattenLists, readDocuments } from './documents.ts';
 

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, objectAt, stringAt } from '../../kit/json.ts';
+import { isObject, type JsonObject, objectAt, stringAt } from '../../../kit/json.ts';
 import type { Draft } from './conversion.ts';
 import { selectorText } from './label-selector.ts';
 

@@ -1,6 +1,6 @@
 import { parseAllDocuments } from 'yaml';
-import { isObject, type JsonObject, listAt, stringAt } from '../../kit/json.ts';
-import { ConfigurationError } from '../problems.ts';
+import { ConfigurationError } from '../../../config/problems.ts';
+import { isObject, type JsonObject, listAt, stringAt } from '../../../kit/json.ts';
 
 /**
  * Returns the values of a YAML (or JSON) file, one for each document. Throws {@link ConfigurationError} if it cannot be

@@ -1,4 +1,4 @@
-import { type Conversion, renderConversion } from '../../../src/config/convert/conversion.ts';
+import { type Conversion, renderConversion } from '../../../src/cli/config/convert/conversion.ts';
 import { parseConfig } from '../../../src/config/file.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { ConfigurationError } from '../../../src/config/problems.ts';

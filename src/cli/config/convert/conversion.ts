@@ -1,9 +1,9 @@
 import { stringify } from 'yaml';
-import type { JsonObject } from '../../kit/json.ts';
-import { ARCHITECTURE_EXPECTED, didYouMean, readArchitecture } from '../../kit/platform.ts';
-import { printable } from '../../kit/printable.ts';
-import { allKeys, assign } from '../keys.ts';
-import { ConfigurationError, shown } from '../problems.ts';
+import { allKeys, assign } from '../../../config/keys.ts';
+import { ConfigurationError, shown } from '../../../config/problems.ts';
+import type { JsonObject } from '../../../kit/json.ts';
+import { ARCHITECTURE_EXPECTED, didYouMean, readArchitecture } from '../../../kit/platform.ts';
+import { printable } from '../../../kit/printable.ts';
 
 /** A setting of the other system that has no counterpart, or that a person should look at. */
 export type Note = {

@@ -1,5 +1,5 @@
-import { isObject, type JsonObject, stringAt } from '../../kit/json.ts';
-import { parseSelector } from '../../kit/selector.ts';
+import { isObject, type JsonObject, stringAt } from '../../../kit/json.ts';
+import { parseSelector } from '../../../kit/selector.ts';
 import type { Draft } from './conversion.ts';
 
 const OPERATORS = 'In, NotIn, Exists, DoesNotExist';

@@ -1,5 +1,5 @@
-import { isObject, type JsonObject, objectAt, stringAt } from '../../kit/json.ts';
-import { ConfigurationError } from '../problems.ts';
+import { ConfigurationError } from '../../../config/problems.ts';
+import { isObject, type JsonObject, objectAt, stringAt } from '../../../kit/json.ts';
 import { type Conversion, createDraft, type Draft } from './conversion.ts';
 import { flattenLists, readDocuments } from './documents.ts';
 import { selectorText } from './label-selector.ts';

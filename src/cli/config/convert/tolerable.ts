@@ -1,6 +1,6 @@
 import { parse, TomlError } from 'smol-toml';
-import { isObject, type JsonObject } from '../../kit/json.ts';
-import { ConfigurationError } from '../problems.ts';
+import { ConfigurationError } from '../../../config/problems.ts';
+import { isObject, type JsonObject } from '../../../kit/json.ts';
 import { type Conversion, createDraft, type Draft } from './conversion.ts';
 
 const LEVELS: Readonly<Record<string, string>> = {

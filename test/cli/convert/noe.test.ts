@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { convertNoe } from '../../../src/config/convert/noe.ts';
+import { convertNoe } from '../../../src/cli/config/convert/noe.ts';
 import { configOf, convertAndLoad, notesOf, problemsOf } from './outcome.ts';
 
 const BASE = {
