@@ -1,8 +1,9 @@
 import { messageOf } from '../kit/errors.ts';
-import { isObject, type JsonObject } from '../kit/json.ts';
+import type { JsonObject } from '../kit/json.ts';
 import { type Operation, pointerPart } from '../kit/json-patch.ts';
 import type { ApiClient } from '../kube/client.ts';
 import { isGone, LeaseLostError } from '../kube/errors.ts';
+import { get } from '../kube/read.ts';
 import { pathOf, type Writer } from '../kube/writer.ts';
 import { MANAGED_ANNOTATION } from '../names.ts';
 import { readPodManaged } from '../placement/admission/record.ts';
@@ -74,11 +75,8 @@ function changePods(
   return each(pods, async ({ namespace, name }) => {
     const target = { kind: 'Pod', namespace, name, action: 'release' } as const;
     // The answer to a write of a pod has only its metadata, so the pod is read again.
-    const get = async () => {
-      const pod = await options.client.request('get', pathOf(target), { signal: options.signal });
-      return isObject(pod) ? pod : {};
-    };
-    const write = async () => writeUntilClean(options, target, await get(), get, patchFor);
+    const read = () => get(options.client, pathOf(target), options.signal);
+    const write = async () => writeUntilClean(options, target, await read(), read, patchFor);
     note(options, row, { kind: 'Pod', namespace, name }, await reasonWhyNot(options.signal, write));
   });
 }
@@ -161,8 +159,7 @@ async function writeUntilClean<T>(
     const written = await write(target, patch, signal);
     if (written.kind === 'gone') return undefined;
     // The answer is checked again: something in the API server may have restored what was removed.
-    const now = written.kind === 'written' ? written.object : await client.request('get', pathOf(target), { signal });
-    object = await read(isObject(now) ? now : {});
+    object = await read(written.kind === 'written' ? written.object : await get(client, pathOf(target), signal));
   }
   return `another writer changed it ${ATTEMPTS} times; run clean again`;
 }

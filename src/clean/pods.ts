@@ -76,29 +76,12 @@ export async function replacePods(options: ReplaceOptions, pods: readonly Carryi
     moved: clock.monotonic(),
   };
   for (const pod of pods) ledger.left('pods', pod, firstReason(pod));
-  let counted = '';
-  let said = clock.monotonic();
-  const say = () => {
-    const { removed, remaining } = ledger.count('pods');
-    const line = `pods: ${removed} of ${removed + remaining} replaced`;
-    if (line !== counted) onProgress(line);
-    counted = line;
-    const waiting = waitingOf(work);
-    const now = clock.monotonic();
-    if (waiting.length === 0 || now - said < SAY_MS) return;
-    onProgress(waitingLine(waiting, work.moved + timeoutMs - now));
-    said = now;
-  };
-
+  const say = createReports(work);
   say();
   await removeUnbound(work);
   for (;;) {
     const began = clock.monotonic();
-    await lookAtDaemonSets(work);
-    // An owner that a disruption budget stops makes room for the next one, and is tried again later.
-    work.active.push(...work.queue.splice(0, OWNERS - work.active.length));
-    const states = await lookAtOwners(work.client, work.active, signal);
-    await Promise.all(work.active.map((group) => takeTurn(work, group, states.get(group.key))));
+    await takeRound(work);
     say();
     if (work.rolling.length + work.queue.length + work.active.length === 0) return;
     if (clock.monotonic() - work.moved >= timeoutMs) {
@@ -109,6 +92,33 @@ export async function replacePods(options: ReplaceOptions, pods: readonly Carryi
     await clock.delay(Math.max(ROUND_MS, LOOKS_SHARE * (clock.monotonic() - began)), signal);
     signal.throwIfAborted();
   }
+}
+
+/** Returns a function that says how many pods were replaced, when that has changed, and from time to time whom the work waits for. */
+function createReports(work: Work): () => void {
+  const { clock, ledger, timeoutMs, onProgress } = work;
+  let counted = '';
+  let said = clock.monotonic();
+  return () => {
+    const { removed, remaining } = ledger.count('pods');
+    const line = `pods: ${removed} of ${removed + remaining} replaced`;
+    if (line !== counted) onProgress(line);
+    counted = line;
+    const waiting = waitingOf(work);
+    const now = clock.monotonic();
+    if (waiting.length === 0 || now - said < SAY_MS) return;
+    onProgress(waitingLine(waiting, work.moved + timeoutMs - now));
+    said = now;
+  };
+}
+
+/** Gives turns to owners, and lets each take its next step. */
+async function takeRound(work: Work): Promise<void> {
+  await lookAtDaemonSets(work);
+  // An owner that a disruption budget stops makes room for the next one, and is tried again later.
+  work.active.push(...work.queue.splice(0, OWNERS - work.active.length));
+  const states = await lookAtOwners(work.client, work.active, work.signal);
+  await Promise.all(work.active.map((group) => takeTurn(work, group, states.get(group.key))));
 }
 
 /** Returns the reason why a pod is left as long as nothing else is known. */
