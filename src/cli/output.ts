@@ -27,7 +27,7 @@ export function table(header: readonly string[], rows: readonly (readonly string
         if (columns === undefined) return [cell];
         const width = widths[column] ?? 0;
         const lines = wrapped(cell, width);
-        return column === last ? lines : lines.map((line) => cutInside(line, width));
+        return column === last ? lines : lines.map((line) => cutMiddle(line, width));
       });
       const height = Math.max(...columnsOfRow.map((lines) => lines.length));
       return Array.from({ length: height }, (_, line) =>
@@ -72,10 +72,11 @@ function shown(cell: string, isTerminal: boolean): string {
 }
 
 /** Cuts a text in the middle: the beginning and the end of a generated name say most. */
-function cutInside(text: string, width: number): string {
-  if (text.length <= width) return text;
-  const head = Math.ceil((width - 1) / 2);
-  return `${text.slice(0, head)}…${text.slice(text.length - (width - 1 - head))}`;
+export function cutMiddle(text: string, most: number): string {
+  const letters = [...text];
+  if (letters.length <= most) return text;
+  const head = Math.ceil((most - 1) / 2);
+  return `${letters.slice(0, head).join('')}…${letters.slice(letters.length - (most - 1 - head)).join('')}`;
 }
 
 /** Returns the lines of a text. A word that is longer than a line stays whole. */

@@ -1,6 +1,6 @@
 import { READINESS_STATES, type Report } from '../../placement/readiness/report.ts';
 import { code, markdownTable } from '../markdown.ts';
-import { bytesText, coresText, headlines, inTheWay, percent, workloadText } from './texts.ts';
+import { coresText, groupRows, headlines, inTheWay, newerTagOf, percent, totalRows, workloadText } from './texts.ts';
 
 /** Rows of a table; a comment of a forge is bounded. */
 const MOST_ROWS = 200;
@@ -8,28 +8,18 @@ const MOST_ROWS = 200;
 /** Returns the report as Markdown, for an issue or a comment. */
 export function reportMarkdown(report: Report): string {
   const { targets, summary, groups = [], groupBy = '' } = report;
-  const totals = targets.map((target) => {
-    const { states, readyShare = 0 } = summary.targets[target] ?? {};
-    return [target, percent(readyShare), ...READINESS_STATES.map((state) => String(states?.[state].workloads ?? 0))];
-  });
   return [
     '## Readiness for other architectures\n',
-    markdownTable(['target', `${summary.measure === 'cpu' ? 'CPU' : 'replicas'} ready`, ...READINESS_STATES], totals),
+    markdownTable(
+      ['target', `${summary.measure === 'cpu' ? 'CPU' : 'replicas'} ready`, ...READINESS_STATES],
+      totalRows(report),
+    ),
     ...targets.map((target) => section(report, target)),
     ...(groups.length === 0
       ? []
       : [
           `### By ${code(groupBy)}\n`,
-          cut(
-            ['group', 'workloads', 'CPU', 'memory', ...targets],
-            groups.map(({ name, all, targets: found }) => [
-              code(name),
-              String(all.workloads),
-              coresText(all.cpu),
-              bytesText(all.memory),
-              ...targets.map((target) => percent(found[target]?.readyShare ?? 0)),
-            ]),
-          ),
+          cut(['group', 'workloads', 'CPU', 'memory', ...targets], groupRows(report, code)),
         ]),
     ...summary.unread.map(({ text }) => `Not complete: ${code(text)}\n`),
   ].join('\n');
@@ -46,7 +36,7 @@ function section(report: Report, target: string): string {
     ];
   });
   const rebuilds = (report.summary.targets[target]?.rebuilds ?? []).map(({ image, frees, readyAfter }) => {
-    const newer = report.images.find((each) => each.image === image)?.blocking[target]?.newer;
+    const newer = newerTagOf(report, image, target);
     return [
       code(image),
       coresText(frees.cpu),

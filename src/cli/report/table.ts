@@ -1,8 +1,8 @@
 import { printable } from '../../kit/printable.ts';
-import { READINESS_STATES, type Reason, type Report, type ReportGroup } from '../../placement/readiness/report.ts';
+import { READINESS_STATES, type Reason, type Report } from '../../placement/readiness/report.ts';
 import { few } from '../../placement/reasons.ts';
-import { table } from '../output.ts';
-import { bytesText, coresText, headlines, inTheWay, percent, workloadText } from './texts.ts';
+import { cutMiddle, table } from '../output.ts';
+import { coresText, groupRows, headlines, inTheWay, newerTagOf, percent, totalRows, workloadText } from './texts.ts';
 
 /** The width where standard output is not a terminal. */
 const WIDTH = 80;
@@ -13,13 +13,13 @@ const MOST_DETAILED = 2;
 /** Returns the report for a terminal: what can move, what cannot and why, and which images hold back most. */
 export function reportTable(report: Report, columns: number | undefined, namedTargets: boolean): string {
   const width = Math.max(NARROWEST, columns ?? WIDTH);
-  const { targets, groups = [], groupBy = '' } = report;
+  const { targets, groups = [] } = report;
   const detailed = namedTargets ? targets : mostInteresting(report);
   const others = targets.filter((target) => !detailed.includes(target));
   return [
     summaryTable(report),
     ...detailed.map((target) => details(report, target, width)),
-    groups.length === 0 ? '' : groupTable(groups, targets, groupBy, width),
+    groups.length === 0 ? '' : groupTable(report, width),
     others.length === 0 ? '' : `--to ${others[0]} shows the workloads and images of another target.\n`,
   ]
     .filter((section) => section !== '')
@@ -36,14 +36,10 @@ function mostInteresting({ targets, summary }: Report): string[] {
   return order.slice(0, MOST_DETAILED).sort();
 }
 
-function summaryTable({ targets, summary }: Report): string {
-  const rows = targets.map((target) => {
-    const { states, readyShare = 0 } = summary.targets[target] ?? {};
-    return [target, percent(readyShare), ...READINESS_STATES.map((state) => String(states?.[state].workloads ?? 0))];
-  });
-  const share = summary.measure === 'cpu' ? 'CPU READY' : 'REPLICAS READY';
+function summaryTable(report: Report): string {
+  const share = report.summary.measure === 'cpu' ? 'CPU READY' : 'REPLICAS READY';
   const [ready = '', ...others] = READINESS_STATES.map((state) => state.toUpperCase());
-  return table(['TARGET', share, `WORKLOADS ${ready}`, ...others], rows);
+  return table(['TARGET', share, `WORKLOADS ${ready}`, ...others], totalRows(report));
 }
 
 function details(report: Report, target: string, width: number): string {
@@ -56,8 +52,8 @@ function details(report: Report, target: string, width: number): string {
     return [state, workloadText(workload), coresText(workload.cpu), why];
   });
   const rebuilds = (report.summary.targets[target]?.rebuilds ?? []).map(({ image, frees, readyAfter }) => {
-    const newer = report.images.find((each) => each.image === image)?.blocking[target]?.newer;
-    return [coresText(frees.cpu), String(frees.workloads), percent(readyAfter), `${image}${newerText(newer)}`];
+    const newer = newerText(newerTagOf(report, image, target));
+    return [coresText(frees.cpu), String(frees.workloads), percent(readyAfter), `${image}${newer}`];
   });
   const workloadWidth = Math.floor(width * 0.4);
   return [
@@ -94,19 +90,9 @@ export function newerText(newer: string | undefined): string {
   return newer === undefined ? '' : ` 🆙 ${newer}`;
 }
 
-function groupTable(
-  groups: readonly ReportGroup[],
-  targets: readonly string[],
-  groupBy: string,
-  width: number,
-): string {
-  const rows = groups.map(({ name, all, targets: found }) => [
-    cutEnd(printable(name, 4_000) || '(none)', Math.floor(width / 3)),
-    String(all.workloads),
-    coresText(all.cpu),
-    bytesText(all.memory),
-    ...targets.map((target) => percent(found[target]?.readyShare ?? 0)),
-  ]);
+function groupTable(report: Report, width: number): string {
+  const { targets, groupBy = '' } = report;
+  const rows = groupRows(report, (name) => cutEnd(printable(name, 4_000) || '(none)', Math.floor(width / 3)));
   const header = ['GROUP', 'WORKLOADS', 'CPU', 'MEMORY', ...targets.map((target) => target.toUpperCase())];
   return `By ${printable(groupBy, 200)}.\n${table(header, rows)}`;
 }
@@ -138,14 +124,6 @@ function fitted(
 function cutEnd(text: string, most: number): string {
   const letters = [...text];
   return letters.length <= most ? text : `${letters.slice(0, most - 1).join('')}…`;
-}
-
-/** Cuts the middle out: names differ at their ends. */
-function cutMiddle(text: string, most: number): string {
-  const letters = [...text];
-  if (letters.length <= most) return text;
-  const head = Math.ceil((most - 1) / 2);
-  return `${letters.slice(0, head).join('')}…${letters.slice(letters.length - (most - 1 - head)).join('')}`;
 }
 
 /** Breaks a line at spaces. */

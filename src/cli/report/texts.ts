@@ -1,12 +1,13 @@
 import { notLookedUpText } from '../../placement/readiness/not-looked-up.ts';
-import type {
-  ReadinessState,
-  Rebuild,
-  Report,
-  ReportedWorkload,
-  Summary,
-  Tally,
-  Verdict,
+import {
+  READINESS_STATES,
+  type ReadinessState,
+  type Rebuild,
+  type Report,
+  type ReportedWorkload,
+  type Summary,
+  type Tally,
+  type Verdict,
 } from '../../placement/readiness/report.ts';
 import { shareOf, tallyOf } from '../../placement/readiness/tally.ts';
 
@@ -33,6 +34,30 @@ export function bytesText(bytes: number): string {
 /** `Deployment shop/web`. */
 export function workloadText({ kind, namespace, name }: Pick<ReportedWorkload, 'kind' | 'namespace' | 'name'>): string {
   return `${kind} ${namespace === '' ? '' : `${namespace}/`}${name}`;
+}
+
+/** Returns a row for each target: its share that is ready, and the number of workloads in each state. */
+export function totalRows({ targets, summary }: Report): string[][] {
+  return targets.map((target) => {
+    const { states, readyShare = 0 } = summary.targets[target] ?? {};
+    return [target, percent(readyShare), ...READINESS_STATES.map((state) => String(states?.[state].workloads ?? 0))];
+  });
+}
+
+/** Returns a row for each group: its name, workloads, CPU, memory, and the share that is ready for each target. */
+export function groupRows({ targets, groups = [] }: Report, nameText: (name: string) => string): string[][] {
+  return groups.map(({ name, all, targets: found }) => [
+    nameText(name),
+    String(all.workloads),
+    coresText(all.cpu),
+    bytesText(all.memory),
+    ...targets.map((target) => percent(found[target]?.readyShare ?? 0)),
+  ]);
+}
+
+/** Returns a newer tag of an image that has a build for a target, if one was found. */
+export function newerTagOf({ images }: Report, image: string, target: string): string | undefined {
+  return images.find((each) => each.image === image)?.blocking[target]?.newer;
 }
 
 /** What is summed up, in words. */

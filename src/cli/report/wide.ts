@@ -1,10 +1,11 @@
 import { READINESS_STATES, type Report } from '../../placement/readiness/report.ts';
 import { table } from '../output.ts';
 import { newerText } from './table.ts';
-import { bytesText, coresText, percent } from './texts.ts';
+import { bytesText, coresText, groupRows } from './texts.ts';
 
 /** Returns everything as tables whose lines are as long as they need. */
-export function reportWide({ targets, summary, workloads, images, groups = [], groupBy = '' }: Report): string {
+export function reportWide(report: Report): string {
+  const { targets, summary, workloads, images, groups = [], groupBy = '' } = report;
   const totals = targets.flatMap((target) =>
     READINESS_STATES.map((state) => {
       const tally = summary.targets[target]?.states[state];
@@ -48,13 +49,7 @@ export function reportWide({ targets, summary, workloads, images, groups = [], g
       : [
           table(
             [groupBy.toUpperCase(), 'WORKLOADS', 'CPU', 'MEMORY', ...upper],
-            groups.map(({ name, all, targets: found }) => [
-              name,
-              String(all.workloads),
-              coresText(all.cpu),
-              bytesText(all.memory),
-              ...targets.map((target) => percent(found[target]?.readyShare ?? 0)),
-            ]),
+            groupRows(report, (name) => name),
           ),
         ]),
   ].join('\n');
