@@ -1,6 +1,6 @@
 import type { Clock } from '../kit/clock.ts';
 import type { ApiClient } from '../kube/client.ts';
-import { ApiError, isGone } from '../kube/errors.ts';
+import { isForbidden, isGone } from '../kube/errors.ts';
 import { deploymentsOf, type FoundDeployment, readDeployment, strangers } from '../kube/installation/deployments.ts';
 import { findInstallations, type Installation, LABELLED } from '../kube/installation/installations.ts';
 import { byName, type FoundLease, type LeaseName, listLeases } from '../kube/installation/leases.ts';
@@ -83,7 +83,7 @@ async function withAdvice<T>(look: () => Promise<T>): Promise<T> {
   try {
     return await look();
   } catch (error) {
-    if (!(error instanceof ApiError) || error.status !== 403) throw error;
+    if (!isForbidden(error)) throw error;
     throw new RefusedError(
       `${error.message}; clean looks for the controllers of the installation, because they would undo its work: grant "list" on ` +
         'clusterrolebindings.rbac.authorization.k8s.io, deployments.apps and leases.coordination.k8s.io (ClusterRole archaware-controller-clean), ' +
@@ -121,7 +121,7 @@ async function strangersOf(
   const isOwn = (lease: FoundLease) => own.some((each) => textOf(each) === textOf(lease));
   const lists = [LABELLED, byName(leaseName)].map((query) => listLeases(client, undefined, query, signal));
   const leases = await Promise.all(lists).catch((error: unknown) => {
-    if (error instanceof ApiError && error.status === 403) return [];
+    if (isForbidden(error)) return [];
     throw error;
   });
   return [
@@ -228,7 +228,7 @@ export async function stopDeployments(
       });
     } catch (error) {
       if (isGone(error)) continue;
-      if (!(error instanceof ApiError) || error.status !== 403) throw error;
+      if (!isForbidden(error)) throw error;
       const done = stopped.length === 0 ? '' : ` (scaled to 0 before: ${stopped.join(', ')})`;
       throw new RefusedError(
         `${error.message}; ${stopAdvice(namespace, name)} as a user who may patch deployments/scale there${done}`,

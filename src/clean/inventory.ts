@@ -1,6 +1,6 @@
 import type { JsonObject } from '../kit/json.ts';
 import type { ApiClient } from '../kube/client.ts';
-import { ApiError, isGone } from '../kube/errors.ts';
+import { isForbidden, isGone } from '../kube/errors.ts';
 import { readAll } from '../kube/list.ts';
 import { GUARD_POLICY, POD_GUARD_POLICY, WEBHOOK_CONFIGURATION, WEBHOOK_SECRET } from '../names.ts';
 import { readPodManaged } from '../placement/admission/record.ts';
@@ -254,7 +254,7 @@ async function exists(options: LookOptions, { kind, namespace, path }: OwnObject
   } catch (error) {
     // API servers before 1.36 do not know the kind of these policies.
     if (isGone(error)) return false;
-    const mayNotLook = error instanceof ApiError && error.status === 403;
+    const mayNotLook = isForbidden(error);
     const mayBeThere = kind === 'Secret' ? ownCertificates : kind !== WEBHOOK.kind || webhook;
     if (mayNotLook && !mayBeThere) return false;
     throw error;

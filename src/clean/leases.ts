@@ -1,6 +1,6 @@
 import type { Clock } from '../kit/clock.ts';
 import type { ApiClient } from '../kube/client.ts';
-import { ApiError, isGone } from '../kube/errors.ts';
+import { ApiError, isForbidden, isGone } from '../kube/errors.ts';
 import type { LeaseName } from '../kube/installation/leases.ts';
 import { createLease, type Lease, type LeaseAttempt } from '../kube/lease.ts';
 import { retrying } from '../kube/retry.ts';
@@ -107,7 +107,7 @@ async function take(leaseName: LeaseName, options: HoldOptions): Promise<Lease |
     } catch (error) {
       // Without the namespace of the Lease, no leader can work there either.
       if (isGone(error)) return undefined;
-      if (!(error instanceof ApiError) || error.status !== 403) throw error;
+      if (!isForbidden(error)) throw error;
       await refuseIfLive(leaseName, options, error);
       return error;
     }

@@ -1,3 +1,4 @@
+import { each } from '../kit/each.ts';
 import { messageOf } from '../kit/errors.ts';
 import type { JsonObject } from '../kit/json.ts';
 import { type Operation, pointerPart } from '../kit/json-patch.ts';
@@ -72,7 +73,7 @@ function changePods(
   pods: readonly PodName[],
   patchFor: (pod: JsonObject) => Operation[] | undefined,
 ): Promise<void> {
-  return each(pods, async ({ namespace, name }) => {
+  return each(pods, IN_FLIGHT, async ({ namespace, name }) => {
     const target = { kind: 'Pod', namespace, name, action: 'release' } as const;
     // The answer to a write of a pod has only its metadata, so the pod is read again.
     const read = () => get(options.client, pathOf(target), options.signal);
@@ -83,7 +84,7 @@ function changePods(
 
 /** Removes archaware's taints and labels from every node that has any. */
 export function untaintNodes(options: StepOptions, nodes: readonly Node[]): Promise<void> {
-  return each(nodes, async (node) => {
+  return each(nodes, IN_FLIGHT, async (node) => {
     const target = { kind: 'Node', name: node.name, action: 'untaint' } as const;
     const write = () =>
       writeUntilClean(options, target, node, readNode, (now) => {
@@ -99,7 +100,7 @@ export function untaintNodes(options: StepOptions, nodes: readonly Node[]): Prom
  * that is gone would let every server-side apply of its author conflict.
  */
 export function restoreDaemonSets(options: StepOptions, daemonSets: readonly DaemonSet[]): Promise<void> {
-  return each(daemonSets, async (daemonSet) => {
+  return each(daemonSets, IN_FLIGHT, async (daemonSet) => {
     const { namespace, name } = daemonSet;
     const target = { kind: 'DaemonSet', namespace, name, action: 'restore' } as const;
     // Once the record was removed here, tolerations of the same form without a record are their author's.
@@ -124,7 +125,7 @@ export function restoreDaemonSets(options: StepOptions, daemonSets: readonly Dae
 
 /** Removes archaware's entry from the `managedFields` of DaemonSets whose templates have nothing else of archaware. */
 export function disownDaemonSets(options: StepOptions, daemonSets: readonly DaemonSet[]): Promise<void> {
-  return each(daemonSets, (daemonSet) =>
+  return each(daemonSets, IN_FLIGHT, (daemonSet) =>
     disown(options, daemonSet, (now) => cleanTemplate(now, options.taints).kind === 'unchanged'),
   );
 }
@@ -183,12 +184,4 @@ export function reasonOf(error: unknown, signal: AbortSignal): string {
   signal.throwIfAborted();
   if (error instanceof LeaseLostError) throw error;
   return messageOf(error);
-}
-
-async function each<T>(items: readonly T[], act: (item: T) => Promise<void>): Promise<void> {
-  const queue = items.values();
-  const work = async () => {
-    for (const item of queue) await act(item);
-  };
-  await Promise.all(Array.from({ length: IN_FLIGHT }, work));
 }

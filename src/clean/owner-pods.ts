@@ -1,6 +1,6 @@
 import { type JsonObject, listAt, numberAt, objectAt, stringAt } from '../kit/json.ts';
 import type { ApiClient } from '../kube/client.ts';
-import { ApiError } from '../kube/errors.ts';
+import { isForbidden } from '../kube/errors.ts';
 import { readAll } from '../kube/list.ts';
 import { find } from '../kube/read.ts';
 import type { OwnersPods } from '../placement/clean/turns.ts';
@@ -71,7 +71,7 @@ async function readWanted(
     if (kind === 'DaemonSet') return numberAt(objectAt(object, 'status'), 'desiredNumberScheduled') ?? 0;
     return numberAt(objectAt(object, 'spec'), 'replicas') ?? 1;
   } catch (error) {
-    if (!(error instanceof ApiError) || error.status !== 403) throw error;
+    if (!isForbidden(error)) throw error;
     return {
       reason: `these credentials may not read its ${kind}, which says how many pods it wants; run clean as an administrator`,
     };

@@ -1,4 +1,6 @@
+import { each } from '../kit/each.ts';
 import { numberAt, objectAt } from '../kit/json.ts';
+import { printable } from '../kit/printable.ts';
 import { find } from '../kube/read.ts';
 import { pathOf } from '../kube/writer.ts';
 import { whyNotBroughtBack } from '../placement/clean/pods.ts';
@@ -10,7 +12,6 @@ import type { CarryingPod } from './inventory.ts';
 import type { Ledger } from './ledger.ts';
 import { lookAtOwners, type OwnerQuery, type OwnerState } from './owner-pods.ts';
 import { type RemoveOptions, removePod } from './remove-pod.ts';
-import { gaveUpLine, type Waiting, waitingLine } from './waiting.ts';
 
 export type ReplaceOptions = RemoveOptions & {
   readonly ledger: Ledger;
@@ -208,25 +209,22 @@ function recordGone(work: Work, pod: CarryingPod): void {
 /** Removes the pods that have no node yet. That costs no capacity, so they do not wait for their owner's turn. */
 async function removeUnbound(work: Work): Promise<void> {
   const { client, signal } = work;
-  const queue = work.queue
-    .flatMap((group) => group.pods.filter(({ bound }) => !bound).map((pod) => ({ group, pod })))
-    .values();
-  const removeEach = async () => {
-    for (const { group, pod } of queue) {
-      // The pod may have been bound meanwhile.
-      const now = await find(client, pathOf(pod), signal);
-      const current = now === undefined ? undefined : readPod(now);
-      const there = current?.uid === pod.uid && !current.deleting;
-      if (there && current.nodeName !== undefined) continue;
-      // A pod that could not be removed is tried again in its owner's turn.
-      if (there && (await removePod(work, pod)) !== undefined) continue;
-      // The turn waits for the successor, instead of leaving an owner that lacks it.
-      group.waits = true;
-      group.pods = group.pods.filter((other) => other !== pod);
-      recordGone(work, pod);
-    }
-  };
-  await Promise.all(Array.from({ length: IN_FLIGHT }, removeEach));
+  const unbound = work.queue.flatMap((group) =>
+    group.pods.filter(({ bound }) => !bound).map((pod) => ({ group, pod })),
+  );
+  await each(unbound, IN_FLIGHT, async ({ group, pod }) => {
+    // The pod may have been bound meanwhile.
+    const now = await find(client, pathOf(pod), signal);
+    const current = now === undefined ? undefined : readPod(now);
+    const there = current?.uid === pod.uid && !current.deleting;
+    if (there && current.nodeName !== undefined) return;
+    // A pod that could not be removed is tried again in its owner's turn.
+    if (there && (await removePod(work, pod)) !== undefined) return;
+    // The turn waits for the successor, instead of leaving an owner that lacks it.
+    group.waits = true;
+    group.pods = group.pods.filter((other) => other !== pod);
+    recordGone(work, pod);
+  });
 }
 
 /** Looks at the DaemonSets that roll. The pods that one has left over get a turn. */
@@ -296,4 +294,40 @@ function rollingOf(pods: readonly CarryingPod[]): Rolling[] {
     sets.set(owner.uid, set);
   }
   return [...sets.values()];
+}
+
+/** An owner that `clean` waits for, and what is missing. */
+type Waiting = {
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly what: string;
+};
+
+/** How many owners a line names. */
+const MOST_NAMED = 3;
+/** A long name of an object, and the reason why a pod of it stays. */
+const MOST_BYTES = 400;
+
+/** Returns the line that says whom `clean` waits for, and when it gives up. `leftMs`: the time until then without progress. */
+function waitingLine(waiting: readonly Waiting[], leftMs: number): string {
+  return `waiting for ${namesText(waiting)}, ${timeText(leftMs)} left`;
+}
+
+/** Returns the line that says whom `clean` waits for no longer. */
+function gaveUpLine(waiting: readonly Waiting[], timeoutMs: number): string {
+  return `gave up after ${timeText(timeoutMs)} without progress: ${namesText(waiting)}`;
+}
+
+function namesText(waiting: readonly Waiting[]): string {
+  const named = waiting
+    .slice(0, MOST_NAMED)
+    .map(({ kind, namespace, name, what }) => printable(`${kind} ${namespace}/${name}: ${what}`, MOST_BYTES));
+  const others = waiting.length - named.length;
+  const more = others > 0 ? [`and ${others} more`] : [];
+  return [...named, ...more].join('; ');
+}
+
+function timeText(ms: number): string {
+  return ms < 60_000 ? `${Math.max(0, Math.ceil(ms / 1000))} s` : `${Math.floor(ms / 60_000)} min`;
 }

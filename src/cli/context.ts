@@ -7,7 +7,7 @@ import { loadConfig } from '../config/load.ts';
 import { ConfigurationError } from '../config/problems.ts';
 import { KubeconfigError } from '../kube/access.ts';
 import type { ApiClient } from '../kube/client.ts';
-import { ApiError, ConnectionError } from '../kube/errors.ts';
+import { ApiError, ConnectionError, isForbidden } from '../kube/errors.ts';
 import type { Installation } from '../kube/installation/installations.ts';
 import { createRetryingClient, isTemporary } from '../kube/retry.ts';
 import { APP_LABEL, DEPLOYMENT } from '../names.ts';
@@ -160,7 +160,7 @@ async function configuredIn(
 
 /** Returns a 403; throws every other error. */
 function refusalOf(error: unknown): ApiError {
-  if (error instanceof ApiError && error.status === 403) return error;
+  if (isForbidden(error)) return error;
   throw error;
 }
 

@@ -54,17 +54,20 @@ function filesOf(name: string): string[] {
 function readFile(file: string, input: string, problems: string[]): JsonObject[] {
   try {
     const text = file === STANDARD_INPUT ? input : readFileSync(file, 'utf8');
-    const documents = parseAllDocuments(text, { prettyErrors: false });
-    return [...documents].flatMap((document) => {
-      const [error] = document.errors;
-      if (error !== undefined) throw error;
-      const value: unknown = document.toJS({ maxAliasCount: 100 });
-      return flattened(value, 0);
-    });
+    return parseDocuments(text).flatMap((value) => flattened(value, 0));
   } catch (error) {
     problems.push(`-f ${file}: ${problemOf(error)}`);
     return [];
   }
+}
+
+/** Returns the values of a YAML or JSON text, one for each document. Throws what the parser says. */
+export function parseDocuments(text: string): unknown[] {
+  return [...parseAllDocuments(text, { prettyErrors: false })].map((document): unknown => {
+    const [error] = document.errors;
+    if (error !== undefined) throw error;
+    return document.toJS({ maxAliasCount: 100 });
+  });
 }
 
 /** Returns the object, or the objects of a List. An empty document, as templates leave them, is nothing. */

@@ -47,6 +47,11 @@ export function isConflict(error: unknown): boolean {
   return error.status === 422 && !error.hasCauses && error.message.includes('rejected our request due to an error');
 }
 
+/** Whether the API server refused a request because a right is missing. */
+export function isForbidden(error: unknown): error is ApiError {
+  return error instanceof ApiError && error.status === 403;
+}
+
 /** Whether the API server answered a write with an error other than a conflict or "not found". */
 export function isRefusal(error: unknown): error is ApiError {
   return error instanceof ApiError && !isConflict(error) && !isGone(error);

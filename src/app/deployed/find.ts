@@ -1,6 +1,6 @@
 import { objectAt, stringAt } from '../../kit/json.ts';
 import type { ApiClient } from '../../kube/client.ts';
-import { ApiError } from '../../kube/errors.ts';
+import { isForbidden } from '../../kube/errors.ts';
 import { deploymentsOf, strangers } from '../../kube/installation/deployments.ts';
 import { findInstallations, type Installation } from '../../kube/installation/installations.ts';
 import { find } from '../../kube/read.ts';
@@ -59,7 +59,7 @@ export async function findDeployed(
     }
     return { kind: 'found', deployed: deployedIn(client, controller, signal), strangers: others };
   } catch (error) {
-    if (!(error instanceof ApiError) || error.status !== 403) throw error;
+    if (!isForbidden(error)) throw error;
     return { kind: 'unreadable', why: error.message, strangers: others };
   }
 }

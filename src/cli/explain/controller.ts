@@ -1,6 +1,6 @@
 import type { Context } from '../../app/context.ts';
 import type { ApiClient } from '../../kube/client.ts';
-import { ApiError } from '../../kube/errors.ts';
+import { isForbidden } from '../../kube/errors.ts';
 import { deploymentsOf, readDeployment } from '../../kube/installation/deployments.ts';
 import { findInstallations } from '../../kube/installation/installations.ts';
 import { getLease, isHeld } from '../../kube/installation/leases.ts';
@@ -31,7 +31,7 @@ export async function readController(
     const { wanted } = deployment;
     return { kind: 'no-leader', lease: `${place.namespace}/${place.name}`, deployment: where, wanted };
   } catch (error) {
-    if (error instanceof ApiError && error.status === 403) return undefined;
+    if (isForbidden(error)) return undefined;
     throw error;
   }
 }

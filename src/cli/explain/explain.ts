@@ -9,7 +9,7 @@ import { accessFor } from '../../controllers/images.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
 import type { ApiClient } from '../../kube/client.ts';
-import { ApiError } from '../../kube/errors.ts';
+import { isForbidden } from '../../kube/errors.ts';
 import { listAll } from '../../kube/list.ts';
 import { find } from '../../kube/read.ts';
 import { ImageError } from '../../oci/errors.ts';
@@ -28,9 +28,8 @@ import { mayHoldSeveral, readObjects } from '../objects.ts';
 import { valueText } from '../output.ts';
 import { readController } from './controller.ts';
 import { describeExplanation } from './explanation-text.ts';
+import { patienceOf, refusalOf } from './from-events.ts';
 import { describeMissing } from './missing.ts';
-import { patienceOf } from './patience.ts';
-import { refusalOf } from './refusal.ts';
 import { type ExplainTarget, KINDS } from './target.ts';
 
 /**
@@ -206,10 +205,6 @@ async function namespaceOf(
     note(`without the labels and annotations of namespace ${name}: ${messageOf(error)} (${READER_HINT})`);
     return { ...readNamespace({}), name };
   }
-}
-
-function isForbidden(error: unknown): boolean {
-  return error instanceof ApiError && error.status === 403;
 }
 
 /**

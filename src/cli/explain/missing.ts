@@ -1,7 +1,7 @@
 import { type JsonObject, objectAt, stringAt } from '../../kit/json.ts';
 import { nearest } from '../../kit/nearest.ts';
 import type { ApiClient } from '../../kube/client.ts';
-import { ApiError } from '../../kube/errors.ts';
+import { isForbidden } from '../../kube/errors.ts';
 import { readAll } from '../../kube/list.ts';
 import { find } from '../../kube/read.ts';
 import { few } from '../../placement/reasons.ts';
@@ -45,7 +45,7 @@ export async function describeMissing(
     return same.length === 0 ? `${missing}: namespace ${namespace} has no ${plural}` : missing;
   } catch (error) {
     // The hint needs rights that the command itself does not need.
-    if (error instanceof ApiError && error.status === 403) return missing;
+    if (isForbidden(error)) return missing;
     throw error;
   }
 }

@@ -1,3 +1,8 @@
+import type { Context } from '../../app/context.ts';
+import type { Loops } from '../../controllers/loops/loops.ts';
+import { decidedOf } from '../../controllers/object-record.ts';
+import type { Watches } from '../../controllers/watches.ts';
+import { each } from '../../kit/each.ts';
 import { isObject, type JsonObject, listAt, objectAt } from '../../kit/json.ts';
 import type { Operation } from '../../kit/json-patch.ts';
 import { printable } from '../../kit/printable.ts';
@@ -8,7 +13,8 @@ import { pathOf } from '../../kube/writer.ts';
 import { ARCHITECTURE_GATE, ARCHITECTURE_LABEL, FIELD_MANAGER, IGNORE_LABEL } from '../../names.ts';
 import { withAffinity } from '../../placement/patch/affinity.ts';
 import { lacking, tolerationsFor } from '../../placement/patch/tolerations.ts';
-import { usesAffinity, usesTaints } from '../../placement/placing.ts';
+import { onlyObserves, usesAffinity, usesTaints } from '../../placement/placing.ts';
+import { few } from '../../placement/reasons.ts';
 import type { PlacedPart } from '../../placement/refused-parts.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { testPod } from '../status/webhook-test.ts';
@@ -56,15 +62,11 @@ export async function ask(
 ): Promise<Answers> {
   const refused: Plan['refused'][number][] = [];
   const notAsked = new Map<string, string[]>();
-  const left = [...namespaces];
-  const work = async () => {
-    for (let next = left.shift(); next !== undefined; next = left.shift()) {
-      const found = await askOne(client, next, settings, hasWebhook, signal);
-      refused.push(...found.refused);
-      for (const why of found.notAsked) notAsked.set(why, [...(notAsked.get(why) ?? []), next.name]);
-    }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  await each(namespaces, AT_ONCE, async (next) => {
+    const found = await askOne(client, next, settings, hasWebhook, signal);
+    refused.push(...found.refused);
+    for (const why of found.notAsked) notAsked.set(why, [...(notAsked.get(why) ?? []), next.name]);
+  });
   const key = ({ kind, namespace = '', name }: Plan['refused'][number]) => [kind, namespace, name].join('/');
   return { refused: refused.sort((one, other) => (key(one) < key(other) ? -1 : 1)), notAsked };
 }
@@ -190,4 +192,63 @@ async function tried(send: () => Promise<unknown>): Promise<Verdict> {
     if (saysNothing || [404, 409, 429, 503, 504].includes(error.status)) return { kind: 'not-asked', why: message };
     return { kind: 'refused', message };
   }
+}
+
+/** Asks the API server whether it would let in what `run` would write, and notes what could not be asked. */
+export async function askWhetherAllowed({
+  context: { config, signal, note },
+  client,
+  settings,
+  watches,
+  loops,
+  changes,
+}: {
+  readonly context: Context;
+  readonly client: ApiClient;
+  readonly settings: Settings;
+  readonly watches: Watches;
+  readonly loops: Loops;
+  readonly changes: Plan['changes'];
+}): Promise<Plan['refused']> {
+  if (onlyObserves(settings)) return [];
+  const cluster = watches.witnesses.architectures();
+  const all = namespacesToAsk(loops, changes, cluster);
+  const { refused, notAsked } = await ask(client, all.slice(0, MOST_ASKED), settings, config.webhook.enabled, signal);
+  for (const [why, names] of notAsked) {
+    note(`${names.length} namespace(s) could not be asked whether such pods may be created: ${why} (${few(names)})`);
+  }
+  if (all.length > MOST_ASKED) {
+    note(
+      `${MOST_ASKED} of ${all.length} namespaces were asked whether such pods may be created: -n NAMESPACE asks another one`,
+    );
+  }
+  return refused;
+}
+
+/** Each namespace costs one to four requests. */
+const MOST_ASKED = 500;
+
+/** Returns the namespaces in which `run` would place something, sorted by name. */
+function namespacesToAsk(loops: Loops, changes: Plan['changes'], cluster: readonly string[]): AskedNamespace[] {
+  const found = new Map<string, { architectures: Set<string>; daemonSets: AskedNamespace['daemonSets'][number][] }>();
+  const of = (namespace: string) => {
+    const entry = found.get(namespace) ?? { architectures: new Set<string>(), daemonSets: [] };
+    found.set(namespace, entry);
+    return entry;
+  };
+  for (const states of [loops.podStates, loops.daemonSetStates]) {
+    for (const [key, { decision }] of decidedOf(states)) {
+      if (decision.kind === 'skip') continue;
+      const { architectures } = of(key.split('/')[0] ?? '');
+      if (decision.kind === 'place') for (const each of decision.architectures) architectures.add(each);
+    }
+  }
+  for (const { kind, namespace, name, patch } of changes) {
+    if (kind === 'DaemonSet' && namespace !== undefined) of(namespace).daemonSets.push({ name, patch });
+  }
+  const asked = [...found].map(([name, { architectures, daemonSets }]) => {
+    const those = [...architectures].filter((each) => cluster.includes(each)).sort();
+    return { name, architectures: those.length > 0 ? those : cluster, daemonSets };
+  });
+  return asked.sort((one, other) => (one.name < other.name ? -1 : 1));
 }

@@ -18,7 +18,7 @@ import { byName, overviewLines, type Subject } from '../../placement/workloads/o
 import { workloadOf } from '../../placement/workloads/owner.ts';
 import { withLookups } from '../lookups/with-lookups.ts';
 import { valueText } from '../output.ts';
-import { askWhetherAllowed } from './allowed.ts';
+import { askWhetherAllowed } from './ask.ts';
 import { decideAll } from './decide-all.ts';
 import { planNotes } from './plan-notes.ts';
 import type { Named, Plan, Seen } from './shape.ts';

@@ -1,7 +1,7 @@
 import type { Watches } from '../../controllers/watches.ts';
 import { type JsonObject, objectAt } from '../../kit/json.ts';
 import type { ApiClient } from '../../kube/client.ts';
-import { ApiError } from '../../kube/errors.ts';
+import { isForbidden } from '../../kube/errors.ts';
 import { find } from '../../kube/read.ts';
 import { withoutOurs } from '../../placement/asked.ts';
 import type { Decision } from '../../placement/decide.ts';
@@ -129,7 +129,7 @@ async function readRollouts(
       const object = await find(client, `/apis/apps/v1/namespaces/${namespace}/deployments/${name}`, signal);
       if (object !== undefined) specs.set(keyOf(workload), objectAt(object, 'spec'));
     } catch (error) {
-      if (!(error instanceof ApiError) || error.status !== 403) throw error;
+      if (!isForbidden(error)) throw error;
       break;
     }
   }

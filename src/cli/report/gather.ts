@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../kit/json.ts';
 import { objectAt, stringAt } from '../../kit/json.ts';
 import type { ApiClient } from '../../kube/client.ts';
-import { ApiError } from '../../kube/errors.ts';
+import { type ApiError, isForbidden } from '../../kube/errors.ts';
 import { readAll } from '../../kube/list.ts';
 import { type Node, readNode } from '../../placement/nodes/node.ts';
 import { type Namespace, readNamespace } from '../../placement/objects/namespace.ts';
@@ -75,7 +75,7 @@ export async function gather(
     try {
       await readAll(client, path, read, signal);
     } catch (error) {
-      if (!(error instanceof ApiError) || error.status !== 403) throw error;
+      if (!isForbidden(error)) throw error;
       refusals.push(error);
       unread.push({ resource, text: `the right to list ${right} is missing: ${without}` });
     }

@@ -1,4 +1,5 @@
 import { accessFor } from '../../controllers/images.ts';
+import { each } from '../../kit/each.ts';
 import { ImageError } from '../../oci/errors.ts';
 import { parseReference } from '../../oci/reference.ts';
 import type { TagResolver } from '../../oci/resolver.ts';
@@ -26,21 +27,7 @@ export async function findNewer(
 ): Promise<NewerOf> {
   const blocking = images.filter((each) => Object.keys(each.blocking).length > 0).slice(0, MOST_IMAGES);
   const found = new Map<string, string>();
-  const waiting = [...blocking];
   let done = 0;
-  const work = async () => {
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      const question = questionOf(next.image);
-      if (question !== undefined) {
-        await search(question, Object.keys(next.blocking)).catch((error: unknown) => {
-          if (!(error instanceof ImageError)) throw error;
-          onFailed(question.image.image, error.code);
-        });
-      }
-      done += 1;
-      onDone(done, blocking.length);
-    }
-  };
 
   async function search({ image, namespace, pullSecrets }: Question, targets: readonly string[]): Promise<void> {
     const access = accessFor(image, namespace, pullSecrets);
@@ -59,7 +46,17 @@ export async function findNewer(
     }
   }
 
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  await each(blocking, AT_ONCE, async (next) => {
+    const question = questionOf(next.image);
+    if (question !== undefined) {
+      await search(question, Object.keys(next.blocking)).catch((error: unknown) => {
+        if (!(error instanceof ImageError)) throw error;
+        onFailed(question.image.image, error.code);
+      });
+    }
+    done += 1;
+    onDone(done, blocking.length);
+  });
   return (image, target) => found.get(JSON.stringify([image, target]));
 }
 

@@ -1,5 +1,6 @@
 import { connect } from '../../app/connect.ts';
 import { type Context, EXIT } from '../../app/context.ts';
+import { ConfigurationError } from '../../config/problems.ts';
 import { toSettings } from '../../config/settings.ts';
 import { matchesSelector } from '../../kit/selector.ts';
 import type { TagResolver } from '../../oci/resolver.ts';
@@ -9,15 +10,15 @@ import { buildReport, type ReportInput } from '../../placement/readiness/build.t
 import type { Candidate } from '../../placement/readiness/candidate.ts';
 import { notLookedUpText } from '../../placement/readiness/not-looked-up.ts';
 import type { Report } from '../../placement/readiness/report.ts';
+import { shortfalls } from '../../placement/readiness/tally.ts';
 import { few } from '../../placement/reasons.ts';
 import { createLookups, type Question } from '../lookups/lookups.ts';
 import { type Asking, withLookups } from '../lookups/with-lookups.ts';
-import { readObjects } from '../objects.ts';
+import { inputName, readObjects } from '../objects.ts';
 import type { Progress } from '../progress.ts';
 import { type Gathered, gather, gatherFiles, type Neighbourhood } from './gather.ts';
 import { findNewer } from './newer.ts';
 import type { ReportOptions } from './options.ts';
-import { exitFor, refuseNothing } from './outcome.ts';
 import { renderReport } from './render.ts';
 
 /** The forms that say by themselves how many images were not looked up. */
@@ -169,4 +170,32 @@ function noteSecrets(unusable: ReadonlyMap<string, string>, note: (line: string)
   if (first === undefined) return;
   const more = unusable.size > 1 ? ` and ${unusable.size - 1} more` : '';
   note(`images were asked for without the pull secret ${first[0]} (${first[1]})${more}`);
+}
+
+/** Returns the exit code of a report with `--fail-under`, and notes what falls short. Throws ConfigurationError if nothing wants a pod. */
+function exitFor(made: Report, failUnder: number, note: (line: string) => void): number {
+  const [target = ''] = made.targets;
+  const short = shortfalls(made, target, failUnder);
+  if (short === undefined) {
+    throw new ConfigurationError([
+      `--fail-under: nothing to judge: no workload wants a pod (${made.summary.all.workloads} are scaled to 0 or suspended)`,
+    ]);
+  }
+  for (const { measure, share, isWithoutCpu } of short) {
+    const what = measure === 'cpu' ? 'requested CPU is' : `replicas ${isWithoutCpu ? 'that request no CPU ' : ''}are`;
+    note(
+      `${Math.floor(share * 1_000 + 1e-9) / 10} % of the ${what} ready for ${target}, less than --fail-under ${failUnder}`,
+    );
+  }
+  return short.length === 0 ? EXIT.done : EXIT.found;
+}
+
+/** Throws ConfigurationError if a report has no workload: "100 %" of no workload would look like a success. */
+function refuseNothing({ summary }: Report, { files, namespace, selectorText }: ReportOptions): void {
+  if (summary.all.workloads > 0) return;
+  const where = files.length > 0 ? `in ${files.map(inputName).join(', ')}` : 'in the cluster';
+  const within = namespace === undefined ? '' : `, namespace ${namespace}`;
+  const labelled = selectorText === '' ? '' : ` with the labels ${selectorText}`;
+  const unread = summary.unread.map(({ text }) => text);
+  throw new ConfigurationError([`report: no workload${labelled} found ${where}${within}`, ...unread]);
 }

@@ -1,3 +1,4 @@
+import { EXIT } from '../../app/context.ts';
 import type { Command } from '../command.ts';
 
 export const runCommand: Command = {
@@ -11,6 +12,12 @@ export const runCommand: Command = {
     ['run --placement.mode both --log.level debug', 'Set configuration keys on the command line'],
   ],
   async run(invocation) {
-    return (await import('./run.ts')).run(await invocation.context());
+    const context = await invocation.context();
+    const { runReplica } = await import('../../app/replica/replica.ts');
+    // After SIGTERM during the start, an interrupted request is not a failure.
+    await runReplica(context).catch((error: unknown) => {
+      if (!context.signal.aborted) throw error;
+    });
+    return EXIT.done;
   },
 };

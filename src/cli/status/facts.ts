@@ -1,5 +1,6 @@
 import type { Context } from '../../app/context.ts';
 import type { KeepVerdict } from '../../controllers/keep-probe.ts';
+import { ApiError } from '../../kube/errors.ts';
 import type { FoundDeployment } from '../../kube/installation/deployments.ts';
 import type { NodeCount } from '../../placement/nodes/counts.ts';
 import type { Settings } from '../../placement/settings.ts';
@@ -74,6 +75,16 @@ export type Facts = {
   /** Whether the MutatingWebhookConfiguration is there; true where the configuration has no webhook. */
   readonly webhookConfiguration: Read<boolean>;
 };
+
+/** Reads something. A refusal of the API server becomes the reason why it was not read; `right` names what is missing. */
+export async function tried<T>(right: string, read: () => Promise<T>): Promise<Read<T>> {
+  try {
+    return { kind: 'read', value: await read() };
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return { kind: 'unread', why: error.status === 403 ? `needs the right to ${right}` : error.message };
+  }
+}
 
 /** Returns the value that was read; undefined if it was not. */
 export function readValue<T>(read: Read<T>): T | undefined {

@@ -14,11 +14,10 @@ import { joinedUntainted, POOL_PAGE, poolOf } from '../../placement/nodes/pools.
 import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged-taints.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { ownEvents } from '../events.ts';
-import { type Facts, type LeaseFact, type PoolFact, type Read, type Replica, readValue } from './facts.ts';
+import { type Facts, type LeaseFact, type PoolFact, type Read, type Replica, readValue, tried } from './facts.ts';
 import { tryGuard } from './guard.ts';
 import { type ReplicaMetrics, readReplicaMetrics } from './metrics-text.ts';
 import { readTroubles } from './read-troubles.ts';
-import { tried } from './tried.ts';
 import { newestNote, oldestOf, readWaiting, taintsOn, type Waiting } from './waiting.ts';
 import { lookAtWebhook } from './webhook.ts';
 

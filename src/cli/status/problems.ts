@@ -40,49 +40,43 @@ export function isMissing(facts: Facts): boolean {
   return deployments.value.length === 0 && replicas.value.length === 0 && hasLeader(facts) !== true;
 }
 
+/** Returns a problem, if there is one. */
+function when(isWrong: boolean, problem: string, advice: string): Problem[] {
+  return isWrong ? [{ problem, do: advice }] : [];
+}
+
 function notInstalled({ nodes, taint }: Facts): Problem[] {
   const tainted = (readValue(nodes)?.counts ?? []).reduce((sum, count) => sum + count.tainted, 0);
   const missing = `archaware is not installed: no Deployment runs as a service account that a ClusterRoleBinding of archaware names, and nobody holds its Lease`;
+  const have = tainted === 1 ? 'has' : 'have';
   return [
     { problem: missing, do: 'install it (docs/install.md)' },
-    ...(tainted === 0
-      ? []
-      : [
-          {
-            problem: `${nodesText(tainted)} still ${tainted === 1 ? 'has' : 'have'} the taint ${taint}: new pods stay Pending there`,
-            do: 'install archaware again, or run archaware-controller clean',
-          },
-        ]),
+    ...when(
+      tainted > 0,
+      `${nodesText(tainted)} still ${have} the taint ${taint}: new pods stay Pending there`,
+      'install archaware again, or run archaware-controller clean',
+    ),
   ];
 }
 
 function ofDeployment({ deployments, replicas }: Facts): Problem[] {
-  return (readValue(deployments) ?? []).flatMap(({ namespace, name, wanted, ready }): Problem[] => {
+  const troubles = (readValue(replicas) ?? []).flatMap(({ ready, trouble }) =>
+    ready || trouble === '' ? [] : trouble,
+  );
+  const why = few([...new Set(troubles)], '; ');
+  return (readValue(deployments) ?? []).flatMap(({ namespace, name, wanted, ready }) => {
     const deployment = `Deployment ${namespace}/${name}`;
-    if (wanted === 0) {
-      return [
-        {
-          problem: `${deployment} is scaled to 0`,
-          do: `kubectl -n ${namespace} scale deployment/${name} --replicas=2`,
-        },
-      ];
-    }
-    if (ready >= wanted) return [];
-    const why = few(
-      [
-        ...new Set(
-          (readValue(replicas) ?? []).flatMap(({ ready: isReady, trouble }) =>
-            isReady || trouble === '' ? [] : trouble,
-          ),
-        ),
-      ],
-      '; ',
-    );
     return [
-      {
-        problem: `${ready} of ${wanted} replicas of ${deployment} are ready${why === '' ? '' : `: ${why}`}`,
-        do: `kubectl -n ${namespace} describe pods -l ${APP_LABEL}=${DEPLOYMENT}`,
-      },
+      ...when(
+        wanted === 0,
+        `${deployment} is scaled to 0`,
+        `kubectl -n ${namespace} scale deployment/${name} --replicas=2`,
+      ),
+      ...when(
+        ready < wanted,
+        `${ready} of ${wanted} replicas of ${deployment} are ready${why === '' ? '' : `: ${why}`}`,
+        `kubectl -n ${namespace} describe pods -l ${APP_LABEL}=${DEPLOYMENT}`,
+      ),
     ];
   });
 }
@@ -117,14 +111,11 @@ function ofReplicas({ replicas, leaseName }: Facts): Problem[] {
       problem: `${name} refused the changed configuration file and uses the last valid one`,
       do: `kubectl -n ${namespace} logs ${name} says which line is wrong; correct the ConfigMap`,
     })),
-    ...(versions.length > 1
-      ? [
-          {
-            problem: `the replicas run different versions: ${versions.join(', ')}`,
-            do: `kubectl -n ${namespace} rollout status deployment -l ${APP_LABEL}=${DEPLOYMENT}`,
-          },
-        ]
-      : []),
+    ...when(
+      versions.length > 1,
+      `the replicas run different versions: ${versions.join(', ')}`,
+      `kubectl -n ${namespace} rollout status deployment -l ${APP_LABEL}=${DEPLOYMENT}`,
+    ),
   ];
 }
 
@@ -134,22 +125,16 @@ function ofNodes(facts: Facts): Problem[] {
   const { nodes, taint } = facts;
   const { lacking = [], unmanaged = [] } = readValue(nodes) ?? {};
   return [
-    ...(lacking.length === 0
-      ? []
-      : [
-          {
-            problem: `${nodesText(lacking.length)} without the taint ${taint}: ${few(lacking)}`,
-            do: untaintedAdvice(facts),
-          },
-        ]),
-    ...(unmanaged.length === 0
-      ? []
-      : [
-          {
-            problem: `${nodesText(unmanaged.length)} with a taint of archaware that this configuration does not manage: ${few(unmanaged)}`,
-            do: 'let the loop for nodes run again (loops, withoutTaints), or remove them with clean --stop (docs/runbooks/unmanaged-taints.md)',
-          },
-        ]),
+    ...when(
+      lacking.length > 0,
+      `${nodesText(lacking.length)} without the taint ${taint}: ${few(lacking)}`,
+      untaintedAdvice(facts),
+    ),
+    ...when(
+      unmanaged.length > 0,
+      `${nodesText(unmanaged.length)} with a taint of archaware that this configuration does not manage: ${few(unmanaged)}`,
+      'let the loop for nodes run again (loops, withoutTaints), or remove them with clean --stop (docs/runbooks/unmanaged-taints.md)',
+    ),
   ];
 }
 
@@ -160,14 +145,12 @@ function ofGuard({ guard, replicas }: Facts): Problem[] {
   const isBroken = isKnown
     ? verdict.kind === 'broken'
     : metricsOf(replicas).some(({ leads, keepsDaemonSets }) => leads && keepsDaemonSets === false);
-  if (!isBroken) return [];
   const tried = verdict?.kind === 'broken' ? `a dry run with ${verdict.example}` : 'a dry run of the leader';
-  return [
-    {
-      problem: `an update that drops archaware's tolerations from a DaemonSet is not corrected, by ${tried}: helm upgrade or a GitOps tool can so remove all of its pods from tainted nodes`,
-      do: 'apply the manifests again, or run helm upgrade, so that the policy archaware-keep or the webhook corrects it (docs/runbooks/daemonsets-unprotected.md)',
-    },
-  ];
+  return when(
+    isBroken,
+    `an update that drops archaware's tolerations from a DaemonSet is not corrected, by ${tried}: helm upgrade or a GitOps tool can so remove all of its pods from tainted nodes`,
+    'apply the manifests again, or run helm upgrade, so that the policy archaware-keep or the webhook corrects it (docs/runbooks/daemonsets-unprotected.md)',
+  );
 }
 
 /** Says why nodes have no taint: what the Events about them say, else what the usual reasons are. */
@@ -190,12 +173,12 @@ function ofTroubles({ troubles }: Facts): Problem[] {
     problem: `${kind} ${namespace}/${name}: ${reason}: ${note}`,
     do: TROUBLES[reason],
   }));
-  if (all.length <= shown.length) return shown;
-  const more = {
-    problem: `${all.length - shown.length} more objects with such an Event`,
-    do: `kubectl get events -A --field-selector reportingComponent=${FIELD_MANAGER}`,
-  };
-  return [...shown, more];
+  const more = when(
+    all.length > shown.length,
+    `${all.length - shown.length} more objects with such an Event`,
+    `kubectl get events -A --field-selector reportingComponent=${FIELD_MANAGER}`,
+  );
+  return [...shown, ...more];
 }
 
 /** What only the leader's metrics say: where the Events can be read, they name the DaemonSets. */
@@ -206,57 +189,43 @@ function ofDaemonSets({ replicas, troubles }: Facts): Problem[] {
   const stopped = Math.max(0, ...metrics.map(({ rolloutStopped }) => rolloutStopped));
   const heldBack = Math.max(0, ...metrics.map(({ taintsHeldBack }) => taintsHeldBack));
   return [
-    ...(stopped > named('RolloutStopped')
-      ? [
-          {
-            problem: `${stopped} ${stopped === 1 ? 'DaemonSet is' : 'DaemonSets are'} not back after archaware changed the template; others wait`,
-            do: `kubectl get events -A --field-selector reason=RolloutStopped names them; ${TROUBLES.RolloutStopped}`,
-          },
-        ]
-      : []),
-    ...(heldBack > 0 && named('TaintHeldBack') === 0
-      ? [
-          {
-            problem: `${nodesText(heldBack)} ${heldBack === 1 ? 'stays' : 'stay'} untainted: a DaemonSet that runs there cannot be given its tolerations`,
-            do: `kubectl get events -A --field-selector reason=TaintHeldBack names it; ${TROUBLES.TaintHeldBack}`,
-          },
-        ]
-      : []),
+    ...when(
+      stopped > named('RolloutStopped'),
+      `${stopped} ${stopped === 1 ? 'DaemonSet is' : 'DaemonSets are'} not back after archaware changed the template; others wait`,
+      `kubectl get events -A --field-selector reason=RolloutStopped names them; ${TROUBLES.RolloutStopped}`,
+    ),
+    ...when(
+      heldBack > 0 && named('TaintHeldBack') === 0,
+      `${nodesText(heldBack)} ${heldBack === 1 ? 'stays' : 'stay'} untainted: a DaemonSet that runs there cannot be given its tolerations`,
+      `kubectl get events -A --field-selector reason=TaintHeldBack names it; ${TROUBLES.TaintHeldBack}`,
+    ),
   ];
 }
 
 function ofPods({ waiting, replicas, troubles }: Facts): Problem[] {
   const [oldest] = readValue(waiting)?.oldest ?? [];
-  const isLong = oldest !== undefined && oldest.ageMs > (oldest.gated ? LONG_GATE_MS : LONG_WAIT_MS);
   const metrics = metricsOf(replicas).filter(({ leads }) => leads);
   const wrong = Math.max(0, ...metrics.map(({ wrongNodePods }) => wrongNodePods));
   const contested = Math.max(0, ...metrics.map(({ contestedObjects }) => contestedObjects));
   return [
-    ...(isLong
-      ? [
-          {
-            problem: `pod ${oldest.namespace}/${oldest.name} has waited for ${Math.floor(oldest.ageMs / 60_000)} minutes`,
-            do: `archaware-controller explain -n ${oldest.namespace} ${oldest.name}`,
-          },
-        ]
-      : []),
-    ...(wrong > 0
-      ? [
-          {
-            problem: `${wrong} ${wrong === 1 ? 'pod does' : 'pods do'} not run on ${wrong === 1 ? 'its node' : 'their nodes'}`,
-            do: 'kubectl get events -A --field-selector reason=WrongNode',
-          },
-        ]
-      : []),
+    ...(oldest === undefined
+      ? []
+      : when(
+          oldest.ageMs > (oldest.gated ? LONG_GATE_MS : LONG_WAIT_MS),
+          `pod ${oldest.namespace}/${oldest.name} has waited for ${Math.floor(oldest.ageMs / 60_000)} minutes`,
+          `archaware-controller explain -n ${oldest.namespace} ${oldest.name}`,
+        )),
+    ...when(
+      wrong > 0,
+      `${wrong} ${wrong === 1 ? 'pod does' : 'pods do'} not run on ${wrong === 1 ? 'its node' : 'their nodes'}`,
+      'kubectl get events -A --field-selector reason=WrongNode',
+    ),
     // The Events say which objects.
-    ...(contested > (readValue(troubles) ?? []).filter(({ reason }) => reason === 'WriteContested').length
-      ? [
-          {
-            problem: `another writer keeps undoing the writes to ${contested} ${contested === 1 ? 'object' : 'objects'}`,
-            do: 'kubectl get events -A --field-selector reason=WriteContested',
-          },
-        ]
-      : []),
+    ...when(
+      contested > (readValue(troubles) ?? []).filter(({ reason }) => reason === 'WriteContested').length,
+      `another writer keeps undoing the writes to ${contested} ${contested === 1 ? 'object' : 'objects'}`,
+      'kubectl get events -A --field-selector reason=WriteContested',
+    ),
   ];
 }
 
@@ -265,25 +234,18 @@ function ofWebhook({ webhook, webhookConfiguration, replicas }: Facts): Problem[
     ...metricsOf(replicas).map(({ certificateExpirySeconds = Number.POSITIVE_INFINITY }) => certificateExpirySeconds),
   );
   return [
-    ...(webhook.state === 'not-reached'
-      ? [
-          {
-            problem: webhook.why,
-            do:
-              readValue(webhookConfiguration) === false
-                ? 'apply the manifest of the webhook again, or run helm upgrade (docs/admission.md)'
-                : 'let the API server reach the port of the webhook (TCP 9443 by default), and check the certificate (docs/operating.md, "admission reviews stay at 0")',
-          },
-        ]
-      : []),
-    ...(soonest < EXPIRES_SOON_SECONDS
-      ? [
-          {
-            problem: `the certificate of the webhook expires in ${Math.max(0, Math.floor(soonest / 3600))} hours`,
-            do: 'docs/admission.md; the log of the leader says why it was not renewed',
-          },
-        ]
-      : []),
+    ...when(
+      webhook.state === 'not-reached',
+      webhook.why,
+      readValue(webhookConfiguration) === false
+        ? 'apply the manifest of the webhook again, or run helm upgrade (docs/admission.md)'
+        : 'let the API server reach the port of the webhook (TCP 9443 by default), and check the certificate (docs/operating.md, "admission reviews stay at 0")',
+    ),
+    ...when(
+      soonest < EXPIRES_SOON_SECONDS,
+      `the certificate of the webhook expires in ${Math.max(0, Math.floor(soonest / 3600))} hours`,
+      'docs/admission.md; the log of the leader says why it was not renewed',
+    ),
   ];
 }
 

@@ -1,5 +1,6 @@
+import { each } from '../../kit/each.ts';
 import type { ApiClient } from '../../kube/client.ts';
-import { ApiError } from '../../kube/errors.ts';
+import { isForbidden } from '../../kube/errors.ts';
 import { readAll } from '../../kube/list.ts';
 import { find } from '../../kube/read.ts';
 import { FIELD_MANAGER } from '../../names.ts';
@@ -32,14 +33,10 @@ const AT_ONCE = 8;
  * the present state of their objects confirms. Throws what the client throws, apart from a missing right to read an object.
  */
 export async function readTroubles(client: ApiClient, confirming: Confirming, signal: AbortSignal): Promise<Trouble[]> {
-  const left = newestClaims(await readAll(client, EVENTS, readClaim, signal));
   const found: Trouble[] = [];
-  const work = async () => {
-    for (let claim = left.shift(); claim !== undefined; claim = left.shift()) {
-      if (await isTrue(client, claim, confirming, signal)) found.push(claim);
-    }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  await each(newestClaims(await readAll(client, EVENTS, readClaim, signal)), AT_ONCE, async (claim) => {
+    if (await isTrue(client, claim, confirming, signal)) found.push(claim);
+  });
   const nameOf = ({ kind, namespace, name, reason }: Trouble) => [kind, namespace, name, reason].join('/');
   return found
     .map(({ kind, namespace, name, reason, note }) => ({ kind, namespace, name, reason, note }))
@@ -65,7 +62,7 @@ async function isTrue(client: ApiClient, claim: Claim, confirming: Confirming, s
     );
     return isConfirmed(claim, object, pods, confirming);
   } catch (error) {
-    if (error instanceof ApiError && error.status === 403) return false;
+    if (isForbidden(error)) return false;
     throw error;
   }
 }

@@ -12,8 +12,7 @@ import { readNamespace } from '../../placement/objects/namespace.ts';
 import { settingsFor } from '../../placement/policy.ts';
 import { skipNote } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
-import type { Facts, Read, WebhookFact } from './facts.ts';
-import { tried } from './tried.ts';
+import { type Facts, type Read, tried, type WebhookFact } from './facts.ts';
 import { judgeAnswer, judgeRefusal, namespaceToTest, reviewsPods, testPod } from './webhook-test.ts';
 
 const NAMESPACES = '/api/v1/namespaces';

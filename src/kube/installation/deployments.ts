@@ -1,7 +1,7 @@
 import { type JsonObject, numberAt, objectAt, stringAt } from '../../kit/json.ts';
 import { APP_LABEL, DEPLOYMENT } from '../../names.ts';
 import type { ApiClient } from '../client.ts';
-import { ApiError } from '../errors.ts';
+import { isForbidden } from '../errors.ts';
 import { readAll } from '../list.ts';
 import { type Installation, LABELLED } from './installations.ts';
 
@@ -42,7 +42,7 @@ export async function strangers(
   try {
     return await readAll(client, `/apis/apps/v1/deployments?${LABELLED}`, read, signal);
   } catch (error) {
-    if (error instanceof ApiError && error.status === 403) return [];
+    if (isForbidden(error)) return [];
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 import { type JsonObject, listAt, stringAt } from '../../kit/json.ts';
 import { APP_LABEL, DEPLOYMENT } from '../../names.ts';
 import type { ApiClient } from '../client.ts';
-import { ApiError } from '../errors.ts';
+import { type ApiError, isForbidden } from '../errors.ts';
 import { readAll } from '../list.ts';
 
 /**
@@ -43,7 +43,7 @@ export async function findInstallations(
       accounts.set(namespace, (accounts.get(namespace) ?? new Set()).add(account));
     }
   } catch (error) {
-    if (!(error instanceof ApiError) || error.status !== 403) throw error;
+    if (!isForbidden(error)) throw error;
     if (named === undefined) return { kind: 'unreadable', error };
   }
   const namespaces = named === undefined ? [...accounts.keys()].sort() : [named];

@@ -1,6 +1,7 @@
-import { parseAllDocuments } from 'yaml';
 import { ConfigurationError } from '../../../config/problems.ts';
+import { messageOf } from '../../../kit/errors.ts';
 import { isObject, type JsonObject, listAt, stringAt } from '../../../kit/json.ts';
+import { parseDocuments } from '../../objects.ts';
 
 /**
  * Returns the values of a YAML (or JSON) file, one for each document. Throws {@link ConfigurationError} if it cannot be
@@ -8,16 +9,9 @@ import { isObject, type JsonObject, listAt, stringAt } from '../../../kit/json.t
  */
 export function readDocuments(file: string, text: string): unknown[] {
   try {
-    return [...parseAllDocuments(text, { prettyErrors: false })]
-      .map((document): unknown => {
-        const [error] = document.errors;
-        if (error !== undefined) throw error;
-        return document.toJS({ maxAliasCount: 100 });
-      })
-      .filter((value) => value !== null && value !== undefined);
+    return parseDocuments(text).filter((value) => value !== null && value !== undefined);
   } catch (error) {
-    const message = error instanceof Error ? error.message.split('\n')[0] : String(error);
-    throw new ConfigurationError([`${file}: ${message}`]);
+    throw new ConfigurationError([`${file}: ${messageOf(error).split('\n', 1)[0]}`]);
   }
 }
 
