@@ -1,8 +1,12 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../kit/clock.ts';
-import type { JsonObject } from '../kit/json.ts';
-import { partsOf } from '../placement/admission/parts.ts';
-import type { AdmissionInput } from '../placement/admission/pod.ts';
+import {
+  type AdmissionInput,
+  type AdmissionKnowledge,
+  type Admitted,
+  admissionKey,
+  readAdmitted,
+} from '../placement/admission/pod.ts';
 import type { ImageAnswer } from '../placement/images.ts';
 import type { PodImage } from '../placement/objects/image.ts';
 import type { Reviewed } from './reviewed.ts';
@@ -23,19 +27,19 @@ type Remembered = {
 
 /** The most verdicts, and the most characters of what they are found by and say. A verdict of a usual pod has about 2,500. */
 const MOST = { verdicts: 2_000, characters: 4 * 1024 * 1024 };
-/** A pod whose parts are longer is decided each time. */
+/** A pod with a longer key is decided each time. */
 const LONGEST = 16 * 1024;
 /** A verdict that was not given for this long is forgotten when the next one is remembered: its template may be gone. */
 const UNUSED_MS = 10 * 60_000;
 
 /**
- * Creates a function that does what `judge` does and remembers its verdicts, so that one decision serves all pods of a template.
- * `judge` must depend on nothing but its input, and on the time only through `answerOf`. A verdict is reused only for identical
- * input. The images are asked for each time, because that counts them and starts the lookups that are due; only verdicts on known
+ * Creates a function that reads a pod, does what `judge` does and remembers its verdicts, so that one decision serves all pods of a
+ * template. `judge` must depend on nothing but its input, and on the time only through `answerOf`. A verdict is reused only for the
+ * same key. The images are asked for each time, because that counts them and starts the lookups that are due; only verdicts on known
  * images are remembered.
  */
 export function createRemembering(
-  judge: (input: AdmissionInput) => Verdict,
+  judge: (admitted: Admitted, knowledge: AdmissionKnowledge) => Verdict,
   { monotonic }: Pick<Clock, 'monotonic'>,
 ): (input: AdmissionInput) => Verdict {
   const remembered = new LRUCache<string, Remembered>({
@@ -43,7 +47,7 @@ export function createRemembering(
     maxSize: MOST.characters,
     sizeCalculation: ({ verdict }, key) => key.length + verdict.fields.length,
   });
-  let [settings, epoch]: unknown[] = [];
+  let epoch: unknown;
 
   function remember(key: string, entry: Remembered): void {
     for (const oldest of remembered.rkeys()) {
@@ -54,12 +58,12 @@ export function createRemembering(
   }
 
   return (input) => {
-    if (settings !== input.settings || epoch !== input.seal.epoch()) {
+    if (epoch !== input.seal.epoch()) {
       remembered.clear();
-      [settings, epoch] = [input.settings, input.seal.epoch()];
+      epoch = input.seal.epoch();
     }
-    const object = partsOf(input.object);
-    const key = keyOf(input, object);
+    const admitted = readAdmitted(input);
+    const key = admissionKey(admitted, input);
     const before = remembered.get(key);
     if (before?.images.every(({ image, answer }) => isSame(answer, input.answerOf(image)))) {
       before.usedAt = monotonic();
@@ -71,18 +75,11 @@ export function createRemembering(
       images.push({ image, answer });
       return answer;
     };
-    const verdict = judge({ ...input, object, answerOf });
+    const verdict = judge(admitted, { ...input, answerOf });
     const isLasting = epoch !== undefined && images.every(({ answer }) => answer.kind === 'known');
     if (isLasting && key.length <= LONGEST) remember(key, { verdict, images, usedAt: monotonic() });
     return verdict;
   };
-}
-
-/** Returns a text for all that decides except the settings, the seal and the answers about images. */
-function keyOf(input: AdmissionInput, parts: JsonObject): string {
-  const { namespace, clusterArchitectures, mayGate, ownNamespace, withdrawn } = input;
-  const { name, labels, preferred } = namespace;
-  return JSON.stringify([name, labels, preferred, clusterArchitectures, mayGate, ownNamespace, withdrawn, parts]);
 }
 
 /** Whether an image is known as it was. A lookup that finds the same platforms again may make this false, which does no harm. */

@@ -57,7 +57,7 @@ const UNCHANGED = verdict('unchanged', { allowed: true });
  * anything else. Objects of other kinds and other operations are allowed unchanged.
  */
 export function createReviewer(options: ReviewerOptions): (body: unknown) => Reviewed {
-  const judgePod = createRemembering((input) => verdictOn(admitPod(input)), options.clock);
+  const judgePod = createRemembering((pod, knowledge) => verdictOn(admitPod(pod, knowledge)), options.clock);
   return (body) => {
     const { uid, request } = readRequest(body);
     const { outcome, fields } = judge(request, options, judgePod);

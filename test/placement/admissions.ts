@@ -1,5 +1,10 @@
 import { type JsonObject, listAt, objectAt } from '../../src/kit/json.ts';
-import { type AdmissionDecision, type AdmissionInput, admitPod } from '../../src/placement/admission/pod.ts';
+import {
+  type AdmissionDecision,
+  type AdmissionInput,
+  admitPod,
+  readAdmitted,
+} from '../../src/placement/admission/pod.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
 import type { Settings } from '../../src/placement/settings.ts';
 import { createSeal } from '../../src/webhook/seal.ts';
@@ -37,9 +42,15 @@ export function injected(object: JsonObject, image: string): JsonObject {
 
 /** Admits a pod. By default its images are for amd64 and arm64, and it may be gated. */
 export function admit(object: JsonObject, given: Circumstances = {}): AdmissionDecision {
+  const all = admissionOf(object, given);
+  return admitPod(readAdmitted(all), all);
+}
+
+/** A pod and what is known beside it. */
+export function admissionOf(object: JsonObject, given: Circumstances = {}): AdmissionInput {
   const { answers = { a: known('linux/amd64,linux/arm64') }, settings = {}, namespace = {} } = given;
   const { settings: all, clusterArchitectures, namesOf, answerOf } = input(answers, { settings });
-  return admitPod({
+  return {
     object,
     settings: all,
     clusterArchitectures: given.clusterArchitectures ?? clusterArchitectures,
@@ -50,7 +61,7 @@ export function admit(object: JsonObject, given: Circumstances = {}): AdmissionD
     withdrawn: given.withdrawn ?? [],
     ownNamespace: 'archaware',
     seal: SEAL,
-  });
+  };
 }
 
 /** The pod after the API server has applied an answer. */

@@ -41,7 +41,7 @@ function world() {
   let judged = 0;
   let minutes = 0;
   const review = createRemembering(
-    (given) => {
+    (_, given) => {
       judged += 1;
       const { kind } = given.answerOf({ image: 'a', pullPolicy: '' });
       return { outcome: 'unchanged', fields: kind };
@@ -82,11 +82,12 @@ describe('remembered verdicts', () => {
 
   type World = ReturnType<typeof world>;
   const changes: [what: string, change: (given: World) => unknown][] = [
-    ['the settings', ({ input }) => Object.assign(input, { settings: settings() })],
+    ['the settings', ({ input }) => Object.assign(input, { settings: settings({ mode: 'both' }) })],
     ['the certificate', ({ exchange }) => exchange('another key')],
     [
-      "the namespace's labels",
-      ({ input }) => Object.assign(input, { namespace: { ...input.namespace, labels: { a: 'b' } } }),
+      "the namespace's label that decides",
+      ({ input }) =>
+        Object.assign(input, { namespace: { ...input.namespace, labels: { 'archaware.dev/ignore': 'true' } } }),
     ],
     [
       "the namespace's preference",
@@ -99,7 +100,10 @@ describe('remembered verdicts', () => {
     ['the platforms of an image', ({ answers }) => Object.assign(answers, { a: BOTH })],
     ['the kind of an image', ({ answers }) => Object.assign(answers, { a: ARM_INDEX })],
     ['the knowledge of an image', ({ answers }) => Object.assign(answers, { a: pending })],
-    ['a label of the pod', ({ input }) => Object.assign(input, { object: pod({}, { labels: { a: 'b' } }) })],
+    [
+      'a label of the pod that decides',
+      ({ input }) => Object.assign(input, { object: pod({}, { labels: { 'archaware.dev/ignore': 'true' } }) }),
+    ],
     [
       'the name of the pod, which is signed',
       ({ input }) => Object.assign(input, { object: pod({}, { name: 'web-1' }) }),
@@ -129,7 +133,7 @@ describe('remembered verdicts', () => {
 
   it('are forgotten if they were not given for ten minutes, and others are remembered', () => {
     const { isJudged, passMinutes } = world();
-    const of = (label: string) => pod({}, { labels: { app: label } });
+    const of = (label: string) => pod({}, { annotations: { app: label } });
     for (const label of ['given', 'gone']) expect(isJudged(of(label))).to.equal(true);
     passMinutes(9);
     expect(isJudged(of('given'))).to.equal(false);

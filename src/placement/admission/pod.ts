@@ -4,8 +4,7 @@ import { ARCHITECTURE_GATE } from '../../names.ts';
 import { decide, type Knowledge } from '../decide.ts';
 import { isSystemNamespace } from '../eligibility.ts';
 import { isForOneNode } from '../objects/kinds.ts';
-import type { Namespace } from '../objects/namespace.ts';
-import { type Pod, readPod } from '../objects/pod.ts';
+import { readPod } from '../objects/pod.ts';
 import { withAffinity } from '../patch/affinity.ts';
 import { lacking } from '../patch/tolerations.ts';
 import { type PlacementIntent, placingFor, usesAffinity } from '../placing.ts';
@@ -13,7 +12,7 @@ import { settingsFor } from '../policy.ts';
 import { noCommonArchitectureNote } from '../reasons.ts';
 import type { PlacedPart } from '../refused-parts.ts';
 import type { Settings } from '../settings.ts';
-import { readPodSubject } from '../subject.ts';
+import { readPodSubject, type Subject, type SubjectNamespace } from '../subject.ts';
 import { asAuthored, put, recordOf, type Seal, ungated, withRecord } from './record.ts';
 
 /** What admission does with a pod. */
@@ -25,62 +24,131 @@ export type AdmissionDecision =
   | { readonly kind: 'gated'; readonly patch: readonly Operation[] }
   | { readonly kind: 'rejected'; readonly message: string };
 
-export type AdmissionInput = Omit<Knowledge, 'waitedMs'> & {
-  /** The pod as the API server sent it, with every field. */
-  readonly object: JsonObject;
-  readonly namespace: Pick<Namespace, 'name' | 'labels' | 'preferred'>;
-  /** The global settings; `admitPod` looks for a policy. */
-  readonly settings: Settings;
+/** What admission knows beside the pod. */
+export type AdmissionKnowledge = Omit<Knowledge, 'waitedMs'> & {
   /** Whether a leader is there that can release the pod. Only then may a gate be added. */
   readonly mayGate: boolean;
-  /** The namespace in which archaware runs. Its pods are never gated: nobody would be there to release them. */
-  readonly ownNamespace: string;
   /** The parts that the API server refuses in pods of this owner, and that are therefore left out. */
   readonly withdrawn: readonly PlacedPart[];
   /** Signs the record on the pod, and recognises archaware's own records. */
   readonly seal: Seal;
 };
 
+export type AdmissionInput = AdmissionKnowledge & {
+  /** The pod as the API server sent it, with every field. */
+  readonly object: JsonObject;
+  readonly namespace: SubjectNamespace;
+  /** The global settings; {@link readAdmitted} looks for a policy. */
+  readonly settings: Settings;
+  /** The namespace in which archaware runs. Its pods are never gated: nobody would be there to release them. */
+  readonly ownNamespace: string;
+};
+
+/** All that may decide about a new pod and about its patch, except what is known beside it. */
+export type Admitted = {
+  /** What decides, without archaware's first answer in the pod. */
+  readonly subject: Subject;
+  readonly isBound: boolean;
+  /** Whether its controller has chosen its node. */
+  readonly isPinned: boolean;
+  /** Whether it may be gated or rejected. System pods, pods of archaware's own namespace and daemon pods may not. */
+  readonly mayBeHeldBack: boolean;
+  /** The part of the pod that the patch is made for and depends on, as the API server sent it. */
+  readonly sent: JsonObject;
+  /** The same without archaware's first answer: the same object if there is none. It follows from `sent` and the settings. */
+  readonly wished: JsonObject;
+};
+
 /** The node selector labels of pods that belong to the control plane. */
 const CONTROL_PLANE = ['node-role.kubernetes.io/control-plane', 'node-role.kubernetes.io/master'];
 
 /**
- * Decides about a new pod. If its images are known, it gets tolerations and affinity, else the gate (KEP-3521, KEP-3838). The API
- * server may call again with archaware's first answer in the pod (`reinvocationPolicy: IfNeeded`). That answer is taken out
- * first, so that it does not look like a wish of the author.
+ * Reads a new pod. The API server may call again with archaware's first answer in it (`reinvocationPolicy: IfNeeded`). That answer
+ * is taken out first, so that it does not look like a wish of the author.
  */
-export function admitPod(input: AdmissionInput): AdmissionDecision {
-  const { object, namespace, ownNamespace, seal, withdrawn } = input;
-  const wished = asAuthored(object, input.settings, namespace.name, seal);
-  const pod = readPod(wished);
-  const settings = settingsFor(input.settings, { namespace, labels: pod.labels });
-  const subject = readPodSubject(pod, namespace, settings);
-  if (pod.nodeName !== undefined || subject.skipped !== undefined) {
+export function readAdmitted({ object, namespace, settings: all, ownNamespace, seal }: AdmissionInput): Admitted {
+  const authored = asAuthored(object, all, namespace.name, seal);
+  const pod = readPod(authored);
+  const spec = objectAt(authored, 'spec');
+  const settings = settingsFor(all, { namespace, labels: pod.labels });
+  const isPinned = isForOneNode(pod.owner, spec);
+  const isOfControlPlane = CONTROL_PLANE.some((key) => Object.hasOwn(objectAt(spec, 'nodeSelector'), key));
+  const isOfSystem = namespace.name === ownNamespace || isSystemNamespace(namespace.name, settings);
+  const sent = patchedPart(object);
+  return {
+    subject: readPodSubject(pod, namespace, settings),
+    isBound: pod.nodeName !== undefined,
+    isPinned,
+    mayBeHeldBack: !isPinned && !isOfSystem && !isOfControlPlane,
+    sent,
+    wished: authored === object ? sent : patchedPart(authored),
+  };
+}
+
+/** Returns a text that is the same only if admission answers the same, by the same knowledge of images and with the same key. */
+export function admissionKey(
+  { subject, wished: _, ...rest }: Admitted,
+  { clusterArchitectures, mayGate, withdrawn }: AdmissionKnowledge,
+): string {
+  return JSON.stringify([subject.key, rest, clusterArchitectures, mayGate, withdrawn]);
+}
+
+/** Decides about a new pod. If its images are known, it gets tolerations and affinity, else the gate (KEP-3521, KEP-3838). */
+export function admitPod(
+  { subject, sent, wished, isBound, isPinned, mayBeHeldBack }: Admitted,
+  knowledge: AdmissionKnowledge,
+): AdmissionDecision {
+  const { seal, withdrawn } = knowledge;
+  if (isBound || subject.skipped !== undefined) {
     // Another webhook may have bound or excluded the pod after archaware gated it. The API server rejects a bound pod with a gate.
-    return patched(object, wished, ungated(object));
+    return patched(sent, wished, ungated(sent));
   }
-  const decision = decide(subject, { ...input, waitedMs: 0 });
-  const isHeldBack = mayBeHeldBack(pod, wished, namespace.name, ownNamespace, settings);
-  const mayGate = input.mayGate && !withdrawn.includes('gate');
+  const { settings } = subject;
+  const decision = decide(subject, { ...knowledge, waitedMs: 0 });
+  const mayGate = mayBeHeldBack && knowledge.mayGate && !withdrawn.includes('gate');
   switch (decision.kind) {
     case 'place': {
-      const isPinned = isForOneNode(pod.owner, objectAt(wished, 'spec'));
       const placing = placingFor(decision, subject);
-      // Its controller has chosen the node. If affinity required another one, the pod would stay Pending forever.
+      // If affinity required another node than its controller has chosen, the pod would stay Pending forever.
       const given = withoutParts(placing, isPinned ? [...withdrawn, 'affinity'] : withdrawn);
-      return patched(object, wished, placed(wished, given, namespace.name, seal));
+      return patched(sent, wished, placed(wished, given, subject.namespace, seal));
     }
     case 'hold':
-      if (isHeldBack && settings.noCommonArchitecture === 'reject') {
-        return { kind: 'rejected', message: noCommonArchitectureNote(decision.images, pod.os, settings.schedulable) };
+      if (mayBeHeldBack && settings.noCommonArchitecture === 'reject') {
+        return {
+          kind: 'rejected',
+          message: noCommonArchitectureNote(decision.images, subject.os, settings.schedulable),
+        };
       }
       // Without a toleration, the taints keep the pod Pending.
-      return isHeldBack && mayGate && usesAffinity(settings) ? gated(object, wished) : patched(object, wished, wished);
+      return mayGate && usesAffinity(settings) ? gated(sent, wished) : patched(sent, wished, wished);
     case 'wait':
-      return isHeldBack && mayGate ? gated(object, wished) : patched(object, wished, wished);
+      return mayGate ? gated(sent, wished) : patched(sent, wished, wished);
     default:
       return decision satisfies never;
   }
+}
+
+/** What a patch changes, and what it depends on: the names are signed, and a node selector takes the place of affinity. */
+const METADATA = new Set(['name', 'generateName', 'annotations']);
+const SPEC = new Set(['tolerations', 'affinity', 'schedulingGates', 'nodeSelector']);
+
+/**
+ * Returns the part of a pod that a patch is made for. The other fields are most of a pod, and some of them differ between the pods
+ * of one template. A value of another type stays as it is, because a patch would replace it.
+ */
+function patchedPart({ metadata, spec }: JsonObject): JsonObject {
+  return {
+    ...(metadata === undefined ? {} : { metadata: isObject(metadata) ? chosen(metadata, METADATA) : metadata }),
+    ...(spec === undefined ? {} : { spec: isObject(spec) ? chosen(spec, SPEC) : spec }),
+  };
+}
+
+/** Returns the chosen fields in the order in which they are in the object: a patch names them in the same order. */
+function chosen(object: JsonObject, names: ReadonlySet<string>): JsonObject {
+  const parts: Record<string, unknown> = {};
+  for (const name in object) if (names.has(name)) parts[name] = object[name];
+  return parts;
 }
 
 /** Returns an intent without some of its parts. */
@@ -89,23 +157,6 @@ function withoutParts({ tolerations, affinity }: PlacementIntent, parts: readonl
     tolerations: parts.includes('tolerations') ? [] : tolerations,
     affinity: parts.includes('affinity') ? undefined : affinity,
   };
-}
-
-/** Whether a pod may be gated or rejected. System pods, pods of archaware's own namespace and daemon pods may not. */
-function mayBeHeldBack(
-  pod: Pod,
-  object: JsonObject,
-  namespace: string,
-  ownNamespace: string,
-  settings: Settings,
-): boolean {
-  const selector = objectAt(objectAt(object, 'spec'), 'nodeSelector');
-  return (
-    !isForOneNode(pod.owner, objectAt(object, 'spec')) &&
-    namespace !== ownNamespace &&
-    !isSystemNamespace(namespace, settings) &&
-    !CONTROL_PLANE.some((key) => Object.hasOwn(selector, key))
-  );
 }
 
 /** Returns the pod with the tolerations and the affinity of an intent, and the record of what was added. */
