@@ -136,7 +136,12 @@ const SETTINGS: Readonly<Record<SettingName, Row | Reason>> = {
   ),
   fallbackAfterMs: under({ spec: images('lost') }, {}, { fallbackAfterMs: 5_000 }),
   preferred: under({}, {}, { preferred: { arm64: 75 } }),
-  matchNodeLabels: under({ metadata: { labels: { pool: 'fast' } } }, {}, { matchNodeLabels: ['pool'] }),
+  // A label that is read anyway, so that nothing but the setting differs.
+  matchNodeLabels: under(
+    { metadata: { labels: { 'archaware.dev/preferred': 'arm64' } } },
+    {},
+    { matchNodeLabels: ['archaware.dev/preferred'] },
+  ),
   systemNamespaces: under({ spec: images('lost') }, {}, { systemNamespaces: ['shop'] }),
   excludeNamespaces: under({}, {}, { excludeNamespaces: ['shop'] }),
   namespaceSelector: under({}, {}, { namespaceSelector: [{ key: 'team', operator: 'exists', values: [] }] }),
