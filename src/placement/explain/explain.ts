@@ -1,5 +1,6 @@
+import type { Platform } from '../../kit/platform.ts';
 import { ARCHITECTURES_ANNOTATION } from '../../names.ts';
-import { type Decision, decide, type Knowledge } from '../decide.ts';
+import { type Decision, decide, type Knowledge, whatNames } from '../decide.ts';
 import type { SkipReason } from '../eligibility.ts';
 import { type Demands, groupNodes, obstaclesTo, obstacleText } from '../fit.ts';
 import { type ImageAnswer, intersect, type NarrowedImage, narrow, statementOf } from '../images.ts';
@@ -19,8 +20,14 @@ import { findWrongNode, type WrongNodeFinding, whatIsKnown, whatWasPulled } from
 import { advise, isIn } from './advice.ts';
 import { explainAffinity, isTooLate, mayBeNarrowed, narrowedDemands } from './affinity.ts';
 import { clashOf } from './clash.ts';
-import type { ExplainEvidence, ExplainedNodes, Explanation, NarrowingStep, PodState } from './explanation.ts';
-import { explainImage } from './image.ts';
+import type {
+  ExplainEvidence,
+  ExplainedImage,
+  ExplainedNodes,
+  Explanation,
+  NarrowingStep,
+  PodState,
+} from './explanation.ts';
 import type { ExplainedDecision, ExplainInput, Findings, LookupResult } from './input.ts';
 import { keysThatMatter } from './relevance.ts';
 import { verdictOf } from './verdict.ts';
@@ -263,4 +270,35 @@ function explainDecision(
     ...describe(outcome),
     ...(later === undefined || later.kind === 'wait' ? {} : { afterwards: describe(later) }),
   };
+}
+
+/** Explains one of a template's images. `narrowed`: how the images narrow the architectures; empty if they were not examined. */
+function explainImage(
+  image: PodImage,
+  narrowed: readonly NarrowedImage[],
+  skipped: SkipReason | undefined,
+  { lookupOf }: Findings,
+): ExplainedImage {
+  const base = { ...whatNames(image), platforms: [], skipped: [] };
+  const said = narrowed.find((entry) => entry.image === image)?.said;
+  if (said === undefined) return { ...base, notAsked: skipped === undefined ? 'statement' : 'left-alone' };
+  if (said.kind === 'not-asked') return { ...base, notAsked: 'never-pulled' };
+  if (said.kind === 'set' && said.by === 'override') {
+    return { ...base, notAsked: 'override', platforms: said.platforms.map(platformOf) };
+  }
+  if (said.kind === 'failed' && image.isSurplus) {
+    return { ...base, error: { code: said.code, message: said.message, registry: said.registry } };
+  }
+  const found = lookupOf(image);
+  if (found === undefined) return base;
+  if (!('error' in found)) {
+    const { isIndex: _isIndex, ...rest } = found;
+    return { ...base, ...rest, ...(said.kind === 'anywhere' ? { anywhere: said.as } : {}) };
+  }
+  return said.kind === 'anywhere' ? { ...base, anywhere: said.as } : { ...base, error: found.error };
+}
+
+function platformOf(text: string): Platform {
+  const [os = '', architecture = ''] = text.split('/');
+  return { os, architecture };
 }

@@ -9,14 +9,21 @@ import {
   stringAt,
   stringsAt,
 } from '../../kit/json.ts';
-import { TOLERATIONS_ANNOTATION } from '../../names.ts';
+import { FIELD_MANAGER, TOLERATIONS_ANNOTATION } from '../../names.ts';
 import { type Demands, readDemands } from '../fit.ts';
 import { hasOurForm } from '../nodes/managed.ts';
 import { isSameToleration, type Toleration } from '../patch/tolerations.ts';
-import { type FieldsEntry, isListApplied, readEntry } from './ownership.ts';
 import { everAdded, MOST_RECORDED, pastText, readPast } from './past.ts';
 import { type PodTemplate, readTemplate } from './pod.ts';
 import { keepsRecord, nodesAtOnce } from './rollout.ts';
+
+/** Archaware's entry in the `metadata.managedFields` of a DaemonSet. */
+type FieldsEntry = {
+  /** Its place in the list. */
+  readonly index: number;
+  /** Whether it owns a field of the spec: then the list of tolerations, which archaware wrote last, is archaware's alone. */
+  readonly ownsSpec: boolean;
+};
 
 /** A DaemonSet, reduced to the fields that archaware reads. */
 export type DaemonSet = {
@@ -96,6 +103,33 @@ export function readDaemonSet(object: JsonObject): DaemonSet {
     observed: (numberAt(status, 'observedGeneration') ?? 0) >= generation,
     rolledOut: isRolledOut(status, generation),
   };
+}
+
+/** Finds archaware's entry. Undefined if there is none. */
+function readEntry(metadata: JsonObject): FieldsEntry | undefined {
+  const entries = listAt(metadata, 'managedFields') ?? [];
+  const index = entries.findIndex(
+    ({ manager, operation, subresource }) => manager === FIELD_MANAGER && operation === 'Update' && !subresource,
+  );
+  const entry = entries[index];
+  return entry && { index, ownsSpec: 'f:spec' in fieldsOf(entry) };
+}
+
+/**
+ * Whether a server-side apply set the list of tolerations of the template last. Then the list is what its author's source says.
+ * `kubectl rollout undo` is no apply.
+ */
+function isListApplied(metadata: JsonObject): boolean {
+  return (listAt(metadata, 'managedFields') ?? []).some((entry) => {
+    if (entry.operation !== 'Apply') return false;
+    const spec = objectAt(objectAt(objectAt(fieldsOf(entry), 'f:spec'), 'f:template'), 'f:spec');
+    return 'f:tolerations' in spec;
+  });
+}
+
+function fieldsOf({ fieldsV1 }: JsonObject): JsonObject {
+  const fields = typeof fieldsV1 === 'string' ? parseJson(fieldsV1) : fieldsV1;
+  return isObject(fields) ? fields : {};
 }
 
 function isRolledOut(status: JsonObject, generation: number): boolean {

@@ -1,6 +1,5 @@
-import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
+import { type JsonObject, listAt, numberAt, objectAt, stringAt } from '../../kit/json.ts';
 import { type Demands, readDemands } from '../fit.ts';
-import { wantedReplicas } from '../readiness/replicas.ts';
 import type { Settings } from '../settings.ts';
 import { type HardSpread, readHardSpread } from '../spread/constraint.ts';
 import { rollsAhead } from '../spread/pod.ts';
@@ -73,7 +72,8 @@ export function readWorkload(object: JsonObject): Workload | undefined {
   if (!isOwn && listAt(spec, 'containers') === undefined) return undefined;
   const demands = readDemands(spec);
   const pod = kind === 'Pod' ? readPod(object) : undefined;
-  const template = pod ?? readTemplate(objectAt(holder, 'metadata'), spec);
+  const daemonSet = kind === 'DaemonSet' && isOwn ? readDaemonSet(object) : undefined;
+  const template = pod ?? daemonSet?.template ?? readTemplate(objectAt(holder, 'metadata'), spec);
   const replicas = wantedReplicas(kind, object);
   const conditions = listAt(objectAt(object, 'status'), 'conditions') ?? [];
   const unscheduled = conditions.find(({ type, status }) => type === 'PodScheduled' && status === 'False');
@@ -83,7 +83,7 @@ export function readWorkload(object: JsonObject): Workload | undefined {
     name: stringAt(metadata, 'name') || stringAt(metadata, 'generateName') || '',
     template,
     pod,
-    daemonSet: kind === 'DaemonSet' && isOwn ? readDaemonSet(object) : undefined,
+    daemonSet,
     demands:
       kind === 'DaemonSet'
         ? { ...demands, tolerations: [...demands.tolerations, ...daemonTolerations(spec)] }
@@ -120,4 +120,40 @@ function daemonTolerations(spec: JsonObject): JsonObject[] {
     ...['disk-pressure', 'memory-pressure', 'pid-pressure', 'unschedulable'].map((key) => entry(key, 'NoSchedule')),
     ...(spec.hostNetwork === true ? [entry('network-unavailable', 'NoSchedule')] : []),
   ];
+}
+
+/**
+ * Returns how many pods an object wants at the moment; undefined for a Job that has finished, which is left out.
+ *
+ * A DaemonSet wants `status.desiredNumberScheduled`; in a file it has no status, and counts as one pod. A CronJob counts as the
+ * pods of one run, also between its runs: another number would change from minute to minute, and 0 would hide it. What is
+ * suspended wants no pod.
+ */
+export function wantedReplicas(kind: string, object: JsonObject): number | undefined {
+  const spec = objectAt(object, 'spec');
+  const status = objectAt(object, 'status');
+  switch (kind) {
+    case 'Pod':
+      return 1;
+    case 'DaemonSet':
+      return numberAt(status, 'desiredNumberScheduled') ?? 1;
+    case 'Job':
+      return hasFinished(status) ? undefined : podsOfRun(spec, numberAt(status, 'succeeded') ?? 0);
+    case 'CronJob':
+      return spec.suspend === true ? 0 : podsOfRun(objectAt(objectAt(spec, 'jobTemplate'), 'spec'), 0);
+    default:
+      return numberAt(spec, 'replicas') ?? 1;
+  }
+}
+
+function podsOfRun(spec: JsonObject, succeeded: number): number {
+  if (spec.suspend === true) return 0;
+  const left = (numberAt(spec, 'completions') ?? Number.POSITIVE_INFINITY) - succeeded;
+  return Math.max(0, Math.min(numberAt(spec, 'parallelism') ?? 1, left));
+}
+
+function hasFinished(status: JsonObject): boolean {
+  return (listAt(status, 'conditions') ?? []).some(
+    ({ type, status: state }) => (type === 'Complete' || type === 'Failed') && state === 'True',
+  );
 }

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
-import { wantedReplicas } from '../../../src/placement/readiness/replicas.ts';
+import { wantedReplicas } from '../../../src/placement/objects/workload.ts';
 import { readQuantity, requestsOf } from '../../../src/placement/readiness/requests.ts';
 
 const wants = (cpu: unknown, more: JsonObject = {}): JsonObject => ({ resources: { requests: { cpu } }, ...more });
