@@ -1,9 +1,8 @@
-import { isSameRecord, sha256 } from '../kit/json.ts';
+import { type JsonObject, sha256 } from '../kit/json.ts';
 import { NOE_PREFERRED, PREFERRED } from '../names.ts';
 import type { Asked } from './asked.ts';
 import { isSystemPod, type SkipReason, skipDaemonSet, skipPod, skipTemplate } from './eligibility.ts';
 import type { DaemonSet } from './objects/daemonset.ts';
-import { createShared } from './objects/equal-values.ts';
 import type { PodImage } from './objects/image.ts';
 import type { Namespace } from './objects/namespace.ts';
 import type { Pod, PodTemplate } from './objects/pod.ts';
@@ -60,10 +59,10 @@ type Fields = {
 
 /**
  * All that may decide about a pod or a template, except what is known of images and of the cluster. Only this file makes one.
- * `key`: a text of 64 characters that is the same only if everything in it is (SHA-256). Whether an event matters, whether two pods are alike, whether a
- * record still holds, whether an answer may be given again: all compare it. The uid of the object is not in it, so alike pods
- * share one; nor what a pod is already, by archaware (`Written`) or by the scheduler (its node): a decision that may change because
- * of that is not final (`standing.ts`).
+ * `key`: a text of 64 characters that is the same only if all fields are (SHA-256). Whether an event matters, whether a record still
+ * holds, whether an answer may be given again: all compare it. The uid of the object is not in it, so alike pods share one; nor what
+ * a pod is already, by archaware (`Written`) or by the scheduler (its node): a decision that may change because of that is not final
+ * (`standing.ts`).
  */
 export type Subject = Fields & { readonly key: string };
 
@@ -156,9 +155,6 @@ function subjectOf(template: PodTemplate, namespace: SubjectNamespace, settings:
   );
 }
 
-/** Equal values are one value, so that two subjects are compared without a look into them. */
-const share = createShared({ most: 256 * 1024 });
-
 /**
  * Returns a function that reads something from a part of a pod by its settings, and remembers it by that part: alike pods share
  * their parts, and most events of a pod change none.
@@ -176,12 +172,12 @@ function remembering<P extends object, T>(read: (part: P, settings: Settings) =>
 
 const labelsOf = remembering((labels: PodTemplate['labels'], { matchNodeLabels }): PodTemplate['labels'] => {
   const names = [...matchNodeLabels, PREFERRED, NOE_PREFERRED].filter((name) => Object.hasOwn(labels, name));
-  return names.length === 0 ? NO_LABELS : share(Object.fromEntries(names.map((name) => [name, labels[name] ?? ''])));
+  return names.length === 0 ? NO_LABELS : Object.fromEntries(names.map((name) => [name, labels[name] ?? '']));
 });
 
 const toleratedBy = remembering((tolerations: NonNullable<Pod['tolerations']>, { taints }): readonly string[] => {
   const found = tolerations.flatMap((toleration) => asOurs(toleration, taints)?.value ?? []);
-  return found.length === 0 ? NO_NAMES : share(found);
+  return found.length === 0 ? NO_NAMES : found;
 });
 
 /** A digest stands for these. */
@@ -198,16 +194,21 @@ const NOTHING_OF_THE_AUTHOR = {
 const MOST_ALIKE = 8;
 
 /** The last subjects, by their list of images: pods share equal lists, and most events of a pod change nothing here. */
-const recent = new WeakMap<readonly PodImage[], { readonly fields: Fields; readonly subject: Subject }[]>();
+const recent = new WeakMap<readonly PodImage[], readonly Subject[]>();
 
 function keyed(fields: Fields, settingsText: string): Subject {
   const { images, digest } = fields;
   const alike = digest === undefined ? recent.get(images) : undefined;
-  const found = alike?.find((one) => isSameRecord(one.fields, fields));
-  if (found !== undefined) return found.subject;
+  const found = alike?.find((one) => hasAll(one, fields));
+  if (found !== undefined) return found;
   const subject = { ...fields, key: hashOf(fields, settingsText) };
-  if (digest === undefined) recent.set(images, [{ fields, subject }, ...(alike ?? [])].slice(0, MOST_ALIKE));
+  if (digest === undefined) recent.set(images, [subject, ...(alike ?? [])].slice(0, MOST_ALIKE));
   return subject;
+}
+
+function hasAll(subject: JsonObject, fields: JsonObject): boolean {
+  for (const field in fields) if (subject[field] !== fields[field]) return false;
+  return true;
 }
 
 /** `settingsText`: the settings have a text of their own, which is made once. */
