@@ -20,8 +20,3 @@ function matches({ namespaces, namespaceSelector, podSelector }: Policy, { names
     matchesSelector(podSelector, labels)
   );
 }
-
-/** Whether two settings lead to the same decision for a pod to which they apply. Their lists of policies are not compared. */
-export function decideAlike(one: Settings, other: Settings): boolean {
-  return one === other || JSON.stringify({ ...one, policies: [] }) === JSON.stringify({ ...other, policies: [] });
-}

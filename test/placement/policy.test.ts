@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { parseSelector } from '../../src/kit/selector.ts';
-import { decideAlike, settingsFor } from '../../src/placement/policy.ts';
-import type { Policy, Settings } from '../../src/placement/settings.ts';
+import { settingsFor } from '../../src/placement/policy.ts';
+import type { Policy } from '../../src/placement/settings.ts';
 import { settings } from './objects.ts';
 
 type Given = { namespaces?: readonly string[]; namespaceSelector?: string; podSelector?: string };
@@ -48,21 +48,6 @@ describe('the policy of a pod', () => {
       expect(found.policy).to.equal(expected);
       // The object is created once, because remembered decisions compare it by identity.
       expect(found).to.equal(policies.find(({ name }) => name === expected)?.settings ?? global);
-    });
-  }
-});
-
-describe('two settings', () => {
-  const rows: [what: string, one: Partial<Settings>, other: Partial<Settings>, alike: boolean][] = [
-    ['with the same values', { fallback: ['arm64'] }, { fallback: ['arm64'] }, true],
-    ['with other policies beside them', { policies: [] }, { policies: [policy('a')] }, true],
-    ['with other values', { schedulable: [] }, { schedulable: ['arm64'] }, false],
-    ['of different policies', { policy: 'a' }, { policy: 'b' }, false],
-    ['of a policy and global', {}, { policy: 'b' }, false],
-  ];
-  for (const [what, one, other, alike] of rows) {
-    it(`${what} decide ${alike ? 'alike' : 'differently'}`, () => {
-      expect(decideAlike(settings(one), settings(other))).to.equal(alike);
     });
   }
 });

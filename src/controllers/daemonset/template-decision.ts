@@ -1,13 +1,12 @@
-import { type Decision, standing } from '../../placement/decide.ts';
+import { type Decision, decide, standing } from '../../placement/decide.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
-import type { PodImage } from '../../placement/objects/image.ts';
 import { NOTHING_NEEDED } from '../../placement/placing.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { overTemplate, standingTemplate } from '../../placement/standing.ts';
 import type { Subject } from '../../placement/subject.ts';
-import { decideNow, type KnowledgeParts } from '../deciding.ts';
-import { HELD_AGAIN_MS, holds } from '../memory.ts';
+import { HELD_AGAIN_MS, holds, waitedMs } from '../memory.ts';
 import type { ObjectRecord } from '../object-record.ts';
+import type { DaemonSetControllerOptions } from './contract.ts';
 
 /** The DaemonSet of one reconciliation, with all that applies to it. */
 export type TemplateCase = {
@@ -19,10 +18,10 @@ export type TemplateCase = {
   readonly signal: AbortSignal;
 };
 
-type TemplateDecisionParts = KnowledgeParts & {
-  /** Returns the pull secrets that the API server adds to pods of this service account. */
-  readonly serviceAccountSecrets: (namespace: string, name: string, signal: AbortSignal) => Promise<readonly string[]>;
-};
+type TemplateDecisionParts = Pick<
+  DaemonSetControllerOptions,
+  'images' | 'clusterArchitectures' | 'clock' | 'serviceAccountSecrets'
+>;
 
 /** Decides about the template of a DaemonSet. Images of an unchanged one are not looked up again at every event of its status. */
 export async function decideForTemplate(parts: TemplateDecisionParts, at: TemplateCase): Promise<Decision> {
@@ -43,7 +42,11 @@ export async function decideForTemplate(parts: TemplateDecisionParts, at: Templa
   const own = template.pullSecrets;
   const secrets =
     own.length > 0 ? own : await parts.serviceAccountSecrets(namespace, template.serviceAccountName, signal);
-  const answerOf = (image: PodImage) => images.answer(image, namespace, secrets);
-  const decision = decideNow(parts, record, authored, subject, answerOf);
+  const decision = decide(subject, {
+    clusterArchitectures: parts.clusterArchitectures(),
+    namesOf: images.namesOf,
+    answerOf: (image) => images.answer(image, namespace, secrets),
+    waitedMs: waitedMs(record, authored, clock.monotonic()),
+  });
   return decision.kind === 'place' ? overTemplate(decision, recorded, subject.settings) : decision;
 }

@@ -1,10 +1,10 @@
-import { type Decision, standing } from '../../placement/decide.ts';
+import type { Clock } from '../../kit/clock.ts';
+import { type Decision, decide, standing } from '../../placement/decide.ts';
 import type { PodImage } from '../../placement/objects/image.ts';
 import { overPlaced, standingArchitectures } from '../../placement/standing.ts';
 import type { Subject } from '../../placement/subject.ts';
-import { decideNow, type KnowledgeParts } from '../deciding.ts';
-import { NEVER } from '../images.ts';
-import { isFinal } from '../memory.ts';
+import { type ImageSource, NEVER } from '../images.ts';
+import { isFinal, waitedMs } from '../memory.ts';
 import type { ObjectRecord } from '../object-record.ts';
 import type { Backlog } from './backlog.ts';
 import { type PodAtHand, wasLeftAsWritten } from './basis.ts';
@@ -18,7 +18,10 @@ export type PodCase = PodAtHand & {
 };
 
 /** The sources of the input of a pod's decision. */
-type DecisionParts = KnowledgeParts & {
+type DecisionParts = {
+  readonly images: ImageSource;
+  readonly clusterArchitectures: () => readonly string[];
+  readonly clock: Clock;
   /** Whether images of bound pods are looked up slowly. */
   readonly isPaced: boolean;
   readonly backlog: Backlog;
@@ -42,6 +45,10 @@ export function decidePod(parts: DecisionParts, at: PodCase): Decision {
   const recall = (image: PodImage) => images.answer(image, namespace, pullSecrets, NEVER);
   const answerOf = nodeName !== undefined && isPaced ? backlog.answers(key, recall, ask) : ask;
   // The list of a large pod is not kept, so its digest stands for its images.
-  const decision = decideNow(parts, record, pod.large ?? pod.images, subject, answerOf);
+  const waited = waitedMs(record, pod.large ?? pod.images, parts.clock.monotonic());
+  const decision = decide(subject, {
+    ...{ answerOf, namesOf: images.namesOf, waitedMs: waited },
+    clusterArchitectures: parts.clusterArchitectures(),
+  });
   return overPlaced(decision, pod, placed);
 }
