@@ -11,10 +11,9 @@ import { BOUNDS, createLimiter } from './lookup/limiter.ts';
 import { createLookup, type LookupOptions } from './lookup/lookup.ts';
 import { createTagLister, type ListTags } from './lookup/tags.ts';
 import type { Reference } from './reference.ts';
-import type { ResolverTelemetry } from './resolver-telemetry.ts';
 
 /** A whole lookup gets three times `timeoutMs`. It waits as long for its turn, or longer while the host answers others. */
-export type AskingOptions = Omit<RegistryOptions, 'telemetry'> &
+export type AskingOptions = RegistryOptions &
   CircuitOptions &
   Pick<LookupOptions, 'cache' | 'isPrivate'> & {
     /** Returns the endpoints of an image, in order; never empty. */
@@ -23,7 +22,6 @@ export type AskingOptions = Omit<RegistryOptions, 'telemetry'> &
     readonly ttl: { readonly failure: number };
     /** The most lookups in flight at one host. */
     readonly maxInFlight: number;
-    readonly telemetry?: Partial<Pick<ResolverTelemetry, 'requested' | 'rateLimited' | 'cached'>>;
     /** Ends everything: lookups, connections, timers. */
     readonly signal: AbortSignal;
   };

@@ -9,7 +9,6 @@ import { type Access, createKeyring, type KeyringOptions } from './credentials/k
 import { ImageError } from './errors.ts';
 import { type Askers, createAskers, createJoint } from './lookup/askers.ts';
 import { createStarts, STARTS } from './lookup/starts.ts';
-import type { ResolverTelemetry } from './resolver-telemetry.ts';
 
 /** The result of a lookup. */
 export type Resolution = ImageFacts & {
@@ -39,16 +38,13 @@ export type Look =
       readonly retryInMs: number;
     };
 
-export type ResolverOptions = Omit<KeyringOptions, 'telemetry'> &
-  Omit<AskingOptions, 'telemetry' | 'ttl'> &
+export type ResolverOptions = KeyringOptions &
+  AskingOptions &
   KnowledgeOptions & {
-    /** Milliseconds: those of {@link KnowledgeOptions}, and the least time for which a lasting failure is remembered. */
-    readonly ttl: { readonly failure: number };
     /** The most failures that are remembered. */
     readonly maxEntries: number;
     /** The failures of the resolver that this one replaces; default: none. */
     readonly failures?: Failures;
-    readonly telemetry?: Partial<ResolverTelemetry>;
   };
 
 /** Finds out which platforms images can run on, from memory or by asking their registries. */

@@ -25,7 +25,7 @@ export type ReadSecret =
 
 export type KeyringOptions = {
   readonly pullSecrets: (access: Access, signal: AbortSignal) => Promise<readonly ReadSecret[]>;
-  readonly telemetry?: Partial<Pick<ResolverTelemetry, 'unusableSecret'>>;
+  readonly telemetry?: Partial<ResolverTelemetry>;
   /** Returns the operator's logins that may match an image's name, in any order. `askers`: the namespaces for which it is asked. */
   readonly operator?: (name: string, signal: AbortSignal, askers: Askers) => Promise<readonly Login[]>;
   /** The key of an earlier keyring, so that the entries its fingerprints own stay known; default: a new key. */

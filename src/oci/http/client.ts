@@ -29,7 +29,7 @@ export type RegistryOptions = {
   readonly now: () => number;
   /** For deadlines; default: the timers of the machine. */
   readonly after?: Clock['after'];
-  readonly telemetry?: Partial<Pick<ResolverTelemetry, 'requested' | 'rateLimited'>>;
+  readonly telemetry?: Partial<ResolverTelemetry>;
   /** Replaces the guarded connections, for tests. */
   readonly send?: SendRequest;
   /** Replaces the system's DNS lookup. */

@@ -85,9 +85,13 @@ async function listWith(
   now: () => number,
 ): Promise<string[]> {
   const tags: string[] = [];
+  const headers = { accept: 'application/json' };
   let last = '';
   for (let page = 0; page < MOST_PAGES; page += 1) {
-    const response = await requestPage(last, credential, task, send);
+    const request = requestFor({ ...task, credential }, 'tags/list', { method: 'GET', headers, maxBytes: MAX_BYTES });
+    request.url.searchParams.set('n', String(PAGE));
+    if (last !== '') request.url.searchParams.set('last', last);
+    const response = await send(request);
     if (response.status < 200 || response.status > 299) throw statusError(response, labelOf(task), 'the tags', now());
     tags.push(...readTags(response, task));
     const next = nextOf(response);
@@ -95,22 +99,6 @@ async function listWith(
     last = next;
   }
   return tags;
-}
-
-function requestPage(
-  last: string,
-  credential: Credential | undefined,
-  task: TagsTask,
-  send: SendRequest,
-): Promise<RegistryResponse> {
-  const request = requestFor({ ...task, credential }, 'tags/list', {
-    method: 'GET',
-    headers: { accept: 'application/json' },
-    maxBytes: MAX_BYTES,
-  });
-  request.url.searchParams.set('n', String(PAGE));
-  if (last !== '') request.url.searchParams.set('last', last);
-  return send(request);
 }
 
 function readTags({ body }: RegistryResponse, task: TagsTask): string[] {
