@@ -56,7 +56,7 @@ export const NEITHER: readonly Behaviour[] = [
     ['oci/logins.test.ts', 'are all tried where the token service answers a page for logging in to the first'],
   ),
   ours('kept connection that the registry has just closed', "one more try, as in Go's client", [
-    'oci/http/kept.test.ts',
+    'oci/http/stale-connections.test.ts',
     'and closed is tried once more, not for ever',
   ]),
   ours(

@@ -347,7 +347,7 @@ describe('the lookup over mirrors', () => {
     expect(unasked.some(({ message }) => message.includes('had no free request slot for its project app'))).to.equal(
       true,
     );
-    expect(unasked.length + source.asked.length).to.equal(8);
+    expect(unasked.length + harness.requests.length).to.equal(8);
   });
 
   it('fails a lookup whose pull secrets cannot be read in time', async () => {
