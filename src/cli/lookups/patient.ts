@@ -2,10 +2,11 @@ import { setMaxListeners } from 'node:events';
 import { onAbort, untilAborted } from '../../kit/abort.ts';
 import { backoff, type Clock } from '../../kit/clock.ts';
 import { type Access, accessKey } from '../../oci/credentials/keyring.ts';
+import { createNamespaceTurns, type NamespaceTurns } from '../../oci/credentials/turns.ts';
 import { ImageError, type ImageErrorCode } from '../../oci/errors.ts';
+import { createAskers } from '../../oci/lookup/askers.ts';
 import { canonicalName } from '../../oci/reference.ts';
 import type { TagResolver } from '../../oci/resolver.ts';
-import { createPlaces } from './places.ts';
 
 /** An image that waits for its registry, and how far all lookups are. */
 export type Waiting = {
@@ -49,7 +50,8 @@ const UNREACHABLE = 10_000;
  */
 export function createPatientResolver(resolver: TagResolver, options: PatienceOptions): TagResolver {
   const { clock, limitMs, onWait, signal } = options;
-  const places = createPlaces(AT_ONCE);
+  /** The places at each registry. */
+  const places = new Map<string, NamespaceTurns>();
   /** Aborts when nothing may be tried again. */
   const over = new AbortController();
   for (const each of [signal, over.signal]) setMaxListeners(0, each);
@@ -106,7 +108,9 @@ export function createPatientResolver(resolver: TagResolver, options: PatienceOp
   ): Promise<T> {
     counts.total += 1;
     const host = canonicalName(image).split('/', 1)[0] ?? '';
-    const ask = (limit: AbortSignal) => places.take(host, limit, () => untilAborted(attempt(until), limit));
+    const place = places.get(host) ?? createNamespaceTurns(AT_ONCE);
+    places.set(host, place);
+    const ask = (limit: AbortSignal) => place.take(createAskers(''), limit, () => untilAborted(attempt(until), limit));
     try {
       let last: ImageError | undefined;
       for (let failures = 0; ; failures += 1) {
