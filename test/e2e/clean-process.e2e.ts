@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
-import type { Finished } from '../support/controller-process.ts';
+import { budget, carriedIn, outcome } from '../cli/both/carried.ts';
 import { manifestWithoutDeployment } from '../support/manifest.ts';
-import { isGoing, nameOf, ours, runs, taints, tolerations } from '../support/objects.ts';
+import { isGoing, nameOf, ours, runs, tolerations } from '../support/objects.ts';
 import { daemonSet, deployment, statefulSet } from '../support/workloads.ts';
 import { type Kind, pathOf } from '../support/world.ts';
 import { type ApiProxy, startApiProxy } from './support/api-proxy.ts';
@@ -13,99 +13,30 @@ import { type LiveWorld, startWorld } from './support/world.ts';
 
 const BOTH = ours('amd64', 'arm64');
 const OURS = { 'app.kubernetes.io/name': 'archaware-controller' };
-const EVERYTHING = 'deployments,statefulsets,daemonsets,jobs,pods,poddisruptionbudgets';
-/** A budget that lets no pod of this workload go. */
-const budget = (namespace: string, app: string) => ({
-  apiVersion: 'policy/v1',
-  kind: 'PodDisruptionBudget',
-  metadata: { name: app, namespace },
-  spec: { maxUnavailable: 0, selector: { matchLabels: { app } } },
-});
-
-/** What `clean --output json` printed; throws with what it said where that is something else. */
-function outcome({ code, stdout, stderr }: Finished) {
-  let printed: unknown;
-  try {
-    printed = JSON.parse(stdout);
-  } catch {
-    throw new Error(`exit code ${code}, no JSON: ${stdout}${stderr}`);
-  }
-  const entries = (field: string) =>
-    listAt(printed, field).map((entry) => ({
-      what: [at(entry, 'kind'), at(entry, 'namespace'), at(entry, 'name')].filter(Boolean).join(' '),
-      reason: String(at(entry, 'reason')),
-    }));
-  return { code, removed: at(printed, 'removed'), left: entries('left'), kept: entries('kept'), printed, stderr };
-}
 
 describe('clean as a process, on the real control plane', () => {
   let world: LiveWorld;
   let manifest: string;
   let proxy: ApiProxy;
   let through: string;
-  let ns: string;
-  let namespaces = 0;
+  const ns = 'cleaned';
 
-  before(async () => {
-    const guard = { taints: ['supported-arch:NoSchedule', 'old.example.com/arch:NoSchedule'] };
-    world = await startWorld({ guard });
-    manifest = await manifestWithoutDeployment(guard);
+  beforeEach(async () => {
+    world = await startWorld();
+    manifest = await manifestWithoutDeployment();
     proxy = await startApiProxy(world.cluster);
     through = await proxy.kubeconfig(world.kubeconfig);
+    await world.namespace(ns);
   });
-
-  after(async () => {
+  afterEach(async () => {
     await world?.stop();
     await proxy?.close();
   });
 
-  beforeEach(async () => {
-    await world.cluster.apply(manifest);
-    ns = await world.namespace(`clean-${++namespaces}`);
-  });
-
-  afterEach(async () => {
-    await world.stopControllers('SIGTERM');
-    await world.cluster.kubectl(['delete', EVERYTHING, '--all', '-n', ns, '--wait=false']);
-    await world.command(['clean', '--yes', '--pods', 'keep']);
-    await world.eventually('the pods to be gone', async () => (await world.list('Pod', ns)).length === 0);
-  });
-
-  /** Runs the controller until nodes, pods and DaemonSets are in their final state, and ends it. */
-  async function settle(flags: readonly string[] = [], end: NodeJS.Signals = 'SIGTERM', key = 'supported-arch') {
-    await world.run(flags);
-    await world.eventually(
-      'everything to be settled',
-      async () => (await nodesTainted(key)) && (await podsTolerate(key)) && settledSets(),
-    );
-    await world.stopControllers(end);
-  }
-
-  const nodesTainted = async (key: string) =>
-    (await world.list('Node', '')).every((node) => taints(node).some((text) => text.startsWith(`${key}=`)));
-  const podsTolerate = async (key: string) => {
-    const pods = await world.list('Pod', ns);
-    return (
-      pods.length > 0 &&
-      pods.every((entry) => !isGoing(entry) && tolerations(entry).some((text) => text.startsWith(`${key}=`)))
-    );
-  };
-  const settledSets = async () =>
-    (await world.list('DaemonSet', ns)).every((entry) => {
-      const status = at(entry, 'status');
-      const desired = at(status, 'desiredNumberScheduled');
-      return (
-        at(status, 'observedGeneration') === at(entry, 'metadata', 'generation') &&
-        at(status, 'updatedNumberScheduled') === desired &&
-        at(status, 'numberAvailable') === desired
-      );
-    });
-  const running = (count: number) =>
-    world.eventually(`${count} pods to run`, async () => {
-      const pods = await world.list('Pod', ns);
-      return pods.length === count && pods.every((entry) => runs(entry) && !isGoing(entry));
-    });
-
+  const { settle, nodesTainted, settledSets, running, carrying, nodeTaints, holder } = carriedIn(
+    () => world,
+    () => ns,
+  );
   const clean = async (...flags: readonly string[]) =>
     outcome(await world.command(['clean', '--yes', '--output', 'json', ...flags]));
   /** The same through the proxy, which sees the order. */
@@ -118,14 +49,6 @@ describe('clean as a process, on the real control plane', () => {
     through,
     ...flags,
   ];
-  const carrying = async () =>
-    (await world.list('Pod', ns))
-      .filter((entry) => !isGoing(entry) && tolerations(entry).length > 0)
-      .map(nameOf)
-      .sort();
-  const nodeTaints = async () => (await world.list('Node', '')).flatMap(taints);
-  const holder = async () =>
-    at(await world.get('Lease', 'archaware', 'archaware-controller'), 'spec', 'holderIdentity') ?? '';
 
   it('never leaves a DaemonSet without a pod', async () => {
     await world.create(daemonSet(ns, 'agent', { images: [world.image('multi')] }));
@@ -140,39 +63,6 @@ describe('clean as a process, on the real control plane', () => {
     while (!over) least = Math.min(least, (await world.pods(ns, 'agent')).filter(runs).length);
     expect((await finished).code).to.equal(0);
     expect(least, 'daemon pods at the worst moment').to.be.at.least(1);
-  });
-
-  it('reads a list again whose answer breaks off, every list of a run', async () => {
-    await world.create(
-      deployment(ns, 'web', { images: [world.image('multi')], replicas: 2 }),
-      daemonSet(ns, 'agent', { images: [world.image('multi')] }),
-    );
-    await settle();
-    await running(4);
-    const cut = new Set<string>();
-    const heal = proxy.alter((method, path) => {
-      const list = path.split('?')[0] ?? '';
-      const isOurs = /\/(nodes|pods|daemonsets|leases|deployments|clusterrolebindings)$/.test(list);
-      if (method !== 'GET' || !path.includes('limit=') || !isOurs || cut.has(list)) return undefined;
-      cut.add(list);
-      return { cut: true };
-    });
-    try {
-      const { code, left, stderr } = outcome(await startCommand(watched()).ended);
-      expect(code, stderr).to.equal(0);
-      expect(left).to.deep.equal([]);
-      expect(stderr).to.match(/ended its answer too early.*; trying again in/);
-      expect([...cut]).to.include.members([
-        '/api/v1/nodes',
-        '/api/v1/pods',
-        '/apis/apps/v1/daemonsets',
-        '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings',
-        `/api/v1/namespaces/${ns}/pods`,
-      ]);
-    } finally {
-      heal();
-    }
-    expect(await carrying()).to.deep.equal([]);
   });
 
   it('ends on SIGINT at any point, gives the lease back, and finishes the next time', async () => {
@@ -270,10 +160,6 @@ describe('clean as a process, on the real control plane', () => {
       await running(5);
       expect(await dump(), order).to.deep.equal(before);
     }
-    await world.cluster.apply(manifest);
-    // Another account by the same name has another token.
-    await world.cluster.serviceAccountKubeconfig('archaware', 'archaware-controller');
-    through = await proxy.kubeconfig(world.kubeconfig);
   });
 
   /** By an administrator. */

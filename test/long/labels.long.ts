@@ -1,7 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
 import { type ApiProxy, startApiProxy } from '../e2e/support/api-proxy.ts';
@@ -127,7 +126,7 @@ describe('label rules on the real control plane', function () {
       for (let swap = 0; swap < 10; swap++) {
         swaps++;
         await mount(directory, VERSIONS[(swaps + round) % VERSIONS.length]?.files ?? {});
-        await delay(150);
+        await writer.more(10);
       }
       const version = VERSIONS[(swaps + round) % VERSIONS.length];
       const others = await writer.pause();

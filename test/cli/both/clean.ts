@@ -1,34 +1,10 @@
 import { expect } from 'chai';
 import { at, listAt } from '../../../hack/cluster/json.ts';
-import type { Finished } from '../../support/controller-process.ts';
-import { annotation, isGoing, nameOf, ours, runs, taints, tolerations, uidOf } from '../../support/objects.ts';
+import { annotation, nameOf, ours, taints, tolerations, uidOf } from '../../support/objects.ts';
 import { daemonSet, deployment, job, pod, statefulSet } from '../../support/workloads.ts';
 import type { World } from '../../support/world.ts';
+import { budget, carriedIn, outcome } from './carried.ts';
 import type { Start } from './context.ts';
-
-/** A budget that lets no pod of this workload go. */
-const budget = (namespace: string, app: string) => ({
-  apiVersion: 'policy/v1',
-  kind: 'PodDisruptionBudget',
-  metadata: { name: app, namespace },
-  spec: { maxUnavailable: 0, selector: { matchLabels: { app } } },
-});
-
-/** What `clean --output json` printed; throws with what it said where that is something else. */
-function outcome({ code, stdout, stderr }: Finished) {
-  let printed: unknown;
-  try {
-    printed = JSON.parse(stdout);
-  } catch {
-    throw new Error(`exit code ${code}, no JSON: ${stdout}${stderr}`);
-  }
-  const entries = (field: string) =>
-    listAt(printed, field).map((entry) => ({
-      what: [at(entry, 'kind'), at(entry, 'namespace'), at(entry, 'name')].filter(Boolean).join(' '),
-      reason: String(at(entry, 'reason')),
-    }));
-  return { code, removed: at(printed, 'removed'), left: entries('left'), kept: entries('kept'), printed, stderr };
-}
 
 const isReady = (entry: unknown) =>
   listAt(at(entry, 'status'), 'conditions').some(
@@ -45,49 +21,12 @@ export function describeClean(start: Start): void {
     });
     afterEach(() => world?.stop());
 
-    /** Runs the controller until nodes, pods and DaemonSets are in their final state, and ends it. */
-    async function settle(flags: readonly string[] = [], end: NodeJS.Signals = 'SIGTERM', key = 'supported-arch') {
-      await world.run(flags);
-      await world.eventually(
-        'everything to be settled',
-        async () => (await nodesTainted(key)) && (await podsTolerate(key)) && settledSets(),
-      );
-      await world.stopControllers(end);
-    }
-
-    const nodesTainted = async (key: string) =>
-      (await world.list('Node', '')).every((node) => taints(node).some((text) => text.startsWith(`${key}=`)));
-    const podsTolerate = async (key: string) => {
-      const pods = await world.list('Pod', ns);
-      return (
-        pods.length > 0 &&
-        pods.every((entry) => !isGoing(entry) && tolerations(entry).some((text) => text.startsWith(`${key}=`)))
-      );
-    };
-    const settledSets = async () =>
-      (await world.list('DaemonSet', ns)).every((entry) => {
-        const status = at(entry, 'status');
-        const desired = at(status, 'desiredNumberScheduled');
-        return (
-          at(status, 'observedGeneration') === at(entry, 'metadata', 'generation') &&
-          at(status, 'updatedNumberScheduled') === desired &&
-          at(status, 'numberAvailable') === desired
-        );
-      });
-    const running = (count: number) =>
-      world.eventually(`${count} pods to run`, async () => {
-        const pods = await world.list('Pod', ns);
-        return pods.length === count && pods.every((entry) => runs(entry) && !isGoing(entry));
-      });
-
+    const { settle, running, carrying, nodeTaints, holder } = carriedIn(
+      () => world,
+      () => ns,
+    );
     const clean = async (...flags: readonly string[]) =>
       outcome(await world.command(['clean', '--yes', '--output', 'json', ...flags]));
-    const carrying = async () =>
-      (await world.list('Pod', ns))
-        .filter((entry) => !isGoing(entry) && tolerations(entry).length > 0)
-        .map(nameOf)
-        .sort();
-    const nodeTaints = async () => (await world.list('Node', '')).flatMap(taints);
     const counts = (nodes: number, daemonSets: number, pods: number, configurations = 4) => ({
       configurations,
       gates: 0,
@@ -97,8 +36,6 @@ export function describeClean(start: Start): void {
       pods,
       annotations: 0,
     });
-    const holder = async () =>
-      at(await world.get('Lease', 'archaware', 'archaware-controller'), 'spec', 'holderIdentity') ?? '';
 
     it('takes everything away in the order in which nothing is lost', async () => {
       await world.create(

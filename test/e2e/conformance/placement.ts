@@ -146,10 +146,10 @@ export const PLACEMENT: readonly Behaviour[] = [
     'pod on a node of the wrong architecture, unready: removed',
     'N',
     'an Event; with `pods.onWrongNode: evict` an eviction within its PodDisruptionBudgets, if the pulled image lacks the architecture and a new pod fits another node',
-    ['e2e/wrong-node.e2e.ts', 'are evicted one after the other, and come back on the right node'],
-    ['e2e/wrong-node.e2e.ts', 'stay while a PodDisruptionBudget does not let them go, and go then'],
+    ['cli/both/wrong-node.ts', 'are evicted one after the other, and come back on the right node'],
+    ['cli/both/wrong-node.ts', 'stay while a PodDisruptionBudget does not let them go, and go then'],
     [
-      'e2e/wrong-node.e2e.ts',
+      'cli/both/wrong-node.ts',
       'have only an Event where nothing brings them back, and where a DaemonSet would do so on the same node',
     ],
   ),

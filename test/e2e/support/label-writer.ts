@@ -9,6 +9,8 @@ export type LabelWriter = {
   /** Pauses until `resume`; returns the labels that it has written, by node. */
   pause(): Promise<ReadonlyMap<string, Labels>>;
   resume(): void;
+  /** Resolves when it has written this many more labels. */
+  more(count: number): Promise<void>;
   stop(): Promise<{ readonly writes: number }>;
 };
 
@@ -54,6 +56,9 @@ export function changeLabels(world: LiveWorld, nodes: readonly string[]): LabelW
     },
     resume() {
       resting = false;
+    },
+    async more(count) {
+      for (const enough = writes + count; writes < enough; ) await delay(PAUSE_MS);
     },
     async stop() {
       going = false;

@@ -2,7 +2,7 @@ import type { JsonObject } from '../../../src/kit/json.ts';
 
 /*
  * Deployments with topology spread constraints, and how many of their pods run. `limit.test.ts` compares the rule with this table, and
- * `explain.e2e.ts` the real scheduler.
+ * `scheduler.e2e.ts` the real scheduler.
  */
 
 /** Labels of the nodes, as domains of different shapes. Every node also has its `kubernetes.io/hostname`. */
