@@ -104,7 +104,9 @@ export function describeReload(start: Start): void {
       await world.eventuallyTolerates(ns, 'torn', BOTH);
       await accepted(controller, 1);
       await accepted(second, 1);
-      expect(controller.logs().find((line) => line.includes('needs a restart'))).to.contain('"taints.key"');
+      await world.eventually('the key that needs a restart', async () =>
+        controller.logs().some((line) => line.includes('needs a restart') && line.includes('"taints.key"')),
+      );
       // The next leader uses it as well.
       await controller.stop();
       await world.create(pod(ns, 'torn-too', torn()));
