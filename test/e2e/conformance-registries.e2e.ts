@@ -8,8 +8,9 @@ import type { RunningController } from '../support/running.ts';
 import { arrangeWebhook, eventuallyTrusted, type Webhook } from '../support/webhook.ts';
 import { patching, startWebhookServer, type WebhookServer } from '../support/webhook-server.ts';
 import { type PodOptions, pod } from '../support/workloads.ts';
+import { imageAt } from '../support/world.ts';
 import { admit, affinity, freshImage, GATE, gates, inSilence, onArch, required } from './support/placed.ts';
-import { arrange, base64, imageAt, type Places } from './support/places.ts';
+import { arrange, base64, type Places } from './support/places.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const ON_BOTH = { nodeAffinity: required([onArch('amd64', 'arm64')]) };

@@ -8,7 +8,8 @@ import { TESTIMG_REPOSITORY } from '../../testimg/fixtures.ts';
 import { ours, tolerations } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
 import { pod } from '../support/workloads.ts';
-import { arrange, base64, imageAt, type Places } from './support/places.ts';
+import { imageAt } from '../support/world.ts';
+import { arrange, base64, type Places } from './support/places.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const WRONG = 'not-the-right-horse';

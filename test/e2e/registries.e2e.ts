@@ -11,8 +11,8 @@ import { type ForwardProxyServer, startForwardProxy } from '../support/forward-p
 import { nameOf, ours } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
 import { pod } from '../support/workloads.ts';
-import { pathOf } from '../support/world.ts';
-import { arrange, base64, imageAt, type Places } from './support/places.ts';
+import { imageAt, pathOf } from '../support/world.ts';
+import { arrange, base64, type Places } from './support/places.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const OPEN_LATE = ['--images.fallbackAfter', '1h'];

@@ -13,7 +13,7 @@ import type { Finished } from './controller-process.ts';
 import { fastClock, type InProcessOptions, runInProcess, startInProcess } from './in-process.ts';
 import { manifestWithoutDeployment } from './manifest.ts';
 import type { RunningController } from './running.ts';
-import { accessOf, fixtureAt, isOfInterest, objectsOf, type World, withoutDefaults } from './world.ts';
+import { accessOf, imageAt, isOfInterest, objectsOf, type World, withoutDefaults } from './world.ts';
 
 export type ProductOptions = {
   /** Architectures, one node each, named `amd64-1` and so on. Default amd64 and arm64. */
@@ -72,7 +72,7 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
       if (platforms === undefined) {
         const found = FIXTURES.find(({ tag }) => tag === name);
         if (found !== undefined) registry.load(TESTIMG_REPOSITORY, name, found.build());
-        return fixtureAt(registry.host, name);
+        return imageAt(registry.host, name);
       }
       registry.put(name, '1', platforms, putOptions);
       return `${registry.host}/${name}:1`;

@@ -107,7 +107,7 @@ export function pathOf(kind: Kind, namespace: string, name = ''): string {
 }
 
 /** The reference of a fixture in the registry at the host. */
-export function fixtureAt(host: string, tag: string): string {
+export function imageAt(host: string, tag: string): string {
   return `${host}/${TESTIMG_REPOSITORY}:${tag}`;
 }
 

@@ -1,11 +1,11 @@
-import { chmod, mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { stringify } from 'yaml';
 import { type Registry, startRegistry } from '../../../hack/cluster/registry.ts';
 import type { RegistryOptions } from '../../../hack/cluster/registry-config.ts';
 import { type Front, type FrontOptions, startFront } from '../../../hack/cluster/registry-front.ts';
-import { TESTIMG_REPOSITORY } from '../../../testimg/fixtures.ts';
+import { mount } from '../../support/mounted.ts';
 import type { LiveWorld } from './world.ts';
 
 /** What a file of tests arranges in addition to its world: registries, names for them, and files of the operator's. */
@@ -17,18 +17,10 @@ export type Places = {
   front(options?: Partial<FrontOptions>): Promise<Front>;
   /** Writes a file at this path below the directory, in one step; returns its path. Anything but a text becomes YAML. */
   file(path: string, content: unknown, mode?: number): Promise<string>;
-  /**
-   * A directory as the kubelet mounts a Secret: links to files behind `..data`. Called again with the same
-   * names, it swaps that link.
-   */
+  /** A directory as the kubelet mounts a Secret; called again, it swaps what is mounted. Returns its path. */
   mount(path: string, files: Readonly<Record<string, string>>): Promise<string>;
   remove(): Promise<void>;
 };
-
-/** The reference of a fixture at a host, below a prefix where there is one. */
-export function imageAt(host: string, tag: string): string {
-  return `${host}/${TESTIMG_REPOSITORY}:${tag}`;
-}
 
 export const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
@@ -36,7 +28,6 @@ export async function arrange(world: LiveWorld): Promise<Places> {
   const directory = await mkdtemp(join(tmpdir(), 'archaware-places-'));
   const registries: Registry[] = [];
   const fronts: Front[] = [];
-  const mounted = new Map<string, number>();
 
   async function file(path: string, content: unknown, mode = 0o600): Promise<string> {
     const target = join(directory, path);
@@ -63,14 +54,7 @@ export async function arrange(world: LiveWorld): Promise<Places> {
     file,
     async mount(path, files) {
       const root = join(directory, path);
-      const version = `..version-${mounted.get(path) ?? 0}`;
-      for (const [name, content] of Object.entries(files)) await file(join(path, version, name), content);
-      await symlink(version, join(root, '..data_tmp'));
-      await rename(join(root, '..data_tmp'), join(root, '..data'));
-      if (!mounted.has(path)) {
-        for (const name of Object.keys(files)) await symlink(join('..data', name), join(root, name));
-      }
-      mounted.set(path, (mounted.get(path) ?? 0) + 1);
+      await mount(root, files);
       return root;
     },
     async remove() {

@@ -8,7 +8,7 @@ import { pushFixtures } from '../../../testimg/push.ts';
 import { type Finished, type ProcessOptions, runBundle, startController } from '../../support/controller-process.ts';
 import { type Guard, manifestOf130, manifestWithoutDeployment } from '../../support/manifest.ts';
 import type { RunningController } from '../../support/running.ts';
-import { accessOf, fixtureAt, isOfInterest, objectsOf, type World, withoutDefaults } from '../../support/world.ts';
+import { accessOf, imageAt, isOfInterest, objectsOf, type World, withoutDefaults } from '../../support/world.ts';
 import { type Borrowed, borrowCluster } from './shared-cluster.ts';
 
 /** How long a test waits for what should be there in a second; several people share the machine. */
@@ -124,7 +124,7 @@ function worldOf(borrowed: Borrowed, registry: Registry, tags: readonly string[]
     registry,
     tags,
     kubeconfig,
-    image: (tag) => fixtureAt(registry.nodeHost ?? registry.host, tag),
+    image: (tag) => imageAt(registry.nodeHost ?? registry.host, tag),
     async fill(other) {
       await fill(other);
       insecure.add(other.host);
