@@ -53,25 +53,6 @@ describe('clean', () => {
     expect(shown).to.not.contain('archaware.dev/');
   };
 
-  it("removes policies, nodes' taints, DaemonSets' tolerations and pods in this order, and nothing the second time", async () => {
-    await (await settle()).stop();
-    product.cluster.forgetRequests();
-    const { code, removed, left } = await clean();
-    expect([code, left]).to.deep.equal([0, []]);
-    expect(removed).to.deep.include({ configurations: 4, nodes: 2, daemonSets: 1 });
-    const order = product.written().map((line) => /mutating|nodes|daemonsets|pods/.exec(line)?.[0] ?? line);
-    expect(order.filter((kind, index) => kind !== order[index - 1])).to.deep.equal([
-      'mutating',
-      'nodes',
-      'daemonsets',
-      'pods',
-    ]);
-    await nothingLeft();
-    product.cluster.forgetRequests();
-    expect(await clean()).to.deep.include({ code: 0, left: [] });
-    expect(product.written()).to.deep.equal([]);
-  });
-
   it('refuses while a leader lives, names it, and changes nothing', async () => {
     const controller = await settle();
     const { code, stderr } = await clean();

@@ -154,26 +154,6 @@ describe('explain', () => {
     expect(advice(told)).to.contain(`push ${image}, or correct its name`);
   });
 
-  it("says when a pod that waits starts at the latest, as the controller's Event does", async () => {
-    await start();
-    const image = `${product.registry.host}/nothing:1`;
-    const controller = await product.run();
-    await product.eventuallyTainted();
-    await product.cluster.createPod({ name: 'lost', images: [image] });
-    const note = await product.eventuallyEvent('default', 'ImageUnresolvable', /starts by itself at/);
-    const [time = ''] = /\d\d:\d\d:\d\d UTC/.exec(text(note)) ?? [];
-    expect(time).not.to.equal('');
-    const flags = ['--kubeconfig', product.cluster.kubeconfig, '--registries.insecure', product.registry.host];
-    const asAdmin = await runInProcess(['explain', 'lost', ...flags, '--output', 'json']);
-    const told = object(JSON.parse(asAdmin.stdout));
-    await controller.stop();
-    expect(at(told.verdict, 'state')).to.equal('waits');
-    expect(at(told.verdict, 'text')).to.equal(
-      `Pod default/lost waits for ${image} (not-found); it starts by itself at ${time} at the latest, on amd64, arm64`,
-    );
-    expect(text(at(told.verdict, 'startsAtLatest'))).to.contain(`T${time.slice(0, 8)}.000Z`);
-  });
-
   it('says that the pull secret of a private image is missing, and uses it once it is there', async () => {
     await start({ registry: { auth: 'basic', users: { ops: 'horse' } } });
     const image = product.image('private', ['arm64']);

@@ -37,7 +37,7 @@ export function describeClean(start: Start): void {
       annotations: 0,
     });
 
-    it('takes everything away in the order in which nothing is lost', async () => {
+    it('takes everything away in the order in which nothing is lost, and nothing the second time', async () => {
       await world.create(
         daemonSet(ns, 'agent', { images: [world.image('multi')] }),
         deployment(ns, 'web', { images: [world.image('multi')], replicas: 3 }),
@@ -71,6 +71,10 @@ export function describeClean(start: Start): void {
       await running(7);
       expect(await carrying()).to.deep.equal(['store-0', 'store-1']);
       expect(await holder()).to.equal('');
+
+      const before = (await world.written()).length;
+      expect(await clean()).to.deep.include({ code: 0, left: [] });
+      expect((await world.written()).slice(before)).to.deep.equal([]);
     });
 
     it('names bare pods and pods of Jobs and leaves them, until --all-pods; any further run says the same', async () => {

@@ -104,8 +104,10 @@ export function describeExplain(start: Start): void {
       const flags = ['--kubeconfig', world.cluster.kubeconfig];
       const { stdout, stderr } = await world.command(['explain', `${namespace}/lost`, ...flags]);
       expect(stdout, stderr).to.contain(`; it starts by itself at ${time} at the latest, on amd64, arm64`);
-      const asController = await explain(`${namespace}/lost`);
-      expect(at(asController.explained, 'verdict', 'text')).to.contain(`it starts by itself at ${time} at the latest`);
+      const { explained } = await explain(`${namespace}/lost`);
+      expect(at(explained, 'verdict', 'state')).to.equal('waits');
+      expect(at(explained, 'verdict', 'text')).to.contain(`it starts by itself at ${time} at the latest`);
+      expect(at(explained, 'verdict', 'startsAtLatest')).to.contain(`T${time.slice(0, 8)}.000Z`);
     });
 
     it('of a healthy pod: where it could move, and nothing to do, also where architectures.schedulable leaves its node out', async () => {
