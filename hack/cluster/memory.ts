@@ -19,6 +19,13 @@ export type Memory = {
 
 /** What the API server renews by itself, and Events, which the components write about what is deleted. */
 const PASSING = /^\/registry\/(masterleases|leases\/kube-system|events)\//;
+/** The accounts of the controller manager's controllers, which it creates when it begins to use them. */
+const ITS_OWN = /^\/registry\/serviceaccounts\/kube-system\//;
+/** The controller manager has begun when these are there. */
+const NEEDED = ['default', 'kube-node-lease', 'kube-public', 'kube-system'].flatMap((namespace) => [
+  `/registry/serviceaccounts/${namespace}/default`,
+  `/registry/configmaps/${namespace}/kube-root-ca.crt`,
+]);
 
 /**
  * Deleted in this order, so that nobody makes again what is deleted: first what may refuse or change writes, then the namespaces,
@@ -34,29 +41,30 @@ const ORDER = [
 const QUIET_MS = 500;
 const PASSES = 100;
 
-/** Waits until the components of a fresh control plane have created what they need, and reads all of it. */
+/** Waits until the API server and the controller manager of a fresh control plane have created what they need, and reads all of it. */
 export async function rememberContents(etcd: Etcd, request: Request): Promise<Memory> {
   const contents = await readContents(etcd, await settled(etcd));
   return { restore: () => restore(etcd, request, contents) };
 }
 
 /** The keys, once they have stayed the same for a while. */
-async function settled(etcd: Etcd): Promise<readonly EtcdKey[]> {
+function settled(etcd: Etcd): Promise<readonly EtcdKey[]> {
   let last = '';
   let since = performance.now();
-  return waitFor('the control plane to have created what it needs', async () => {
-    const keys = await etcd.keys();
-    const names = keys.map(({ key }) => key).join();
-    if (names !== last) since = performance.now();
-    last = names;
-    return performance.now() - since > QUIET_MS && keys;
-  });
+  const isQuiet = async () => {
+    const keys = (await etcd.keys()).filter(({ key }) => !PASSING.test(key));
+    const names = keys.map(({ key }) => key);
+    if (names.join() !== last) since = performance.now();
+    last = names.join();
+    return NEEDED.every((key) => names.includes(key)) && performance.now() - since > QUIET_MS && keys;
+  };
+  return waitFor('the control plane to have created what it needs', isQuiet, 60_000);
 }
 
 async function readContents(etcd: Etcd, keys: readonly EtcdKey[]): Promise<Contents> {
   const contents: Contents = new Map();
   await sideBySide(keys, async ({ key, revision }) => {
-    if (!PASSING.test(key)) contents.set(key, { value: await etcd.value(key), revision });
+    contents.set(key, { value: await etcd.value(key), revision });
   });
   return contents;
 }
@@ -66,7 +74,9 @@ async function restore(etcd: Etcd, request: Request, contents: Contents): Promis
   let quiet = 0;
   for (let pass = 0; quiet < 2; pass++) {
     const keys = await etcd.keys();
-    const surplus = keys.filter(({ key }) => !contents.has(key) && (pass === 0 || !PASSING.test(key)));
+    const isSurplus = ({ key }: EtcdKey) =>
+      !contents.has(key) && !ITS_OWN.test(key) && (pass === 0 || !PASSING.test(key));
+    const surplus = keys.filter(isSurplus);
     const changed = await changedOf(etcd, keys, contents);
     if (pass > PASSES)
       throw new Error(`these keep changing: ${[...surplus.map(({ key }) => key), ...changed].join(', ')}`);

@@ -1,11 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { delimiter } from 'node:path';
 import { expect } from 'chai';
-import { type Cluster, startCluster } from '../../hack/cluster/cluster.ts';
+import type { Cluster } from '../../hack/cluster/cluster.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { binaries } from '../../hack/cluster/spawn.ts';
 import { ARCHITECTURE_GATE } from '../../src/names.ts';
 import { blocksOf, makeWorkplace, startDocumentRegistry, type Workplace } from '../support/doc-blocks.ts';
+import { type Borrowed, borrowCluster } from './support/shared-cluster.ts';
 import { type StandIn, standInForDeployment } from './support/stand-in.ts';
 
 /** Whether archaware's manifest is applied before the first block, or by the document itself. */
@@ -40,13 +41,15 @@ const found = await Promise.all(
 for (const { document, installed, blocks } of found.filter((one) => one.blocks.length > 0)) {
   describe(`the blocks of ${document}, in their order, on a cluster`, function () {
     this.timeout(240_000);
+    let borrowed: Borrowed;
     let cluster: Cluster;
     let standIn: StandIn;
     let registry: Awaited<ReturnType<typeof startDocumentRegistry>>;
     let workplace: Workplace;
 
     before(async () => {
-      [cluster, registry, workplace] = await Promise.all([startCluster(), startDocumentRegistry(), makeWorkplace()]);
+      [borrowed, registry, workplace] = await Promise.all([borrowCluster(), startDocumentRegistry(), makeWorkplace()]);
+      ({ cluster } = borrowed);
       await Promise.all(
         ['amd64', 'arm64'].map((architecture) => cluster.createNode({ name: `${architecture}-1`, architecture })),
       );
@@ -60,7 +63,7 @@ for (const { document, installed, blocks } of found.filter((one) => one.blocks.l
     });
 
     after(async () => {
-      await standIn?.stop().finally(() => cluster?.stop());
+      await standIn?.stop().finally(() => borrowed?.done());
       await Promise.all([registry?.stop(), workplace?.remove()]);
     });
 

@@ -12,8 +12,6 @@ let idle: Shared | undefined;
 /** A cluster, and the function that hands it over, or stops it, when the suite is over. */
 export type Borrowed = {
   readonly cluster: Cluster;
-  /** Resolves when the control plane can be handed over later: while a suite prepares other things. Nothing may be created before. */
-  readonly prepared: Promise<unknown>;
   done(): Promise<void>;
 };
 
@@ -21,19 +19,21 @@ export type Borrowed = {
  * Gives a control plane in which nothing is. With options of its own, which are seldom, it is started for this suite alone; so is
  * one whose components a suite has stopped or paused, which nobody gets afterwards.
  */
-export async function borrowCluster(own: ClusterOptions | undefined): Promise<Borrowed> {
+export async function borrowCluster(own?: ClusterOptions): Promise<Borrowed> {
   if (own !== undefined) {
     const cluster = await startCluster({ auditNamespaces: ['archaware'], ...own });
-    return { cluster, prepared: Promise.resolve(), done: () => cluster.stop() };
+    return { cluster, done: () => cluster.stop() };
   }
   const found = idle;
   idle = undefined;
-  if (found !== undefined && (await isCleaned(found))) return lent(found.cluster, Promise.resolve(found));
+  if (found !== undefined && (await isCleaned(found))) return lent(found);
   const cluster = await startCluster({ auditNamespaces: ['archaware'] });
-  return lent(
-    cluster,
-    cluster.remember().then((clean) => ({ cluster, clean })),
-  );
+  try {
+    return lent({ cluster, clean: await cluster.remember() });
+  } catch (error) {
+    await cluster.stop();
+    throw error;
+  }
 }
 
 /** A control plane that keeps something of its last suite is given to nobody. */
@@ -48,7 +48,8 @@ async function isCleaned({ cluster, clean }: Shared): Promise<boolean> {
   }
 }
 
-function lent(cluster: Cluster, shared: Promise<Shared>): Borrowed {
+function lent(shared: Shared): Borrowed {
+  const { cluster } = shared;
   let isTouched = false;
   const touching =
     <A extends readonly unknown[], R>(act: (...args: A) => R) =>
@@ -58,10 +59,9 @@ function lent(cluster: Cluster, shared: Promise<Shared>): Borrowed {
     };
   return {
     cluster: { ...cluster, component: touching(cluster.component), stopApiServer: touching(cluster.stopApiServer) },
-    prepared: shared,
     async done() {
       if (isTouched || idle !== undefined) return cluster.stop();
-      idle = await shared;
+      idle = shared;
       cluster.unref();
     },
   };

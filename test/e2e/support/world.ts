@@ -51,7 +51,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<LiveWorld>
   const borrowed = await borrowCluster(options.cluster);
   const { cluster } = borrowed;
   try {
-    const [filled] = await Promise.all([filling, borrowed.prepared]);
+    const filled = await filling;
     const beside = cluster.node ? { node: cluster.node } : {};
     const registry = await startRegistry({ contentsOf: filled.registry, ...beside, ...options.registry });
     try {
