@@ -66,6 +66,12 @@ export function verdictOn(first: readonly Result[], second: readonly (readonly [
   };
 }
 
+/** Returns the exit code for the verdicts on all suites: 1 if a test failed twice, or if too many were flaky. */
+export function exitCodeOf(verdicts: readonly Pick<Verdict, 'failed' | 'flaky'>[]): 0 | 1 {
+  const flaky = verdicts.reduce((sum, verdict) => sum + verdict.flaky.length, 0);
+  return flaky >= TOO_FLAKY || verdicts.some(({ failed }) => failed > 0) ? 1 : 0;
+}
+
 /** Returns the title of a test as a reader sees it. */
 export function titleOf({ path }: Pick<Result, 'path'>): string {
   return path.join(' › ');

@@ -9,7 +9,17 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Again, grepFor, type Result, runAgain, TOO_FLAKY, titleOf, verdictOn } from './again.ts';
+import {
+  type Again,
+  exitCodeOf,
+  grepFor,
+  type Result,
+  runAgain,
+  TOO_FLAKY,
+  titleOf,
+  type Verdict,
+  verdictOn,
+} from './again.ts';
 
 const REPORTER = fileURLToPath(new URL('reporter.cjs', import.meta.url));
 const MOCHA = fileURLToPath(new URL('../../node_modules/mocha/bin/mocha.js', import.meta.url));
@@ -23,18 +33,14 @@ type Run = { readonly results: readonly Result[]; readonly code: number | null }
 const directory = mkdtempSync(join(tmpdir(), 'archaware-e2e-'));
 process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
 
-let failed = false;
-const flaky: string[] = [];
-for (const config of process.argv.slice(2)) {
-  const verdict = await suite(config);
-  failed ||= verdict.isFailed;
-  flaky.push(...verdict.flaky);
-}
-if (flaky.length >= TOO_FLAKY) console.log(`${flaky.length} tests were flaky; from ${TOO_FLAKY} on, the run fails`);
-process.exitCode = failed || flaky.length >= TOO_FLAKY ? 1 : 0;
+const verdicts: (Verdict & { readonly wasBrokenOff: boolean })[] = [];
+for (const config of process.argv.slice(2)) verdicts.push(await suite(config));
+const flaky = verdicts.flatMap((verdict) => verdict.flaky).length;
+if (flaky >= TOO_FLAKY) console.log(`${flaky} tests were flaky; from ${TOO_FLAKY} on, the run fails`);
+process.exitCode = verdicts.some(({ wasBrokenOff }) => wasBrokenOff) ? 1 : exitCodeOf(verdicts);
 
 /** Runs a suite and prints its closing line. */
-async function suite(config: string): Promise<{ readonly isFailed: boolean; readonly flaky: readonly string[] }> {
+async function suite(config: string): Promise<Verdict & { readonly wasBrokenOff: boolean }> {
   const first = await mocha(['--config', config]);
   const again = runAgain(first.results);
   const second: [Again, readonly Result[]][] = [];
@@ -47,7 +53,7 @@ async function suite(config: string): Promise<{ readonly isFailed: boolean; read
   for (const title of verdict.flaky) console.log(`flaky: ${title}`);
   const wasBrokenOff = first.code !== 0 && !first.results.some(({ state }) => state === 'failed');
   if (wasBrokenOff) console.log(`${config}: Mocha ended with ${first.code ?? 'a signal'} although no test failed`);
-  return { isFailed: verdict.failed > 0 || wasBrokenOff, flaky: verdict.flaky };
+  return { ...verdict, wasBrokenOff };
 }
 
 function read(config: string): Configuration {
