@@ -39,4 +39,4 @@ fi
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 [ -x node_modules/.bin/tsx ] || fail 1 "node_modules is missing: run \"npm ci\" in $PWD first"
-exec npx --no-install tsx testimg/main.ts "${arguments[@]}"
+exec node_modules/.bin/tsx testimg/main.ts "${arguments[@]}"
