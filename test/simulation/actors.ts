@@ -1,11 +1,11 @@
 import { ARCHITECTURE_GATE, TOLERATIONS_ANNOTATION } from '../../src/names.ts';
-import { at, equal, isObject, type JsonObject, list, object, objects, text } from '../simulator/json.ts';
+import { at, equal, isObject, type JsonObject, object, objects, text } from '../simulator/json.ts';
 import { nameOf, uidOf } from '../simulator/objects/store.ts';
 import type { ModelServer } from './api-server.ts';
 import { fits } from './program.ts';
 import type { Rules } from './rules.ts';
 import { IMAGE_NAMES, type NewPod } from './steps.ts';
-import { TAINT_KEY } from './truth.ts';
+import { isGated, TAINT_KEY } from './truth.ts';
 import type { World } from './world.ts';
 
 /** Everybody else in the cluster: authors, kubelets, the scheduler, the DaemonSet controller. What they ask is done at once. */
@@ -48,6 +48,9 @@ export const NAMESPACE = 'shop';
 export const SYSTEM = 'kube-system';
 const JSON_PATCH = 'application/json-patch+json';
 const MERGE_PATCH = 'application/merge-patch+json';
+/** The taint of a node that is not ready, which the admission of a new node adds, and one that somebody may add. */
+const NOT_READY = { key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' };
+const DEDICATED = { key: 'dedicated', value: 'x', effect: 'NoSchedule' };
 const NODES = '/api/v1/nodes';
 const PODS = `/api/v1/namespaces/${NAMESPACE}/pods`;
 
@@ -84,6 +87,17 @@ export function createActors({ world, server, rules }: { world: World; server: M
     const status = { nodeInfo: { architecture }, conditions: [{ type: 'Ready', status: 'True' }] };
     const spec = { taints: [{ key: 'foreign', effect: 'PreferNoSchedule' }] };
     await server.ask('POST', NODES, { metadata, spec, status });
+    await setTaint(name, NOT_READY, false);
+  }
+
+  /** Adds a taint to a node, or takes it off. */
+  async function setTaint(name: string, taint: JsonObject, is: boolean): Promise<void> {
+    const node = await find(`${NODES}/${name}`);
+    const taints = objects(at(node, 'spec', 'taints'));
+    const others = taints.filter(({ key }) => key !== taint.key);
+    if (node === undefined || is === others.length < taints.length) return;
+    const value = is ? [taint, ...others] : others;
+    await patch(`${NODES}/${name}`, [{ op: 'add', path: '/spec/taints', value }], JSON_PATCH);
   }
 
   return {
@@ -104,14 +118,10 @@ export function createActors({ world, server, rules }: { world: World; server: M
         { type: 'Ready', status: isReady ? 'True' : 'False' },
       ];
       await patch(`${NODES}/${name}/status`, { status: { conditions } });
+      // The node lifecycle controller follows.
+      await setTaint(name, NOT_READY, !isReady);
     },
-    async taintNode(index, is) {
-      const node = await find(`${NODES}/n${index}`);
-      if (node === undefined) return;
-      const others = objects(at(node, 'spec', 'taints')).filter(({ key }) => key !== 'dedicated');
-      const value = [...(is ? [{ key: 'dedicated', value: 'x', effect: 'NoSchedule' }] : []), ...others];
-      await patch(`${NODES}/n${index}`, [{ op: 'add', path: '/spec/taints', value }], JSON_PATCH);
-    },
+    taintNode: (index, is) => setTaint(`n${index}`, DEDICATED, is),
     async createPod(index, pod, isGateable) {
       const owner = pod.kind === 'daemon' ? await find(setPath(0)) : undefined;
       await server.ask('POST', PODS, podOf(index, pod, isGateable, owner));
@@ -204,10 +214,13 @@ export function createActors({ world, server, rules }: { world: World; server: M
       const nodes = server.all('v1', 'nodes');
       for (const item of server.all('v1', 'pods')) {
         const spec = object(item.spec);
-        if (text(spec.nodeName) !== '' || list(spec.schedulingGates).length > 0) continue;
+        const gates = objects(spec.schedulingGates);
+        if (text(spec.nodeName) !== '' || isGated(item)) continue;
+        const path = `${PODS}/${nameOf(item)}`;
+        // Whoever set the other gate takes it off. It is a change of the spec, so archaware decides again.
+        if (gates.length > 0) await author(path, [{ op: 'remove', path: '/spec/schedulingGates' }], JSON_PATCH);
         const node = nodes.find((one) => fits(spec, one));
         if (node === undefined) continue;
-        const path = `${PODS}/${nameOf(item)}`;
         await server.ask('POST', `${path}/binding`, { target: { kind: 'Node', name: nameOf(node) } });
         await patch(`${path}/status`, { status: { phase: 'Running' } });
         return;
@@ -226,7 +239,7 @@ function podOf(index: number, pod: NewPod, isGateable: boolean, owner: JsonObjec
   const containers = pod.images.map((number, position) => ({ name: `c${position}`, image: IMAGE_NAMES[number] }));
   const gates = [{ name: 'other.example.com/gate' }, { name: ARCHITECTURE_GATE }];
   // Daemon pods are never gated.
-  const isGated = pod.isGated && isGateable && !isObject(owner);
+  const hasGates = pod.isGated && isGateable && !isObject(owner);
   const annotations = {
     'example.com/mine': 'kept',
     ...(pod.kind === 'all' ? { 'archaware.dev/architectures': 'all' } : {}),
@@ -236,7 +249,7 @@ function podOf(index: number, pod: NewPod, isGateable: boolean, owner: JsonObjec
   const tolerations = [{ key: 'foreign', operator: 'Exists' }];
   return {
     metadata: { name: `p${index}`, annotations, ...(ownerReferences ? { ownerReferences } : {}) },
-    spec: { containers, tolerations, ...(isGated ? { schedulingGates: gates } : {}) },
+    spec: { containers, tolerations, ...(hasGates ? { schedulingGates: gates } : {}) },
   };
 }
 

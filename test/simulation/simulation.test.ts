@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { histories, play } from './history.ts';
 
 const SEED = Number(process.env.SIMULATION_SEED ?? Date.now() % 1_000_000_000);
-const RUNS = Number(process.env.SIMULATION_RUNS ?? 20);
+const RUNS = Number(process.env.SIMULATION_RUNS ?? 25);
 
 describe('a simulation of replicas, an API server and a registry', () => {
   it(`breaks no rule, if requests and events are delayed, reordered, repeated or lost (SIMULATION_SEED=${SEED})`, async () => {

@@ -122,7 +122,7 @@ const ALWAYS: readonly Weighted[] = [
     weight: 2,
     arbitrary: fc.record({ do: fc.constantFrom('undo' as const, 'undo' as const, 'forget' as const), set }),
   },
-  { weight: 4, arbitrary: fc.record({ do: just('bind') }) },
+  { weight: 6, arbitrary: fc.record({ do: just('bind') }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('crash' as const, 'stop' as const) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('compact' as const, 'break watches' as const) }) },
   { weight: 2, arbitrary: fc.record({ do: just('registry'), is }) },
