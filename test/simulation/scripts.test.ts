@@ -293,6 +293,19 @@ const SCRIPTS: readonly (readonly [what: string, history: History])[] = [
     },
   ],
   [
+    'found by the simulation: no image is looked up again because its pod starts to run after a long time',
+    {
+      mode: 'taints',
+      replicas: 1,
+      steps: [
+        { do: 'pod', pod: 0, images: [0], isGated: false, kind: 'plain' },
+        { do: 'quiet' },
+        { do: 'bind' },
+        { do: 'quiet' },
+      ],
+    },
+  ],
+  [
     'found by the simulation: a first list that is refused does not end the work of a process',
     { mode: 'taints', replicas: 1, steps: [{ do: 'refuse', which: 0, status: 403 }] },
   ],
