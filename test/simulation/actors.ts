@@ -19,8 +19,8 @@ export type Actors = {
   taintNode(index: number, is: boolean): Promise<void>;
   createPod(index: number, pod: NewPod, isGateable: boolean): Promise<void>;
   deletePod(index: number, isSlow: boolean): Promise<void>;
-  /** The kubelet has stopped the first pod that was deleted; false: there is none. */
-  endPod(): Promise<boolean>;
+  /** The kubelet has stopped the first pod that was deleted. */
+  endPod(): Promise<void>;
   orphan(index: number): Promise<void>;
   changePodImage(index: number, image: number): Promise<void>;
   createSet(index: number, image: number): Promise<void>;
@@ -131,9 +131,7 @@ export function createActors({ world, server, rules }: { world: World; server: M
     },
     async endPod() {
       const pod = server.all('v1', 'pods').find((one) => at(one, 'metadata', 'deletionTimestamp') !== undefined);
-      if (pod === undefined) return false;
-      await server.ask('DELETE', `${PODS}/${nameOf(pod)}`, { gracePeriodSeconds: 0 });
-      return true;
+      if (pod !== undefined) await server.ask('DELETE', `${PODS}/${nameOf(pod)}`, { gracePeriodSeconds: 0 });
     },
     async orphan(index) {
       await patch(`${PODS}/p${index}`, { metadata: { ownerReferences: null } });

@@ -95,7 +95,7 @@ async function recover(stage: Stage): Promise<void> {
     // The leader has decided with the restriction. Without it, it decides about all pods again.
     if (isRestricted) rules.unrestricted();
   }
-  await settle(stage, true);
+  await settle(stage);
   if (stage.cleaner === undefined) rules.check(alive(stage), true);
   else await finishCleaning(stage);
 }
@@ -187,15 +187,11 @@ const alive = (stage: Stage) => stage.replicas.filter((replica) => !replica.isOv
 /** Returns a replica that lives, by number; by default the first. */
 const replicaOf = (stage: Stage, which = 0) => alive(stage)[which % Math.max(1, alive(stage).length)];
 
-/**
- * Lets enough time pass for everything to recover, without new faults. DaemonSets finish their rollouts. `isLast`: kubelets end the
- * pods that were deleted.
- */
-async function settle(stage: Stage, isLast = false): Promise<void> {
+/** Lets enough time pass for everything to recover, without new faults. DaemonSets finish their rollouts. */
+async function settle(stage: Stage): Promise<void> {
   for (let past = 0; past < LONG_MS && stage.rules.broken() === undefined; past += 60_000) {
     await stage.world.tick(60_000, true);
     for (let index = 0; index < SETS; index++) await stage.actors.roll(index, stage.refusesPods);
-    while (isLast && (await stage.actors.endPod()));
   }
   await stage.world.calm();
 }
@@ -267,6 +263,15 @@ async function perform(stage: Stage, one: Step): Promise<void> {
       if (name !== undefined) one.do === 'pause' ? world.pause(name, one.ms) : world.holdEvents(name, one.ms);
       return;
     }
+    case 'suspend': {
+      const { name } = replicaOf(stage, one.which) ?? {};
+      if (name === undefined) return;
+      world.pause(name, one.ms);
+      await world.tick(one.ms - 1, true);
+      await actors.deletePod(one.pod, false);
+      await actors.createPod(one.pod, one, hasWebhook);
+      return world.tick(1);
+    }
     case 'node':
     case 'replace node':
       if (one.architecture === 's390x') rules.joined();
@@ -305,8 +310,7 @@ async function perform(stage: Stage, one: Step): Promise<void> {
     case 'delete pod':
       return actors.deletePod(one.pod, one.isSlow ?? false);
     case 'end pod':
-      await actors.endPod();
-      return;
+      return actors.endPod();
     case 'orphan':
       return actors.orphan(one.pod);
     case 'image':

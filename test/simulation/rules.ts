@@ -293,7 +293,7 @@ export function createRules({ mode, now, registry, server, replica }: RulesOptio
     for (const [key, kind] of decided()) {
       const pod = pods.get(key);
       if (pod === undefined) fail(`${name} remembers a pod that is gone: ${key}`);
-      if (pod !== undefined && at(pod, 'metadata', 'deletionTimestamp') !== undefined && kind !== 'skip')
+      if (pod !== undefined && isEnding(pod) && kind !== 'skip')
         fail(`${name} still has a decision (${kind}) about a pod that is being deleted: ${key}`);
     }
   }
@@ -305,7 +305,7 @@ export function createRules({ mode, now, registry, server, replica }: RulesOptio
       checkMemory(one);
     }
     if (!isHealthy) return;
-    for (const pod of server().all('v1', 'pods')) checkPod(pod, isContested);
+    for (const pod of server().all('v1', 'pods')) if (!isEnding(pod)) checkPod(pod, isContested);
     for (const daemonSet of server().all('apps/v1', 'daemonsets')) checkTemplate(daemonSet);
     for (const node of server().all('v1', 'nodes')) {
       const wanted = mode === 'affinity' ? [] : [text(at(node, 'status', 'nodeInfo', 'architecture'))];
@@ -402,6 +402,11 @@ export function leaseOf(server: ModelServer): JsonObject {
 
 function isWithin(names: readonly string[], { least, most }: Right): boolean {
   return least.every((name) => names.includes(name)) && names.every((name) => most.includes(name));
+}
+
+/** Whether a pod is being deleted. */
+function isEnding(pod: JsonObject): boolean {
+  return at(pod, 'metadata', 'deletionTimestamp') !== undefined;
 }
 
 function isDaemon(pod: JsonObject): boolean {

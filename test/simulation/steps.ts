@@ -12,6 +12,8 @@ export type Step =
   | { readonly do: 'tick' | 'wait'; readonly ms: number }
   /** A replica is stopped, or sees no events although its requests are answered, for a time in which everything else goes on. */
   | { readonly do: 'pause' | 'hold events'; readonly ms: number; readonly which?: number }
+  /** The same, until the replica wakes: by then everything else has gone on, and a pod was replaced. */
+  | ({ readonly do: 'suspend'; readonly ms: number; readonly which: number; readonly pod: number } & NewPod)
   /** A policy refuses that archaware changes templates, or refuses pods of DaemonSets that tolerate archaware's taint. */
   | { readonly do: 'refuse templates' | 'refuse pods'; readonly is: boolean }
   | { readonly do: 'registry' | 'strip'; readonly is: boolean }
@@ -131,7 +133,11 @@ const ALWAYS: readonly Weighted[] = [
     weight: 2,
     arbitrary: fc.record({ do: fc.constantFrom('refuse templates' as const, 'refuse pods' as const), is }),
   },
-  { weight: 2, arbitrary: fc.record({ do: just('pause'), which, ms: fc.constantFrom(5_000, 20_000, 100_000) }) },
+  { weight: 1, arbitrary: fc.record({ do: just('pause'), which, ms: fc.constantFrom(5_000, 20_000, 100_000) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: just('suspend'), which, ms: fc.constantFrom(24_000, 100_000), ...newPod }),
+  },
   { weight: 2, arbitrary: fc.record({ do: just('hold events'), which, ms: fc.constantFrom(1_000, 10_000) }) },
   { weight: 1, arbitrary: fc.record({ do: just('heartbeat'), node, is: fc.constant(true) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('quiet' as const, 'quiet' as const, 'clean' as const) }) },
