@@ -1,16 +1,17 @@
-import { isDeepStrictEqual } from 'node:util';
 import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, FIELD_MANAGER, TOLERATIONS_ANNOTATION } from '../../src/names.ts';
 import { at, equal, type JsonObject, list, object, objects, text } from '../simulator/json.ts';
 import { nameOf, uidOf } from '../simulator/objects/store.ts';
 import type { Applied, ModelServer, Write } from './api-server.ts';
 import { createEventRules, type EventRules } from './event-rules.ts';
-import { expectedOf, type Kept, LEASE_NAMESPACE, type Replica, recordOf } from './program.ts';
+import { LEASE_NAMESPACE, type Replica, recordOf } from './program.ts';
 import type { ModelRegistry } from './registry.ts';
 import { IMAGE_NAMES } from './steps.ts';
+import { checkStores } from './store-rules.ts';
 import {
   createTruth,
   imagesKey,
   imagesOf,
+  isEnding,
   isGated,
   oursOf,
   type Right,
@@ -28,14 +29,6 @@ const KNOWN_FOR_MS = 30_000;
 
 /** For so long a replica waits for the event of its own write. */
 const BEHIND_MS = 30_000;
-/** The parts of the program's answers to what a replica keeps, by the names of the API. */
-const KINDS: readonly (readonly [kind: Kept, apiVersion: string, plural: string])[] = [
-  ['pods', 'v1', 'pods'],
-  ['nodes', 'v1', 'nodes'],
-  ['namespaces', 'v1', 'namespaces'],
-  ['daemonSets', 'apps/v1', 'daemonsets'],
-];
-
 export type RulesOptions = {
   readonly mode: 'taints' | 'affinity' | 'both';
   readonly now: () => number;
@@ -262,48 +255,9 @@ export function createRules({ mode, now, registry, server, replica }: RulesOptio
       fail(`${name} asked for ${image}, whose pods are all placed`);
   }
 
-  /** The store of a replica has what it would have if it had started just now. */
-  function checkStore({ name, watches }: Replica, [kind, apiVersion, plural]: (typeof KINDS)[number]): void {
-    const { store } = watches[kind];
-    const real = new Map(
-      server()
-        .all(apiVersion, plural)
-        .map((item) => [keyIn(item), item]),
-    );
-    for (const key of store.keys()) if (!real.has(key)) fail(`${name} has a ghost: ${plural} ${key}`);
-    for (const [key, item] of real) {
-      const kept = store.get(key);
-      // A write of metadata by the author of the images makes archaware's write look older (`managedFields` has one time for each
-      // manager). Only a new replica sees that.
-      const expected = { ...expectedOf(kind, item), written: kept && 'written' in kept ? kept.written : undefined };
-      if (kept === undefined) fail(`${name} has lost ${plural} ${key}`);
-      else if (kept.uid !== uidOf(item)) fail(`${name} has an older ${plural} ${key}`);
-      else if (!isDeepStrictEqual(plain(kept), plain(expected)))
-        fail(`${name} has read ${plural} ${key} wrong: ${differences(plain(kept), plain(expected))}`);
-    }
-  }
-
-  /** A replica remembers nothing of pods that are gone, and decides no more about those that are being deleted. */
-  function checkMemory({ name, decided }: Replica): void {
-    const pods = new Map(
-      server()
-        .all('v1', 'pods')
-        .map((pod) => [keyIn(pod), pod]),
-    );
-    for (const [key, kind] of decided()) {
-      const pod = pods.get(key);
-      if (pod === undefined) fail(`${name} remembers a pod that is gone: ${key}`);
-      if (pod !== undefined && isEnding(pod) && kind !== 'skip')
-        fail(`${name} still has a decision (${kind}) about a pod that is being deleted: ${key}`);
-    }
-  }
-
   function check(replicas: readonly Replica[], isHealthy: boolean): void {
     const isContested = () => replicas.some(({ contested }) => contested() > 0);
-    for (const one of replicas) {
-      for (const kind of KINDS) checkStore(one, kind);
-      checkMemory(one);
-    }
+    for (const one of replicas) checkStores(one, server(), fail);
     if (!isHealthy) return;
     for (const pod of server().all('v1', 'pods')) if (!isEnding(pod)) checkPod(pod, isContested);
     for (const daemonSet of server().all('apps/v1', 'daemonsets')) checkTemplate(daemonSet);
@@ -404,11 +358,6 @@ function isWithin(names: readonly string[], { least, most }: Right): boolean {
   return least.every((name) => names.includes(name)) && names.every((name) => most.includes(name));
 }
 
-/** Whether a pod is being deleted. */
-function isEnding(pod: JsonObject): boolean {
-  return at(pod, 'metadata', 'deletionTimestamp') !== undefined;
-}
-
 function isDaemon(pod: JsonObject): boolean {
   return objects(at(pod, 'metadata', 'ownerReferences')).some(({ kind }) => kind === 'DaemonSet');
 }
@@ -416,25 +365,6 @@ function isDaemon(pod: JsonObject): boolean {
 /** Whether the author of a pod stated its architectures. */
 function isStated(pod: JsonObject): boolean {
   return at(pod, 'metadata', 'annotations', ARCHITECTURES_ANNOTATION) !== undefined;
-}
-
-/** Without the fields that are undefined. */
-function plain(item: object): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(item).filter(([, value]) => value !== undefined));
-}
-
-function differences(one: Record<string, unknown>, other: Record<string, unknown>): string {
-  const fields = new Set([...Object.keys(one), ...Object.keys(other)]);
-  const shown = (value: unknown) => JSON.stringify(value) ?? 'nothing';
-  return [...fields]
-    .filter((field) => !isDeepStrictEqual(one[field], other[field]))
-    .map((field) => `${field} is ${shown(one[field])}, not ${shown(other[field])}`)
-    .join(', ');
-}
-
-function keyIn(item: JsonObject): string {
-  const namespace = text(at(item, 'metadata', 'namespace'));
-  return namespace === '' ? nameOf(item) : `${namespace}/${nameOf(item)}`;
 }
 
 /** Returns everything in an object that archaware must not change. */

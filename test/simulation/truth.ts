@@ -97,6 +97,11 @@ export function isGated(pod: JsonObject): boolean {
   return objects(at(pod, 'spec', 'schedulingGates')).some(({ name }) => name === ARCHITECTURE_GATE);
 }
 
+/** Whether a pod is being deleted. */
+export function isEnding(pod: JsonObject): boolean {
+  return at(pod, 'metadata', 'deletionTimestamp') !== undefined;
+}
+
 /** The architectures that the node affinity of a pod requires; undefined: it requires none. */
 export function requiredOf(pod: JsonObject): readonly string[] | undefined {
   const required = at(pod, 'spec', 'affinity', 'nodeAffinity', 'requiredDuringSchedulingIgnoredDuringExecution');
