@@ -1,5 +1,5 @@
-import { each } from '../kit/each.ts';
 import { messageOf } from '../kit/errors.ts';
+import { each } from '../kit/fairness/each.ts';
 import type { JsonObject } from '../kit/json.ts';
 import { type Operation, pointerPart } from '../kit/json-patch.ts';
 import type { ApiClient } from '../kube/client.ts';

@@ -1,4 +1,4 @@
-import { each } from '../kit/each.ts';
+import { each } from '../kit/fairness/each.ts';
 import { numberAt, objectAt } from '../kit/json.ts';
 import { printable } from '../kit/printable.ts';
 import { find } from '../kube/read.ts';

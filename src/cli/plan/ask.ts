@@ -2,7 +2,7 @@ import type { Context } from '../../app/context.ts';
 import type { Loops } from '../../controllers/loops/loops.ts';
 import { decidedOf } from '../../controllers/object-record.ts';
 import type { Watches } from '../../controllers/watches.ts';
-import { each } from '../../kit/each.ts';
+import { each } from '../../kit/fairness/each.ts';
 import { isObject, type JsonObject, listAt, objectAt } from '../../kit/json.ts';
 import type { Operation } from '../../kit/json-patch.ts';
 import { printable } from '../../kit/printable.ts';

@@ -1,5 +1,5 @@
 import { accessFor } from '../../controllers/images.ts';
-import { each } from '../../kit/each.ts';
+import { each } from '../../kit/fairness/each.ts';
 import { ImageError } from '../../oci/errors.ts';
 import { parseReference } from '../../oci/reference.ts';
 import type { TagResolver } from '../../oci/resolver.ts';

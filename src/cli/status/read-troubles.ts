@@ -1,4 +1,4 @@
-import { each } from '../../kit/each.ts';
+import { each } from '../../kit/fairness/each.ts';
 import type { ApiClient } from '../../kube/client.ts';
 import { isForbidden } from '../../kube/errors.ts';
 import { readAll } from '../../kube/list.ts';
