@@ -17,6 +17,7 @@ import { cleanNode } from '../placement/nodes/decide.ts';
 import { hasOurForm, readManaged } from '../placement/nodes/managed.ts';
 import { type Node, readNode, taintKind } from '../placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet, readRecord } from '../placement/objects/daemonset.ts';
+import { createShared } from '../placement/objects/equal-values.ts';
 import { everAdded } from '../placement/objects/past.ts';
 import { type Owner, readPod } from '../placement/objects/pod.ts';
 import type { Settings } from '../placement/settings.ts';
@@ -47,16 +48,13 @@ export type OwnObject = {
 /** The name of a pod that needs no further decision. */
 export type PodName = { readonly namespace: string; readonly name: string };
 
-/** The owner that creates a pod again. All its pods share one object, to save memory. */
-export type PodOwner = Owner;
-
 /** A pod that has archaware's tolerations, and what can be done about it. There may be 100,000 of them. */
 export type CarryingPod = PodName & {
   readonly kind: 'Pod';
   readonly uid: string;
   /** Whether the pod is bound to a node. */
   readonly bound: boolean;
-  readonly owner: PodOwner | undefined;
+  readonly owner: Owner | undefined;
   /** The label value that the pods of a Deployment's ReplicaSet share, and no other pod of the namespace has. */
   readonly templateHash: string | undefined;
   readonly cleaning: Exclude<PodCleaning, { kind: 'none' }>;
@@ -97,6 +95,8 @@ const WEBHOOK: OwnObject = {
   path: `${ADMISSION}/mutatingwebhookconfigurations/${WEBHOOK_CONFIGURATION}`,
 };
 const TEMPLATE_HASH = 'pod-template-hash';
+/** The owners of some 30,000 pods, in bytes. */
+const MOST_SHARED = 16 * 1024 * 1024;
 
 /**
  * Searches the cluster for archaware's traces. `known`: pods of an earlier search; unchanged ones are returned as the same objects,
@@ -158,12 +158,13 @@ async function takePods(
   cluster: CleanedCluster,
   known: readonly CarryingPod[],
 ): Promise<Pick<Inventory, 'gated' | 'recorded' | 'pods'>> {
-  const share = sharing();
+  // Each page of a list is parsed separately, so pods share nothing.
+  const share = createShared({ most: MOST_SHARED });
   const before = new Map(known.map((pod) => [pod.uid, pod]));
   const read = (object: JsonObject): Traces | undefined => {
     const pod = readPod(object);
     const { uid, owner, labels, nodeName } = pod;
-    const name = { namespace: share.text(pod.namespace), name: pod.name };
+    const name = { namespace: share(pod.namespace), name: pod.name };
     const gated = pod.gated !== undefined;
     const cleaning = cleanPod(object, cluster, pod);
     const managed = readPodManaged(object);
@@ -179,9 +180,9 @@ async function takePods(
       ...name,
       uid,
       bound,
-      owner: owner && share.owner(owner),
-      templateHash: share.text(labels[TEMPLATE_HASH]),
-      cleaning: share.cleaning(cleaning),
+      owner: share(owner),
+      templateHash: share(labels[TEMPLATE_HASH]),
+      cleaning: share(cleaning),
     } as const;
     return { name: carrying, gated, recorded, carrying };
   };
@@ -205,32 +206,6 @@ function byUid(sets: readonly RestoredDaemonSet[], taints: Settings['taints']): 
     sets.map(({ daemonSet, demands }) => [daemonSet.uid, { daemonSet: asRestored(daemonSet, taints), demands }]),
   );
   return (uid) => found.get(uid);
-}
-
-/** Returns a function that replaces equal values by one copy. Each page of a list is parsed separately, so pods share nothing. */
-function sharing() {
-  const texts = new Map<string, string>();
-  const owners = new Map<string, PodOwner>();
-  const cleanings = new Map<string, CarryingPod['cleaning']>();
-  const text = <T extends string | undefined>(value: T): T | string => {
-    if (value === undefined) return value;
-    if (!texts.has(value)) texts.set(value, value);
-    return texts.get(value) ?? value;
-  };
-  return {
-    text,
-    owner({ kind, apiVersion, name, uid }: PodOwner): PodOwner {
-      const known = owners.get(uid) ?? { kind: text(kind), apiVersion: text(apiVersion), name, uid };
-      owners.set(uid, known);
-      return known;
-    },
-    cleaning(cleaning: CarryingPod['cleaning']): CarryingPod['cleaning'] {
-      const key = 'reason' in cleaning ? cleaning.reason : cleaning.kind;
-      const known = cleanings.get(key) ?? cleaning;
-      cleanings.set(key, known);
-      return known;
-    },
-  };
 }
 
 /** Returns the DaemonSet as it will be when its template is restored and it has not rolled yet. */

@@ -27,23 +27,10 @@ export const KINDS: readonly { readonly kind: string; readonly path: string; rea
 const EXPECTED = 'expected [KIND/]NAME, KIND NAME, NAMESPACE/POD, or -f FILE and nothing else';
 
 /** Other kinds that kubectl users write; none of them creates pods that archaware places. */
-const OTHER_KINDS: readonly string[] = [
-  ...[
-    'node',
-    'nodes',
-    'no',
-    'service',
-    'services',
-    'svc',
-    'namespace',
-    'namespaces',
-    'ns',
-    'configmap',
-    'cm',
-    'secret',
-  ],
-  ...['ingress', 'ing', 'pvc', 'persistentvolumeclaim', 'serviceaccount', 'sa', 'endpoints', 'hpa'],
-];
+const OTHER_KINDS: readonly string[] = (
+  'node nodes no service services svc namespace namespaces ns configmap cm secret ' +
+  'ingress ing pvc persistentvolumeclaim serviceaccount sa endpoints hpa'
+).split(' ');
 
 /** Returns what to add to the error about a namespace that does not exist, if a user may have meant a kind. */
 export function kindHint(word: string): string {
