@@ -27,7 +27,10 @@ export type Occurrence = {
   readonly note: string;
 };
 
-/** Writes `events.k8s.io/v1` Events: the first of a kind at once, repetitions as a series. */
+/**
+ * Writes `events.k8s.io/v1` Events: the first of a kind, and repetitions as a series. Who reports a problem that lasts decides how
+ * often (`controllers/announce.ts`).
+ */
 export type EventRecorder = {
   /**
    * Accepts an occurrence and writes it soon; false if it is dropped. It is dropped if another replica may lead, after
@@ -52,10 +55,8 @@ export type EventOptions = {
   readonly signal: AbortSignal;
 };
 
-type Series = { name: string; namespace: string; count: number; writtenAt: number; lastAt: number };
+type Series = { name: string; namespace: string; count: number; lastAt: number };
 
-/** The interval at which a series is written again, as in client-go's recorder. */
-const REFRESH_MS = 30 * 60_000;
 /** After this long without a repetition, the next occurrence becomes a new Event. */
 const QUIET_MS = 6 * 60_000;
 const MAX_QUEUED = 1_000;
@@ -100,7 +101,6 @@ export function createEvents(options: EventOptions): EventRecorder {
       known.lastAt = now;
       series.delete(key);
       series.set(key, known);
-      if (known.count > 2 && now - known.writtenAt < REFRESH_MS) return;
       if (await repeat(known, now)) return;
     }
     const namespace = regarding.namespace ?? 'default';
@@ -122,7 +122,7 @@ export function createEvents(options: EventOptions): EventRecorder {
         regarding,
       },
     });
-    series.set(key, { name, namespace, count: 1, writtenAt: now, lastAt: now });
+    series.set(key, { name, namespace, count: 1, lastAt: now });
   }
 
   async function repeat(known: Series, now: number): Promise<boolean> {
@@ -132,7 +132,6 @@ export function createEvents(options: EventOptions): EventRecorder {
         contentType: 'application/merge-patch+json',
         body: { series: { count: known.count, lastObservedTime: microTime(now) } },
       });
-      known.writtenAt = now;
       return true;
     } catch (error) {
       // The server deletes Events after a time, by default an hour: write a new one.
