@@ -3,6 +3,7 @@ import { NOE_PREFERRED, PREFERRED } from '../names.ts';
 import type { Asked } from './asked.ts';
 import { isSystemPod, type SkipReason, skipDaemonSet, skipPod, skipTemplate } from './eligibility.ts';
 import type { DaemonSet } from './objects/daemonset.ts';
+import { createShared } from './objects/equal-values.ts';
 import type { PodImage } from './objects/image.ts';
 import type { Namespace } from './objects/namespace.ts';
 import type { Pod, PodTemplate } from './objects/pod.ts';
@@ -71,11 +72,11 @@ export type SubjectNamespace = Pick<Namespace, 'name' | 'labels' | 'preferred'>;
 
 /** Reads what decides about a pod. `settings`: those that apply to it (`settingsFor`). */
 export function readPodSubject(pod: Pod, namespace: SubjectNamespace, settings: Settings): Subject {
-  const { large, generation, tolerations } = pod;
+  const { large, generation } = pod;
   return subjectOf(pod, namespace, settings, {
     skipped: skipPod(pod, namespace, settings),
-    labels: labelsOf(pod.labels, settings),
-    tolerated: tolerations === undefined ? NO_NAMES : toleratedBy(tolerations, settings),
+    labels: labelsOf(pod, settings),
+    tolerated: toleratedBy(pod, settings),
     isGated: pod.gated !== undefined,
     digest: large === undefined ? undefined : [large, generation].join(),
   });
@@ -85,7 +86,7 @@ export function readPodSubject(pod: Pod, namespace: SubjectNamespace, settings: 
 export function readTemplateSubject(template: PodTemplate, namespace: SubjectNamespace, settings: Settings): Subject {
   return subjectOf(template, namespace, settings, {
     skipped: skipTemplate(template, namespace, settings),
-    labels: labelsOf(template.labels, settings),
+    labels: labelsOf(template, settings),
     ...OF_A_TEMPLATE,
     digest: undefined,
   });
@@ -155,30 +156,26 @@ function subjectOf(template: PodTemplate, namespace: SubjectNamespace, settings:
   );
 }
 
-/**
- * Returns a function that reads something from a part of a pod by its settings, and remembers it by that part: alike pods share
- * their parts, and most events of a pod change none.
- */
-function remembering<P extends object, T>(read: (part: P, settings: Settings) => T): typeof read {
-  const last = new WeakMap<P, { readonly settings: Settings; readonly value: T }>();
-  return (part, settings) => {
-    const found = last.get(part);
-    if (found?.settings === settings) return found.value;
-    const value = read(part, settings);
-    last.set(part, { settings, value });
-    return value;
-  };
+/** Few pods have such labels. Equal ones are one value, so that two subjects are compared without a look into them. */
+const share = createShared({ most: 256 * 1024 });
+
+function labelsOf({ labels }: PodTemplate, { matchNodeLabels }: Settings): PodTemplate['labels'] {
+  const names = [...matchNodeLabels, PREFERRED, NOE_PREFERRED].filter((name) => Object.hasOwn(labels, name));
+  return names.length === 0 ? NO_LABELS : share(Object.fromEntries(names.map((name) => [name, labels[name] ?? ''])));
 }
 
-const labelsOf = remembering((labels: PodTemplate['labels'], { matchNodeLabels }): PodTemplate['labels'] => {
-  const names = [...matchNodeLabels, PREFERRED, NOE_PREFERRED].filter((name) => Object.hasOwn(labels, name));
-  return names.length === 0 ? NO_LABELS : Object.fromEntries(names.map((name) => [name, labels[name] ?? '']));
-});
+/** By the list of tolerations, which nearly all pods of a cluster share: most events of a pod change nothing here. */
+const lastTolerated = new WeakMap<object, { readonly settings: Settings; readonly tolerated: readonly string[] }>();
 
-const toleratedBy = remembering((tolerations: NonNullable<Pod['tolerations']>, { taints }): readonly string[] => {
-  const found = tolerations.flatMap((toleration) => asOurs(toleration, taints)?.value ?? []);
-  return found.length === 0 ? NO_NAMES : found;
-});
+function toleratedBy({ tolerations }: Pod, settings: Settings): readonly string[] {
+  if (tolerations === undefined) return NO_NAMES;
+  const last = lastTolerated.get(tolerations);
+  if (last?.settings === settings) return last.tolerated;
+  const found = tolerations.flatMap((toleration) => asOurs(toleration, settings.taints)?.value ?? []);
+  const tolerated = found.length === 0 ? NO_NAMES : found;
+  lastTolerated.set(tolerations, { settings, tolerated });
+  return tolerated;
+}
 
 /** A digest stands for these. */
 const NOTHING_OF_THE_AUTHOR = {
