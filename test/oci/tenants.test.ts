@@ -106,6 +106,18 @@ describe('a flood of lookups of one tenant', () => {
     other.stop();
   });
 
+  it('is not planned beyond the room for those that wait, and another tenant has room', () => {
+    const name = (index: number) => `${HUB}/${'x'.repeat(200)}${index}`;
+    let planned = 0;
+    for (; planned < 20_000; planned += 1) {
+      const look = ask(name(planned), 'tenant');
+      if (look.kind === 'pending' && !look.isPlanned) break;
+    }
+    expect(planned).to.be.within(3_000, 12_000);
+    expect(ask(name(0), 'tenant')).to.deep.equal({ kind: 'pending', isPlanned: true });
+    expect(ask(name(planned), 'bystander')).to.deep.equal({ kind: 'pending', isPlanned: true });
+  });
+
   it('at a registry that fails ends soon: waiting lookups send no request after five failures', async () => {
     for (let index = 0; index < 60; index += 1) ask(`fails.example.com/app${index}`, 'tenant');
     await until(() => harness.results.length === 61);
