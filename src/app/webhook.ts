@@ -31,16 +31,7 @@ type WebhookParts = {
 };
 
 /** The webhook of a replica. Every replica answers reviews, not only the leader. */
-export type Webhook = {
-  /** Starts to serve. Call it when the watches are filled. Throws if it cannot listen. */
-  serve(): Promise<void>;
-  /** Returns what it still needs to answer reviews; empty if it answers them. */
-  notReady(): readonly ('certificate' | 'webhook')[];
-  /** Returns when the certificate expires, in milliseconds since the epoch. */
-  expiry(): number | undefined;
-  /** Resolves when the webhook has stopped listening and has sent the last answer; at once if it never listened. */
-  closed(): Promise<void>;
-};
+export type Webhook = ReturnType<typeof startWebhook>;
 
 /**
  * The allowance of lookups that reviews may start for a namespace. Quotas reject objects only after their review, so nothing else
@@ -52,7 +43,7 @@ const LOOKUPS = { burst: 64, perSecond: 2 };
  * Starts to look for certificates and to keep the webhook's configuration up to date, until the last moment of a shutdown in which
  * the API server may still call. From its start on, each answer ends its connection.
  */
-export function startWebhook(parts: WebhookParts): Webhook {
+export function startWebhook(parts: WebhookParts) {
   const { base, running, watches, events, refused } = parts;
   const { config, client, clock, log, metrics, leaseNamespace: ownNamespace, signal: leaving } = base;
   const { images, hasLeader, mayWrite, regarding } = running;
@@ -89,13 +80,17 @@ export function startWebhook(parts: WebhookParts): Webhook {
   let closed = Promise.resolve();
   let listens = false;
   return {
+    /** Returns what it still needs to answer reviews; empty if it answers them. */
     notReady: () => [
       ...(certificate.current() === undefined ? ['certificate' as const] : []),
       ...(listens ? [] : ['webhook' as const]),
     ],
-    closed: () => closed,
-    expiry: () => certificate.current()?.notAfter,
-    async serve() {
+    /** Resolves when the webhook has stopped listening and has sent the last answer; at once if it never listened. */
+    closed: (): Promise<void> => closed,
+    /** Returns when the certificate expires, in milliseconds since the epoch. */
+    expiry: (): number | undefined => certificate.current()?.notAfter,
+    /** Starts to serve. Call it when the watches are filled. Throws if it cannot listen. */
+    async serve(): Promise<void> {
       const { address } = config.webhook;
       // The path that the API server calls must be known before the first review.
       await Promise.race([looked, until(signal)]);

@@ -4,28 +4,22 @@ import type { ApiClient } from './client.ts';
 import { ApiError, isGone } from './errors.ts';
 import { find } from './read.ts';
 
-/** One Secret that replicas share. */
-export type SharedSecret = {
-  /** Reads the Secret; undefined if it does not exist. Throws what the client throws. */
-  read(signal: AbortSignal): Promise<JsonObject | undefined>;
-  /**
-   * Sets these entries (removes an entry whose value is undefined) and leaves the others. Returns the Secret after the
-   * write, or undefined if another writer has changed it since it was read.
-   */
-  write(
-    read: JsonObject | undefined,
-    entries: Readonly<Record<string, string | undefined>>,
-    signal: AbortSignal,
-  ): Promise<JsonObject | undefined>;
-};
-
-/** Opens the Secret of this name. If the program creates it, its type is `Opaque`. */
-export function secretAt(client: ApiClient, namespace: string, name: string): SharedSecret {
+/** Opens a Secret that replicas share. If the program creates it, its type is `Opaque`. */
+export function secretAt(client: ApiClient, namespace: string, name: string) {
   const collection = `/api/v1/namespaces/${namespace}/secrets`;
   const query = `?fieldManager=${FIELD_MANAGER}`;
   return {
-    read: (signal) => find(client, `${collection}/${name}`, signal),
-    async write(read, entries, signal) {
+    /** Reads the Secret; undefined if it does not exist. Throws what the client throws. */
+    read: (signal: AbortSignal): Promise<JsonObject | undefined> => find(client, `${collection}/${name}`, signal),
+    /**
+     * Sets these entries (removes an entry whose value is undefined) and leaves the others. Returns the Secret after the
+     * write, or undefined if another writer has changed it since it was read.
+     */
+    async write(
+      read: JsonObject | undefined,
+      entries: Readonly<Record<string, string | undefined>>,
+      signal: AbortSignal,
+    ): Promise<JsonObject | undefined> {
       const data: Record<string, unknown> = { ...objectAt(read ?? {}, 'data') };
       for (const [entry, value] of Object.entries(entries)) {
         if (value === undefined) delete data[entry];

@@ -1,4 +1,13 @@
-export type RegistryLabelsOptions = {
+/**
+ * Creates the labels of registries in metrics: authors of pods choose host names, so the number of labels is limited, and all other
+ * hosts share one. A host that answers replaces a host that never did, so that invented names cannot displace a real registry.
+ */
+export function createRegistryLabels({
+  most,
+  idleMs,
+  now,
+  onForgotten,
+}: {
   /** The most labels for registries that are not configured. */
   readonly most: number;
   /** A label that was unused for this long may be given to another host. Milliseconds. */
@@ -7,24 +16,7 @@ export type RegistryLabelsOptions = {
   readonly now: () => number;
   /** Called when a host loses its label, so that its series can be removed. */
   readonly onForgotten: (host: string) => void;
-};
-
-/**
- * Decides which registries have a label of their own in metrics. Authors of pods choose host names, so the number is
- * limited and all other hosts share one label.
- */
-export type RegistryLabels = {
-  /** Gives these hosts a label of their own, always. */
-  configure(hosts: readonly string[]): void;
-  /** Returns the label of a host. `hasAnswered`: whether the host has just answered a request. */
-  labelOf(host: string, hasAnswered: boolean): string;
-};
-
-/**
- * Creates the labels. A host that answers replaces a host that never did, so that invented names cannot displace a real
- * registry.
- */
-export function createRegistryLabels({ most, idleMs, now, onForgotten }: RegistryLabelsOptions): RegistryLabels {
+}) {
   const configured = new Set<string>();
   /** The first one was unused for longest. */
   const others = new Map<string, { readonly usedAt: number; readonly hasAnswered: boolean }>();
@@ -39,14 +31,16 @@ export function createRegistryLabels({ most, idleMs, now, onForgotten }: Registr
   }
 
   return {
-    configure(hosts) {
+    /** Gives these hosts a label of their own, always. */
+    configure(hosts: readonly string[]): void {
       for (const host of hosts) {
         configured.add(host);
         // Configured hosts leave this list but keep their series.
         others.delete(host);
       }
     },
-    labelOf(host, hasAnswered) {
+    /** Returns the label of a host. `hasAnswered`: whether the host has just answered a request. */
+    labelOf(host: string, hasAnswered: boolean): string {
       if (configured.has(host)) return host;
       const known = others.get(host);
       if (known === undefined && others.size >= most) {

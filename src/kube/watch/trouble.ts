@@ -14,13 +14,7 @@ export type TroubleOptions = {
 };
 
 /** Whether the lists and watches of a collection work, and since when they do not. */
-export type WatchTrouble = {
-  /** Records a failed attempt. `since`: when it stopped working, on the monotonic clock; default: now. */
-  failed(attempt: WatchAttempt, error: unknown, since?: number): void;
-  works(): void;
-  /** Since when nothing works, in milliseconds on the monotonic clock; undefined while it works. */
-  brokenSince(): number | undefined;
-};
+export type WatchTrouble = ReturnType<typeof createTrouble>;
 
 /**
  * A lost connection is reported only if the next attempt fails too: servers restart, and proxies close old connections.
@@ -28,13 +22,14 @@ export type WatchTrouble = {
 const WORTH_A_WARNING = 2;
 
 /** Creates the record of one collection; at first it counts as working. */
-export function createTrouble({ clock, onTrouble, onWorking }: TroubleOptions): WatchTrouble {
+export function createTrouble({ clock, onTrouble, onWorking }: TroubleOptions) {
   let since: number | undefined;
   let failures = 0;
   const reported = new Set<string>();
 
   return {
-    failed(attempt, error, began = clock.monotonic()) {
+    /** Records a failed attempt. `began`: when it stopped working, on the monotonic clock. */
+    failed(attempt: WatchAttempt, error: unknown, began = clock.monotonic()): void {
       since ??= began;
       failures += 1;
       // A refusal comes from the server itself, so it is reported at once.
@@ -45,13 +40,14 @@ export function createTrouble({ clock, onTrouble, onWorking }: TroubleOptions): 
       reported.add(kind);
       onTrouble?.(attempt, messageOf(error));
     },
-    works() {
+    works(): void {
       since = undefined;
       failures = 0;
       if (reported.size === 0) return;
       reported.clear();
       onWorking?.();
     },
-    brokenSince: () => since,
+    /** Since when nothing works, in milliseconds on the monotonic clock; undefined while it works. */
+    brokenSince: (): number | undefined => since,
   };
 }

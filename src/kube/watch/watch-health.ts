@@ -10,21 +10,6 @@ type WatchState = { readonly kind: string; readonly brokenSinceMs: number | unde
  */
 export type Answering = { readonly sinceMs: number; readonly lastMs: number };
 
-/** Records when the API server answers. */
-export type Answers = {
-  /** Records the end of a request. */
-  finished(request: Pick<ApiRequest, 'verb' | 'resource' | 'code'>): void;
-  /** Records that something arrived over a watch. */
-  heard(): void;
-  /** The current period; undefined before the first answer. */
-  period(): Answering | undefined;
-  /**
-   * Returns when the API server last stored a write, in milliseconds on the monotonic clock; undefined: it stored none. A proof that
-   * it is not the API server that fails. Events do not count, because large clusters keep them in an etcd of their own.
-   */
-  lastWriteMs(): number | undefined;
-};
-
 const WRITES: ReadonlySet<string> = new Set(['create', 'update', 'patch', 'delete']);
 
 /** A watch that is broken for this long while the API server answers makes a replica not ready. */
@@ -45,8 +30,8 @@ export function brokenWatches(states: readonly WatchState[], answering: Answerin
   });
 }
 
-/** Creates the record of the API server's answers. */
-export function createAnswers(clock: Pick<Clock, 'monotonic'>): Answers {
+/** Creates the record of when the API server answers and stores a write. */
+export function createAnswers(clock: Pick<Clock, 'monotonic'>) {
   let answering: { sinceMs: number; lastMs: number } | undefined;
   let lastWriteMs: number | undefined;
 
@@ -57,13 +42,20 @@ export function createAnswers(clock: Pick<Clock, 'monotonic'>): Answers {
   }
 
   return {
+    /** Records that something arrived over a watch. */
     heard,
-    finished({ verb, resource, code }) {
+    /** Records the end of a request. */
+    finished({ verb, resource, code }: Pick<ApiRequest, 'verb' | 'resource' | 'code'>): void {
       if (!code.startsWith('2')) return;
       heard();
       if (WRITES.has(verb) && resource !== 'events') lastWriteMs = clock.monotonic();
     },
-    period: () => answering,
-    lastWriteMs: () => lastWriteMs,
+    /** The current period; undefined before the first answer. */
+    period: (): Answering | undefined => answering,
+    /**
+     * Returns when the API server last stored a write, in milliseconds on the monotonic clock; undefined: it stored none. A proof that
+     * it is not the API server that fails. Events do not count, because large clusters keep them in an etcd of their own.
+     */
+    lastWriteMs: (): number | undefined => lastWriteMs,
   };
 }
