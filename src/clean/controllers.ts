@@ -1,7 +1,7 @@
 import type { Clock } from '../kit/clock.ts';
 import type { ApiClient } from '../kube/client.ts';
 import { isForbidden, isGone } from '../kube/errors.ts';
-import { deploymentsOf, type FoundDeployment, readDeployment, strangers } from '../kube/installation/deployments.ts';
+import { type FoundDeployment, readDeployments, strangers } from '../kube/installation/deployments.ts';
 import { findInstallations, type Installation, LABELLED } from '../kube/installation/installations.ts';
 import { byName, type FoundLease, type LeaseName, listLeases } from '../kube/installation/leases.ts';
 import { DEPLOYMENT, FIELD_MANAGER } from '../names.ts';
@@ -75,8 +75,7 @@ export function findWanted(options: Omit<ControllersOptions, 'lease'>): Promise<
 /** Finds all installations and their Deployments. */
 async function findOwn({ client, installation, signal }: Omit<ControllersOptions, 'lease'>) {
   const installations = await installationsOf(client, installation, signal);
-  const found = installations.map((each) => deploymentsOf(client, each, readDeployment, signal));
-  return { installations, deployments: (await Promise.all(found)).flat() };
+  return { installations, deployments: await readDeployments(client, installations, signal) };
 }
 
 async function withAdvice<T>(look: () => Promise<T>): Promise<T> {

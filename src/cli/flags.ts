@@ -1,5 +1,6 @@
 import { STANDARD_INPUT } from '../config/file.ts';
 import { ConfigurationError } from '../config/problems.ts';
+import { parseDuration } from '../kit/duration.ts';
 import { messageOf } from '../kit/errors.ts';
 import { parseSelector, type Selector } from '../kit/selector.ts';
 import type { Flag, Invocation } from './command.ts';
@@ -48,4 +49,21 @@ export function readSelectorFlag(text = ''): Selector {
 export function inputProblems({ configFile }: Pick<Invocation, 'configFile'>, files: readonly string[]): string[] {
   const isTwice = configFile === STANDARD_INPUT && files.includes(STANDARD_INPUT);
   return isTwice ? ['--config -: got standard input, expected a file, because -f reads standard input'] : [];
+}
+
+/** The flag of every command that asks registries. */
+export const LOOKUP_TIMEOUT: Flag = {
+  name: 'lookup-timeout',
+  value: 'DURATION',
+  text: 'How long to retry lookups that fail for the moment, all together; 0s: no retry; default: 2m',
+};
+
+/** Reads the flag, in milliseconds. Throws ConfigurationError. */
+export function readLookupTimeout({ text }: Pick<Invocation, 'text'>): number {
+  const given = text(LOOKUP_TIMEOUT.name) ?? '2m';
+  const milliseconds = parseDuration(given);
+  if (milliseconds !== undefined && Number.isFinite(milliseconds)) return milliseconds;
+  throw new ConfigurationError([
+    `--${LOOKUP_TIMEOUT.name}: got ${JSON.stringify(given)}, expected a duration, such as 30s or 2m`,
+  ]);
 }

@@ -1,8 +1,7 @@
 import { ConfigurationError } from '../../config/problems.ts';
 import { ARCHITECTURES } from '../../kit/platform.ts';
 import type { Command } from '../command.ts';
-import { inputProblems } from '../flags.ts';
-import { LOOKUP_TIMEOUT, readLookupTimeout } from '../lookups/timeout.ts';
+import { inputProblems, LOOKUP_TIMEOUT, readLookupTimeout } from '../flags.ts';
 import { readArchitectures } from '../report/options.ts';
 
 const FORMS: readonly string[] = ['table', 'json', 'yaml', 'markdown'];

@@ -1,7 +1,6 @@
 import { ConfigurationError } from '../../config/problems.ts';
 import type { Command, Invocation } from '../command.ts';
-import { INSTALLATION, inputProblems, NAMESPACE } from '../flags.ts';
-import { LOOKUP_TIMEOUT, readLookupTimeout } from '../lookups/timeout.ts';
+import { INSTALLATION, inputProblems, LOOKUP_TIMEOUT, NAMESPACE, readLookupTimeout } from '../flags.ts';
 import { type ExplainTarget, explainTarget, KINDS } from './target.ts';
 
 export const explainCommand: Command = {

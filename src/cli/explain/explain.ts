@@ -10,10 +10,15 @@ import type { Clock } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
 import type { ApiClient } from '../../kube/client.ts';
 import { isForbidden } from '../../kube/errors.ts';
+import { readDeployments } from '../../kube/installation/deployments.ts';
+import { findInstallations } from '../../kube/installation/installations.ts';
+import { getLease, isHeld } from '../../kube/installation/leases.ts';
 import { listAll } from '../../kube/list.ts';
 import { find } from '../../kube/read.ts';
+import { DEFAULT_NAMESPACE } from '../../names.ts';
 import { ImageError } from '../../oci/errors.ts';
 import type { Resolver } from '../../oci/resolver.ts';
+import type { ControllerState } from '../../placement/explain/controller.ts';
 import { explainPlacement, imagesToAsk } from '../../placement/explain/explain.ts';
 import type { Explanation } from '../../placement/explain/explanation.ts';
 import type { ExplainInput, Findings, LookupResult } from '../../placement/explain/input.ts';
@@ -26,7 +31,6 @@ import { READER_HINT } from '../failure.ts';
 import { withLookups } from '../lookups/with-lookups.ts';
 import { mayHoldSeveral, readObjects } from '../objects.ts';
 import { valueText } from '../output.ts';
-import { readController } from './controller.ts';
 import { describeExplanation } from './explanation-text.ts';
 import { patienceOf, refusalOf } from './from-events.ts';
 import { describeMissing } from './missing.ts';
@@ -172,6 +176,34 @@ async function readObject(
     throw new ClusterError(await describeMissing(client, { kind: of, namespace, name }, signal));
   }
   return workload;
+}
+
+/** Finds out whether a controller is there; undefined if that is not known, for example without the right to look. */
+async function readController(
+  client: ApiClient,
+  { config, clock, installation }: Pick<Context, 'config' | 'clock' | 'installation'>,
+  signal: AbortSignal,
+): Promise<ControllerState | undefined> {
+  const { enabled, name, namespace } = config.leaderElection;
+  if (!enabled) return undefined;
+  try {
+    const found = await findInstallations(client, installation, signal);
+    if (found.kind === 'unreadable') return undefined;
+    const [only, ...others] = found.installations;
+    // Which of them is meant is not known.
+    if (others.length > 0) return undefined;
+    const [deployment] = await readDeployments(client, found.installations, signal);
+    const place = { namespace: namespace || (only?.namespace ?? DEFAULT_NAMESPACE), name };
+    const lease = await getLease(client, place, signal);
+    const where = deployment && `${deployment.namespace}/${deployment.name}`;
+    if (lease !== undefined && isHeld(lease, clock.wall())) return { kind: 'leads', deployment: where };
+    if (deployment === undefined || where === undefined) return { kind: 'not-installed' };
+    const { wanted } = deployment;
+    return { kind: 'no-leader', lease: `${place.namespace}/${place.name}`, deployment: where, wanted };
+  } catch (error) {
+    if (isForbidden(error)) return undefined;
+    throw error;
+  }
 }
 
 /** Reads the nodes. A user who may not list them gets an explanation without nodes. */

@@ -1,6 +1,6 @@
 import { ConfigurationError } from '../../config/problems.ts';
 import type { Command } from '../command.ts';
-import { LOOKUP_TIMEOUT, readLookupTimeout } from '../lookups/timeout.ts';
+import { LOOKUP_TIMEOUT, readLookupTimeout } from '../flags.ts';
 
 export const inspectCommand: Command = {
   name: 'inspect',

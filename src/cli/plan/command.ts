@@ -1,7 +1,15 @@
 import { ConfigurationError } from '../../config/problems.ts';
 import type { Command, Invocation } from '../command.ts';
-import { ALL_NAMESPACES, INSTALLATION, NAMESPACE, readNamespaceFlag, readSelectorFlag, SELECTOR } from '../flags.ts';
-import { LOOKUP_TIMEOUT, readLookupTimeout } from '../lookups/timeout.ts';
+import {
+  ALL_NAMESPACES,
+  INSTALLATION,
+  LOOKUP_TIMEOUT,
+  NAMESPACE,
+  readLookupTimeout,
+  readNamespaceFlag,
+  readSelectorFlag,
+  SELECTOR,
+} from '../flags.ts';
 
 export const planCommand: Command = {
   name: 'plan',

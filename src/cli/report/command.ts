@@ -1,8 +1,7 @@
 import { ConfigurationError } from '../../config/problems.ts';
 import { ARCHITECTURES } from '../../kit/platform.ts';
 import type { Command } from '../command.ts';
-import { ALL_NAMESPACES, INSTALLATION, inputProblems, SELECTOR } from '../flags.ts';
-import { LOOKUP_TIMEOUT } from '../lookups/timeout.ts';
+import { ALL_NAMESPACES, INSTALLATION, inputProblems, LOOKUP_TIMEOUT, SELECTOR } from '../flags.ts';
 import { reportOptions } from './options.ts';
 
 /** What `--output` of the report can be. */

@@ -3,8 +3,7 @@ import { ARCHITECTURE_EXPECTED, didYouMean, readArchitecture } from '../../kit/p
 import type { Selector } from '../../kit/selector.ts';
 import type { Grouping } from '../../placement/readiness/groups.ts';
 import type { Invocation } from '../command.ts';
-import { readNamespaceFlag, readSelectorFlag } from '../flags.ts';
-import { readLookupTimeout } from '../lookups/timeout.ts';
+import { readLookupTimeout, readNamespaceFlag, readSelectorFlag } from '../flags.ts';
 
 /** What `report` was asked, apart from its configuration. */
 export type ReportOptions = {

@@ -4,7 +4,7 @@ import { readPoolProblems } from '../../app/node-pools.ts';
 import { VERSION } from '../../app/version.ts';
 import { loopsThatRun, toSettings } from '../../config/settings.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
-import { deploymentsOf, readDeployment } from '../../kube/installation/deployments.ts';
+import { readDeployments } from '../../kube/installation/deployments.ts';
 import { findInstallations, type Installation, LABELLED } from '../../kube/installation/installations.ts';
 import { type FoundLease, getLease } from '../../kube/installation/leases.ts';
 import { readAll } from '../../kube/list.ts';
@@ -40,9 +40,7 @@ export async function gatherFacts(context: Context, testNamespace: string | unde
     const { enabled, name } = config.leaderElection;
     const leaseNamespace = config.leaderElection.namespace || namespace;
     const [deployments, replicas, lease, nodes] = await Promise.all([
-      tried(`list deployments.apps in namespace ${namespace}`, async () =>
-        (await Promise.all(installations.map((each) => deploymentsOf(client, each, readDeployment, signal)))).flat(),
-      ),
+      tried(`list deployments.apps in namespace ${namespace}`, () => readDeployments(client, installations, signal)),
       readReplicas(context, connection, namespace),
       tried(`get leases.coordination.k8s.io in namespace ${leaseNamespace}`, async () =>
         leaseFact(await getLease(client, { namespace: leaseNamespace, name }, signal), clock.wall()),

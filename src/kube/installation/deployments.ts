@@ -25,6 +25,15 @@ export async function deploymentsOf<T>(
   return readAll(client, path, (object) => (isOf(object, installation) ? read(object) : undefined), signal);
 }
 
+/** Reads the Deployments of some installations. */
+export async function readDeployments(
+  client: Pick<ApiClient, 'request'>,
+  installations: readonly Installation[],
+  signal: AbortSignal,
+): Promise<FoundDeployment[]> {
+  return (await Promise.all(installations.map((each) => deploymentsOf(client, each, readDeployment, signal)))).flat();
+}
+
 /**
  * Lists the Deployments that carry archaware's label or name and belong to no installation, as `namespace/name`. They decide
  * nothing and stop nothing. None if these credentials may not list Deployments everywhere.
