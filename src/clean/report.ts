@@ -24,24 +24,17 @@ export function planRows(inventory: Inventory, how: string): Rows {
           [count('leave'), 'left, because no controller would create them again (--all-pods)'],
         ];
   const shown = podRows.filter(([number], index) => index === 0 || number > 0);
+  const row = (step: string, what: string, number: number, verb: string) => [step, what, String(number), verb];
+  const keep = 'keep (their authors may have written the tolerations)';
   return [
-    ['1', 'admission configurations', String(configurations.length), 'delete'],
-    ['2', 'gated pods', String(gated.length), 'remove the gate'],
-    ['3', 'nodes', String(nodes.length), 'remove the taint and labels'],
-    ['4', 'DaemonSets', String(daemonSets.length), 'remove the tolerations (rolls them)'],
-    ...(unrecorded.length > 0
-      ? [
-          [
-            '4',
-            'DaemonSets without a record',
-            String(unrecorded.length),
-            'keep (their authors may have written the tolerations)',
-          ],
-        ]
-      : []),
-    ...shown.map(([number, verb]) => ['5', 'pods with tolerations', String(number), verb]),
+    row('1', 'admission configurations', configurations.length, 'delete'),
+    row('2', 'gated pods', gated.length, 'remove the gate'),
+    row('3', 'nodes', nodes.length, 'remove the taint and labels'),
+    row('4', 'DaemonSets', daemonSets.length, 'remove the tolerations (rolls them)'),
+    ...(unrecorded.length > 0 ? [row('4', 'DaemonSets without a record', unrecorded.length, keep)] : []),
+    ...shown.map(([number, verb]) => row('5', 'pods with tolerations', number, verb)),
     ...(recorded.length > 0
-      ? [['6', 'pods with a record of archaware', String(recorded.length), 'remove the annotation']]
+      ? [row('6', 'pods with a record of archaware', recorded.length, 'remove the annotation')]
       : []),
   ];
 }

@@ -12,35 +12,19 @@ export type NoeSettings =
   | { readonly kind: 'values'; readonly values: JsonObject };
 
 /** The flags of Noe that take a value; the Boolean ones are separate because they take no word after them. */
-const TEXT_FLAGS = [
-  'preferred-arch',
-  'cluster-schedulable-archs',
-  'system-os',
-  'metrics-addr',
-  'health-probe-addr',
-  'cert-dir',
-  'registry-proxies',
-  'match-node-labels',
-  'image-credential-provider-bin-dir',
-  'image-credential-provider-config',
-  'private-registries',
-  'kubeconfig',
-];
+const TEXT_FLAGS = (
+  'preferred-arch cluster-schedulable-archs system-os metrics-addr health-probe-addr cert-dir ' +
+  'registry-proxies match-node-labels image-credential-provider-bin-dir ' +
+  'image-credential-provider-config private-registries kubeconfig'
+).split(' ');
 const BOOLEAN_FLAGS = ['leader-elect'];
 const NAMES: ReadonlySet<string> = new Set([...TEXT_FLAGS, ...BOOLEAN_FLAGS]);
 
 /** Keys that identify the values of Noe's chart; its other keys occur in nearly every chart. */
-const VALUES = [
-  'schedulableArchitectures',
-  'proxies',
-  'matchNodeLabels',
-  'kubeletConfig',
-  'privateRegistries',
-  'dockerConfigPathCandidates',
-  'containerdConfigPathCandidates',
-  'ha',
-  'image',
-];
+const VALUES = (
+  'schedulableArchitectures proxies matchNodeLabels kubeletConfig privateRegistries ' +
+  'dockerConfigPathCandidates containerdConfigPathCandidates ha image'
+).split(' ');
 
 /**
  * Finds out by its content what a file is: a command line, a list of arguments, a manifest with them, or Helm values.

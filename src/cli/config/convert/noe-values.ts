@@ -10,18 +10,10 @@ const LISTS: Readonly<Record<string, string>> = {
   privateRegistries: 'private-registries',
 };
 /** Values about objects of the chart, which do not affect how pods are placed. */
-const OBJECTS = [
-  'pod',
-  'issuer',
-  'certificate',
-  'mutatingwebhookconfiguration',
-  'rolebinding',
-  'clusterrole',
-  'clusterrolebinding',
-  'serviceaccount',
-  'deployment',
-  'service',
-];
+const OBJECTS = (
+  'pod issuer certificate mutatingwebhookconfiguration rolebinding clusterrole clusterrolebinding ' +
+  'serviceaccount deployment service'
+).split(' ');
 
 /**
  * Returns the flags that Noe's Helm chart makes from its values. A value that is not a flag is converted or noted here.
