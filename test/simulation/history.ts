@@ -90,8 +90,10 @@ async function recover(stage: Stage): Promise<void> {
     const isRestricted = stage.settings === 'arm' && stage.isBlue;
     if (stage.settings !== 'start' || isRestricted || stage.isIgnored) await world.tick(DECIDED_MS, true);
     await ignoreNamespace(stage, false);
-    await paintNamespace(stage, false);
-    reload(stage, 'start');
+    // The label of the namespace goes, or the policy that selects it. Either must reach the pods by itself.
+    const losesLabel = world.random() < 0.5;
+    if (!isRestricted || losesLabel) await paintNamespace(stage, false);
+    if (!isRestricted || !losesLabel) reload(stage, 'start');
     // The leader has decided with the restriction. Without it, it decides about all pods again.
     if (isRestricted) rules.unrestricted();
   }

@@ -306,6 +306,39 @@ const SCRIPTS: readonly (readonly [what: string, history: History])[] = [
     },
   ],
   [
+    'core 6: a pod that is being deleted is no longer decided',
+    {
+      mode: 'taints',
+      replicas: 2,
+      steps: [
+        { do: 'pod', pod: 0, images: [2], isGated: false, kind: 'plain' },
+        { do: 'wait', ms: 20_000 },
+        { do: 'bind' },
+        { do: 'wait', ms: 20_000 },
+        { do: 'delete pod', pod: 0, isSlow: true },
+        { do: 'quiet' },
+      ],
+    },
+  ],
+  ...[1, 2].map(
+    (seed) =>
+      [
+        `core 6: a pod gets all its architectures when no policy restricts it any more (seed ${seed})`,
+        {
+          mode: 'taints',
+          replicas: 1,
+          seed,
+          steps: [
+            { do: 'label namespace', is: true },
+            { do: 'reload', to: 'arm' },
+            { do: 'wait', ms: 20_000 },
+            { do: 'pod', pod: 0, images: [2], isGated: false, kind: 'plain' },
+            { do: 'wait', ms: 20_000 },
+          ],
+        },
+      ] as const,
+  ),
+  [
     'found by the simulation: a first list that is refused does not end the work of a process',
     { mode: 'taints', replicas: 1, steps: [{ do: 'refuse', which: 0, status: 403 }] },
   ],
