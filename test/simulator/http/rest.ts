@@ -10,7 +10,7 @@ import type { Address, Resource } from '../objects/resources.ts';
 import { undecodable } from '../objects/rules.ts';
 import { fieldSelector, labelSelector, type Predicate } from '../objects/selectors.ts';
 import { ApiError, badRequest, expired, invalid } from '../objects/status.ts';
-import { jsonOf, keyOf, nameOf, type Store, uidOf } from '../objects/store.ts';
+import { jsonOf, keyOf, nameOf, namespaceOf, type Store, uidOf } from '../objects/store.ts';
 import { proxied } from './pod-proxy.ts';
 import { answerSimple, reply, route, verbOf } from './routes.ts';
 import { type Call, parseBody, type Reply } from './server.ts';
@@ -78,9 +78,9 @@ export function createRest(options: RestOptions) {
         'The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results.',
       );
     }
-    // A page shows the state of now under the version of the first page: a watch from there replays the difference.
+    // All pages show the state of the first one: a watch from its version gives what has changed since.
     const version = from?.version ?? store.version();
-    const items = store.list(resource, namespace).filter(matches);
+    const items = (from ? listAt(resource, namespace, version) : store.list(resource, namespace)).filter(matches);
     const rest = from ? items.filter((item) => keyOf(item) > from.after) : items;
     const limit = Number(query.get('limit') ?? 0);
     const page = limit > 0 ? rest.slice(0, limit) : rest;
@@ -95,6 +95,17 @@ export function createRest(options: RestOptions) {
     const { kind, apiVersion } = resource;
     const head = JSON.stringify({ kind: `${kind}List`, apiVersion, metadata });
     return { status: 200, json: `${head.slice(0, -1)},"items":[${page.map(itemJson).join(',')}]}` };
+  }
+
+  /** The objects as they were at a version; those of now if the history does not go back so far. */
+  function listAt(resource: Resource, namespace: string, version: number): JsonObject[] {
+    const items = new Map(store.list(resource, namespace).map((item) => [keyOf(item), item]));
+    for (const { resource: changed, object: item, previous } of [...(store.since(version) ?? [])].reverse()) {
+      if (changed !== resource || (namespace !== '' && namespaceOf(item) !== namespace)) continue;
+      if (previous === undefined) items.delete(keyOf(item));
+      else items.set(keyOf(item), previous);
+    }
+    return [...items].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, item]) => item);
   }
 
   function watch({ resource, namespace }: Address, { url, response }: Call): undefined {
