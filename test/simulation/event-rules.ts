@@ -6,6 +6,8 @@ export type EventRules = {
   onEvent(replica: string, occurrence: Occurrence): void;
   stripped(): void;
   undid(uid: string): void;
+  /** Records that its author changed an object: an Event may say the same again. */
+  changed(uid: string): void;
 };
 
 /** A problem that lasts is reported again after this time. */
@@ -22,10 +24,11 @@ export function createEventRules(options: {
   const written = new Map<string, number>();
   let isStripped = false;
   const undone = new Set<string>();
+  const changes = new Map<string, number>();
   return {
     onEvent(name, { regarding, reason, note }) {
       const title = `${reason} about ${regarding.kind} ${regarding.name}`;
-      const key = [name, replica(name)?.terms(), regarding.uid, reason, note].join(' ');
+      const key = [name, replica(name)?.terms(), regarding.uid, changes.get(regarding.uid), reason, note].join(' ');
       const last = written.get(key);
       if (last !== undefined && now() - last < AGAIN_MS) fail(`the Event ${title} twice in ${(now() - last) / 1000} s`);
       written.set(key, now());
@@ -36,5 +39,6 @@ export function createEventRules(options: {
       isStripped = true;
     },
     undid: (uid) => void undone.add(uid),
+    changed: (uid) => void changes.set(uid, (changes.get(uid) ?? 0) + 1),
   };
 }

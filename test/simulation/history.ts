@@ -43,6 +43,8 @@ type Stage = {
   readonly lines: Record<ReturnType<typeof readingOf>, number>;
   strips: boolean;
   refusesTemplates: boolean;
+  /** Whether templates were refused at some time: a `clean` may then say that some are left, and is run again. */
+  hasRefused: boolean;
   refusesPods: boolean;
   settings: keyof typeof SETTINGS;
   /** Whether the namespace of the pods has the label that a policy selects, and that of ignored namespaces. */
@@ -144,6 +146,7 @@ async function setUp({ mode, replicas, leaseDuration = '300s', seed, pageSize = 
     lines: { cut: 0, whole: 0, other: 0 },
     strips: false,
     refusesTemplates: false,
+    hasRefused: false,
     refusesPods: false,
     settings: 'start',
     isBlue: false,
@@ -177,7 +180,11 @@ const CUT = /^{"type":"MODIFIED","object":{"kind":"(?:Pod|Node)"/;
 
 /** Runs an interrupted `clean` again, as its message says. After that nothing of archaware may be left. */
 async function finishCleaning(stage: Stage): Promise<void> {
-  for (let tries = 0; tries < MOST_TRIES && stage.cleaner?.outcome() === undefined; tries++) {
+  const isDone = () => {
+    const left = stage.cleaner?.outcome()?.left.length;
+    return left === 0 || (left !== undefined && !stage.hasRefused);
+  };
+  for (let tries = 0; tries < MOST_TRIES && !isDone(); tries++) {
     stage.clean();
     await settle(stage);
   }
@@ -246,6 +253,7 @@ async function perform(stage: Stage, one: Step): Promise<void> {
       return;
     case 'refuse templates':
       stage.refusesTemplates = one.is;
+      stage.hasRefused ||= one.is;
       return;
     case 'refuse pods':
       stage.refusesPods = one.is;

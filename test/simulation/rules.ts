@@ -338,6 +338,7 @@ export function createRules({ mode, now, registry, server, replica }: RulesOptio
       hasJoined = true;
     },
     changed(uid) {
+      eventRules.changed(uid);
       placed.delete(uid);
       tookBack.delete(uid);
       guessed.add(uid);
