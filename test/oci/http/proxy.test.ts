@@ -156,7 +156,7 @@ describe('a request through a proxy', () => {
     });
     const selector = createProxySelector({ HTTPS_PROXY: through, HTTP_PROXY: through, ...options.variables });
     const send = chain(
-      [deadline(2000), followRedirects(() => undefined)],
+      [deadline(10_000), followRedirects(() => undefined)],
       createSend({ guard, userAgent: 'test', proxy: selector }),
     );
     return (url, more = {}) =>
