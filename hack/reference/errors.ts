@@ -1,4 +1,4 @@
-import { EXIT } from '../../src/app/context.ts';
+import { EXIT } from '../../src/app/surroundings.ts';
 import { IMAGE_ERROR_CODES, type ImageErrorCode } from '../../src/oci/errors.ts';
 import { code, heading, join, type Page, table } from './markdown.ts';
 

@@ -1,10 +1,10 @@
 import { stringAt } from '../kit/json.ts';
 import { findCluster } from '../kube/access.ts';
-import { type ApiClient, type ApiRequest, createClient } from '../kube/client.ts';
+import { type ApiClient, type ApiRequest, createClient } from '../kube/api-client.ts';
 import { isGone } from '../kube/errors.ts';
 import { get } from '../kube/read.ts';
 import { DEFAULT_NAMESPACE } from '../names.ts';
-import type { Clients, Context } from './context.ts';
+import type { Clients, Context } from './surroundings.ts';
 import { USER_AGENT } from './version.ts';
 
 /** The connection to a cluster. */

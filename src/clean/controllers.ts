@@ -1,5 +1,5 @@
 import type { Clock } from '../kit/clock.ts';
-import type { ApiClient } from '../kube/client.ts';
+import type { ApiClient } from '../kube/api-client.ts';
 import { isForbidden, isGone } from '../kube/errors.ts';
 import { type FoundDeployment, readDeployments, strangers } from '../kube/installation/deployments.ts';
 import { findInstallations, type Installation, LABELLED } from '../kube/installation/installations.ts';

@@ -1,9 +1,9 @@
 import { type JsonObject, listAt, numberAt, objectAt, stringAt } from '../kit/json.ts';
-import type { ApiClient } from '../kube/client.ts';
+import type { ApiClient } from '../kube/api-client.ts';
 import { isForbidden } from '../kube/errors.ts';
 import { readAll } from '../kube/list.ts';
 import { find } from '../kube/read.ts';
-import type { OwnersPods } from '../placement/clean/turns.ts';
+import type { OwnersPods } from '../placement/clean/owner-turns.ts';
 import { type Owner, readOwner } from '../placement/objects/pod.ts';
 
 /** The fields of a pod that the turn of its owner needs. */

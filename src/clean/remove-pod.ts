@@ -1,10 +1,10 @@
 import type { Clock } from '../kit/clock.ts';
-import type { ApiClient } from '../kube/client.ts';
+import type { ApiClient } from '../kube/api-client.ts';
 import { ApiError, LeaseLostError } from '../kube/errors.ts';
-import { evict, obstacle, TWO_BUDGETS } from '../kube/eviction.ts';
+import { evict, obstacle, TWO_BUDGETS } from '../kube/evict.ts';
 import { isTemporary, retrying } from '../kube/retry.ts';
-import type { CarryingPod } from './inventory.ts';
-import { reasonOf } from './objects.ts';
+import { reasonOf } from './object-steps.ts';
+import type { CarryingPod } from './traces.ts';
 
 export type RemoveOptions = {
   readonly client: ApiClient;

@@ -1,11 +1,9 @@
 import type { Clock } from '../kit/clock.ts';
-import { cleanNode } from '../placement/nodes/decide.ts';
+import { cleanNode } from '../placement/nodes/decide-node.ts';
 import { readManaged } from '../placement/nodes/managed.ts';
 import type { Node } from '../placement/nodes/node.ts';
 import { isDaemonSet } from '../placement/objects/kinds.ts';
 import { type OwnDeployment, wantText } from './controllers.ts';
-import { type CarryingPod, type Inventory, type LookOptions, takeInventory } from './inventory.ts';
-import type { Item, Ledger, Row } from './ledger.ts';
 import {
   disownDaemonSets,
   forgetPods,
@@ -14,8 +12,10 @@ import {
   type StepOptions,
   ungatePods,
   untaintNodes,
-} from './objects.ts';
-import { replacePods } from './pods.ts';
+} from './object-steps.ts';
+import type { Item, Ledger, Row } from './outcomes.ts';
+import { replacePods } from './replace-pods.ts';
+import { type CarryingPod, type Inventory, type LookOptions, takeInventory } from './traces.ts';
 
 export type CleanOptions = {
   readonly steps: StepOptions;

@@ -1,10 +1,10 @@
-import { type Clients, EXIT, type Surroundings } from '../app/context.ts';
-import { ConfigurationError } from '../config/problems.ts';
+import { type Clients, EXIT, type Surroundings } from '../app/surroundings.ts';
+import { ConfigurationError } from '../config/shown-problems.ts';
 import { nearest } from '../kit/nearest.ts';
 import type { Command, Invocation } from './command.ts';
+import type { CommonWords } from './command-context.ts';
 import { type Arguments, COMMON_FLAGS, configFlags, configWords, operandsOf, parse } from './command-words.ts';
 import { COMMANDS } from './commands.ts';
-import type { CommonWords } from './context.ts';
 import { failureLines } from './failure.ts';
 import { refusalBesideController } from './in-pod.ts';
 import { escaped } from './output.ts';
@@ -133,9 +133,9 @@ function invocationOf(
     output,
     form,
     configFile: common.configFile,
-    context: async () => (await import('./context.ts')).ownContext(common, surroundings),
+    context: async () => (await import('./command-context.ts')).ownContext(common, surroundings),
     async clusterContext({ mayBeSeveral = false } = {}) {
-      const { clusterContext } = await import('./context.ts');
+      const { clusterContext } = await import('./command-context.ts');
       const context = await clusterContext(common, surroundings, { mayBeSeveral, parse: configWords });
       if (context.clients !== undefined) connections.push(context.clients);
       return context;

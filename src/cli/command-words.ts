@@ -1,13 +1,13 @@
 import yargs, { type Argv } from 'yargs';
-import type { Surroundings } from '../app/context.ts';
+import type { Surroundings } from '../app/surroundings.ts';
 import { VERSION } from '../app/version.ts';
-import { STANDARD_INPUT } from '../config/file.ts';
+import { STANDARD_INPUT } from '../config/config-file.ts';
 import { allKeys } from '../config/keys.ts';
 import { unknownFlag } from '../config/load.ts';
-import { ConfigurationError } from '../config/problems.ts';
+import { ConfigurationError } from '../config/shown-problems.ts';
 import type { Command, Flag } from './command.ts';
+import type { ConfigWords } from './command-context.ts';
 import { COMMANDS } from './commands.ts';
-import type { ConfigWords } from './context.ts';
 import { PROGRAM } from './program.ts';
 
 /** The flags of every command. */

@@ -1,4 +1,4 @@
-import type { Context, Surroundings } from '../app/context.ts';
+import type { Context, Surroundings } from '../app/surroundings.ts';
 
 /** A flag of one command. Configuration keys are flags of every command, and are not listed here. */
 export type Flag = {

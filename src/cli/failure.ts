@@ -1,4 +1,4 @@
-import { EXIT } from '../app/context.ts';
+import { EXIT } from '../app/surroundings.ts';
 import { READER_ROLE } from '../names.ts';
 
 /** The names of errors that the user corrects on the command line or in a file. */

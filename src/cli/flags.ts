@@ -1,5 +1,5 @@
-import { STANDARD_INPUT } from '../config/file.ts';
-import { ConfigurationError } from '../config/problems.ts';
+import { STANDARD_INPUT } from '../config/config-file.ts';
+import { ConfigurationError } from '../config/shown-problems.ts';
 import { parseDuration } from '../kit/duration.ts';
 import { messageOf } from '../kit/errors.ts';
 import { parseSelector, type Selector } from '../kit/selector.ts';

@@ -1,4 +1,4 @@
-import type { Surroundings } from '../app/context.ts';
+import type { Surroundings } from '../app/surroundings.ts';
 
 /** Shows how far long work is, on standard error. */
 export type Progress = {

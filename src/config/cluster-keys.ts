@@ -1,5 +1,5 @@
 import { isObject } from '../kit/json.ts';
-import type { ConfigFile } from './file.ts';
+import type { ConfigFile } from './config-file.ts';
 import { variableName } from './keys.ts';
 import type { Layers } from './load.ts';
 import type { Config } from './schema.ts';

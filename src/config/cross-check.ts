@@ -1,6 +1,6 @@
 import { usesAffinity } from '../placement/placing.ts';
-import { shown } from './problems.ts';
 import type { Config } from './schema.ts';
+import { shown } from './shown-problems.ts';
 
 /** Returns where a key, or a part of it, was given. */
 type Where = (key: string, path?: readonly (string | number)[]) => string;

@@ -2,18 +2,12 @@ import * as z from 'zod';
 import { DURATION, parseDuration } from '../kit/duration.ts';
 import { ARCHITECTURE_EXPECTED, ARCHITECTURES, didYouMean } from '../kit/platform.ts';
 import { parseSelector } from '../kit/selector.ts';
-import { shown } from './problems.ts';
+import { shown } from './shown-problems.ts';
 
-/** The texts about a key in `--help`, the reference and error lines. */
-export type LeafMeta = {
-  readonly description: string;
-  /** What is allowed, as the text that follows "expected". */
-  readonly expected: string;
-  /** A regular expression for the JSON Schema, if the rule itself is code. */
-  readonly pattern?: string;
-};
-
-/** Attaches the texts to the schema of a key. */
+/**
+ * Attaches the texts for `--help`, the reference and error lines to the schema of a key. `expected`: what is allowed, as the text that
+ * follows "expected". `pattern`: for the JSON Schema, if the rule itself is code.
+ */
 export function leaf<T extends z.ZodType>(schema: T, description: string, expected: string, pattern?: RegExp): T {
   return schema.meta({ description, expected, ...(pattern ? { pattern: pattern.source } : {}) });
 }

@@ -2,11 +2,11 @@ import { parse as parseYaml } from 'yaml';
 import { isObject } from '../kit/json.ts';
 import { editDistance, nearest } from '../kit/nearest.ts';
 import { usesAffinity } from '../placement/placing.ts';
+import type { ConfigFile } from './config-file.ts';
 import { crossCheck } from './cross-check.ts';
-import type { ConfigFile } from './file.ts';
 import { allKeys, assign, expectedAt, type Key, valueAt, variableName } from './keys.ts';
-import { ConfigurationError, MOST_PROBLEMS, shown, withoutLogin } from './problems.ts';
 import { type Config, schema } from './schema.ts';
+import { ConfigurationError, MOST_PROBLEMS, shown, withoutLogin } from './shown-problems.ts';
 
 /** Where a value comes from: a flag, a variable, `file:line`, or `default`. */
 export type KeySource = string;

@@ -14,7 +14,7 @@ import { preferredProblems, readPreferred } from '../placement/preference.ts';
 import { noCommonArchitectureNote, openNote, staleUnder, unresolvableNote } from '../placement/reasons.ts';
 import type { Settings } from '../placement/settings.ts';
 import type { Subject } from '../placement/subject.ts';
-import type { SecretProblem } from './images.ts';
+import type { SecretProblem } from './image-source.ts';
 import { note, type ObjectRecord } from './object-record.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { Clock } from '../kit/clock.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from '../kit/json.ts';
-import type { ApiClient } from '../kube/client.ts';
+import type { ApiClient } from '../kube/api-client.ts';
 import { ApiError } from '../kube/errors.ts';
 import { readAll } from '../kube/list.ts';
 import { ARCHITECTURE_GATE } from '../names.ts';

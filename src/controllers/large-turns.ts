@@ -1,6 +1,6 @@
 import type { Clock } from '../kit/clock.ts';
 import { createFairKeys, type FairKeys } from '../kit/fairness/fair-keys.ts';
-import type { Result } from '../kube/controller.ts';
+import type { Result } from '../kube/control-loop.ts';
 
 /**
  * The turns of objects that are too large to keep (`placement/objects/large.ts`). Authors of objects decide how many there

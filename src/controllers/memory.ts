@@ -4,7 +4,7 @@ import type { Decision } from '../placement/decide.ts';
 import { TOO_MANY_IMAGES } from '../placement/images.ts';
 import { createShared } from '../placement/objects/equal-values.ts';
 import type { Toleration } from '../placement/patch/tolerations.ts';
-import type { ImageSource } from './images.ts';
+import type { ImageSource } from './image-source.ts';
 import { keptDecision } from './kept-decision.ts';
 import {
   type Basis,

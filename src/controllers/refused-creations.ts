@@ -35,7 +35,7 @@ export function readFailedCreation(event: JsonObject): FailedCreation | undefine
 }
 
 /** What a refused creation changed. */
-export type Noted =
+type Noted =
   /** The refusal is new, or has lasted so long that it should be said again. */
   | 'say'
   | 'known'

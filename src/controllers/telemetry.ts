@@ -1,8 +1,8 @@
-import type { Failure, Result } from '../kube/controller.ts';
+import type { Failure, Result } from '../kube/control-loop.ts';
 import type { WatchAttempt } from '../kube/watch/trouble.ts';
-import type { UnmanagedNode } from '../placement/nodes/unmanaged-taints.ts';
-import type { WrongReason } from '../placement/wrong-node/verdict.ts';
-import type { KeepVerdict } from './keep-probe.ts';
+import type { UnmanagedNode } from '../placement/nodes/unmanaged.ts';
+import type { WrongReason } from '../placement/wrong-node/judge.ts';
+import type { KeepVerdict } from './keep-watch.ts';
 import type { WrongNodeAction } from './wrong-node/controller.ts';
 
 /** What the watches and the controllers report of their work. A replica writes it to its log and counts it in its metrics. */

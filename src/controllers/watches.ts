@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Clock } from '../kit/clock.ts';
 import { type JsonObject, objectAt } from '../kit/json.ts';
-import type { ApiClient } from '../kube/client.ts';
+import type { ApiClient } from '../kube/api-client.ts';
 import { find, findLarge } from '../kube/read.ts';
 import type { Change } from '../kube/watch/collection.ts';
 import { rememberDigests } from '../kube/watch/digests.ts';

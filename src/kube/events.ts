@@ -4,7 +4,7 @@ import type { Clock } from '../kit/clock.ts';
 import { createFairQueue } from '../kit/fairness/fair-queue.ts';
 import { printable } from '../kit/printable.ts';
 import { type EventReason, FIELD_MANAGER, NOTE_BYTES } from '../names.ts';
-import type { ApiClient } from './client.ts';
+import type { ApiClient } from './api-client.ts';
 import { isGone } from './errors.ts';
 import { microTime } from './lease.ts';
 

@@ -2,7 +2,7 @@ import { onAbort } from '../kit/abort.ts';
 import type { Clock } from '../kit/clock.ts';
 import { type JsonObject, numberAt, objectAt, stringAt, stringsAt } from '../kit/json.ts';
 import { APP_LABEL, DEPLOYMENT, FIELD_MANAGER } from '../names.ts';
-import type { ApiClient } from './client.ts';
+import type { ApiClient } from './api-client.ts';
 import { ApiError } from './errors.ts';
 import { find } from './read.ts';
 

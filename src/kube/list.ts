@@ -1,5 +1,5 @@
 import { type JsonObject, stringAt } from '../kit/json.ts';
-import type { ApiClient } from './client.ts';
+import type { ApiClient } from './api-client.ts';
 import { isExpired } from './errors.ts';
 import { readList } from './watch/items.ts';
 

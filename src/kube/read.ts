@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, parseJson } from '../kit/json.ts';
-import type { ApiClient, BodyReader } from './client.ts';
+import type { ApiClient, BodyReader } from './api-client.ts';
 import { ConnectionError, isGone } from './errors.ts';
 import { withoutManagedFields } from './watch/sections.ts';
 

@@ -1,5 +1,5 @@
 import { backoff, type Clock } from '../kit/clock.ts';
-import type { ApiClient, ApiVerb } from './client.ts';
+import type { ApiClient, ApiVerb } from './api-client.ts';
 import { ApiError, ConnectionError } from './errors.ts';
 
 export type RetryOptions = {

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, objectAt } from '../kit/json.ts';
 import { FIELD_MANAGER } from '../names.ts';
-import type { ApiClient } from './client.ts';
+import type { ApiClient } from './api-client.ts';
 import { ApiError, isGone } from './errors.ts';
 import { find } from './read.ts';
 

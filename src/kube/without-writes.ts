@@ -1,4 +1,4 @@
-import type { ApiClient } from './client.ts';
+import type { ApiClient } from './api-client.ts';
 
 /** A write that the program itself refused before it was sent, because its mode writes nothing. It shows a mistake in the program. */
 export class WriteRefusedHereError extends Error {

@@ -1,7 +1,7 @@
 import { isObject, type JsonObject } from '../kit/json.ts';
 import type { Operation } from '../kit/json-patch.ts';
 import { FIELD_MANAGER } from '../names.ts';
-import type { ApiClient } from './client.ts';
+import type { ApiClient } from './api-client.ts';
 import { ApiError, isConflict, isGone, LeaseLostError } from './errors.ts';
 
 /** The object to write. */

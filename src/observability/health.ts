@@ -18,7 +18,7 @@ export type HealthOptions = {
 type Rendered = { readonly contentType: string; readonly text: string };
 
 /** In bytes and milliseconds. */
-export type HealthLimits = {
+type HealthLimits = {
   /** The number of open connections. Beyond it, those that have been open for long without need are closed. */
   readonly connections: number;
   readonly head: number;

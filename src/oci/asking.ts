@@ -3,7 +3,7 @@ import type { Knowledge, Known, Question } from './cache/knowledge.ts';
 import type { Keyring, Keys } from './credentials/keyring.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
 import { ImageError } from './errors.ts';
-import { createRegistry, type RegistryOptions } from './http/client.ts';
+import { createRegistry, type RegistryOptions } from './http/registry-client.ts';
 import { withDeadline } from './http/transport.ts';
 import { type Askers, createJoint } from './lookup/askers.ts';
 import { type CircuitOptions, createCircuits } from './lookup/circuit.ts';

@@ -29,7 +29,7 @@ const MAX_PLATFORMS = 100;
 export type Skipped = { readonly digest?: string; readonly reason: string };
 
 /** A descriptor of the OCI image-spec, reduced to the fields that are used. */
-export type Descriptor = { readonly digest: string; readonly mediaType: string };
+type Descriptor = { readonly digest: string; readonly mediaType: string };
 
 /** A parsed manifest. */
 export type Manifest =

@@ -1,7 +1,7 @@
 import type { ImageErrorCode } from './errors.ts';
 
 /** A Secret that a pod names and that cannot be used. */
-export type UnusableSecret = { readonly namespace: string; readonly name: string; readonly reason: string };
+type UnusableSecret = { readonly namespace: string; readonly name: string; readonly reason: string };
 
 /** One request as it was sent; `code` is the HTTP status or an ImageError's code. */
 export type RequestRecord = {

@@ -18,7 +18,7 @@ export type BodyLimits = Structure & {
 };
 
 /** The part of a request that is read. */
-export type BodySource = Readable & Pick<IncomingMessage, 'headers'>;
+type BodySource = Readable & Pick<IncomingMessage, 'headers'>;
 
 /**
  * Reads the JSON object in a request's body and passes it to `use`. Throws a RequestError for any other body, and for one over the

@@ -2,7 +2,7 @@ import type { Clock } from '../kit/clock.ts';
 import { messageOf } from '../kit/errors.ts';
 import type { JsonObject } from '../kit/json.ts';
 import type { Operation } from '../kit/json-patch.ts';
-import type { ApiClient } from '../kube/client.ts';
+import type { ApiClient } from '../kube/api-client.ts';
 import { isConflict, isGone, isRefusal } from '../kube/errors.ts';
 import { find } from '../kube/read.ts';
 import { FIELD_MANAGER, WEBHOOK_CONFIGURATION } from '../names.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { findControllers, RefusedError } from '../../src/clean/controllers.ts';
 import { findCluster } from '../../src/kube/access.ts';
-import { createClient } from '../../src/kube/client.ts';
+import { createClient } from '../../src/kube/api-client.ts';
 import { type EmbeddedCluster, startEmbeddedCluster } from '../simulator/embedded-cluster.ts';
 
 const LABELS = { 'app.kubernetes.io/name': 'archaware-controller' };

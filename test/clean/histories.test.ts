@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { CarryingPod } from '../../src/clean/inventory.ts';
-import { createLedger } from '../../src/clean/ledger.ts';
-import { replacePods } from '../../src/clean/pods.ts';
-import type { ApiClient } from '../../src/kube/client.ts';
+import { createLedger } from '../../src/clean/outcomes.ts';
+import { replacePods } from '../../src/clean/replace-pods.ts';
+import type { CarryingPod } from '../../src/clean/traces.ts';
+import type { ApiClient } from '../../src/kube/api-client.ts';
 import { ApiError } from '../../src/kube/errors.ts';
 import { createSetClock } from '../kube/cluster.ts';
 

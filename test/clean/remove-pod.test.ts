@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import type { CarryingPod } from '../../src/clean/inventory.ts';
 import { type RemovalObstacle, removePod } from '../../src/clean/remove-pod.ts';
-import type { ApiClient } from '../../src/kube/client.ts';
+import type { CarryingPod } from '../../src/clean/traces.ts';
+import type { ApiClient } from '../../src/kube/api-client.ts';
 import { ApiError, LeaseLostError } from '../../src/kube/errors.ts';
-import { BUDGET } from '../../src/kube/eviction.ts';
+import { BUDGET } from '../../src/kube/evict.ts';
 import { createSetClock } from '../kube/cluster.ts';
 
 const POD: CarryingPod = {

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import { parse } from 'yaml';
-import { renderCheck } from '../../src/cli/check/render.ts';
+import { renderCheck } from '../../src/cli/check/render-check.ts';
 import { csvText } from '../../src/cli/report/csv.ts';
 import { renderReport } from '../../src/cli/report/render.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
-import { checkObjects } from '../../src/placement/readiness/check.ts';
+import { checkObjects } from '../../src/placement/readiness/check-objects.ts';
 import { createInventory } from '../../src/placement/readiness/inventory.ts';
 import type { Report } from '../../src/placement/readiness/report.ts';
 import { settings } from '../placement/objects.ts';

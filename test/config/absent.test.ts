@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { absentArchitectures, absentNote } from '../../src/config/absent.ts';
-import { parseConfig } from '../../src/config/file.ts';
+import { parseConfig } from '../../src/config/config-file.ts';
 import { loadConfig } from '../../src/config/load.ts';
 
 describe('configured architectures that no node has', () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { CLUSTER_KEYS, type ClusterUse, takenFrom } from '../../src/config/cluster-keys.ts';
-import { parseConfig } from '../../src/config/file.ts';
+import { parseConfig } from '../../src/config/config-file.ts';
 import { allKeys, type Key, valueAt, variableName } from '../../src/config/keys.ts';
 import { loadConfig } from '../../src/config/load.ts';
 

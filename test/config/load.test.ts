@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import { parseConfig } from '../../src/config/file.ts';
+import { parseConfig } from '../../src/config/config-file.ts';
 import { allKeys, variableName } from '../../src/config/keys.ts';
 import { type Loaded, loadConfig, unknownFlag } from '../../src/config/load.ts';
-import { ConfigurationError } from '../../src/config/problems.ts';
 import { compareConfig } from '../../src/config/reload.ts';
 import { schema } from '../../src/config/schema.ts';
+import { ConfigurationError } from '../../src/config/shown-problems.ts';
 import { isObject } from '../../src/kit/json.ts';
 
 type Given = { file?: string; environment?: Record<string, string>; flags?: Record<string, string> };

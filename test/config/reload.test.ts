@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { parseConfig } from '../../src/config/file.ts';
+import { parseConfig } from '../../src/config/config-file.ts';
 import { allKeys } from '../../src/config/keys.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { compareConfig, concernsRegistries } from '../../src/config/reload.ts';

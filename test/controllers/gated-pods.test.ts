@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createGatedPods } from '../../src/controllers/gated-pods.ts';
-import type { ApiClient } from '../../src/kube/client.ts';
+import type { ApiClient } from '../../src/kube/api-client.ts';
 import { ApiError } from '../../src/kube/errors.ts';
 import { createHandClock } from './hand-clock.ts';
 

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createWatches } from '../../src/controllers/watches.ts';
 import { systemClock } from '../../src/kit/clock.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
-import type { ApiClient } from '../../src/kube/client.ts';
+import type { ApiClient } from '../../src/kube/api-client.ts';
 import { isStub } from '../../src/placement/objects/large.ts';
 import { manyImages, manyLabels, manyTolerations } from '../support/large-objects.ts';
 

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect } from 'chai';
 import { createLargeTurns } from '../../src/controllers/large-turns.ts';
-import { createController } from '../../src/kube/controller.ts';
+import { createController } from '../../src/kube/control-loop.ts';
 import { createHandClock } from './hand-clock.ts';
 
 function arrange(isPaced = true) {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createWatches } from '../../src/controllers/watches.ts';
-import type { ApiClient } from '../../src/kube/client.ts';
+import type { ApiClient } from '../../src/kube/api-client.ts';
 import { ApiError } from '../../src/kube/errors.ts';
 import { createSetClock } from '../kube/cluster.ts';
 

@@ -6,7 +6,7 @@ import { parse, stringify } from 'yaml';
 import { type Cluster, startCluster } from '../../hack/cluster/cluster.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { kustomize, type ManifestObject } from '../../hack/manifests/kustomize.ts';
-import { readConfigFile } from '../../src/config/file.ts';
+import { readConfigFile } from '../../src/config/config-file.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { CRDS } from './support/chart-crds.ts';
 import { COMBINATIONS } from './support/chart-values.ts';

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../../src/kit/clock.ts';
 import { findCluster } from '../../src/kube/access.ts';
-import { type ApiClient, createClient } from '../../src/kube/client.ts';
+import { type ApiClient, createClient } from '../../src/kube/api-client.ts';
 import { type EmbeddedCluster, type EmbeddedOptions, startEmbeddedCluster } from '../simulator/embedded-cluster.ts';
 
 /** An embedded API server that nobody else uses, and a client of the program with all rights. */

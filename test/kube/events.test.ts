@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { ApiClient } from '../../src/kube/client.ts';
+import type { ApiClient } from '../../src/kube/api-client.ts';
 import { createEvents, type EventRecorder, type Occurrence } from '../../src/kube/events.ts';
 import { at, type JsonObject, objects, text } from '../simulator/json.ts';
 import { createSetClock, type Server, type SetClock, startServer } from './cluster.ts';

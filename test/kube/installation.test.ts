@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../src/kit/json.ts';
 import { findCluster } from '../../src/kube/access.ts';
-import { createClient } from '../../src/kube/client.ts';
+import { createClient } from '../../src/kube/api-client.ts';
 import { deploymentsOf, readDeployment, strangers } from '../../src/kube/installation/deployments.ts';
 import { findInstallations, type Installation } from '../../src/kube/installation/installations.ts';
 import { startEmbeddedCluster } from '../simulator/embedded-cluster.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { ApiClient } from '../../src/kube/client.ts';
+import type { ApiClient } from '../../src/kube/api-client.ts';
 import { cleanerIdentity, createLease, type LeaseOptions, microTime } from '../../src/kube/lease.ts';
 import { at } from '../simulator/json.ts';
 import { createSetClock, type Server, type SetClock, startServer } from './cluster.ts';

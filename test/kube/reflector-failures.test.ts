@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { ApiClient, RequestOptions } from '../../src/kube/client.ts';
+import type { ApiClient, RequestOptions } from '../../src/kube/api-client.ts';
 import { ApiError, ConnectionError } from '../../src/kube/errors.ts';
 import { createReflector, type Reflector } from '../../src/kube/watch/reflector.ts';
 import { type Pod, readPod } from '../../src/placement/objects/pod.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { ApiClient, ApiVerb } from '../../src/kube/client.ts';
+import type { ApiClient, ApiVerb } from '../../src/kube/api-client.ts';
 import { ApiError, ConnectionError } from '../../src/kube/errors.ts';
 import { createRetryingClient } from '../../src/kube/retry.ts';
 import { createSetClock } from './cluster.ts';

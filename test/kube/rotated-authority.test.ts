@@ -3,7 +3,7 @@ import { createServer } from 'node:https';
 import { expect } from 'chai';
 import { createAuthority } from '../../hack/cluster/certificates.ts';
 import type { TlsOptions } from '../../src/kube/access.ts';
-import { createClient } from '../../src/kube/client.ts';
+import { createClient } from '../../src/kube/api-client.ts';
 
 function issue(name: string) {
   const authority = createAuthority(name);

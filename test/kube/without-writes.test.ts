@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { ApiClient, ApiVerb } from '../../src/kube/client.ts';
+import type { ApiClient, ApiVerb } from '../../src/kube/api-client.ts';
 import { createClientWithoutWrites, WriteRefusedHereError } from '../../src/kube/without-writes.ts';
 
 const POD = '/api/v1/namespaces/shop/pods/web';

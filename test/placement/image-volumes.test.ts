@@ -10,8 +10,8 @@ import { decisionNote } from '../../src/placement/reasons.ts';
 import type { Settings } from '../../src/placement/settings.ts';
 import { recordBasis, standingArchitectures, standingTemplate } from '../../src/placement/standing.ts';
 import { readPodSubject } from '../../src/placement/subject.ts';
+import { findWrongNode, whatIsKnown, whatWasPulled } from '../../src/placement/wrong-node/judge.ts';
 import { wrongNodeNote } from '../../src/placement/wrong-node/note.ts';
-import { findWrongNode, whatIsKnown, whatWasPulled } from '../../src/placement/wrong-node/verdict.ts';
 import {
   daemonSetSubject,
   decideCase,

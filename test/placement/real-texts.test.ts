@@ -3,8 +3,8 @@ import { expect } from 'chai';
 import type { JsonObject } from '../../src/kit/json.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
 import { readPod } from '../../src/placement/objects/pod.ts';
-import { whyNotEvicted } from '../../src/placement/wrong-node/eviction.ts';
-import { findWrongNode, whatIsKnown, whatWasPulled } from '../../src/placement/wrong-node/verdict.ts';
+import { findWrongNode, whatIsKnown, whatWasPulled } from '../../src/placement/wrong-node/judge.ts';
+import { whyNotEvicted } from '../../src/placement/wrong-node/may-evict.ts';
 import { digest, known, pending, settings } from './objects.ts';
 
 const [AMD, ARM, BOTH] = [known('linux/amd64'), known('linux/arm64'), known('linux/amd64,linux/arm64')];

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { accessFor } from '../../src/controllers/images.ts';
+import { accessFor } from '../../src/controllers/image-source.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
 import { contradictionOf } from '../../src/placement/contradiction.ts';
 import { decide } from '../../src/placement/decide.ts';

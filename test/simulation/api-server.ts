@@ -1,6 +1,6 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
-import type { ApiClient, ApiVerb, RequestOptions } from '../../src/kube/client.ts';
+import type { ApiClient, ApiVerb, RequestOptions } from '../../src/kube/api-client.ts';
 import { ApiError, ConnectionError } from '../../src/kube/errors.ts';
 import { createFaults } from '../simulator/faults.ts';
 import { createRest } from '../simulator/http/rest.ts';

@@ -1,13 +1,13 @@
 import { setMaxListeners } from 'node:events';
 import { findControllers, findWanted } from '../../src/clean/controllers.ts';
-import { takeInventory } from '../../src/clean/inventory.ts';
-import { holdLeases } from '../../src/clean/leases.ts';
-import { type CleanOutcome, createLedger } from '../../src/clean/ledger.ts';
+import { holdLeases } from '../../src/clean/hold-leases.ts';
+import { type CleanOutcome, createLedger } from '../../src/clean/outcomes.ts';
 import { cleanAll } from '../../src/clean/steps.ts';
+import { takeInventory } from '../../src/clean/traces.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { toSettings } from '../../src/config/settings.ts';
-import { createImageSource } from '../../src/controllers/images.ts';
+import { createImageSource } from '../../src/controllers/image-source.ts';
 import { createLoops, type Loops } from '../../src/controllers/loops/loops.ts';
 import { createNodeFetcher, createWatches, kindsFor, type Watches } from '../../src/controllers/watches.ts';
 import { milliseconds } from '../../src/kit/duration.ts';

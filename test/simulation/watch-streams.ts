@@ -1,4 +1,4 @@
-import type { ApiClient } from '../../src/kube/client.ts';
+import type { ApiClient } from '../../src/kube/api-client.ts';
 import { ApiError, ConnectionError } from '../../src/kube/errors.ts';
 import { at, text } from '../simulator/json.ts';
 import { jsonOf, nameOf, type Store, type StoreEvent } from '../simulator/objects/store.ts';

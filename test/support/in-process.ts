@@ -2,7 +2,7 @@
  * The command line run in the process of the test: nothing is spawned, and time may pass faster. `controller-process.ts` is the same
  * for `node dist/main.js`.
  */
-import type { Surroundings } from '../../src/app/context.ts';
+import type { Surroundings } from '../../src/app/surroundings.ts';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { PROGRAM } from '../../src/cli/program.ts';
 import { type Clock, systemClock } from '../../src/kit/clock.ts';

@@ -1,4 +1,4 @@
-import type { ApiClient } from '../../src/kube/client.ts';
+import type { ApiClient } from '../../src/kube/api-client.ts';
 
 /** Makes a client's `watch` from a function that opens a stream of bytes, or that refuses to. */
 export function watchOver(

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createAuthority } from '../../hack/cluster/certificates.ts';
 import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../src/kit/json.ts';
 import type { Operation } from '../../src/kit/json-patch.ts';
-import type { ApiClient } from '../../src/kube/client.ts';
+import type { ApiClient } from '../../src/kube/api-client.ts';
 import { ApiError } from '../../src/kube/errors.ts';
 import { calledPaths, configurationPatch, servingNames, trusts } from '../../src/webhook/configuration.ts';
 import { readConfiguration } from '../../src/webhook/keep-configuration.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { isObject, listAt, objectAt, stringAt } from '../../src/kit/json.ts';
-import type { ApiClient } from '../../src/kube/client.ts';
+import type { ApiClient } from '../../src/kube/api-client.ts';
 import { type Server, startServer } from '../kube/cluster.ts';
 import {
   CONFIGURATION,

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import type { Clock } from '../../src/kit/clock.ts';
 import { isObject, type JsonObject, objectAt } from '../../src/kit/json.ts';
-import type { ApiClient } from '../../src/kube/client.ts';
+import type { ApiClient } from '../../src/kube/api-client.ts';
 import { readAuthorities } from '../../src/oci/http/trust.ts';
 import { createSelfSigned, type SelfSignedOptions } from '../../src/webhook/certificates/self-signed.ts';
 import type { CertificateSource } from '../../src/webhook/certificates/source.ts';

@@ -1,5 +1,5 @@
 import { objectAt, stringAt } from '../../kit/json.ts';
-import type { ApiClient } from '../../kube/client.ts';
+import type { ApiClient } from '../../kube/api-client.ts';
 import { isForbidden } from '../../kube/errors.ts';
 import { deploymentsOf, strangers } from '../../kube/installation/deployments.ts';
 import { findInstallations, type Installation } from '../../kube/installation/installations.ts';
@@ -8,7 +8,7 @@ import { DEPLOYMENT } from '../../names.ts';
 import { type ConfigMapMount, type DeployedController, readDeployed } from './deployment.ts';
 
 /** The controller that runs in the cluster, with its configuration file. */
-export type Deployed = {
+type Deployed = {
   readonly controller: DeployedController;
   /** The text of a file in the container, and its ConfigMap as `namespace/name`; undefined if no ConfigMap has it. */
   readFile(path: string): Promise<{ readonly text: string; readonly source: string } | undefined>;

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
-import { ConfigurationError } from '../../config/problems.ts';
 import type { Config } from '../../config/schema.ts';
+import { ConfigurationError } from '../../config/shown-problems.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { milliseconds } from '../../kit/duration.ts';
 import { messageOf } from '../../kit/errors.ts';

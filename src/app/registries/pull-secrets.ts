@@ -3,11 +3,11 @@ import type { Clock } from '../../kit/clock.ts';
 import { createFlights } from '../../kit/flights.ts';
 import { stringAt, stringsAt } from '../../kit/json.ts';
 import { createLru } from '../../kit/lru.ts';
-import type { ApiClient } from '../../kube/client.ts';
+import type { ApiClient } from '../../kube/api-client.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { get } from '../../kube/read.ts';
 import type { Access, ReadSecret } from '../../oci/credentials/keyring.ts';
-import { createNamespaceTurns } from '../../oci/credentials/turns.ts';
+import { createNamespaceTurns } from '../../oci/credentials/program-turns.ts';
 import { createAskers } from '../../oci/lookup/askers.ts';
 import { readPullSecrets } from '../../placement/objects/pod.ts';
 

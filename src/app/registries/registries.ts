@@ -6,7 +6,7 @@ import { createFailures } from '../../oci/cache/failures.ts';
 import { newFingerprintKey } from '../../oci/credentials/keyring.ts';
 import type { Resolver } from '../../oci/resolver.ts';
 import { loadOperatorFiles, type OperatorFiles, registryNames } from './operator-files.ts';
-import { type ResolverParts, resolverFor } from './resolver.ts';
+import { type ResolverParts, resolverFor } from './resolver-for.ts';
 
 /** The resolver for the present configuration of registries. */
 export type Registries = {

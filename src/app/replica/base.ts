@@ -6,13 +6,13 @@ import { createMetrics } from '../../observability/metrics.ts';
 import { createImageCache } from '../../oci/cache/cache.ts';
 import { onlyObserves } from '../../placement/placing.ts';
 import { connect } from '../connect.ts';
-import type { Context } from '../context.ts';
-import { loadLabelRules } from '../label-rules/label-rules.ts';
-import { startCacheFile } from '../registries/cache-file.ts';
+import { loadLabelRules } from '../label-rules/follow-label-rules.ts';
+import { startCacheFile } from '../registries/keep-cache.ts';
 import { openFiles } from '../registries/registries.ts';
+import type { Context } from '../surroundings.ts';
 import { VERSION } from '../version.ts';
 import { createEnding } from './ending.ts';
-import { createTelemetry } from './telemetry.ts';
+import { createTelemetry } from './reported.ts';
 
 /** What a replica works with and what stays the same while it runs. */
 export type Base = Awaited<ReturnType<typeof createBase>>;

@@ -1,16 +1,16 @@
 import { createWatches, kindsFor } from '../../controllers/watches.ts';
 import { until } from '../../kit/abort.ts';
 import { createEvents } from '../../kube/events.ts';
-import type { Context } from '../context.ts';
-import { followLabelRules } from '../label-rules/label-rules.ts';
-import { startRefusedCreations } from '../refused-creations.ts';
-import { reloadOnChange } from '../reload.ts';
+import { startRefusedCreations } from '../hear-refusals.ts';
+import { followLabelRules } from '../label-rules/follow-label-rules.ts';
+import { reloadOnChange } from '../reload-on-change.ts';
+import { startWebhook } from '../start-webhook.ts';
+import type { Context } from '../surroundings.ts';
 import { VERSION } from '../version.ts';
-import { startWebhook } from '../webhook.ts';
 import { type Base, createBase } from './base.ts';
 import { sayFarewell } from './ending.ts';
-import { leftovers, serveState } from './health.ts';
 import { createRunning } from './running.ts';
+import { leftovers, serveState } from './serve-state.ts';
 import { createTerms } from './terms.ts';
 
 /**

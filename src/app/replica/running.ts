@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { concernsRegistries } from '../../config/reload.ts';
 import type { Config } from '../../config/schema.ts';
 import { createInForce } from '../../config/settings.ts';
-import { createImageSource } from '../../controllers/images.ts';
+import { createImageSource } from '../../controllers/image-source.ts';
 import type { Loops } from '../../controllers/loops/loops.ts';
 import type { Watches } from '../../controllers/watches.ts';
 import { milliseconds } from '../../kit/duration.ts';

@@ -1,11 +1,11 @@
 import { setMaxListeners } from 'node:events';
 import { createGatedPods } from '../../controllers/gated-pods.ts';
-import { createKeepWatch } from '../../controllers/keep-probe.ts';
+import { createKeepWatch } from '../../controllers/keep-watch.ts';
 import { createLoops } from '../../controllers/loops/loops.ts';
 import { createNodeFetcher, type Watches } from '../../controllers/watches.ts';
 import { milliseconds } from '../../kit/duration.ts';
 import type { EventRecorder } from '../../kube/events.ts';
-import { createEvictor } from '../../kube/eviction.ts';
+import { createEvictor } from '../../kube/evict.ts';
 import { createWriter } from '../../kube/writer.ts';
 import { keepProbes } from '../../placement/patch/keep-probe.ts';
 import { createServiceAccountReader } from '../registries/pull-secrets.ts';

@@ -1,4 +1,4 @@
-import { ConfigurationError } from '../../config/problems.ts';
+import { ConfigurationError } from '../../config/shown-problems.ts';
 import { ARCHITECTURES } from '../../kit/platform.ts';
 import type { Command } from '../command.ts';
 import { inputProblems, LOOKUP_TIMEOUT, readLookupTimeout } from '../flags.ts';
@@ -53,7 +53,7 @@ export const checkCommand: Command = {
       ...inputProblems(invocation, files),
     ];
     if (on === undefined || problems.length > 0) throw new ConfigurationError(problems);
-    const { check } = await import('./check.ts');
+    const { check } = await import('./run-check.ts');
     return check(await invocation.context(), {
       form: invocation.form,
       files,

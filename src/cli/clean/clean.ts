@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { ClusterError, type Connection, connect } from '../../app/connect.ts';
-import { type Context, EXIT } from '../../app/context.ts';
-import { readNodePools } from '../../app/node-pools.ts';
+import { readNodePools } from '../../app/read-node-pools.ts';
+import { type Context, EXIT } from '../../app/surroundings.ts';
 import {
   type ControllersOptions,
   findControllers,
@@ -17,13 +17,13 @@ import {
   wantedOnes,
   wantText,
 } from '../../clean/controllers.ts';
-import { type Inventory, type LookOptions, takeInventory } from '../../clean/inventory.ts';
-import { type HeldLeases, holdLeases, leasesToHold } from '../../clean/leases.ts';
-import { createLedger, type Item, type Ledger } from '../../clean/ledger.ts';
-import { PLAN_HEADER, planRows, podQuestion } from '../../clean/report.ts';
+import { type HeldLeases, holdLeases, leasesToHold } from '../../clean/hold-leases.ts';
+import { createLedger, type Item, type Ledger } from '../../clean/outcomes.ts';
+import { PLAN_HEADER, planRows, podQuestion } from '../../clean/rows.ts';
 import { cleanAll, record } from '../../clean/steps.ts';
-import { ConfigurationError } from '../../config/problems.ts';
+import { type Inventory, type LookOptions, takeInventory } from '../../clean/traces.ts';
 import { toSettings } from '../../config/settings.ts';
+import { ConfigurationError } from '../../config/shown-problems.ts';
 import { milliseconds } from '../../kit/duration.ts';
 import { messageOf } from '../../kit/errors.ts';
 import type { LeaseName } from '../../kube/installation/leases.ts';
@@ -34,7 +34,7 @@ import { DEFAULT_NAMESPACE } from '../../names.ts';
 import { taintKind } from '../../placement/nodes/node.ts';
 import { type TaintingPool, taintingPoolNotes, taintingPools } from '../../placement/nodes/tainting-pools.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { passedOver } from '../context.ts';
+import { passedOver } from '../command-context.ts';
 import { table } from '../output.ts';
 import { printOutcome } from './outcome.ts';
 

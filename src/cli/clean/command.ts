@@ -1,4 +1,4 @@
-import { ConfigurationError } from '../../config/problems.ts';
+import { ConfigurationError } from '../../config/shown-problems.ts';
 import { parseDuration } from '../../kit/duration.ts';
 import type { Command } from '../command.ts';
 import { INSTALLATION } from '../flags.ts';

@@ -1,6 +1,6 @@
-import type { Context } from '../../app/context.ts';
-import type { CleanOutcome } from '../../clean/ledger.ts';
-import { LEFT_HEADER, leftRows, PLANNED_HEADER, RESULT_HEADER, resultRows } from '../../clean/report.ts';
+import type { Context } from '../../app/surroundings.ts';
+import type { CleanOutcome } from '../../clean/outcomes.ts';
+import { LEFT_HEADER, leftRows, PLANNED_HEADER, RESULT_HEADER, resultRows } from '../../clean/rows.ts';
 import type { TaintingPool } from '../../placement/nodes/tainting-pools.ts';
 import { table, valueText } from '../output.ts';
 

@@ -1,5 +1,5 @@
-import { EXIT } from '../../app/context.ts';
-import { ConfigurationError } from '../../config/problems.ts';
+import { EXIT } from '../../app/surroundings.ts';
+import { ConfigurationError } from '../../config/shown-problems.ts';
 import type { Command } from '../command.ts';
 import { PLUGIN, PROGRAM } from '../program.ts';
 

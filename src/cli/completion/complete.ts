@@ -1,13 +1,13 @@
 import { connect } from '../../app/connect.ts';
-import type { Surroundings } from '../../app/context.ts';
+import type { Surroundings } from '../../app/surroundings.ts';
 import { allKeys } from '../../config/keys.ts';
 import { objectAt, stringAt } from '../../kit/json.ts';
 import { contextNames } from '../../kube/access.ts';
 import { readAll } from '../../kube/list.ts';
 import type { Command, Flag } from '../command.ts';
-import { ownContext } from '../context.ts';
+import { ownContext } from '../command-context.ts';
 import { KINDS } from '../explain/target.ts';
-import { type Candidates, candidatesFor } from './candidates.ts';
+import { type Candidates, candidatesFor } from './suggestions.ts';
 
 /** A shell waits for the names; without an answer by then it gets none. */
 const PATIENCE_MS = 2_000;

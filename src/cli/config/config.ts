@@ -1,13 +1,13 @@
 import { readdirSync, statSync } from 'node:fs';
-import { type Context, EXIT, type Surroundings } from '../../app/context.ts';
-import { readOrRefuse } from '../../app/label-rules/label-rules.ts';
+import { readOrRefuse } from '../../app/label-rules/follow-label-rules.ts';
 import { readRoutes } from '../../app/registries/operator-files.ts';
-import { readConfigOrInput } from '../../config/file.ts';
+import { type Context, EXIT, type Surroundings } from '../../app/surroundings.ts';
+import { readConfigOrInput } from '../../config/config-file.ts';
 import { jsonSchema } from '../../config/json-schema.ts';
 import { allKeys, valueAt } from '../../config/keys.ts';
 import { type Loaded, loadConfig, unknownKey } from '../../config/load.ts';
-import { ConfigurationError } from '../../config/problems.ts';
-import { inputName } from '../objects.ts';
+import { ConfigurationError } from '../../config/shown-problems.ts';
+import { inputName } from '../manifest-objects.ts';
 import { table, valueText } from '../output.ts';
 
 /**

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { type Context, EXIT, type Surroundings } from '../../app/context.ts';
-import { parseConfig, STANDARD_INPUT } from '../../config/file.ts';
+import { type Context, EXIT, type Surroundings } from '../../app/surroundings.ts';
+import { parseConfig, STANDARD_INPUT } from '../../config/config-file.ts';
 import { loadConfig } from '../../config/load.ts';
-import { ConfigurationError, shown } from '../../config/problems.ts';
+import { ConfigurationError, shown } from '../../config/shown-problems.ts';
 import { codeOf, messageOf } from '../../kit/errors.ts';
 import { valueText } from '../output.ts';
 import { checkRoutes } from './config.ts';

@@ -1,4 +1,4 @@
-import { ConfigurationError } from '../../config/problems.ts';
+import { ConfigurationError } from '../../config/shown-problems.ts';
 import type { Command, Invocation } from '../command.ts';
 import { INSTALLATION, inputProblems, LOOKUP_TIMEOUT, NAMESPACE, readLookupTimeout } from '../flags.ts';
 import { type ExplainTarget, explainTarget, KINDS } from './target.ts';
@@ -32,7 +32,7 @@ export const explainCommand: Command = {
     const problems = inputProblems(invocation, files);
     if (problems.length > 0) throw new ConfigurationError(problems);
     const target = explainTarget(invocation.operands, files, invocation.text('namespace'));
-    const { explain } = await import('./explain.ts');
+    const { explain } = await import('./run-explain.ts');
     const lookupTimeoutMs = readLookupTimeout(invocation);
     return explain(await contextFor(invocation, target), target, lookupTimeoutMs);
   },
@@ -43,7 +43,7 @@ async function contextFor(invocation: Invocation, target: ExplainTarget) {
   try {
     return await invocation.clusterContext();
   } catch (error) {
-    const { isAway } = await import('../context.ts');
+    const { isAway } = await import('../command-context.ts');
     if (target.kind !== 'files' || !isAway(error)) throw error;
     return invocation.context();
   }

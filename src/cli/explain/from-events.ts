@@ -3,13 +3,13 @@
 import type { Clock } from '../../kit/clock.ts';
 import { type JsonObject, objectAt, stringAt } from '../../kit/json.ts';
 import { printable } from '../../kit/printable.ts';
-import type { ApiClient } from '../../kube/client.ts';
+import type { ApiClient } from '../../kube/api-client.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { type EventReason, NOTE_BYTES } from '../../names.ts';
 import type { ExplainInput } from '../../placement/explain/input.ts';
 import type { Workload } from '../../placement/objects/workload.ts';
 import { readStartsAtLatest } from '../../placement/reasons.ts';
-import { eventTime, ownEvents } from '../events.ts';
+import { eventTime, ownEvents } from '../event-time.ts';
 
 const UNRESOLVABLE: EventReason = 'ImageUnresolvable';
 

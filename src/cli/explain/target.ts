@@ -1,4 +1,4 @@
-import { ConfigurationError } from '../../config/problems.ts';
+import { ConfigurationError } from '../../config/shown-problems.ts';
 import { nearest } from '../../kit/nearest.ts';
 
 /** What to explain: an object of the cluster, or those in files (`-`: standard input). */

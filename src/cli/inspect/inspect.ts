@@ -1,4 +1,4 @@
-import { type Context, EXIT } from '../../app/context.ts';
+import { type Context, EXIT } from '../../app/surroundings.ts';
 import { toSettings } from '../../config/settings.ts';
 import type { Platform } from '../../kit/platform.ts';
 import { ImageError } from '../../oci/errors.ts';

@@ -1,4 +1,4 @@
-import { accessFor } from '../../controllers/images.ts';
+import { accessFor } from '../../controllers/image-source.ts';
 import { ImageError } from '../../oci/errors.ts';
 import type { Resolver } from '../../oci/resolver.ts';
 import type { ImageAnswer } from '../../placement/images.ts';

@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { onAbort, untilAborted } from '../../kit/abort.ts';
 import { backoff, type Clock } from '../../kit/clock.ts';
 import { type Access, accessKey } from '../../oci/credentials/keyring.ts';
-import { createNamespaceTurns, type NamespaceTurns } from '../../oci/credentials/turns.ts';
+import { createNamespaceTurns, type NamespaceTurns } from '../../oci/credentials/program-turns.ts';
 import { ImageError, type ImageErrorCode } from '../../oci/errors.ts';
 import { createAskers } from '../../oci/lookup/askers.ts';
 import { canonicalName } from '../../oci/reference.ts';

@@ -1,10 +1,10 @@
 import { setMaxListeners } from 'node:events';
 import type { Connection } from '../../app/connect.ts';
-import type { Context } from '../../app/context.ts';
 import { loadOperatorFiles, problemPrinter } from '../../app/registries/operator-files.ts';
 import { createPullSecretReader } from '../../app/registries/pull-secrets.ts';
-import { type ResolverParts, resolverFor } from '../../app/registries/resolver.ts';
-import { createImageSource, type ImageSource } from '../../controllers/images.ts';
+import { type ResolverParts, resolverFor } from '../../app/registries/resolver-for.ts';
+import type { Context } from '../../app/surroundings.ts';
+import { createImageSource, type ImageSource } from '../../controllers/image-source.ts';
 import { printable } from '../../kit/printable.ts';
 import type { TagResolver } from '../../oci/resolver.ts';
 import { createProgress, type Progress } from '../progress.ts';

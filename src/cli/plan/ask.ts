@@ -1,4 +1,4 @@
-import type { Context } from '../../app/context.ts';
+import type { Context } from '../../app/surroundings.ts';
 import type { Loops } from '../../controllers/loops/loops.ts';
 import { decidedOf } from '../../controllers/object-record.ts';
 import type { Watches } from '../../controllers/watches.ts';
@@ -6,7 +6,7 @@ import { each } from '../../kit/fairness/each.ts';
 import { isObject, type JsonObject, listAt, objectAt } from '../../kit/json.ts';
 import type { Operation } from '../../kit/json-patch.ts';
 import { printable } from '../../kit/printable.ts';
-import type { ApiClient } from '../../kube/client.ts';
+import type { ApiClient } from '../../kube/api-client.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { find } from '../../kube/read.ts';
 import { pathOf } from '../../kube/writer.ts';
@@ -18,7 +18,7 @@ import { few } from '../../placement/reasons.ts';
 import type { PlacedPart } from '../../placement/refused-parts.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { testPod } from '../status/webhook-test.ts';
-import type { Plan } from './shape.ts';
+import type { Plan } from './plan-shape.ts';
 
 /** A namespace in which archaware would place pods. */
 export type AskedNamespace = {

@@ -1,4 +1,4 @@
-import { ConfigurationError } from '../../config/problems.ts';
+import { ConfigurationError } from '../../config/shown-problems.ts';
 import type { Command, Invocation } from '../command.ts';
 import {
   ALL_NAMESPACES,

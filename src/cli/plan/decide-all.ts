@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { ClusterError, type Connection } from '../../app/connect.ts';
-import type { Context } from '../../app/context.ts';
 import { createServiceAccountReader } from '../../app/registries/pull-secrets.ts';
+import type { Context } from '../../app/surroundings.ts';
 import { loopsThatRun } from '../../config/settings.ts';
 import { createLoops, type Loops } from '../../controllers/loops/loops.ts';
 import { createNodeFetcher, createWatches, kindsFor, type Watches } from '../../controllers/watches.ts';
@@ -9,7 +9,7 @@ import type { Writer } from '../../kube/writer.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { byName } from '../../placement/workloads/overview.ts';
 import type { Asking } from '../lookups/with-lookups.ts';
-import type { Plan } from './shape.ts';
+import type { Plan } from './plan-shape.ts';
 
 /** What is read of the cluster, and the rules for labels. */
 type Reading = Required<Pick<Parameters<typeof createWatches>[0], 'scope' | 'onPod'>> &

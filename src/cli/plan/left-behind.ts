@@ -1,5 +1,5 @@
 import type { Node } from '../../placement/nodes/node.ts';
-import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged-taints.ts';
+import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged.ts';
 import { type DaemonSet, readRecorded } from '../../placement/objects/daemonset.ts';
 import { usesTaints } from '../../placement/placing.ts';
 import type { Settings } from '../../placement/settings.ts';

@@ -1,11 +1,11 @@
-import type { PoolProblem } from '../../app/node-pools.ts';
+import type { PoolProblem } from '../../app/read-node-pools.ts';
 import type { Config } from '../../config/schema.ts';
 import { loopsThatRun } from '../../config/settings.ts';
 import type { Loops } from '../../controllers/loops/loops.ts';
 import { decidedOf } from '../../controllers/object-record.ts';
 import type { Watches } from '../../controllers/watches.ts';
 import { untaintedPoolsNote } from '../../placement/nodes/pools.ts';
-import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged-taints.ts';
+import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import { onlyObserves } from '../../placement/placing.ts';
 import { unrecordedNote } from '../../placement/rollout/lost-record.ts';
@@ -13,7 +13,7 @@ import { takenBackNote } from '../../placement/rollout/taken-back.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { otherDaemonSetNote, untoleratingDaemonSets } from '../../placement/workloads/other-daemon-sets.ts';
 import { findLeftovers, leftoverNote } from './left-behind.ts';
-import type { Plan } from './shape.ts';
+import type { Plan } from './plan-shape.ts';
 
 /** What the notes are about. */
 type Planned = {

@@ -1,8 +1,8 @@
 import { absentNotes } from '../../app/absent-architectures.ts';
 import { connect } from '../../app/connect.ts';
-import { type Context, EXIT } from '../../app/context.ts';
-import { loadLabelRules } from '../../app/label-rules/label-rules.ts';
-import { readPoolProblems } from '../../app/node-pools.ts';
+import { loadLabelRules } from '../../app/label-rules/follow-label-rules.ts';
+import { readPoolProblems } from '../../app/read-node-pools.ts';
+import { type Context, EXIT } from '../../app/surroundings.ts';
 import { toSettings } from '../../config/settings.ts';
 import type { Loops } from '../../controllers/loops/loops.ts';
 import { type Decided, decidedOf } from '../../controllers/object-record.ts';
@@ -20,9 +20,9 @@ import { withLookups } from '../lookups/with-lookups.ts';
 import { valueText } from '../output.ts';
 import { askWhetherAllowed } from './ask.ts';
 import { decideAll } from './decide-all.ts';
+import { createSpreadReader, judgeSpread, type SpreadReader, spreadSurroundings } from './judge-spread.ts';
 import { planNotes } from './plan-notes.ts';
-import type { Named, Plan, Seen } from './shape.ts';
-import { createSpreadReader, judgeSpread, type SpreadReader, spreadSurroundings } from './spread.ts';
+import type { Named, Plan, Seen } from './plan-shape.ts';
 import { planText, unknownCount } from './text.ts';
 
 /** What `plan` looks at and how it prints it. */

@@ -3,7 +3,7 @@ import { PART_TEXTS } from '../../placement/refused-parts.ts';
 import { byName, type JudgedWorkload } from '../../placement/workloads/overview.ts';
 import { table } from '../output.ts';
 import { describePatch } from './patch-text.ts';
-import type { Named, Plan, Seen } from './shape.ts';
+import type { Named, Plan, Seen } from './plan-shape.ts';
 
 /** How `plan` is printed. */
 export type TextOptions = {

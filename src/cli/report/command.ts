@@ -1,4 +1,4 @@
-import { ConfigurationError } from '../../config/problems.ts';
+import { ConfigurationError } from '../../config/shown-problems.ts';
 import { ARCHITECTURES } from '../../kit/platform.ts';
 import type { Command } from '../command.ts';
 import { ALL_NAMESPACES, INSTALLATION, inputProblems, LOOKUP_TIMEOUT, SELECTOR } from '../flags.ts';
@@ -57,7 +57,7 @@ export const reportCommand: Command = {
     const options = reportOptions(invocation);
     const problems = inputProblems(invocation, options.files);
     if (problems.length > 0) throw new ConfigurationError(problems);
-    const { report } = await import('./report.ts');
+    const { report } = await import('./run-report.ts');
     return report(await (options.files.length > 0 ? invocation.context() : invocation.clusterContext()), options);
   },
 };

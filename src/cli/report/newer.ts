@@ -1,4 +1,4 @@
-import { accessFor } from '../../controllers/images.ts';
+import { accessFor } from '../../controllers/image-source.ts';
 import { each } from '../../kit/fairness/each.ts';
 import { ImageError } from '../../oci/errors.ts';
 import { parseReference } from '../../oci/reference.ts';
@@ -7,7 +7,7 @@ import type { Report } from '../../placement/readiness/report.ts';
 import type { Question } from '../lookups/lookups.ts';
 
 /** How many images are asked about: those that block most. Each costs a list of tags and up to three lookups. */
-export const MOST_IMAGES = 100;
+const MOST_IMAGES = 100;
 const AT_ONCE = 8;
 
 /** Returns a newer tag of an image that has a build for a target; undefined if none was found. */

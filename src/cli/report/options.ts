@@ -1,4 +1,4 @@
-import { ConfigurationError } from '../../config/problems.ts';
+import { ConfigurationError } from '../../config/shown-problems.ts';
 import { ARCHITECTURE_EXPECTED, didYouMean, readArchitecture } from '../../kit/platform.ts';
 import type { Selector } from '../../kit/selector.ts';
 import type { Grouping } from '../../placement/readiness/groups.ts';

@@ -2,7 +2,7 @@ import type { Report } from '../../placement/readiness/report.ts';
 import { valueText } from '../output.ts';
 import { reportCsv } from './csv.ts';
 import { type HtmlOptions, renderHtml } from './html/html.ts';
-import { reportMarkdown } from './markdown.ts';
+import { reportMarkdown } from './markdown-report.ts';
 import { reportTable } from './table.ts';
 import { reportWide } from './wide.ts';
 

@@ -1,4 +1,4 @@
-import { EXIT } from '../../app/context.ts';
+import { EXIT } from '../../app/surroundings.ts';
 import type { Command } from '../command.ts';
 
 export const runCommand: Command = {

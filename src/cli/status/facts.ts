@@ -1,12 +1,12 @@
-import type { Context } from '../../app/context.ts';
-import type { KeepVerdict } from '../../controllers/keep-probe.ts';
+import type { Context } from '../../app/surroundings.ts';
+import type { KeepVerdict } from '../../controllers/keep-watch.ts';
 import { ApiError } from '../../kube/errors.ts';
 import type { FoundDeployment } from '../../kube/installation/deployments.ts';
 import type { NodeCount } from '../../placement/nodes/counts.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { ReplicaMetrics } from './metrics-text.ts';
 import type { Trouble } from './troubles.ts';
-import type { Waiting } from './waiting.ts';
+import type { Waiting } from './waiting-pods.ts';
 
 /** Something that was read, or the reason why not: a missing right, or what the API server answered. */
 export type Read<T> = { readonly kind: 'read'; readonly value: T } | { readonly kind: 'unread'; readonly why: string };
@@ -42,7 +42,7 @@ export type PoolFact = {
 export type WebhookFact = { readonly state: 'off' | 'reached' | 'not-reached' | 'unknown'; readonly why: string };
 
 /** Nodes, reduced to what the lines and problems need. */
-export type NodeFacts = {
+type NodeFacts = {
   readonly counts: readonly NodeCount[];
   /** Nodes that have no taint although the configuration gives them one. */
   readonly lacking: readonly string[];

@@ -1,5 +1,5 @@
 import { each } from '../../kit/fairness/each.ts';
-import type { ApiClient } from '../../kube/client.ts';
+import type { ApiClient } from '../../kube/api-client.ts';
 import { isForbidden } from '../../kube/errors.ts';
 import { readAll } from '../../kube/list.ts';
 import { find } from '../../kube/read.ts';

@@ -1,8 +1,8 @@
-import { type Context, EXIT } from '../../app/context.ts';
+import { type Context, EXIT } from '../../app/surroundings.ts';
 import { valueText } from '../output.ts';
 import { isBlind } from './facts.ts';
-import { gatherFacts } from './gather.ts';
 import { problemsOf } from './problems.ts';
+import { gatherFacts } from './read-facts.ts';
 import { statusOf, unreadLines } from './shape.ts';
 import { statusText } from './text.ts';
 

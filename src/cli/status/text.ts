@@ -1,7 +1,7 @@
 import type { NodeCount } from '../../placement/nodes/counts.ts';
 import { table } from '../output.ts';
+import { guardText } from './daemonset-guard.ts';
 import { type Facts, hasLeader, isGuess, metricsOf, type Read } from './facts.ts';
-import { guardText } from './guard.ts';
 import { isMissing, type Problem } from './problems.ts';
 
 /** The order in which outcomes of pods are shown. */

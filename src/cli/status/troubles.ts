@@ -9,7 +9,7 @@ import { PART_TEXTS } from '../../placement/refused-parts.ts';
 import { isTakenBack } from '../../placement/rollout/taken-back.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { recordedNames } from '../../placement/standing.ts';
-import { eventTime } from '../events.ts';
+import { eventTime } from '../event-time.ts';
 
 /** The reasons of Events that are problems, each with what to do, in one line. */
 export const TROUBLES = {

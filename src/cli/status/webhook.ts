@@ -1,6 +1,6 @@
-import type { Context } from '../../app/context.ts';
+import type { Context } from '../../app/surroundings.ts';
 import { isObject } from '../../kit/json.ts';
-import type { ApiClient } from '../../kube/client.ts';
+import type { ApiClient } from '../../kube/api-client.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { readAll } from '../../kube/list.ts';
 import { find } from '../../kube/read.ts';

@@ -1,4 +1,4 @@
-import { EXIT } from '../../app/context.ts';
+import { EXIT } from '../../app/surroundings.ts';
 import { VERSION } from '../../app/version.ts';
 import type { Command } from '../command.ts';
 import { valueText } from '../output.ts';

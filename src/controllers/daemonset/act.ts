@@ -1,4 +1,4 @@
-import type { Result } from '../../kube/controller.ts';
+import type { Result } from '../../kube/control-loop.ts';
 import { isRefusal } from '../../kube/errors.ts';
 import type { WriteResult } from '../../kube/writer.ts';
 import type { Decision, Placement } from '../../placement/decide.ts';
@@ -13,7 +13,7 @@ import type { RefusedEntries } from '../refused-entries.ts';
 import { NO_ROOM_AGAIN_MS } from '../waiting.ts';
 import { guessBasis } from './change.ts';
 import type { DaemonSetControllerOptions } from './contract.ts';
-import type { Ownership } from './ownership.ts';
+import type { Ownership } from './give-back.ts';
 import { withoutRefused } from './refused-tolerations.ts';
 import type { RolloutTurn } from './rollout.ts';
 import type { TemplateCase } from './template-decision.ts';

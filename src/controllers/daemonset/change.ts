@@ -8,7 +8,7 @@ import {
   readDaemonSet,
   readRecord,
 } from '../../placement/objects/daemonset.ts';
-import { awaited, rolloutOf, withRollout } from '../../placement/objects/rollout.ts';
+import { awaited, rolloutOf, withRollout } from '../../placement/objects/rollout-record.ts';
 import type { TemplateDecision } from '../../placement/rollout/template.ts';
 
 /** A change of a template, or of its record alone. */

@@ -1,5 +1,5 @@
 import type { Clock } from '../../kit/clock.ts';
-import type { Reconciler } from '../../kube/controller.ts';
+import type { Reconciler } from '../../kube/control-loop.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import type { Writer } from '../../kube/writer.ts';
@@ -7,7 +7,7 @@ import type { Node } from '../../placement/nodes/node.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import type { Namespace } from '../../placement/objects/namespace.ts';
 import type { Settings } from '../../placement/settings.ts';
-import type { ImageSource } from '../images.ts';
+import type { ImageSource } from '../image-source.ts';
 import type { ObjectRecord } from '../object-record.ts';
 import type { Due } from '../waiting.ts';
 

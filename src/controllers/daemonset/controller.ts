@@ -1,6 +1,6 @@
-import type { Result } from '../../kube/controller.ts';
+import type { Result } from '../../kube/control-loop.ts';
 import { isSystemNamespace } from '../../placement/eligibility.ts';
-import { unreadyNodesOf, wantsPodOn } from '../../placement/nodes/held-back.ts';
+import { unreadyNodesOf, wantsPodOn } from '../../placement/nodes/cut-off.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import { settingsFor } from '../../placement/policy.ts';
 import { readDaemonSetSubject } from '../../placement/subject.ts';

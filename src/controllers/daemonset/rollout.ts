@@ -1,7 +1,7 @@
 import type { Clock } from '../../kit/clock.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import { type DaemonSet, readRecord } from '../../placement/objects/daemonset.ts';
-import { rolloutOf } from '../../placement/objects/rollout.ts';
+import { rolloutOf } from '../../placement/objects/rollout-record.ts';
 import {
   isUnproven,
   judge,

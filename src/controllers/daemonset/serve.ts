@@ -1,4 +1,4 @@
-import type { Result } from '../../kube/controller.ts';
+import type { Result } from '../../kube/control-loop.ts';
 import { onlyObserves } from '../../placement/placing.ts';
 import { createAnnouncer, problemsOf, secretProblems } from '../announce.ts';
 import { createContention } from '../contention.ts';
@@ -8,8 +8,8 @@ import { createRefusedEntries } from '../refused-entries.ts';
 import { createAct, WAITS_FOR_TURN } from './act.ts';
 import { intentOf, regarding } from './change.ts';
 import type { DaemonSetControllerOptions } from './contract.ts';
+import { createOwnership } from './give-back.ts';
 import { createLostRecords } from './lost-records.ts';
-import { createOwnership } from './ownership.ts';
 import type { RolloutTurn } from './rollout.ts';
 import { createStops } from './stopped.ts';
 import { decideForTemplate, type TemplateCase } from './template-decision.ts';

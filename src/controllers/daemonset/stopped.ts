@@ -1,10 +1,10 @@
-import type { Result } from '../../kube/controller.ts';
+import type { Result } from '../../kube/control-loop.ts';
 import { isRefusal } from '../../kube/errors.ts';
 import type { Store } from '../../kube/watch/store.ts';
-import { isTaintedFor } from '../../placement/nodes/held-back.ts';
+import { isTaintedFor } from '../../placement/nodes/cut-off.ts';
 import { type Node, taintKind } from '../../placement/nodes/node.ts';
 import { type DaemonSet, GUESSED, readDaemonSet, readRecord } from '../../placement/objects/daemonset.ts';
-import { takenBack } from '../../placement/objects/rollout.ts';
+import { takenBack } from '../../placement/objects/rollout-record.ts';
 import { daemonSetPatch } from '../../placement/patch/patch.ts';
 import type { Want } from '../../placement/rollout/brake.ts';
 import { isTakenBack } from '../../placement/rollout/taken-back.ts';

@@ -1,5 +1,5 @@
 import type { Store } from '../../kube/watch/store.ts';
-import { isCutOff } from '../../placement/nodes/held-back.ts';
+import { isCutOff } from '../../placement/nodes/cut-off.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import { holdsTaint, type Want } from '../../placement/rollout/brake.ts';

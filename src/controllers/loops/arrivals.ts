@@ -1,4 +1,4 @@
-import type { Controller } from '../../kube/controller.ts';
+import type { Controller } from '../../kube/control-loop.ts';
 import type { Change } from '../../kube/watch/collection.ts';
 import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
 import type { Namespace } from '../../placement/objects/namespace.ts';

@@ -1,7 +1,7 @@
 import type { Clock } from '../../kit/clock.ts';
 import type { Change } from '../../kube/watch/collection.ts';
 import { type Node, taintKinds } from '../../placement/nodes/node.ts';
-import { createTally } from '../node/tally.ts';
+import { createTally } from '../node/taint-tally.ts';
 import type { Watches } from '../watches.ts';
 
 /** What all nodes together say, for the length of a term. */

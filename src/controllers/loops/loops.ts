@@ -1,13 +1,13 @@
 import { until } from '../../kit/abort.ts';
 import type { Clock } from '../../kit/clock.ts';
 import type { EventRecorder } from '../../kube/events.ts';
-import type { Evictor } from '../../kube/eviction.ts';
+import type { Evictor } from '../../kube/evict.ts';
 import type { Writer } from '../../kube/writer.ts';
 import type { LabelRules } from '../../placement/nodes/label-rules.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { createDaemonSetController } from '../daemonset/controller.ts';
-import type { ImageSource } from '../images.ts';
+import type { ImageSource } from '../image-source.ts';
 import { createArchitectureChanges } from '../node/architecture-changes.ts';
 import { createNodeController } from '../node/controller.ts';
 import { createPoolNodes } from '../node/pool-nodes.ts';

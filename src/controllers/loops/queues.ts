@@ -1,6 +1,6 @@
 import type { Clock } from '../../kit/clock.ts';
 import { createTurns, inTurns } from '../../kit/fairness/turns.ts';
-import { type Controller, createController, type Reconciler } from '../../kube/controller.ts';
+import { type Controller, createController, type Reconciler } from '../../kube/control-loop.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
 import type { Telemetry } from '../telemetry.ts';

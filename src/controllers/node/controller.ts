@@ -1,5 +1,5 @@
 import type { Clock } from '../../kit/clock.ts';
-import type { Reconciler, Result } from '../../kube/controller.ts';
+import type { Reconciler, Result } from '../../kube/control-loop.ts';
 import { isRefusal } from '../../kube/errors.ts';
 import type { EventRecorder, Regarding } from '../../kube/events.ts';
 import type { Store } from '../../kube/watch/store.ts';
@@ -11,7 +11,7 @@ import {
   type NodeDecision,
   type NodeRules,
   partOf,
-} from '../../placement/nodes/decide.ts';
+} from '../../placement/nodes/decide-node.ts';
 import { labelConflictNote } from '../../placement/nodes/labels.ts';
 import { managedText, readManaged } from '../../placement/nodes/managed.ts';
 import type { Node } from '../../placement/nodes/node.ts';

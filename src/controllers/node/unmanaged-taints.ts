@@ -3,11 +3,7 @@ import type { EventRecorder } from '../../kube/events.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import { taintText } from '../../placement/nodes/managed.ts';
 import type { Node } from '../../placement/nodes/node.ts';
-import {
-  nodesWithUnmanagedTaints,
-  type UnmanagedNode,
-  unmanagedTaintNote,
-} from '../../placement/nodes/unmanaged-taints.ts';
+import { nodesWithUnmanagedTaints, type UnmanagedNode, unmanagedTaintNote } from '../../placement/nodes/unmanaged.ts';
 import type { Settings } from '../../placement/settings.ts';
 
 export type UnmanagedTaintsOptions = {

@@ -1,5 +1,5 @@
 import type { Clock } from '../../kit/clock.ts';
-import type { Result } from '../../kube/controller.ts';
+import type { Result } from '../../kube/control-loop.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import type { Writer } from '../../kube/writer.ts';
 import { contradictionOf } from '../../placement/contradiction.ts';

@@ -1,5 +1,5 @@
 import type { Clock } from '../../kit/clock.ts';
-import type { Reconciler, Result } from '../../kube/controller.ts';
+import type { Reconciler, Result } from '../../kube/control-loop.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import type { Writer } from '../../kube/writer.ts';
@@ -11,7 +11,7 @@ import type { Settings } from '../../placement/settings.ts';
 import { readPodSubject } from '../../placement/subject.ts';
 import { createAnnouncer, gateProblems, type Problem } from '../announce.ts';
 import { createContention } from '../contention.ts';
-import type { ImageSource } from '../images.ts';
+import type { ImageSource } from '../image-source.ts';
 import { createLargeTurns } from '../large-turns.ts';
 import { behindMs, createMemory, HELD_AGAIN_MS, type Holding } from '../memory.ts';
 import type { ObjectRecord } from '../object-record.ts';

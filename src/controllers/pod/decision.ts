@@ -3,7 +3,7 @@ import { type Decision, decide, standing } from '../../placement/decide.ts';
 import type { PodImage } from '../../placement/objects/image.ts';
 import { overPlaced, standingArchitectures } from '../../placement/standing.ts';
 import type { Subject } from '../../placement/subject.ts';
-import { type ImageSource, NEVER } from '../images.ts';
+import { type ImageSource, NEVER } from '../image-source.ts';
 import { isFinal, waitedMs } from '../memory.ts';
 import type { ObjectRecord } from '../object-record.ts';
 import type { Backlog } from './backlog.ts';

@@ -3,7 +3,7 @@ import type { Decision } from '../../placement/decide.ts';
 import { onlyObserves, usesAffinity } from '../../placement/placing.ts';
 import { startsAtLatestText, WAITS_FOR_LOOKUP } from '../../placement/reasons.ts';
 import { gateProblems, type Problem, preferenceProblems, problemsOf, secretProblems } from '../announce.ts';
-import type { SecretProblem } from '../images.ts';
+import type { SecretProblem } from '../image-source.ts';
 import { note } from '../object-record.ts';
 import type { PodCase } from './decision.ts';
 

@@ -1,7 +1,7 @@
 import { backoff, type Clock } from '../../kit/clock.ts';
-import type { Reconciler, Result } from '../../kube/controller.ts';
+import type { Reconciler, Result } from '../../kube/control-loop.ts';
 import type { EventRecorder } from '../../kube/events.ts';
-import type { Evictor } from '../../kube/eviction.ts';
+import type { Evictor } from '../../kube/evict.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import { skipDaemonSet, skipPod } from '../../placement/eligibility.ts';
 import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
@@ -13,8 +13,6 @@ import type { Namespace } from '../../placement/objects/namespace.ts';
 import { type Pod, readPod } from '../../placement/objects/pod.ts';
 import { settingsFor } from '../../placement/policy.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { readWhole, type Surroundings, type Whole, whyNotEvicted } from '../../placement/wrong-node/eviction.ts';
-import { wrongNodeNote } from '../../placement/wrong-node/note.ts';
 import {
   failsByItself,
   findWrongNode,
@@ -22,9 +20,11 @@ import {
   type WrongReason,
   whatIsKnown,
   whatWasPulled,
-} from '../../placement/wrong-node/verdict.ts';
+} from '../../placement/wrong-node/judge.ts';
+import { readWhole, type Surroundings, type Whole, whyNotEvicted } from '../../placement/wrong-node/may-evict.ts';
+import { wrongNodeNote } from '../../placement/wrong-node/note.ts';
 import { createAnnouncer, type Problem } from '../announce.ts';
-import type { ImageSource } from '../images.ts';
+import type { ImageSource } from '../image-source.ts';
 import { createLargeTurns } from '../large-turns.ts';
 import { HELD_AGAIN_MS, OPEN_AGAIN_MS } from '../memory.ts';
 import { createRecords } from '../object-record.ts';

@@ -1,4 +1,4 @@
-import type { Controller } from '../../kube/controller.ts';
+import type { Controller } from '../../kube/control-loop.ts';
 import type { Queues } from '../loops/queues.ts';
 import { createWrongNodeController, type WrongNodeOptions } from './controller.ts';
 

@@ -1,6 +1,6 @@
 import { type JsonObject, numberAt, objectAt, stringAt } from '../../kit/json.ts';
 import { APP_LABEL, DEPLOYMENT } from '../../names.ts';
-import type { ApiClient } from '../client.ts';
+import type { ApiClient } from '../api-client.ts';
 import { isForbidden } from '../errors.ts';
 import { readAll } from '../list.ts';
 import { type Installation, LABELLED } from './installations.ts';

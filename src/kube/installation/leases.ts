@@ -1,5 +1,5 @@
 import { type JsonObject, numberAt, objectAt, stringAt } from '../../kit/json.ts';
-import type { ApiClient } from '../client.ts';
+import type { ApiClient } from '../api-client.ts';
 import { readAll } from '../list.ts';
 import { find } from '../read.ts';
 

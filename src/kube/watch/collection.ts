@@ -1,6 +1,6 @@
 import { inTurns, type Turns } from '../../kit/fairness/turns.ts';
 import type { JsonObject } from '../../kit/json.ts';
-import type { ApiClient } from '../client.ts';
+import type { ApiClient } from '../api-client.ts';
 import type { Keeper } from './keeper.ts';
 import { createLister } from './lister.ts';
 import { isModified, readEvent, type Sections, sectionsOf } from './sections.ts';

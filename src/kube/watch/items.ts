@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, listAt, objectAt, parseJson } from '../../kit/json.ts';
-import type { ApiClient, BodyReader } from '../client.ts';
+import type { ApiClient, BodyReader } from '../api-client.ts';
 import { ConnectionError } from '../errors.ts';
 
 export type ItemReaderOptions = {

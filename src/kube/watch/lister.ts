@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, objectAt, stringAt } from '../../kit/json.ts';
-import type { ApiClient } from '../client.ts';
+import type { ApiClient } from '../api-client.ts';
 import { isExpired } from '../errors.ts';
 import { type ItemReaderOptions, readList } from './items.ts';
 import { withoutManagedFields } from './sections.ts';

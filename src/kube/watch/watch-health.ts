@@ -1,5 +1,5 @@
 import type { Clock } from '../../kit/clock.ts';
-import type { ApiRequest } from '../client.ts';
+import type { ApiRequest } from '../api-client.ts';
 
 /** A watched kind, and since when its store is out of step. Milliseconds on the monotonic clock. */
 type WatchState = { readonly kind: string; readonly brokenSinceMs: number | undefined };

@@ -1,6 +1,6 @@
 import { onAbort } from '../../kit/abort.ts';
 import type { Clock } from '../../kit/clock.ts';
-import type { ApiClient } from '../client.ts';
+import type { ApiClient } from '../api-client.ts';
 import { ApiError, ConnectionError, isExpired, isFromTheFuture } from '../errors.ts';
 import { splitLines } from './sections.ts';
 

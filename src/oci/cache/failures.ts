@@ -1,7 +1,7 @@
 import { ImageError } from '../errors.ts';
 
 /** An image whose last lookup failed; times in milliseconds on the clock `now`. */
-export type Failure = {
+type Failure = {
   readonly error: ImageError;
   /** The first failure since the last success in this process. */
   readonly firstFailedAt: number;

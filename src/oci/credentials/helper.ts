@@ -3,7 +3,7 @@ import { createLru } from '../../kit/lru.ts';
 import type { Askers } from '../lookup/askers.ts';
 import type { Login } from './docker.ts';
 import { endedWith, ProgramError, programEnvironment, runProgram } from './process.ts';
-import { createSharedRuns, type NamespaceTurns } from './turns.ts';
+import { createSharedRuns, type NamespaceTurns } from './program-turns.ts';
 
 export type CredentialHelpersOptions = {
   /** The limit for one run of a program. */

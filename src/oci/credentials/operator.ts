@@ -7,11 +7,11 @@ import { type DockerConfig, type Login, parseDockerConfig } from './docker.ts';
 import { createCredentialHelpers } from './helper.ts';
 import { matchCredentials } from './match.ts';
 import { ProgramError } from './process.ts';
+import { createNamespaceTurns } from './program-turns.ts';
 import { createProviderPlugin, type ProviderPlugin } from './provider.ts';
 import { type Provider, parseProviderConfig } from './provider-config.ts';
 import { SourceError } from './source-error.ts';
 import { readTomlDirectory } from './toml.ts';
-import { createNamespaceTurns } from './turns.ts';
 
 export type OperatorCredentialsOptions = {
   readonly dockerConfigFiles: readonly string[];
@@ -27,7 +27,7 @@ export type OperatorCredentialsOptions = {
 };
 
 /** A file or directory that cannot be used; its previous content stays in use. */
-export type SourceProblem = {
+type SourceProblem = {
   /** The key of the configuration. */
   readonly key: 'credentials.dockerConfigFiles' | 'credentials.directory' | 'credentials.kubelet.config';
   readonly file: string;

@@ -5,8 +5,8 @@ import type { Askers } from '../lookup/askers.ts';
 import type { Login } from './docker.ts';
 import { matchCredentials } from './match.ts';
 import { endedWith, ProgramError, programEnvironment, runProgram } from './process.ts';
+import { createSharedRuns, type NamespaceTurns } from './program-turns.ts';
 import { PROVIDER_API, type Provider, parseGoDuration } from './provider-config.ts';
-import { createSharedRuns, type NamespaceTurns } from './turns.ts';
 
 export type ProviderPluginOptions = {
   readonly provider: Provider;

@@ -9,7 +9,7 @@ import ipaddr from 'ipaddr.js';
  * have `private` addresses. `reserved` addresses (link-local, multicast, metadata services of clouds, ...) are never
  * dialled.
  */
-export type AddressKind = 'public' | 'private' | 'loopback' | 'reserved';
+type AddressKind = 'public' | 'private' | 'loopback' | 'reserved';
 
 type Cidr = readonly [ipaddr.IPv4 | ipaddr.IPv6, number];
 

@@ -3,7 +3,7 @@ import { codeOf } from '../../kit/errors.ts';
 import { createLru } from '../../kit/lru.ts';
 import { printableAscii } from '../../kit/printable.ts';
 import { ImageError } from '../errors.ts';
-import type { Guard } from './guard.ts';
+import type { Guard } from './address-guard.ts';
 import type { ForwardProxy, ProxySelector } from './proxy.ts';
 import type { RegistryRequest, RegistryResponse, SendRequest } from './transport.ts';
 import { ProxyFailure, proxyAnswered } from './tunnel.ts';

@@ -21,7 +21,7 @@ export type TokenOptions = {
   readonly now: () => number;
 };
 
-export type Token = { readonly text: string /** As of `now`. */; readonly expiresAt: number };
+type Token = { readonly text: string /** As of `now`. */; readonly expiresAt: number };
 
 /**
  * Requests a token from the service that a Bearer challenge names, for the challenged request and these scopes.

@@ -3,7 +3,7 @@ import { labelOf } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
 import type { Credential } from '../http/transport.ts';
 import type { Target } from './place.ts';
-import { createSpread } from './spread.ts';
+import { createSpread } from './spread-starts.ts';
 
 /** A credential to try, or undefined for an anonymous try. */
 export type Candidate = Credential | undefined;

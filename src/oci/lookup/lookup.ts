@@ -12,7 +12,7 @@ import { claimOf, type Limiter } from './limiter.ts';
 import { type Target, targetOf } from './place.ts';
 import { type Answer, createQuery } from './query.ts';
 
-export type LookupTask = {
+type LookupTask = {
   readonly reference: Reference;
   /** In the order in which they are asked; not empty. */
   readonly endpoints: readonly Endpoint[];
@@ -32,7 +32,7 @@ export type LookupTask = {
   readonly signal: AbortSignal;
 };
 
-export type LookupAnswer = Answer & { readonly owner: CacheOwner };
+type LookupAnswer = Answer & { readonly owner: CacheOwner };
 
 export type LookupOptions = {
   readonly send: SendRequest;

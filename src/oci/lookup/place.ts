@@ -2,7 +2,7 @@ import { type Endpoint, type EndpointTarget, labelOf, repositoryUrl } from '../e
 import type { Reference } from '../reference.ts';
 
 /** A repository, a project or a host: `key` equals that of no other one, and `name` is for messages. */
-export type Part = { readonly key: string; readonly name: string };
+type Part = { readonly key: string; readonly name: string };
 
 /**
  * Where an image is requested, from narrow to wide. Many registries are behind one host (projects and proxy caches of

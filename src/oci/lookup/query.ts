@@ -8,7 +8,7 @@ import { MANIFEST_ACCEPT, MAX_CONFIG, MAX_MANIFEST, type Manifest, parseManifest
 import { type Explored, explore, type ManifestSource } from './explore.ts';
 import type { Place, Target } from './place.ts';
 import { type QueriedEndpoint, requestFor } from './request.ts';
-import { createSpread } from './spread.ts';
+import { createSpread } from './spread-starts.ts';
 
 /** The status of a server that does not support HEAD (RFC 9110, section 15.6.2); it is not an outage. */
 const NOT_IMPLEMENTED = 501;

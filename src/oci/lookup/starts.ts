@@ -5,7 +5,7 @@ import { createGates, type Lane, type Way } from './gates.ts';
 type Start = () => Promise<unknown> | undefined;
 
 /** Where a lookup waits. */
-export type Spot = { readonly namespace: string; readonly host: string; readonly project: string };
+type Spot = { readonly namespace: string; readonly host: string; readonly project: string };
 
 /** The lookups of one namespace at one project of one host (the group) that wait, by their keys; never empty. */
 type Queue = Lane & { readonly name: string; readonly namespace: string; readonly waiting: Map<string, Start> };

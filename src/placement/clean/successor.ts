@@ -2,7 +2,7 @@ import { type JsonObject, objectAt, stringAt } from '../../kit/json.ts';
 import { FIELD_MANAGER } from '../../names.ts';
 import { readPodManaged } from '../admission/record.ts';
 import { type Demands, obstaclesTo, readDemands } from '../fit.ts';
-import { cleanNode, type NodeChange } from '../nodes/decide.ts';
+import { cleanNode, type NodeChange } from '../nodes/decide-node.ts';
 import { type Node, nodeArchitecture } from '../nodes/node.ts';
 import { writersOf } from '../objects/written.ts';
 import type { Settings } from '../settings.ts';

@@ -16,10 +16,10 @@ import type { Settings } from '../settings.ts';
 import { explainSpread, spreadFindingFor } from '../spread/explained.ts';
 import { overPlaced, standingArchitectures } from '../standing.ts';
 import type { Subject } from '../subject.ts';
-import { findWrongNode, type WrongNodeFinding, whatIsKnown, whatWasPulled } from '../wrong-node/verdict.ts';
+import { findWrongNode, type WrongNodeFinding, whatIsKnown, whatWasPulled } from '../wrong-node/judge.ts';
 import { advise, isIn } from './advice.ts';
-import { explainAffinity, isTooLate, mayBeNarrowed, narrowedDemands } from './affinity.ts';
 import { clashOf } from './clash.ts';
+import { explainAffinity, isTooLate, mayBeNarrowed, narrowedDemands } from './explained-affinity.ts';
 import type {
   ExplainEvidence,
   ExplainedImage,

@@ -5,9 +5,9 @@ import type { NarrowedImage } from '../images.ts';
 import type { Toleration } from '../patch/tolerations.ts';
 import type { Settings } from '../settings.ts';
 import type { SpreadFinding } from '../spread/finding.ts';
-import type { WrongNodeFinding } from '../wrong-node/verdict.ts';
-import type { ExplainedAffinity } from './affinity.ts';
+import type { WrongNodeFinding } from '../wrong-node/judge.ts';
 import type { Clash } from './clash.ts';
+import type { ExplainedAffinity } from './explained-affinity.ts';
 import type { ExplainedDecision, ExplainedPullSecret, LookupError } from './input.ts';
 
 /** The state of a pod on its way to a node. */

@@ -7,7 +7,7 @@ import type { PodImage } from '../objects/image.ts';
 import type { Namespace } from '../objects/namespace.ts';
 import type { Workload } from '../objects/workload.ts';
 import type { Settings } from '../settings.ts';
-import type { ControllerState } from './controller.ts';
+import type { ControllerState } from './no-controller.ts';
 
 /** The result of the lookup of an image. */
 export type LookupResult =

@@ -5,7 +5,7 @@ import { onlyObserves } from '../placing.ts';
 import { few, withinText } from '../reasons.ts';
 import type { ExplainEvidence, ExplainedNodes, Explanation, Verdict } from './explanation.ts';
 import type { ExplainInput } from './input.ts';
-import { missingOs } from './os.ts';
+import { missingOs } from './missing-os.ts';
 
 type WithoutVerdict = Omit<Explanation, 'advice' | 'verdict'>;
 

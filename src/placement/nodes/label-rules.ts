@@ -12,7 +12,7 @@ export type Condition = {
 };
 
 /** A rule: a node that meets any of the conditions gets the label. */
-export type LabelRule = { readonly label: string; readonly conditions: readonly Condition[] };
+type LabelRule = { readonly label: string; readonly conditions: readonly Condition[] };
 
 /** The rules of a directory. */
 export type LabelRules = {

@@ -1,5 +1,5 @@
 import type { Settings } from '../settings.ts';
-import { cleanNode } from './decide.ts';
+import { cleanNode } from './decide-node.ts';
 import { isReservedKey } from './label-names.ts';
 import { type Node, taintKind } from './node.ts';
 import type { NodePool } from './node-pools.ts';

@@ -15,7 +15,7 @@ import { hasOurForm } from '../nodes/managed.ts';
 import { isSameToleration, type Toleration } from '../patch/tolerations.ts';
 import { everAdded, MOST_RECORDED, pastText, readPast } from './past.ts';
 import { type PodTemplate, readTemplate } from './pod.ts';
-import { keepsRecord, nodesAtOnce } from './rollout.ts';
+import { keepsRecord, nodesAtOnce } from './rollout-record.ts';
 
 /** Archaware's entry in the `metadata.managedFields` of a DaemonSet. */
 type FieldsEntry = {

@@ -1,7 +1,7 @@
 import { isSameList } from '../../kit/json.ts';
 import { difference, type Operation, pointerPart } from '../../kit/json-patch.ts';
 import { ARCHITECTURE_GATE, MANAGED_ANNOTATION, TOLERATIONS_ANNOTATION } from '../../names.ts';
-import type { NodeChange } from '../nodes/decide.ts';
+import type { NodeChange } from '../nodes/decide-node.ts';
 import { LABEL_VALUE } from '../nodes/labels.ts';
 import { readManaged } from '../nodes/managed.ts';
 import type { Node } from '../nodes/node.ts';

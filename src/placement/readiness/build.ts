@@ -5,14 +5,14 @@ import { createSpreadReasons } from '../spread/readiness.ts';
 import { type Assessment, assess, type Circumstances } from './assess.ts';
 import type { Candidate } from './candidate.ts';
 import { type Grouping, groupingText, groupWorkloads } from './groups.ts';
-import { type ImageFinding, reportImages } from './images.ts';
 import type { Unit } from './inventory.ts';
 import { countNotLookedUp } from './not-looked-up.ts';
 import { createPins } from './places.ts';
+import { joined, verdictOf } from './readiness-of.ts';
 import { rankRebuilds } from './rebuilds.ts';
 import type { NotLookedUp, Report, ReportedImage, ReportedWorkload, TargetSummary, Unread } from './report.ts';
+import { type ImageFinding, reportImages } from './report-images.ts';
 import { cores, measureOf, readinessOf, tallyOf } from './tally.ts';
-import { joined, verdictOf } from './verdict.ts';
 
 export type ReportInput = Omit<Circumstances, 'architectures'> & {
   readonly units: readonly Unit[];

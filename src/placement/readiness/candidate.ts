@@ -21,7 +21,7 @@ export type Candidate = Pick<
 };
 
 /** A container or an image volume that uses an image. */
-export type ImageUser = { readonly name: string; readonly image: string; readonly pullPolicy: string };
+type ImageUser = { readonly name: string; readonly image: string; readonly pullPolicy: string };
 
 /** Reads a candidate; undefined for an object of another kind, and for pods and Jobs that have finished or are being deleted. */
 export function readCandidate(object: JsonObject): Candidate | undefined {

@@ -40,7 +40,7 @@ const TURN_MS = 5 * 60_000;
  * rollout ends, so it is not waited for. But a dead node makes every DaemonSet of the cluster such a one, and they must not all roll
  * in the same second.
  */
-export const PAUSE_MS = 15_000;
+const PAUSE_MS = 15_000;
 
 /**
  * Nodes are not tainted before a change that was not let in is taken back, and the lost pods are there again: on tainted nodes they

@@ -1,5 +1,5 @@
 import { type DaemonSet, readRecord } from '../objects/daemonset.ts';
-import { rolloutOf } from '../objects/rollout.ts';
+import { rolloutOf } from '../objects/rollout-record.ts';
 import { few } from '../reasons.ts';
 
 /** Whether archaware has taken its change of the template back, and nobody has changed the DaemonSet since. */

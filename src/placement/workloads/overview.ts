@@ -40,7 +40,7 @@ export type Surroundings = {
 };
 
 /** Where the pods of a workload can run. A workload is in exactly one of these groups. */
-export type Reach =
+type Reach =
   /** On every architecture of the cluster. */
   | 'anywhere'
   /** On some architectures of the cluster only. */

@@ -1,5 +1,5 @@
 import { describeSets } from '../reasons.ts';
-import type { WrongNodeFinding } from './verdict.ts';
+import type { WrongNodeFinding } from './judge.ts';
 
 type Where = { readonly name: string; readonly architecture: string };
 

@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events';
 import { expect } from 'chai';
 import { createPullSecretReader, createServiceAccountReader } from '../../../src/app/registries/pull-secrets.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
-import type { ApiClient } from '../../../src/kube/client.ts';
+import type { ApiClient } from '../../../src/kube/api-client.ts';
 import { ApiError, ConnectionError } from '../../../src/kube/errors.ts';
 
 describe('reading the Secrets that a pod names', () => {

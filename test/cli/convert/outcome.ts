@@ -1,7 +1,7 @@
 import { type Conversion, renderConversion } from '../../../src/cli/config/convert/conversion.ts';
-import { parseConfig } from '../../../src/config/file.ts';
+import { parseConfig } from '../../../src/config/config-file.ts';
 import { loadConfig } from '../../../src/config/load.ts';
-import { ConfigurationError } from '../../../src/config/problems.ts';
+import { ConfigurationError } from '../../../src/config/shown-problems.ts';
 
 /** The result of converting a text: the configuration with its notes by key, or the problems. */
 export type Outcome =

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { type AskedNamespace, ask } from '../../../src/cli/plan/ask.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from '../../../src/kit/json.ts';
-import type { RequestOptions } from '../../../src/kube/client.ts';
+import type { RequestOptions } from '../../../src/kube/api-client.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { settings } from '../../placement/objects.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
 import { readRecord, readRecorded } from '../../../src/placement/objects/daemonset.ts';
-import { withRollout } from '../../../src/placement/objects/rollout.ts';
+import { withRollout } from '../../../src/placement/objects/rollout-record.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { failed, known, pending, settings } from '../../placement/objects.ts';
 import { arrangeDaemonSets, type DaemonSetGiven, KEY, shown } from './world.ts';

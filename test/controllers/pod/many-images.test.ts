@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import type { ImageSource } from '../../../src/controllers/images.ts';
+import type { ImageSource } from '../../../src/controllers/image-source.ts';
 import { createPodController } from '../../../src/controllers/pod/controller.ts';
-import { createController } from '../../../src/kube/controller.ts';
+import { createController } from '../../../src/kube/control-loop.ts';
 import { createStore } from '../../../src/kube/watch/store.ts';
 import type { Namespace } from '../../../src/placement/objects/namespace.ts';
 import { type Pod, readPod } from '../../../src/placement/objects/pod.ts';

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect } from 'chai';
 import { type JsonObject, stringAt } from '../../../src/kit/json.ts';
-import type { ApiClient, WatchOptions } from '../../../src/kube/client.ts';
+import type { ApiClient, WatchOptions } from '../../../src/kube/api-client.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
 import { follow } from '../../../src/kube/watch/follower.ts';
 import { createHandClock } from '../../controllers/hand-clock.ts';

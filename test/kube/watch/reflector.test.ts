@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Clock } from '../../../src/kit/clock.ts';
-import type { ApiClient } from '../../../src/kube/client.ts';
+import type { ApiClient } from '../../../src/kube/api-client.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
 import type { Change } from '../../../src/kube/watch/collection.ts';
 import { createReflector, type Reflector } from '../../../src/kube/watch/reflector.ts';

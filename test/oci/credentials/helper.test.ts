@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createCredentialHelpers } from '../../../src/oci/credentials/helper.ts';
 import { ProgramError } from '../../../src/oci/credentials/process.ts';
-import { createNamespaceTurns } from '../../../src/oci/credentials/turns.ts';
+import { createNamespaceTurns } from '../../../src/oci/credentials/program-turns.ts';
 import { createAskers } from '../../../src/oci/lookup/askers.ts';
 import { type CredentialPrograms, createCredentialPrograms } from '../../support/credential-programs.ts';
 

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import { stringify } from 'yaml';
 import { ProgramError } from '../../../src/oci/credentials/process.ts';
+import { createNamespaceTurns } from '../../../src/oci/credentials/program-turns.ts';
 import { createProviderPlugin } from '../../../src/oci/credentials/provider.ts';
 import { type Provider, parseGoDuration, parseProviderConfig } from '../../../src/oci/credentials/provider-config.ts';
 import { SourceError } from '../../../src/oci/credentials/source-error.ts';
-import { createNamespaceTurns } from '../../../src/oci/credentials/turns.ts';
 import { createAskers } from '../../../src/oci/lookup/askers.ts';
 import { type CredentialPrograms, createCredentialPrograms } from '../../support/credential-programs.ts';
 

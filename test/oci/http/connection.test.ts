@@ -5,8 +5,8 @@ import { TLSSocket } from 'node:tls';
 import { expect } from 'chai';
 import { createAuthority } from '../../../hack/cluster/certificates.ts';
 import { ImageError } from '../../../src/oci/errors.ts';
+import { createGuard, type Guard } from '../../../src/oci/http/address-guard.ts';
 import { createSend } from '../../../src/oci/http/connection.ts';
-import { createGuard, type Guard } from '../../../src/oci/http/guard.ts';
 import {
   chain,
   deadline,

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { createAuthority } from '../../../hack/cluster/certificates.ts';
 import { ImageError } from '../../../src/oci/errors.ts';
+import { createGuard, type Guard } from '../../../src/oci/http/address-guard.ts';
 import { createSend } from '../../../src/oci/http/connection.ts';
-import { createGuard, type Guard } from '../../../src/oci/http/guard.ts';
 import { createProxySelector } from '../../../src/oci/http/proxy.ts';
 import {
   chain,

@@ -1,8 +1,8 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { expect } from 'chai';
 import { ImageError } from '../../../src/oci/errors.ts';
+import { createGuard, type Guard } from '../../../src/oci/http/address-guard.ts';
 import { createSend } from '../../../src/oci/http/connection.ts';
-import { createGuard, type Guard } from '../../../src/oci/http/guard.ts';
 import type { RegistryRequest, RegistryResponse } from '../../../src/oci/http/transport.ts';
 import { reply, startServer } from '../server.ts';
 

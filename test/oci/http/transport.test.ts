@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { ImageError } from '../../../src/oci/errors.ts';
+import { createGuard, type Guard } from '../../../src/oci/http/address-guard.ts';
 import { createSend } from '../../../src/oci/http/connection.ts';
-import { createGuard, type Guard } from '../../../src/oci/http/guard.ts';
 import {
   chain,
   deadline,

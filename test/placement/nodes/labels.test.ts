@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { cleanNode, decideNode } from '../../../src/placement/nodes/decide.ts';
+import { cleanNode, decideNode } from '../../../src/placement/nodes/decide-node.ts';
 import { NO_RULES, readRules } from '../../../src/placement/nodes/label-rules.ts';
 import { decideLabels, type LabelConflict, labelConflictNote } from '../../../src/placement/nodes/labels.ts';
 import { nodeAction, nodePatch } from '../../../src/placement/patch/patch.ts';

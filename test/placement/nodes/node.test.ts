@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import { parseSelector } from '../../../src/kit/selector.ts';
-import { cleanNode, decideNode } from '../../../src/placement/nodes/decide.ts';
+import { cleanNode, decideNode } from '../../../src/placement/nodes/decide-node.ts';
 import { isOurTaint, readManaged, writeManaged } from '../../../src/placement/nodes/managed.ts';
 import { architecturesOf, type Node, nodeArchitecture } from '../../../src/placement/nodes/node.ts';
 import type { Settings } from '../../../src/placement/settings.ts';

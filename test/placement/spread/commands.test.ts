@@ -3,7 +3,7 @@ import type { JsonObject } from '../../../src/kit/json.ts';
 import type { Placement } from '../../../src/placement/decide.ts';
 import { type Demands, readDemands } from '../../../src/placement/fit.ts';
 import type { Node } from '../../../src/placement/nodes/node.ts';
-import { checkObjects } from '../../../src/placement/readiness/check.ts';
+import { checkObjects } from '../../../src/placement/readiness/check-objects.ts';
 import { createInventory } from '../../../src/placement/readiness/inventory.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { readHardSpread } from '../../../src/placement/spread/constraint.ts';

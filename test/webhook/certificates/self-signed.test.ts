@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:tls';
 import { expect } from 'chai';
 import { isObject, objectAt } from '../../../src/kit/json.ts';
-import type { ApiClient, ApiVerb } from '../../../src/kube/client.ts';
+import type { ApiClient, ApiVerb } from '../../../src/kube/api-client.ts';
 import { issueServing, makeAuthority } from '../../../src/webhook/certificates/issue.ts';
 import type { CertificateSource } from '../../../src/webhook/certificates/source.ts';
 import { type Server, startServer } from '../../kube/cluster.ts';

@@ -1,6 +1,6 @@
 import { stringify } from 'yaml';
 import { allKeys, assign } from '../../../config/keys.ts';
-import { ConfigurationError, shown } from '../../../config/problems.ts';
+import { ConfigurationError, shown } from '../../../config/shown-problems.ts';
 import type { JsonObject } from '../../../kit/json.ts';
 import { ARCHITECTURE_EXPECTED, didYouMean, readArchitecture } from '../../../kit/platform.ts';
 import { printable } from '../../../kit/printable.ts';

@@ -1,7 +1,7 @@
-import { ConfigurationError } from '../../../config/problems.ts';
+import { ConfigurationError } from '../../../config/shown-problems.ts';
 import { messageOf } from '../../../kit/errors.ts';
 import { isObject, type JsonObject, listAt, stringAt } from '../../../kit/json.ts';
-import { parseDocuments } from '../../objects.ts';
+import { parseDocuments } from '../../manifest-objects.ts';
 
 /**
  * Returns the values of a YAML (or JSON) file, one for each document. Throws {@link ConfigurationError} if it cannot be

@@ -1,4 +1,4 @@
-import { ConfigurationError } from '../../../config/problems.ts';
+import { ConfigurationError } from '../../../config/shown-problems.ts';
 import { isObject, type JsonObject, objectAt, stringAt } from '../../../kit/json.ts';
 import { type Conversion, createDraft, type Draft } from './conversion.ts';
 import { flattenLists, readDocuments } from './documents.ts';

@@ -1,5 +1,5 @@
 import { parse, TomlError } from 'smol-toml';
-import { ConfigurationError } from '../../../config/problems.ts';
+import { ConfigurationError } from '../../../config/shown-problems.ts';
 import { isObject, type JsonObject } from '../../../kit/json.ts';
 import { type Conversion, createDraft, type Draft } from './conversion.ts';
 

@@ -4,11 +4,11 @@ import { groupWorkloads } from '../../../placement/readiness/groups.ts';
 import type { Report } from '../../../placement/readiness/report.ts';
 import { html, type Markup, trusted } from './markup.ts';
 import { amount, count, listText, memoryText } from './numbers.ts';
-import { failedImages } from './rebuilds.ts';
+import { failedImages } from './rebuild-table.ts';
 import { SCRIPT } from './script.ts';
 import { legend } from './states.ts';
 import { STYLE } from './style.ts';
-import { type Chart, targetSection } from './target.ts';
+import { type Chart, targetSection } from './target-section.ts';
 import { NO_NAMESPACE, workloadSection } from './workloads.ts';
 
 export type HtmlOptions = {

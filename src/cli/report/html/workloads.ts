@@ -4,9 +4,9 @@ import {
   type ReportedWorkload,
   type Verdict,
 } from '../../../placement/readiness/report.ts';
+import { later } from './image-rows.ts';
 import { breakable, html, type Markup, type Part } from './markup.ts';
 import { count, memoryText, numberText } from './numbers.ts';
-import { later } from './rows.ts';
 import { STATE_WORDS, stateMark } from './states.ts';
 
 /** Workloads that the table shows at first. The script has the same number. */

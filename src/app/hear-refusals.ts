@@ -1,0 +1,103 @@
+import type { Config } from '../config/schema.ts';
+import { createRefusedCreations, readFailedCreation, refusedNote } from '../controllers/refused-creations.ts';
+import type { Watches } from '../controllers/watches.ts';
+import type { Clock } from '../kit/clock.ts';
+import type { JsonObject } from '../kit/json.ts';
+import type { ApiClient } from '../kube/api-client.ts';
+import type { EventRecorder, Regarding } from '../kube/events.ts';
+import { follow } from '../kube/watch/follower.ts';
+import type { Logger } from '../observability/log.ts';
+import { skipTemplate } from '../placement/eligibility.ts';
+import { readRecord } from '../placement/objects/daemonset.ts';
+import { onlyObserves, usesAffinity, usesTaints } from '../placement/placing.ts';
+import { type PlacedPart, refusedParts } from '../placement/refused-parts.ts';
+import type { Settings } from '../placement/settings.ts';
+
+type RefusedCreationsParts = {
+  readonly config: Config;
+  readonly client: ApiClient;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly events: Pick<EventRecorder, 'emit'>;
+  readonly settings: () => Settings;
+  readonly watches: { readonly [kind in 'namespaces' | 'daemonSets']: Pick<Watches[kind], 'store'> };
+  /** Ends the watch. */
+  readonly signal: AbortSignal;
+};
+
+/** The Events of the controllers of workloads about a pod that they could not create. */
+const EVENTS = { path: '/apis/events.k8s.io/v1/events', query: 'fieldSelector=reason%3DFailedCreate' } as const;
+
+/**
+ * Starts to notice pods that the API server refuses because of what archaware adds to them: at admission, or to the template of a
+ * DaemonSet. Every replica does, because every replica answers reviews; the leader writes the Events. Returns the parts that are
+ * refused in pods of an owner.
+ */
+export function startRefusedCreations(
+  parts: RefusedCreationsParts,
+): (namespace: string, owner: string) => readonly PlacedPart[] {
+  const { config, client, clock, log, events, settings, watches, signal } = parts;
+  const memory = createRefusedCreations(clock);
+  const changesTemplates = config.loops.includes('daemonsets') && usesTaints(settings());
+  if (onlyObserves(settings()) || !(config.webhook.enabled || changesTemplates)) return memory.refused;
+
+  /** Whether the template of this owner has tolerations of archaware, so that admission has no part in its pods' tolerations. */
+  function isOfTemplate({ kind, namespace = '', name, uid }: Regarding): boolean {
+    const daemonSet = kind === 'DaemonSet' ? watches.daemonSets.store.get(`${namespace}/${name}`) : undefined;
+    return daemonSet?.uid === uid && readRecord(daemonSet.recorded).tolerations.length > 0;
+  }
+
+  /** Returns what the webhook may add to pods of this owner. */
+  function addedTo({ kind, namespace = '' }: Regarding): readonly PlacedPart[] {
+    const now = settings();
+    const seen = watches.namespaces.store.get(namespace) ?? { name: namespace, labels: {} };
+    if (!config.webhook.enabled || skipTemplate({ labels: {} }, seen, now) !== undefined) return [];
+    const tolerations = usesTaints(now) ? (['tolerations'] as const) : [];
+    if (kind === 'DaemonSet') return tolerations;
+    return [...tolerations, ...(usesAffinity(now) ? (['affinity'] as const) : []), 'gate'];
+  }
+
+  function onEvent(event: JsonObject): void {
+    const failed = readFailedCreation(event);
+    if (failed === undefined) return;
+    const { owner, message } = failed;
+    const { taints, refused } = settings();
+    const named = refusedParts(message, taints.key);
+    if (named.length === 0) return;
+    const isTemplate = isOfTemplate(owner);
+    const added: readonly PlacedPart[] = isTemplate ? ['tolerations'] : addedTo(owner);
+    const ours = named.filter((part) => added.includes(part));
+    if (ours.length === 0) return;
+    const isLeftOut = refused === 'withdraw' && !isTemplate;
+    if (memory.note(owner, ours, isLeftOut) !== 'say') return;
+    const note = refusedNote(failed, ours, isTemplate ? 'template' : refused, taints.key);
+    const occurrence = {
+      regarding: owner,
+      type: 'Warning',
+      reason: 'RefusedByPolicy',
+      action: 'Placing',
+      note,
+    } as const;
+    if (!events.emit(occurrence)) return;
+    memory.said(owner);
+    const { kind, namespace, name } = owner;
+    log.warn({ owner: `${kind} ${namespace}/${name}`, parts: ours, isLeftOut }, 'pods refused for what archaware adds');
+  }
+
+  void follow(
+    {
+      ...EVENTS,
+      client,
+      clock,
+      onObject: onEvent,
+      onTrouble: (_, reason) =>
+        log.warn(
+          { reason },
+          'Events cannot be watched, so pods that are refused for what archaware adds are not noticed',
+        ),
+      onWorking: () => log.info('Events can be watched again'),
+    },
+    signal,
+  );
+  return memory.refused;
+}

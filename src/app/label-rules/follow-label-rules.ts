@@ -1,0 +1,127 @@
+import type { Config } from '../../config/schema.ts';
+import { ConfigurationError } from '../../config/shown-problems.ts';
+import type { Clock } from '../../kit/clock.ts';
+import { messageOf } from '../../kit/errors.ts';
+import { watchFiles } from '../../kit/watch-files.ts';
+import type { EventRecorder, Regarding } from '../../kube/events.ts';
+import type { Logger } from '../../observability/log.ts';
+import { type LabelRules, NO_RULES } from '../../placement/nodes/label-rules.ts';
+import { type ReadLabelRules, readLabelRules } from './files.ts';
+
+/** The interval at which a directory that cannot be read is tried again. */
+const AGAIN_MS = 2_000;
+const NOTHING: ReadLabelRules = { rules: NO_RULES, problems: [] };
+
+/** The rules of `nodeLabels.directory`, from its last readable content. */
+type LabelRuleSource = Awaited<ReturnType<typeof loadLabelRules>>;
+
+/**
+ * Reads the rules. There are none without a directory, or without the node controller.
+ *
+ * @throws ConfigurationError if the directory cannot be read: without known rules, labels would be removed
+ */
+export async function loadLabelRules(
+  { nodeLabels: { directory }, loops }: Pick<Config, 'nodeLabels' | 'loops'>,
+  clock: Clock,
+) {
+  const isUsed = directory !== '' && loops.includes('labels');
+  let current = isUsed ? await readOrRefuse(directory) : NOTHING;
+  let running: Promise<unknown> = Promise.resolve();
+
+  /** Returns whether the directory could be read. If not, the former rules stay in force. */
+  async function reload(onRead: () => void): Promise<boolean> {
+    let next: ReadLabelRules;
+    let isReadable = true;
+    try {
+      next = await readLabelRules(directory);
+    } catch (error) {
+      isReadable = false;
+      next = { rules: current.rules, problems: [`${messageOf(error)}; the last valid rules stay in use`] };
+    }
+    const isOther = textOf(next) !== textOf(current);
+    current = next;
+    if (isOther) onRead();
+    return isReadable;
+  }
+
+  return {
+    rules: (): LabelRules => current.rules,
+    /** Returns the present problems, one line each. */
+    problems: (): string[] => current.problems.map(named),
+    /** Reads the directory again whenever it changes, and from time to time if it cannot be read. */
+    async watch(signal: AbortSignal, onRead: () => void): Promise<void> {
+      if (!isUsed) return;
+      const untilRead = async () => {
+        while (!(await reload(onRead)) && !signal.aborted) await clock.delay(AGAIN_MS, signal);
+      };
+      const inTurn = () => {
+        running = running.then(untilRead);
+        return running.then(() => undefined);
+      };
+      const readAgain = async (isChanged: boolean) => {
+        const read = inTurn();
+        // The first reading is not waited for: it is repeated until it succeeds.
+        if (isChanged) await read;
+      };
+      await watchFiles(() => [directory], readAgain, { clock, signal });
+    },
+  };
+}
+
+/**
+ * Reads a directory once.
+ *
+ * @throws ConfigurationError if it cannot be read
+ */
+export async function readOrRefuse(directory: string): Promise<ReadLabelRules> {
+  try {
+    return await readLabelRules(directory);
+  } catch (error) {
+    throw new ConfigurationError([named(messageOf(error))]);
+  }
+}
+
+/** Keeps the rules up to date while `run` works, and reports refused files. */
+export async function followLabelRules(
+  source: LabelRuleSource,
+  options: {
+    readonly log: Logger;
+    readonly events: Pick<EventRecorder, 'emit'>;
+    /** The object that the Event of refused rules is about. */
+    readonly regarding: Regarding;
+    readonly signal: AbortSignal;
+    readonly onChange: () => void;
+  },
+): Promise<{
+  /** Writes the Event about refused rules. Call it at the beginning of each term, because only the leader writes Events. */
+  report(): void;
+}> {
+  const { log, events, regarding, signal, onChange } = options;
+  const report = () => {
+    const problems = source.problems();
+    if (problems.length === 0) return;
+    const note = `some label rules are refused, all others apply: ${problems.join('; ')}`;
+    events.emit({ regarding, type: 'Warning', reason: 'ConfigurationRejected', action: 'Labelling', note });
+  };
+  const logProblems = () => {
+    if (source.problems().length > 0)
+      log.error({ problems: source.problems() }, 'some label rules are refused; all others apply');
+  };
+  logProblems();
+  await source.watch(signal, () => {
+    if (signal.aborted) return;
+    log.info({ rules: source.rules().rules.length }, 'label rules reloaded');
+    logProblems();
+    report();
+    onChange();
+  });
+  return { report };
+}
+
+function named(problem: string): string {
+  return `nodeLabels.directory: ${problem}`;
+}
+
+function textOf({ rules: { rules, refused }, problems }: ReadLabelRules): string {
+  return JSON.stringify([rules, [...refused], problems]);
+}

@@ -1,0 +1,47 @@
+import { messageOf } from '../kit/errors.ts';
+import type { ApiClient } from '../kube/api-client.ts';
+import { ApiError } from '../kube/errors.ts';
+import { readAll } from '../kube/list.ts';
+import { type NodePool, type NodePoolProblem, nodePoolProblems, readNodePool } from '../placement/nodes/node-pools.ts';
+import type { Settings } from '../placement/settings.ts';
+
+const KARPENTER = '/apis/karpenter.sh/v1';
+/** The status codes that mean: Karpenter is not installed, or these credentials may not read its objects. */
+const NOT_THERE: ReadonlySet<number> = new Set([403, 404]);
+
+/**
+ * Reads Karpenter's NodePools with the rights of the user who runs the command; undefined if they cannot be read. They are only
+ * used for hints, so no failure ends the command. A failure that is not about rights is passed to `note`.
+ */
+export async function readNodePools(
+  client: ApiClient,
+  note: (line: string) => void,
+  signal: AbortSignal,
+): Promise<NodePool[] | undefined> {
+  try {
+    // Every user may ask whether the kind exists. If not, no request is sent that could be refused.
+    await client.request('get', KARPENTER, { signal });
+    return await readAll(client, `${KARPENTER}/nodepools`, readNodePool, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof ApiError && NOT_THERE.has(error.status)) return undefined;
+    note(`NodePools could not be read: ${messageOf(error)}`);
+    return undefined;
+  }
+}
+
+/** A problem of a NodePool of Karpenter. */
+export type PoolProblem = { readonly kind: string; readonly name: string } & NodePoolProblem;
+
+/** Reads the problems of the NodePools; undefined if they cannot be read, for a reason that `note` gets. */
+export async function readPoolProblems(
+  client: ApiClient,
+  settings: Settings,
+  note: (line: string) => void,
+  signal: AbortSignal,
+): Promise<readonly PoolProblem[] | undefined> {
+  const pools = await readNodePools(client, note, signal);
+  return pools?.flatMap((pool) =>
+    nodePoolProblems(pool, settings).map((problem) => ({ kind: 'NodePool', name: pool.name, ...problem })),
+  );
+}

@@ -1,0 +1,99 @@
+import type { KeepVerdict } from '../../controllers/keep-watch.ts';
+import type { Telemetry } from '../../controllers/telemetry.ts';
+import { LeaseLostError } from '../../kube/errors.ts';
+import type { Logger } from '../../observability/log.ts';
+import type { Metrics } from '../../observability/metrics.ts';
+import { taintText } from '../../placement/nodes/managed.ts';
+
+/** How many objects a message names at most. */
+const EXAMPLES = 5;
+
+/**
+ * Writes what a replica reports to its log and its metrics. Of each reconciliation, the log says at level info what was written
+ * (`wrote`), and why an object is held (`because`). `heard` gets the bytes of each event of a watch.
+ */
+export function createTelemetry(
+  log: Pick<Logger, 'debug' | 'info' | 'warn'>,
+  metrics: Pick<
+    Metrics,
+    'reconciled' | 'watchRestarted' | 'podPlaced' | 'writeRefused' | 'wrongNodeFound' | 'nodeJoinedUntainted'
+  >,
+  heard: (bytes: number) => void,
+): Telemetry {
+  return {
+    watchRestarted(kind, reason) {
+      metrics.watchRestarted(kind);
+      log.debug({ kind, reason }, 'watch started again');
+    },
+    watchFails: (kind, attempt, reason) =>
+      log.warn({ kind, reason }, `the ${attempt} fails and is tried again; changes are not seen meanwhile`),
+    watchWorks: (kind) => log.info({ kind }, 'the watch works again'),
+    heard,
+    outcome(controller, key, seconds, result) {
+      metrics.reconciled(controller, result.outcome, seconds);
+      if (result.outcome === 'error') {
+        const { error: err } = result;
+        // A lost Lease is not an error: the term is over, and the next one decides everything again.
+        if (err instanceof LeaseLostError) log.debug({ controller, key, err }, 'not written: the lease is lost');
+        else log.warn({ controller, key, err }, 'not reconciled; will be tried again');
+        return;
+      }
+      const { outcome, detail } = result;
+      if (outcome === 'written') log.info({ controller, key, outcome, wrote: detail }, 'reconciled');
+      else if (outcome === 'held') log.info({ controller, key, outcome, because: detail }, 'reconciled');
+      else log.debug({ controller, key, outcome }, 'reconciled');
+    },
+    placed: metrics.podPlaced,
+    refused: metrics.writeRefused,
+    wrongNode: metrics.wrongNodeFound,
+    joinedUntainted: metrics.nodeJoinedUntainted,
+    unmanagedTaints(found) {
+      if (found.length === 0) {
+        log.info('nodes no longer carry taints of archaware that this configuration does not manage');
+        return;
+      }
+      const taints = [...new Set(found.flatMap((each) => each.taints.map(taintText)))].slice(0, EXAMPLES);
+      const nodes = found.slice(0, EXAMPLES).map(({ node }) => node.name);
+      log.warn(
+        { count: found.length, nodes, taints },
+        'nodes carry taints of archaware that this configuration does not manage: new pods may stay Pending (docs/changing-modes.md)',
+      );
+    },
+    gatedElsewhere(keys) {
+      if (keys.length === 0) log.info('pods no longer hold the scheduling gate of archaware');
+      else {
+        log.warn(
+          { count: keys.length, pods: keys.slice(0, EXAMPLES) },
+          'pods hold the scheduling gate archaware.dev/architecture, and the loop for pods does not run: nothing releases them: add pods to loops, or run clean --stop (docs/runbooks/gates.md)',
+        );
+      }
+    },
+    gatedUnknown: (err) => log.warn({ err }, 'pods with the scheduling gate could not be listed'),
+    protection: (verdict) => logProtection(log, verdict),
+  };
+}
+
+function logProtection(log: Pick<Logger, 'info' | 'warn'>, verdict: KeepVerdict): void {
+  switch (verdict.kind) {
+    case 'broken':
+      log.warn(
+        { daemonSet: verdict.example },
+        "an update that drops archaware's tolerations from a DaemonSet would be stored, and take its pods off all tainted nodes: neither the policy archaware-keep nor the webhook corrects it (docs/runbooks/daemonsets-unprotected.md)",
+      );
+      return;
+    case 'unknown':
+      log.warn(
+        { why: verdict.why },
+        "could not find out whether updates that drop archaware's tolerations from DaemonSets are corrected; will be tried again",
+      );
+      return;
+    case 'holds':
+      log.info("updates that drop archaware's tolerations from DaemonSets are corrected again");
+      return;
+    case 'nothing':
+      log.info('no DaemonSet has tolerations of archaware any more, so none has to be protected');
+      return;
+    default:
+      verdict satisfies never;
+  }
+}

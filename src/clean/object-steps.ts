@@ -1,0 +1,187 @@
+import { messageOf } from '../kit/errors.ts';
+import { each } from '../kit/fairness/each.ts';
+import type { JsonObject } from '../kit/json.ts';
+import { type Operation, pointerPart } from '../kit/json-patch.ts';
+import type { ApiClient } from '../kube/api-client.ts';
+import { isGone, LeaseLostError } from '../kube/errors.ts';
+import { get } from '../kube/read.ts';
+import { pathOf, type Writer } from '../kube/writer.ts';
+import { MANAGED_ANNOTATION } from '../names.ts';
+import { readPodManaged } from '../placement/admission/record.ts';
+import { cleanTemplate } from '../placement/clean/cleaned.ts';
+import { cleanNode } from '../placement/nodes/decide-node.ts';
+import { type Node, readNode } from '../placement/nodes/node.ts';
+import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
+import { readPod } from '../placement/objects/pod.ts';
+import { disownPatch } from '../placement/patch/disown.ts';
+import { daemonSetPatch, nodePatch, releasePatch } from '../placement/patch/patch.ts';
+import { foundAgain, lostTolerations } from '../placement/rollout/lost-record.ts';
+import { withoutOurs } from '../placement/rollout/template.ts';
+import type { Settings } from '../placement/settings.ts';
+import type { Item, Ledger, Row } from './outcomes.ts';
+import type { OwnObject, PodName } from './traces.ts';
+
+/** The input of a step of `clean`. The ledger records what the step did and what it could not do. */
+export type StepOptions = {
+  readonly client: ApiClient;
+  readonly write: Writer;
+  readonly mayWrite: () => boolean;
+  readonly taints: Settings['taints'];
+  readonly ledger: Ledger;
+  readonly signal: AbortSignal;
+};
+
+const ATTEMPTS = 10;
+const IN_FLIGHT = 8;
+
+/** Removes the webhook configurations and policies, which would add tolerations again while `clean` removes them. */
+export async function removeConfigurations(options: StepOptions, objects: readonly OwnObject[]): Promise<void> {
+  const { client, mayWrite, signal } = options;
+  for (const object of objects) {
+    const reason = await reasonWhyNot(signal, async () => {
+      if (!mayWrite()) throw new LeaseLostError('the lease was lost');
+      await client.request('delete', object.path, { signal });
+      return undefined;
+    });
+    note(options, 'configurations', object, reason);
+  }
+}
+
+/** Removes archaware's gate and record from every gated pod, so that it is scheduled as its author wrote it. */
+export function ungatePods(options: StepOptions, pods: readonly PodName[]): Promise<void> {
+  return changePods(options, 'gates', pods, (object) => {
+    const pod = readPod(object);
+    return pod.gated && releasePatch(pod, pod.gated, undefined);
+  });
+}
+
+/** Removes archaware's record from pods with its affinity. The affinity itself cannot be removed from a pod, and is harmless. */
+export function forgetPods(options: StepOptions, pods: readonly PodName[]): Promise<void> {
+  return changePods(options, 'annotations', pods, (object) => {
+    const path = `/metadata/annotations/${pointerPart(MANAGED_ANNOTATION)}`;
+    if (readPodManaged(object) === undefined) return undefined;
+    return [
+      { op: 'test', path: '/metadata/uid', value: readPod(object).uid },
+      { op: 'remove', path },
+    ];
+  });
+}
+
+function changePods(
+  options: StepOptions,
+  row: Row,
+  pods: readonly PodName[],
+  patchFor: (pod: JsonObject) => Operation[] | undefined,
+): Promise<void> {
+  return each(pods, IN_FLIGHT, async ({ namespace, name }) => {
+    const target = { kind: 'Pod', namespace, name, action: 'release' } as const;
+    // The answer to a write of a pod has only its metadata, so the pod is read again.
+    const read = () => get(options.client, pathOf(target), options.signal);
+    const write = async () => writeUntilClean(options, target, await read(), read, patchFor);
+    note(options, row, { kind: 'Pod', namespace, name }, await reasonWhyNot(options.signal, write));
+  });
+}
+
+/** Removes archaware's taints and labels from every node that has any. */
+export function untaintNodes(options: StepOptions, nodes: readonly Node[]): Promise<void> {
+  return each(nodes, IN_FLIGHT, async (node) => {
+    const target = { kind: 'Node', name: node.name, action: 'untaint' } as const;
+    const write = () =>
+      writeUntilClean(options, target, node, readNode, (now) => {
+        const decision = cleanNode(now, options.taints);
+        return decision.kind === 'set' ? nodePatch(now, decision) : undefined;
+      });
+    note(options, 'nodes', { kind: 'Node', name: node.name }, await reasonWhyNot(options.signal, write));
+  });
+}
+
+/**
+ * Removes archaware's tolerations from every template that has any, and then archaware's entry from its `managedFields`: an owner
+ * that is gone would let every server-side apply of its author conflict.
+ */
+export function restoreDaemonSets(options: StepOptions, daemonSets: readonly DaemonSet[]): Promise<void> {
+  return each(daemonSets, IN_FLIGHT, async (daemonSet) => {
+    const { namespace, name } = daemonSet;
+    const target = { kind: 'DaemonSet', namespace, name, action: 'restore' } as const;
+    // Once the record was removed here, tolerations of the same form without a record are their author's.
+    let isWithoutRecord = false;
+    let restored = daemonSet;
+    const write = () =>
+      writeUntilClean(options, target, daemonSet, readDaemonSet, (now) => {
+        restored = now;
+        const lost = isWithoutRecord ? [] : lostTolerations(now, options.taints);
+        // The policies let archaware remove only what is recorded.
+        if (lost.length > 0) return daemonSetPatch(now, foundAgain(now, lost, options.taints));
+        const decision = withoutOurs(now, []);
+        if (decision.kind !== 'set') return undefined;
+        isWithoutRecord = true;
+        return daemonSetPatch(now, decision);
+      });
+    const reason = await reasonWhyNot(options.signal, write);
+    note(options, 'daemonSets', { kind: 'DaemonSet', namespace, name }, reason);
+    if (reason === undefined) await disown(options, restored, (now) => withoutOurs(now, []).kind === 'unchanged');
+  });
+}
+
+/** Removes archaware's entry from the `managedFields` of DaemonSets whose templates have nothing else of archaware. */
+export function disownDaemonSets(options: StepOptions, daemonSets: readonly DaemonSet[]): Promise<void> {
+  return each(daemonSets, IN_FLIGHT, (daemonSet) =>
+    disown(options, daemonSet, (now) => cleanTemplate(now, options.taints).kind === 'unchanged'),
+  );
+}
+
+/** The entry does nothing by itself, so the table does not have it, and nothing is said if it stays. */
+async function disown(
+  options: StepOptions,
+  daemonSet: DaemonSet,
+  isRestored: (now: DaemonSet) => boolean,
+): Promise<void> {
+  const { namespace, name } = daemonSet;
+  const target = { kind: 'DaemonSet', namespace, name, action: 'give-back' } as const;
+  await reasonWhyNot(options.signal, () =>
+    writeUntilClean(options, target, daemonSet, readDaemonSet, (now) =>
+      isRestored(now) && now.entry !== undefined ? disownPatch(now) : undefined,
+    ),
+  );
+}
+
+/** Writes until the object is clean. Returns why it is not. */
+async function writeUntilClean<T>(
+  { client, write, signal }: StepOptions,
+  target: Parameters<Writer>[0],
+  first: T,
+  read: (object: JsonObject) => T | Promise<T>,
+  patchFor: (object: T) => Operation[] | undefined,
+): Promise<string | undefined> {
+  let object = first;
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    const patch = patchFor(object);
+    if (patch === undefined) return undefined;
+    const written = await write(target, patch, signal);
+    if (written.kind === 'gone') return undefined;
+    // The answer is checked again: something in the API server may have restored what was removed.
+    object = await read(written.kind === 'written' ? written.object : await get(client, pathOf(target), signal));
+  }
+  return `another writer changed it ${ATTEMPTS} times; run clean again`;
+}
+
+function note({ ledger }: StepOptions, row: Row, item: Item, reason: string | undefined): void {
+  if (reason === undefined) ledger.removed(row, item);
+  else ledger.left(row, item, reason);
+}
+
+/** Runs an action. Returns why it was not done; undefined if it was, or if the object is gone. */
+async function reasonWhyNot(signal: AbortSignal, act: () => Promise<string | undefined>): Promise<string | undefined> {
+  try {
+    return await act();
+  } catch (error) {
+    return isGone(error) ? undefined : reasonOf(error, signal);
+  }
+}
+
+/** Returns the message of an error. Throws the error itself if `clean` must end: after an interruption or a lost Lease. */
+export function reasonOf(error: unknown, signal: AbortSignal): string {
+  signal.throwIfAborted();
+  if (error instanceof LeaseLostError) throw error;
+  return messageOf(error);
+}

@@ -1,0 +1,134 @@
+/** The ledger records what `clean` removed and what it left. So there is a closing table even if the work is interrupted. */
+
+/** A trace of archaware that is still there, and why. */
+export type Left = {
+  readonly kind: string;
+  readonly namespace?: string;
+  readonly name: string;
+  readonly reason: string;
+};
+
+/** The number of objects of each kind. */
+type Counts = {
+  readonly configurations: number;
+  readonly gates: number;
+  readonly nodes: number;
+  readonly labels: number;
+  readonly daemonSets: number;
+  readonly pods: number;
+  readonly annotations: number;
+};
+
+/** A kind of trace, which is a row of the closing table. `controllers` are only reported, never removed. */
+export type Row = Exclude<keyof Counts, 'labels'> | 'controllers';
+
+export type Item = {
+  readonly kind: string;
+  readonly namespace?: string;
+  readonly name: string;
+  /** How many labels of archaware a node has. The row of labels counts them together with the node. */
+  readonly labels?: number;
+};
+
+export type CleanOutcome = {
+  readonly removed: Counts;
+  /** The number of objects left of each row. Together with `removed` and `kept`, these are all that were found. */
+  readonly remaining: Counts & { readonly controllers: number };
+  readonly left: readonly Left[];
+  /** The pods and DaemonSets that keep harmless tolerations, and why. They do not count in `remaining`. */
+  readonly kept: readonly Left[];
+};
+
+export type Ledger = {
+  /** Records objects that were found and not handled yet. */
+  found(row: Row, items: readonly Item[]): void;
+  removed(row: Row, item: Item): void;
+  left(row: Row, item: Item, reason: string): void;
+  /** Records a pod or a DaemonSet that stays as it is on purpose. */
+  kept(row: 'pods' | 'daemonSets', item: Item, reason: string): void;
+  /** Records that everything not handled so far is left for this reason. */
+  leaveRest(reason: string): void;
+  /** Whether an object was found and is still there. */
+  remains(row: Row, item: Item): boolean;
+  /** Returns how many objects of a row were removed so far, and how many remain. */
+  count(row: Row): { readonly removed: number; readonly remaining: number };
+  /** Returns the result so far. Items without a result are reported as left, with this reason. */
+  outcome(reason: string): CleanOutcome;
+};
+
+type Entry = { readonly item: Item; state: 'open' | 'removed' | 'kept'; reason: string | undefined };
+
+/** Creates an empty ledger. */
+export function createLedger(): Ledger {
+  // There may be 100,000 pods, so their entries are small.
+  const rows = new Map<Row, Map<string, Entry>>();
+  const keyOf = (row: Row, { kind, namespace = '', name }: Item) =>
+    `${row === 'configurations' ? kind : ''}${namespace}/${name}`;
+  const put = (row: Row, item: Item, state: Entry['state'], reason: string | undefined) => {
+    const entries = rows.get(row) ?? new Map<string, Entry>();
+    rows.set(row, entries);
+    const key = keyOf(row, item);
+    // An item that is found again keeps its first entry: at the last search, a node no longer has archaware's labels.
+    const known = entries.get(key);
+    if (known === undefined) entries.set(key, { item, state, reason });
+    else {
+      known.state = state;
+      known.reason = reason;
+    }
+  };
+  return {
+    found(row, items) {
+      for (const item of items) put(row, item, 'open', undefined);
+    },
+    removed: (row, item) => put(row, item, 'removed', undefined),
+    left: (row, item, reason) => put(row, item, 'open', reason),
+    kept: (row, item, reason) => put(row, item, 'kept', reason),
+    leaveRest(reason) {
+      for (const entries of rows.values()) {
+        for (const entry of entries.values()) if (entry.state === 'open') entry.reason ??= reason;
+      }
+    },
+    remains: (row, item) => rows.get(row)?.get(keyOf(row, item))?.state === 'open',
+    count(row) {
+      const entries = rows.get(row) ?? new Map<string, Entry>();
+      const counts = { open: 0, removed: 0, kept: 0 };
+      for (const { state } of entries.values()) counts[state]++;
+      return { removed: counts.removed, remaining: counts.open };
+    },
+    outcome(reason) {
+      const removed = noCounts();
+      const remaining = noCounts();
+      const left: Left[] = [];
+      const kept: Left[] = [];
+      for (const [row, entries] of rows) {
+        for (const { item, state, reason: why = reason } of entries.values()) {
+          const { kind, namespace, name } = item;
+          const entry = { kind, ...(namespace === undefined ? {} : { namespace }), name, reason: why };
+          if (state === 'kept') {
+            kept.push(entry);
+            continue;
+          }
+          const counts = state === 'removed' ? removed : remaining;
+          counts[row]++;
+          counts.labels += item.labels ?? 0;
+          if (state === 'open') left.push(entry);
+        }
+      }
+      const { controllers: _, ...counted } = removed;
+      return { removed: counted, remaining, left, kept };
+    },
+  };
+}
+
+function noCounts(): { [row in keyof Counts | 'controllers']: number } {
+  return {
+    configurations: 0,
+    gates: 0,
+    nodes: 0,
+    labels: 0,
+    daemonSets: 0,
+    pods: 0,
+    annotations: 0,
+    controllers: 0,
+  };
+}

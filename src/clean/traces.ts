@@ -1,0 +1,237 @@
+import type { JsonObject } from '../kit/json.ts';
+import type { ApiClient } from '../kube/api-client.ts';
+import { isForbidden, isGone } from '../kube/errors.ts';
+import { readAll } from '../kube/list.ts';
+import { GUARD_POLICY, POD_GUARD_POLICY, WEBHOOK_CONFIGURATION, WEBHOOK_SECRET } from '../names.ts';
+import { readPodManaged } from '../placement/admission/record.ts';
+import {
+  type CleanedCluster,
+  cleanPod,
+  cleanTemplate,
+  type PodCleaning,
+  type RestoredDaemonSet,
+  whyLeftInTemplate,
+} from '../placement/clean/cleaned.ts';
+import { createFitting, laterNodes, templateDemands } from '../placement/clean/successor.ts';
+import { cleanNode } from '../placement/nodes/decide-node.ts';
+import { hasOurForm, readManaged } from '../placement/nodes/managed.ts';
+import { type Node, readNode, taintKind } from '../placement/nodes/node.ts';
+import { type DaemonSet, readDaemonSet, readRecord } from '../placement/objects/daemonset.ts';
+import { createShared } from '../placement/objects/equal-values.ts';
+import { everAdded } from '../placement/objects/past.ts';
+import { type Owner, readPod } from '../placement/objects/pod.ts';
+import type { Settings } from '../placement/settings.ts';
+
+/** The options for the search for archaware's traces. */
+export type LookOptions = {
+  readonly client: ApiClient;
+  readonly taints: Settings['taints'];
+  /** Whether there may be a webhook of archaware. If not, a missing right to look for one counts as "there is none". */
+  readonly webhook: boolean;
+  /** The same for the Secret with self-signed certificates. */
+  readonly ownCertificates: boolean;
+  /** The namespaces to search for that Secret. The first is archaware's own; the right to look in the others may be missing. */
+  readonly namespaces: readonly string[];
+  /** Whether to replace also bare pods and pods of Jobs and of unknown owners. */
+  readonly allPods: boolean;
+  readonly signal: AbortSignal;
+};
+
+/** An object that belongs to archaware as a whole. */
+export type OwnObject = {
+  readonly kind: string;
+  readonly namespace?: string;
+  readonly name: string;
+  readonly path: string;
+};
+
+/** The name of a pod that needs no further decision. */
+export type PodName = { readonly namespace: string; readonly name: string };
+
+/** A pod that has archaware's tolerations, and what can be done about it. There may be 100,000 of them. */
+export type CarryingPod = PodName & {
+  readonly kind: 'Pod';
+  readonly uid: string;
+  /** Whether the pod is bound to a node. */
+  readonly bound: boolean;
+  readonly owner: Owner | undefined;
+  /** The label value that the pods of a Deployment's ReplicaSet share, and no other pod of the namespace has. */
+  readonly templateHash: string | undefined;
+  readonly cleaning: Exclude<PodCleaning, { kind: 'none' }>;
+};
+
+/** A DaemonSet that keeps tolerations of archaware's form, and why. */
+type Unrecorded = PodName & { readonly kind: 'DaemonSet'; readonly reason: string };
+
+/** The traces of archaware in the cluster. */
+export type Inventory = {
+  readonly configurations: readonly OwnObject[];
+  /** `gated`: pods with archaware's gate. `recorded`: pods that stay, and have admission's record. */
+  readonly gated: readonly PodName[];
+  readonly recorded: readonly PodName[];
+  readonly nodes: readonly Node[];
+  readonly daemonSets: readonly DaemonSet[];
+  /** The DaemonSets that keep tolerations of archaware's form, because nothing shows that archaware wrote them. */
+  readonly unrecorded: readonly Unrecorded[];
+  /** The DaemonSets in whose `managedFields` archaware has an entry. */
+  readonly owned: readonly DaemonSet[];
+  /** The pods that have archaware's tolerations, judged by their templates as these will be once restored. */
+  readonly pods: readonly CarryingPod[];
+  /** The uids of all nodes. */
+  readonly nodeUids: ReadonlySet<string>;
+};
+
+const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
+/** The binding comes first: a policy without its binding does nothing. */
+const POLICIES: readonly OwnObject[] = [GUARD_POLICY, POD_GUARD_POLICY].flatMap((name) =>
+  [
+    { kind: 'MutatingAdmissionPolicyBinding', plural: 'mutatingadmissionpolicybindings' },
+    { kind: 'MutatingAdmissionPolicy', plural: 'mutatingadmissionpolicies' },
+  ].map(({ kind, plural }) => ({ kind, name, path: `${ADMISSION}/${plural}/${name}` })),
+);
+const WEBHOOK: OwnObject = {
+  kind: 'MutatingWebhookConfiguration',
+  name: WEBHOOK_CONFIGURATION,
+  path: `${ADMISSION}/mutatingwebhookconfigurations/${WEBHOOK_CONFIGURATION}`,
+};
+const TEMPLATE_HASH = 'pod-template-hash';
+/** The owners of some 30,000 pods, in bytes. */
+const MOST_SHARED = 16 * 1024 * 1024;
+
+/**
+ * Searches the cluster for archaware's traces. `known`: pods of an earlier search; unchanged ones are returned as the same objects,
+ * to save memory. Throws the errors of the client.
+ */
+export async function takeInventory(options: LookOptions, known: readonly CarryingPod[] = []): Promise<Inventory> {
+  const { client, taints, signal } = options;
+  const configurations = [];
+  for (const object of [WEBHOOK, ...POLICIES, ...options.namespaces.map(secretIn)]) {
+    if (await exists(options, object)) configurations.push(object);
+  }
+  const nodes = await readAll(client, '/api/v1/nodes', readNode, signal);
+  const readSet = (object: JsonObject) => ({ daemonSet: readDaemonSet(object), demands: templateDemands(object) });
+  const sets = await readAll(client, '/apis/apps/v1/daemonsets', readSet, signal);
+  const daemonSets = sets.map(({ daemonSet }) => daemonSet);
+  const cluster: CleanedCluster = {
+    keys: taintsEver(taints, nodes, daemonSets),
+    allPods: options.allPods,
+    daemonSetOf: byUid(sets, taints),
+    fitting: createFitting(laterNodes(nodes, taints)),
+  };
+  return {
+    configurations,
+    nodes: nodes.filter((node) => cleanNode(node, taints).kind === 'set'),
+    nodeUids: new Set(nodes.map(({ uid }) => uid)),
+    daemonSets: daemonSets.filter((daemonSet) => cleanTemplate(daemonSet, taints).kind === 'set'),
+    unrecorded: daemonSets.flatMap((daemonSet) => unrecordedOf(daemonSet, taints)),
+    owned: daemonSets.filter(({ entry }) => entry !== undefined),
+    ...(await takePods(options, cluster, known)),
+  };
+}
+
+function unrecordedOf(daemonSet: DaemonSet, taints: Settings['taints']): Unrecorded[] {
+  const { namespace, name } = daemonSet;
+  const reason = whyLeftInTemplate(daemonSet, taints);
+  return reason === undefined ? [] : [{ kind: 'DaemonSet', namespace, name, reason }];
+}
+
+/** Returns every taint that archaware set or may have set, as `key` and `effect`. */
+function taintsEver(taints: Settings['taints'], nodes: readonly Node[], daemonSets: readonly DaemonSet[]) {
+  const recorded = [
+    taints,
+    ...nodes.flatMap(({ managed }) => readManaged(managed).taints.filter(hasOurForm)),
+    ...daemonSets.flatMap(({ recorded }) => everAdded(readRecord(recorded))),
+  ];
+  return [...new Map(recorded.map(({ key, effect }) => [taintKind({ key, effect }), { key, effect }])).values()];
+}
+
+/** What a pod shows of archaware. */
+type Traces = {
+  readonly name: PodName;
+  readonly gated: boolean;
+  readonly recorded: boolean;
+  readonly carrying: CarryingPod | undefined;
+};
+
+async function takePods(
+  { client, signal }: LookOptions,
+  cluster: CleanedCluster,
+  known: readonly CarryingPod[],
+): Promise<Pick<Inventory, 'gated' | 'recorded' | 'pods'>> {
+  // Each page of a list is parsed separately, so pods share nothing.
+  const share = createShared({ most: MOST_SHARED });
+  const before = new Map(known.map((pod) => [pod.uid, pod]));
+  const read = (object: JsonObject): Traces | undefined => {
+    const pod = readPod(object);
+    const { uid, owner, labels, nodeName } = pod;
+    const name = { namespace: share(pod.namespace), name: pod.name };
+    const gated = pod.gated !== undefined;
+    const cleaning = cleanPod(object, cluster, pod);
+    const managed = readPodManaged(object);
+    const recorded = managed !== undefined && (cleaning.kind === 'keep' || managed.tolerations.length === 0);
+    if (cleaning.kind === 'none') return gated || recorded ? { name, gated, recorded, carrying: undefined } : undefined;
+    const bound = nodeName !== undefined;
+    const same = before.get(uid);
+    if (same !== undefined && same.bound === bound && same.cleaning.kind === cleaning.kind) {
+      return { name: same, gated, recorded, carrying: same };
+    }
+    const carrying = {
+      kind: 'Pod',
+      ...name,
+      uid,
+      bound,
+      owner: share(owner),
+      templateHash: share(labels[TEMPLATE_HASH]),
+      cleaning: share(cleaning),
+    } as const;
+    return { name: carrying, gated, recorded, carrying };
+  };
+  const pods = await readAll(client, '/api/v1/pods', read, signal);
+  const named = (traces: readonly Traces[]) =>
+    distinct(traces.map(({ name: { namespace, name } }) => ({ namespace, name })));
+  return {
+    gated: named(pods.filter(({ gated }) => gated)),
+    recorded: named(pods.filter(({ recorded }) => recorded)),
+    pods: pods.flatMap(({ carrying }) => carrying ?? []),
+  };
+}
+
+/** A list that expired while its pages were read goes on with a later state, so pods may appear twice. */
+function distinct(names: readonly PodName[]): PodName[] {
+  return [...new Map(names.map((pod) => [`${pod.namespace}/${pod.name}`, pod])).values()];
+}
+
+function byUid(sets: readonly RestoredDaemonSet[], taints: Settings['taints']): CleanedCluster['daemonSetOf'] {
+  const found = new Map(
+    sets.map(({ daemonSet, demands }) => [daemonSet.uid, { daemonSet: asRestored(daemonSet, taints), demands }]),
+  );
+  return (uid) => found.get(uid);
+}
+
+/** Returns the DaemonSet as it will be when its template is restored and it has not rolled yet. */
+function asRestored(daemonSet: DaemonSet, taints: Settings['taints']): DaemonSet {
+  const decision = cleanTemplate(daemonSet, taints);
+  if (decision.kind === 'unchanged') return daemonSet;
+  return { ...daemonSet, rolledOut: false, template: { ...daemonSet.template, tolerations: decision.tolerations } };
+}
+
+function secretIn(namespace: string): OwnObject {
+  const path = `/api/v1/namespaces/${namespace}/secrets/${WEBHOOK_SECRET}`;
+  return { kind: 'Secret', namespace, name: WEBHOOK_SECRET, path };
+}
+
+async function exists(options: LookOptions, { kind, namespace, path }: OwnObject): Promise<boolean> {
+  const { client, webhook, signal } = options;
+  const ownCertificates = options.ownCertificates && namespace === options.namespaces[0];
+  try {
+    await client.request('get', path, { signal });
+    return true;
+  } catch (error) {
+    // API servers before 1.36 do not know the kind of these policies.
+    if (isGone(error)) return false;
+    const mayNotLook = isForbidden(error);
+    const mayBeThere = kind === 'Secret' ? ownCertificates : kind !== WEBHOOK.kind || webhook;
+    if (mayNotLook && !mayBeThere) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,50 @@
+import { printable } from '../../kit/printable.ts';
+import type { Check, Missing } from '../../placement/readiness/check-objects.ts';
+import { code, markdownTable } from '../markdown.ts';
+import { valueText } from '../output.ts';
+
+/** Returns the result in the form that `--output` names. */
+export function renderCheck(check: Check, on: readonly string[], form: string): string {
+  if (form === 'json' || form === 'yaml') return valueText(check, form);
+  return form === 'markdown' ? markdown(check, on) : lines(check, on);
+}
+
+/** One line for each image that lacks something; one line if nothing is missing. */
+function lines({ objects, missing }: Check, on: readonly string[]): string {
+  if (missing.length === 0) return `${countOf(objects.length)} can run on ${on.join(', ')}.\n`;
+  return missing.map((each) => `${printable(`${nameOf(each)}: ${lacksText(each)}`, 4_000)}\n`).join('');
+}
+
+function lacksText({ image, code: failure, architectures, text }: Missing): string {
+  if (failure !== undefined) return `unknown: ${text}`;
+  return image === undefined
+    ? `not on ${architectures.join(', ')}: ${text}`
+    : `no ${architectures.join(', ')}: ${text}`;
+}
+
+function markdown({ objects, missing, notes = [] }: Check, on: readonly string[]): string {
+  const title = `### Architectures: ${on.join(', ')}\n`;
+  if (missing.length === 0) return `${title}\n✅ ${countOf(objects.length)} can run on all of them.\n`;
+  const rows = missing.map((each) => [
+    each.code === undefined ? '❌' : '❔',
+    code(nameOf(each)),
+    each.image === undefined ? '' : code(each.image),
+    each.architectures.join(', '),
+    code(each.text),
+  ]);
+  const remarks = notes.map((each) => `\n⚠️ ${code(`${nameOf(each)}: ${each.text}`)}\n`).join('');
+  return `${title}\n${markdownTable(['', 'object', 'image', 'missing', 'why'], rows)}${remarks}`;
+}
+
+/** Returns the notes as lines for standard error, where the form of output is not a document. */
+export function checkNotes({ notes = [] }: Check): string[] {
+  return notes.map((each) => printable(`${nameOf(each)}: ${each.text}`, 4_000));
+}
+
+function nameOf({ kind, namespace, name }: Pick<Missing, 'kind' | 'namespace' | 'name'>): string {
+  return `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`;
+}
+
+function countOf(objects: number): string {
+  return objects === 1 ? '1 workload' : `${objects} workloads`;
+}

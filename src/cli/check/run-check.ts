@@ -1,0 +1,82 @@
+import { type Context, EXIT } from '../../app/surroundings.ts';
+import { toSettings } from '../../config/settings.ts';
+import { ConfigurationError } from '../../config/shown-problems.ts';
+import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
+import { WORKLOAD_KINDS } from '../../placement/objects/workload.ts';
+import { type Circumstances, imagesToAsk } from '../../placement/readiness/assess.ts';
+import { checkObjects } from '../../placement/readiness/check-objects.ts';
+import { countNotLookedUp, notLookedUpText } from '../../placement/readiness/not-looked-up.ts';
+import { createLookups, type Question } from '../lookups/lookups.ts';
+import { WITHOUT_CLUSTER, withLookups } from '../lookups/with-lookups.ts';
+import { inputName, readObjects } from '../manifest-objects.ts';
+import { gatherFiles } from '../report/read-workloads.ts';
+import { checkNotes, renderCheck } from './render-check.ts';
+
+/** What `check` was asked. */
+export type CheckOptions = {
+  readonly form: string;
+  readonly files: readonly string[];
+  readonly on: readonly string[];
+  /** The namespace of objects that name none. */
+  readonly namespace: string | undefined;
+  readonly lookupTimeoutMs: number;
+};
+
+/** Prints the images that lack an architecture. Exit code 2 if there are some, or if an image could not be looked up. */
+export async function check(
+  context: Context,
+  { form, files, on, namespace, lookupTimeoutMs }: CheckOptions,
+): Promise<number> {
+  const { config, print, note, readInput } = context;
+  const objects = await readObjects(files, readInput);
+  return withLookups(
+    context,
+    { limitMs: lookupTimeoutMs, connect: WITHOUT_CLUSTER },
+    async ({ resolver, images, registryOf, progress, signal }) => {
+      const units = gatherFiles(objects, namespace).inventory.units();
+      const circumstances: Circumstances = {
+        settings: toSettings(config),
+        architectures: on,
+        namespaceOf: (name) => ({ name: name || 'default', labels: {}, preferred: undefined }),
+        namesOf: images.namesOf,
+        assessesAll: true,
+      };
+      const lookups = createLookups(resolver, registryOf, signal);
+      for (const part of units.flatMap(({ parts }) => parts)) {
+        for (const image of imagesToAsk(part, circumstances)) lookups.ask(questionOf(image));
+      }
+      await lookups.settle((done, total) => progress.show('images', done, total));
+      const result = checkObjects(units, on, circumstances, (image) => lookups.answerTo(questionOf(image)));
+      progress.end();
+      for (const line of unchecked(objects)) note(line);
+      if (result.objects.length === 0) {
+        // A program still reads that there is nothing.
+        if (form === 'json' || form === 'yaml') print(renderCheck(result, on, form));
+        throw new ConfigurationError([`check: no workload found in ${files.map(inputName).join(', ')}`]);
+      }
+      const failed = result.missing.flatMap(({ image = '', code }) =>
+        code === undefined ? [] : [{ image, code, registry: registryOf(image) }],
+      );
+      const notKnown = notLookedUpText(countNotLookedUp(failed));
+      if (notKnown !== undefined) note(notKnown);
+      if (form === 'table') for (const line of checkNotes(result)) note(line);
+      print(renderCheck(result, on, form));
+      return result.missing.length > 0 ? EXIT.found : EXIT.done;
+    },
+  );
+}
+
+/** Secrets of a cluster are not at hand: private images need `credentials.dockerConfigFiles`. */
+function questionOf(image: Question['image']): Question {
+  return { image, namespace: 'default', pullSecrets: [] };
+}
+
+/** Returns a note for each kind that has a pod template in its usual place, but that archaware does not know. */
+function unchecked(objects: readonly JsonObject[]): string[] {
+  const kinds = objects.flatMap((object) => {
+    const kind = stringAt(object, 'kind') ?? '';
+    const spec = objectAt(objectAt(objectAt(object, 'spec'), 'template'), 'spec');
+    return !WORKLOAD_KINDS.includes(kind) && listAt(spec, 'containers') !== undefined ? [kind] : [];
+  });
+  return [...new Set(kinds)].map((kind) => `objects of the kind ${kind} have containers, but are not checked`);
+}

@@ -1,0 +1,279 @@
+import { ClusterError, connect } from '../../app/connect.ts';
+import { readNodePools } from '../../app/read-node-pools.ts';
+import { createServiceAccountReader } from '../../app/registries/pull-secrets.ts';
+import { type Context, EXIT } from '../../app/surroundings.ts';
+import { valueAt } from '../../config/keys.ts';
+import { toSettings } from '../../config/settings.ts';
+import { ConfigurationError } from '../../config/shown-problems.ts';
+import { accessFor } from '../../controllers/image-source.ts';
+import type { Clock } from '../../kit/clock.ts';
+import { messageOf } from '../../kit/errors.ts';
+import type { ApiClient } from '../../kube/api-client.ts';
+import { isForbidden } from '../../kube/errors.ts';
+import { readDeployments } from '../../kube/installation/deployments.ts';
+import { findInstallations } from '../../kube/installation/installations.ts';
+import { getLease, isHeld } from '../../kube/installation/leases.ts';
+import { listAll } from '../../kube/list.ts';
+import { find } from '../../kube/read.ts';
+import { DEFAULT_NAMESPACE } from '../../names.ts';
+import { ImageError } from '../../oci/errors.ts';
+import type { Resolver } from '../../oci/resolver.ts';
+import { explainPlacement, imagesToAsk } from '../../placement/explain/explain.ts';
+import type { Explanation } from '../../placement/explain/explanation.ts';
+import type { ExplainInput, Findings, LookupResult } from '../../placement/explain/input.ts';
+import type { ControllerState } from '../../placement/explain/no-controller.ts';
+import { type Node, readNode } from '../../placement/nodes/node.ts';
+import type { PodImage } from '../../placement/objects/image.ts';
+import { readNamespace } from '../../placement/objects/namespace.ts';
+import { readWorkload, WORKLOAD_KINDS, type Workload } from '../../placement/objects/workload.ts';
+import { isAway } from '../command-context.ts';
+import { READER_HINT } from '../failure.ts';
+import { withLookups } from '../lookups/with-lookups.ts';
+import { mayHoldSeveral, readObjects } from '../manifest-objects.ts';
+import { valueText } from '../output.ts';
+import { describeExplanation } from './explanation-text.ts';
+import { patienceOf, refusalOf } from './from-events.ts';
+import { describeMissing } from './missing.ts';
+import { type ExplainTarget, KINDS } from './target.ts';
+
+/**
+ * Prints what `run` would decide now, and why: for an object of the cluster, or for each object in files. Several explanations are
+ * parted by an empty line, or are a list in a machine-readable form; so is what was found in several files or a directory.
+ */
+export async function explain(context: Context, target: ExplainTarget, lookupTimeoutMs: number): Promise<number> {
+  const { output, print, note, readInput } = context;
+  const given = target.kind === 'files' ? await readWorkloads(target.files, readInput) : undefined;
+  const problems = new Map<string, string>();
+  const lookups = {
+    limitMs: lookupTimeoutMs,
+    connect: () => connectFor(context, given !== undefined),
+    telemetry: {
+      unusableSecret: ({ name, reason }: { name: string; reason: string }) => void problems.set(name, reason),
+    },
+  };
+  return withLookups(
+    context,
+    lookups,
+    async ({ cluster, resolver, images: { namesOf }, registryOf, progress, signal }) => {
+      const client = cluster?.client;
+      const home = target.namespace ?? cluster?.namespace ?? 'default';
+      const world: World = {
+        context,
+        client,
+        home,
+        nodes: client === undefined ? [] : await readNodes(client, note, signal),
+        controller:
+          client === undefined || given !== undefined ? undefined : await readController(client, context, signal),
+        nodePools: client === undefined ? undefined : await readNodePools(client, note, signal),
+        resolver,
+        namesOf,
+        registryOf,
+        secretProblems: problems,
+        signal,
+      };
+      const workloads = given ?? [await readObject(client, target, home, signal)];
+      const explanations = await Promise.all(workloads.map((each) => explainOne(world, each, given === undefined)));
+      progress.end();
+      const [only] = explanations;
+      const isOne = explanations.length === 1 && !(target.kind === 'files' && mayHoldSeveral(target.files));
+      if (output === 'table') {
+        print(explanations.map((each) => describeExplanation(each, context.columns)).join('\n'));
+      } else print(valueText(isOne ? only : explanations, output));
+      return EXIT.done;
+    },
+  );
+}
+
+/** What all explanations of a command share. */
+type World = Pick<ExplainInput, 'nodes' | 'nodePools' | 'controller' | 'namesOf'> & {
+  readonly context: Context;
+  /** Undefined without a cluster. */
+  readonly client: ApiClient | undefined;
+  /** The namespace of objects that name none. */
+  readonly home: string;
+  readonly resolver: Resolver;
+  registryOf(image: string): string;
+  /** Why pull secrets cannot be used, by their names. */
+  readonly secretProblems: ReadonlyMap<string, string>;
+  readonly signal: AbortSignal;
+};
+
+async function explainOne(world: World, workload: Workload, isInCluster: boolean): Promise<Explanation> {
+  const { context, client, home, nodes, nodePools, controller, namesOf, registryOf, resolver, secretProblems, signal } =
+    world;
+  const namespace = workload.namespace || home;
+  const input: ExplainInput = {
+    workload,
+    applied: isInCluster && workload.pod !== undefined,
+    isTemplate: isInCluster && workload.pod === undefined,
+    namespace: await namespaceOf(client, namespace, context.note, signal),
+    settings: toSettings(context.config),
+    nodes,
+    nodePools,
+    controller,
+    namesOf,
+  };
+  const pullSecrets = await pullSecretsOf(client, workload, namespace, input.applied, context.clock, signal);
+  const lookUp = async (podImage: PodImage): Promise<LookupResult> => {
+    const { image } = podImage;
+    try {
+      const access = accessFor(podImage, namespace, pullSecrets);
+      const { digest, source, ...found } = await resolver.resolve(image, access, signal);
+      return { ...(digest ? { digest } : {}), ...(source ? { source } : {}), ...found };
+    } catch (error) {
+      if (!(error instanceof ImageError)) throw error;
+      const registry = error.endpoint ?? registryOf(image);
+      return {
+        error: { code: error.code, message: error.message, registry },
+        isSingleManifest: error.isSingleManifest,
+      };
+    }
+  };
+  const asked = imagesToAsk(input);
+  const found = new Map(await Promise.all(asked.map(async (image) => [image, await lookUp(image)] as const)));
+  const isWaiting = [...found.values()].some((result) => 'error' in result);
+  const patience = isWaiting && input.applied ? await patienceOf(client, workload, context.clock, signal) : undefined;
+  const refusal =
+    client === undefined || !isInCluster ? undefined : await refusalOf(client, workload, namespace, signal);
+  return explainPlacement(
+    { ...input, patience, refusal },
+    {
+      lookupOf: (image) => found.get(image),
+      pullSecrets: pullSecrets.map((name) => {
+        const problem = secretProblems.get(name);
+        return { name, ...(problem === undefined ? {} : { problem }) };
+      }),
+      sourceOf: sourceIn(context),
+    },
+  );
+}
+
+/** Connects to the cluster. A file can be explained without one, unless the user named a cluster. */
+async function connectFor(context: Context, isOptional: boolean) {
+  try {
+    return await connect(context);
+  } catch (error) {
+    const isNamed = context.kubeconfig !== undefined || context.context !== undefined;
+    if (!isOptional || isNamed || !isAway(error)) throw error;
+    context.note(`without a cluster, so without nodes, namespaces and pull secrets: ${messageOf(error)}`);
+    return undefined;
+  }
+}
+
+async function readObject(
+  client: ApiClient | undefined,
+  target: ExplainTarget,
+  home: string,
+  signal: AbortSignal,
+): Promise<Workload> {
+  if (target.kind === 'files' || client === undefined) throw new ClusterError('there is no cluster to read from');
+  const { of, name, namespace = home } = target;
+  const known = KINDS.find(({ kind }) => kind === of);
+  const path = `${known?.path}/namespaces/${encodeURIComponent(namespace)}/${known?.names[1]}/${encodeURIComponent(name)}`;
+  const object = await find(client, path, signal);
+  const workload = object && readWorkload({ ...object, kind: of });
+  if (workload === undefined) {
+    throw new ClusterError(await describeMissing(client, { kind: of, namespace, name }, signal));
+  }
+  return workload;
+}
+
+/** Finds out whether a controller is there; undefined if that is not known, for example without the right to look. */
+async function readController(
+  client: ApiClient,
+  { config, clock, installation }: Pick<Context, 'config' | 'clock' | 'installation'>,
+  signal: AbortSignal,
+): Promise<ControllerState | undefined> {
+  const { enabled, name, namespace } = config.leaderElection;
+  if (!enabled) return undefined;
+  try {
+    const found = await findInstallations(client, installation, signal);
+    if (found.kind === 'unreadable') return undefined;
+    const [only, ...others] = found.installations;
+    // Which of them is meant is not known.
+    if (others.length > 0) return undefined;
+    const [deployment] = await readDeployments(client, found.installations, signal);
+    const place = { namespace: namespace || (only?.namespace ?? DEFAULT_NAMESPACE), name };
+    const lease = await getLease(client, place, signal);
+    const where = deployment && `${deployment.namespace}/${deployment.name}`;
+    if (lease !== undefined && isHeld(lease, clock.wall())) return { kind: 'leads', deployment: where };
+    if (deployment === undefined || where === undefined) return { kind: 'not-installed' };
+    const { wanted } = deployment;
+    return { kind: 'no-leader', lease: `${place.namespace}/${place.name}`, deployment: where, wanted };
+  } catch (error) {
+    if (isForbidden(error)) return undefined;
+    throw error;
+  }
+}
+
+/** Reads the nodes. A user who may not list them gets an explanation without nodes. */
+async function readNodes(
+  client: ApiClient,
+  note: (line: string) => void,
+  signal: AbortSignal,
+): Promise<readonly Node[]> {
+  try {
+    return (await listAll(client, '/api/v1/nodes', signal)).map(readNode);
+  } catch (error) {
+    if (!isForbidden(error)) throw error;
+    note(`without nodes, so without what they run and which of them fit: ${messageOf(error)} (${READER_HINT})`);
+    return [];
+  }
+}
+
+/** Reads the namespace. One that does not exist yet, or may not be read, counts as a namespace without labels. */
+async function namespaceOf(
+  client: ApiClient | undefined,
+  name: string,
+  note: (line: string) => void,
+  signal: AbortSignal,
+) {
+  if (client === undefined) return { ...readNamespace({}), name };
+  try {
+    const object = await find(client, `/api/v1/namespaces/${encodeURIComponent(name)}`, signal);
+    return { ...readNamespace(object ?? {}), name };
+  } catch (error) {
+    if (!isForbidden(error)) throw error;
+    note(`without the labels and annotations of namespace ${name}: ${messageOf(error)} (${READER_HINT})`);
+    return { ...readNamespace({}), name };
+  }
+}
+
+/**
+ * Returns the pull secrets. The API server will add the service account's secrets to a pod that is not created yet and names none.
+ */
+async function pullSecretsOf(
+  client: ApiClient | undefined,
+  { template }: Workload,
+  namespace: string,
+  applied: boolean,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  if (applied || template.pullSecrets.length > 0 || client === undefined) return template.pullSecrets;
+  return createServiceAccountReader(client, clock)(namespace, template.serviceAccountName, signal);
+}
+
+/** Reads the pods and workloads in files. Other kinds are left out. Throws {@link ConfigurationError} if there are none. */
+async function readWorkloads(names: readonly string[], readInput: () => Promise<string>): Promise<Workload[]> {
+  const found = (await readObjects(names, readInput)).flatMap((object) => readWorkload(object) ?? []);
+  if (found.length > 0) return found;
+  throw new ConfigurationError([
+    `-f ${names.join(' ')}: got none, expected at least one of ${WORKLOAD_KINDS.join(', ')}`,
+  ]);
+}
+
+/** Returns a function that names the source of a key's value. A policy's value goes before the global one. */
+function sourceIn({ config, sources }: Context): Findings['sourceOf'] {
+  return (key, policy) => {
+    const said = config.policies.find(({ name }) => name === policy);
+    const own: Readonly<Record<string, unknown>> = {
+      'architectures.schedulable': said?.schedulable,
+      'architectures.fallback': said?.fallback,
+      'images.unresolvable': said?.unresolvable,
+      'placement.noCommonArchitecture': said?.noCommonArchitecture,
+    };
+    if (own[key] !== undefined) return { value: own[key], source: `policy ${policy}, ${sources.get('policies')}` };
+    return { value: valueAt(config, key), source: sources.get(key) ?? 'default' };
+  };
+}

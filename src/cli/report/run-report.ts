@@ -1,0 +1,201 @@
+import { connect } from '../../app/connect.ts';
+import { type Context, EXIT } from '../../app/surroundings.ts';
+import { toSettings } from '../../config/settings.ts';
+import { ConfigurationError } from '../../config/shown-problems.ts';
+import { matchesSelector } from '../../kit/selector.ts';
+import type { TagResolver } from '../../oci/resolver.ts';
+import type { PodImage } from '../../placement/objects/image.ts';
+import { type Circumstances, imagesToAsk } from '../../placement/readiness/assess.ts';
+import { buildReport, type ReportInput } from '../../placement/readiness/build.ts';
+import type { Candidate } from '../../placement/readiness/candidate.ts';
+import { notLookedUpText } from '../../placement/readiness/not-looked-up.ts';
+import type { Report } from '../../placement/readiness/report.ts';
+import { shortfalls } from '../../placement/readiness/tally.ts';
+import { few } from '../../placement/reasons.ts';
+import { createLookups, type Question } from '../lookups/lookups.ts';
+import { type Asking, withLookups } from '../lookups/with-lookups.ts';
+import { inputName, readObjects } from '../manifest-objects.ts';
+import type { Progress } from '../progress.ts';
+import { findNewer } from './newer.ts';
+import type { ReportOptions } from './options.ts';
+import { type Gathered, gather, gatherFiles, type Neighbourhood } from './read-workloads.ts';
+import { renderReport } from './render.ts';
+
+/** The forms that say by themselves how many images were not looked up. */
+const SAYS_WHAT_IS_UNKNOWN: readonly string[] = ['table', 'markdown', 'html'];
+/** The forms that programs read. */
+const MACHINE_FORMS: readonly string[] = ['json', 'yaml', 'csv'];
+/** The namespace of an object in a file that names none. */
+const DEFAULT = 'default';
+
+/** Prints which workloads can run on the targets. Exit code 2 if less is ready than `--fail-under` asks for. */
+export async function report(context: Context, options: ReportOptions): Promise<number> {
+  const { clock, print, note, readInput } = context;
+  const { files, namespace, targets, failUnder } = options;
+  context.keepHeapSmall();
+  const objects = files.length === 0 ? undefined : await readObjects(files, readInput);
+  const unusable = new Map<string, string>();
+  const lookups = {
+    limitMs: options.lookupTimeoutMs,
+    connect: async () => (objects === undefined ? connect(context) : undefined),
+    telemetry: {
+      unusableSecret: ({ namespace, name, reason }: { namespace: string; name: string; reason: string }) =>
+        void unusable.set(`${namespace}/${name}`, reason),
+    },
+  };
+  return withLookups(context, lookups, async (asking) => {
+    const { cluster, resolver, progress, signal } = asking;
+    const client = cluster?.client;
+    const inquiry = createInquiry(context, options, asking);
+    const gathered =
+      client === undefined
+        ? gatherFiles(objects ?? [], namespace)
+        : await gather(client, namespace, { candidate: inquiry.ask, read: progress.show }, signal);
+    const made = await makeReport(inquiry, gathered, options, { resolver, progress, note, signal });
+    progress.end();
+    const isMachine = MACHINE_FORMS.includes(options.form);
+    if (!isMachine) refuseNothing(made, options);
+    for (const { text } of made.summary.unread) note(text);
+    const notKnown = notLookedUpText(made.summary.notLookedUp);
+    if (notKnown !== undefined && !SAYS_WHAT_IS_UNKNOWN.includes(options.form)) note(notKnown);
+    noteSecrets(unusable, note);
+    const source = client?.host ?? files.join(', ');
+    const createdAt = new Date(clock.wall()).toISOString();
+    print(
+      renderReport(made, options.form, {
+        source,
+        createdAt,
+        namedTargets: targets !== undefined,
+        columns: context.columns,
+      }),
+    );
+    // A program still reads that there is nothing.
+    refuseNothing(made, options);
+    return failUnder === undefined ? EXIT.done : exitFor(made, failUnder, note);
+  });
+}
+
+/** What is asked of the registries, for candidates as they come. */
+type Inquiry = ReturnType<typeof createInquiry>;
+
+function createInquiry(
+  { config }: Context,
+  { selector }: ReportOptions,
+  { resolver, images: { namesOf }, registryOf, signal }: Asking,
+) {
+  const settings = toSettings(config);
+  const lookups = createLookups(resolver, registryOf, signal);
+  const circumstances = ({ namespaces }: Neighbourhood): Circumstances => ({
+    settings,
+    architectures: [],
+    namespaceOf: (name) => namespaces.get(name) ?? { name: name || DEFAULT, labels: {}, preferred: undefined },
+    namesOf,
+  });
+  return {
+    circumstances,
+    lookups,
+    registryOf,
+    /** Starts the lookups of a candidate, unless the labels leave it out. */
+    ask(candidate: Candidate, neighbourhood: Neighbourhood): void {
+      if (!matchesSelector(selector, candidate.labels)) return;
+      for (const image of imagesToAsk(candidate, circumstances(neighbourhood))) {
+        lookups.ask(questionOf(image, candidate, neighbourhood));
+      }
+    },
+  };
+}
+
+function questionOf(
+  image: PodImage,
+  { namespace, template, pod }: Candidate,
+  { accountSecrets }: Neighbourhood,
+): Question {
+  const of = namespace || DEFAULT;
+  const { pullSecrets: own, serviceAccountName } = template;
+  // Admission adds the secrets of its service account to a pod that names none. A pod of the cluster has them already.
+  const isAdmitted = pod !== undefined && pod.uid !== '';
+  const secrets = own.length > 0 || isAdmitted ? own : (accountSecrets.get(`${of}/${serviceAccountName}`) ?? []);
+  return { image, namespace: of, pullSecrets: secrets };
+}
+
+async function makeReport(
+  inquiry: Inquiry,
+  gathered: Gathered,
+  { targets, selector, grouping, newer }: ReportOptions,
+  by: {
+    readonly resolver: TagResolver;
+    readonly progress: Progress;
+    readonly note: (line: string) => void;
+    readonly signal: AbortSignal;
+  },
+): Promise<Report> {
+  const { lookups, registryOf } = inquiry;
+  const { inventory, nodes, unread } = gathered;
+  const units = inventory.units().filter(({ labels }) => matchesSelector(selector, labels));
+  for (const part of units.flatMap(({ parts }) => parts)) inquiry.ask(part, gathered);
+  await lookups.settle((done, total) => by.progress.show('images', done, total));
+  const input: ReportInput = {
+    ...inquiry.circumstances(gathered),
+    units,
+    nodes,
+    targets,
+    answerOf: (image, candidate) => lookups.answerTo(questionOf(image, candidate, gathered)),
+    registryOf,
+    grouping,
+    unread,
+  };
+  const built = buildReport(input);
+  if (!newer) return built;
+  const users = new Map(
+    units.flatMap(({ parts }) =>
+      parts.flatMap((part) => part.template.images.map((image) => [image.image, questionOf(image, part, gathered)])),
+    ),
+  );
+  const failed: string[] = [];
+  const newerOf = await findNewer(
+    built,
+    (image) => users.get(image),
+    by.resolver,
+    (done, total) => by.progress.show('newer tags', done, total),
+    (image, code) => failed.push(`${image} (${code})`),
+    by.signal,
+  );
+  if (failed.length > 0) by.note(`newer tags are not known of ${few(failed)}`);
+  return buildReport({ ...input, newerOf });
+}
+
+/** Pull secrets are many, so they get one line. */
+function noteSecrets(unusable: ReadonlyMap<string, string>, note: (line: string) => void): void {
+  const [first] = unusable;
+  if (first === undefined) return;
+  const more = unusable.size > 1 ? ` and ${unusable.size - 1} more` : '';
+  note(`images were asked for without the pull secret ${first[0]} (${first[1]})${more}`);
+}
+
+/** Returns the exit code of a report with `--fail-under`, and notes what falls short. Throws ConfigurationError if nothing wants a pod. */
+function exitFor(made: Report, failUnder: number, note: (line: string) => void): number {
+  const [target = ''] = made.targets;
+  const short = shortfalls(made, target, failUnder);
+  if (short === undefined) {
+    throw new ConfigurationError([
+      `--fail-under: nothing to judge: no workload wants a pod (${made.summary.all.workloads} are scaled to 0 or suspended)`,
+    ]);
+  }
+  for (const { measure, share, isWithoutCpu } of short) {
+    const what = measure === 'cpu' ? 'requested CPU is' : `replicas ${isWithoutCpu ? 'that request no CPU ' : ''}are`;
+    note(
+      `${Math.floor(share * 1_000 + 1e-9) / 10} % of the ${what} ready for ${target}, less than --fail-under ${failUnder}`,
+    );
+  }
+  return short.length === 0 ? EXIT.done : EXIT.found;
+}
+
+/** Throws ConfigurationError if a report has no workload: "100 %" of no workload would look like a success. */
+function refuseNothing({ summary }: Report, { files, namespace, selectorText }: ReportOptions): void {
+  if (summary.all.workloads > 0) return;
+  const where = files.length > 0 ? `in ${files.map(inputName).join(', ')}` : 'in the cluster';
+  const within = namespace === undefined ? '' : `, namespace ${namespace}`;
+  const labelled = selectorText === '' ? '' : ` with the labels ${selectorText}`;
+  const unread = summary.unread.map(({ text }) => text);
+  throw new ConfigurationError([`report: no workload${labelled} found ${where}${within}`, ...unread]);
+}

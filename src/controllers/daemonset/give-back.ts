@@ -1,0 +1,94 @@
+import type { Clock } from '../../kit/clock.ts';
+import { isRefusal } from '../../kube/errors.ts';
+import type { Writer } from '../../kube/writer.ts';
+import { type DaemonSet, readDaemonSet } from '../../placement/objects/daemonset.ts';
+import { giveBackPatch } from '../../placement/patch/disown.ts';
+import { note, type ObjectRecord } from '../object-record.ts';
+
+/**
+ * Gives the lists of tolerations that archaware wrote back to their authors, so that their next server-side apply does not conflict.
+ * It never fails: the template is right without it.
+ */
+export type Ownership = {
+  /** Gives a list back at once, by the answer to the write that changed it. Returns the newest resource version. */
+  afterWrite(record: ObjectRecord, answer: DaemonSet, signal: AbortSignal): Promise<string>;
+  /**
+   * Gives a list back that an earlier version wrote, or that was not given back after its write. One list at a time, and each less
+   * and less often. `resourceVersion`: that of the write, if there was one; `againInMs`: until the next try.
+   */
+  atSight(
+    record: ObjectRecord,
+    daemonSet: DaemonSet,
+    signal: AbortSignal,
+  ): Promise<{ readonly resourceVersion?: string; readonly againInMs?: number }>;
+};
+
+type OwnershipOptions = {
+  readonly write: Writer;
+  readonly clock: Clock;
+  /** Called when the API server refused a write. */
+  readonly onRefused?: (() => void) | undefined;
+};
+
+/** The pause between the lists of two DaemonSets that are given back at sight. */
+const PACE_MS = 1_000;
+/** The pause after a try for one DaemonSet; it doubles. Its author could make archaware's entry own the list again and again. */
+const PAUSE_MS = 60_000;
+const LONGEST_MS = 24 * 60 * 60_000;
+
+/** Creates what gives lists back. */
+export function createOwnership({ write, clock, onRefused }: OwnershipOptions): Ownership {
+  let nextPlace = Number.NEGATIVE_INFINITY;
+
+  /** Returns the newest resource version, or why it was not written. */
+  async function giveBack(
+    record: ObjectRecord,
+    daemonSet: DaemonSet,
+    signal: AbortSignal,
+  ): Promise<{ readonly resourceVersion: string } | 'conflict' | 'failed'> {
+    const { namespace, name } = daemonSet;
+    try {
+      const target = { kind: 'DaemonSet', namespace, name, action: 'give-back' } as const;
+      const written = await write(target, giveBackPatch(daemonSet), signal);
+      if (written.kind !== 'written') return written.kind === 'conflict' ? 'conflict' : 'failed';
+      const answer = readDaemonSet(written.object);
+      // The API server does not let go of it, and would not the next time.
+      if (answer.entry?.ownsSpec) note(record, 'givenBack', { count: 0, notBefore: Number.POSITIVE_INFINITY });
+      return { resourceVersion: answer.resourceVersion };
+    } catch (error) {
+      signal.throwIfAborted();
+      // A lost Lease or connection does not count as a refusal: the next leader gives the list back. Nor does a missing right, which
+      // the component without-taints takes away on purpose.
+      if (isRefusal(error) && error.status !== 403) onRefused?.();
+      return 'failed';
+    }
+  }
+
+  return {
+    async afterWrite(record, answer, signal) {
+      if (answer.entry?.ownsSpec !== true) return answer.resourceVersion;
+      const given = await giveBack(record, answer, signal);
+      return typeof given === 'string' ? answer.resourceVersion : given.resourceVersion;
+    },
+    async atSight(record, daemonSet, signal) {
+      if (daemonSet.entry?.ownsSpec !== true) return {};
+      const now = clock.monotonic();
+      const { count, notBefore } = record.notes?.givenBack ?? { count: 0, notBefore: undefined };
+      if (notBefore === undefined) {
+        nextPlace = Math.max(now, nextPlace + PACE_MS);
+        note(record, 'givenBack', { count, notBefore: nextPlace });
+        if (nextPlace > now) return { againInMs: nextPlace - now };
+      } else if (notBefore > now) {
+        return notBefore === Number.POSITIVE_INFINITY ? {} : { againInMs: notBefore - now };
+      }
+      const pauseMs = Math.min(LONGEST_MS, PAUSE_MS * 2 ** count);
+      note(record, 'givenBack', { count: count + 1, notBefore: now + pauseMs });
+      const given = await giveBack(record, daemonSet, signal);
+      if (typeof given !== 'string') return given;
+      if (given === 'failed') return { againInMs: pauseMs };
+      // The status was written meanwhile, and the entries have other places now.
+      note(record, 'givenBack', { count, notBefore: now + PACE_MS });
+      return { againInMs: PACE_MS };
+    },
+  };
+}

@@ -1,0 +1,127 @@
+import type { Clock } from '../kit/clock.ts';
+import { messageOf } from '../kit/errors.ts';
+import { isObject } from '../kit/json.ts';
+import type { ApiClient } from '../kube/api-client.ts';
+import { ApiError, ConnectionError, isConflict, isGone } from '../kube/errors.ts';
+import { isTemporary } from '../kube/retry.ts';
+import { pathOf } from '../kube/writer.ts';
+import { PROBE_FIELD_MANAGER } from '../names.ts';
+import { isKept, type KeepProbe } from '../placement/patch/keep-probe.ts';
+
+/** What a probe found out about the protection of archaware's tolerations in DaemonSets. */
+export type KeepVerdict =
+  | { readonly kind: 'holds' }
+  /** An update that drops the tolerations would be stored. `example`: a DaemonSet (`namespace/name`) that was tried. */
+  | { readonly kind: 'broken'; readonly example: string }
+  /** The API server did not answer, or refused the dry run for another reason. */
+  | { readonly kind: 'unknown'; readonly why: string }
+  /** No DaemonSet has tolerations of archaware. */
+  | { readonly kind: 'nothing' };
+
+/**
+ * Sends the updates as dry runs (`dryRun=All`), which the API server checks and changes as real ones, and does not store. It is
+ * enough if the tolerations of one DaemonSet come back: the policy and the webhook treat all of these alike. Throws only the reason
+ * of the signal.
+ */
+export async function tryKeep(
+  client: Pick<ApiClient, 'request'>,
+  probes: readonly KeepProbe[],
+  signal: AbortSignal,
+): Promise<KeepVerdict> {
+  if (probes.length === 0) return { kind: 'nothing' };
+  let example: string | undefined;
+  let why: string | undefined;
+  for (const probe of probes) {
+    const { namespace, name, patch } = probe;
+    const path = `${pathOf({ kind: 'DaemonSet', namespace, name })}?dryRun=All&fieldManager=${PROBE_FIELD_MANAGER}`;
+    try {
+      const contentType = 'application/json-patch+json';
+      const answer = await client.request('patch', path, { body: patch, contentType, signal });
+      if (isObject(answer) && isKept(answer, probe)) return { kind: 'holds' };
+      example ??= `${namespace}/${name}`;
+    } catch (error) {
+      signal.throwIfAborted();
+      // What an API server does not answer now, it does not answer for the next DaemonSet.
+      if (error instanceof ConnectionError || isTemporary(error)) return { kind: 'unknown', why: messageOf(error) };
+      if (!isConflict(error) && !isGone(error)) why ??= refusalText(error, namespace);
+    }
+  }
+  if (example !== undefined) return { kind: 'broken', example };
+  return { kind: 'unknown', why: why ?? 'the DaemonSets that were tried have just changed' };
+}
+
+function refusalText(error: unknown, namespace: string): string {
+  const isRight = error instanceof ApiError && error.status === 403 && /cannot patch resource/.test(error.message);
+  return isRight ? `needs the right to patch daemonsets.apps in namespace ${namespace}` : messageOf(error);
+}
+
+/** The pause after a probe that found that the protection holds. */
+const HOUR_MS = 60 * 60_000;
+/** The pause after any other probe: somebody who repairs a broken protection wants to see that it holds again. */
+const AGAIN_MS = 60_000;
+/** So many probes in a row must fail: while the replicas of a webhook are replaced, one may reach none of them. */
+const FAILURES = 2;
+/** The pause between these. */
+const CONFIRM_MS = 10_000;
+
+/** What is known after the probes so far. */
+type Known = { readonly holds: boolean | undefined; readonly failures: number; readonly why: string };
+
+const NOTHING_KNOWN: Known = { holds: undefined, failures: 0, why: '' };
+
+/** Returns what is known after one more probe. One that gave no verdict leaves the last verdict as it is. */
+function after(known: Known, verdict: KeepVerdict): Known {
+  switch (verdict.kind) {
+    case 'holds':
+      return { holds: true, failures: 0, why: '' };
+    case 'broken': {
+      const failures = known.failures + 1;
+      return { holds: failures >= FAILURES ? false : known.holds, failures, why: '' };
+    }
+    case 'unknown':
+      return { ...known, why: verdict.why };
+    case 'nothing':
+      return NOTHING_KNOWN;
+    default:
+      return verdict satisfies never;
+  }
+}
+
+function pauseMs({ failures }: Known, { kind }: KeepVerdict): number {
+  if (kind === 'holds') return HOUR_MS;
+  return kind === 'broken' && failures < FAILURES ? CONFIRM_MS : AGAIN_MS;
+}
+
+/** Tries the protection of DaemonSets during one term of leadership after the other. */
+export function createKeepWatch({
+  client,
+  clock,
+  probes,
+  onNews,
+}: {
+  readonly client: Pick<ApiClient, 'request'>;
+  readonly clock: Clock;
+  /** Returns the updates to try now. */
+  readonly probes: () => readonly KeepProbe[];
+  /** Called when the protection is found broken, when it holds again, and with each new reason why it is not known. */
+  readonly onNews: (verdict: KeepVerdict) => void;
+}) {
+  let known = NOTHING_KNOWN;
+  return {
+    /** Whether the protection holds, as the present term has last found out; undefined: not known, or nothing to protect. */
+    holds: (): boolean | undefined => known.holds,
+    /** Tries it until the signal aborts: as soon as there is something to protect, and then once an hour. */
+    async watch(signal: AbortSignal): Promise<void> {
+      while (!signal.aborted) {
+        const verdict = await tryKeep(client, probes(), signal).catch(() => undefined);
+        if (verdict === undefined || signal.aborted) break;
+        const before = known;
+        known = after(before, verdict);
+        const isTurned = known.holds !== before.holds && (known.holds === false || before.holds === false);
+        if (isTurned || (known.why !== before.why && known.why !== '')) onNews(verdict);
+        await clock.delay(pauseMs(known, verdict), signal);
+      }
+      known = NOTHING_KNOWN;
+    },
+  };
+}

@@ -1,0 +1,79 @@
+import type { JsonObject } from '../kit/json.ts';
+import type { ApiClient } from './api-client.ts';
+import { ApiError, LeaseLostError } from './errors.ts';
+import { find } from './read.ts';
+import { pathOf } from './writer.ts';
+
+/** The pod to evict; a new pod with the same name is a different one. */
+export type EvictedPod = { readonly namespace: string; readonly name: string; readonly uid: string };
+
+/** The reason for a 429: the pod stays where it is. */
+export const BUDGET = 'a PodDisruptionBudget does not allow it';
+/** The reason for a 500: the pod stays for as long as both budgets exist. */
+export const TWO_BUDGETS = 'cannot be evicted (do two PodDisruptionBudgets select it?)';
+
+/**
+ * Evicts a pod (policy/v1) if its budgets allow it. Throws what the client throws: 429 for a budget, 409 for another
+ * uid.
+ */
+export async function evict(
+  client: ApiClient,
+  { namespace, name, uid }: EvictedPod,
+  signal: AbortSignal,
+): Promise<void> {
+  const body = {
+    apiVersion: 'policy/v1',
+    kind: 'Eviction',
+    metadata: { name, namespace },
+    deleteOptions: { preconditions: { uid } },
+  };
+  await client.request('create', `${pathOf({ kind: 'Pod', namespace, name })}/eviction`, { body, signal });
+}
+
+/** The result of an eviction; a `blocked` one may succeed later. */
+export type Eviction = { readonly kind: 'evicted' | 'gone' } | { readonly kind: 'blocked'; readonly reason: string };
+
+/** Reads whole pods and evicts them, for a leader. */
+export type Evictor = {
+  /** Returns the pod as it is on the server now; undefined if it is gone. */
+  fetch(pod: EvictedPod, signal: AbortSignal): Promise<JsonObject | undefined>;
+  /** Throws {@link LeaseLostError} without sending anything if another replica may lead. */
+  evict(pod: EvictedPod, signal: AbortSignal): Promise<Eviction>;
+};
+
+/** Creates an evictor that refuses to act unless `mayWrite` says that the Lease is fresh at this moment. */
+export function createEvictor(client: ApiClient, mayWrite: () => boolean): Evictor {
+  return {
+    fetch: ({ namespace, name }, signal) => find(client, pathOf({ kind: 'Pod', namespace, name }), signal),
+    async evict(pod, signal) {
+      if (!mayWrite()) throw new LeaseLostError(`not evicted: Pod ${pod.name}: the lease is not fresh`);
+      try {
+        await evict(client, pod, signal);
+        return { kind: 'evicted' };
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error;
+        if (error.status === 404 || error.status === 409) return { kind: 'gone' };
+        const reason = obstacle(error);
+        if (reason === undefined) throw error;
+        return { kind: 'blocked', reason };
+      }
+    },
+  };
+}
+
+/** Returns why the pod stays; undefined if a retry soon may help. */
+export function obstacle({ status, hasCauses, retryAfterMs }: ApiError): string | undefined {
+  switch (status) {
+    case 429:
+      // A 429 without a cause and with a time to come back means that the server is overloaded.
+      return hasCauses || retryAfterMs === undefined ? BUDGET : undefined;
+    case 500:
+      return TWO_BUDGETS;
+    case 400:
+    case 403:
+    case 422:
+      return `the API server refuses it (${status})`;
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,276 @@
+import { X509Certificate } from 'node:crypto';
+import { lookup as systemLookup } from 'node:dns';
+import { setMaxListeners } from 'node:events';
+import { isIP, type LookupFunction } from 'node:net';
+import { createSecureContext, type SecureContext } from 'node:tls';
+import { LRUCache } from 'lru-cache';
+import { Agent, type buildConnector, type Dispatcher } from 'undici';
+import { type Clock, systemClock } from '../../kit/clock.ts';
+import { createLru } from '../../kit/lru.ts';
+import { createConnector } from '../../kit/network/connector.ts';
+import { ImageError } from '../errors.ts';
+import { type AddressPolicy, type AddressRules, createAddressJudge } from './addresses.ts';
+import { createDns, libuvThreads } from './dns.ts';
+import type { ForwardProxy } from './proxy.ts';
+import { createKeptConnections, type KeptConnections } from './stale-connections.ts';
+import { type ClientCertificate, createAuthorities, type Trust } from './trust.ts';
+import { createTunnel, proxyHeaders } from './tunnel.ts';
+
+export type GuardOptions = AddressRules & {
+  /** Milliseconds for the DNS lookup, connecting and the TLS handshake together. */
+  readonly connectTimeoutMs: number;
+  readonly now: () => number;
+  /** For the deadlines of DNS lookups; default: the timers of the machine. */
+  readonly after?: Clock['after'];
+  /** PEM of additional authorities that are trusted at this moment. */
+  readonly authorities?: () => readonly string[];
+  /** Replaces the system's resolver. */
+  readonly lookup?: LookupFunction;
+};
+
+/** Everything that decides which connections a request may use. */
+export type Passage = {
+  readonly url: URL;
+  readonly policy: AddressPolicy;
+  readonly trust?: Trust;
+  readonly proxy?: ForwardProxy;
+};
+
+/** The connections for a request, and the headers that it needs there. */
+type Route = {
+  readonly dispatcher: Dispatcher;
+  readonly origin: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+};
+
+/** Connections whose addresses are judged when they are made. */
+export type Guard = {
+  /**
+   * Returns the route of a request, to be used at once. A connection made for one policy, trust or proxy is never used
+   * for another.
+   *
+   * @throws ImageError for a name of the API server, and for a forbidden address behind a proxy; Error for an invalid
+   * client certificate
+   */
+  route(passage: Passage): Route;
+  /** Remembers which connections exist before the request that is sent next. */
+  begin: KeptConnections['begin'];
+  /** Whether a host[:port] answered from a public address; also true for a host that is not known. */
+  isPublic(host: string): boolean;
+  /** Closes all connections, and ends the requests on them. */
+  destroy(): void;
+};
+
+/** The connections of one policy, trust and proxy. `http` differs from `https` if there is a proxy. */
+type Pools = { readonly https: Agent; readonly http: Agent };
+
+const MAX_POOLS = 64;
+const POOL: Agent.Options = {
+  pipelining: 1,
+  // Less than the five seconds after which common servers close an idle connection, so that a request does not meet one
+  // that is closing.
+  keepAliveTimeout: 4000,
+  maxHeaderSize: 16 * 1024,
+};
+
+/** The error of a lookup whose name leads to a forbidden address. Contains no address. */
+class ForbiddenLookup extends Error {
+  readonly reason: string;
+  constructor(reason: string) {
+    super('forbidden address');
+    this.reason = reason;
+  }
+}
+
+/** @throws Error for an invalid CIDR in the options */
+export function createGuard(options: GuardOptions): Guard {
+  const judge = createAddressJudge(options);
+  const authorities = options.authorities ?? (() => []);
+  const authoritiesFor = createAuthorities(authorities, process.env.NODE_EXTRA_CA_CERTS);
+  // A host that was public once stays public. Otherwise an attacker could make a name private between its challenge and
+  // the token request.
+  const publicHosts = createLru<boolean>(10_000);
+  const ending = new AbortController();
+  setMaxListeners(0, ending.signal);
+  const { signal } = ending;
+  const lookup = createDns({
+    lookup: options.lookup ?? systemLookup,
+    threads: libuvThreads(process.env.UV_THREADPOOL_SIZE),
+    now: options.now,
+    later: options.after ?? systemClock.after,
+    signal,
+  });
+  const pools = new LRUCache<string, Pools>({ max: MAX_POOLS, dispose: retire });
+  /** Pools that get no new requests but still have some under way. */
+  const retired = new Set<Pools>();
+  const kept = createKeptConnections();
+  let trusted = authorities();
+
+  /**
+   * Returns the TLS settings of a trust. The context is created once, because a `ca` option is parsed again for every
+   * connection.
+   */
+  function tlsOf(trust?: Trust): { secureContext?: SecureContext; rejectUnauthorized?: boolean } {
+    const ca = authoritiesFor(trust);
+    const clients = usable(trust?.clients ?? []);
+    return {
+      ...(trust?.verify === false ? { rejectUnauthorized: false } : {}),
+      ...(ca === undefined && clients.length === 0
+        ? {}
+        : {
+            secureContext: createSecureContext({
+              ...(ca === undefined ? {} : { ca }),
+              cert: clients.map(({ certificate }) => certificate),
+              key: clients.map(({ key }) => key),
+            }),
+          }),
+    };
+  }
+
+  function connector(more: buildConnector.BuildOptions): buildConnector.connector {
+    return createConnector({ timeout: options.connectTimeoutMs, autoSelectFamily: true, lookup, ...more }, signal);
+  }
+
+  function forbiddenLiteral(hostname: string, policy: AddressPolicy): string | undefined {
+    const literal = hostname.replace(/^\[|\]$/g, '');
+    return isIP(literal) === 0 ? undefined : judge.forbidden(literal, policy);
+  }
+
+  function direct(policy: AddressPolicy, trust: Trust | undefined): Agent {
+    const connect = connector({
+      ...tlsOf(trust),
+      // Called for names only, never for literal addresses. Every address is judged, because Node.js chooses the one
+      // that is dialled.
+      lookup: (hostname, lookupOptions, callback) => {
+        lookup(hostname, { ...lookupOptions, all: true }, (error, addresses) => {
+          if (error !== null || typeof addresses === 'string') return callback(error, addresses);
+          const reason = addresses
+            .map(({ address }) => judge.forbidden(address, policy))
+            .find((kind) => kind !== undefined);
+          if (reason !== undefined) return callback(new ForbiddenLookup(reason), []);
+          const [first] = addresses;
+          if (lookupOptions.all === true || first === undefined) return callback(null, addresses);
+          callback(null, first.address, first.family);
+        });
+      },
+    });
+    return new Agent({
+      ...POOL,
+      connect: (target, callback) => {
+        const host = target.host ?? target.hostname;
+        const reason = forbiddenLiteral(target.hostname, policy);
+        if (reason !== undefined) return callback(refusal(host, reason), null);
+        connect(target, (error, socket) => {
+          if (error !== null) {
+            return callback(error instanceof ForbiddenLookup ? refusal(host, error.reason) : error, null);
+          }
+          const address = socket.remoteAddress ?? '';
+          const late = judge.forbidden(address, policy);
+          if (late !== undefined) {
+            socket.destroy();
+            return callback(refusal(host, late), null);
+          }
+          publicHosts.set(host, publicHosts.get(host) === true || judge.isPublic(address));
+          callback(null, socket);
+        });
+      },
+    });
+  }
+
+  function make({ policy, trust, proxy }: Passage): Pools {
+    if (proxy === undefined) {
+      const agent = direct(policy, trust);
+      return { https: agent, http: agent };
+    }
+    // The operator named the proxy, so its own address is not judged any further.
+    const { https, proxy: http } = createTunnel({
+      proxy,
+      connectProxy: connector(tlsOf()),
+      connectThrough: connector(tlsOf(trust)),
+      pool: POOL,
+      timeoutMs: options.connectTimeoutMs,
+      signal,
+    });
+    return { https, http };
+  }
+
+  function retire(old: Pools): void {
+    retired.add(old);
+    // In this order: a request that waits for a tunnel needs the proxy.
+    void old.https
+      .close()
+      .then(() => old.http.close())
+      .catch(() => undefined)
+      .finally(() => retired.delete(old));
+  }
+
+  return {
+    route(passage) {
+      signal.throwIfAborted();
+      const { url, policy, trust, proxy } = passage;
+      // The proxy looks up all other names and decides which addresses are allowed.
+      const reason =
+        judge.forbiddenName(url.hostname, policy) ??
+        (proxy === undefined ? undefined : forbiddenLiteral(url.hostname, policy));
+      if (reason !== undefined) throw refusal(url.host, reason);
+      const current = authorities();
+      if (current.length !== trusted.length || current.some((each, index) => each !== trusted[index])) pools.clear();
+      trusted = current;
+      const key = JSON.stringify([policy, trust?.id, proxy?.variable, proxy?.origin]);
+      let found = pools.get(key);
+      if (found === undefined) {
+        found = make(passage);
+        for (const agent of new Set([found.https, found.http])) kept.watch(agent);
+        pools.set(key, found);
+      }
+      const path = url.pathname + url.search;
+      if (url.protocol === 'https:') return { dispatcher: found.https, origin: url.origin, path, headers: {} };
+      if (proxy === undefined) return { dispatcher: found.http, origin: url.origin, path, headers: {} };
+      const headers = { host: url.host, ...proxyHeaders(proxy) };
+      return { dispatcher: found.http, origin: proxy.origin, path: url.origin + path, headers };
+    },
+    begin: kept.begin,
+    isPublic: (host) => publicHosts.get(host) ?? true,
+    destroy() {
+      ending.abort();
+      for (const { https, http } of [...pools.values(), ...retired]) {
+        for (const agent of [https, http]) void agent.destroy().catch(() => undefined);
+      }
+    },
+  };
+}
+
+/**
+ * Returns the first certificate of each type of key: OpenSSL holds one certificate for a type, and the registry says
+ * which types it accepts.
+ */
+function usable(clients: readonly ClientCertificate[]): ClientCertificate[] {
+  const types = clients.map(({ certificate }) => new X509Certificate(certificate).publicKey.asymmetricKeyType);
+  return clients.filter((_, index) => types.indexOf(types[index]) === index);
+}
+
+/** Says what to do, and never names the address: it would reveal the cluster's network to a pod's author. */
+function refusal(host: string, reason: string): ImageError {
+  const details = { code: 'forbidden-address', temporary: false, endpoint: host } as const;
+  if (reason === 'loopback' && /^localhost(:|$)/.test(host)) {
+    return new ImageError(
+      `${host} is the localhost of each node, which the controller cannot reach; set an address that it can reach with ` +
+        `registries.mirrors: {"${host}": {endpoints: ["registry.example.com:5000"]}}, or the architectures of its images with ` +
+        `images.overrides: [{pattern: "${host}/*", architectures: [amd64]}], or, if the registry runs on this host, ` +
+        `registries.insecure: ["${host}"]`,
+      details,
+    );
+  }
+  const hint =
+    reason === 'loopback'
+      ? `registries.insecure: ["${host}"] allows it`
+      : reason === 'denied'
+        ? 'registries.addresses.deny names it'
+        : reason === 'own'
+          ? `it is the API server; registries.insecure: ["${host}"] allows a registry there`
+          : reason === 'private'
+            ? 'a public registry names a private address'
+            : 'registries.addresses.allow can allow it, except for metadata services';
+  return new ImageError(`${host} has an address that is not allowed (${reason}): ${hint}`, details);
+}

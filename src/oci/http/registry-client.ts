@@ -1,0 +1,79 @@
+import type { LookupFunction } from 'node:net';
+import type { Clock } from '../../kit/clock.ts';
+import type { ResolverTelemetry } from '../resolver-telemetry.ts';
+import { createGuard } from './address-guard.ts';
+import type { AddressRules } from './addresses.ts';
+import { authenticate } from './authentication.ts';
+import { createSend } from './connection.ts';
+import type { ProxySelector } from './proxy.ts';
+import { reportRateLimit } from './rate-limit.ts';
+import { chain, deadline, followRedirects, measure, type Named, type SendRequest } from './transport.ts';
+import { insecureTrust } from './trust.ts';
+
+export type RegistryOptions = {
+  /** host[:port] of registries with plain http or an unverifiable certificate; they may be on loopback. */
+  readonly insecure: readonly string[];
+  /**
+   * host[:port] of the other hosts that the operator named, at this moment: they may be on loopback, and their
+   * certificates are verified.
+   */
+  readonly namedHosts?: () => ReadonlySet<string>;
+  readonly addresses: AddressRules;
+  /** PEM of additional authorities that are trusted at this moment. */
+  readonly authorities?: () => readonly string[];
+  /** Absent: all requests are sent directly. */
+  readonly proxy?: ProxySelector;
+  readonly userAgent: string;
+  /** Milliseconds for one request, including its redirects and its body. */
+  readonly timeoutMs: number;
+  readonly now: () => number;
+  /** For deadlines; default: the timers of the machine. */
+  readonly after?: Clock['after'];
+  readonly telemetry?: Partial<ResolverTelemetry>;
+  /** Replaces the guarded connections, for tests. */
+  readonly send?: SendRequest;
+  /** Replaces the system's DNS lookup. */
+  readonly lookup?: LookupFunction;
+};
+
+/** The share of a request's time that the connection may take. */
+const CONNECT_SHARE = 2 / 3;
+
+/** Sends requests to any registry, through challenges, deadline, redirects, metrics and guarded connections. */
+export type Registry = {
+  readonly send: SendRequest;
+  /** Closes all connections. */
+  destroy(): void;
+};
+
+/** @throws Error for invalid CIDRs in `addresses` */
+export function createRegistry(options: RegistryOptions): Registry {
+  const { now, after, timeoutMs, proxy, authorities, lookup } = options;
+  const insecure = new Set(options.insecure.map((host) => host.toLowerCase()));
+  const guard = createGuard({
+    ...options.addresses,
+    // Shorter than the request's own limit, so that a host that cannot be reached is not taken for one that is silent.
+    connectTimeoutMs: timeoutMs * CONNECT_SHARE,
+    now,
+    ...(after === undefined ? {} : { after }),
+    ...(authorities === undefined ? {} : { authorities }),
+    ...(lookup === undefined ? {} : { lookup }),
+  });
+  const wire = chain(
+    [measure((record) => options.telemetry?.requested?.(record), now)],
+    options.send ?? createSend({ guard, userAgent: options.userAgent, ...(proxy === undefined ? {} : { proxy }) }),
+  );
+  const { isPublic, destroy } = guard;
+  // A token service may not redirect: otherwise the answer of another service could come back as its token.
+  const authentication = authenticate({ named, isPublic, now, send: chain([deadline(timeoutMs, after)], wire) });
+  const redirects = reportRateLimit((rateLimit) => options.telemetry?.rateLimited?.(rateLimit), followRedirects(named));
+  return { send: chain([authentication, deadline(timeoutMs, after), redirects], wire), destroy };
+
+  /** Returns the settings of a host that the operator named, however the request gets there. */
+  function named({ protocol, host, port }: URL): ReturnType<Named> {
+    // A URL drops the default port of its scheme, but an operator may write it.
+    const full = port === '' ? `${host}:${protocol === 'https:' ? 443 : 80}` : host;
+    if (insecure.has(host) || insecure.has(full)) return { policy: 'configured', trust: insecureTrust };
+    return options.namedHosts?.().has(host) ? { policy: 'configured' } : undefined;
+  }
+}

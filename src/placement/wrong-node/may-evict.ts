@@ -1,0 +1,147 @@
+import { type JsonObject, objectAt } from '../../kit/json.ts';
+import { whyNotBroughtBack } from '../clean/cleaned.ts';
+import { type Demands, obstaclesTo, readDemands } from '../fit.ts';
+import { onlySchedulable } from '../images.ts';
+import { taintText } from '../nodes/managed.ts';
+import { type Node, nodeArchitecture } from '../nodes/node.ts';
+import { isDaemonSet } from '../objects/kinds.ts';
+import type { Pod } from '../objects/pod.ts';
+import { writersOf, wroteTolerations } from '../objects/written.ts';
+import { asOurs, tolerates } from '../patch/tolerations.ts';
+import { wantedTolerations } from '../placing.ts';
+import type { Settings } from '../settings.ts';
+import type { WrongNodeFinding } from './judge.ts';
+
+/** The facts for which the whole pod must be read, beyond what the watch keeps. */
+export type Whole = {
+  /** Whether the author, not the scheduler, set `spec.nodeName`: then the template names the node too. */
+  readonly namesNode: boolean;
+  /** Whether archaware wrote the tolerations, so that those of its form are its own. */
+  readonly toleratesByUs: boolean;
+  readonly demands: Demands;
+};
+
+/** Reads these facts from a pod as the API server sent it. A binding by the scheduler leaves no entry in `managedFields`. */
+export function readWhole(object: JsonObject): Whole {
+  return {
+    namesNode: writersOf(object, 'f:nodeName').length > 0,
+    toleratesByUs: wroteTolerations(object),
+    demands: readDemands(objectAt(object, 'spec')),
+  };
+}
+
+/** The state of the cluster on which an eviction depends. */
+export type Surroundings = {
+  readonly architectures: readonly string[];
+  readonly nodes: Iterable<Node>;
+  /** The tolerations of the template of the pod's DaemonSet; undefined if it has no DaemonSet, or an unknown one. */
+  readonly daemonTolerations: readonly JsonObject[] | undefined;
+};
+
+/**
+ * Returns why a pod may not be evicted from a wrong node, as text for its Event; undefined: it may be evicted. The conditions: it
+ * is proved that the pod does not run there, its owner creates another one, another node would take that one, and a taint keeps
+ * it off this node. A daemon pod needs no other node; its template must no longer tolerate this one. `whole`: undefined before
+ * the whole pod was read. Then all tolerations of archaware's form count as archaware's, and no other node is looked for.
+ */
+export function whyNotEvicted(
+  pod: Pick<Pod, 'owner' | 'tolerations'>,
+  finding: WrongNodeFinding,
+  node: Pick<Node, 'name' | 'taints'> & { readonly architecture: string },
+  { architectures: cluster, nodes, daemonTolerations }: Surroundings,
+  settings: Pick<Settings, 'mode' | 'taints' | 'schedulable' | 'onWrongNode'>,
+  whole: Whole | undefined,
+): string | undefined {
+  if (settings.onWrongNode === 'warn') return 'pods.onWrongNode is warn';
+  const unproved = whyNotProved(finding, node.architecture);
+  if (unproved !== undefined) return unproved;
+  const { taints } = settings;
+  const keptOff = { key: taints.key, value: node.architecture, effect: 'NoSchedule' };
+  const isKeptOff =
+    taints.manage &&
+    (node.taints ?? []).some(
+      ({ key, value, effect }) => key === keptOff.key && value === keptOff.value && effect === keptOff.effect,
+    );
+  const notKeptOff = `node ${node.name} has no taint ${taintText(keptOff)} that would keep it off`;
+  if (isDaemonSet(pod.owner)) {
+    if (!isKeptOff) return notKeptOff;
+    const staysOff = daemonTolerations !== undefined && !daemonTolerations.some((entry) => tolerates(entry, keptOff));
+    return staysOff ? undefined : 'its DaemonSet would create another one here';
+  }
+  const { architectures } = finding.known;
+  if (architectures === undefined) return 'the platforms of its images are not known for certain';
+  if (architectures.includes(node.architecture)) {
+    return `its images now have ${node.architecture}, so it could come back here`;
+  }
+  const unreturning = whyNotBroughtBack(pod.owner);
+  if (unreturning !== undefined) return unreturning;
+  const possible = onlySchedulable(architectures, settings);
+  if (!cluster.some((name) => possible.includes(name))) return 'no node of the cluster runs all of its images';
+  if (!isKeptOff) return notKeptOff;
+  const wrong = [node.architecture, ...cluster].filter((name) => !architectures.includes(name));
+  const own = ownTolerations(pod.tolerations ?? [], taints, whole?.toleratesByUs ?? true);
+  const tolerated = toleratedOf(own, wrong, taints);
+  if (tolerated !== undefined) return `its own tolerations let it onto nodes of ${tolerated}, so it could come back`;
+  if (whole === undefined) return undefined;
+  if (whole.namesNode) return 'its template names the node (spec.nodeName), so it would come back';
+  // The next pod is not bound, so this pod's node does not count.
+  const tolerations = [...own, ...wantedTolerations(settings, possible)];
+  const demands: Demands = { ...whole.demands, nodeName: undefined, tolerations };
+  return fitsOneOf(nodes, possible, demands)
+    ? undefined
+    : `no node of ${possible.join(' or ')} would take another one: cordoned, tainted, or not what its nodeSelector and affinity ask for`;
+}
+
+function whyNotProved(finding: WrongNodeFinding, architecture: string): string | undefined {
+  const { verdict, container } = finding;
+  switch (verdict) {
+    case 'does-not-run':
+      return undefined;
+    case 'says-it-runs':
+      return whatLies(finding, architecture);
+    case 'unproved':
+      return container.pulled === undefined
+        ? `the status of container ${container.name} has no digest that proves which image it runs`
+        : `it is not known for certain which image container ${container.name} runs (${container.pulled.image})`;
+    default:
+      return verdict satisfies never;
+  }
+}
+
+/** Returns the problem and a step, for a container that is refused although its image claims the node's architecture. */
+export function whatLies({ container, pulled }: WrongNodeFinding, architecture: string): string {
+  if (container.trouble === 'exec-format-error') {
+    return `its image claims to run on ${architecture}, but it does not (it contains files of another architecture, or starts a script without #!): rebuild it, or state its architectures in images.overrides`;
+  }
+  return pulled === undefined
+    ? `its images have ${architecture}, as far as is known: the next pull may succeed`
+    : `the image that it ran before has ${architecture}, but the image that its tag names now cannot be pulled here: push the tag for ${architecture}, or delete the pod`;
+}
+
+function fitsOneOf(nodes: Iterable<Node>, architectures: readonly string[], demands: Demands): boolean {
+  for (const node of nodes) {
+    const architecture = nodeArchitecture(node);
+    if (architecture === undefined || !architectures.includes(architecture)) continue;
+    // A cordoned node does not count, even if the pod tolerates its taint.
+    if (!node.deleting && !node.unschedulable && obstaclesTo(demands, node).length === 0) return true;
+  }
+  return false;
+}
+
+/** Returns the tolerations that the next pod has before archaware adds any. */
+function ownTolerations(
+  tolerations: readonly JsonObject[],
+  { key, effect }: Settings['taints'],
+  oursAreOurs: boolean,
+): readonly JsonObject[] {
+  return oursAreOurs ? tolerations.filter((entry) => asOurs(entry, { key, effect }) === undefined) : tolerations;
+}
+
+/** Returns the first of the architectures whose taint is tolerated. */
+function toleratedOf(
+  tolerations: readonly JsonObject[],
+  architectures: readonly string[],
+  { key, effect }: Settings['taints'],
+): string | undefined {
+  return architectures.find((value) => tolerations.some((entry) => tolerates(entry, { key, value, effect })));
+}

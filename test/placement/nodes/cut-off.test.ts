@@ -1,0 +1,111 @@
+import { expect } from 'chai';
+import type { JsonObject } from '../../../src/kit/json.ts';
+import { isCutOff, isTaintedFor, unreadyNodesOf, wantsPodOn } from '../../../src/placement/nodes/cut-off.ts';
+import { type Node, readNode } from '../../../src/placement/nodes/node.ts';
+import { readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
+import { settings } from '../objects.ts';
+
+const { taints } = settings();
+const KEY = 'supported-arch';
+const GPU = { key: 'gpu', value: 'yes', effect: 'NoSchedule' };
+
+function node(
+  given: { architecture?: string; labels?: JsonObject; taints?: JsonObject[]; ready?: boolean } = {},
+): Node {
+  const { architecture = 'amd64', labels = {}, ready = true } = given;
+  return readNode({
+    metadata: { name: 'n1', labels: { 'kubernetes.io/arch': architecture, ...labels } },
+    spec: { taints: given.taints ?? [] },
+    status: {
+      nodeInfo: { architecture },
+      conditions: [{ type: 'Ready', status: ready ? 'True' : 'False' }],
+    },
+  });
+}
+
+const daemonSet = (spec: JsonObject = {}) => readDaemonSet({ spec: { template: { spec } } });
+const required = (key: string, values: string[]) => ({
+  nodeAffinity: {
+    requiredDuringSchedulingIgnoredDuringExecution: {
+      nodeSelectorTerms: [{ matchExpressions: [{ key, operator: 'In', values }] }],
+    },
+  },
+});
+
+describe('a DaemonSet wants a pod on a node', () => {
+  const rows: [what: string, wants: boolean, spec: JsonObject, node: Parameters<typeof node>[0]][] = [
+    ['without demands', true, {}, {}],
+    ['whose label its selector names', true, { nodeSelector: { pool: 'a' } }, { labels: { pool: 'a' } }],
+    ['without the label that its selector names', false, { nodeSelector: { pool: 'a' } }, {}],
+    ['that its affinity names', true, { affinity: required('pool', ['a']) }, { labels: { pool: 'a' } }],
+    ['that its affinity does not name', false, { affinity: required('pool', ['a']) }, { labels: { pool: 'b' } }],
+    ['with a taint of others', false, {}, { taints: [GPU] }],
+    [
+      'with a taint of others that it tolerates',
+      true,
+      { tolerations: [{ key: 'gpu', operator: 'Exists' }] },
+      { taints: [GPU] },
+    ],
+    ['with a taint that is only a preference', true, {}, { taints: [{ ...GPU, effect: 'PreferNoSchedule' }] }],
+    ['with a taint of others while it is not ready', true, {}, { taints: [GPU], ready: false }],
+    ['with our taint', true, {}, { taints: [{ key: KEY, value: 'amd64', effect: 'NoSchedule' }] }],
+    ['that is cordoned', true, {}, { taints: [{ key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }] }],
+    [
+      'that its cloud has not initialized',
+      true,
+      {},
+      { taints: [{ key: 'node.cloudprovider.kubernetes.io/uninitialized', effect: 'NoSchedule' }] },
+    ],
+  ];
+  for (const [what, wants, spec, given] of rows) {
+    it(`${what}: ${wants}`, () => expect(wantsPodOn(daemonSet(spec), node(given), KEY)).to.equal(wants));
+  }
+
+  it('of which it is not known what a large one selects', () => {
+    const large = { ...daemonSet(), isLarge: true } as const;
+    expect(wantsPodOn(large, node({ taints: [GPU] }), KEY)).to.equal(true);
+  });
+});
+
+describe('the taint cuts a DaemonSet off', () => {
+  const tolerating = { tolerations: [{ key: KEY, operator: 'Equal', value: 'amd64', effect: 'NoSchedule' }] };
+  const rows: [
+    what: string,
+    is: boolean,
+    spec: JsonObject,
+    architectures: string[] | undefined,
+    given: Partial<typeof taints>,
+  ][] = [
+    ['without a toleration', true, {}, ['amd64'], {}],
+    ['with it', false, tolerating, ['amd64'], {}],
+    ['that tolerates everything', false, { tolerations: [{ operator: 'Exists' }] }, ['amd64'], {}],
+    ['whose images do not run there', false, {}, ['arm64'], {}],
+    ['whose images are not known', true, {}, undefined, {}],
+    ['that does not want the node', false, { nodeSelector: { pool: 'a' } }, ['amd64'], {}],
+    ['where the taint is only a preference', false, {}, ['amd64'], { effect: 'PreferNoSchedule' }],
+  ];
+  for (const [what, is, spec, architectures, given] of rows) {
+    it(`${what}: ${is}`, () =>
+      expect(isCutOff(daemonSet(spec), architectures, node(), { ...taints, ...given })).to.equal(is));
+  }
+
+  it('not from a node whose architecture is not known', () => {
+    expect(isCutOff(daemonSet(), undefined, node({ architecture: '' }), taints)).to.equal(false);
+  });
+});
+
+describe('the nodes of a DaemonSet', () => {
+  it('that are not ready are counted', () => {
+    const nodes = [node(), node({ ready: false }), node({ ready: false, labels: { pool: 'a' } })];
+    expect(unreadyNodesOf(daemonSet(), nodes, KEY)).to.equal(2);
+    expect(unreadyNodesOf(daemonSet({ nodeSelector: { pool: 'a' } }), nodes, KEY)).to.equal(1);
+  });
+
+  it('are tainted if one that it wants is', () => {
+    const ours = { key: KEY, value: 'amd64', effect: 'NoSchedule' };
+    const nodes = [node(), node({ taints: [ours], labels: { pool: 'a' } })];
+    expect(isTaintedFor(daemonSet(), nodes, taints)).to.equal(true);
+    expect(isTaintedFor(daemonSet(), [node({ taints: [GPU] })], taints)).to.equal(false);
+    expect(isTaintedFor(daemonSet({ nodeSelector: { pool: 'b' } }), nodes, taints)).to.equal(false);
+  });
+});

@@ -1,0 +1,281 @@
+import { expect } from 'chai';
+import type { JsonObject } from '../../../src/kit/json.ts';
+import { readNode } from '../../../src/placement/nodes/node.ts';
+import { readPod } from '../../../src/placement/objects/pod.ts';
+import type { BrokenContainer, ContainerTrouble } from '../../../src/placement/objects/start-error.ts';
+import type { Settings } from '../../../src/placement/settings.ts';
+import type { Verdict, WrongNodeFinding } from '../../../src/placement/wrong-node/judge.ts';
+import { readWhole, type Whole, whyNotEvicted } from '../../../src/placement/wrong-node/may-evict.ts';
+import { digest, node, settings, taint, toleration } from '../objects.ts';
+
+type Row = {
+  readonly trouble?: ContainerTrouble;
+  readonly verdict?: Verdict;
+  readonly isPulled?: false;
+  /** The architectures of its images now; undefined: not known. */
+  readonly runsOn?: readonly string[] | undefined;
+  readonly spec?: JsonObject;
+  readonly metadata?: JsonObject;
+  readonly settings?: Partial<Settings>;
+  /** The taints of the wrong node, which is arm64. */
+  readonly taints?: readonly JsonObject[];
+  readonly nodes?: readonly JsonObject[];
+  readonly daemonTolerations?: readonly JsonObject[];
+  /** Before the whole pod was read. */
+  readonly early?: true;
+  readonly managedFields?: readonly JsonObject[];
+};
+
+const OURS = toleration('supported-arch=arm64:NoSchedule');
+const TAINT = taint('supported-arch=arm64:NoSchedule');
+const owned = (kind: string): JsonObject => ({ ownerReferences: [{ kind, name: 'o', uid: 'o', controller: true }] });
+const by = (...tolerations: readonly JsonObject[]): Row => ({ spec: { tolerations } });
+const off = (more: Partial<Settings['taints']>) => ({ taints: { ...settings().taints, ...more } });
+const wrote = (manager: string, fields: JsonObject) => ({ manager, fieldsV1: { 'f:spec': fields } });
+
+/** Another node of the cluster, with archaware's taint. */
+function other(architecture: string, spec: JsonObject = {}, labels: JsonObject = {}): JsonObject {
+  return {
+    metadata: { name: `${architecture}-2`, labels: { 'kubernetes.io/arch': architecture, ...labels } },
+    spec: { taints: [taint(`supported-arch=${architecture}:NoSchedule`)], ...spec },
+    status: { nodeInfo: { architecture } },
+  };
+}
+
+function placeOf({ trouble = 'failing', verdict = 'does-not-run', isPulled, ...row }: Row): WrongNodeFinding {
+  const image = { image: `app@${digest('app')}`, pullPolicy: 'IfNotPresent' };
+  const pulled = isPulled === false ? undefined : image;
+  const container: BrokenContainer = { name: 'c', image: 'app:1', trouble, pulled };
+  const architectures = 'runsOn' in row ? row.runsOn : ['amd64'];
+  return {
+    reason: trouble === 'exec-format-error' ? trouble : 'platforms',
+    verdict,
+    container,
+    pulled: verdict === 'unproved' || pulled === undefined ? undefined : { ...image, platforms: [], architectures: [] },
+    known: { images: [], architectures, pending: [], unknown: [] },
+  };
+}
+
+describe('the eviction of a pod from a wrong node', () => {
+  const rows: [given: string, what: Row, expected: RegExp | undefined][] = [
+    ['of a ReplicaSet', {}, undefined],
+    ['of a StatefulSet', { metadata: owned('StatefulSet') }, undefined],
+    ['of a ReplicationController', { metadata: owned('ReplicationController') }, undefined],
+    ['of a Job', { metadata: owned('Job') }, /its Job would count it as failed/],
+    ['of something else', { metadata: owned('Workflow') }, /owned by a Workflow/],
+    ['that is bare', { metadata: {} }, /bare pod/],
+    ['with pods.onWrongNode: warn', { settings: { onWrongNode: 'warn' } }, /pods.onWrongNode is warn/],
+
+    // Without proof nothing is evicted.
+    [
+      'whose image says that it runs there, and does not',
+      { trouble: 'exec-format-error', verdict: 'says-it-runs' },
+      /its image claims to run on arm64, but it does not .*rebuild it, or state its architectures in images.overrides/,
+    ],
+    [
+      'that cannot be pulled, though all its images have the architecture',
+      { trouble: 'no-match-for-platform', verdict: 'says-it-runs', isPulled: false },
+      /its images have arm64, as far as is known: the next pull may succeed/,
+    ],
+    [
+      'that ran there, and whose tag moved before its next start',
+      { trouble: 'no-match-for-platform', verdict: 'says-it-runs' },
+      /the image that it ran before has arm64, but the image that its tag names now cannot be pulled here/,
+    ],
+    [
+      'whose status names no digest',
+      { verdict: 'unproved', isPulled: false },
+      /the status of container c has no digest that proves/,
+    ],
+    [
+      'whose digest is not known',
+      { verdict: 'unproved' },
+      /not known for certain which image container c runs \(app@sha256/,
+    ],
+    ['that died of the format as it must', { trouble: 'exec-format-error' }, undefined],
+    ['that cannot be pulled, as it must', { trouble: 'no-match-for-platform', isPulled: false }, undefined],
+
+    // The next pod runs the images that the tags name now.
+    [
+      'of whose images one is not known',
+      { runsOn: undefined },
+      /the platforms of its images are not known for certain/,
+    ],
+    ['whose images run there by now', { runsOn: ['amd64', 'arm64'] }, /its images now have arm64/],
+    ['that could run nowhere', { runsOn: ['s390x'] }, /no node of the cluster runs all/],
+    ['that may run nowhere else', { settings: { schedulable: ['arm64'] } }, /no node of the cluster runs all/],
+
+    // A taint must keep the next pod off this node.
+    ['where nodes are not tainted by us', { settings: off({ manage: false }) }, /has no taint supported-arch=arm64/],
+    ['whose node has no taint yet', { taints: [] }, /node n1 has no taint/],
+    ["whose node has another architecture's taint", { taints: [taint('supported-arch=amd64:NoSchedule')] }, /no taint/],
+    [
+      'whose node only prefers others',
+      { settings: off({ effect: 'PreferNoSchedule' }), taints: [taint('supported-arch=arm64:PreferNoSchedule')] },
+      /has no taint/,
+    ],
+    ['that tolerates what we gave it', by(OURS), undefined],
+    ['that tolerates everything', by({ operator: 'Exists' }), /onto nodes of arm64/],
+    ['that tolerates every value of our key', by({ key: 'supported-arch', operator: 'Exists' }), /onto nodes of arm64/],
+    ['that tolerates it in a form of its own', by({ key: 'supported-arch', value: 'arm64' }), /onto nodes of arm64/],
+    [
+      'that tolerates another wrong architecture in a form of its own',
+      { ...by({ key: 'supported-arch', value: 's390x' }), nodes: [other('amd64'), other('s390x')] },
+      /onto nodes of s390x/,
+    ],
+    ['that tolerates what is not here in a form of its own', by({ key: 'supported-arch', value: 's390x' }), undefined],
+    ['that tolerates the right one in a form of its own', by({ key: 'supported-arch', value: 'amd64' }), undefined],
+    ['that tolerates something else', by({ key: 'other', operator: 'Exists' }), undefined],
+    ["whose tolerations of our form are its author's", { ...by(OURS), managedFields: [] }, /onto nodes of arm64/],
+    [
+      'whose author named the node',
+      { managedFields: [wrote('kube-controller-manager', { 'f:nodeName': {} })] },
+      /its template names the node/,
+    ],
+
+    // The next pod must fit a node that runs its images.
+    [
+      'whose nodeSelector allows only nodes that do not run it',
+      { spec: { nodeSelector: { 'kubernetes.io/arch': 'arm64' } } },
+      /no node of amd64 would take another one/,
+    ],
+    [
+      'whose nodeSelector a right node matches',
+      { spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } } },
+      undefined,
+    ],
+    [
+      'whose affinity no right node matches',
+      {
+        spec: {
+          affinity: {
+            nodeAffinity: {
+              requiredDuringSchedulingIgnoredDuringExecution: {
+                nodeSelectorTerms: [{ matchExpressions: [{ key: 'zone', operator: 'In', values: ['a'] }] }],
+              },
+            },
+          },
+        },
+      },
+      /would take another one/,
+    ],
+    ['whose right node is cordoned', { nodes: [other('amd64', { unschedulable: true })] }, /would take another one/],
+    [
+      'that tolerates cordoned nodes, where there is no other',
+      {
+        ...by({ key: 'node.kubernetes.io/unschedulable', operator: 'Exists' }),
+        nodes: [other('amd64', { unschedulable: true })],
+      },
+      /would take another one/,
+    ],
+    [
+      'of whose right nodes one is not cordoned',
+      { nodes: [other('amd64', { unschedulable: true }), other('amd64')] },
+      undefined,
+    ],
+    [
+      "whose right node has somebody else's taint",
+      { nodes: [other('amd64', { taints: [taint('gpu=yes:NoSchedule')] })] },
+      /would take another one/,
+    ],
+    [
+      "that tolerates somebody else's taint of the right node",
+      {
+        ...by({ key: 'gpu', operator: 'Exists' }),
+        nodes: [other('amd64', { taints: [taint('gpu=yes:NoSchedule'), taint('supported-arch=amd64:NoSchedule')] })],
+      },
+      undefined,
+    ],
+    ['before its spec was read whole', { early: true, spec: { nodeSelector: { no: 'node' } } }, undefined],
+
+    // A daemon pod needs no other node.
+    [
+      'of a DaemonSet whose template tolerates the node',
+      { metadata: owned('DaemonSet'), daemonTolerations: [OURS] },
+      /its DaemonSet would create another one here/,
+    ],
+    [
+      'of a DaemonSet that tolerates everything',
+      { metadata: owned('DaemonSet'), daemonTolerations: [{ operator: 'Exists' }] },
+      /its DaemonSet would create another one here/,
+    ],
+    [
+      'of a DaemonSet of which nothing is known',
+      { metadata: owned('DaemonSet') },
+      /its DaemonSet would create another/,
+    ],
+    [
+      'of a DaemonSet whose template no longer tolerates the node',
+      { metadata: owned('DaemonSet'), daemonTolerations: [toleration('supported-arch=amd64:NoSchedule')] },
+      undefined,
+    ],
+    [
+      'of a DaemonSet whose template no longer tolerates the node, and no other node would take it',
+      { metadata: owned('DaemonSet'), daemonTolerations: [], runsOn: ['s390x'] },
+      undefined,
+    ],
+    [
+      'of a DaemonSet whose template no longer tolerates a taint that the node does not have',
+      { metadata: owned('DaemonSet'), daemonTolerations: [], taints: [] },
+      /has no taint/,
+    ],
+    [
+      'of a DaemonSet, of which nothing is proved',
+      { metadata: owned('DaemonSet'), daemonTolerations: [], verdict: 'unproved' },
+      /not known for certain/,
+    ],
+  ];
+  for (const [given, what, expected] of rows) {
+    it(`${given}: ${expected === undefined ? 'may be' : expected.source}`, () => {
+      const evicting = settings({ onWrongNode: 'evict', ...what.settings });
+      const { metadata = owned('ReplicaSet'), nodes = [other('amd64')], taints = [TAINT], spec = {} } = what;
+      const { managedFields = [wrote('archaware-controller', { 'f:tolerations': {} })] } = what;
+      const object = { metadata: { ...metadata, managedFields }, spec: { ...spec, nodeName: 'n1' } };
+      const read = nodes.map(readNode);
+      const surroundings = {
+        architectures: ['arm64', ...read.map(({ reportedArchitecture }) => reportedArchitecture)],
+        nodes: read,
+        daemonTolerations: what.daemonTolerations,
+      };
+      const why = whyNotEvicted(
+        readPod(object),
+        placeOf(what),
+        { ...node({ taints }), architecture: 'arm64' },
+        surroundings,
+        evicting,
+        what.early ? undefined : readWhole(object),
+      );
+      if (expected === undefined) expect(why).to.equal(undefined);
+      else expect(why).to.match(expected);
+    });
+  }
+});
+
+describe('the facts that only the whole pod has', () => {
+  const rows: [given: string, managedFields: unknown, expected: Omit<Whole, 'demands'>][] = [
+    [
+      'of a template',
+      [wrote('kube-controller-manager', { 'f:containers': {} })],
+      { namesNode: false, toleratesByUs: false },
+    ],
+    [
+      'of a template that names its node',
+      [wrote('kube-controller-manager', { 'f:nodeName': {} })],
+      { namesNode: true, toleratesByUs: false },
+    ],
+    [
+      'of a template, and of us',
+      [wrote('kube-controller-manager', {}), wrote('archaware-controller', { 'f:tolerations': {} })],
+      { namesNode: false, toleratesByUs: true },
+    ],
+    [
+      'of a template with tolerations',
+      [wrote('kube-controller-manager', { 'f:tolerations': {} })],
+      { namesNode: false, toleratesByUs: false },
+    ],
+    ['of writers that cannot be read', 'no list', { namesNode: false, toleratesByUs: false }],
+  ];
+  for (const [given, managedFields, expected] of rows) {
+    it(given, () => expect(readWhole({ metadata: { managedFields } })).to.deep.include(expected));
+  }
+});
