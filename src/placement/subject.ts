@@ -190,18 +190,36 @@ const NOTHING_OF_THE_AUTHOR = {
 /** How many subjects with the same list of images are remembered: pods that wait, run and are over, in some namespaces. */
 const MOST_ALIKE = 8;
 
-/** The last subjects, by their list of images: pods share equal lists, and most events of a pod change nothing here. */
-const recent = new WeakMap<readonly PodImage[], readonly Subject[]>();
+type Recent = WeakMap<readonly PodImage[], readonly Subject[]>;
+
+/**
+ * The last subjects, by their list of images: pods share equal lists, and most events of a pod change nothing here. When `young` has
+ * this many, it becomes `old`, so that the subjects of pods that are all different take no memory for each pod.
+ */
+const MOST_YOUNG = 8 * 1024;
+let [young, old, count]: [Recent, Recent, number] = [new WeakMap(), new WeakMap(), 0];
 
 function keyed(fields: Fields, settingsText: string): Subject {
   const { images, digest } = fields;
-  const alike = digest === undefined ? recent.get(images) : undefined;
-  const found = alike?.find((one) => hasAll(one, fields));
-  if (found !== undefined) return found;
-  // Assigned and not copied: V8 copies an object with so many fields slowly, and keeps the copy in more memory.
-  const subject = Object.assign(fields, { key: hashOf(fields, settingsText) });
-  if (digest === undefined) recent.set(images, [subject, ...(alike ?? [])].slice(0, MOST_ALIKE));
+  if (digest !== undefined) return withKey(fields, settingsText);
+  const known = young.get(images);
+  const alike = known ?? old.get(images) ?? [];
+  const found = alike.find((one) => hasAll(one, fields));
+  if (found !== undefined && known !== undefined) return found;
+  const subject = found ?? withKey(fields, settingsText);
+  keep(images, found === undefined ? [subject, ...alike].slice(0, MOST_ALIKE) : alike);
   return subject;
+}
+
+function keep(images: readonly PodImage[], subjects: readonly Subject[]): void {
+  if (count >= MOST_YOUNG) [young, old, count] = [new WeakMap(), young, 0];
+  young.set(images, subjects);
+  count += 1;
+}
+
+function withKey(fields: Fields, settingsText: string): Subject {
+  // Assigned and not copied: V8 copies an object with so many fields slowly, and keeps the copy in more memory.
+  return Object.assign(fields, { key: hashOf(fields, settingsText) });
 }
 
 function hasAll(subject: JsonObject, fields: JsonObject): boolean {
