@@ -20,6 +20,7 @@
  */
 import { expect } from 'chai';
 import { indexOf, reply, startResolver, startServer } from './oci/server.ts';
+import { ours } from './support/objects.ts';
 import { PODS, type Product, startProduct, tolerated } from './support/product.ts';
 
 const HOUR_MS = 3_600_000;
@@ -51,7 +52,7 @@ describe('past failures', () => {
     await Promise.all(names.map((name) => product.patch(`${PODS}/${name}`, { metadata: { labels: { a: 'b' } } })));
     // This pod comes after all of those events, so any work that they caused has begun when it is placed.
     await product.cluster.createPod({ name: 'last', images: [product.image('other', ['arm64'])] });
-    await product.eventuallyTolerates('default', 'last', ['arm64']);
+    await product.eventuallyTolerates('default', 'last', ours('arm64'));
     expect(asked().map(({ method, status }) => `${method} ${status}`)).to.deep.equal(
       [...names, 'last'].map(() => 'PATCH 200'),
     );

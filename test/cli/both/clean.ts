@@ -239,7 +239,8 @@ export function describeClean(start: Start): void {
       const { code, removed, left } = await finished;
       expect([code, left]).to.deep.equal([0, []]);
       expect(removed).to.deep.equal(counts(2, 0, 8));
-      expect(least).to.deep.equal({ web: 4, store: 2 });
+      expect(least.web, 'ready pods of web').to.be.at.least(4);
+      expect(least.store, 'ready pods of store').to.be.at.least(2);
       expect(await carrying()).to.deep.equal([]);
     });
   });
