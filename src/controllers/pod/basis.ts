@@ -41,13 +41,10 @@ export function confirm(record: ObjectRecord, pod: Pod, now: number): void {
   if (record.notes?.wrote !== undefined && behindMs(record, pod, now) === 0) note(record, 'wrote', undefined);
 }
 
-/** Returns the key of a pod's subject after a write. */
-export function expectedKey(at: PodAtHand, placing: PlacementIntent | undefined): string {
-  const { generation = 0 } = at.pod;
-  return keyOf({
-    ...at,
-    pod: podAfter(at.pod, placing?.tolerations ?? [], { metadata: { generation: generation + 1 } }),
-  });
+/** Returns the key of a pod's subject after a write; undefined for a large pod, whose events do not show what was written. */
+export function expectedKey(at: PodAtHand, placing: PlacementIntent | undefined): string | undefined {
+  if (at.pod.large !== undefined) return undefined;
+  return keyOf({ ...at, pod: podAfter(at.pod, placing?.tolerations ?? [], {}) });
 }
 
 /** Whether a pod has the tolerations that were written to it: another webhook may have removed them from the same write. */

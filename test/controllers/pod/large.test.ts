@@ -1,5 +1,7 @@
 import { expect } from 'chai';
+import { objectAt } from '../../../src/kit/json.ts';
 import { stubOfPod } from '../../../src/placement/objects/large.ts';
+import { readPod } from '../../../src/placement/objects/pod.ts';
 import { arrangePod } from './world.ts';
 
 const KEY = 'shop/web';
@@ -107,5 +109,20 @@ describe('a large pod that archaware has written to', () => {
     const pod = pods.get(KEY);
     expect(pod && controller.isUpToDate(KEY, pod)).to.equal(true);
     expect(read).to.have.length(2);
+  });
+
+  it('is read once more although the event of the write comes before the answer: it does not show the tolerations', async () => {
+    const { put, run, pods, controller, world } = arrangeLarge();
+    put();
+    const seen: (boolean | undefined)[] = [];
+    world.webhook = (object) => {
+      const metadata = { ...objectAt(object, 'metadata'), generation: 3 };
+      pods.put(KEY, world.kept(readPod({ ...object, metadata })));
+      const pod = pods.get(KEY);
+      seen.push(pod && controller.isUpToDate(KEY, pod));
+      return object;
+    };
+    expect(await run()).to.include({ outcome: 'written' });
+    expect(seen).to.deep.equal([false]);
   });
 });
