@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { at, listAt } from '../../../hack/cluster/json.ts';
 import { isObject } from '../../../src/kit/json.ts';
+import { IGNORE_LABEL } from '../../../src/names.ts';
 import { readDaemonSet, readRecord } from '../../../src/placement/objects/daemonset.ts';
 import { manifestWithoutDeployment } from '../../support/manifest.ts';
 import { annotation, ours, runs, scheduledOn, tolerations, uidOf } from '../../support/objects.ts';
@@ -133,7 +134,13 @@ export function describeTemplateHistory(world: () => LiveWorld): void {
 
   it('is right after kubectl rollout undo, which goes to what archaware had narrowed', async () => {
     const namespace = await world().namespace('undone');
-    await world().create(daemonSet(namespace, 'agent', { images: [world().image('multi')] }));
+    const revisions = async () =>
+      listAt(JSON.parse(await kubectl(['-n', namespace, 'get', 'controllerrevisions', '-o', 'json'])), 'items');
+    // Its first revision is its author's template only if the DaemonSet controller sees it before archaware writes.
+    const source = daemonSet(namespace, 'agent', { images: [world().image('multi')] });
+    await world().create({ ...source, metadata: { ...source.metadata, labels: { [IGNORE_LABEL]: 'true' } } });
+    await world().eventually('the first revision', async () => (await revisions()).length > 0);
+    await world().patch('DaemonSet', namespace, 'agent', { metadata: { labels: { [IGNORE_LABEL]: null } } });
     const wide = ['amd64-1', 'amd64-2', 'arm64-1'];
     const narrow = ['amd64-1', 'amd64-2'];
     await eventually(namespace, 'agent', ours('amd64', 'arm64'));
@@ -157,8 +164,7 @@ export function describeTemplateHistory(world: () => LiveWorld): void {
     }
     expect(await past()).to.deep.equal(['arm64']);
 
-    const revisions = JSON.parse(await kubectl(['-n', namespace, 'get', 'controllerrevisions', '-o', 'json']));
-    const authors = listAt(revisions, 'items').find((item) => {
+    const authors = (await revisions()).find((item) => {
       const template = at(item, 'data', 'spec', 'template');
       const image = at(listAt(template, 'spec', 'containers')[0], 'image');
       return image === world().image('multi') && tolerations(template).length === 2;
