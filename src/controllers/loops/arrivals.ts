@@ -54,7 +54,9 @@ export function createArrivals({
   }
 
   const listeners: Required<Listeners> = {
-    pod({ key, now, before }) {
+    pod({ key, now, before, isReset }) {
+      // The generation stands for the spec of a large pod, and the same one may have another spec now.
+      if (isReset && now?.large !== undefined) pod.invalidate(key);
       // A held or waiting pod that is gone would otherwise keep its timer for minutes.
       if (now === undefined) queues.pod.forget(key);
       if (now === undefined || !pod.isUpToDate(key, now)) queues.pod.enqueue(key);
