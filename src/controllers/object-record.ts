@@ -54,7 +54,7 @@ export type Notes = {
   readonly announced?: ReadonlyMap<string, { readonly at: number; readonly outlook: string }>;
   /** When a pod that waits starts at the latest, on the wall clock. */
   readonly startsAt?: number;
-  /** How often a list of tolerations was given back in vain, and when the next try is due (`daemonset/ownership.ts`). */
+  /** How often a list of tolerations was given back in vain, and when the next try is due (`daemonset/give-back.ts`). */
   readonly givenBack?: { readonly count: number; readonly notBefore: number };
   /** Until when a lost record of a template is not written again (`daemonset/lost-records.ts`). */
   readonly unrecordedUntil?: number;

@@ -74,7 +74,7 @@ export type PodController = {
   end(): void;
 };
 
-/** Creates the pod controller. `kube/controller` owns its queue and its workers. */
+/** Creates the pod controller. `kube/control-loop` owns its queue and its workers. */
 export function createPodController(options: PodControllerOptions): PodController {
   const { pods, namespaces, images, clock } = options;
   const memory = createMemory(images, clock);

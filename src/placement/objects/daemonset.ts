@@ -160,7 +160,7 @@ export type RecordBasis = {
   readonly images: readonly string[];
   /** What `evidenceKey` returned for the subject (subject.ts); empty for a guess. */
   readonly subject: string;
-  /** What became of the last rollout that archaware began ({@link file://./rollout.ts}); absent: nothing is known. */
+  /** What became of the last rollout that archaware began ({@link file://./rollout-record.ts}); absent: nothing is known. */
   readonly rollout?: string | undefined;
 };
 
