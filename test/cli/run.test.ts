@@ -1,7 +1,10 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect } from 'chai';
 import { NO_KUBELET } from '../simulator/controllers/kubelet.ts';
 import { at, objects } from '../simulator/json.ts';
-import { startController } from '../support/controller-process.ts';
+import { runBundle, startController } from '../support/controller-process.ts';
 import { ours } from '../support/objects.ts';
 import { PODS, type Product, startProduct, tolerated, workload } from '../support/product.ts';
 import { taintsOf } from '../support/world.ts';
@@ -314,6 +317,17 @@ describe('run, if it cannot start', () => {
     const { code, said } = await line(['--leaderElection.namespace', 'nowhere']);
     expect(code).to.equal(1);
     expect(said).to.match(/namespace "nowhere" of the Lease does not exist/);
+  });
+
+  it('ends its process, although it has begun to watch its configuration file', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'archaware-'));
+    const file = join(directory, 'config.yaml');
+    await writeFile(file, 'webhook:\n  enabled: true\n');
+    const taken = ['--metrics.address', '', '--webhook.address', product.registry.host];
+    const { code, stderr } = await runBundle(['run', ...product.flags, '--config', file, ...taken]);
+    expect(code).to.equal(1);
+    expect(stderr).to.contain('webhook.address');
+    await rm(directory, { recursive: true });
   });
 });
 

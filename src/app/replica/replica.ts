@@ -63,9 +63,10 @@ async function createParts(base: Base) {
   return { running, events, watches, terms, admission };
 }
 
-/** Reads the configuration and the label rules again whenever their files change. */
+/** Reads the configuration and the label rules again whenever their files change, until SIGTERM, or a start that failed is over. */
 async function followFiles(base: Base, { events, running }: Parts) {
-  const { context, labels, log, metrics, signal } = base;
+  const { context, labels, log, metrics } = base;
+  const signal = AbortSignal.any([base.signal, base.end]);
   const common = { log, events, regarding: running.regarding, signal };
   const read = reloadOnChange(context, { ...common, apply: running.apply, metrics });
   const { report } = await followLabelRules(labels, { ...common, onChange: running.labelRulesChanged });
