@@ -37,7 +37,7 @@ const SETTLED = 3000;
  * A path names a file, or a directory whose files are watched one and two levels deep. A missing path counts as a state.
  * Contents are compared, not links, so a mounted Secret or ConfigMap needs no special care. Only one check and the call
  * that it leads to run at a time; a change during either is seen by the next check. The first call runs beside them.
- * Watching ends with the signal.
+ * Watching ends with the signal, and keeps the process alive until then.
  *
  * `paths` is called at each check, because a file may name other files to watch; a new path counts as a change.
  */
