@@ -44,6 +44,41 @@ function broken(document: string, link: string): string | undefined {
   return anchors.has(anchor) ? undefined : `${document}: ${link}: ${file} has no such heading`;
 }
 
+/** Every TypeScript file of the project. */
+const files = ['src', 'test', 'testimg', 'hack'].flatMap(below).filter((file) => file.endsWith('.ts'));
+
+/** Returns the TypeScript files that a text names in code: `kube/lease.ts`, but not `*.ts`. */
+function namedIn(markdown: string): string[] {
+  return [...markdown.matchAll(/`((?:[\w-]+\/)*[\w.-]+\.ts)`/g)].map(([, name = '']) => name);
+}
+
+/** Whether a file exists under this name, with as many of its folders as the document says. */
+function isFile(name: string): boolean {
+  return files.some((file) => file === name || file.endsWith(`/${name}`));
+}
+
+describe('the files that the documents name', () => {
+  it('exist', () => {
+    const missing = documents.flatMap((document) =>
+      namedIn(readFileSync(join(ROOT, document), 'utf8')).flatMap((name) =>
+        isFile(name) ? [] : `${document}: ${name}`,
+      ),
+    );
+    expect(missing).to.deep.equal([]);
+  });
+
+  it('are found, and missing ones are reported', () => {
+    expect(namedIn('`kube/lease.ts`, `a.test.ts` "b", `*.ts`, `src/kube`, c.ts')).to.deep.equal([
+      'kube/lease.ts',
+      'a.test.ts',
+    ]);
+    expect(['src/kube/lease.ts', 'kube/lease.ts', 'lease.ts', 'oci/lease.ts', 'ease.ts'].map(isFile)).to.deep.equal([
+      ...[true, true, true],
+      ...[false, false],
+    ]);
+  });
+});
+
 describe('the links of the documents', () => {
   it('lead to existing files and headings', () => {
     const found = documents.flatMap((document) =>
