@@ -26,7 +26,7 @@ const rows = readFileSync(DOCUMENT, 'utf8')
   .map((line) => line.slice(2, -2).split(/ ?(?<!\\)\| /));
 
 describe('docs/conformance.md', () => {
-  it('has each behaviour once, and says why where ours is not the same', () => {
+  it('has each behaviour once, and says why where archaware does something else', () => {
     expect(new Set(rows.map(([behaviour]) => behaviour)).size).to.equal(rows.length);
     for (const [behaviour, from, outcome, why] of rows) {
       expect(from, behaviour).to.match(/^(?:M|N|M, N|neither)$/);

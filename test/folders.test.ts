@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { expect } from 'chai';
 
-/** A base name that may stand in several folders: each command has the same parts, and so has each controller. */
+/** How many names of files may stand in several folders: each command has the same parts, and so has each controller. */
 const MOST_REPEATED = 10;
 
 const files = readdirSync('src', { recursive: true, encoding: 'utf8' }).map((file) => join('src', file));

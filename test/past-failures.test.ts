@@ -1,18 +1,18 @@
 /**
- * Failures of archaware-controller (2022) and k8s-auto-labeller (2020), the programs that this one replaces. Here are those that only
- * a whole product shows; each of the others is a row or a test of the rule that prevents it:
+ * Failures of archaware-controller (2022) and k8s-auto-labeller (2020), the programs that this one replaces. Here are the failures
+ * that only a whole product shows. The others have a row or a test of the rule that prevents them:
  *
  * | failure | prevented by |
  * | --- | --- |
  * | each image was compared with the first one only | placement/decide.test.ts: "the second and the third of three differ" |
  * | image volumes were ignored | placement/image-volumes.test.ts: "an index narrows" |
- * | WebAssembly was held for ever | placement/webassembly.test.ts |
+ * | pods of WebAssembly images were held for ever | placement/webassembly.test.ts |
  * | tolerations of an old image stayed unseen | controllers/announce.test.ts: "a toleration that the images no longer need" |
- * | every event started work at once | kube/controller.test.ts: "works on no more keys at once than it has workers" |
+ * | every event started work at once | kube/control-loop.test.ts: "works on no more keys at once than it has workers" |
  * | a pod was given up after five tries | kube/workqueue.test.ts: "retries again and again" |
  * | a closed watch was opened in a tight loop, or never | kube/watch/reflector.test.ts, kube/reflector-failures.test.ts |
  * | pods were kept whole in memory | placement/objects/pod.test.ts: "keeps nothing else" |
- * | clean deleted every pod | placement/clean/pods.test.ts: "bare", cli/clean.test.ts |
+ * | clean deleted every pod | placement/clean/cleaned.test.ts: "bare", cli/clean.test.ts |
  * | a label with the value false counted | placement/nodes/labels.test.ts: "what it needs is false now" |
  * | line ends and comments broke rules, swap files too | placement/nodes/label-rules.test.ts, app/label-rules/files.test.ts |
  * | labels of Kubernetes were written | app/label-rules/files.test.ts, placement/nodes/node.test.ts: "never lists a label" |
@@ -37,7 +37,7 @@ describe('past failures', () => {
     return Promise.all(names.map((name) => product.cluster.createPod({ name, images }))).then(() => names);
   };
 
-  // It read every pod before it wrote it, and sent 2 to 4 requests for every image at every event of a pod.
+  // archaware-controller (2022) read every pod before it wrote it, and sent 2 to 4 requests for every image at every event of a pod.
   it('a burst of 100 pods takes one write each and one lookup, and none when they change', async () => {
     const image = product.image('app', ['amd64', 'arm64']);
     await product.run();

@@ -1,6 +1,6 @@
 /**
- * What a decision depends on, shown from outside: whichever field or setting the parts in between forget, one of these rows is
- * decided as if it were not there.
+ * Shows from outside what a decision depends on. If any part of the program forgets a field or a setting, the decision in one of these
+ * rows is the same with it and without it.
  */
 import { expect } from 'chai';
 import { systemClock } from '../src/kit/clock.ts';

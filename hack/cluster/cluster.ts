@@ -91,7 +91,7 @@ export interface Cluster {
    * everything that has been created since, and writes back what has changed. It throws if something else is left.
    */
   remember(): Promise<() => Promise<void>>;
-  /** With its processes nothing but this one's end is waited for: it ends, and they with it, whatever they do. */
+  /** This process no longer waits for the processes of the cluster. When it ends, it ends them too, whatever they do. */
   unref(): void;
   stop(): Promise<void>;
 }

@@ -8,7 +8,7 @@ import { waitFor } from './wait.ts';
 /** The contents of a fresh control plane: by key the value, in base64, and the revision that it was read or written at. */
 type Contents = Map<string, { readonly value: string; readonly revision: string }>;
 
-/** How a control plane gets back to what it was. */
+/** Brings a control plane back to its first state. */
 export type Memory = {
   /**
    * Deletes everything that was created since, and writes back what was changed or deleted. Resolves when nothing else is left,
@@ -17,7 +17,7 @@ export type Memory = {
   restore(): Promise<void>;
 };
 
-/** What the API server renews by itself, and Events, which the components write about what is deleted. */
+/** Objects that the API server renews by itself, and Events, which the components write about deleted objects. */
 const PASSING = /^\/registry\/(masterleases|leases\/kube-system|events)\//;
 /** The accounts of the controller manager's controllers, which it creates when it begins to use them. */
 const ITS_OWN = /^\/registry\/serviceaccounts\/kube-system\//;
@@ -28,8 +28,8 @@ const NEEDED = ['default', 'kube-node-lease', 'kube-public', 'kube-system'].flat
 ]);
 
 /**
- * Deleted in this order, so that nobody makes again what is deleted: first what may refuse or change writes, then the namespaces,
- * without which nothing is created in them, then what makes others.
+ * The order of deletion, so that no component creates a deleted object again: first webhooks and policies, which may refuse or change
+ * writes, then namespaces, so that nothing is created in them, then objects whose controllers create others.
  */
 const ORDER = [
   /^\/registry\/((mutating|validating)webhookconfigurations|(mutating|validating)admissionpolic)/,
@@ -89,7 +89,7 @@ async function restore(etcd: Etcd, request: Request, contents: Contents): Promis
   if (hadPolicies) await policiesAreRead(request);
 }
 
-/** The keys that have another value than the first one, or none. */
+/** The keys that are gone, or whose value is no longer the first one. */
 async function changedOf(etcd: Etcd, keys: readonly EtcdKey[], contents: Contents): Promise<string[]> {
   const present = new Map(keys.map(({ key, revision }) => [key, revision]));
   const changed: string[] = [];
@@ -123,8 +123,8 @@ const LAST = 'archaware-last-policy';
 const REGISTRATION = '/apis/admissionregistration.k8s.io/v1';
 
 /**
- * The API server reads policies again about once a second. It has forgotten the deleted ones when one that was created after
- * their deletion holds.
+ * Waits until the deleted policies hold no longer. The API server reads policies about once a second, so it has forgotten them when a
+ * policy that was created after their deletion holds.
  */
 async function policiesAreRead(request: Request): Promise<void> {
   const kinds = hasMutatingPolicies() ? ['Validating', 'Mutating'] : ['Validating'];

@@ -43,7 +43,7 @@ export interface Component {
   kill(signal: NodeJS.Signals): void;
   /** Ends it and waits until it has ended. With `graceMs` it may end by itself, on SIGTERM, within that time. */
   stop(graceMs?: number): Promise<void>;
-  /** This process does not wait for its end any longer, but ends it when it ends itself. */
+  /** The parent process no longer waits for its end, and ends it when the parent itself ends. */
   unref(): void;
 }
 

@@ -95,7 +95,10 @@ export async function replacePods(options: ReplaceOptions, pods: readonly Carryi
   }
 }
 
-/** Returns a function that says how many pods were replaced, when that has changed, and from time to time whom the work waits for. */
+/**
+ * Returns a function that reports how many pods were replaced, when that has changed, and from time to time the owners that the work
+ * waits for.
+ */
 function createReports(work: Work): () => void {
   const { clock, ledger, timeoutMs, onProgress } = work;
   let counted = '';
@@ -113,7 +116,7 @@ function createReports(work: Work): () => void {
   };
 }
 
-/** Gives turns to owners, and lets each take its next step. */
+/** Gives the owners turns, and takes the next step of the owner that has one. */
 async function takeRound(work: Work): Promise<void> {
   await lookAtDaemonSets(work);
   // An owner that a disruption budget stops makes room for the next one, and is tried again later.
@@ -309,12 +312,12 @@ const MOST_NAMED = 3;
 /** A long name of an object, and the reason why a pod of it stays. */
 const MOST_BYTES = 400;
 
-/** Returns the line that says whom `clean` waits for, and when it gives up. `leftMs`: the time until then without progress. */
+/** Returns the line about the owners that `clean` waits for, and until when. `leftMs`: the time until then without progress. */
 function waitingLine(waiting: readonly Waiting[], leftMs: number): string {
   return `waiting for ${namesText(waiting)}, ${timeText(leftMs)} left`;
 }
 
-/** Returns the line that says whom `clean` waits for no longer. */
+/** Returns the line that names the owners that `clean` no longer waits for. */
 function gaveUpLine(waiting: readonly Waiting[], timeoutMs: number): string {
   return `gave up after ${timeText(timeoutMs)} without progress: ${namesText(waiting)}`;
 }

@@ -115,7 +115,7 @@ export async function cleanAll(options: CleanOptions, before: Inventory): Promis
   }
 }
 
-/** What is said after a step; `count`: `2 of 3`. */
+/** The line after a step; `count`: `2 of 3`. */
 const DONE = {
   configurations: (count: string) => `admission configurations: ${count} removed`,
   gates: (count: string) => `gates: ${count} removed`,
@@ -174,7 +174,7 @@ async function lookAgain(options: CleanOptions, before: Inventory): Promise<void
   const { ledger } = steps;
   for (let looks = 1, isProven = false; !isProven; looks++) {
     const now = await takeInventory(look, before.pods);
-    // The pods are those of the first search: no controller runs, so later ones have no tolerations and no record of archaware.
+    // Only the pods of the first reading count: no controller runs, so later pods have no tolerations and no record of archaware.
     const rows = rowsOf(now, look.taints).filter(([row]) => row !== 'annotations');
     for (const [row, items] of rows) ledger.found(row, items);
     await sweep(options, now, (row) => {

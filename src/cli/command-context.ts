@@ -50,8 +50,8 @@ export async function ownContext(words: CommonWords, surroundings: Surroundings)
 
 type ClusterOptions = {
   /**
-   * Whether several installations are no error: the defaults apply then. `clean` looks for all controllers by itself, and names
-   * those that are none.
+   * Whether the command goes on where several installations exist; the defaults apply then. `clean` looks for all controllers by
+   * itself, and names the Deployments that only look like one.
    */
   readonly mayBeSeveral: boolean;
   readonly parse: (words: readonly string[]) => Promise<ConfigWords>;

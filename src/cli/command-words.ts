@@ -34,7 +34,7 @@ export const COMMON_FLAGS: readonly Flag[] = [
   { name: 'log-format', value: 'FORMAT', text: 'The same as --log.format' },
 ];
 
-/** One line for each paragraph: yargs breaks them at the width of the terminal. */
+/** The text after the flags. Each paragraph is one line: yargs breaks lines at the width of the terminal. */
 const epilogue = (program: string) =>
   [
     'Every configuration key is a flag of every command (--taints.nodeSelector), and an environment variable ' +

@@ -64,7 +64,7 @@ export function loopsThatRun({ loops, placement }: Pick<Config, 'loops' | 'place
   return placement.mode === 'observe' ? loops.filter((loop) => loop !== 'nodes' && loop !== 'labels') : loops;
 }
 
-/** Creates the configuration in force, which only a reload replaces. `start`: that of the start. */
+/** Creates the holder of the configuration in force, which only a reload replaces. `start`: the configuration of the start. */
 export function createInForce(start: Config) {
   let config = start;
   let settings = toSettings(start);

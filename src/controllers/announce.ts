@@ -18,8 +18,8 @@ import type { SecretProblem } from './image-source.ts';
 import { note, type ObjectRecord } from './object-record.ts';
 
 /**
- * A problem of an object, for its Event. `outlook`: what will happen, added to the note. Another outlook makes the problem a new one;
- * none says nothing new.
+ * A problem of an object, for its Event. `outlook`: what will happen, added to the note. A problem with another outlook is
+ * reported at once; without an outlook it is the same problem.
  */
 export type Problem = Pick<Occurrence, 'reason' | 'action' | 'note'> & { readonly outlook?: string };
 
@@ -78,7 +78,7 @@ const GUESSED: ReadonlySet<string> = new Set(['open', 'fallback', 'released']);
 /** How many of an object's unresolvable images get an Event. The others get one when these are resolved. */
 const MOST_FAILED = 8;
 
-/** What decisions and templates say to the authors of objects. Pods have more of it than templates of DaemonSets. */
+/** The parts of an object from which the problems for its author are made. Pods have more of them than templates of DaemonSets. */
 type Announced = Pick<PodTemplate, 'statement' | 'tolerations' | 'os' | 'asked'> & Partial<Pick<Pod, 'owner'>>;
 
 /**

@@ -28,7 +28,7 @@ function idOf(intent: string): string {
   return intent.length > LONGEST_REMEMBERED ? hash('sha256', intent, 'base64') : intent;
 }
 
-/** Creates what notices it, over the records of objects. */
+/** Creates the detector of contention, which keeps its state in the records of objects. */
 export function createContention(announcer: Announcer, { monotonic }: Pick<Clock, 'monotonic'>): Contention {
   return {
     waitMs(record, intent, regarding, said) {

@@ -40,10 +40,10 @@ export const OPEN_AGAIN_MS = 60_000;
 /** The interval at which a held object is decided again: somebody may have pushed a better image under the same tag. */
 export const HELD_AGAIN_MS = 10 * 60_000;
 
-/** Bytes of what objects have in common: enough for the templates of nearly every cluster. */
+/** The most bytes of values that objects share: enough for the templates of nearly every cluster. */
 const MOST_SHARED = 4 * 1024 * 1024;
 
-/** Creates an empty memory. It has a record for every pod, so what equal pods have in common is kept once. */
+/** Creates an empty memory. It will have a record for every pod, so values that are equal in several records are kept once. */
 export function createMemory(images: Pick<ImageSource, 'canonicalOf'>, clock: Clock): Memory {
   const records = createRecords();
   const waiting = createWaiting(clock);
@@ -76,7 +76,7 @@ export function isFinal(decision: Decided['decision']): boolean {
   return decision.kind !== 'wait' && imagesUnknown(decision).length === 0;
 }
 
-/** A record with a decision that is valid still. */
+/** A record whose decision is still valid. */
 export type Holding = ObjectRecord & Decided & { at: number };
 
 /** Whether the last decision need not be made again: it depends on no lookup, and nothing that decides has changed. */

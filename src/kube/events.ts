@@ -28,8 +28,8 @@ export type Occurrence = {
 };
 
 /**
- * Writes `events.k8s.io/v1` Events: the first of a kind, and repetitions as a series. Who reports a problem that lasts decides how
- * often (`controllers/announce.ts`).
+ * Writes `events.k8s.io/v1` Events: the first of a kind, and repetitions as a series. The caller decides how often a problem
+ * that lasts is reported (`controllers/announce.ts`).
  */
 export type EventRecorder = {
   /**

@@ -35,7 +35,7 @@ export type Asking = {
    */
   ask(question: Question, reference: Reference, askers: Askers): Promise<Known>;
   readonly listTags: ListTags;
-  /** Makes refused credentials be tried again. */
+  /** Forgets which credentials were refused, so that they are tried again. */
   forgive(): void;
   /** Closes all connections. */
   destroy(): void;

@@ -211,5 +211,5 @@ export function createResolver(options: ResolverOptions): TagResolver {
   };
 }
 
-/** The host and the project of a malformed name. */
+/** The host and the project for a malformed name. */
 const NOWHERE = { registry: '', repository: '' };

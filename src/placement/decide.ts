@@ -88,8 +88,8 @@ type Evidence = {
 };
 
 /**
- * Decides where a pod or the pods of a template may run. The caller has checked that it is not skipped. The function is pure. It
- * calls `answerOf` for every image that needs a registry, even if one answer already decides, so that one pass starts all lookups.
+ * Decides where a pod or the pods of a template may run. The caller has checked that the object is not skipped. The function is pure.
+ * It calls `answerOf` for every image that needs a registry, even if one answer already decides, so that one pass starts all lookups.
  */
 export function decide(subject: Subject, knowledge: Knowledge): Decision {
   const { os, settings } = subject;

@@ -11,7 +11,7 @@ export type ImageAnswer =
   | {
       readonly kind: 'known';
       readonly platforms: readonly Platform[];
-      /** Absent only where nothing reads it: the rules read it for image volumes alone. */
+      /** Whether it is an index. Only the rule for image volumes reads it, so it may be absent for other images. */
       readonly isIndex?: boolean;
       /** Whether this has expired and stays in use, because its last revalidation failed. */
       readonly isStale?: true;

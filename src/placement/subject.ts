@@ -34,11 +34,11 @@ type Fields = {
   readonly hasRuntimeClass: boolean;
   /** The annotation `archaware.dev/architectures`, not parsed. */
   readonly statement: string | undefined;
-  /** They decide what it may know about its images. */
+  /** The names of its pull secrets, which decide what it may know about its images. */
   readonly pullSecrets: readonly string[];
   /** Whether the cluster may need it before any registry can be reached. */
   readonly isSystem: boolean;
-  /** Why archaware leaves it alone; undefined: it is decided. */
+  /** Why archaware skips it; undefined: archaware decides about it. */
   readonly skipped: SkipReason | undefined;
   /** The architectures that its node selector and its node affinity ask for; undefined: any. */
   readonly asked: Asked | undefined;
@@ -60,10 +60,10 @@ type Fields = {
 
 /**
  * All that may decide about a pod or a template, except what is known of images and of the cluster. Only this file makes one.
- * `key`: a text of 64 characters that is the same only if all fields are (SHA-256). Whether an event matters, whether a record still
- * holds, whether an answer may be given again: all compare it. The uid of the object is not in it, so alike pods share one; nor what
- * a pod is already, by archaware (`Written`) or by the scheduler (its node): a decision that may change because of that is not final
- * (`standing.ts`).
+ * `key`: a text of 64 characters that is the same only if all fields are (SHA-256). It decides whether an event matters, and whether an
+ * answer may be given again; {@link evidenceKey} decides whether a record still holds. The uid of the object is not in it, so alike
+ * pods share a subject. Nor are the node of a pod and what archaware recorded that it wrote (`Written`): a decision that may change
+ * because of these is not final (`standing.ts`).
  */
 export type Subject = Fields & { readonly key: string };
 
@@ -108,7 +108,7 @@ export function readDaemonSetSubject(
 
 const OF_A_TEMPLATE = { tolerated: [], isGated: false } as const;
 
-/** A list or an object that is empty, always the same one. */
+/** One empty list and one empty object for all subjects, which are compared by identity. */
 const [NO_NAMES, NO_LABELS]: [readonly string[], Readonly<Record<string, string>>] = [[], {}];
 
 /** The settings of a subject, once for each object of settings. */
@@ -164,7 +164,7 @@ function labelsOf({ labels }: PodTemplate, { matchNodeLabels }: Settings): PodTe
   return names.length === 0 ? NO_LABELS : share(Object.fromEntries(names.map((name) => [name, labels[name] ?? ''])));
 }
 
-/** By the list of tolerations, which nearly all pods of a cluster share: most events of a pod change nothing here. */
+/** The last result for each list of tolerations, which nearly all pods of a cluster share. */
 const lastTolerated = new WeakMap<object, { readonly settings: Settings; readonly tolerated: readonly string[] }>();
 
 function toleratedBy({ tolerations }: Pod, settings: Settings): readonly string[] {
@@ -177,7 +177,7 @@ function toleratedBy({ tolerations }: Pod, settings: Settings): readonly string[
   return tolerated;
 }
 
-/** A digest stands for these. */
+/** Empty values for the fields that a digest stands for. */
 const NOTHING_OF_THE_AUTHOR = {
   images: NO_NAMES,
   statement: undefined,
@@ -193,8 +193,8 @@ const MOST_ALIKE = 8;
 type Recent = WeakMap<readonly PodImage[], readonly Subject[]>;
 
 /**
- * The last subjects, by their list of images: pods share equal lists, and most events of a pod change nothing here. When `young` has
- * this many, it becomes `old`, so that the subjects of pods that are all different take no memory for each pod.
+ * How many lists of images `young` has at most. Both maps hold the last subjects by their list of images, which alike pods share. When
+ * `young` is full, it becomes `old`, so the subjects of pods that are all different take no memory for each pod.
  */
 const MOST_YOUNG = 8 * 1024;
 let [young, old, count]: [Recent, Recent, number] = [new WeakMap(), new WeakMap(), 0];
@@ -227,21 +227,21 @@ function hasAll(subject: JsonObject, fields: JsonObject): boolean {
   return true;
 }
 
-/** `settingsText`: the settings have a text of their own, which is made once. */
+/** `settingsText`: the settings as text, which is made once for all subjects. */
 function hashOf(fields: Fields, settingsText: string): string {
   const own = { ...fields, settings: undefined, ...(fields.digest === undefined ? {} : NOTHING_OF_THE_AUTHOR) };
   return sha256(JSON.stringify(own), settingsText);
 }
 
-/** These change what is written and what is guessed, but not what images run on. */
+/** The settings that change what is written and what is guessed, but not what images run on. */
 const NOT_ABOUT_IMAGES = {
   ...{ mode: undefined, taints: undefined, preferred: undefined, matchNodeLabels: undefined },
   ...{ unresolvable: undefined, fallback: undefined, fallbackAfterMs: undefined },
 } as const;
 
 /**
- * Returns a key for what a decision on known images depends on: what a record proves holds under another taint key too. A setting
- * that is forgotten here costs a lookup, and no more.
+ * Returns a key of all that a decision on known images depends on. A record that was written under one taint key is a proof under
+ * another one too. A setting that is missing from the list above costs a lookup, and no more.
  */
 export function evidenceKey({ key: _key, ...fields }: Subject): string {
   return hashOf({ ...fields, isSystem: false }, JSON.stringify({ ...fields.settings, ...NOT_ABOUT_IMAGES }));

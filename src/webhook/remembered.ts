@@ -27,7 +27,7 @@ type Remembered = {
 
 /** The most verdicts, and the most characters of what they are found by and say. A verdict of a usual pod has about 2,500. */
 const MOST = { verdicts: 2_000, characters: 4 * 1024 * 1024 };
-/** A pod with a longer key is decided each time. */
+/** The longest key that is remembered. A pod with a longer one is decided each time. */
 const LONGEST = 16 * 1024;
 /** A verdict that was not given for this long is forgotten when the next one is remembered: its template may be gone. */
 const UNUSED_MS = 10 * 60_000;

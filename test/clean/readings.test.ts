@@ -68,7 +68,7 @@ describe('the readings of clean', () => {
     expect(readings()).to.deep.equal(TWICE);
   });
 
-  it('are three where --stop ends a controller after the user was asked: it wrote until then', async () => {
+  it('are three where --stop ends a controller after the user answered, because it wrote until then', async () => {
     await leaveTraces();
     const metadata = { name: 'arch', namespace: 'archaware' };
     const template = {
@@ -100,7 +100,7 @@ describe('the readings of clean', () => {
     expect(stdout).to.match(/nodes with taint or labels +3 +0/);
   });
 
-  it('end where every one finds another node that joined with the taint, which is cleaned too', async () => {
+  it('are five at the end at most, although each finds another node that joined with the taint, and cleans it', async () => {
     await leaveTraces();
     let joined = 0;
     const join = async (): Promise<void> => {

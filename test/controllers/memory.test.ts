@@ -103,7 +103,7 @@ describe('the memory of a term', () => {
     });
   }
 
-  it('knows what nobody has decided yet', () => {
+  it('knows which objects are not decided yet', () => {
     const { memory } = arrangeMemory();
     expect(holds(memory.of('shop/web', 'u'), '1')).to.equal(false);
     expect([...decidedOf(memory.all)]).to.deep.equal([]);

@@ -54,7 +54,7 @@ describe('the work queue', () => {
     expect(queue.idle()).to.equal(true);
   });
 
-  it('gives a key urgently that was added so while a worker had it, whatever was added after that', async () => {
+  it('keeps a key urgent that was added as urgent while a worker had it, whatever is added after it', async () => {
     queue.add('k', 'urgent');
     await queue.take();
     queue.add('k', 'urgent');
@@ -79,7 +79,7 @@ describe('the work queue', () => {
     expect(await queue.take()).to.equal('k');
   });
 
-  it('retries again and again, and gives up after no number of failures', async () => {
+  it('retries again and again, however often it fails', async () => {
     queue.add('k', 'urgent');
     for (let failure = 0; failure < 40; failure++) {
       expect(await queue.take()).to.equal('k');

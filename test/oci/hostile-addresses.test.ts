@@ -13,7 +13,7 @@ describe('a hostile name', () => {
     beforeEach(async () => {
       world = await shared();
     });
-    // All spellings of addresses are in http/guard.test.ts, all forbidden ranges in http/addresses.test.ts.
+    // All spellings of addresses are in http/address-guard.test.ts, all forbidden ranges in http/addresses.test.ts.
     const images = [
       '127.0.0.1:PORT/x',
       '0x7f.1:PORT/x',

@@ -26,7 +26,7 @@ describe('a hostile registry that redirects', () => {
     beforeEach(async () => {
       world = await shared();
     });
-    // All spellings of addresses are in http/guard.test.ts, all forbidden ranges in http/addresses.test.ts.
+    // All spellings of addresses are in http/address-guard.test.ts, all forbidden ranges in http/addresses.test.ts.
     const places = [
       'http://127.0.0.1:CANARY/',
       'http://2130706433:CANARY/',

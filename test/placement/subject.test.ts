@@ -15,7 +15,7 @@ import { recordBasis, standingArchitectures, standingTemplate } from '../../src/
 import { readPodSubject, type Subject } from '../../src/placement/subject.ts';
 import { daemonSetSubject, failed, known, settings, toleration } from './objects.ts';
 
-/** What is given of a pod and of its circumstances: the fields that one case differs in from another. */
+/** The fields of a pod and of its surroundings in which one case differs from another. */
 type Given = {
   readonly spec?: JsonObject;
   readonly metadata?: JsonObject;
@@ -51,7 +51,7 @@ function read({ spec, metadata, namespace, settings: own, daemonSet }: Given): S
   return readPodSubject(pod, home, settingsFor(all, { namespace: home, labels: pod.labels }));
 }
 
-/** All that archaware does with a subject, as far as pure rules say it. `recorded`: a record of the template. */
+/** Returns the result of every pure rule about a subject. `recorded`: a record of the template. */
 function behaviour(subject: Subject, recorded: string) {
   const namesOf = (image: string) => [`docker.io/library/${image}`];
   const asked: unknown[] = [];

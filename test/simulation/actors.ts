@@ -215,7 +215,7 @@ export function createActors({ world, server, rules }: { world: World; server: M
         const gates = objects(spec.schedulingGates);
         if (text(spec.nodeName) !== '' || isGated(item)) continue;
         const path = `${PODS}/${nameOf(item)}`;
-        // Whoever set the other gate takes it off. It is a change of the spec, so archaware decides again.
+        // The other gate's owner removes it. That is a change of the spec, so archaware decides again.
         if (gates.length > 0) await author(path, [{ op: 'remove', path: '/spec/schedulingGates' }], JSON_PATCH);
         const node = nodes.find((one) => fits(spec, one));
         if (node === undefined) continue;

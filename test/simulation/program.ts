@@ -28,8 +28,8 @@ import type { ModelServer } from './api-server.ts';
 import type { ModelRegistry, ModelResolver } from './registry.ts';
 import type { World } from './world.ts';
 
-// Every place where the simulation starts or asks the program is in this file, except for the resolver (registry.ts) and the client of
-// the API server (api-server.ts, watch-streams.ts).
+// The simulation starts and asks the program in this file only, except for the resolver (registry.ts) and the client of the API server
+// (api-server.ts, watch-streams.ts).
 
 /** A replica: all parts of `run`, without its sockets. */
 export type Replica = {

@@ -8,11 +8,11 @@ export type Step =
   | { readonly do: 'calm' | 'bind' | 'crash' | 'stop' | 'compact' | 'break watches' | 'quiet' | 'clean' }
   /** Checks that the stores match the cluster, if all events have arrived. For scripts. */
   | { readonly do: 'check' }
-  /** Time passes, and nothing that is under way moves on; `wait`: everything does. */
+  /** `tick`: time passes, and nothing that is under way arrives. `wait`: everything arrives meanwhile. */
   | { readonly do: 'tick' | 'wait'; readonly ms: number }
   /** A replica is stopped, or sees no events although its requests are answered, for a time in which everything else goes on. */
   | { readonly do: 'pause' | 'hold events'; readonly ms: number; readonly which?: number }
-  /** The same, until the replica wakes: by then everything else has gone on, and a pod was replaced. */
+  /** A replica is stopped and wakes when everything else has gone on, and a pod was replaced. */
   | ({ readonly do: 'suspend'; readonly ms: number; readonly which: number; readonly pod: number } & NewPod)
   /** A policy refuses that archaware changes templates, or refuses pods of DaemonSets that tolerate archaware's taint. */
   | { readonly do: 'refuse templates' | 'refuse pods'; readonly is: boolean }

@@ -51,7 +51,7 @@ export function createTruth(registry: ModelRegistry, server: () => ModelServer):
     };
   }
 
-  /** The architectures of the nodes. One that reported another one than before counts for nothing for sure. */
+  /** The architectures of the nodes. A node that reported another one than before proves nothing. */
   function ofCluster(): Right {
     const steady = server()
       .all('v1', 'nodes')

@@ -11,7 +11,7 @@ import { tolerations } from './objects.ts';
 import type { RunningController } from './running.ts';
 import type { KubernetesObject } from './workloads.ts';
 
-/** What a command gets in addition to its words. */
+/** The input of a command in addition to its words. */
 export type CommandOptions = {
   readonly environment?: Readonly<Record<string, string>>;
   /** What is typed. */
@@ -54,7 +54,7 @@ type Patch = {
   (kind: Kind, namespace: string, name: string, body: unknown): Promise<JsonObject>;
 };
 
-/** The objects of a cluster, as the tests' admin reads and writes them. Everything throws for anything but a success. */
+/** The objects of a cluster, as an administrator reads and writes them. Every function throws if a request does not succeed. */
 export type Objects = {
   readonly get: Get;
   readonly list: List;
@@ -133,7 +133,7 @@ export function isOfInterest(path: string): boolean {
   return !/\/(leases|events)(\/|\?|$)/.test(path) && !path.includes('fieldManager=archaware-probe');
 }
 
-/** Returns what reads and writes the objects of a cluster. `deadlineMs`: how long to wait for what should be there in a moment. */
+/** Returns functions that read and write the objects of a cluster. `deadlineMs`: the longest wait for a condition. */
 export function objectsOf(cluster: Pick<TestCluster, 'request' | 'waitFor'>, deadlineMs: number): Objects {
   const { request } = cluster;
   const eventually: Objects['eventually'] = (what, condition) => cluster.waitFor(what, condition, deadlineMs);

@@ -9,8 +9,8 @@ import { taintText } from '../../placement/nodes/managed.ts';
 const EXAMPLES = 5;
 
 /**
- * Writes what a replica reports to its log and its metrics. Of each reconciliation, the log says at level info what was written
- * (`wrote`), and why an object is held (`because`). `heard` gets the bytes of each event of a watch.
+ * Writes what a replica reports to its log and its metrics. For each reconciliation, the log says at level info what was written
+ * (`wrote`), or why an object is held (`because`). `heard` gets the bytes of each event of a watch.
  */
 export function createTelemetry(
   log: Pick<Logger, 'debug' | 'info' | 'warn'>,

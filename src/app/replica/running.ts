@@ -17,12 +17,12 @@ import type { Base } from './base.ts';
 
 /**
  * What changes while a replica runs: the settings, the label rules, the resolver of images, who leads, and the controllers of the
- * present term. It alone owns them. Everything else asks it each time and keeps no copy.
+ * present term. This object alone owns them. Other parts ask it each time and keep no copy.
  */
 export type Running = Awaited<ReturnType<typeof createRunning>>;
 
 /**
- * Creates it with the configuration of the start. This replica does not lead yet. Throws if the namespace of the Lease does not
+ * Creates the object with the configuration of the start. The replica does not lead yet. Throws if the namespace of the Lease does not
  * exist, or if a file of registries or credentials cannot be read.
  */
 export async function createRunning(base: Base, watches: Watches) {

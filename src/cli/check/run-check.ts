@@ -12,7 +12,7 @@ import { inputName, readObjects } from '../manifest-objects.ts';
 import { gatherFiles } from '../report/read-workloads.ts';
 import { checkNotes, renderCheck } from './render-check.ts';
 
-/** What `check` was asked. */
+/** The question of one run of `check`. */
 export type CheckOptions = {
   readonly form: string;
   readonly files: readonly string[];
@@ -50,7 +50,7 @@ export async function check(
       progress.end();
       for (const line of unchecked(objects)) note(line);
       if (result.objects.length === 0) {
-        // A program still reads that there is nothing.
+        // A program gets an empty result to read.
         if (form === 'json' || form === 'yaml') print(renderCheck(result, on, form));
         throw new ConfigurationError([`check: no workload found in ${files.map(inputName).join(', ')}`]);
       }
@@ -66,7 +66,7 @@ export async function check(
   );
 }
 
-/** Secrets of a cluster are not at hand: private images need `credentials.dockerConfigFiles`. */
+/** `check` reads no Secrets of a cluster, so private images need `credentials.dockerConfigFiles`. */
 function questionOf(image: Question['image']): Question {
   return { image, namespace: 'default', pullSecrets: [] };
 }

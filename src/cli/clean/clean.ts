@@ -61,7 +61,7 @@ type Run = {
   /** Ends the run, because a Lease was lost. */
   readonly end: AbortController;
   leases: HeldLeases | undefined;
-  /** What was found when nobody else wrote any more; undefined before the work begins. */
+  /** The reading from which the work starts: nobody else writes any more. Undefined before that. */
   before: Inventory | undefined;
   /** The node pools whose next nodes may have the taint again. */
   pools: readonly TaintingPool[];
@@ -196,7 +196,10 @@ async function askFirst(run: Run, controllers: OwnControllers): Promise<Inventor
   return 'no';
 }
 
-/** Ends and keeps away the controllers, and then does the work. `shown`: what the user was shown; undefined if nobody was asked. */
+/**
+ * Stops the controllers, holds their Leases, and does the work. `shown`: the reading that the user saw; undefined if there was no
+ * question.
+ */
 async function work(run: Run, controllers: OwnControllers, shown: Inventory | undefined): Promise<number> {
   const { context, flags, search, taints, ledger } = run;
   const { clock, ask, note: say } = context;
@@ -279,7 +282,7 @@ function printResult({ context, flags, before, pools }: Run, outcome: Parameters
   printOutcome(outcome, { unlisted, planned: flags.dryRun }, pools, context);
 }
 
-/** Whether a search found no object that archaware wrote to. Policies and webhooks record no taint. */
+/** Whether a reading found no object that archaware wrote to. Policies and webhooks record no taint. */
 function isEmpty({ gated, recorded, nodes, daemonSets, pods }: Inventory): boolean {
   return [gated, recorded, nodes, daemonSets, pods].every(({ length }) => length === 0);
 }

@@ -15,7 +15,7 @@ const UNRESOLVABLE: EventReason = 'ImageUnresolvable';
 
 /**
  * Returns when a pod that waits for an image starts at the latest. Only the controller knows when its first lookup failed; it says
- * so in its Event about the pod. Undefined for a pod with a node, if no Event has the time, and if Events cannot be listed.
+ * so in its Event about the pod. Undefined for a pod with a node, if no Event has the time, or if Events cannot be listed.
  */
 export async function patienceOf(
   client: ApiClient | undefined,

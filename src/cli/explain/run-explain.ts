@@ -190,7 +190,7 @@ async function readController(
     const found = await findInstallations(client, installation, signal);
     if (found.kind === 'unreadable') return undefined;
     const [only, ...others] = found.installations;
-    // Which of them is meant is not known.
+    // It is not known which of them the user means.
     if (others.length > 0) return undefined;
     const [deployment] = await readDeployments(client, found.installations, signal);
     const place = { namespace: namespace || (only?.namespace ?? DEFAULT_NAMESPACE), name };

@@ -62,7 +62,7 @@ export function createPatientResolver(resolver: TagResolver, options: PatienceOp
   /** Registries that have answered once. One that stays silent for a moment is asked again. */
   const answering = new Set<string>();
   const counts = { done: 0, total: 0 };
-  /** What `look` has asked for, by image and access; and what of it has not ended. */
+  /** The lookups that `look` has asked for, by image and access; and those of them that have not ended. */
   const asked = new Set<string>();
   const running = new Set<string>();
   const listeners: ((canonical: string) => void)[] = [];

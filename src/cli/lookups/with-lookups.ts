@@ -10,7 +10,7 @@ import type { TagResolver } from '../../oci/resolver.ts';
 import { createProgress, type Progress } from '../progress.ts';
 import { createPatientResolver, type Waiting } from './patient.ts';
 
-/** What the work of a command has that asks registries. */
+/** What a command that asks registries works with. */
 export type Asking<Cluster extends Connection | undefined = Connection | undefined> = {
   readonly cluster: Cluster;
   /** Tries again what fails for the moment, and shows for which registry it waits. */
@@ -20,7 +20,7 @@ export type Asking<Cluster extends Connection | undefined = Connection | undefin
   registryOf(image: string): string;
   readonly progress: Progress;
   readonly signal: AbortSignal;
-  /** Ends what asks, apart from the work itself. */
+  /** Ends the lookups, and not the work. */
   end(): void;
 };
 

@@ -194,7 +194,7 @@ async function tried(send: () => Promise<unknown>): Promise<Verdict> {
   }
 }
 
-/** Asks the API server whether it would let in what `run` would write, and notes what could not be asked. */
+/** Asks the API server whether it would accept what `run` would write, and notes the namespaces that could not be asked. */
 export async function askWhetherAllowed({
   context: { config, signal, note },
   client,

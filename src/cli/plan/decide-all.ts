@@ -11,7 +11,7 @@ import { byName } from '../../placement/workloads/overview.ts';
 import type { Asking } from '../lookups/with-lookups.ts';
 import type { Plan } from './plan-shape.ts';
 
-/** What is read of the cluster, and the rules for labels. */
+/** The part of the cluster to read, and the rules for labels. */
 type Reading = Required<Pick<Parameters<typeof createWatches>[0], 'scope' | 'onPod'>> &
   Pick<Parameters<typeof createLoops>[0], 'labelRules'>;
 

@@ -15,13 +15,13 @@ import { otherDaemonSetNote, untoleratingDaemonSets } from '../../placement/work
 import { findLeftovers, leftoverNote } from './left-behind.ts';
 import type { Plan } from './plan-shape.ts';
 
-/** What the notes are about. */
+/** The plan and the circumstances from which the notes are made. */
 type Planned = {
   readonly config: Config;
   readonly settings: Settings;
   readonly watches: Watches;
   readonly loops: Loops;
-  /** Whether all names are noted. */
+  /** Whether the notes list all names. */
   readonly isWide: boolean;
   /** Whether the whole cluster is planned for, nodes included. */
   readonly isWhole: boolean;
@@ -30,10 +30,10 @@ type Planned = {
   readonly ignored: Plan['ignored'];
 };
 
-/** How many objects are noted without `--wide`. */
+/** How many objects a note lists without `--wide`. */
 const MOST_NOTED = 5;
 
-/** Returns what a reader of the plan should know and the tables do not say. */
+/** Returns what a reader of the plan should know beyond the tables. */
 export function planNotes(planned: Planned): string[] {
   const { settings, watches, ignored, isWide, isWhole, pools = [] } = planned;
   const unrecorded = unrecordedNote(watches.daemonSets.store.values(), settings.taints);

@@ -76,7 +76,7 @@ export type Facts = {
   readonly webhookConfiguration: Read<boolean>;
 };
 
-/** Reads something. A refusal of the API server becomes the reason why it was not read; `right` names what is missing. */
+/** Runs one read. A refusal of the API server becomes the reason why there is no result; `right` names the missing right. */
 export async function tried<T>(right: string, read: () => Promise<T>): Promise<Read<T>> {
   try {
     return { kind: 'read', value: await read() };

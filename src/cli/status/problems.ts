@@ -16,7 +16,7 @@ const EXPIRES_SOON_SECONDS = 7 * 86_400;
 /** How many problems of single objects are shown. */
 const MOST_TROUBLES = 10;
 
-/** Returns what is wrong, the worst first. What could not be read is not reported as a problem. */
+/** Returns the problems, the worst first. Facts that could not be read are no problem. */
 export function problemsOf(facts: Facts): Problem[] {
   if (isMissing(facts)) return notInstalled(facts);
   return [
@@ -40,7 +40,7 @@ export function isMissing(facts: Facts): boolean {
   return deployments.value.length === 0 && replicas.value.length === 0 && hasLeader(facts) !== true;
 }
 
-/** Returns a problem, if there is one. */
+/** Returns the problem with its advice; nothing if all is well. */
 function when(isWrong: boolean, problem: string, advice: string): Problem[] {
   return isWrong ? [{ problem, do: advice }] : [];
 }

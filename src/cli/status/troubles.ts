@@ -129,7 +129,7 @@ export function isConfirmed(
   }
 }
 
-/** Whether a template lacks tolerations. Which ones its images call for is known if the record is for them. */
+/** Whether a template lacks tolerations. The record says which ones its images call for, if it was written for these images. */
 function lacks(daemonSet: DaemonSet, wanted: readonly Toleration[]): boolean {
   const { template, recorded } = daemonSet;
   const { tolerations, basis } = readRecord(recorded);

@@ -29,11 +29,11 @@ type ActParts = Pick<DaemonSetControllerOptions, 'daemonSets' | 'liveTaints' | '
   readonly writer: TemplateWriter;
 };
 
-/** How often a DaemonSet checks whether its turn has come. A change of any DaemonSet leads to a check of the next one too. */
+/** How often a DaemonSet in line is checked for its turn. A change of any DaemonSet also leads to a check of the next one. */
 export const TURN_AGAIN_MS = 15_000;
 export const WAITS_FOR_TURN: Result = { outcome: 'waiting', againInMs: TURN_AGAIN_MS };
 
-/** Creates what carries out the decision about a template, and remembers it. */
+/** Creates the functions that carry out the decision about a template and remember it. */
 export function createAct(parts: ActParts): (at: TemplateCase, decision: Decision) => Promise<Result> | Result {
   const { memory, turn, unserved, writer, clock } = parts;
 

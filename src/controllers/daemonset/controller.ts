@@ -13,7 +13,7 @@ import { createServe } from './serve.ts';
 import { holdersOf, unprovenOfSystem } from './stopped.ts';
 import { createUnserved } from './unserved.ts';
 
-/** Creates the DaemonSet controller. Keys are `namespace/name`. `kube/control-loop` owns its queue and its workers. */
+/** Creates the DaemonSet controller. Keys are `namespace/name`. `kube/control-loop.ts` owns its queue and its workers. */
 export function createDaemonSetController(options: DaemonSetControllerOptions): DaemonSetController {
   const { daemonSets, namespaces, clock } = options;
   const memory = createMemory(options.images, clock);

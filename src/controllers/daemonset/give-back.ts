@@ -36,7 +36,7 @@ const PACE_MS = 1_000;
 const PAUSE_MS = 60_000;
 const LONGEST_MS = 24 * 60 * 60_000;
 
-/** Creates what gives lists back. */
+/** Creates the functions that give lists of tolerations back to their authors. */
 export function createOwnership({ write, clock, onRefused }: OwnershipOptions): Ownership {
   let nextPlace = Number.NEGATIVE_INFINITY;
 

@@ -42,7 +42,7 @@ type LostRecordsOptions = {
 /** How long a refused record is left alone. The policies of an earlier version refuse it. */
 const REFUSED_MS = 10 * 60_000;
 
-/** Creates what writes them. */
+/** Creates the functions that write lost records again. */
 export function createLostRecords({ write, clock, contestedMs, ...options }: LostRecordsOptions): LostRecords {
   return {
     async write(record, daemonSet, { taints }, signal) {

@@ -29,7 +29,7 @@ type Serve = {
   contested(): number;
 };
 
-/** Creates what serves the templates that archaware does not leave alone. */
+/** Creates the functions that serve the templates that archaware does not skip. */
 export function createServe(parts: ServeParts): Serve {
   const { daemonSets, images, write, clock, onRefused, memory, turn, unserved } = parts;
   const announcer = createAnnouncer(parts.events, clock);

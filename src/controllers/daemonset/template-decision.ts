@@ -8,7 +8,7 @@ import { HELD_AGAIN_MS, holds, waitedMs } from '../memory.ts';
 import type { ObjectRecord } from '../object-record.ts';
 import type { DaemonSetControllerOptions } from './contract.ts';
 
-/** The DaemonSet of one reconciliation, with all that applies to it. */
+/** The DaemonSet of one reconciliation, with its namespace, settings and subject. */
 export type TemplateCase = {
   readonly key: string;
   readonly daemonSet: DaemonSet;

@@ -34,7 +34,7 @@ export type TemplateWriter = {
   write(at: TemplateCase, change: Change, wanted: readonly Toleration[]): Promise<WriteResult>;
   /** Returns the milliseconds to leave a DaemonSet alone because another writer keeps undoing this change; 0: write. */
   contestedMs(record: ObjectRecord, daemonSet: DaemonSet, change: Change): number;
-  /** Why a DaemonSet lacks its tolerations after this refusal. */
+  /** Returns why a DaemonSet lacks its tolerations after this refusal. */
   whyRefused(daemonSet: DaemonSet, error: ApiError): Want;
 };
 

@@ -14,7 +14,7 @@ export type WatchedStores = Pick<Watches, 'listeners' | 'whole' | 'witnesses'> &
   readonly [kind in 'pods' | 'nodes' | 'namespaces' | 'daemonSets']: Pick<Watches[kind], 'store'>;
 };
 
-/** Puts into the queues what changes in the cluster, and many objects at a time. Listens to nothing before `begin`. */
+/** Creates the listeners that queue an object when it changes, and the ways to queue many. They listen to nothing before `begin`. */
 export function createArrivals({
   watches,
   pod,
@@ -31,7 +31,7 @@ export function createArrivals({
   readonly queues: { readonly [kind in 'pod' | 'daemonSet' | 'node']: Controller };
   readonly forEach: Queues['forEach'];
   readonly cluster: Pick<Cluster, 'changed'>;
-  /** They are told each change of a node, for their Events. */
+  /** They get each change of a node, for their Events. */
   readonly nodeWatchers: readonly ((change: Pick<Change<Node>, 'now' | 'before'>) => void)[];
   readonly wrongNodes: WrongNodes | undefined;
 }) {

@@ -8,7 +8,7 @@ const LINE_MS = 15_000;
 
 /**
  * Says whether existing nodes may be tainted: every pod and DaemonSet of the first list was decided, or the time is over. Before
- * that, a taint could keep away pods that have no toleration yet. It has not begun yet. `onOver` is called once.
+ * that, a taint could keep away pods that have no toleration yet. The bootstrap begins with `begin`. `onOver` is called once.
  */
 export function createBootstrap(options: {
   readonly timeoutMs: number;

@@ -4,10 +4,10 @@ import { type Node, taintKinds } from '../../placement/nodes/node.ts';
 import { createTally } from '../node/taint-tally.ts';
 import type { Watches } from '../watches.ts';
 
-/** What all nodes together say, for the length of a term. */
+/** The architectures and taints of all nodes together, for the length of a term. */
 export type Cluster = ReturnType<typeof createCluster>;
 
-/** Creates it without nodes. `onArchitectures` is called when an architecture joined or left, which may be long after its nodes. */
+/** Starts without nodes. `onArchitectures` is called when an architecture joined or left, which may be long after its nodes did. */
 export function createCluster(
   witnesses: Watches['witnesses'],
   clock: Pick<Clock, 'after'>,

@@ -116,7 +116,7 @@ export function createLoops(options: LoopsOptions) {
       { ...common, evictor, onWrongNode: (reason, action) => telemetry.wrongNode?.(reason, action) },
       created,
     );
-  // They only report, which a plan does not.
+  // These watchers only report, and `plan` reports nothing.
   const unmanaged = createUnmanagedTaints({ ...common, onChange: (found) => telemetry.unmanagedTaints?.(found) });
   const poolNodes = createPoolNodes({ ...common, onJoinedUntainted: (pool) => telemetry.joinedUntainted?.(pool) });
   const architectureChanged = createArchitectureChanges(events, clock);

@@ -5,13 +5,13 @@ import type { Store } from '../../kube/watch/store.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
 import type { Telemetry } from '../telemetry.ts';
 
-/** Which keys come before the others: all, none, or the pods without a node. */
+/** Which keys of a queue come before the others: all, none, or the pods without a node. */
 type Urgency = boolean | Pick<Store<Pod>, 'get'>;
 
 /** The queues of a term with their workers. All share their turns of the event loop. */
 export type Queues = ReturnType<typeof createQueues>;
 
-/** Creates no queue yet. */
+/** Prepares the queues of a term. `add` creates each. */
 export function createQueues({
   workers,
   clock,

@@ -54,7 +54,7 @@ const CONFLICT_AGAIN_MS = 10 * 60_000;
 /** How often a write is tried with a freshly read node before the queue takes over. */
 const ATTEMPTS = 5;
 
-/** Creates the node controller. `kube/control-loop` owns its queue and its workers. */
+/** Creates the node controller. `kube/control-loop.ts` owns its queue and its workers. */
 export function createNodeController(options: NodeControllerOptions): NodeController {
   const { nodes, rules, bootstrapped, write, clock } = options;
   const records = createRecords();

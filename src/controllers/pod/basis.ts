@@ -36,7 +36,7 @@ export function isUpToDate(record: ObjectRecord, at: PodAtHand, now: number): bo
   return true;
 }
 
-/** Nothing can remove the tolerations that the watch has shown. To forget them saves memory, and a stub never shows them. */
+/** Forgets written tolerations that the watch has shown: nothing can remove them any more. This saves memory; a stub never shows them. */
 export function confirm(record: ObjectRecord, pod: Pod, now: number): void {
   if (record.notes?.wrote !== undefined && behindMs(record, pod, now) === 0) note(record, 'wrote', undefined);
 }

@@ -41,7 +41,7 @@ type CarryOut = {
   skipped(at: PodCase, reason: SkipReason): Promise<Result>;
 };
 
-/** Creates what carries decisions out. */
+/** Creates the functions that carry decisions out. */
 export function createCarryOut(parts: CarryOutParts): CarryOut {
   const { pods, memory, backlog, contention, release, clock } = parts;
 
@@ -53,7 +53,7 @@ export function createCarryOut(parts: CarryOutParts): CarryOut {
   }
 
   /**
-   * Returns the milliseconds to wait before tolerations are written again that are not there: another webhook removed them, from the
+   * Returns the milliseconds to wait before missing tolerations are written again, because another webhook removed them from the
    * same write or later; 0: write.
    */
   function undoneMs({ pod, record }: PodCase, wanted: readonly Toleration[]): number {

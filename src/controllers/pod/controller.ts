@@ -74,7 +74,7 @@ export type PodController = {
   end(): void;
 };
 
-/** Creates the pod controller. `kube/control-loop` owns its queue and its workers. */
+/** Creates the pod controller. `kube/control-loop.ts` owns its queue and its workers. */
 export function createPodController(options: PodControllerOptions): PodController {
   const { pods, namespaces, images, clock } = options;
   const memory = createMemory(images, clock);
@@ -92,7 +92,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
     options.onDecided(key);
   }
 
-  /** Returns a pod with what applies to it; undefined until the watch shows the namespace. */
+  /** Returns a pod with its namespace and settings; undefined until the watch shows the namespace. */
   function atHand(key: string, pod: Pod): PodAtHand | undefined {
     const namespace = namespaces.get(pod.namespace);
     if (namespace === undefined) return undefined;
@@ -131,7 +131,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
     if (isStillValid(record, found)) {
       const result = keep(found, record);
       if (result !== undefined) return result;
-      // So the images are asked for even if an earlier process placed the pod.
+      // So the images decide, even if an earlier process placed the pod.
       memory.invalidate(key);
     }
     const subject = readPodSubject(pod, namespace, settings);
@@ -151,7 +151,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
     return result;
   }
 
-  /** Returns the result for a decision that is valid still; undefined if it must be made again, as from time to time. */
+  /** Returns the result for a decision that is still valid; undefined if it must be made again, which it is from time to time. */
   function keep(at: PodAtHand, record: Holding): Result | undefined {
     const { pod, settings } = at;
     const { decision, at: since } = record;

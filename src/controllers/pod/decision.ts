@@ -9,7 +9,7 @@ import type { ObjectRecord } from '../object-record.ts';
 import type { Backlog } from './backlog.ts';
 import { type PodAtHand, wasLeftAsWritten } from './basis.ts';
 
-/** The pod of one reconciliation, with all that applies to it. */
+/** The pod of one reconciliation, with its namespace, settings and subject. */
 export type PodCase = PodAtHand & {
   readonly key: string;
   readonly record: ObjectRecord;

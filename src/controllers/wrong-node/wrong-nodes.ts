@@ -2,7 +2,7 @@ import type { Controller } from '../../kube/control-loop.ts';
 import type { Queues } from '../loops/queues.ts';
 import { createWrongNodeController, type WrongNodeOptions } from './controller.ts';
 
-/** The wrong-node controller with its queue, and the events that put pods into it. */
+/** The wrong-node controller with its queue, and the listeners that put pods into the queue. */
 export type WrongNodes = ReturnType<typeof createWrongNodes>;
 
 /** Creates the wrong-node controller and its queue. */

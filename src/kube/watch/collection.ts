@@ -40,7 +40,7 @@ export type CollectionOptions<T> = {
 /** The objects of a collection, as its lists and the events of its watches leave them. */
 export type Collection<T extends Stored> = ReturnType<typeof createCollection<T>>;
 
-/** Creates it without objects. */
+/** Creates an empty collection. */
 export function createCollection<T extends Stored>(options: CollectionOptions<T>, turns: Turns) {
   const { path, read, readSections, keyOf, onChange } = options;
   const store = createStore<T>(options.keeper);
@@ -74,7 +74,7 @@ export function createCollection<T extends Stored>(options: CollectionOptions<T>
     store,
     expired: lister.expired,
     watched: lister.watched,
-    /** Reads all of it. Called again after it threw, it goes on with the page that failed. */
+    /** Reads the whole collection. Called again after it threw, it goes on with the page that failed. */
     async list(signal: AbortSignal): Promise<void> {
       const { version, keys } = await lister.read(last, signal);
       await inTurns(turns, store.keys(), (key) => {

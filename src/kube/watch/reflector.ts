@@ -157,7 +157,7 @@ async function keepInStep<T extends Stored>(
       onRestart?.('expired');
       isListed = false;
       if (!heard && isExpired(error)) collection.expired();
-      // Normal for a watch that was away for too long, and for a server that has just started; it is trouble only if it
+      // This is normal for a watch that was away for too long, and for a server that has just started. It is trouble only if it
       // happens again. The wait of the outage is over.
       if ((heard && !isShort) || wasBack) return 0;
     } else if (failure !== undefined) onRestart?.(messageOf(error));

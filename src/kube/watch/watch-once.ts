@@ -47,7 +47,7 @@ export async function watchOnce(options: WatchOnceOptions, signal: AbortSignal):
   const forget = onAbort(signal, () => over.abort(signal.reason));
   let [isSilent, isOpen, heard] = [false, false, false];
   let heardAt = clock.monotonic();
-  // The timer is not set again at each event: when it is over, it goes on for the time since the last one.
+  // The timer is not set again at each event. When it ends, it is set for the rest of the time since the last event.
   const lookLater = (ms: number): (() => void) =>
     clock.after(ms, () => {
       const leftMs = heardAt + idleMs - clock.monotonic();

@@ -3,7 +3,7 @@ import { ImageError } from '../errors.ts';
 import { createReferenceReader, type Reference } from '../reference.ts';
 import { type CacheOwner, EVERYBODY, type ImageCache, type TagEntry } from './cache.ts';
 
-/** An image, and for whom it is asked about. What follows from both is derived once. */
+/** An image and the access for which it is looked up, with what follows from both, derived once. */
 export type Question = {
   readonly access: Access;
   /** The error of a malformed name. */
@@ -17,7 +17,7 @@ export type Question = {
 /** What is known of an image: the facts of its digest, and for a tag where the digest came from. */
 export type Known = Pick<TagEntry, 'found'> & Partial<Pick<TagEntry, 'digest' | 'source'>>;
 
-/** What is known of images to those who may get it. */
+/** What each access may know of images. */
 export type Knowledge = {
   read(image: string, access: Access): Question;
   /** Returns what is known and still valid without asking a registry. */

@@ -80,7 +80,7 @@ export type Joint<T> = {
   readonly size: number;
 };
 
-/** Creates it; nothing runs yet. The work gets its turns as soon as one of its namespaces does. */
+/** Creates the merger of work; nothing runs yet. The work gets its turns as soon as one of its namespaces does. */
 export function createJoint<T>(): Joint<T> {
   const running = new Map<string, { readonly found: Promise<T>; readonly askers: Askers }>();
   return {

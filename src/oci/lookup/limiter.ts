@@ -38,7 +38,7 @@ export type Claim = {
   readonly standing: () => Standing;
 };
 
-/** Returns the wish to ask a target for these namespaces. */
+/** Returns the request for a slot at a target, for these namespaces. */
 export function claimOf({ endpoint, place }: Target, askers: Askers, circuits: Pick<Circuits, 'standing'>): Claim {
   return { host: endpoint.host, project: place.project.key, askers, standing: () => circuits.standing(place) };
 }

@@ -211,7 +211,7 @@ function createHeadless(now: () => number) {
     remember({ repository, project }: Place, isCertain: boolean) {
       spread.add(isCertain ? [repository.key, project.key] : [repository.key], now() + HEADLESS_MS);
     },
-    /** HEAD works there. */
+    /** Records that HEAD works there. */
     forget: ({ repository, project }: Place) => spread.remove([repository.key, project.key]),
   };
 }

@@ -55,7 +55,7 @@ export type Admitted = {
   readonly mayBeHeldBack: boolean;
   /** The part of the pod that the patch is made for and depends on, as the API server sent it. */
   readonly sent: JsonObject;
-  /** The same without archaware's first answer: the same object if there is none. It follows from `sent` and the settings. */
+  /** `sent` without archaware's first answer: the same object if there is none. */
   readonly wished: JsonObject;
 };
 

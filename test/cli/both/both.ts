@@ -8,7 +8,7 @@ import { describeReport } from './report.ts';
 import { describeStatus } from './status.ts';
 import { describeWrongNode } from './wrong-node.ts';
 
-/** What the program does to a user, in process and on the real control plane. */
+/** Describes what users see of the program. The suites run in process and on the real control plane. */
 export function describeProgram(where: string, start: Start): void {
   describe(`the program, ${where}`, () => {
     describeAdmission(start);

@@ -1,4 +1,4 @@
-/** What tests of `clean` begin with and look at. */
+/** The state from which tests of `clean` start, and the marks that they look for. */
 import { at, listAt } from '../../../hack/cluster/json.ts';
 import type { Finished } from '../../support/controller-process.ts';
 import { isGoing, nameOf, runs, taints, tolerations } from '../../support/objects.ts';
@@ -28,7 +28,7 @@ export function outcome({ code, stdout, stderr }: Finished) {
   return { code, removed: at(printed, 'removed'), left: entries('left'), kept: entries('kept'), printed, stderr };
 }
 
-/** What the nodes of a world and the pods of a namespace carry. */
+/** Reads the taints of the nodes and the tolerations of the pods of a namespace. */
 export function carriedIn(world: () => World, ns: () => string) {
   /** Runs the controller until nodes, pods and DaemonSets are in their final state, and ends it. */
   async function settle(flags: readonly string[] = [], end: NodeJS.Signals = 'SIGTERM', key = 'supported-arch') {

@@ -37,7 +37,7 @@ export function describeClean(start: Start): void {
       annotations: 0,
     });
 
-    it('takes everything away in the order in which nothing is lost, and nothing the second time', async () => {
+    it('removes everything in an order that loses nothing, and the second run removes nothing', async () => {
       await world.create(
         daemonSet(ns, 'agent', { images: [world.image('multi')] }),
         deployment(ns, 'web', { images: [world.image('multi')], replicas: 3 }),

@@ -6,9 +6,9 @@ import type { World } from '../../support/world.ts';
 export type Wanted = {
   /** Default: one node of amd64 and one of arm64, called amd64-1 and arm64-1. */
   readonly nodes?: readonly NodeOptions[];
-  /** The manifest of which overlay is installed. Default: the single manifest. */
+  /** The overlay whose manifest is installed. Default: the single manifest. */
   readonly manifest?: 'observe';
-  /** What the policies of the manifest let through, where it is not as it says. */
+  /** What the guard policies let through, if they differ from the manifest. */
   readonly guard?: Guard;
 };
 

@@ -6,7 +6,7 @@ import { type Cluster, type ClusterOptions, startCluster } from '../../../hack/c
 
 type Shared = { readonly cluster: Cluster; readonly clean: () => Promise<void> };
 
-/** The one that no suite uses at the moment. What its last suite made is still in it. */
+/** The control plane that no suite uses at the moment. It still has the objects of its last suite. */
 let idle: Shared | undefined;
 
 /** A cluster, and the function that hands it over, or stops it, when the suite is over. */
@@ -16,8 +16,8 @@ export type Borrowed = {
 };
 
 /**
- * Gives a control plane in which nothing is. With options of its own, which are seldom, it is started for this suite alone; so is
- * one whose components a suite has stopped or paused, which nobody gets afterwards.
+ * Gives an empty control plane. With options of its own, which few suites have, it is started for this suite alone. If the suite stops or
+ * pauses a component, no other suite gets the control plane afterwards.
  */
 export async function borrowCluster(own?: ClusterOptions): Promise<Borrowed> {
   if (own !== undefined) {
@@ -36,7 +36,7 @@ export async function borrowCluster(own?: ClusterOptions): Promise<Borrowed> {
   }
 }
 
-/** A control plane that keeps something of its last suite is given to nobody. */
+/** Empties a control plane. One that keeps something of its last suite is stopped. */
 async function isCleaned({ cluster, clean }: Shared): Promise<boolean> {
   try {
     await clean();

@@ -39,7 +39,7 @@ describe('work that runs once for all that ask for it', () => {
     expect(await third.found).to.equal('e');
   });
 
-  it('may fail although nobody waits for it', async () => {
+  it('may fail although no caller waits for it', async () => {
     const { ended, run, end } = create();
     run('a');
     end(true);

@@ -92,10 +92,10 @@ describe('the start of lookups', () => {
     expect(starts.size).to.equal(0);
   });
 
-  describe('has room for those that wait', () => {
+  describe('waits in a room that', () => {
     const keys = (count: number, length: number) =>
       Array.from({ length: count }, (_, at) => `${at}`.padEnd(length, 'x'));
-    /** A limit under which all wait, for a namespace each. */
+    /** Limits under which every lookup waits. Each has a namespace of its own. */
     function waiting() {
       const starts = createStarts({ perNamespace: 0, perHost: 0, perProject: 0 });
       return (namespace: string, key: string) =>
@@ -107,19 +107,19 @@ describe('the start of lookups', () => {
         );
     }
 
-    it('bounded in bytes for one namespace, and others have theirs', () => {
+    it('is limited in bytes for each namespace, so that others have room', () => {
       const add = waiting();
       const entered = keys(20_000, 800).filter((key) => add('flood', key)).length;
       expect(entered).to.be.within(2_000, 3_000);
       expect(add('other', 'app')).to.equal(true);
     });
 
-    it('enough for 10,000 ordinary images of one namespace', () => {
+    it('is enough for 10,000 ordinary images of one namespace', () => {
       const add = waiting();
       for (const key of keys(10_000, 100)) expect(add('shop', key)).to.equal(true);
     });
 
-    it('that is there again for what comes after those that have started, were not wanted, or may not start', () => {
+    it('is free again after lookups that started, that were not wanted, or that may not start', () => {
       for (const [limit, mayStart] of [
         [5_000, true],
         [0, false],
