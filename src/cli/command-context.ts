@@ -23,7 +23,6 @@ import { few } from '../placement/reasons.ts';
 export type ConfigWords = {
   /** The values of flags that are configuration keys. */
   readonly keys: Readonly<Record<string, string>>;
-  /** The value of `--config`. */
   readonly configFile: string | undefined;
 };
 

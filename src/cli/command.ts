@@ -7,9 +7,7 @@ export type Flag = {
   readonly letter?: string;
   /** The word for the value in help; a flag without it is switched on by its name. */
   readonly value?: string;
-  /** Whether the flag may be given several times. */
   readonly isRepeatable?: boolean;
-  /** The values that completion offers. */
   readonly choices?: readonly string[];
   readonly text: string;
 };
@@ -30,7 +28,6 @@ export type Command = {
   readonly flags: readonly Flag[];
   /** What `--output` can be; default: table, json, yaml. */
   readonly forms?: readonly string[];
-  /** Whether the help lists the configuration keys. */
   readonly listsKeys?: boolean;
   /** The first operands with which the help does not list them. */
   readonly actionsWithoutKeys?: readonly string[];
@@ -51,7 +48,6 @@ export type Invocation = {
   readonly surroundings: Surroundings;
   /** The value of `--output`; `table` for a form that only this command has. */
   readonly output: Context['output'];
-  /** The value of `--output`, one of the command's forms. */
   readonly form: string;
   /** The value of `--config`; undefined if it is not given. */
   readonly configFile: string | undefined;

@@ -1,6 +1,5 @@
 import { printable } from '../kit/printable.ts';
 
-/** The longest name that a comment shows. */
 const LONGEST = 1_000;
 
 /**

@@ -79,7 +79,6 @@ export function cutMiddle(text: string, most: number): string {
   return `${letters.slice(0, head).join('')}…${letters.slice(letters.length - (most - 1 - head)).join('')}`;
 }
 
-/** Returns the lines of a text. A word that is longer than a line stays whole. */
 function wrapped(text: string, width: number): string[] {
   const lines: string[] = [];
   let line = '';

@@ -49,7 +49,6 @@ export type CleanFlags = {
   readonly stop: boolean;
 };
 
-/** One run of `clean`. */
 type Run = {
   readonly context: Context;
   readonly flags: CleanFlags;

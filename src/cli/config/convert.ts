@@ -11,7 +11,6 @@ import { convertMto } from './convert/mto.ts';
 import { convertNoe } from './convert/noe.ts';
 import { convertTolerable } from './convert/tolerable.ts';
 
-/** The systems whose settings can be converted. */
 const SYSTEMS: Readonly<Record<string, (file: string, text: string) => Conversion>> = {
   tolerable: convertTolerable,
   noe: convertNoe,

@@ -50,7 +50,6 @@ export async function describeMissing(
   }
 }
 
-/** Returns the names of the objects of a kind in a namespace. */
 function namesOf(
   client: ApiClient,
   path: string,

@@ -8,7 +8,6 @@ import { answerLocally } from '../../placement/images.ts';
 import { WITHOUT_CLUSTER, withLookups } from '../lookups/with-lookups.ts';
 import { platformText, table, valueText } from '../output.ts';
 
-/** The output of `inspect` for an image. */
 type Inspected = {
   readonly image: string;
   readonly digest?: string;

@@ -17,7 +17,6 @@ export type Lookups = {
   ask(question: Question): void;
   /** Waits until everything that was asked is known or has failed. `onDone` is called after each from now on. */
   settle(onDone: (done: number, total: number) => void): Promise<void>;
-  /** Returns the answer to a question. */
   answerTo(question: Question): ImageAnswer;
 };
 

@@ -24,7 +24,6 @@ type PatienceOptions = {
   /** Milliseconds from the first failure that may pass; after it nothing is tried again. 0: every image is asked for once. */
   readonly limitMs: number;
   readonly onWait: (waiting: Waiting) => void;
-  /** Ends all lookups. */
   readonly signal: AbortSignal;
 };
 

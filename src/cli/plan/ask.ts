@@ -43,7 +43,6 @@ type Verdict =
 
 /** How many namespaces are asked at a time. */
 const AT_ONCE = 8;
-/** The most bytes of a refusal. */
 const MESSAGE_BYTES = 500;
 /** Every request of this file ends in this: the API server checks the object and stores nothing. */
 const DRY_RUN = `dryRun=All&fieldManager=${FIELD_MANAGER}`;
@@ -139,7 +138,6 @@ function plainPod(): JsonObject {
   return { ...rest, metadata: { generateName: 'archaware-plan-', labels: { [IGNORE_LABEL]: 'true' } } };
 }
 
-/** Returns a pod as a DaemonSet's template describes it. */
 function podOf(daemonSet: JsonObject): JsonObject {
   const template = objectAt(objectAt(daemonSet, 'spec'), 'template');
   const { labels, annotations } = objectAt(template, 'metadata');

@@ -15,7 +15,6 @@ import type { Plan } from './plan-shape.ts';
 type Reading = Required<Pick<Parameters<typeof createWatches>[0], 'scope' | 'onPod'>> &
   Pick<Parameters<typeof createLoops>[0], 'labelRules'>;
 
-/** What `run` would do now. */
 type Decided = { readonly changes: Plan['changes']; readonly watches: Watches; readonly loops: Loops };
 
 /**

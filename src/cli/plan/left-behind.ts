@@ -14,7 +14,6 @@ export type Leftovers = {
   readonly daemonSets: readonly string[] | undefined;
 };
 
-/** How many objects a line names at most. */
 const EXAMPLES = 5;
 
 /**

@@ -29,9 +29,7 @@ import { planText, unknownCount } from './text.ts';
 export type PlanOptions = {
   /** The objects to plan for. If all fields are undefined: the whole cluster, nodes included. */
   readonly scope: Scope;
-  /** Prints one row for each pod instead of one for each workload. */
   readonly byPod: boolean;
-  /** Prints every workload, and all names. */
   readonly isWide: boolean;
   readonly lookupTimeoutMs: number;
 };

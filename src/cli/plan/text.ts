@@ -9,9 +9,7 @@ import type { Named, Plan, Seen } from './plan-shape.ts';
 export type TextOptions = {
   /** The lines with the counts, in front of everything; empty: none. */
   readonly head: readonly string[];
-  /** Prints one row for each pod instead of one for each workload. */
   readonly byPod: boolean;
-  /** Prints every workload, and all names. */
   readonly isWide: boolean;
   /** The taint of the configuration: in a row for a workload, its key and effect are left out of the detail. */
   readonly taint: { readonly key: string; readonly effect: string };

@@ -23,7 +23,6 @@ import { renderReport } from './render.ts';
 
 /** The forms that say by themselves how many images were not looked up. */
 const SAYS_WHAT_IS_UNKNOWN: readonly string[] = ['table', 'markdown', 'html'];
-/** The forms that programs read. */
 const MACHINE_FORMS: readonly string[] = ['json', 'yaml', 'csv'];
 /** The namespace of an object in a file that names none. */
 const DEFAULT = 'default';

@@ -126,7 +126,6 @@ function cutEnd(text: string, most: number): string {
   return letters.length <= most ? text : `${letters.slice(0, most - 1).join('')}…`;
 }
 
-/** Breaks a line at spaces. */
 function wrapped(line: string, width: number): string[] {
   const lines: string[] = [];
   let current = '';

@@ -60,7 +60,6 @@ export function newerTagOf({ images }: Report, image: string, target: string): s
   return images.find((each) => each.image === image)?.blocking[target]?.newer;
 }
 
-/** What is summed up, in words. */
 function measureText({ measure }: Summary): string {
   return measure === 'cpu' ? 'requested CPU' : 'replicas';
 }

@@ -13,7 +13,6 @@ const LONG_GATE_MS = 5 * 60_000;
 /** A certificate is renewed long before. */
 const EXPIRES_SOON_SECONDS = 7 * 86_400;
 
-/** How many problems of single objects are shown. */
 const MOST_TROUBLES = 10;
 
 /** Returns the problems, the worst first. Facts that could not be read are no problem. */
@@ -40,7 +39,6 @@ export function isMissing(facts: Facts): boolean {
   return deployments.value.length === 0 && replicas.value.length === 0 && hasLeader(facts) !== true;
 }
 
-/** Returns the problem with its advice; nothing if all is well. */
 function when(isWrong: boolean, problem: string, advice: string): Problem[] {
   return isWrong ? [{ problem, do: advice }] : [];
 }

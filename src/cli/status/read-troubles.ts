@@ -25,7 +25,6 @@ const GROUPS: Readonly<Record<string, string>> = {
   Job: 'apis/batch/v1',
 };
 
-/** How many objects are read at a time. */
 const AT_ONCE = 8;
 
 /**

@@ -36,7 +36,6 @@ type ReplicaStatus = {
   readonly ready: boolean;
   readonly version: string | null;
   readonly leads: boolean | null;
-  /** Whether the present configuration file is in use. */
   readonly configurationInUse: boolean | null;
 };
 

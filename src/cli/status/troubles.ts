@@ -43,7 +43,6 @@ export type Claim = {
 /** A claim that the state of its object confirms. */
 export type Trouble = Pick<Claim, 'kind' | 'namespace' | 'name' | 'reason' | 'note'>;
 
-/** The most bytes of a note. */
 const NOTE_BYTES = 400;
 /** How many claims are looked at: of one namespace, so that it hides no others, and in all. */
 const MOST = { ofNamespace: 10, inAll: 50 } as const;
@@ -91,7 +90,6 @@ export function newestClaims(claims: readonly Claim[]): Claim[] {
 /** What a claim is checked against. */
 export type Confirming = {
   readonly settings: Settings;
-  /** Names of nodes that lack the taint. */
   readonly lacking: ReadonlySet<string>;
   readonly architectures: readonly string[];
 };
@@ -150,7 +148,6 @@ function lacksPart(object: JsonObject, wanted: readonly Toleration[], isOfAffini
   return lacksAll || (isOfAffinity && pod.asked === undefined);
 }
 
-/** Whether an owner has fewer pods than it wants. */
 function lacksPods(kind: string, object: JsonObject): boolean {
   const [spec, status] = [objectAt(object, 'spec'), objectAt(object, 'status')];
   const numberIn = (fields: JsonObject, field: string, otherwise: number) => {

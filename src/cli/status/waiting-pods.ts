@@ -19,7 +19,6 @@ export type WaitingPod = {
 /** The pods that wait, and the oldest of them, oldest first. */
 export type Waiting = { readonly count: number; readonly oldest: readonly WaitingPod[] };
 
-/** How many pods are shown. */
 const MOST_SHOWN = 5;
 
 /** A taint as it is on a node. */

@@ -4,7 +4,6 @@ import { selectorText } from './label-selector.ts';
 
 type Weights = ReadonlyMap<string, number>;
 
-/** A parsed PodPlacementConfig. */
 type PodConfig = {
   readonly namespace: string;
   readonly name: string;

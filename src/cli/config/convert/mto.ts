@@ -51,7 +51,6 @@ function kindOf(object: JsonObject): string | undefined {
   return stringAt(object, 'apiVersion')?.startsWith(GROUP) ? stringAt(object, 'kind') : undefined;
 }
 
-/** Reads the weights that apply to the whole cluster. */
 function carryClusterConfig(object: JsonObject, draft: Draft): ReadonlyMap<string, number> {
   const { logVerbosity, namespaceSelector, plugins, fallbackArchitecture, ...unknown } = objectAt(object, 'spec');
   carryLogLevel(logVerbosity, draft);

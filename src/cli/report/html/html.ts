@@ -77,7 +77,6 @@ ${legend()}
 </header>`;
 }
 
-/** Returns an ISO time as people read it, to the minute. */
 function timeText(iso: string): string {
   return iso.replace(/^(\d{4}-\d\d-\d\d)T(\d\d:\d\d).*Z$/, '$1 $2 UTC');
 }

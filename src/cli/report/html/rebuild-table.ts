@@ -3,10 +3,8 @@ import { later, showAll } from './image-rows.ts';
 import { breakable, html, type Markup } from './markup.ts';
 import { amount, count, numberText, percent } from './numbers.ts';
 
-/** Images that a table shows at first. */
 const IMAGE_ROWS = 20;
 
-/** Columns of numbers. */
 const NUMBERS: readonly string[] = ['Rank', 'Ready after it'];
 
 type Row = {

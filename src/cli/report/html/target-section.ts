@@ -13,7 +13,6 @@ import { amount, count, numberText, percent } from './numbers.ts';
 import { rebuildTable } from './rebuild-table.ts';
 import { stateBar, stateMark } from './states.ts';
 
-/** Namespaces or groups that a chart shows at first. */
 const CHART_ROWS = 15;
 
 /** How many images the tile sums up, if there are more. */
