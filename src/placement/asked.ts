@@ -4,7 +4,6 @@ import { ARCHITECTURES } from '../kit/platform.ts';
 import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL } from '../names.ts';
 import { type Demands, meetsLabel, readDemands, requirementText } from './fit.ts';
 
-/** The architectures that a pod's node selector and affinity ask for. */
 type ArchitectureDemand = {
   /** The architectures that the pod names and that all its demands together allow. */
   readonly named: readonly string[];

@@ -193,7 +193,6 @@ function patchBetween(before: JsonObject, wished: JsonObject, after: JsonObject)
   return patch.length > 0 && isCalledAgain && isReordered(writable(before), writable(after)) ? [] : patch;
 }
 
-/** Returns the fields that archaware writes. */
 function writable(pod: JsonObject): JsonObject {
   const { tolerations, affinity, schedulingGates } = objectAt(pod, 'spec');
   const { annotations } = objectAt(pod, 'metadata');

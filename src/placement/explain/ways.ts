@@ -2,7 +2,6 @@ import type { NarrowedImage } from '../images.ts';
 import { few } from '../reasons.ts';
 import type { ExplainInput } from './input.ts';
 
-/** How many ways are listed. */
 const MOST_WAYS = 3;
 
 /**

@@ -8,7 +8,6 @@ export type NodeCount = {
   /** `unknown` before the kubelet reported it. */
   readonly architecture: string;
   readonly total: number;
-  /** Nodes with archaware's taint. */
   readonly tainted: number;
   readonly untainted: number;
   /** Nodes on which somebody else set a taint with the configured key and effect, as some providers do. */

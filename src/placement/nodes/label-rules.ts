@@ -11,7 +11,6 @@ export type Condition = {
   readonly line: number;
 };
 
-/** A rule: a node that meets any of the conditions gets the label. */
 type LabelRule = { readonly label: string; readonly conditions: readonly Condition[] };
 
 /** The rules of a directory. */

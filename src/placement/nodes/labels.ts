@@ -10,7 +10,6 @@ export type LabelConflict = { readonly label: string; readonly value: string };
 
 /** The change to the labels of a node. */
 export type LabelDecision = {
-  /** Labels to add. */
   readonly added: readonly string[];
   /** Labels of archaware, still `true`, to remove. */
   readonly removed: readonly string[];

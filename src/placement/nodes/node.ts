@@ -15,7 +15,6 @@ export type Node = {
   readonly deleting: boolean;
   /** Whether the condition `Ready` is true. */
   readonly ready: boolean;
-  /** Whether the node is cordoned. */
   readonly unschedulable: boolean;
   /** The taints as the API server sent them, with every field; undefined if the field is absent. */
   readonly taints: readonly JsonObject[] | undefined;

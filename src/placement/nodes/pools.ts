@@ -15,7 +15,6 @@ export type PoolSettings = Pick<Settings, 'mode' | 'taints'>;
 
 /** The page that says what a pool needs. */
 export const POOL_PAGE = 'docs/autoscalers.md';
-/** How many pools a line names at most. */
 const EXAMPLES = 5;
 
 /** Returns the pool of a node by its labels; undefined if they name none. */

@@ -17,7 +17,6 @@ import { everAdded, MOST_RECORDED, pastText, readPast } from './past.ts';
 import { type PodTemplate, readTemplate } from './pod.ts';
 import { keepsRecord, nodesAtOnce } from './rollout-record.ts';
 
-/** Archaware's entry in the `metadata.managedFields` of a DaemonSet. */
 type FieldsEntry = {
   /** Its place in the list. */
   readonly index: number;

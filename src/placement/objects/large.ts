@@ -49,7 +49,6 @@ function weightOfTemplate(template: PodTemplate, most: number): number {
 
 /** How many broken containers of a large pod are kept. */
 const MOST_BROKEN = 4;
-/** The longest name of an object. */
 const LONGEST_NAME = 253;
 
 /** Returns a text of a fixed length that is the same only for the same text. */

@@ -7,7 +7,6 @@ export type Namespace = {
   readonly uid: string;
   readonly resourceVersion: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** The annotation `archaware.dev/preferred`, not parsed. */
   readonly preferred: string | undefined;
 };
 

@@ -199,7 +199,6 @@ export function readTemplate(metadata: JsonObject, spec: JsonObject): PodTemplat
  * and memory. Pods name a handful.
  */
 export const MOST_PULL_SECRETS = 32;
-/** The longest name that an object can have. */
 const LONGEST_NAME = 253;
 
 /**

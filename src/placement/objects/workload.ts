@@ -30,7 +30,6 @@ export type Workload = {
   readonly demands: Demands;
   /** Whether the author, not the scheduler, set `spec.nodeName`: a new pod would go to the same node again. */
   readonly namesNode: boolean;
-  /** The pod's spec, as it was read. */
   readonly spec: JsonObject;
   /** Names of the scheduling gates. */
   readonly gates: readonly string[];

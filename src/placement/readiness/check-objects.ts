@@ -7,7 +7,6 @@ import type { Unit } from './inventory.ts';
 import { verdictOf } from './readiness-of.ts';
 import type { Reason } from './report.ts';
 
-/** An object of the manifests. */
 type CheckedObject = {
   readonly kind: string;
   readonly namespace?: string;

@@ -17,7 +17,6 @@ export function countNotLookedUp(
   return { images: images.size, registries };
 }
 
-/** Registries that the line names. */
 const FIRST = 3;
 
 /** `180 images were not looked up (r.example rate-limited: 178, s.example timeout: 2)`. Undefined: all were. */

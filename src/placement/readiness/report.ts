@@ -137,7 +137,6 @@ export type Unread = {
 };
 
 export type Summary = {
-  /** All workloads. */
   readonly all: Tally;
   /** What shares count: the requested CPU, or the replicas if no workload requests CPU. */
   readonly measure: 'cpu' | 'replicas';
@@ -167,7 +166,6 @@ export type ReportedImage = {
   readonly platforms: readonly string[];
   /** Why the image could not be looked up. */
   readonly error?: { readonly code: string; readonly message: string };
-  /** The workloads that use the image. */
   readonly used: Tally;
   /** By target; only targets for which the image blocks a workload. */
   readonly blocking: Readonly<Record<string, ImageBlocking>>;

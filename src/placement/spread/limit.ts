@@ -60,10 +60,8 @@ export type SpreadLimit = {
  */
 export type SpreadLimitOf = (pod: SpreadPod, others: () => readonly OtherPod[]) => SpreadLimit | undefined;
 
-/** For how many demands the judgement of all nodes is kept. */
 const MOST_KNOWN = 32;
 
-/** A node to which a pod may go or not. */
 type Judged = { readonly node: Node; readonly obstacles: readonly Obstacle[] };
 
 /** Creates the function that says how many pods a constraint lets run on these nodes. `taint`: archaware's. */

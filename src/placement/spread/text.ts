@@ -2,7 +2,6 @@ import { few } from '../reasons.ts';
 import type { HardSpread } from './constraint.ts';
 import type { EmptyDomain, SpreadCure, SpreadLimit } from './limit.ts';
 
-/** The page that explains it. */
 const PAGE = 'docs/workloads.md';
 
 /**
