@@ -37,7 +37,6 @@ export type Asking = {
   readonly listTags: ListTags;
   /** Forgets which credentials were refused, so that they are tried again. */
   forgive(): void;
-  /** Closes all connections. */
   destroy(): void;
 };
 

@@ -225,7 +225,6 @@ async function removeAbandoned(file: string, now: number): Promise<void> {
   }
 }
 
-/** Returns what an operator can do about an error. */
 function adviceFor(code: string, file: string): string {
   switch (code) {
     case 'ENOENT':

@@ -38,7 +38,6 @@ export type Failures = {
   count(): number;
 };
 
-/** The most bytes of all failures. */
 const MOST_BYTES = 16 * 1024 * 1024;
 /** Bytes of a failure, without its texts: an error remembers where it was made. */
 const ENTRY = 512;

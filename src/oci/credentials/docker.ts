@@ -97,7 +97,6 @@ function entriesOf(config: JsonObject, field: string): [string, unknown][] {
   return merged(fieldsOf(config, field), () => new SourceError(`${field} is not a JSON object`));
 }
 
-/** Returns the entries of several maps, merged into one. */
 function merged(maps: readonly unknown[], problem: () => Error): [string, unknown][] {
   const all = new Map<string, unknown>();
   for (const map of maps) {

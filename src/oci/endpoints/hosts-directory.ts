@@ -21,7 +21,6 @@ export type HostsDirectory = {
   readonly paths: readonly string[];
 };
 
-/** The most bytes of a file. */
 const MAX_FILE = 1024 * 1024;
 const DEFAULT = '_default';
 

@@ -54,7 +54,6 @@ export type Guard = {
    * client certificate
    */
   route(passage: Passage): Route;
-  /** Remembers which connections exist before the request that is sent next. */
   begin: KeptConnections['begin'];
   /** Whether a host[:port] answered from a public address; also true for a host that is not known. */
   isPublic(host: string): boolean;

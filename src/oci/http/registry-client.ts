@@ -42,7 +42,6 @@ const CONNECT_SHARE = 2 / 3;
 /** Sends requests to any registry, through challenges, deadline, redirects, metrics and guarded connections. */
 export type Registry = {
   readonly send: SendRequest;
-  /** Closes all connections. */
   destroy(): void;
 };
 

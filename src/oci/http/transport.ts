@@ -43,7 +43,6 @@ export type RegistryRequest = {
   readonly isPrivate?: true;
   /** The body of a POST. */
   readonly body?: string;
-  /** The most bytes of the body that are read. */
   readonly maxBytes: number;
   readonly signal: AbortSignal;
 };
@@ -199,7 +198,6 @@ export function towards(request: RegistryRequest, url: URL, named: Named): Regis
   return { ...rest, url, policy, ...(applied === undefined ? {} : { trust: applied }) };
 }
 
-/** Milliseconds; the longest wait, whatever a registry asks for. */
 const MAX_RETRY_AFTER = 600_000;
 
 /** Parses `Retry-After` (RFC 9110, section 10.2.3) in both its forms; milliseconds, or undefined if it is invalid. */

@@ -55,7 +55,6 @@ const PATIENCE = 10;
 export type Lookups = {
   /** @throws ImageError, or the signal's reason */
   (task: LookupTask): Promise<LookupAnswer>;
-  /** Makes refused credentials be tried again. */
   forgive(): void;
 };
 

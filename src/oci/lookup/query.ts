@@ -25,7 +25,6 @@ export type Answer = {
   readonly entry: TagEntry;
 };
 
-/** A manifest as it was sent, checked against its digest. */
 type Sent = {
   readonly digest: string;
   /** Parses the manifest. */

@@ -14,7 +14,6 @@ import { requestFor } from './request.ts';
 /** The most tags of one page, and the most pages: a repository may have millions of tags. */
 const PAGE = 1_000;
 const MOST_PAGES = 5;
-/** A page of the longest tags. */
 const MAX_BYTES = 512 * 1024;
 /** Distribution specification, "Pulling manifests". */
 const TAG = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/;
