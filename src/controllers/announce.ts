@@ -35,7 +35,6 @@ export type Announcer = {
 /** Events expire after an hour by default, so a problem that lasts is reported again before that. */
 const REPORT_AGAIN_MS = 30 * 60_000;
 
-/** How many problems of one object are remembered. */
 const MOST_REMEMBERED = 32;
 /** The longest problem that is remembered as text: names of images make it long. */
 const LONGEST_REMEMBERED = 256;

@@ -16,7 +16,6 @@ export function createGatedPods(options: {
   readonly clock: Clock;
   /** Called with the keys (`namespace/name`) of the pods whenever they change; not called before there are any. */
   readonly onChange: (keys: readonly string[]) => void;
-  /** Called with an error that made a check fail; the next check follows. */
   readonly onError: (error: unknown) => void;
 }) {
   const { client, clock, onChange, onError } = options;

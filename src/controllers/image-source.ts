@@ -30,7 +30,6 @@ export type ImageSource = {
 /** Prevents lookups: the answer comes from memory alone. */
 export const NEVER = (): boolean => false;
 
-/** The most bytes of the names that are remembered. */
 const MOST_NAMES = 4 * 1024 * 1024;
 
 /** Creates an image source over a resolver. */

@@ -16,7 +16,6 @@ type LargeTurns = {
   small(key: string, work: () => Promise<Result>): Promise<Result>;
   /** Call it when the object is gone. */
   forget(key: string): void;
-  /** Ends the turns. */
   stop(): void;
 };
 

@@ -128,7 +128,6 @@ export function imagesAwaited(decision: Decision): readonly string[] {
   return unknown.filter((_, index) => index !== at);
 }
 
-/** Returns the images that were not known at the decision. */
 function imagesUnknown(decision: Decided['decision']): readonly string[] {
   if (decision.kind === 'wait') return decision.images;
   return decision.kind === 'place' ? decision.unknown : [];

@@ -13,7 +13,6 @@ export type NoteRefusal = (record: ObjectRecord, regarding: Regarding, error: Ap
 type RefusalsOptions = {
   readonly announcer: Announcer;
   readonly clock: Clock;
-  /** Called once for each refused write. */
   readonly onRefused?: (() => void) | undefined;
   /**
    * Returns when a write of any object, the Lease included, last succeeded, in milliseconds on the monotonic clock. Absent: not
@@ -28,7 +27,6 @@ const FOR_GOOD_MS = 60_000;
 /** The least number of attempts within that time: two attempts with a long pause between them prove nothing. */
 const LEAST_TRIES = 3;
 
-/** The most characters of a message that two refusals are compared by. */
 const COMPARED = 512;
 
 /** Returns what makes two refusals the same. A 500 says only in its message what is wrong. */

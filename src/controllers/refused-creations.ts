@@ -14,7 +14,6 @@ export type FailedCreation = {
   readonly message: string;
 };
 
-/** The most characters of a message that are read. */
 const LONGEST_MESSAGE = 4096;
 const NAME = /^[\w.-]{1,253}$/;
 const KIND = /^[A-Z][A-Za-z]{0,62}$/;

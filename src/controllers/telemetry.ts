@@ -7,18 +7,15 @@ import type { WrongNodeAction } from './wrong-node/controller.ts';
 
 /** What the watches and the controllers report of their work. A replica writes it to its log and counts it in its metrics. */
 export type Telemetry = {
-  /** A watch ended before its time. */
   watchRestarted(kind: string, reason: string): void;
   /** Lists or watches of a kind fail: once for each kind of failure, until they work again. */
   watchFails(kind: string, attempt: WatchAttempt, reason: string): void;
   watchWorks(kind: string): void;
   /** The bytes of an event that a watch delivered. */
   heard(bytes: number): void;
-  /** A reconciliation has ended. */
   outcome(controller: string, key: string, seconds: number, result: Result | Failure): void;
   /** A pod was placed so many seconds after its creation. */
   placed(seconds: number): void;
-  /** The API server refused a write of this controller. */
   refused(controller: string): void;
   /** Once for each pod, reason and action. */
   wrongNode(reason: WrongReason, action: WrongNodeAction): void;

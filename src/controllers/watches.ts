@@ -34,7 +34,6 @@ export type Listeners = {
   daemonSet?: ((change: Change<DaemonSet>) => void) | undefined;
 };
 
-/** The kinds of objects to watch. */
 type Watched = ReadonlySet<'pods' | 'nodes' | 'namespaces' | 'daemonsets'>;
 
 /** The part of the cluster to watch. Nodes are always watched, all of them. */

@@ -36,7 +36,6 @@ export type DaemonSetControllerOptions = {
   readonly onDecided: (key: string) => void;
   /** Called when a DaemonSet that lacked tolerations has them, and when rollouts are stopped or go on: nodes may wait for that. */
   readonly onServed: () => void;
-  /** Called when the API server refused a write. */
   readonly onRefused?: () => void;
   /** Returns when a write of any object last succeeded, in milliseconds on the monotonic clock. Absent: not known. */
   readonly lastWriteMs?: (() => number | undefined) | undefined;
@@ -71,7 +70,6 @@ export type DaemonSetController = {
   stopped(): number;
   /** Counts the DaemonSets whose tolerations another writer keeps removing. */
   contested(): number;
-  /** Ends the turns of large DaemonSets when the term is over. */
   end(): void;
 };
 

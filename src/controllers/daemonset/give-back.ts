@@ -26,7 +26,6 @@ export type Ownership = {
 type OwnershipOptions = {
   readonly write: Writer;
   readonly clock: Clock;
-  /** Called when the API server refused a write. */
   readonly onRefused?: (() => void) | undefined;
 };
 

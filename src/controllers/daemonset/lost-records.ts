@@ -35,7 +35,6 @@ type LostRecordsOptions = {
   readonly contestedMs: (record: ObjectRecord, daemonSet: DaemonSet, change: Change) => number;
   /** Called after a change was written. */
   readonly onWritten: (record: ObjectRecord, change: Change) => void;
-  /** Called when the API server refused a write. */
   readonly onRefused?: (() => void) | undefined;
 };
 

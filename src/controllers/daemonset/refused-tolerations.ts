@@ -59,7 +59,6 @@ export async function partTaken(
   return part?.kind === 'set' ? part : undefined;
 }
 
-/** Returns the tolerations that a template lacks. */
 function lackedBy({ template }: DaemonSet, wanted: readonly Toleration[]): Toleration[] {
   return lacking(template.tolerations ?? [], wanted);
 }

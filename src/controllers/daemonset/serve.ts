@@ -25,7 +25,6 @@ type ServeParts = DaemonSetControllerOptions & {
 /** Serves templates: repairs the record, decides, writes, and gives the list of tolerations back to its author. */
 type Serve = {
   serve(at: TemplateCase): Promise<Result>;
-  /** Counts the DaemonSets whose tolerations another writer keeps removing. */
   contested(): number;
 };
 

@@ -6,7 +6,6 @@ import { holdsTaint, type Want } from '../../placement/rollout/brake.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { namespaceOf } from './line.ts';
 
-/** A DaemonSet that could not be given its tolerations yet. */
 type Entry = {
   /** On which its images run; undefined: not known, so it may be any. */
   readonly architectures: readonly string[] | undefined;

@@ -100,7 +100,6 @@ export function createArrivals({
       allWorkloads();
       wrongNodes?.settingsChanged();
     },
-    /** Queues every node. */
     nodes: allNodes,
     /** Queues everything that is there, and from now on what changes. */
     begin(): void {

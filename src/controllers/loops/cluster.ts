@@ -30,7 +30,6 @@ export function createCluster(
   return {
     /** Returns the architectures that count for objects which follow the cluster's. They change only with `onArchitectures`. */
     architectures: (): readonly string[] => architectures,
-    /** Returns the taints that nodes have, as `key:effect`. */
     taints: taints.all,
     begin(nodes: Iterable<Node>): void {
       for (const node of nodes) taints.count(node, 1);

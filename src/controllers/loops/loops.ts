@@ -136,7 +136,6 @@ export function createLoops(options: LoopsOptions) {
     lookupEnded: arrivals.lookupEnded,
     settingsChanged: arrivals.settingsChanged,
     labelRulesChanged: arrivals.nodes,
-    /** Counts the pods on wrong nodes. */
     onWrongNodes: (): number => wrongNodes?.count() ?? 0,
     /** Counts the objects whose changes another writer keeps undoing. */
     contested: (): number => pod.contested() + daemonSet.contested() + node.contested(),

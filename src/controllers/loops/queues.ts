@@ -24,7 +24,6 @@ export function createQueues({
   const turns = createTurns(clock);
   let spreading = 0;
   return {
-    /** Adds a queue. */
     add: (name: string, reconcile: Reconciler, urgency: Urgency, most = workers): Controller =>
       createController({
         name,

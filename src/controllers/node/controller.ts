@@ -24,7 +24,6 @@ import { createRefusedEntries } from '../refused-entries.ts';
 
 export type NodeControllerOptions = {
   readonly nodes: Store<Node>;
-  /** Returns the present rules. */
   readonly rules: () => NodeRules;
   /** Whether this node may be tainted yet. It is asked only where a taint would change. */
   readonly bootstrapped: (name: string) => boolean;
@@ -35,7 +34,6 @@ export type NodeControllerOptions = {
   readonly write: Writer;
   readonly events: Pick<EventRecorder, 'emit'>;
   readonly clock: Clock;
-  /** Called when the API server refused a write. */
   readonly onRefused?: () => void;
   /** Returns when a write of any object last succeeded, in milliseconds on the monotonic clock. Absent: not known. */
   readonly lastWriteMs?: (() => number | undefined) | undefined;
@@ -44,7 +42,6 @@ export type NodeControllerOptions = {
 /** The node controller: decides and writes the taints and labels of nodes. Keys are their names. */
 export type NodeController = {
   readonly reconcile: Reconciler;
-  /** Counts the nodes whose taints or labels another writer keeps undoing. */
   contested(): number;
 };
 

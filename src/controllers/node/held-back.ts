@@ -15,7 +15,6 @@ export type HeldBackOptions = {
   readonly holders: (node: Node) => readonly Holder[];
   /** Whether the taint would cut off a DaemonSet that was not decided yet, or whose rollout has just begun. Not reported: it is over soon. */
   readonly isCutOffSoon: (node: Node) => boolean;
-  /** Returns the key of the taint. */
   readonly taint: () => string;
   /** Has a node decided again. */
   readonly enqueue: (node: string) => void;
@@ -32,7 +31,6 @@ export type HeldBack = {
   /** Has every node that waits decided again. */
   recheck(): void;
   count(): number;
-  /** Stops reporting. */
   end(): void;
 };
 

@@ -28,7 +28,6 @@ export type PoolNodes = {
   /** Starts with the nodes that are there when the term begins. How these joined can no longer be seen. */
   begin(nodes: Iterable<Node>): void;
   changed(change: Pick<Change<Node>, 'now' | 'before'>): void;
-  /** Stops watching. */
   end(): void;
 };
 

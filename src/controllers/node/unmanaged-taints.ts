@@ -19,11 +19,9 @@ export type UnmanagedTaintsOptions = {
 
 /** Watches for archaware's taints that the configuration does not manage, for the length of a term. */
 export type UnmanagedTaints = {
-  /** Checks now. */
   look(): void;
   /** Checks a little later, once for many changes of nodes. */
   changed(): void;
-  /** Stops watching. */
   end(): void;
 };
 

@@ -18,7 +18,6 @@ export type Backlog = {
     ask: (image: PodImage) => ImageAnswer,
   ): (image: PodImage) => ImageAnswer;
   forget(key: string): void;
-  /** Ends the turns. */
   end(): void;
 };
 

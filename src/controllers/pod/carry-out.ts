@@ -27,7 +27,6 @@ type CarryOutParts = {
   readonly release: Release;
   readonly write: Writer;
   readonly clock: Clock;
-  /** Called for a pod that is gone. */
   readonly forget: (key: string) => void;
   /** Called when a pod was placed, with the seconds since its creation. */
   readonly onPlaced?: ((seconds: number) => void) | undefined;
@@ -35,7 +34,6 @@ type CarryOutParts = {
 
 /** Writes what was decided about a pod, and remembers it. */
 type CarryOut = {
-  /** Carries a decision out. */
   decided(at: PodCase, decision: Decision): Result | Promise<Result>;
   /** Handles a skipped pod: only the gate is removed, so that the pod can be scheduled as its author wrote it. */
   skipped(at: PodCase, reason: SkipReason): Promise<Result>;

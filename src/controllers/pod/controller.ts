@@ -28,7 +28,6 @@ import { createRelease, regardingPod } from './release.ts';
 export type PodControllerOptions = {
   readonly pods: Store<Pod>;
   readonly namespaces: Store<Namespace>;
-  /** Returns the present settings; a reload may replace them at any time. */
   readonly settings: () => Settings;
   readonly clusterArchitectures: () => readonly string[];
   readonly images: ImageSource;
@@ -45,9 +44,7 @@ export type PodControllerOptions = {
   readonly onTurn: (key: string) => void;
   /** Called when the pod was decided, for the bootstrap. */
   readonly onDecided: (key: string) => void;
-  /** Called when a pod was placed, with the seconds since its creation. */
   readonly onPlaced?: (seconds: number) => void;
-  /** Called when the API server refused a write. */
   readonly onRefused?: () => void;
   /** Returns when a write of any object last succeeded, in milliseconds on the monotonic clock. Absent: not known. */
   readonly lastWriteMs?: (() => number | undefined) | undefined;
@@ -68,9 +65,7 @@ export type PodController = {
   invalidate(key: string): void;
   /** Returns the pods whose architectures follow the cluster's. */
   followers(): Iterable<string>;
-  /** Counts the pods whose tolerations another writer keeps removing. */
   contested(): number;
-  /** Ends the backlog when the term is over. */
   end(): void;
 };
 

@@ -17,7 +17,6 @@ export type PodCase = PodAtHand & {
   readonly signal: AbortSignal;
 };
 
-/** The sources of the input of a pod's decision. */
 type DecisionParts = {
   readonly images: ImageSource;
   readonly clusterArchitectures: () => readonly string[];

@@ -51,7 +51,6 @@ export type Release = (
   sender: SendRelease,
 ) => Promise<WrittenPlacing>;
 
-/** Returns the patch that adds to a pod what it lacks of an intent. */
 function patchFor(pod: Pod, placing: PlacementIntent | undefined): Operation[] {
   return pod.gated ? releasePatch(pod, pod.gated, placing) : podPatch(pod, placing?.tolerations ?? []);
 }
@@ -73,7 +72,6 @@ function partsOf(
   return [placing, isOfTolerations ? { ...placing, tolerations: [] } : { ...placing, affinity: undefined }, undefined];
 }
 
-/** Returns the tolerations of an intent that a pod lacks. */
 function lackedBy(pod: Pod, placing: PlacementIntent | undefined): Toleration[] {
   return lacking(pod.tolerations ?? [], placing?.tolerations ?? []);
 }

@@ -74,7 +74,6 @@ export type WrongNodeController = {
   podsOf(daemonSet: string): readonly string[];
   /** Returns the pods to reconcile again, and when, after the lookup of an image (its canonical name) has ended. */
   lookupEnded(image: string): readonly Due[];
-  /** Ends the turns of large pods when the term is over. */
   end(): void;
 };
 

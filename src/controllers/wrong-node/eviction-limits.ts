@@ -4,7 +4,6 @@ import type { Clock } from '../../kit/clock.ts';
 export type EvictionLimits = {
   /** Returns how long the next eviction of this owner's pods must wait, and by which limit; undefined: it may go ahead. */
   check(owner: string): { readonly of: 'all' | 'owner'; readonly waitMs: number } | undefined;
-  /** Records that a pod of this owner (its uid) was evicted. */
   evicted(owner: string): void;
 };
 

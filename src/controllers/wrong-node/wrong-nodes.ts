@@ -19,7 +19,6 @@ export function createWrongNodes(options: Omit<WrongNodeOptions, 'onTurn'>, { ad
     controller,
     /** Queues the present pods at the beginning of a term. */
     begin: (): void => look(options.pods.keys()),
-    /** Counts the pods on wrong nodes. */
     count: wrongNode.count,
     /** Call it when a pod was decided or bound, is gone, or when one of its containers broke or runs again. */
     podChanged(key: string): void {
@@ -35,7 +34,6 @@ export function createWrongNodes(options: Omit<WrongNodeOptions, 'onTurn'>, { ad
       }
     },
     settingsChanged: (): void => look(wrongNode.found()),
-    /** Ends the turns of large pods when the term is over. */
     end: wrongNode.end,
   };
 }
