@@ -273,9 +273,7 @@ export function createLeadership(options: LeaseOptions, signal: AbortSignal) {
   const lease = createLease(options);
   return {
     lease,
-    /** Whether this replica may write now. */
     mayWrite: lease.fresh,
-    /** Whether this replica or another one leads now. */
     hasLeader: lease.live,
     /** Whether this replica has seen a leader since it started. */
     hasSeenLeader: lease.introduced,

@@ -13,7 +13,6 @@ export type ReflectorOptions<T> = CollectionOptions<T> & {
   readonly onRestart?: (reason: string) => void;
   /** Lists or watches fail: called once for each kind of failure, until {@link onWorking}. */
   readonly onTrouble?: (attempt: WatchAttempt, reason: string) => void;
-  /** Lists and watches work again. */
   readonly onWorking?: () => void;
   /** Called for every line that arrives over the watch, with its bytes. */
   readonly onHeard?: ((bytes: number) => void) | undefined;
@@ -33,7 +32,6 @@ export type Reflector<T> = {
   run(signal: AbortSignal): Promise<void>;
   /** Whether the first list is complete. */
   synced(): boolean;
-  /** Resolves when the first list is complete. */
   readonly whenSynced: Promise<void>;
   /** Since when the store is out of step (refused, failing, silent), in milliseconds on the monotonic clock. */
   health(): { readonly brokenSinceMs: number | undefined };

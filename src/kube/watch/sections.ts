@@ -11,11 +11,8 @@ export type Sections = {
   /** Empty for an object without one. */
   readonly namespace: string;
   readonly resourceVersion: string;
-  /** Parses `metadata` without `managedFields`. */
   metadata(): JsonObject | undefined;
-  /** Parses `spec`. */
   spec(): JsonObject | undefined;
-  /** Parses `status`. */
   status(): JsonObject | undefined;
   /** Whether the JSON of `spec` has these bytes. */
   specHas(bytes: string): boolean;

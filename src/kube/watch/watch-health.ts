@@ -42,7 +42,6 @@ export function createAnswers(clock: Pick<Clock, 'monotonic'>) {
   }
 
   return {
-    /** Records that something arrived over a watch. */
     heard,
     /** Records the end of a request. */
     finished({ verb, resource, code }: Pick<ApiRequest, 'verb' | 'resource' | 'code'>): void {

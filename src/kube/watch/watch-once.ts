@@ -33,7 +33,6 @@ type WatchOnceOptions = {
   readonly clock: Clock;
   /** Called with the bytes of each event. */
   readonly onHeard?: ((bytes: number) => void) | undefined;
-  /** Called after the first event of this watch. */
   readonly onFirst?: () => void;
   /** Called when the server has opened the watch; what it returns is called when the watch is over. */
   readonly onOpen: () => (() => void) | undefined;
