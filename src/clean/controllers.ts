@@ -37,7 +37,6 @@ export type ControllersOptions = {
   readonly signal: AbortSignal;
 };
 
-/** The interval between two reads of a Lease. */
 const WATCH_MS = 500;
 
 /**
@@ -72,7 +71,6 @@ export function findWanted(options: Omit<ControllersOptions, 'lease'>): Promise<
   return withAdvice(async () => wantedOnes(await findOwn(options)));
 }
 
-/** Finds all installations and their Deployments. */
 async function findOwn({ client, installation, signal }: Omit<ControllersOptions, 'lease'>) {
   const installations = await installationsOf(client, installation, signal);
   return { installations, deployments: await readDeployments(client, installations, signal) };

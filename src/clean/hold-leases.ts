@@ -9,7 +9,6 @@ import { findLease, leadText, liveLeases, type OwnControllers, RefusedError, sto
 export type HoldOptions = {
   readonly client: ApiClient;
   readonly clock: Clock;
-  /** The holder identity of this process. */
   readonly identity: string;
   readonly durationMs: number;
   /** How long to wait for a live leader to end. */

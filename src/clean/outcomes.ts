@@ -8,7 +8,6 @@ export type Left = {
   readonly reason: string;
 };
 
-/** The number of objects of each kind. */
 type Counts = {
   readonly configurations: number;
   readonly gates: number;
@@ -48,9 +47,7 @@ export type Ledger = {
   kept(row: 'pods' | 'daemonSets', item: Item, reason: string): void;
   /** Records that everything not handled so far is left for this reason. */
   leaveRest(reason: string): void;
-  /** Whether an object was found and is still there. */
   remains(row: Row, item: Item): boolean;
-  /** Returns how many objects of a row were removed so far, and how many remain. */
   count(row: Row): { readonly removed: number; readonly remaining: number };
   /** Returns the result so far. Items without a result are reported as left, with this reason. */
   outcome(reason: string): CleanOutcome;

@@ -20,7 +20,6 @@ export type ReplaceOptions = RemoveOptions & {
   readonly onProgress: (line: string) => void;
 };
 
-/** How many owners have a turn at the same time. */
 const OWNERS = 10;
 /** The interval between two reads of the remaining pods; longer if a read takes long. */
 const ROUND_MS = 1_000;
@@ -29,7 +28,6 @@ const IN_FLIGHT = 8;
 /** How often it is said whom the work waits for. */
 const SAY_MS = 10_000;
 
-/** The pods of one owner to remove. */
 type Group = OwnerQuery & {
   readonly kind: string;
   readonly name: string;
@@ -51,7 +49,6 @@ type Rolling = {
   state: string;
 };
 
-/** The work at one moment. */
 type Work = ReplaceOptions & {
   /** The owners that have a turn, and those that wait for one. */
   active: Group[];
@@ -116,7 +113,6 @@ function createReports(work: Work): () => void {
   };
 }
 
-/** Gives the owners turns, and takes the next step of the owner that has one. */
 async function takeRound(work: Work): Promise<void> {
   await lookAtDaemonSets(work);
   // An owner that a disruption budget stops makes room for the next one, and is tried again later.
@@ -140,7 +136,6 @@ function firstReason({ cleaning }: CarryingPod): string {
   }
 }
 
-/** Takes the next step of an owner's turn. */
 async function takeTurn(work: Work, group: Group, state: OwnerState | undefined): Promise<void> {
   if (state === undefined) return;
   const { pods, wanted } = state;
@@ -307,7 +302,6 @@ type Waiting = {
   readonly what: string;
 };
 
-/** How many owners a line names. */
 const MOST_NAMED = 3;
 /** A long name of an object, and the reason why a pod of it stays. */
 const MOST_BYTES = 400;

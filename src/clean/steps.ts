@@ -204,7 +204,6 @@ function isMadeTainted({ managed }: Node): boolean {
   return readManaged(managed).taints.length === 0;
 }
 
-/** Returns how many labels `clean` removes from a node. */
 function labelsOf(node: Node, taints: LookOptions['taints']): number {
   const decision = cleanNode(node, taints);
   return decision.kind === 'set' ? decision.removedLabels.length : 0;

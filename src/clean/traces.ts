@@ -52,7 +52,6 @@ export type PodName = { readonly namespace: string; readonly name: string };
 export type CarryingPod = PodName & {
   readonly kind: 'Pod';
   readonly uid: string;
-  /** Whether the pod is bound to a node. */
   readonly bound: boolean;
   readonly owner: Owner | undefined;
   /** The label value that the pods of a Deployment's ReplicaSet share, and no other pod of the namespace has. */
@@ -77,7 +76,6 @@ export type Inventory = {
   readonly owned: readonly DaemonSet[];
   /** The pods that have archaware's tolerations, judged by their templates as these will be once restored. */
   readonly pods: readonly CarryingPod[];
-  /** The uids of all nodes. */
   readonly nodeUids: ReadonlySet<string>;
 };
 
@@ -145,7 +143,6 @@ function taintsEver(taints: Settings['taints'], nodes: readonly Node[], daemonSe
   return [...new Map(recorded.map(({ key, effect }) => [taintKind({ key, effect }), { key, effect }])).values()];
 }
 
-/** What a pod shows of archaware. */
 type Traces = {
   readonly name: PodName;
   readonly gated: boolean;
