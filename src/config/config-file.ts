@@ -74,7 +74,6 @@ export function parseConfig(name: string, text: string): ConfigFile {
   return { name, value, lineOf };
 }
 
-/** Returns the key that begins at an offset of a YAML text. */
 function keyAt(text: string, offset: number): string {
   return /^["']?([^"':\s]*)/.exec(text.slice(offset, offset + 100))?.[1] ?? '';
 }
@@ -84,7 +83,6 @@ function isFilled({ contents }: Document.Parsed): boolean {
   return contents !== null && !(isScalar(contents) && contents.value === null);
 }
 
-/** Returns the configuration in a ConfigMap; undefined for everything else. */
 function configIn(value: unknown): string | undefined {
   if (!isObject(value) || value.kind !== 'ConfigMap') return undefined;
   return stringAt(objectAt(value, 'data'), CONFIG_MAP_KEY);

@@ -24,7 +24,6 @@ export function shown(value: unknown): string {
   return text.length > 120 ? `${text.slice(0, 117)}...` : text;
 }
 
-/** Matches a JSON string. */
 const STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/g;
 
 /** Returns a text without its login, for example `https://***@mirror.example.com`. */
