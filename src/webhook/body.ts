@@ -99,7 +99,6 @@ export function createBodyReader({ size, total, large, time, ...structure }: Bod
   };
 }
 
-/** Joins the chunks and empties the list, so that their memory can be freed. */
 function textOf(chunks: Buffer[]): string {
   const all = chunks.splice(0);
   const [first] = all;

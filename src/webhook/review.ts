@@ -15,7 +15,6 @@ import { createRemembering, type Verdict } from './remembered.ts';
 import { RequestError, type Reviewed } from './reviewed.ts';
 
 export type ReviewerOptions = {
-  /** Returns the present settings; a reload may replace them at any time. */
   readonly settings: () => Settings;
   readonly namespaceOf: (name: string) => Namespace | undefined;
   readonly clusterArchitectures: () => readonly string[];
@@ -48,7 +47,6 @@ const HEAD = `{"apiVersion":"${API_VERSION}","kind":"${KIND}","response":{"uid":
  * How many lookups one review starts at most. The API server may still reject the object; if not, the controller starts the others.
  */
 const MOST_ASKED = 64;
-/** The longest message of a rejection, in bytes. */
 const MESSAGE_BYTES = 4096;
 const UNCHANGED = verdict('unchanged', { allowed: true });
 
@@ -69,7 +67,6 @@ function verdict(outcome: Verdict['outcome'], response: JsonObject): Verdict {
   return { outcome, fields: JSON.stringify(response).slice(1) };
 }
 
-/** Returns the answer to a decision. */
 function verdictOn(admission: AdmissionDecision): Verdict {
   switch (admission.kind) {
     case 'unchanged':

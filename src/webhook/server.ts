@@ -135,14 +135,12 @@ export async function serveAdmission(options: AdmissionOptions, signal: AbortSig
 
 type Answering = AdmissionOptions & {
   readonly readBody: BodyReader;
-  /** Whether this replica is shutting down. */
   readonly leaves: () => boolean;
   /** Marks a connection as proven: the client knows the path. */
   readonly prove: (socket: Socket) => void;
   readonly time: number;
 };
 
-/** Answers a request; never throws. */
 async function answer(request: IncomingMessage, response: ServerResponse, options: Answering) {
   const { readBody, review, onError, leaves, prove, isServed, time } = options;
   let isProven = false;

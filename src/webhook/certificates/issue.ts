@@ -10,7 +10,6 @@ export type CertificateAndKey = { readonly cert: string; readonly key: string };
 /** The validity of a certificate; milliseconds since the epoch. */
 export type Life = { readonly notBefore: number; readonly notAfter: number };
 
-/** The description of a certificate to create; its key is created with it. */
 type Wanted = {
   readonly subject: string;
   /** The authority that signs; absent: the certificate signs itself. */

@@ -14,7 +14,6 @@ import { type CertificateSource, createHolder, createProblemReporter, type OnPro
 
 export type SelfSignedOptions = {
   readonly client: ApiClient;
-  /** The namespace of archaware, with the Secret. */
   readonly namespace: string;
   /** Returns the names by which the webhook is called. The leader calls it at each check, because the names may change. */
   readonly names: () => Promise<ServingNames>;
