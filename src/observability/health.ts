@@ -14,7 +14,6 @@ export type HealthOptions = {
   readonly limits?: Partial<HealthLimits>;
 };
 
-/** The metrics in the text format of Prometheus. */
 type Rendered = { readonly contentType: string; readonly text: string };
 
 /** In bytes and milliseconds. */

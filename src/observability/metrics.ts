@@ -23,7 +23,6 @@ export type Observed = {
   readonly taintsHeldBack: () => number;
   /** DaemonSets that did not come back after the controller had written their template. */
   readonly rolloutStopped: () => number;
-  /** Pods that are now on a node that cannot run them. */
   readonly wrongNodePods: () => number;
   /** Seconds until the serving certificate expires; undefined if there is none. */
   readonly certificateExpirySeconds: () => number | undefined;
