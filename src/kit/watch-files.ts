@@ -19,7 +19,6 @@ export type WatchOptions = {
 type Seen = { readonly metadata: string; readonly contents: string; readonly isSettled: boolean };
 type Snapshot = ReadonlyMap<string, Seen>;
 
-/** The most names that one check looks at. */
 const MAX_NAMES = 10_000;
 /** The most bytes that are read of one file, and of all files in one check. Beyond that, only metadata is compared. */
 const MAX_FILE = 8 * 1024 * 1024;

@@ -4,7 +4,6 @@ export type FairQueue<T> = {
   add(group: string, item: T): () => void;
   /** Takes the next item from the group whose turn it is; undefined if the queue is empty. */
   take(): T | undefined;
-  /** The number of items in one group, or in all groups. */
   sizeOf(group: string): number;
   readonly size: number;
 };
