@@ -1,7 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** The heap of this process. */
 type Heap = {
   /**
    * Keeps the heap near what is alive, and collects now. V8 lets a young process grow to several times that before it collects: after

@@ -21,7 +21,6 @@ type RefusedCreationsParts = {
   readonly events: Pick<EventRecorder, 'emit'>;
   readonly settings: () => Settings;
   readonly watches: { readonly [kind in 'namespaces' | 'daemonSets']: Pick<Watches[kind], 'store'> };
-  /** Ends the watch. */
   readonly signal: AbortSignal;
 };
 

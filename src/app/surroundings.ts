@@ -45,7 +45,6 @@ export type Clients = {
   readonly namespace: string;
   /** The namespace of the Lease if the configuration names none. */
   readonly ownNamespace: string;
-  /** Closes both clients and ends their requests. */
   close(): Promise<void>;
 };
 

@@ -6,7 +6,6 @@ import { printable } from '../../kit/printable.ts';
 import { isLabelName, isLabelNamespace, isReservedKey } from '../../placement/nodes/label-names.ts';
 import { type LabelRules, type RuleFile, readRules } from '../../placement/nodes/label-rules.ts';
 
-/** The largest file, in bytes. */
 const MAX_FILE = 64 * 1024;
 /** How often the directory is read again because something in it disappeared meanwhile, as when a mount is swapped. */
 const ATTEMPTS = 5;
@@ -17,7 +16,6 @@ const SHOWN_BYTES = 300;
 /** The content of a directory. */
 export type ReadLabelRules = {
   readonly rules: LabelRules;
-  /** The problems, one line each, beginning with the file. */
   readonly problems: readonly string[];
 };
 

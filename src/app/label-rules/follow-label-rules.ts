@@ -46,7 +46,6 @@ export async function loadLabelRules(
 
   return {
     rules: (): LabelRules => current.rules,
-    /** Returns the present problems, one line each. */
     problems: (): string[] => current.problems.map(named),
     /** Reads the directory again whenever it changes, and from time to time if it cannot be read. */
     async watch(signal: AbortSignal, onRead: () => void): Promise<void> {

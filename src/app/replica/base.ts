@@ -51,9 +51,7 @@ export async function createBase(context: Context) {
     client: observes ? createClientWithoutWrites(connection.client) : connection.client,
     leaseClient: connection.leaseClient,
     leaseNamespace: connection.leaseNamespace,
-    /** Whether the mode is `observe`. */
     observes,
-    /** The loops that run in this mode. */
     loops: loopsThatRun(config),
     async close(): Promise<void> {
       ending.cancel();

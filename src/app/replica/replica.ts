@@ -79,7 +79,6 @@ async function fillWatches({ end, signal }: Base, { watches }: Parts, filesRead:
   await Promise.race([Promise.all([watches.whenSynced(), filesRead]), watching, until(signal)]);
 }
 
-/** Starts to answer reviews, with the state that the watches have. */
 async function serveAdmission(
   { signal, client, log }: Base,
   { watches, running, terms, admission }: Parts,

@@ -5,7 +5,6 @@ import type { Logger } from '../../observability/log.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import { taintText } from '../../placement/nodes/managed.ts';
 
-/** How many objects a message names at most. */
 const EXAMPLES = 5;
 
 /**

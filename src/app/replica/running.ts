@@ -55,7 +55,6 @@ export async function createRunning(base: Base, watches: Watches) {
     logAbsent,
     /** Returns the controllers of the present term; undefined between terms. */
     loops: (): Loops | undefined => loops,
-    /** Runs the controllers of a term until it is over. */
     async runTerm(term: Loops, signal: AbortSignal, kill: AbortSignal, onBegin: () => void): Promise<void> {
       loops = term;
       onBegin();

@@ -16,7 +16,6 @@ import type { Base } from './base.ts';
 import type { Running } from './running.ts';
 import type { Terms } from './terms.ts';
 
-/** The parts whose state decides the health of a replica. */
 type HealthParts = {
   readonly watches: Watches;
   readonly running: Running;
