@@ -79,13 +79,14 @@ export function cutMiddle(text: string, most: number): string {
   return `${letters.slice(0, head).join('')}…${letters.slice(letters.length - (most - 1 - head)).join('')}`;
 }
 
-function wrapped(text: string, width: number): string[] {
+/** Returns the lines of a text, all but the first with an indent. A word that is longer than a line stays whole. */
+export function wrapped(text: string, width: number, indent = ''): string[] {
   const lines: string[] = [];
   let line = '';
   for (const word of text.split(' ')) {
     if (line !== '' && line.length + 1 + word.length > width) {
       lines.push(line);
-      line = word;
+      line = `${indent}${word}`;
     } else line = line === '' ? word : `${line} ${word}`;
   }
   return [...lines, line];

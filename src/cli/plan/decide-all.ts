@@ -15,8 +15,6 @@ import type { Plan } from './plan-shape.ts';
 type Reading = Required<Pick<Parameters<typeof createWatches>[0], 'scope' | 'onPod'>> &
   Pick<Parameters<typeof createLoops>[0], 'labelRules'>;
 
-type Decided = { readonly changes: Plan['changes']; readonly watches: Watches; readonly loops: Loops };
-
 /**
  * Runs the controllers with a writer that only records, until they have decided everything and every image was looked up. Throws the
  * first error of a controller.
@@ -26,7 +24,7 @@ export async function decideAll(
   settings: Settings,
   { scope, onPod, labelRules }: Reading,
   { cluster: { client }, resolver, images, progress, signal, end }: Asking<Connection>,
-): Promise<Decided> {
+): Promise<{ readonly changes: Plan['changes']; readonly watches: Watches; readonly loops: Loops }> {
   // Recorded by object: an object may be reconciled twice, but `run` would write it once.
   const recorded = new Map<string, Plan['changes'][number]>();
   const record: Writer = async ({ kind, namespace, name, action }, patch) => {

@@ -74,9 +74,6 @@ export async function report(context: Context, options: ReportOptions): Promise<
   });
 }
 
-/** What is asked of the registries, for candidates as they come. */
-type Inquiry = ReturnType<typeof createInquiry>;
-
 function createInquiry(
   { config }: Context,
   { selector }: ReportOptions,
@@ -118,7 +115,7 @@ function questionOf(
 }
 
 async function makeReport(
-  inquiry: Inquiry,
+  inquiry: ReturnType<typeof createInquiry>,
   gathered: Gathered,
   { targets, selector, grouping, newer }: ReportOptions,
   by: {

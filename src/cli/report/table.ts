@@ -1,7 +1,7 @@
 import { printable } from '../../kit/printable.ts';
 import { READINESS_STATES, type Reason, type Report } from '../../placement/readiness/report.ts';
 import { few } from '../../placement/reasons.ts';
-import { cutMiddle, table } from '../output.ts';
+import { cutMiddle, table, wrapped } from '../output.ts';
 import { coresText, groupRows, headlines, inTheWay, newerTagOf, percent, totalRows, workloadText } from './texts.ts';
 
 /** The width where standard output is not a terminal. */
@@ -43,7 +43,7 @@ function summaryTable(report: Report): string {
 }
 
 function details(report: Report, target: string, width: number): string {
-  const lines = headlines(report, target).flatMap((line) => wrapped(line, width));
+  const lines = headlines(report, target).flatMap((line) => wrapped(printable(line, 4_000), width, '  '));
   const stuck = inTheWay(report, target).map((workload) => {
     const { state = '', reasons = [] } = workload.verdicts[target] ?? {};
     const [first] = reasons;
@@ -124,16 +124,4 @@ function fitted(
 function cutEnd(text: string, most: number): string {
   const letters = [...text];
   return letters.length <= most ? text : `${letters.slice(0, most - 1).join('')}…`;
-}
-
-function wrapped(line: string, width: number): string[] {
-  const lines: string[] = [];
-  let current = '';
-  for (const word of printable(line, 4_000).split(' ')) {
-    if (current !== '' && current.length + 1 + word.length > width) {
-      lines.push(current);
-      current = `  ${word}`;
-    } else current = current === '' ? word : `${current} ${word}`;
-  }
-  return [...lines, current];
 }

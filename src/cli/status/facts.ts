@@ -41,15 +41,6 @@ export type PoolFact = {
 /** Whether the API server reaches the webhook. */
 export type WebhookFact = { readonly state: 'off' | 'reached' | 'not-reached' | 'unknown'; readonly why: string };
 
-/** Nodes, reduced to what the lines and problems need. */
-type NodeFacts = {
-  readonly counts: readonly NodeCount[];
-  /** Nodes that have no taint although the configuration gives them one. */
-  readonly lacking: readonly string[];
-  /** Nodes with taints of archaware that the configuration does not manage. */
-  readonly unmanaged: readonly string[];
-};
-
 /** Everything that `status` found out. */
 export type Facts = {
   readonly commandVersion: string;
@@ -64,7 +55,13 @@ export type Facts = {
   readonly replicas: Read<readonly Replica[]>;
   /** Undefined: there is no Lease. */
   readonly lease: Read<LeaseFact | undefined>;
-  readonly nodes: Read<NodeFacts>;
+  readonly nodes: Read<{
+    readonly counts: readonly NodeCount[];
+    /** Nodes that have no taint although the configuration gives them one. */
+    readonly lacking: readonly string[];
+    /** Nodes with taints of archaware that the configuration does not manage. */
+    readonly unmanaged: readonly string[];
+  }>;
   readonly waiting: Read<Waiting>;
   /** What the controller's Events say and the state of their objects confirms. */
   readonly troubles: Read<readonly Trouble[]>;

@@ -8,10 +8,8 @@ import { shareOf } from '../../../placement/readiness/tally.ts';
 import { html, type Markup } from './markup.ts';
 import { type Measure, percent } from './numbers.ts';
 
-type Words = { readonly name: string; readonly meaning: string };
-
 /** How the page names the states. */
-export const STATE_WORDS: Readonly<Record<ReadinessState, Words>> = {
+export const STATE_WORDS: Readonly<Record<ReadinessState, { readonly name: string; readonly meaning: string }>> = {
   ready: { name: 'Ready', meaning: 'The images run on the architecture, and nothing keeps the workload away.' },
   pinned: {
     name: 'Pinned',

@@ -32,9 +32,7 @@ ${targets.map((target) => column(target, 'data-target'))}${column('Images')}
 </section>`;
 }
 
-type Attribute = '' | 'aria-sort="ascending"' | 'class="n"' | 'data-target';
-
-function column(name: string, attribute: Attribute = ''): Markup {
+function column(name: string, attribute: '' | 'aria-sort="ascending"' | 'class="n"' | 'data-target' = ''): Markup {
   return html`<th role="columnheader" scope="col" ${{ markup: attribute }}><button type="button">${name}</button></th>`;
 }
 
