@@ -12,9 +12,6 @@ import { type ReadLabelRules, readLabelRules } from './files.ts';
 const AGAIN_MS = 2_000;
 const NOTHING: ReadLabelRules = { rules: NO_RULES, problems: [] };
 
-/** The rules of `nodeLabels.directory`, from its last readable content. */
-type LabelRuleSource = Awaited<ReturnType<typeof loadLabelRules>>;
-
 /**
  * Reads the rules. There are none without a directory, or without the node controller.
  *
@@ -82,7 +79,7 @@ export async function readOrRefuse(directory: string): Promise<ReadLabelRules> {
 
 /** Keeps the rules up to date while `run` works, and reports refused files. */
 export async function followLabelRules(
-  source: LabelRuleSource,
+  source: Awaited<ReturnType<typeof loadLabelRules>>,
   options: {
     readonly log: Logger;
     readonly events: Pick<EventRecorder, 'emit'>;
