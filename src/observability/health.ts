@@ -8,13 +8,11 @@ import { listen } from '../kit/network/listen.ts';
 export type HealthOptions = {
   /** `host:port` or `:port`. */
   readonly address: string;
-  readonly metrics: () => Promise<Rendered>;
+  readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
   /** What is not ready yet, in words; empty if everything is ready. */
   readonly notReady: () => readonly string[];
   readonly limits?: Partial<HealthLimits>;
 };
-
-type Rendered = { readonly contentType: string; readonly text: string };
 
 /** In bytes and milliseconds. */
 type HealthLimits = {
