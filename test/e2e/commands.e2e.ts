@@ -190,9 +190,19 @@ describe('the commands', () => {
       const labels = { 'app.kubernetes.io/name': 'archaware-controller' };
       await world.run();
       await world.eventuallyTainted();
-      await world.create(
-        pod('archaware', 'stand-in', { images: [world.image('multi')], labels, spec: { schedulerName: 'nobody' } }),
-      );
+      // The namespace of the manifests enforces the restricted profile.
+      const spec = {
+        schedulerName: 'nobody',
+        securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+        containers: [
+          {
+            name: 'controller',
+            image: world.image('multi'),
+            securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
+          },
+        ],
+      };
+      await world.create(pod('archaware', 'stand-in', { images: [], labels, spec }));
       const { code, stdout, stderr } = await world.command([
         ...['status', '-o', 'json', '--kubeconfig', world.cluster.kubeconfig],
       ]);
