@@ -114,14 +114,12 @@ export function createResolver(options: ResolverOptions): TagResolver {
   /** Starts a lookup, or joins the one that runs. */
   function fly(question: Question, key: string): Promise<Known> {
     const askers = createAskers(question.access.namespace);
-    return flights.run(
-      key,
-      askers,
-      () => lookUp(question, key, askers),
-      () => {
-        if (!end.aborted) for (const listener of listeners) listener(question.canonical);
-      },
-    );
+    const work = () => lookUp(question, key, askers);
+    return flights.run(key, askers, work, () => report(question.canonical));
+  }
+
+  function report(canonical: string): void {
+    if (!end.aborted) for (const listener of listeners) listener(canonical);
   }
 
   async function lookUp(question: Question, key: string, askers: Askers): Promise<Known> {
@@ -205,7 +203,7 @@ export function createResolver(options: ResolverOptions): TagResolver {
       void inTurns(turns, failures.keys(), (key) => {
         failures.forgive(key);
         // A canonical name contains no space; an access key may contain anything.
-        for (const listener of listeners) listener(key.split(' ', 1)[0] ?? key);
+        report(key.split(' ', 1)[0] ?? key);
       });
     },
   };

@@ -97,7 +97,7 @@ function oursOf(object: JsonObject, tolerations: readonly JsonObject[]): readonl
   // Any taint key counts: only the pod itself remembers a key that is no longer in the configuration.
   const written = tolerations.some(hasOurForm) && wroteTolerations(object) ? tolerations.filter(hasOurForm) : [];
   if (written.length > 0) return written;
-  // An unsigned record counts too, because earlier versions did not sign. A forged one only gets the author's own pod replaced.
+  // The signature is not checked: `clean` also runs where it cannot read the key. A forged record only gets its author's pod replaced.
   const admitted = (readPodManaged(object)?.tolerations ?? []).filter(hasOurForm);
   return tolerations.filter((toleration) => admitted.some((ours) => isSameToleration(toleration, ours)));
 }
