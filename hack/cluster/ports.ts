@@ -6,7 +6,19 @@ import { createServer, type Server } from 'node:net';
  * take a port between here and its use.
  */
 const FIRST = 20_000;
-const COUNT = 12_000;
+/**
+ * Each process takes ports from a range of its own, one after the other: between here and its use a port is free, and two processes
+ * that choose at random sometimes choose the same one.
+ */
+const RANGES = 16;
+const PORTS = 750;
+const range = Number(process.env.MOCHA_WORKER_ID ?? process.pid) % RANGES;
+let last = Math.floor(Math.random() * PORTS);
+
+function nextPort(): number {
+  last = (last + 1) % PORTS;
+  return FIRST + range * PORTS + last;
+}
 
 /** Finds this many different free ports of the loopback address; all are held until all are known. */
 export async function freePorts(count: number): Promise<number[]> {
@@ -15,7 +27,7 @@ export async function freePorts(count: number): Promise<number[]> {
 }
 
 async function listen(triesLeft = 50): Promise<Server> {
-  const server = createServer().listen(FIRST + Math.floor(Math.random() * COUNT), '127.0.0.1');
+  const server = createServer().listen(nextPort(), '127.0.0.1');
   try {
     await once(server, 'listening');
     return server;
