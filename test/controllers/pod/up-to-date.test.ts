@@ -1,10 +1,12 @@
 import { expect } from 'chai';
 import { createMemory } from '../../../src/controllers/memory.ts';
 import { createRecords, type ObjectRecord } from '../../../src/controllers/object-record.ts';
-import { follows } from '../../../src/controllers/pod/basis.ts';
+import { follows, wasLeftAsWritten } from '../../../src/controllers/pod/basis.ts';
 import { objectAt } from '../../../src/kit/json.ts';
 import { type Decision, standing } from '../../../src/placement/decide.ts';
+import { readNamespace } from '../../../src/placement/objects/namespace.ts';
 import { type Pod, readPod } from '../../../src/placement/objects/pod.ts';
+import type { Settings } from '../../../src/placement/settings.ts';
 import { settings } from '../../placement/objects.ts';
 import { createHandClock } from '../hand-clock.ts';
 import { arrangePod, GATED, KEY } from './world.ts';
@@ -143,6 +145,31 @@ describe('the pods that follow the architectures of the cluster', () => {
       const memory = createMemory({ canonicalOf: (image) => image }, createHandClock());
       if (decision !== undefined) memory.remember(KEY, record, { subjectKey: '', settings: settings() }, decision);
       expect(follows(record, readPod({ spec: { nodeName } }))).to.equal(expected);
+    });
+  }
+});
+
+describe('a pod that an earlier process placed', () => {
+  const pod = readPod({ metadata: { namespace: 'shop', name: 'web' }, spec: { containers: [{ image: 'app' }] } });
+  const namespace = readNamespace({ metadata: { name: 'shop' } });
+  const rows: [given: string, decision: Decision | undefined, changed: Partial<Settings>, isLeft: boolean][] = [
+    ['stays under equal settings, read again', standing(['amd64'], undefined), {}, true],
+    ['stays under a policy of another name', standing(['amd64'], undefined), { policy: 'other' }, true],
+    [
+      'is decided under other schedulable architectures',
+      standing(['amd64'], undefined),
+      { schedulable: ['arm64'] },
+      false,
+    ],
+    ['is decided if its images decided last', { ...standing(['amd64'], undefined), basis: 'images' }, {}, false],
+    ['is decided if nothing was decided', undefined, {}, false],
+  ];
+  for (const [given, decision, changed, isLeft] of rows) {
+    it(given, () => {
+      const record = createRecords().of(KEY, 'u1');
+      const memory = createMemory({ canonicalOf: (image) => image }, createHandClock());
+      if (decision !== undefined) memory.remember(KEY, record, { subjectKey: '', settings: settings() }, decision);
+      expect(wasLeftAsWritten(record, { pod, namespace, settings: settings(changed) })).to.equal(isLeft);
     });
   }
 });
