@@ -190,32 +190,43 @@ const NOTHING_OF_THE_AUTHOR = {
 /** How many subjects with the same list of images are remembered: pods that wait, run and are over, in some namespaces. */
 const MOST_ALIKE = 8;
 
-type Recent = WeakMap<readonly PodImage[], readonly Subject[]>;
+type Alike = { readonly subject: Subject; readonly characters: number };
+type Recent = WeakMap<readonly PodImage[], readonly Alike[]>;
 
 /**
- * How many lists of images `young` has at most. Both maps hold the last subjects by their list of images, which alike pods share. When
- * `young` is full, it becomes `old`, so the subjects of pods that are all different take no memory for each pod.
+ * The last subjects, by their list of images: pods share equal lists, and most events of a pod change nothing here. When those in
+ * `young` have this many characters, it becomes `old`: so neither pods that are all different nor the long texts of a tenant, in one
+ * version after the other, take memory without end.
  */
-const MOST_YOUNG = 8 * 1024;
-let [young, old, count]: [Recent, Recent, number] = [new WeakMap(), new WeakMap(), 0];
+const MOST_YOUNG = 4 * 1024 * 1024;
+let [young, old, characters]: [Recent, Recent, number] = [new WeakMap(), new WeakMap(), 0];
 
 function keyed(fields: Fields, settingsText: string): Subject {
   const { images, digest } = fields;
   if (digest !== undefined) return withKey(fields, settingsText);
   const known = young.get(images);
   const alike = known ?? old.get(images) ?? [];
-  const found = alike.find((one) => hasAll(one, fields));
-  if (found !== undefined && known !== undefined) return found;
-  const subject = found ?? withKey(fields, settingsText);
-  keep(images, found === undefined ? [subject, ...alike].slice(0, MOST_ALIKE) : alike);
-  return subject;
+  const found = alike.find(({ subject }) => hasAll(subject, fields));
+  if (found !== undefined && known !== undefined) return found.subject;
+  const one = found ?? { subject: withKey(fields, settingsText), characters: charactersOf(fields) };
+  keep(images, found === undefined ? [one, ...alike].slice(0, MOST_ALIKE) : alike);
+  return one.subject;
 }
 
-function keep(images: readonly PodImage[], subjects: readonly Subject[]): void {
-  if (count >= MOST_YOUNG) [young, old, count] = [new WeakMap(), young, 0];
-  young.set(images, subjects);
-  count += 1;
+function keep(images: readonly PodImage[], alike: readonly Alike[]): void {
+  if (characters >= MOST_YOUNG) [young, old, characters] = [new WeakMap(), young, 0];
+  young.set(images, alike);
+  for (const one of alike) characters += one.characters;
 }
+
+/** Returns the characters that a subject may keep in memory alone. The list of images and the namespace's annotation are shared. */
+function charactersOf({ statement = '', pullSecrets, asked }: Fields): number {
+  const own = statement.length + JSON.stringify([pullSecrets, asked]).length;
+  return ENTRY + own;
+}
+
+/** Characters for the object itself: with short texts, 8,192 subjects are remembered. */
+const ENTRY = 512;
 
 function withKey(fields: Fields, settingsText: string): Subject {
   // Assigned and not copied: V8 copies an object with so many fields slowly, and keeps the copy in more memory.
