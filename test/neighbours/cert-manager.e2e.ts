@@ -83,7 +83,7 @@ describe('archaware beside cert-manager, on a real node', function () {
   it('is installed with the overlay, as docs/install.md says', async () => {
     const { repository, digest } = await real.image();
     await real.block('docs/install.md', 'overlays/cert-manager]', {
-      'registry.example.com/you/archaware-controller, newTag: 0.1.0': `${repository}, digest: "${digest}"`,
+      'registry.example.com/you/archaware-controller, newTag: 0.2.0': `${repository}, digest: "${digest}"`,
     });
     await editConfiguration(real, `registries: {insecure: ["${world.registry.nodeHost}"]}`);
     await real.kubectl('-n', 'archaware', 'wait', `certificate/${NAME}`, '--for=condition=Ready', '--timeout=60s');

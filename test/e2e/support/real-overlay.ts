@@ -33,7 +33,7 @@ async function overlayBlock(real: RealWorld, own: Own, instead: Readonly<Record<
   const more = [...(paths.length > 0 ? [`components: [${paths.join(', ')}]`] : []), ...lines];
   await real.block('docs/install.md', 'config validate mine/config.yaml', {
     'overlays/taints]': [`overlays/${overlay}]`, ...more].join('\n'),
-    'newName: registry.example.com/you/archaware-controller, newTag: 0.1.0': `newName: ${repository}, digest: "${digest}"`,
+    'newName: registry.example.com/you/archaware-controller, newTag: 0.2.0': `newName: ${repository}, digest: "${digest}"`,
     [await documentedConfig()]: await configOf(real, own),
     ...instead,
   });

@@ -110,7 +110,7 @@ export async function startRealWorld(): Promise<RealWorld> {
 /** Installs the single manifest with the image, as docs/install.md says. */
 export async function installManifest(real: RealWorld): Promise<ProjectImage> {
   const image = await real.image();
-  const name = { 'registry.example.com/you/archaware-controller:0.1.0': `${image.repository}@${image.digest}` };
+  const name = { 'registry.example.com/you/archaware-controller:0.2.0': `${image.repository}@${image.digest}` };
   await real.block('docs/install.md', 'kubectl apply -f archaware.yaml', name);
   return image;
 }
