@@ -2,8 +2,6 @@
 # Builds the image of the last commit for every platform, and pushes it.
 set -euo pipefail
 
-platforms=(linux/amd64 linux/arm64 linux/ppc64le linux/s390x)
-
 usage() {
   cat <<'TEXT'
 usage: hack/build.sh NAMESPACE TAG
@@ -41,13 +39,6 @@ if [ -n "${BASE_IMAGE:-}" ]; then
   [[ $BASE_IMAGE =~ @sha256:[0-9a-f]{64}$ ]] || fail 3 "BASE_IMAGE \"$BASE_IMAGE\" has no digest: NAME@sha256:…"
 fi
 
-if command -v buildah > /dev/null; then
-  builder=buildah
-elif docker buildx inspect > /dev/null 2>&1; then
-  builder=buildx
-else
-  fail 1 'neither buildah nor docker buildx was found: install one (apt-get install buildah)'
-fi
 command -v npm > /dev/null || fail 1 'npm was not found: it writes the list of packages'
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -67,30 +58,7 @@ arguments=(
 )
 if [ -n "${BASE_IMAGE:-}" ]; then arguments+=(--build-arg "BASE_IMAGE=$BASE_IMAGE"); fi
 
-case $builder in
-  buildah)
-    # A separate storage: leftovers of an earlier build would be found there and would change the digest.
-    own=(buildah --root "$work/storage" --runroot "$work/run")
-    trap '"${own[@]}" rmi --all --force > /dev/null 2>&1 || true; rm -rf "$work"' EXIT
-    # buildah 1.28 does not set BUILDPLATFORM by itself.
-    arguments+=(--build-arg "BUILDPLATFORM=linux/$("${own[@]}" info --format '{{.host.arch}}')")
-    # One after the other: with all platforms at once the order in the list is random. With --layers the bundle is built only once.
-    for platform in "${platforms[@]}"; do
-      "${own[@]}" build "${arguments[@]}" --layers --platform "$platform" --timestamp "$SOURCE_DATE_EPOCH" --manifest all "$work/context" >&2
-    done
-    [[ $image =~ ^(127\.[0-9.]+|localhost)(:|/) ]] && plain=(--tls-verify=false) || plain=()
-    # buildah 1.28 exits with 0 and without a message if the push failed. Only a missing digest shows it.
-    "${own[@]}" manifest push --all "${plain[@]}" --digestfile "$work/digest" all "docker://$image" >&2
-    digest=$(< "$work/digest")
-    ;;
-  buildx)
-    # Attestations contain the time of the build, so they would change the digest.
-    docker buildx build "${arguments[@]}" --platform "$(IFS=,; echo "${platforms[*]}")" --provenance=false --sbom=false --metadata-file "$work/metadata.json" \
-      --output "type=image,name=$image,push=true,oci-mediatypes=true,rewrite-timestamp=true" "$work/context" >&2
-    digest=$(grep -oE '"containerimage.digest": *"sha256:[0-9a-f]{64}"' "$work/metadata.json" | grep -oE 'sha256:[0-9a-f]{64}')
-    ;;
-esac
-[ -n "$digest" ] || fail 1 "$image could not be pushed"
+digest=$(hack/image/build.sh "$work/context" "docker://$image" "${arguments[@]}")
 
 mkdir -p dist
 # Development dependencies are removed first, because npm sbom --omit=dev also drops packages that both kinds need.
