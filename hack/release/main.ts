@@ -7,4 +7,153 @@
  *   4 sign    image, chart and sums; SBOM and provenance become attestations of the image
  *   5 tag     last, so that a tag is never seen without its signature
  */
-export {};
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { keyProblems, registryProblems, repositoryFacts, repositoryProblems, toolProblems } from './checks.ts';
+import { type Files, makeFiles } from './files.ts';
+import { baseImageOf, buildImage } from './image/build.ts';
+import type { Layout } from './image/layout.ts';
+import { type CommandLine, readCommandLine, readTarget, type Target } from './options.ts';
+import { attempt, run } from './programs.ts';
+import { pushByDigest, refusalOf, tagAs, tagged } from './push.ts';
+import { keySigner, type Signer, sign, workflowIdentity } from './sign.ts';
+import type { Release } from './types.ts';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const NAME = 'archaware-controller';
+
+/** What a person did wrong or has to do; shown without a stack. */
+class Refusal extends Error {}
+
+const say = (text: string) => process.stderr.write(`release: ${text}\n`);
+
+async function main(args: readonly string[]): Promise<number> {
+  const line = readCommandLine(args);
+  if (typeof line === 'string') {
+    process.stderr.write(`release.sh: ${line}; hack/release.sh --help\n`);
+    return 3;
+  }
+  const work = await mkdtemp(join(tmpdir(), 'archaware-release-'));
+  try {
+    await releaseIt(line, work);
+    return 0;
+  } catch (error) {
+    const text = error instanceof Refusal ? error.message : error instanceof Error ? error.message : String(error);
+    process.stderr.write(`release.sh: ${text}\n`);
+    return 1;
+  } finally {
+    await rm(work, { recursive: true, force: true });
+  }
+}
+
+async function releaseIt(line: CommandLine, work: string): Promise<void> {
+  const { release, target } = await check(line, work);
+  say(`${release.tag} is commit ${release.commit}; building from a clone of it`);
+  await clone(release);
+  const base = await baseImageOf(release.checkout, target.baseImage);
+  await rm(release.out, { recursive: true, force: true });
+  await mkdir(release.out, { recursive: true });
+  const image = await buildImage(release, base);
+  const files = await makeFiles(release, image.digest);
+  process.stdout.write(`image ${release.image}@${image.digest}\n`);
+  if (files.chart !== undefined) process.stdout.write(`chart ${release.chart}@${files.chart.digest}\n`);
+  if (line.push) await publish(release, target, image, files);
+  else say(`nothing was pushed and nothing signed; the files are in ${release.out}`);
+}
+
+/** Phase 1. Throws with all problems together. */
+async function check({ version, push }: CommandLine, work: string): Promise<{ release: Release; target: Target }> {
+  const origin = await attempt('git', ['-C', ROOT, 'remote', 'get-url', 'origin']);
+  const { target, problems, notes } = readTarget(
+    process.env,
+    push,
+    origin.code === 0 ? origin.stdout.trim() : undefined,
+  );
+  for (const note of notes) say(note);
+  const tag = `v${version}`;
+  const facts = await repositoryFacts(ROOT, tag);
+  const image = `${target.registry}/${target.repository}/${NAME}`;
+  const chart = `${target.registry}/${target.repository}/charts/${NAME}`;
+  const found = [
+    ...repositoryProblems(facts),
+    ...problems,
+    ...(await toolProblems()),
+    ...(await keyProblems(target.signing)),
+    ...(push && problems.length === 0 ? await registryProblems([image, chart], version) : []),
+  ];
+  if (found.length > 0) {
+    throw new Refusal(`${tag} cannot be released, nothing was built:\n${found.map((one) => `  - ${one}`).join('\n')}`);
+  }
+  const seconds = Number(await run('git', ['-C', ROOT, 'log', '-1', '--format=%ct', facts.head]));
+  const release: Release = {
+    version,
+    tag,
+    commit: facts.head,
+    created: new Date(seconds * 1000),
+    registry: target.registry,
+    repository: target.repository,
+    image,
+    chart,
+    source: target.source,
+    downloads: `${target.source}/releases/download`,
+    checkout: join(work, 'checkout'),
+    out: join(ROOT, 'dist/release', version),
+    work,
+  };
+  return { release, target };
+}
+
+/** A clean clone of the tagged commit, with its packages. */
+async function clone({ tag, commit, checkout }: Release): Promise<void> {
+  const detached = ['-c', 'advice.detachedHead=false'];
+  await run('git', [...detached, 'clone', '--quiet', '--no-hardlinks', '--branch', tag, ROOT, checkout]);
+  const head = (await run('git', ['-C', checkout, 'rev-parse', 'HEAD'])).trim();
+  if (head !== commit) throw new Error(`the clone of ${tag} is at ${head}, expected ${commit}: the tag has moved`);
+  await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: checkout });
+}
+
+/** Phases 3, 4 and 5. */
+async function publish(release: Release, target: Target, image: Layout, { chart }: Files): Promise<void> {
+  const { version } = release;
+  const artifacts = [
+    {
+      name: release.image,
+      layout: image.directory,
+      digest: image.digest,
+      parts: image.platforms.map((one) => one.digest),
+    },
+    ...(chart === undefined ? [] : [{ name: release.chart, ...chart, parts: [] }]),
+  ];
+  for (const { name, digest } of artifacts) {
+    const refusal = refusalOf(name, version, await tagged(name, version), digest);
+    if (refusal !== undefined) throw new Refusal(`${refusal}. Nothing was pushed`);
+  }
+  for (const artifact of artifacts) await pushByDigest(artifact.name, artifact);
+  say('pushed by digest');
+  const signer = await signerOf(release, target);
+  // One after the other: a registry without the referrers API keeps them in one list, which two writers at once would break.
+  for (const { name, digest, parts } of artifacts) {
+    for (const one of [digest, ...parts]) await sign(`${name}@${one}`, signer);
+  }
+  say('signed and verified');
+  for (const { name, digest } of artifacts) await tagAs(name, digest, version);
+  const install = `helm install archaware oci://${release.chart} --version ${version} --namespace archaware --create-namespace`;
+  process.stdout.write(`${install}\n`);
+}
+
+async function signerOf(release: Release, { signing }: Target): Promise<Signer> {
+  switch (signing.kind) {
+    case 'key':
+      return keySigner(signing.key, release.work);
+    case 'keyless':
+      return { kind: 'keyless', identity: workflowIdentity(release) };
+    case 'none':
+      throw new Error('there is nothing to sign with');
+    default:
+      return signing satisfies never;
+  }
+}
+
+process.exitCode = await main(process.argv.slice(2));

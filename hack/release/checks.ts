@@ -1,0 +1,102 @@
+/** What must be true before anything is built. All problems are listed together. */
+
+import type { Signing } from './options.ts';
+import { attempt, findProgram, isExecutable, tool, toolsFolder } from './programs.ts';
+import { tagged } from './push.ts';
+import { publicKeyOf } from './sign.ts';
+
+/** What was found in the repository. */
+export type Facts = {
+  /** Lines of `git status --porcelain`: changed and untracked files. */
+  readonly uncommitted: readonly string[];
+  readonly tag: string;
+  /** The commit of the tag; undefined without such a tag. */
+  readonly tagged: string | undefined;
+  readonly head: string;
+};
+
+/** How many files are named before the rest is counted. */
+const NAMED = 5;
+
+/** What is wrong with the repository. */
+export function repositoryProblems({ uncommitted, tag, tagged: commit, head }: Facts): string[] {
+  const problems: string[] = [];
+  if (uncommitted.length > 0) {
+    const names = uncommitted.slice(0, NAMED).map((line) => line.slice(3));
+    const more = uncommitted.length > NAMED ? ` and ${uncommitted.length - NAMED} more` : '';
+    problems.push(
+      `the working tree is not clean: ${names.join(', ')}${more}; commit, stash or remove what "git status" shows`,
+    );
+  }
+  if (commit === undefined) problems.push(`there is no tag ${tag}: git tag -a ${tag} -m ${tag}`);
+  else if (commit !== head) {
+    problems.push(
+      `the tag ${tag} is at ${commit.slice(0, 12)}, but HEAD is at ${head.slice(0, 12)}: git checkout ${tag}`,
+    );
+  }
+  return problems;
+}
+
+/** Reads the facts of the repository in the folder. Throws outside of a repository. */
+export async function repositoryFacts(root: string, tag: string): Promise<Facts> {
+  const git = (...args: readonly string[]) => attempt('git', ['-C', root, ...args]);
+  const [status, head, commit] = await Promise.all([
+    git('status', '--porcelain', '--untracked-files=all'),
+    git('rev-parse', 'HEAD'),
+    git('rev-parse', '--verify', '--quiet', `refs/tags/${tag}^{commit}`),
+  ]);
+  if (status.code !== 0 || head.code !== 0) throw new Error(`${root}: ${(status.stderr || head.stderr).trim()}`);
+  return {
+    uncommitted: status.stdout.split('\n').filter((line) => line !== ''),
+    tag,
+    tagged: commit.code === 0 ? commit.stdout.trim() : undefined,
+    head: head.stdout.trim(),
+  };
+}
+
+/** Which programs are missing, and where they come from. */
+export async function toolProblems(): Promise<string[]> {
+  const missing = async (name: string, from: string) =>
+    (await findProgram(name)) === undefined ? [`${name} was not found on the PATH: ${from}`] : [];
+  const built = await Promise.all([isExecutable(tool('cosign')), isExecutable(tool('crane'))]);
+  return [
+    ...(await missing('npm', 'it comes with Node.js')),
+    ...(await missing('tar', 'install it with the package manager of the system')),
+    ...(await builderProblems()),
+    ...(built.includes(false)
+      ? [`cosign and crane were not found in ${toolsFolder()}: run hack/release/build-tools.sh`]
+      : []),
+  ];
+}
+
+async function builderProblems(): Promise<string[]> {
+  if ((await findProgram('buildah')) !== undefined) return [];
+  const docker = (await findProgram('docker')) !== undefined;
+  if (docker && (await attempt('docker', ['buildx', 'inspect'])).code === 0) return [];
+  return ['neither buildah nor docker buildx was found: install one (apt-get install buildah)'];
+}
+
+/** What is wrong with the key. */
+export async function keyProblems(signing: Signing): Promise<string[]> {
+  if (signing.kind !== 'key' || !(await isExecutable(tool('cosign')))) return [];
+  return publicKeyOf(signing.key).then(
+    () => [],
+    (error: unknown) => [`COSIGN_KEY (${signing.key}) cannot be used; is COSIGN_PASSWORD right? ${messageOf(error)}`],
+  );
+}
+
+/** Whether the registry can be asked for these tags; whether they may be written is known only after the build. */
+export async function registryProblems(names: readonly string[], tag: string): Promise<string[]> {
+  if (!(await isExecutable(tool('crane')))) return [];
+  const answers = await Promise.all(names.map(async (name) => ({ name, found: await tagged(name, tag) })));
+  return answers.flatMap(({ name, found }) =>
+    found.kind === 'unknown'
+      ? [
+          `${name} cannot be read: ${found.reason}. Log in with "docker login", or "crane auth login"; a private authority: SSL_CERT_FILE`,
+        ]
+      : [],
+  );
+}
+
+const messageOf = (error: unknown): string =>
+  error instanceof Error ? (error.message.split('\n').at(-1) ?? '') : String(error);
