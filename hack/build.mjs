@@ -1,4 +1,5 @@
 // Bundles src/main.ts and everything it imports into one file, dist/main.js, that needs no other file.
+// With --metafile=FILE: writes there which files are in the bundle, as esbuild tells it.
 // With --executables: hack/executables/main.ts into dist/executables/main.cjs, as the main of a single executable must be CommonJS.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -76,8 +77,10 @@ if (process.argv.includes('--executables')) {
     banner: { js: "const $moduleUrl = require('node:url').pathToFileURL(__filename).href;" },
   });
 } else {
-  await build({
+  const described = process.argv.find((argument) => argument.startsWith('--metafile='))?.slice('--metafile='.length);
+  const { metafile } = await build({
     ...common,
+    metafile: described !== undefined,
     entryPoints: [pathOf('src/main.ts')],
     outfile: pathOf('dist/main.js'),
     target: 'node20.19',
@@ -87,4 +90,5 @@ if (process.argv.includes('--executables')) {
       js: "#!/usr/bin/env node\nimport { createRequire as $createRequire } from 'node:module'; const require = $createRequire(import.meta.url);",
     },
   });
+  if (described !== undefined) writeFileSync(described, JSON.stringify(metafile));
 }

@@ -12,13 +12,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { keyProblems, registryProblems, repositoryFacts, repositoryProblems, toolProblems } from './checks.ts';
+import { type Descriptions, describeImage } from './describe.ts';
 import { type Files, makeFiles } from './files.ts';
 import { baseImageOf, buildImage } from './image/build.ts';
 import type { Layout } from './image/layout.ts';
 import { type CommandLine, readCommandLine, readTarget, type Target } from './options.ts';
 import { attempt, run } from './programs.ts';
 import { pushByDigest, refusalOf, tagAs, tagged } from './push.ts';
-import { keySigner, type Signer, sign, workflowIdentity } from './sign.ts';
+import { attest, keySigner, type Signer, sign, workflowIdentity } from './sign.ts';
 import type { Release } from './types.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -56,10 +57,12 @@ async function releaseIt(line: CommandLine, work: string): Promise<void> {
   await rm(release.out, { recursive: true, force: true });
   await mkdir(release.out, { recursive: true });
   const image = await buildImage(release, base);
+  const descriptions = await describeImage(release, image, base);
+  for (const note of descriptions.notes) say(`${descriptions.sbom}: ${note}`);
   const files = await makeFiles(release, image.digest);
   process.stdout.write(`image ${release.image}@${image.digest}\n`);
   if (files.chart !== undefined) process.stdout.write(`chart ${release.chart}@${files.chart.digest}\n`);
-  if (line.push) await publish(release, target, image, files);
+  if (line.push) await publish(release, target, image, descriptions, files);
   else say(`nothing was pushed and nothing signed; the files are in ${release.out}`);
 }
 
@@ -115,7 +118,13 @@ async function clone({ tag, commit, checkout }: Release): Promise<void> {
 }
 
 /** Phases 3, 4 and 5. */
-async function publish(release: Release, target: Target, image: Layout, { chart }: Files): Promise<void> {
+async function publish(
+  release: Release,
+  target: Target,
+  image: Layout,
+  about: Descriptions,
+  { chart }: Files,
+): Promise<void> {
   const { version } = release;
   const artifacts = [
     {
@@ -137,7 +146,10 @@ async function publish(release: Release, target: Target, image: Layout, { chart 
   for (const { name, digest, parts } of artifacts) {
     for (const one of [digest, ...parts]) await sign(`${name}@${one}`, signer);
   }
-  say('signed and verified');
+  const reference = `${release.image}@${image.digest}`;
+  await attest(reference, 'cyclonedx', about.sbom, signer);
+  await attest(reference, 'slsaprovenance1', about.provenance, signer);
+  say('signed, attested and verified');
   for (const { name, digest } of artifacts) await tagAs(name, digest, version);
   const install = `helm install archaware oci://${release.chart} --version ${version} --namespace archaware --create-namespace`;
   process.stdout.write(`${install}\n`);
