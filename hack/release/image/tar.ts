@@ -51,7 +51,7 @@ function paxPath(records: Buffer): string | undefined {
     const space = records.indexOf(' ', at);
     const length = Number(records.toString('latin1', at, space));
     if (space === -1 || !(length > 0)) return undefined;
-    const [, path] = /^path=([^]*)\n$/.exec(records.toString('utf8', space + 1, at + length)) ?? [];
+    const [, path] = /^path=([\s\S]*)\n$/.exec(records.toString('utf8', space + 1, at + length)) ?? [];
     if (path !== undefined) return path;
     at += length;
   }
