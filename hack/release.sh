@@ -22,7 +22,7 @@ before anything is pushed.
                       of the GitHub Actions workflow signs
   SSL_CERT_FILE       the authorities that sign the certificate of the registry, if the system does not know them
 
-Before: npm ci; hack/release/build-tools.sh; docker login (or crane auth login). docs/releasing.md has the steps.
+Before: hack/release/build-tools.sh; docker login (or crane auth login). docs/releasing.md has the steps.
 
 Exit codes: 0 done, 1 failed, 3 usage.
 TEXT
@@ -33,10 +33,9 @@ case "${1:-}" in
   '') usage >&2 && exit 3 ;;
 esac
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-if [ ! -x "$root/node_modules/.bin/tsx" ]; then
-  echo 'release.sh: node_modules is missing or incomplete: run npm ci' >&2
-  exit 1
-fi
-# Loaded by node itself, so that a signal reaches main.ts.
+command -v npm > /dev/null || { echo 'release.sh: npm was not found: install Node.js' >&2; exit 1; }
 cd "$root"
+# A fresh clone has none; the release itself is built in a clone of its own.
+if [ ! -d node_modules ]; then npm ci --ignore-scripts --no-audit --no-fund >&2; fi
+# Loaded by node itself, so that a signal reaches main.ts.
 exec node --import tsx hack/release/main.ts "$@"

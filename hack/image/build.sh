@@ -49,7 +49,8 @@ case $builder in
   buildah)
     # A separate storage: leftovers of an earlier build would be found there and would change the digest.
     own=(buildah --root "$work/storage" --runroot "$work/run")
-    trap '"${own[@]}" rmi --all --force > /dev/null 2>&1 || true; rm -rf "$work"' EXIT
+    # Without root some of its files belong to other users, of whom only buildah can become one.
+    trap '"${own[@]}" rmi --all --force > /dev/null 2>&1 || true; rm -rf "$work" 2> /dev/null || buildah unshare rm -rf "$work" || true' EXIT
     # buildah 1.28 does not set BUILDPLATFORM by itself.
     arguments+=(--build-arg "BUILDPLATFORM=linux/$("${own[@]}" info --format '{{.host.arch}}')")
     # One after the other: with all platforms at once the order in the list is random. With --layers the bundle is built only once.

@@ -2,7 +2,7 @@
 
 import type { Signing } from './options.ts';
 import { attempt, findProgram, isExecutable, tool, toolsFolder } from './programs.ts';
-import { tagged } from './push.ts';
+import { type Tagged, tagged } from './push.ts';
 import { publicKeyOf } from './sign.ts';
 
 /** What was found in the repository. */
@@ -85,17 +85,42 @@ export async function keyProblems(signing: Signing): Promise<string[]> {
   );
 }
 
-/** Whether the registry can be asked for these tags; whether they may be written is known only after the build. */
-export async function registryProblems(names: readonly string[], tag: string): Promise<string[]> {
+/** What the registry said about a name. */
+export type Answer = { readonly name: string; readonly found: Tagged };
+
+/** Asks the registry for these tags; whether they may be written is known only after the build. */
+export async function registryAnswers(names: readonly string[], tag: string): Promise<Answer[]> {
   if (!(await isExecutable(tool('crane')))) return [];
-  const answers = await Promise.all(names.map(async (name) => ({ name, found: await tagged(name, tag) })));
-  return answers.flatMap(({ name, found }) =>
-    found.kind === 'unknown'
-      ? [
-          `${name} cannot be read: ${found.reason}. Log in with "docker login", or "crane auth login"; a private authority: SSL_CERT_FILE`,
-        ]
-      : [],
-  );
+  return Promise.all(names.map(async (name) => ({ name, found: await tagged(name, tag) })));
+}
+
+/** Problems, and notes on what only a push will show. */
+export function registryProblems(answers: readonly Answer[]): {
+  readonly problems: string[];
+  readonly notes: string[];
+} {
+  const problems: string[] = [];
+  const notes: string[] = [];
+  for (const { name, found } of answers) {
+    switch (found.kind) {
+      case 'absent':
+      case 'present':
+        break;
+      case 'denied':
+        notes.push(
+          `${name} may not be read, which is normal before its first push; if not, "docker login" or "crane auth login": ${found.reason}`,
+        );
+        break;
+      case 'unknown':
+        problems.push(
+          `${name} cannot be read: ${found.reason}. Is REGISTRY right? If an authority of your own signs its certificate: SSL_CERT_FILE`,
+        );
+        break;
+      default:
+        found satisfies never;
+    }
+  }
+  return { problems, notes };
 }
 
 const messageOf = (error: unknown): string =>

@@ -11,7 +11,14 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { keyProblems, registryProblems, repositoryFacts, repositoryProblems, toolProblems } from './checks.ts';
+import {
+  keyProblems,
+  registryAnswers,
+  registryProblems,
+  repositoryFacts,
+  repositoryProblems,
+  toolProblems,
+} from './checks.ts';
 import { type Descriptions, describeImage } from './describe.ts';
 import { type Files, makeFiles } from './files.ts';
 import { baseImageOf, buildImage } from './image/build.ts';
@@ -79,12 +86,16 @@ async function check({ version, push }: CommandLine, work: string): Promise<{ re
   const facts = await repositoryFacts(ROOT, tag);
   const image = `${target.registry}/${target.repository}/${NAME}`;
   const chart = `${target.registry}/${target.repository}/charts/${NAME}`;
+  const registry = registryProblems(
+    push && problems.length === 0 ? await registryAnswers([image, chart], version) : [],
+  );
+  for (const note of registry.notes) say(note);
   const found = [
     ...repositoryProblems(facts),
     ...problems,
     ...(await toolProblems()),
     ...(await keyProblems(target.signing)),
-    ...(push && problems.length === 0 ? await registryProblems([image, chart], version) : []),
+    ...registry.problems,
   ];
   if (found.length > 0) {
     throw new Refusal(`${tag} cannot be released, nothing was built:\n${found.map((one) => `  - ${one}`).join('\n')}`);
@@ -136,10 +147,16 @@ async function publish(
     ...(chart === undefined ? [] : [{ name: release.chart, ...chart, parts: [] }]),
   ];
   for (const { name, digest } of artifacts) {
-    const refusal = refusalOf(name, version, await tagged(name, version), digest);
+    const found = await tagged(name, version);
+    // Before the first push some registries do not say more. The push shows it, and tagAs asks again.
+    const refusal = found.kind === 'denied' ? undefined : refusalOf(name, version, found, digest);
     if (refusal !== undefined) throw new Refusal(`${refusal}. Nothing was pushed`);
   }
   for (const artifact of artifacts) await pushByDigest(artifact.name, artifact);
+  for (const { name, digest } of artifacts) {
+    const refusal = refusalOf(name, version, await tagged(name, version), digest);
+    if (refusal !== undefined) throw new Refusal(`${refusal}. Pushed by digest, but neither signed nor tagged`);
+  }
   say('pushed by digest');
   const signer = await signerOf(release, target);
   // One after the other: a registry without the referrers API keeps them in one list, which two writers at once would break.

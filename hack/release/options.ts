@@ -92,7 +92,9 @@ function readSource(
   if (given !== '') {
     const source = cleanUrl(given);
     if (source !== undefined) return { source, notes: [] };
-    const problem = `SOURCE is "${given}", expected the https URL of the repository, without a user name or a password`;
+    // A password in it must not get into a log.
+    const shown = given.includes('@') ? '' : ` ("${given}")`;
+    const problem = `SOURCE${shown} is not the https URL of the repository, without a user name or a password`;
     return { source: '', notes: [], problem };
   }
   const source = origin === undefined ? undefined : cleanUrl(origin);

@@ -6,6 +6,8 @@ import type { Artifact } from './types.ts';
 export type Tagged =
   | { readonly kind: 'absent' }
   | { readonly kind: 'present'; readonly digest: string }
+  /** Some registries answer so before the first push, even to those who may push. */
+  | { readonly kind: 'denied'; readonly reason: string }
   | { readonly kind: 'unknown'; readonly reason: string };
 
 /** Asks the registry for the digest of NAME:TAG. */
@@ -20,11 +22,12 @@ export function readTagged(code: number | null, stdout: string, stderr: string):
   if (code === 0 && digest !== undefined) return { kind: 'present', digest };
   // Crane first tries HEAD, whose answer has no code. The last line is about the GET after it.
   const reason = lastLines(stderr, 1).replace(/^Error: /, '');
-  const absent = /MANIFEST_UNKNOWN|NAME_UNKNOWN|unexpected status code 404/.test(reason);
-  return absent ? { kind: 'absent' } : { kind: 'unknown', reason };
+  if (/\b(?:MANIFEST_UNKNOWN|NAME_UNKNOWN)\b|unexpected status code 404/.test(reason)) return { kind: 'absent' };
+  const denied = /\b(?:DENIED|UNAUTHORIZED)\b|unexpected status code 40[13]/.test(reason);
+  return { kind: denied ? 'denied' : 'unknown', reason };
 }
 
-/** Why a tag may not be written, or undefined: it must be absent, or have this digest already. */
+/** Why a tag may not be written, or undefined: it must be absent or have this digest already. What cannot be read may not be written. */
 export function refusalOf(name: string, tag: string, found: Tagged, digest: string): string | undefined {
   switch (found.kind) {
     case 'absent':
@@ -32,6 +35,7 @@ export function refusalOf(name: string, tag: string, found: Tagged, digest: stri
     case 'present':
       if (found.digest === digest) return undefined;
       return `${name}:${tag} already exists with another digest, ${found.digest}; this commit gives ${digest}. A released version never changes: release the next one`;
+    case 'denied':
     case 'unknown':
       return `${name}:${tag} could not be read: ${found.reason}`;
     default:

@@ -1,0 +1,63 @@
+import { expect } from 'chai';
+import { registryProblems, repositoryProblems } from '../../hack/release/checks.ts';
+import { readTagged, refusalOf } from '../../hack/release/push.ts';
+
+const HEAD = 'a'.repeat(40);
+const digest = (digit: string) => `sha256:${digit.repeat(64)}`;
+
+describe('a repository', () => {
+  const facts = { uncommitted: [], tag: 'v0.2.0', tagged: HEAD, head: HEAD };
+
+  it('is released with a clean tree and the tag at HEAD', () => expect(repositoryProblems(facts)).to.deep.equal([]));
+
+  const rows: readonly (readonly [string, Partial<Parameters<typeof repositoryProblems>[0]>, readonly RegExp[]])[] = [
+    ['a changed file', { uncommitted: [' M src/main.ts'] }, [/^the working tree is not clean: src\/main\.ts; commit/]],
+    ['an untracked file', { uncommitted: ['?? new.ts'] }, [/not clean: new\.ts/]],
+    ['many files, of which some are named', { uncommitted: Array(8).fill(' M x') }, [/: x, x, x, x, x and 3 more;/]],
+    ['no tag', { tagged: undefined }, [/^there is no tag v0\.2\.0: git tag -a v0\.2\.0/]],
+    ['the tag at another commit', { tagged: 'b'.repeat(40) }, [/^the tag v0\.2\.0 is at b{12}, but HEAD is at a{12}/]],
+    ['a changed file and no tag', { uncommitted: [' M x'], tagged: undefined }, [/not clean/, /no tag/]],
+  ];
+  for (const [title, found, expected] of rows) {
+    it(`is refused with ${title}`, () => {
+      const problems = repositoryProblems({ ...facts, ...found });
+      expect(problems).to.have.lengthOf(expected.length);
+      for (const [position, pattern] of expected.entries()) expect(problems[position]).to.match(pattern);
+    });
+  }
+});
+
+describe('a tag in a registry', () => {
+  const url = 'https://registry.invalid/v2/acme/archaware-controller/manifests/0.2.0';
+  const head = `2026/11/23 18:37:10 HEAD request failed, falling back on GET: HEAD ${url}: unexpected status code 404 Not Found`;
+  const rows: readonly (readonly [string, Parameters<typeof readTagged>, string, string | undefined])[] = [
+    ['is absent', [1, '', `${head}\nError: GET ${url}: MANIFEST_UNKNOWN: manifest unknown\n`], 'absent', undefined],
+    ['is absent, and so is its repository', [1, '', `Error: GET ${url}: NAME_UNKNOWN: unknown\n`], 'absent', undefined],
+    ['has this digest', [0, `${digest('a')}\n`, ''], 'present', undefined],
+    ['has another digest', [0, `${digest('b')}\n`, ''], 'present', 'already exists with another digest'],
+    ['may not be read', [1, '', `${head}\nError: GET ${url}: DENIED: denied\n`], 'denied', 'could not be read'],
+    ['cannot be read', [1, '', 'Error: Get "https://registry.invalid/v2/": no such host\n'], 'unknown', 'no such host'],
+    ['is not what crane prints', [0, 'hello\n', ''], 'unknown', 'could not be read'],
+  ];
+  for (const [title, ended, kind, refusal] of rows) {
+    it(`${title}: ${refusal === undefined ? 'may be written' : 'is refused'}`, () => {
+      const found = readTagged(...ended);
+      expect(found.kind).to.equal(kind);
+      const text = refusalOf('registry.invalid/x', '0.2.0', found, digest('a'));
+      if (refusal === undefined) expect(text).to.equal(undefined);
+      else expect(text).to.include('registry.invalid/x:0.2.0').and.to.include(refusal);
+    });
+  }
+
+  it('stops a release before the build if the registry cannot be reached, and is a note if it may not be read', () => {
+    const answers = [
+      { name: 'first', found: { kind: 'absent' } as const },
+      { name: 'second', found: { kind: 'denied', reason: 'DENIED' } as const },
+      { name: 'third', found: { kind: 'unknown', reason: 'no such host' } as const },
+      { name: 'fourth', found: { kind: 'present', digest: digest('a') } as const },
+    ];
+    const { problems, notes } = registryProblems(answers);
+    expect(problems.join()).to.match(/^third cannot be read: no such host/);
+    expect(notes.join()).to.match(/^second may not be read, .* before its first push/);
+  });
+});
