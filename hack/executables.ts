@@ -3,7 +3,8 @@
  * from npm packages. The output is the same for the same commit.
  *
  *   --only linux-amd64   builds one platform, or several (a,b)
- *   --url URL            where the archives will be published, for Krew's manifest
+ *   --url URL            where the archives will be published, below /vVERSION/, for Krew's manifest
+ *   --homepage URL       the repository, for Krew's manifest
  */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,9 +12,10 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { archive } from './executables/archive.ts';
 import { baseFile, binaryOf, output } from './executables/base.ts';
-import { krewManifest, PLACEHOLDER_SUM, PLACEHOLDER_URL } from './executables/krew.ts';
+import { krewManifest, PLACEHOLDER_SUM } from './executables/krew.ts';
 import { signedAdHoc, withoutAuthenticode } from './executables/sign.ts';
 import { archiveOf, nameOf, programOf, TARGETS, type Target, withLicense } from './executables/targets.ts';
+import { PLACEHOLDER } from './release/names.ts';
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url));
 const DIRECTORY = `${ROOT}dist/executables`;
@@ -22,7 +24,9 @@ const INJECTOR = `${ROOT}node_modules/postject/dist/cli.js`;
 /** Node.js looks for its blob if the 0 after this text is a 1. */
 const FUSE = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2';
 
-const { values } = parseArgs({ options: { only: { type: 'string' }, url: { type: 'string' } } });
+const { values } = parseArgs({
+  options: { only: { type: 'string' }, url: { type: 'string' }, homepage: { type: 'string' } },
+});
 const wanted = values.only?.split(',') ?? TARGETS.map(nameOf);
 const unknown = wanted.filter((name) => !TARGETS.some((target) => nameOf(target) === name));
 if (unknown.length > 0) throw new Error(`--only: got ${unknown.join()}, expected ${TARGETS.map(nameOf).join()}`);
@@ -41,9 +45,12 @@ for (const target of TARGETS.filter((one) => wanted.includes(nameOf(one)))) {
 }
 writeFileSync(`${DIRECTORY}/SHA256SUMS`, [...sums].map(([target, sum]) => `${sum}  ${archiveOf(target)}\n`).join(''));
 if (sums.size === TARGETS.length) {
-  const url = values.url?.replace(/\/+$/, '') ?? PLACEHOLDER_URL;
+  const addresses = {
+    url: values.url?.replace(/\/+$/, '') ?? PLACEHOLDER.downloads,
+    homepage: values.homepage ?? PLACEHOLDER.source,
+  };
   const sumOf = (target: Target) => sums.get(target) ?? PLACEHOLDER_SUM;
-  writeFileSync(`${DIRECTORY}/archaware.yaml`, krewManifest(String(version), url, sumOf));
+  writeFileSync(`${DIRECTORY}/archaware.yaml`, krewManifest(String(version), addresses, sumOf));
 }
 
 /** Writes the blob of the bundle, with the Node.js that will read it. A cache of code or a snapshot would fit one platform only. */

@@ -1,11 +1,12 @@
 /** Writes manifests/krew/archaware.yaml: `tsx hack/krew.ts`. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { krewManifest, PLACEHOLDER_SUM, PLACEHOLDER_URL } from './executables/krew.ts';
+import { krewManifest, PLACEHOLDER_SUM } from './executables/krew.ts';
+import { PLACEHOLDER } from './release/names.ts';
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
 const directory = new URL('../manifests/krew/', import.meta.url);
 mkdirSync(directory, { recursive: true });
 writeFileSync(
   new URL('archaware.yaml', directory),
-  krewManifest(String(version), PLACEHOLDER_URL, () => PLACEHOLDER_SUM),
+  krewManifest(String(version), { url: PLACEHOLDER.downloads, homepage: PLACEHOLDER.source }, () => PLACEHOLDER_SUM),
 );

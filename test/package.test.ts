@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { krewManifest, PLACEHOLDER_SUM, PLACEHOLDER_URL } from '../hack/executables/krew.ts';
+import { krewManifest, PLACEHOLDER_SUM } from '../hack/executables/krew.ts';
+import { PLACEHOLDER } from '../hack/release/names.ts';
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url));
 const text = (path: string) => readFileSync(ROOT + path, 'utf8');
@@ -57,17 +58,23 @@ describe('the bundle', () => {
 
 describe("Krew's manifest", () => {
   it('is what npm run generate:krew writes', () => {
-    const generated = krewManifest(packageJson.version, PLACEHOLDER_URL, () => PLACEHOLDER_SUM);
+    const generated = krewManifest(
+      packageJson.version,
+      { url: PLACEHOLDER.downloads, homepage: PLACEHOLDER.source },
+      () => PLACEHOLDER_SUM,
+    );
     expect(text('manifests/krew/archaware.yaml')).to.equal(generated);
   });
 
   it('names no host that somebody could own', () => {
     const hosts = [...text('manifests/krew/archaware.yaml').matchAll(/https?:\/\/([^/\s]+)/g)].map(([, host]) => host);
-    expect([...new Set(hosts)]).to.deep.equal(['releases.invalid']);
+    expect([...new Set(hosts)]).to.have.members(['source.invalid', 'releases.invalid']);
   });
 
   it('of a release names its address and its sums', () => {
-    const manifest = krewManifest('1.2.3', 'https://example.com/files', ({ os }) => os);
+    const addresses = { url: 'https://example.com/files', homepage: 'https://example.com/home' };
+    const manifest = krewManifest('1.2.3', addresses, ({ os }) => os);
+    expect(manifest).to.include('homepage: https://example.com/home\n');
     expect(manifest).to.include('uri: https://example.com/files/v1.2.3/kubectl-archaware-darwin-arm64.tar.gz\n');
     expect(manifest).to.include('sha256: darwin\n').and.not.include('invalid').and.not.include('#');
   });

@@ -4,8 +4,10 @@ import { gzipSync } from 'node:zlib';
 export type Entry = { readonly name: string; readonly bytes: Uint8Array; readonly mode: number };
 
 const BLOCK = 512;
+/** The bytes of a name that a header has room for. */
+const MOST_NAME = 100;
 
-/** Returns a compressed ustar archive of files of the year 1970. */
+/** Returns a compressed ustar archive of files of the year 1970. Throws if a name takes more than 100 bytes. */
 export function archive(entries: readonly Entry[]): Buffer {
   const parts = entries.flatMap((entry) => [header(entry), entry.bytes, padding(entry.bytes.length)]);
   return gzipSync(Buffer.concat([...parts, Buffer.alloc(2 * BLOCK)]));
@@ -14,6 +16,7 @@ export function archive(entries: readonly Entry[]): Buffer {
 function header({ name, bytes, mode }: Entry): Buffer {
   const block = Buffer.alloc(BLOCK);
   const octal = (value: number, digits: number) => `${value.toString(8).padStart(digits, '0')}\0`;
+  if (Buffer.byteLength(name) > MOST_NAME) throw new Error(`${name}: the name takes more than ${MOST_NAME} bytes`);
   block.write(name, 0);
   block.write(octal(mode, 7), 100);
   block.write(octal(0, 7), 108);
