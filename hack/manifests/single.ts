@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { CLEAN, FROM_SOURCES } from './heads.ts';
 import { kustomize, type ManifestObject } from './kustomize.ts';
 import { readSources, writeObjects } from './sources.ts';
 
@@ -10,11 +11,10 @@ const LABELS = new URL('../../labels/', import.meta.url);
 
 const END = `# To remove everything again:
 #   kubectl -n archaware scale deployment archaware-controller --replicas=0
-#   node dist/main.js clean && kubectl delete --ignore-not-found -f`;
-const KEY = `# Generated from manifests/kustomize (hack/manifests.ts). No image is published yet: the Deployment at the end names one that cannot
-# be pulled. hack/build.sh builds one, and prints the command that applies this file with its name. If you change taints.key,
-# change the configuration (ConfigMap) and the Deployment's own toleration. The policies archaware-guard-* recognize taints and
-# tolerations of archaware by their form; docs/security.md says how to limit them to one key.`;
+#   ${CLEAN} && kubectl delete --ignore-not-found -f`;
+const KEY = `# If you change taints.key, change the configuration (ConfigMap) and the Deployment's own toleration. The policies archaware-guard-*
+# recognize taints and tolerations of archaware by their form; docs/security.md says how to limit them to one key.
+${FROM_SOURCES}`;
 
 /** The order for people who read and apply the manifests: rights and policies before the objects that use them. */
 const KINDS = [
@@ -55,16 +55,15 @@ ${KEY}`,
 # It decides, counts and writes Events, and has no right to write anything else: docs/first-week.md.
 # Where another mode ran before, first run clean, and delete the objects of that mode. Take everything away again with:
 #   kubectl delete --ignore-not-found -f archaware-controller-observe.yaml
-# Generated from manifests/kustomize (hack/manifests.ts). No image is published yet: the Deployment at the end names one that cannot
-# be pulled. hack/build.sh builds one and prints its name; docs/first-week.md has the command that sets it.`,
+${FROM_SOURCES}`,
   },
   {
     name: 'webhook.yaml',
     from: 'webhook',
     head: `# The admission webhook of archaware-controller, on top of one of the single manifests: kubectl apply -f webhook.yaml
 # It has an effect once the configuration (ConfigMap archaware-controller) has webhook: {enabled: true}; then restart the
-# Deployment. archaware-controller clean removes it again, and all gates.
-# Generated from manifests/kustomize/webhook (hack/manifests.ts). With cert-manager: manifests/kustomize/overlays/cert-manager.`,
+# Deployment. archaware-controller clean removes it again, and all gates. With cert-manager: manifests/kustomize/overlays/cert-manager.
+# Generated from manifests/kustomize/webhook (hack/manifests.ts).`,
   },
 ] as const;
 
