@@ -42,7 +42,7 @@ subjects:
 
 {{- define "archaware.image" -}}
 {{- with .Values.image -}}
-{{- $repository := required "image.repository: not set. No image of archaware-controller is published yet: build and push one (hack/build.sh NAMESPACE TAG prints the helm command for it), then set image.repository to its name, as registry.example.com/you/archaware-controller" .repository -}}
+{{- $repository := required "image.repository: not set. The chart of the repository names no image, and the chart of a release names the released one. To use this chart, build and push an image (hack/build.sh NAMESPACE TAG prints the helm command for it), then set image.repository to its name, as registry.example.com/you/archaware-controller" .repository -}}
 {{- if .digest -}}
 {{ $repository }}@{{ .digest }}
 {{- else -}}
