@@ -1,0 +1,59 @@
+/** The package for npm: the bundle, which needs no other package, with real names. */
+import { copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { runIn } from './executables.ts';
+import { releasedPage } from './names.ts';
+import type { Release } from './types.ts';
+
+/** Builds the bundle in the checkout, packs it, and returns the path of the package. */
+export async function makePackage(release: Release): Promise<string> {
+  await runIn(release.checkout, process.execPath, ['hack/build.mjs']);
+  return packPackage(release);
+}
+
+/** As `makePackage`, for a checkout that has a bundle. `npm pack` gives files of the same time and mode wherever it runs. */
+export async function packPackage(release: Release): Promise<string> {
+  const { checkout, work, out, version } = release;
+  const folder = join(work, 'npm');
+  await rm(folder, { recursive: true, force: true });
+  await mkdir(join(folder, 'dist'), { recursive: true });
+  await copyFile(join(checkout, 'dist/main.js'), join(folder, 'dist/main.js'));
+  await copyFile(join(checkout, 'LICENSE'), join(folder, 'LICENSE'));
+  const readme = await readFile(join(checkout, 'README.md'), 'utf8');
+  await writeFile(join(folder, 'README.md'), releasedPage(readme, 'README.md', release));
+  const source: SourcePackage = JSON.parse(await readFile(join(checkout, 'package.json'), 'utf8'));
+  const packed = releasedPackage(source, release);
+  await writeFile(join(folder, 'package.json'), `${JSON.stringify(packed, null, 2)}\n`);
+
+  await mkdir(out, { recursive: true });
+  await runIn(folder, 'npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', work]);
+  const file = join(out, `archaware-controller-npm-${version}.tgz`);
+  await rename(join(work, `${source.name}-${version}.tgz`), file);
+  return file;
+}
+
+/** What a release takes from package.json. */
+export type SourcePackage = {
+  readonly name: string;
+  readonly version: string;
+  readonly description: string;
+  readonly license: string;
+  readonly type: string;
+  readonly engines: Readonly<Record<string, string>>;
+  readonly bin: Readonly<Record<string, string>>;
+  readonly files: readonly string[];
+};
+
+/** Returns the package.json of the package. It may be published; it has no scripts and no dependencies, because the bundle holds them. */
+export function releasedPackage(found: SourcePackage, { source }: Release) {
+  const { name, version, description, license, type, engines, bin, files } = found;
+  return {
+    ...{ name, version, description, license, type, engines, bin, files },
+    keywords: ['kubernetes', 'arm64', 'multi-arch', 'scheduling'],
+    // npm compares it with the repository in the provenance, and refuses the package if they differ.
+    repository: { type: 'git', url: `git+${source}.git` },
+    homepage: `${source}#readme`,
+    bugs: { url: `${source}/issues` },
+    publishConfig: { access: 'public', provenance: true },
+  };
+}
