@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { checkVersions, VERSION, withSection, withVersion } from './release/versions.ts';
+import { checkVersions, pagesOf, pageWithVersion, VERSION, withSection, withVersion } from './release/versions.ts';
 
 const USAGE = `usage: npm run version:set -- X.Y.Z
 
@@ -53,28 +53,27 @@ async function setVersion(to: string): Promise<void> {
       stdio: ['ignore', 'ignore', 'inherit'],
     });
     process.stdout.write('package.json, package-lock.json written\n');
+    const pages = await pagesOf(ROOT);
     for (const file of namingFiles()) {
       const text = await readFile(`${ROOT}${file}`, 'utf8');
-      const changed = file.endsWith('Chart.yaml')
-        ? text.replaceAll(new RegExp(`^((?:app)?[vV]ersion: )${from.replaceAll('.', '\\.')}$`, 'gm'), `$1${to}`)
-        : withVersion(text, from, to);
+      const changed = pages.includes(file) ? pageWithVersion(text, from, to) : withVersion(text, from, to);
       if (changed !== text) await write(file, changed);
     }
+    const chart = 'manifests/helm/archaware-controller/Chart.yaml';
+    const yaml = await readFile(`${ROOT}${chart}`, 'utf8');
+    await write(
+      chart,
+      yaml.replaceAll(/^((?:appV|v)ersion: ).*$/gm, (_, field: string) => field + to),
+    );
   }
   execFileSync('npm', ['run', '--silent', 'generate'], { cwd: ROOT, stdio: ['ignore', 'ignore', 'inherit'] });
 }
 
 /** The tracked files that may name the version. Tests replace what documents say, so they name it, too. */
 function namingFiles(): string[] {
-  const listed = execFileSync('git', ['ls-files', '-z', 'README.md', '*.md', 'manifests', 'test'], {
-    cwd: ROOT,
-    encoding: 'utf8',
-  });
-  return listed
-    .split('\0')
-    .filter(
-      (file) => /\.(?:md|ya?ml|ts)$/.test(file) && !/^(?:CHANGELOG\.md|docs\/decisions\/|test\/released\/)/.test(file),
-    );
+  const listed = execFileSync('git', ['ls-files', '-z', '*.md', 'manifests', 'test'], { cwd: ROOT, encoding: 'utf8' });
+  const others = /^(?:CHANGELOG\.md|docs\/decisions\/.*|test\/released\/.*|.*\/Chart\.yaml)$/;
+  return listed.split('\0').filter((file) => /\.(?:md|ya?ml|ts)$/.test(file) && !others.test(file));
 }
 
 async function write(file: string, text: string): Promise<void> {

@@ -31,11 +31,11 @@ export async function makeRecord(release: Release, digests: Digests, files: read
     created: created.toISOString(),
     source,
     image: {
-      name: `${image}:${version}`,
+      name: image,
       digest: digests.image,
       ...(digests.platforms === undefined ? {} : { platforms: digests.platforms }),
     },
-    chart: { name: `oci://${chart}`, version, digest: digests.chart },
+    chart: { name: chart, digest: digests.chart },
     files: Object.fromEntries([...(await sumsOf(files))].map(([name, sum]) => [name, `sha256:${sum}`])),
   };
   const file = join(release.out, 'release.json');

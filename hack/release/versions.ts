@@ -38,9 +38,10 @@ const BEFORE = [
   'archaware-controller, (?:newT|t)ag: ',
   'charts/archaware-controller[\'" ]+--version ',
   'https://releases\\.invalid/archaware/v',
-  'https://source\\.invalid/archaware-controller/[\\w./-]*@refs/tags/v',
+  '@refs/tags/v',
   'hack/release\\.sh v?',
   'dist/release/',
+  '^version=',
   '^Version ',
 ];
 const NAMED = new RegExp(
@@ -89,6 +90,13 @@ export function withVersion(text: string, from: string, to: string): string {
   return text.replaceAll(NAMED, (all, before: string, found: string) => (found === from ? before + to : all));
 }
 
+/** The same for a page for users, where every such number is a version of archaware. `1\.2\.3` is a number in a regular expression. */
+export function pageWithVersion(text: string, from: string, to: string): string {
+  const numbers = from.split('.').map(literal).join(String.raw`(\\?)\.`);
+  const number = new RegExp(String.raw`(?<![\d.])${numbers}(?![\w-]|\.\d)`, 'g');
+  return text.replaceAll(number, (_, escaped: string) => to.replaceAll('.', `${escaped}.`));
+}
+
 /**
  * Returns the changelog with what is unreleased as a section of the version, and an empty section above it. If there is a section of
  * the version, nothing changes. Throws if nothing is unreleased. `date` is `YYYY-MM-DD`; `from` is the version before.
@@ -109,14 +117,17 @@ export function withSection(changelog: string, { from, to, date }: { from: strin
   return `${headed.trimEnd()}\n\n${latest}\n${link}\n`;
 }
 
-/** The pages for users, whose commands name the version; decisions and the changelog name older ones. */
-async function pagesOf(checkout: string): Promise<string[]> {
+/**
+ * Returns the pages for users, whose commands name the version. Decisions and the changelog name older ones; the pages about versions
+ * name invented ones.
+ */
+export async function pagesOf(checkout: string): Promise<string[]> {
   const pages = await readdir(join(checkout, 'docs'), { recursive: true });
   return [
     'README.md',
     'manifests/helm/archaware-controller/README.md',
     ...pages
-      .filter((name) => name.endsWith('.md') && !name.startsWith('decisions'))
+      .filter((name) => name.endsWith('.md') && !/^(?:decisions\/|versions\.md|releasing\.md)/.test(name))
       .sort()
       .map((name) => `docs/${name}`),
   ];
