@@ -100,7 +100,7 @@ function chartYaml(text: string, changes: Section | undefined, release: Release,
     'artifacthub.io/containsSecurityUpdates': String(changes?.parts.some(({ title }) => title === SECURITY) ?? false),
     'artifacthub.io/images': yaml(images),
     'artifacthub.io/links': yaml(links),
-    ...(list.length === 0 ? {} : { 'artifacthub.io/changes': yaml(list) }),
+    ...(list.length === 0 ? {} : { 'artifacthub.io/changes': withRealNames(yaml(list), release) }),
   };
   return yaml({ ...source, home: release.source, sources: [release.source], annotations });
 }

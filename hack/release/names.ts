@@ -13,9 +13,10 @@ export const PLACEHOLDER = {
   downloads: 'https://releases.invalid/archaware',
 } as const;
 
-/** Returns a text with the names of a release in place of the placeholders. */
-export function withRealNames(text: string, { registry, repository, source, downloads }: Names): string {
+/** Returns a text with the names of a release in place of the placeholders. Links to pages lead to the release's, not to the newest. */
+export function withRealNames(text: string, { registry, repository, source, downloads, tag }: Names): string {
   return text
+    .replaceAll(`${PLACEHOLDER.source}/blob/main/`, `${source}/blob/${tag}/`)
     .replaceAll(PLACEHOLDER.registry, `${registry}/${repository}/`)
     .replaceAll(PLACEHOLDER.source, source)
     .replaceAll(PLACEHOLDER.downloads, downloads);
@@ -60,16 +61,17 @@ function releasedLines(text: string, path: string): string {
   return lines.join('\n');
 }
 
-/** A picture has to be the file itself, which is not what /blob/ shows. */
+/** Pictures first: of a picture the file itself is wanted, which is not what /blob/ shows. */
 function withAbsoluteLinks(text: string, path: string, names: Names): string {
-  return text.replaceAll(
-    /(!?)(\[(?:[^\][]|\[[^\]]*\])*\])\(([^()\s]+)\)/g,
-    (all, picture: string, shown: string, to: string) => {
-      if (/^(?:[a-z]+:|#)/i.test(to)) return all;
-      const [file = '', fragment] = to.split('#');
-      const absolute = pageOf(names, posix.join(posix.dirname(path), file));
-      const url = picture === '' ? absolute : absolute.replace(`/blob/${names.tag}/`, `/raw/${names.tag}/`);
-      return `${picture}${shown}(${url}${fragment === undefined ? '' : `#${fragment}`})`;
-    },
-  );
+  const absolute = (to: string) => {
+    if (/^(?:[a-z]+:|#)/i.test(to)) return to;
+    const [file = '', fragment] = to.split('#');
+    const page = pageOf(names, posix.join(posix.dirname(path), file));
+    return fragment === undefined ? page : `${page}#${fragment}`;
+  };
+  return text
+    .replaceAll(/(!\[[^\][]*\])\(([^()\s]+)\)/g, (_, shown: string, to: string) => {
+      return `${shown}(${absolute(to).replace(`/blob/${names.tag}/`, `/raw/${names.tag}/`)})`;
+    })
+    .replaceAll(/\]\(([^()\s]+)\)/g, (_, to: string) => `](${absolute(to)})`);
 }

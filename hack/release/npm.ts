@@ -1,5 +1,5 @@
 /** The package for npm: the bundle, which needs no other package, with real names. */
-import { copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { runIn } from './executables.ts';
 import { releasedPage } from './names.ts';
@@ -11,24 +11,30 @@ export async function makePackage(release: Release): Promise<string> {
   return packPackage(release);
 }
 
-/** As `makePackage`, for a checkout that has a bundle. `npm pack` gives files of the same time and mode wherever it runs. */
+/** As `makePackage`, for a checkout that has a bundle. The same inputs give the same bytes, with the same npm. */
 export async function packPackage(release: Release): Promise<string> {
   const { checkout, work, out, version } = release;
+  const source: SourcePackage = JSON.parse(await readFile(join(checkout, 'package.json'), 'utf8'));
+  const readme = await readFile(join(checkout, 'README.md'), 'utf8');
+  const contents = {
+    'dist/main.js': await readFile(join(checkout, 'dist/main.js')),
+    LICENSE: await readFile(join(checkout, 'LICENSE')),
+    'README.md': releasedPage(readme, 'README.md', release),
+    'package.json': `${JSON.stringify(releasedPackage(source, release), null, 2)}\n`,
+  };
   const folder = join(work, 'npm');
   await rm(folder, { recursive: true, force: true });
   await mkdir(join(folder, 'dist'), { recursive: true });
-  await copyFile(join(checkout, 'dist/main.js'), join(folder, 'dist/main.js'));
-  await copyFile(join(checkout, 'LICENSE'), join(folder, 'LICENSE'));
-  const readme = await readFile(join(checkout, 'README.md'), 'utf8');
-  await writeFile(join(folder, 'README.md'), releasedPage(readme, 'README.md', release));
-  const source: SourcePackage = JSON.parse(await readFile(join(checkout, 'package.json'), 'utf8'));
-  const packed = releasedPackage(source, release);
-  await writeFile(join(folder, 'package.json'), `${JSON.stringify(packed, null, 2)}\n`);
+  for (const [path, content] of Object.entries(contents)) {
+    await writeFile(join(folder, path), content);
+    // npm pack gives every file one time, but keeps what the umask made of its mode.
+    await chmod(join(folder, path), 0o644);
+  }
 
   await mkdir(out, { recursive: true });
   await runIn(folder, 'npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', work]);
   const file = join(out, `archaware-controller-npm-${version}.tgz`);
-  await rename(join(work, `${source.name}-${version}.tgz`), file);
+  await copyFile(join(work, `${source.name}-${version}.tgz`), file);
   return file;
 }
 
