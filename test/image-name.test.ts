@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 
@@ -10,6 +10,17 @@ function textsBelow(folder: string): [path: string, text: string][] {
   const entries = readdirSync(ROOT + folder, { recursive: true, withFileTypes: true });
   const paths = entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => `${parentPath}/${name}`);
   return paths.map((path) => [path.slice(ROOT.length), readFileSync(path, 'utf8')]);
+}
+
+/** What people read and apply: pages, manifests and the files for the host of the repository. */
+function published(): [path: string, text: string][] {
+  const pages = ['README.md', 'SECURITY.md', 'CONTRIBUTING.md', 'CHANGELOG.md'].map((path): [string, string] => [
+    path,
+    readFileSync(ROOT + path, 'utf8'),
+  ]);
+  const docs = textsBelow('docs').filter(([path]) => !/decisions|reliability/.test(path));
+  const host = existsSync(`${ROOT}.github`) ? textsBelow('.github') : [];
+  return [...pages, ...docs, ...textsBelow('manifests'), ...host];
 }
 
 describe('the name of the image, until one is published', () => {
@@ -27,10 +38,37 @@ describe('the name of the image, until one is published', () => {
   });
 
   it('cannot be registered by somebody else, in any file', () => {
-    const readers = [['README.md', readFileSync(`${ROOT}README.md`, 'utf8')] as const];
-    const pages = textsBelow('docs').filter(([path]) => !/decisions|reliability/.test(path));
-    for (const [path, text] of [...readers, ...pages, ...textsBelow('manifests')]) {
+    for (const [path, text] of published()) {
       expect(text, path).not.to.match(/docker\.io\/archaware\/|image: archaware\//m);
     }
   });
+});
+
+describe('an address of archaware', () => {
+  /** RFC 2606 and RFC 6761: nobody can register these. */
+  const RESERVED = /(?:^|\.)(?:invalid|example|example\.(?:com|org|net)|localhost)$|^127\.|^archaware-controller/;
+  const addresses = (text: string): string[] => text.match(/\b(?:https?|oci):\/\/[^\s'"`<>)|]+/g) ?? [];
+  const hostOf = (address: string) => /^\w+:\/\/([^/:@]*)/.exec(address)?.[1]?.replaceAll('\\', '') ?? '';
+  /** A chart is always ours; another address is ours if it says so. A host that is a variable has a value elsewhere. */
+  const isOurs = (address: string) => /^oci:|archaware/.test(address) && !/^[$…]|^$/.test(hostOf(address));
+  const claimable = (text: string) =>
+    addresses(text).filter((address) => isOurs(address) && !RESERVED.test(hostOf(address)));
+
+  for (const bad of [
+    'https://github.com/archaware/x',
+    'oci://ghcr.io/you/charts/x',
+    'https://releases.invalid.com/archaware',
+  ]) {
+    it(`is noticed otherwise: ${bad}`, () => expect(claimable(`see [it](${bad}).`)).to.deep.equal([bad]));
+  }
+
+  for (const good of [
+    'oci://registry.invalid/charts/archaware-controller',
+    'https://source.invalid/archaware-controller',
+    'https://source\\.invalid/archaware-controller',
+    'oci://$chart@$digest',
+    'https://github.com/openshift/multiarch-tuning-operator',
+  ]) {
+    it(`may be ${good}`, () => expect(claimable(good)).to.deep.equal([]));
+  }
 });
