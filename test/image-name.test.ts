@@ -54,6 +54,11 @@ describe('an address of archaware', () => {
   const claimable = (text: string) =>
     addresses(text).filter((address) => isOurs(address) && !RESERVED.test(hostOf(address)));
 
+  it('has a host that nobody can register, in every page and manifest', () => {
+    const found = published().flatMap(([path, text]) => claimable(text).map((address) => `${path}: ${address}`));
+    expect(found).to.deep.equal([]);
+  });
+
   for (const bad of [
     'https://github.com/archaware/x',
     'oci://ghcr.io/you/charts/x',

@@ -3,6 +3,13 @@ import { expect } from 'chai';
 import { checkVersions, pageWithVersion, withSection, withVersion } from '../../hack/release/versions.ts';
 import { ROOT, type TestRelease, testRelease } from './release.ts';
 
+describe('the version of the program', () => {
+  it('is the same in every file of the repository that names it', async () => {
+    const { version } = JSON.parse(await readFile(`${ROOT}package.json`, 'utf8'));
+    expect(await checkVersions(ROOT, version)).to.deep.equal([]);
+  });
+});
+
 describe('the check of versions', () => {
   let release: TestRelease;
   before(async () => {
