@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { parse } from 'yaml';
 import { at, listAt, textAt } from '../../hack/cluster/json.ts';
-import { type Chart, makeChart } from '../../hack/release/chart.ts';
+import { type Chart, makeChart } from '../../hack/release/artifacts/chart.ts';
 import { artifactHubProblems } from './artifact-hub.ts';
 import { IMAGE_DIGEST, type TestRelease, testRelease, textsIn, twice, unreleasedLines } from './release.ts';
 

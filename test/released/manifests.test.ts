@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { expect } from 'chai';
 import { parseAllDocuments } from 'yaml';
-import { makeManifests, releasedManifest } from '../../hack/release/manifests.ts';
+import { makeManifests, releasedManifest } from '../../hack/release/artifacts/manifests.ts';
 import { IMAGE_DIGEST, type TestRelease, testRelease, textsBelow, textsIn, twice, unreleasedLines } from './release.ts';
 
 const SINGLE = ['archaware-controller.yaml', 'archaware-controller-1.30.yaml', 'archaware-controller-observe.yaml'];

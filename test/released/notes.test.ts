@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { expect } from 'chai';
-import { makeNotes } from '../../hack/release/notes.ts';
-import { makeRecord, makeSums } from '../../hack/release/sums.ts';
+import { makeNotes } from '../../hack/release/artifacts/notes.ts';
+import { makeRecord, makeSums } from '../../hack/release/artifacts/sums.ts';
 import { IMAGE_DIGEST, type TestRelease, testRelease, unreleasedLines } from './release.ts';
 
 const DIGESTS = {

@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { packPackage } from '../../hack/release/npm.ts';
+import { packPackage } from '../../hack/release/artifacts/npm.ts';
 import { type TestRelease, testRelease, textsIn, twice, unreleasedLines } from './release.ts';
 
 describe('the npm package of a release', () => {

@@ -1,9 +1,9 @@
 /** The package for npm: the bundle, which needs no other package, with real names. */
 import { chmod, copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { releasedPage } from '../names.ts';
+import type { Release } from '../types.ts';
 import { runIn } from './executables.ts';
-import { releasedPage } from './names.ts';
-import type { Release } from './types.ts';
 
 /** Builds the bundle in the checkout, packs it, and returns the path of the package. */
 export async function makePackage(release: Release): Promise<string> {

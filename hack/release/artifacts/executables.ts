@@ -3,8 +3,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFile, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { archiveOf, TARGETS } from '../executables/targets.ts';
-import type { Release } from './types.ts';
+import { archiveOf, TARGETS } from '../../executables/targets.ts';
+import type { Release } from '../types.ts';
 
 /** Krew wants a file with the name of the plug-in. */
 const KREW = 'archaware.yaml';

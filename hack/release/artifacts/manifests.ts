@@ -1,10 +1,10 @@
 /** The single manifests and the folder of kustomize, with the real name of the image and its digest. */
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { archive } from '../executables/archive.ts';
-import { CLEAN, FROM_SOURCES, NOT_PULLED } from '../manifests/heads.ts';
-import { PLACEHOLDER, pageOf, withRealNames } from './names.ts';
-import type { Release } from './types.ts';
+import { archive } from '../../executables/archive.ts';
+import { CLEAN, FROM_SOURCES, NOT_PULLED } from '../../manifests/heads.ts';
+import { PLACEHOLDER, pageOf, withRealNames } from '../names.ts';
+import type { Release } from '../types.ts';
 
 /** The files of manifests/ that people apply as they are. */
 const SINGLE = [

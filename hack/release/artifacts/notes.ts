@@ -1,10 +1,10 @@
 /** The release notes: the steps of an update first, then what changed, then how to install and verify it. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { HIGHLIGHTS, type Section, STEPS, sectionOf } from './changelog.ts';
-import { pageOf, releasedPage } from './names.ts';
+import { HIGHLIGHTS, type Section, STEPS, sectionOf } from '../changelog.ts';
+import { pageOf, releasedPage } from '../names.ts';
+import type { Release } from '../types.ts';
 import type { Digests } from './sums.ts';
-import type { Release } from './types.ts';
 
 /** The issuer of the tokens with which GitHub Actions proves what runs. */
 const ISSUER = 'https://token.actions.githubusercontent.com';

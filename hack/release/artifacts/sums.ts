@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import type { Release } from './types.ts';
+import type { Release } from '../types.ts';
 
 /** The digests of a release's artifacts in the registry: `sha256:…`. */
 export type Digests = {

@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
-import { archive } from '../executables/archive.ts';
-import { changesOf, SECURITY, type Section, sectionOf } from './changelog.ts';
-import { pageOf, releasedPage, withRealNames } from './names.ts';
-import type { Artifact, Release } from './types.ts';
+import { archive } from '../../executables/archive.ts';
+import { changesOf, SECURITY, type Section, sectionOf } from '../changelog.ts';
+import { pageOf, releasedPage, withRealNames } from '../names.ts';
+import type { Artifact, Release } from '../types.ts';
 
 /** The chart's folder in the repository, and its folder in the archive. */
 const FOLDER = 'manifests/helm/archaware-controller';
