@@ -3,6 +3,8 @@
  *
  * A test that fails is run once more, alone, in a process of its own, so on a fresh world. If it passes then, it counts as passed
  * and is named as `flaky: TITLE` after the closing line. Exit code 1 if a test failed twice, or if three or more were flaky.
+ *
+ * Where ARCHAWARE_WITHOUT_NODE says why a run does without a real node, that reason stands after the closing line, too.
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -50,6 +52,8 @@ async function suite(config: string): Promise<Verdict & { readonly wasBrokenOff:
   }
   const verdict = verdictOn(first.results, second);
   console.log(`\n${verdict.passed} passed, ${verdict.failed} failed, ${verdict.skipped} skipped`);
+  const without = process.env.ARCHAWARE_WITHOUT_NODE ?? '';
+  if (verdict.skipped > 0 && without !== '') console.log(`skipped where a real node is needed: ${without}`);
   for (const title of verdict.flaky) console.log(`flaky: ${title}`);
   const wasBrokenOff = first.code !== 0 && !first.results.some(({ state }) => state === 'failed');
   if (wasBrokenOff) console.log(`${config}: Mocha ended with ${first.code ?? 'a signal'} although no test failed`);
