@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Types, lint, exports that nobody imports, and generated files: what to run before a commit. Generated files that did not match
-# their sources are written again and named.
+# Types, lint, exports that nobody imports, workflows, and generated files: what to run before a commit. Generated files that did not
+# match their sources are written again and named.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 npm run --silent typecheck
 npm run --silent lint
+npm run --silent lint:workflows
 sums() { git ls-files --cached --others --exclude-standard -z | xargs -0 sha256sum 2>/dev/null || true; }
 before=$(sums)
 npm run --silent generate >/dev/null

@@ -42,6 +42,7 @@ step "$test"
 bash -c "$test"
 step lint
 npm run --silent lint
+npm run --silent lint:workflows
 step types
 npx tsc
 step "build of the cluster"
