@@ -21,6 +21,7 @@ const job = z.object({
   'timeout-minutes': z.number().optional(),
   permissions,
   environment: z.string().optional(),
+  strategy: z.object({ matrix: z.record(z.string(), z.array(z.string())) }).optional(),
   steps: z.array(step).optional(),
 });
 const workflow = z.object({
@@ -119,7 +120,17 @@ describe('the workflows of GitHub Actions', () => {
     expect(missing).to.deep.equal([]);
   });
 
-  it('use a Go that is no older than any go.mod asks for, and Node.js as package.json does', () => {
+  it('try the least Node.js, and release with the one that the image has', () => {
+    const { test } = workflows.find(({ file }) => file === 'ci.yml')?.jobs ?? {};
+    expect(test?.strategy?.matrix.node).to.include(text('.nvmrc').trim());
+    const used = Object.values(release?.jobs ?? {}).flatMap((each) =>
+      (each.steps ?? []).flatMap(({ with: inputs }) => inputs?.['node-version'] ?? []),
+    );
+    const [, ofImage] = /with Node\.js (\d+\.\d+\.\d+),/.exec(text('Dockerfile')) ?? [];
+    expect(used).to.deep.equal([ofImage, ofImage]);
+  });
+
+  it('use a Go that is no older than any go.mod asks for', () => {
     const versions = steps.flatMap(({ with: inputs }) => inputs?.['go-version'] ?? []);
     expect(new Set(versions).size).to.equal(1);
     const [major = 0, minor = 0] = String(versions[0]).split('.').map(Number);
