@@ -242,8 +242,13 @@ describe('the files below .github', () => {
 
 /** Every go.mod of the repository. */
 function goModules(): string[] {
-  const found = readdirSync(`${ROOT}hack`, { recursive: true, encoding: 'utf8' });
-  return found.flatMap((path) => (/(^|[\\/])go\.mod$/.test(path) ? `hack/${path.replaceAll('\\', '/')}` : [])).sort();
+  return ['hack', 'test', 'testimg']
+    .flatMap((folder) =>
+      readdirSync(ROOT + folder, { recursive: true, encoding: 'utf8' }).map((path) => `${folder}/${path}`),
+    )
+    .map((path) => path.replaceAll('\\', '/'))
+    .filter((path) => path.endsWith('/go.mod'))
+    .sort();
 }
 
 /** The folders in a folder that have a go.mod; none where the folder is not there. */
