@@ -4,7 +4,7 @@
 #   hack/verify.sh            what CI runs
 #   hack/verify.sh --install  the same, and npm ci before the two commands of the README, as .ci/run does
 #   hack/verify.sh --all      and npm test on Node.js 24, 20 rolling restarts on the real node, test/long, the faults, Karpenter,
-#                             cert-manager and other neighbours, Chromium, Kubernetes 1.36, 1.33 and 1.30, and the single executables
+#                             cert-manager and other neighbours, Chromium, older versions of Kubernetes, and the single executables
 #
 # The real node needs root and a Debian or Ubuntu: without them its tests are skipped, which counts as a failure where CI is set, unless
 # ARCHAWARE_WITHOUT_NODE has the reason: it is printed after the numbers. GitHub's runners cannot run the node.
@@ -78,7 +78,7 @@ if [[ -n $all ]]; then
   step "the page of report -o html, in Chromium"
   hack/browser.sh
   npm run test:browser
-  step "Kubernetes 1.36, 1.33 and 1.30"
+  step "older versions of Kubernetes"
   hack/cluster/build-versions.sh
   npm run test:versions
   step "single executables for six platforms"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Builds the control plane of older versions of Kubernetes (kube-apiserver, kube-controller-manager, kube-scheduler), each into a
-# folder of its own beside the binaries of build.sh: `1.30`, `1.33`, `1.36`. etcd, kubectl and kwok are those of build.sh. Only
+# folder of its own beside the binaries of build.sh, such as `1.30`. etcd, kubectl and kwok are those of build.sh. Only
 # `npm run test:versions` needs them, so build.sh does not build them: a version takes about four minutes of two cores from
 # nothing, and no time when up to date.
 #
-#   hack/cluster/build-versions.sh [VERSION...]   default: all
+#   hack/cluster/build-versions.sh [VERSION...]   default: every tools/kubernetes-VERSION
 #   ARCHAWARE_BIN                                 the folder of build.sh (default: ~/.cache/archaware/bin)
 set -euo pipefail
 
@@ -47,5 +47,6 @@ build() {
 }
 
 export CGO_ENABLED=0 GOFLAGS=-mod=readonly GOWORK=off
-[[ $# -gt 0 ]] || set -- 1.36 1.33 1.30
-for minor in "$@"; do build "$minor"; done
+[[ $# -gt 0 ]] || set -- "$here"/tools/kubernetes-*/
+set -- "${@%/}"
+for minor in "$@"; do build "${minor##*/kubernetes-}"; done

@@ -1,0 +1,49 @@
+/** The table of docs/support.md: which minors of Kubernetes are supported, how each was tried, and until when. */
+import type { Supported, Versions } from './versions.ts';
+
+/** The page that has the table. */
+export const PAGE = 'docs/support.md';
+
+const [BEGIN, END] = ['<!-- kubernetes: begin -->\n', '<!-- kubernetes: end -->'];
+
+/** How many months after upstream's end a minor is supported at least: as long as providers sell support of it. */
+const MONTHS_AFTER_UPSTREAM = 12;
+
+/** The first minor of Kubernetes 1 that serves MutatingAdmissionPolicies, which the newer manifest needs. */
+const FIRST_WITH_MUTATING_POLICIES = 36;
+
+/** Returns the table, newest minor first. */
+export function supportTable({ minors }: Versions): string {
+  const rows = minors.map((one, index) => {
+    const days = [`${one.end}${one.computed ? ' (computed)' : ''}`, yearAfter(one.end)];
+    return `| ${[one.minor, manifestOf(one), triedHow(one, index === 0), ...days].join(' | ')} |`;
+  });
+  return [
+    "| version | manifest | tried | upstream's support ends | archaware supports it at least until |",
+    '| --- | --- | --- | --- | --- |',
+    ...rows,
+  ].join('\n');
+}
+
+/** Returns the text of the page with the table between its two marks, and the day on which the dates were read. */
+export function withSupportTable(text: string, versions: Versions): string {
+  const [from, to] = [text.indexOf(BEGIN), text.indexOf(END)];
+  if (from < 0 || to < from) throw new Error(`${PAGE} has no marks for the table of Kubernetes versions`);
+  const dated = text.slice(to).replace(/read on \d{4}-\d{2}-\d{2}/, `read on ${versions.read}`);
+  return `${text.slice(0, from + BEGIN.length)}${supportTable(versions)}\n${dated}`;
+}
+
+function manifestOf({ minor }: Supported): string {
+  const isNew = Number(minor.split('.')[1]) >= FIRST_WITH_MUTATING_POLICIES;
+  return `\`archaware-controller${isNew ? '' : '-1.30'}.yaml\``;
+}
+
+function triedHow({ patch }: Supported, isMain: boolean): string {
+  if (patch === undefined) return 'no';
+  return isMain ? `${patch}: all end-to-end tests, and a real node` : `${patch}: \`npm run test:versions\``;
+}
+
+function yearAfter(day: string): string {
+  const [year = 0, month = 1, date = 1] = day.split('-').map(Number);
+  return new Date(Date.UTC(year, month - 1 + MONTHS_AFTER_UPSTREAM, date)).toISOString().slice(0, 10);
+}
