@@ -10,10 +10,11 @@ import { fileURLToPath } from 'node:url';
 import { startTestRegistry } from '../simulator/registry/registry.ts';
 import type { Finished } from './controller-process.ts';
 
-/** What a block needs: Node.js alone, or also kubectl and a real control plane. */
-export type Mark = 'tested' | 'tested-on-cluster';
+/** What a block needs: Node.js alone; or also kubectl and a real control plane; or a release in a registry, and cosign. */
+const MARKS = ['tested', 'tested-on-cluster', 'tested-on-release'] as const;
+export type Mark = (typeof MARKS)[number];
 
-/** One block that begins with ```` ```sh tested ```` or ```` ```sh tested-on-cluster ````, perhaps with ` exit=2`. */
+/** One block that begins with ```` ```sh tested ````, or another mark in its place, perhaps with ` exit=2`. */
 export type Block = { readonly line: number; readonly mark: Mark; readonly exit: number; readonly script: string };
 
 /** What in the repository the blocks name. */
@@ -36,10 +37,9 @@ export function blocksIn(markdown: string): Block[] {
 }
 
 function marked({ line, info, script }: { line: number; info: string; script: readonly string[] }): Block[] {
-  const [, mark, exit = '0'] = /^sh (tested|tested-on-cluster)(?: exit=([0-9]+))?$/.exec(info) ?? [];
-  if (mark === 'tested' || mark === 'tested-on-cluster') {
-    return [{ line, mark, exit: Number(exit), script: script.join('\n') }];
-  }
+  const [, name, exit = '0'] = /^sh (tested[a-z-]*)(?: exit=([0-9]+))?$/.exec(info) ?? [];
+  const mark = MARKS.find((one) => one === name);
+  if (mark !== undefined) return [{ line, mark, exit: Number(exit), script: script.join('\n') }];
   if (/^sh ./.test(info)) throw new Error(`line ${line}: "${info}" is not a mark`);
   return [];
 }
