@@ -11,6 +11,7 @@ import (
 	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
@@ -25,6 +26,9 @@ import (
 	"strings"
 	"time"
 
+	ct "github.com/google/certificate-transparency-go"
+	"github.com/google/certificate-transparency-go/tls"
+	ctx509 "github.com/google/certificate-transparency-go/x509"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
 	"github.com/sigstore/cosign/v3/pkg/oci/remote"
@@ -93,9 +97,9 @@ func run(ctx context.Context) error {
 }
 
 type authority struct {
-	root, intermediate *x509.Certificate
-	key                *ecdsa.PrivateKey
-	log                *ca.VirtualSigstore
+	root, intermediate  *x509.Certificate
+	key, certificateLog *ecdsa.PrivateKey
+	log                 *ca.VirtualSigstore
 }
 
 func newAuthority() (*authority, error) {
@@ -111,7 +115,11 @@ func newAuthority() (*authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &authority{rootCertificate, intermediate, key, log}, nil
+	certificateLog, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	return &authority{rootCertificate, intermediate, key, certificateLog, log}, nil
 }
 
 func (a *authority) attest(ctx context.Context, wanted Attestation) error {
@@ -204,7 +212,7 @@ func (a *authority) logged(entry *tlog.Entry) (*rekor.TransparencyLogEntry, erro
 	return logged, nil
 }
 
-// certify returns a certificate as Fulcio issues it for a workflow: the identity is a URI.
+// certify returns a certificate as Fulcio issues it for a workflow: the identity is a URI, and a log of certificates has seen it.
 func (a *authority) certify(identity, issuer string, key *ecdsa.PrivateKey) (*x509.Certificate, error) {
 	uri, err := url.Parse(identity)
 	if err != nil {
@@ -214,7 +222,6 @@ func (a *authority) certify(identity, issuer string, key *ecdsa.PrivateKey) (*x5
 	if err != nil {
 		return nil, err
 	}
-	fulcio := asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 1}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()),
 		URIs:         []*url.URL{uri},
@@ -223,15 +230,73 @@ func (a *authority) certify(identity, issuer string, key *ecdsa.PrivateKey) (*x5
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning},
 		ExtraExtensions: []pkix.Extension{
-			{Id: append(fulcio, 1), Value: []byte(issuer)},
-			{Id: append(fulcio, 8), Value: encoded},
+			{Id: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 1, 1}, Value: []byte(issuer)},
+			{Id: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 1, 8}, Value: encoded},
 		},
 	}
+	// The log signs the certificate without its own extension (RFC 6962, section 3.2), which therefore comes last.
+	seen, err := x509.CreateCertificate(rand.Reader, template, a.intermediate, key.Public(), a.key)
+	if err != nil {
+		return nil, err
+	}
+	timestamps, err := a.seen(seen)
+	if err != nil {
+		return nil, err
+	}
+	template.ExtraExtensions = append(template.ExtraExtensions, timestamps)
 	der, err := x509.CreateCertificate(rand.Reader, template, a.intermediate, key.Public(), a.key)
 	if err != nil {
 		return nil, err
 	}
 	return x509.ParseCertificate(der)
+}
+
+// seen returns the extension in which the log of certificates says that it has seen one.
+func (a *authority) seen(der []byte) (pkix.Extension, error) {
+	none := pkix.Extension{}
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		return none, err
+	}
+	public, err := x509.MarshalPKIXPublicKey(a.certificateLog.Public())
+	if err != nil {
+		return none, err
+	}
+	promise := ct.SignedCertificateTimestamp{
+		SCTVersion: ct.V1,
+		LogID:      ct.LogID{KeyID: sha256.Sum256(public)},
+		Timestamp:  uint64(time.Now().UnixMilli()),
+	}
+	input, err := ct.SerializeSCTSignatureInput(promise, ct.LogEntry{Leaf: ct.MerkleTreeLeaf{TimestampedEntry: &ct.TimestampedEntry{
+		EntryType: ct.PrecertLogEntryType,
+		Timestamp: promise.Timestamp,
+		PrecertEntry: &ct.PreCert{
+			IssuerKeyHash:  sha256.Sum256(a.intermediate.RawSubjectPublicKeyInfo),
+			TBSCertificate: certificate.RawTBSCertificate,
+		},
+	}}})
+	if err != nil {
+		return none, err
+	}
+	digest := sha256.Sum256(input)
+	signed, err := ecdsa.SignASN1(rand.Reader, a.certificateLog, digest[:])
+	if err != nil {
+		return none, err
+	}
+	promise.Signature = ct.DigitallySigned{
+		Algorithm: tls.SignatureAndHashAlgorithm{Hash: tls.SHA256, Signature: tls.ECDSA},
+		Signature: signed,
+	}
+	one, err := tls.Marshal(promise)
+	if err != nil {
+		return none, err
+	}
+	list, err := tls.Marshal(ctx509.SignedCertificateTimestampList{SCTList: []ctx509.SerializedSCT{{Val: one}}})
+	if err != nil {
+		return none, err
+	}
+	value, err := asn1.Marshal(list)
+	return pkix.Extension{Id: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 11129, 2, 4, 2}, Value: value}, err
 }
 
 func (a *authority) trustedRoot() ([]byte, error) {
@@ -249,14 +314,19 @@ func (a *authority) trustedRoot() ([]byte, error) {
 		Intermediates:       []*x509.Certificate{a.intermediate},
 		ValidityPeriodStart: time.Now().Add(-time.Hour),
 	}
-	certificateLogs := a.log.CTLogs()
-	for id, log := range certificateLogs {
-		raw, err := hex.DecodeString(id)
-		if err != nil {
-			return nil, err
-		}
-		log.ID, log.HashFunc, log.SignatureHashFunc = raw, crypto.SHA256, crypto.SHA256
+	public, err := x509.MarshalPKIXPublicKey(a.certificateLog.Public())
+	if err != nil {
+		return nil, err
 	}
+	id := sha256.Sum256(public)
+	certificateLogs := map[string]*root.TransparencyLog{hex.EncodeToString(id[:]): {
+		BaseURL:             "https://ctfe.invalid",
+		ID:                  id[:],
+		ValidityPeriodStart: time.Now().Add(-time.Hour),
+		HashFunc:            crypto.SHA256,
+		SignatureHashFunc:   crypto.SHA256,
+		PublicKey:           a.certificateLog.Public(),
+	}}
 	trusted, err := root.NewTrustedRoot(root.TrustedRootMediaType01, []root.CertificateAuthority{fulcio}, certificateLogs, nil, logs)
 	if err != nil {
 		return nil, err
