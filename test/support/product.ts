@@ -43,7 +43,7 @@ export type Product = Omit<World, 'cluster' | 'registry' | 'image' | 'run' | 'co
 
 export const PODS = '/api/v1/namespaces/default/pods';
 /** A test waits this long for what should be there in a moment: a machine may be busy. */
-export const DEADLINE_MS = 20_000;
+export const DEADLINE_MS = 28_000;
 
 /** Starts everything but the controller; in some 50 ms. */
 export async function startProduct(options: ProductOptions = {}): Promise<Product> {

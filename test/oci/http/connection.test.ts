@@ -36,7 +36,7 @@ describe('a connection to a registry', () => {
     authorities = [];
     lookups.clear();
     guard = createGuard({
-      connectTimeoutMs: 2000,
+      connectTimeoutMs: 20_000,
       now: Date.now,
       // The test servers are on this address.
       allow: ['127.0.0.1'],
@@ -47,7 +47,7 @@ describe('a connection to a registry', () => {
         callback(null, [{ address: '127.0.0.1', family: 4 }]);
       },
     });
-    send = chain([deadline(2000), followRedirects(() => undefined)], createSend({ guard, userAgent: 'ours/1' }));
+    send = chain([deadline(5000), followRedirects(() => undefined)], createSend({ guard, userAgent: 'ours/1' }));
   });
   afterEach(async () => {
     guard.destroy();
