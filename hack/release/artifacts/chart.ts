@@ -50,7 +50,7 @@ type ChartMetadata = {
   readonly [field: string]: unknown;
 };
 
-/** The chart's files by their paths in it: Chart.yaml first, as `helm package` does, and without ci/, as .helmignore says. */
+/** The chart's files by their paths in it, sorted, and without ci/, as .helmignore says. */
 async function chartSources(checkout: string): Promise<Map<string, string>> {
   const folder = join(checkout, FOLDER);
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
@@ -59,8 +59,6 @@ async function chartSources(checkout: string): Promise<Map<string, string>> {
     .map(({ parentPath, name }) => join(parentPath, name).slice(folder.length + 1))
     .filter((name) => !name.startsWith('ci/') && !name.startsWith('.'))
     .sort();
-  const first = (name: string) => (name === 'Chart.yaml' ? 0 : 1);
-  names.sort((one, other) => first(one) - first(other));
   const texts = names.map(async (name) => [name, await readFile(join(folder, name), 'utf8')] as const);
   return new Map(await Promise.all(texts));
 }
