@@ -79,11 +79,13 @@ describe('the chart of a release', () => {
     ]);
   });
 
-  it('names the platforms for which the image is built', async () => {
-    const script = await readFile(new URL('../../hack/build.sh', import.meta.url), 'utf8');
-    const built = /^platforms=\((.*)\)$/m.exec(script)?.[1]?.split(' ');
+  it('names the platforms for which the image is built, as the node affinity does', () => {
+    const [built] = listAt(
+      parse(file('values.yaml')),
+      ...['affinity', 'nodeAffinity', 'requiredDuringSchedulingIgnoredDuringExecution', 'nodeSelectorTerms'],
+    ).flatMap((term) => listAt(term, 'matchExpressions').filter((one) => at(one, 'key') === 'kubernetes.io/arch'));
     const [image] = parse(parse(file('Chart.yaml')).annotations['artifacthub.io/images']);
-    expect(image.platforms).to.deep.equal(built);
+    expect(image.platforms).to.deep.equal(listAt(built, 'values').map((architecture) => `linux/${architecture}`));
   });
 
   it('of a pre-release says so', async () => {
