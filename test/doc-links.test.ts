@@ -2,17 +2,17 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
+import { filesBelow } from './support/platforms.ts';
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url));
-
-const below = (folder: string) =>
-  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((file) => join(folder, file));
 
 /** The documents at the top, every one below docs, and the README of any folder. */
 const documents = [
   ...readdirSync(ROOT).filter((file) => file.endsWith('.md')),
-  ...below('docs').filter((file) => file.endsWith('.md')),
-  ...['src', 'test', 'testimg', 'manifests', 'hack'].flatMap(below).filter((file) => basename(file) === 'README.md'),
+  ...filesBelow('docs').filter((file) => file.endsWith('.md')),
+  ...['src', 'test', 'testimg', 'manifests', 'hack']
+    .flatMap(filesBelow)
+    .filter((file) => basename(file) === 'README.md'),
 ].sort();
 
 /** Returns the targets of a text's links, without links to other sites and without code. */
@@ -45,7 +45,7 @@ function broken(document: string, link: string): string | undefined {
 }
 
 /** Every TypeScript file of the project. */
-const files = ['src', 'test', 'testimg', 'hack'].flatMap(below).filter((file) => file.endsWith('.ts'));
+const files = ['src', 'test', 'testimg', 'hack'].flatMap(filesBelow).filter((file) => file.endsWith('.ts'));
 
 /** Returns the TypeScript files that a text names in code: `kube/lease.ts`, but not `*.ts`. */
 function namedIn(markdown: string): string[] {

@@ -1,6 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { blocksOf, makeWorkplace, startDocumentRegistry, type Workplace } from './support/doc-blocks.ts';
+import { needsPosix } from './support/platforms.ts';
 import { type Product, startProduct } from './support/product.ts';
 
 const DOCUMENTS = [
@@ -27,7 +28,8 @@ for (const { document, blocks } of found.filter((one) => one.blocks.length > 0))
     let registry: Awaited<ReturnType<typeof startDocumentRegistry>>;
     let workplace: Workplace;
 
-    before(async () => {
+    before(async function () {
+      needsPosix(this, 'bash');
       product = await startProduct();
       registry = await startDocumentRegistry();
       workplace = await makeWorkplace();

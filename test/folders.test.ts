@@ -1,11 +1,12 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { expect } from 'chai';
+import { filesBelow } from './support/platforms.ts';
 
 /** How many names of files may stand in several folders: each command has the same parts, and so has each controller. */
 const MOST_REPEATED = 10;
 
-const files = readdirSync('src', { recursive: true, encoding: 'utf8' }).map((file) => join('src', file));
+const files = filesBelow('src');
 
 describe('the folders of src', () => {
   for (const readme of files.filter((file) => basename(file) === 'README.md').sort()) {

@@ -1,18 +1,15 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { parseAllDocuments } from 'yaml';
 import { at, type JsonObject, object, objects, text } from './simulator/json.ts';
+import { filesBelow } from './support/platforms.ts';
 
-const MANIFESTS = fileURLToPath(new URL('../manifests/', import.meta.url));
-const POLICIES: readonly (readonly [file: string, policy: JsonObject])[] = readdirSync(MANIFESTS, {
-  recursive: true,
-  encoding: 'utf8',
-})
+const FOLDER = 'manifests/';
+const POLICIES: readonly (readonly [file: string, policy: JsonObject])[] = filesBelow('manifests')
+  .map((file) => file.slice(FOLDER.length))
   .filter((file) => file.endsWith('.yaml') && !file.includes('templates/'))
   .flatMap((file) =>
-    parseAllDocuments(readFileSync(join(MANIFESTS, file), 'utf8')).flatMap((document) => {
+    parseAllDocuments(readFileSync(new URL(`../${FOLDER}${file}`, import.meta.url), 'utf8')).flatMap((document) => {
       const found: unknown = document.toJS();
       const isOne = typeof found === 'object' && found !== null && !Array.isArray(found);
       return isOne && object(found).kind === 'MutatingAdmissionPolicy' ? [[file, object(found)] as const] : [];

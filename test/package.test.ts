@@ -21,7 +21,11 @@ describe('the first screen of the README', () => {
 
 describe('the package that npm makes', () => {
   it('holds the bundle, and what npm always adds', () => {
-    const packed = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: ROOT });
+    const packed = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+      cwd: ROOT,
+      // There npm is a script of cmd.exe.
+      shell: process.platform === 'win32',
+    });
     const [{ files }] = JSON.parse(packed.toString());
     const paths = files.map(({ path }: { path: string }) => path);
     expect(paths).to.have.members(['LICENSE', 'README.md', 'dist/main.js', 'package.json']);

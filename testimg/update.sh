@@ -34,7 +34,8 @@ done
 arguments=("$1" "$2")
 if [ $# -eq 3 ]; then
   [ -r "$3" ] || fail 3 "authfile \"$3\" cannot be read"
-  arguments+=("$(realpath "$3")")
+  # Not realpath, which older versions of macOS lack.
+  arguments+=("$(cd "$(dirname "$3")" && pwd)/$(basename "$3")")
 fi
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -6,6 +6,7 @@ import { SCRIPTS } from '../../src/cli/completion/scripts.ts';
 import { candidatesFor } from '../../src/cli/completion/suggestions.ts';
 import { allKeys } from '../../src/config/keys.ts';
 import { runInProcess } from '../support/in-process.ts';
+import { needsPosix } from '../support/platforms.ts';
 import { startProduct, workload } from '../support/product.ts';
 
 const valuesOf = (key: string) => allKeys().find(({ path }) => path === key)?.choices ?? [];
@@ -68,7 +69,8 @@ describe('completion', () => {
     }
   });
 
-  it('prints a script that bash can read, and refuses other shells', async () => {
+  it('prints a script that bash can read, and refuses other shells', async function () {
+    needsPosix(this, 'bash');
     const { code, stdout } = await runInProcess(['completion', 'bash']);
     expect(code).to.equal(0);
     execFileSync('bash', ['-n'], { input: stdout });
@@ -80,7 +82,8 @@ describe('completion', () => {
     ]);
   });
 
-  it('is for the name by which the program was called, and answers kubectl in its own form', async () => {
+  it('is for the name by which the program was called, and answers kubectl in its own form', async function () {
+    needsPosix(this, 'bash');
     const plugin = await runInProcess(['completion', 'bash'], { program: 'kubectl archaware' });
     expect(plugin.stdout).to.match(/-F _kubectl_archaware_complete kubectl-archaware$/m);
     expect((await runInProcess(['completion', 'kubectl'])).stdout).to.contain('$(kubectl-archaware __complete "$@"');

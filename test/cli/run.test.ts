@@ -6,6 +6,7 @@ import { NO_KUBELET } from '../simulator/controllers/kubelet.ts';
 import { at, objects } from '../simulator/json.ts';
 import { runBundle, startController } from '../support/controller-process.ts';
 import { ours } from '../support/objects.ts';
+import { needsPosix } from '../support/platforms.ts';
 import { PODS, type Product, startProduct, tolerated, workload } from '../support/product.ts';
 import { taintsOf } from '../support/world.ts';
 
@@ -138,7 +139,8 @@ describe('run', () => {
     await product.eventuallyTolerates('default', 'free', ours('arm64'));
   });
 
-  it('finishes its writes after SIGTERM, releases the lease, and exits with 0', async () => {
+  it('finishes its writes after SIGTERM, releases the lease, and exits with 0', async function () {
+    needsPosix(this, 'signal');
     const controller = await product.run();
     await product.eventuallyTainted();
     const underWay = new Promise<void>((resolve) => {
@@ -161,7 +163,8 @@ describe('run', () => {
     // Without a limit, run waited 30 s for the answer, until the client gave up.
   }).timeout(20_000);
 
-  it('ends at once after a second SIGTERM', async () => {
+  it('ends at once after a second SIGTERM', async function () {
+    needsPosix(this, 'signal');
     const controller = await startController(product.flags);
     try {
       await product.eventuallyTainted();
@@ -174,7 +177,8 @@ describe('run', () => {
     }
   });
 
-  it('is not ready from SIGTERM on', async () => {
+  it('is not ready from SIGTERM on', async function () {
+    needsPosix(this, 'signal');
     const controller = await product.run();
     await product.eventuallyTainted();
     await neverAnswered('stuck');

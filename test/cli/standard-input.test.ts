@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
+import { needsPosix } from '../support/platforms.ts';
 import { workload } from '../support/product.ts';
 
 const BUNDLE = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
@@ -64,7 +65,8 @@ describe('standard input is waited for', () => {
     ],
   ];
   // At the same time, because each waits for seconds.
-  it('by every command that reads a pipe, whatever the pace of its producer', async () => {
+  it('by every command that reads a pipe, whatever the pace of its producer', async function () {
+    needsPosix(this, 'pipe');
     const cases = paces.flatMap(([title, produce]) => commands.map((command) => ({ title, produce, command })));
     const failed = await Promise.all(
       cases.map(async ({ title, produce, command: [words, input, printed] }) => {

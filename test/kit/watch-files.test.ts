@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { systemClock } from '../../src/kit/clock.ts';
 import { watchFiles } from '../../src/kit/watch-files.ts';
+import { needsPosix } from '../support/platforms.ts';
 
 /** Checks follow each other at once. */
 const pace = { clock: systemClock, intervalMs: 2 };
@@ -122,7 +123,8 @@ describe('watched files', () => {
     }
   });
 
-  it('may be a Secret that the kubelet mounts and whose links are swapped', async () => {
+  it('may be a Secret that the kubelet mounts and whose links are swapped', async function () {
+    needsPosix(this, 'link');
     const mount = async (version: string, text: string): Promise<void> => {
       await mkdir(at(`..${version}`));
       await writeFile(at(`..${version}`, 'config.json'), text);
@@ -166,7 +168,8 @@ describe('watched files', () => {
     expect(calls).to.equal(2);
   });
 
-  it('that are for a moment as no check saw them, just when they are read, are read again', async () => {
+  it('that are for a moment as no check saw them, just when they are read, are read again', async function () {
+    needsPosix(this, 'rename');
     await put(at('file'), '0');
     let read = '';
     await watch([at('file')], async () => {

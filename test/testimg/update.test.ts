@@ -6,6 +6,7 @@ import { assert } from 'chai';
 import { readCredentials } from '../../testimg/credentials.ts';
 import { FIXTURES } from '../../testimg/fixtures.ts';
 import { startTestRegistry, type TestRegistry } from '../simulator/registry/registry.ts';
+import { needsPosix } from '../support/platforms.ts';
 
 type Run = { code: number; stdout: string; stderr: string };
 
@@ -18,6 +19,9 @@ function update(args: readonly string[], env: Readonly<Record<string, string>> =
 }
 
 describe('testimg/update.sh', function () {
+  before(function () {
+    needsPosix(this, 'bash');
+  });
   // It starts npm and a compiler; seconds where the machine is busy.
   this.timeout(60_000);
   let registries: TestRegistry[] = [];

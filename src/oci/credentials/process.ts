@@ -29,6 +29,9 @@ export class ProgramError extends Error {
 
 const MAX_STDERR = 4096;
 
+/** Windows has no process groups: there a program may leave the processes behind that it started. */
+const HAS_GROUPS = process.platform !== 'win32';
+
 /**
  * Runs a program without a shell, in a process group of its own. When this settles, no process of the group is left.
  *
@@ -54,7 +57,8 @@ export function runProgram(program: Program): Promise<ProgramResult> {
 
     const killGroup = (): void => {
       try {
-        if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+        if (!HAS_GROUPS) child.kill('SIGKILL');
+        else if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
       } catch {
         // No process of the group is left.
       }
@@ -104,7 +108,7 @@ export function runProgram(program: Program): Promise<ProgramResult> {
 /** @throws ProgramError for arguments that the system does not accept, for example because they are too long */
 function start({ path, args, env }: Program): ChildProcessWithoutNullStreams {
   try {
-    return spawn(path, args, { env, stdio: 'pipe', detached: true });
+    return spawn(path, args, { env, stdio: 'pipe', detached: HAS_GROUPS, windowsHide: true });
   } catch (error) {
     throw notStarted(error);
   }
@@ -126,13 +130,25 @@ const PASSED_ON: ReadonlySet<string> = new Set(
     ' ',
   ),
 );
+/** Where programs on Windows find the system, and what belongs to the user. */
+const PASSED_ON_WINDOWS: ReadonlySet<string> = new Set(
+  'PATH PATHEXT SYSTEMROOT USERPROFILE APPDATA LOCALAPPDATA PROGRAMDATA TEMP TMP'.split(' '),
+);
 const PASSED_ON_PREFIXES = ['XDG_', 'AWS_', 'AZURE_', 'GOOGLE_', 'CLOUDSDK_', 'ECR_'];
 
-/** Returns the environment that programs get: paths, proxies and cloud identities, but no setting of the controller. */
-export function programEnvironment(extra: Readonly<Record<string, string>> = {}): Record<string, string> {
+/**
+ * Returns the environment that programs get: paths, proxies and cloud identities, but no setting of the controller. Names have no
+ * case on Windows, where the path is often called `Path`.
+ */
+export function programEnvironment(
+  extra: Readonly<Record<string, string>> = {},
+  platform: NodeJS.Platform = process.platform,
+): Record<string, string> {
+  const isKnown = (name: string) =>
+    PASSED_ON.has(name) || (platform === 'win32' && PASSED_ON_WINDOWS.has(name.toUpperCase()));
   const environment: Record<string, string> = {};
   for (const [name, value] of Object.entries(process.env)) {
-    const isPassedOn = PASSED_ON.has(name) || PASSED_ON_PREFIXES.some((prefix) => name.startsWith(prefix));
+    const isPassedOn = isKnown(name) || PASSED_ON_PREFIXES.some((prefix) => name.startsWith(prefix));
     if (isPassedOn && value !== undefined) environment[name] = value;
   }
   return { ...environment, ...extra };

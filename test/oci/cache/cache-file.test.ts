@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { createImageCache, EVERYBODY, type ImageCache, type ImageFacts } from '../../../src/oci/cache/cache.ts';
 import { type CacheFile, createCacheFile } from '../../../src/oci/cache/cache-file.ts';
+import { needsPosix } from '../../support/platforms.ts';
 
 const NOW = Date.parse('2026-01-01T00:00:00Z');
 const SOURCE = 'r.example.com';
@@ -122,7 +123,8 @@ describe('the cache file', () => {
     expect(orders[1] === orders[0]).to.equal(true);
   });
 
-  it('is one JSON object with a version, for its owner only, and leaves nothing else behind', async () => {
+  it('is one JSON object with a version, for its owner only, and leaves nothing else behind', async function () {
+    needsPosix(this, 'permission');
     const json: unknown = JSON.parse(await write(filled(1)));
     const { platforms, skipped } = found;
     expect(json).to.deep.equal({
@@ -408,7 +410,8 @@ describe('the cache file', () => {
     ['below a file', () => join(file, 'x'), /\(ENOTDIR\); create the directory/],
   ];
   for (const [what, place, problem] of places) {
-    it(`is neither read nor replaced if it is ${what}`, async () => {
+    it(`is neither read nor replaced if it is ${what}`, async function () {
+      needsPosix(this, 'pipe');
       await writeFile(file, 'x');
       execFileSync('mkfifo', [pipe()]);
       const cache = createImageCache(9);

@@ -1,21 +1,24 @@
+import { delimiter } from 'node:path';
 import { expect } from 'chai';
 import { createCredentialHelpers } from '../../../src/oci/credentials/helper.ts';
 import { ProgramError } from '../../../src/oci/credentials/process.ts';
 import { createNamespaceTurns } from '../../../src/oci/credentials/program-turns.ts';
 import { createAskers } from '../../../src/oci/lookup/askers.ts';
 import { type CredentialPrograms, createCredentialPrograms } from '../../support/credential-programs.ts';
+import { needsPosix } from '../../support/platforms.ts';
 
 describe('a credential helper', () => {
   let programs: CredentialPrograms;
   let path: string | undefined;
-  beforeEach(async () => {
+  beforeEach(async function () {
+    needsPosix(this, 'program');
     programs = await createCredentialPrograms();
     path = process.env.PATH;
-    process.env.PATH = `${programs.bin}:${path}`;
+    process.env.PATH = [programs.bin, path].join(delimiter);
   });
   afterEach(async () => {
-    process.env.PATH = path;
-    await programs.remove();
+    if (path !== undefined) process.env.PATH = path;
+    await programs?.remove();
   });
 
   function setup() {

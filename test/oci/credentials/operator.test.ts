@@ -1,10 +1,11 @@
 import { mkdir, mkdtemp, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { expect } from 'chai';
 import { createOperatorCredentials, type OperatorCredentialsOptions } from '../../../src/oci/credentials/operator.ts';
 import { createAskers } from '../../../src/oci/lookup/askers.ts';
 import { type CredentialPrograms, createCredentialPrograms } from '../../support/credential-programs.ts';
+import { needsPosix } from '../../support/platforms.ts';
 
 const auth = (login: string): { auth: string } => ({ auth: Buffer.from(login).toString('base64') });
 
@@ -16,7 +17,7 @@ describe("the operator's credentials", () => {
     directory = await mkdtemp(join(tmpdir(), 'archaware-operator-'));
     programs = await createCredentialPrograms();
     path = process.env.PATH;
-    process.env.PATH = `${programs.bin}:${path}`;
+    process.env.PATH = [programs.bin, path].join(delimiter);
   });
   afterEach(async () => {
     process.env.PATH = path;
@@ -70,7 +71,8 @@ describe("the operator's credentials", () => {
     expect(paths).to.deep.equal([]);
   });
 
-  it('are those of all sources that may match, and nothing is read before reload', async () => {
+  it('are those of all sources that may match, and nothing is read before reload', async function () {
+    needsPosix(this, 'program');
     await write('a.json', {
       auths: { 'registry.example.com': auth('a:x'), 'quay.io': auth('other:x') },
       credsStore: 'store',
@@ -105,7 +107,8 @@ describe("the operator's credentials", () => {
     expect(await users('docker.io/library/nginx')).to.deep.equal(['old', 'new']);
   });
 
-  it('ask the helper of the host, and the store for all other hosts', async () => {
+  it('ask the helper of the host, and the store for all other hosts', async function () {
+    needsPosix(this, 'program');
     const config = {
       credsStore: 'store',
       credHelpers: { 'registry.example.com': 'own', 'none.example.com': '', 'index.docker.io': 'hub' },
@@ -141,7 +144,8 @@ describe("the operator's credentials", () => {
     expect(await problems()).to.have.length(1);
   });
 
-  it('report what is wrong with a file, and keep its previous content', async () => {
+  it('report what is wrong with a file, and keep its previous content', async function () {
+    needsPosix(this, 'program');
     await write('a.json', { auths: { 'registry.example.com': auth('a:x') } });
     await mkdir(at('toml'));
     await write('toml/registry.example.com.toml', 'user = "toml"\nsecret = "x"');
@@ -190,7 +194,8 @@ describe("the operator's credentials", () => {
     expect(await users('quay.io/app')).to.deep.equal(['toml']);
   });
 
-  it('follow a mounted Secret whose link is swapped', async () => {
+  it('follow a mounted Secret whose link is swapped', async function () {
+    needsPosix(this, 'link');
     for (const version of ['..1', '..2']) {
       await mkdir(at(version));
       await write(`${version}/quay.io.toml`, `user = "${version}"\nsecret = "x"`);
@@ -233,7 +238,8 @@ describe("the operator's credentials", () => {
     });
   }
 
-  it('ask a plug-in again if its configuration changed, and no other', async () => {
+  it('ask a plug-in again if its configuration changed, and no other', async function () {
+    needsPosix(this, 'program');
     for (const name of ['one', 'two']) await programs.plugin(name, { cacheKeyType: 'Global', auth: {} });
     const two = { name: 'two', args: ['a'] };
     await write('providers.yaml', providers({ name: 'one' }, two));
@@ -247,7 +253,8 @@ describe("the operator's credentials", () => {
     expect(asked.sort()).to.deep.equal(['one', 'two a', 'two b']);
   });
 
-  it('ask a helper again after the file that names it has changed', async () => {
+  it('ask a helper again after the file that names it has changed', async function () {
+    needsPosix(this, 'program');
     await programs.helper('store', {});
     await write('a.json', { credsStore: 'store' });
     const { users, problems } = setup({ dockerConfigFiles: [at('a.json')] });
@@ -259,7 +266,8 @@ describe("the operator's credentials", () => {
     expect(await programs.calls()).to.have.length(2);
   });
 
-  it('skip a program that fails, and report each problem once until it has passed', async () => {
+  it('skip a program that fails, and report each problem once until it has passed', async function () {
+    needsPosix(this, 'program');
     await write('a.json', { auths: { 'registry.example.com': auth('a:x') }, credsStore: 'store' });
     await write('providers.yaml', providers({ name: 'plugin' }));
     const failing = (word: string): Promise<void> =>
@@ -290,7 +298,8 @@ describe("the operator's credentials", () => {
     expect(told.splice(0)).to.deep.equal(['plugin: ended with code 1: second']);
   });
 
-  it('end with the caller, and so do their programs', async () => {
+  it('end with the caller, and so do their programs', async function () {
+    needsPosix(this, 'program');
     await write('a.json', { credsStore: 'store' });
     await programs.program('docker-credential-store', 'setInterval(() => {}, 1000);');
     const { lookup, problems, told } = setup({ dockerConfigFiles: [at('a.json')] });

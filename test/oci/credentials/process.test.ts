@@ -11,6 +11,7 @@ import {
   runProgram,
 } from '../../../src/oci/credentials/process.ts';
 import { type CredentialPrograms, createCredentialPrograms } from '../../support/credential-programs.ts';
+import { needsPosix } from '../../support/platforms.ts';
 
 /** Whether a process runs, and is not only waiting to be reaped by the first process of a container. */
 function isRunning(pid: number): boolean {
@@ -43,10 +44,11 @@ describe('a program', () => {
   const failure = (name: string, more: Partial<Program> = {}): Promise<unknown> =>
     run(name, more).catch((error: unknown) => error);
 
-  before(async () => {
+  before(async function () {
+    needsPosix(this, 'program');
     programs = await createCredentialPrograms();
   });
-  after(() => programs.remove());
+  after(() => programs?.remove());
   afterEach(() => expect(getEventListeners(controller.signal, 'abort')).to.have.length(0));
 
   it('gets its input on standard input and answers on standard output, without a shell', async () => {
@@ -180,6 +182,13 @@ describe("a program's environment", () => {
   it('has what it needs to find its identity, and no setting of the controller', () => {
     const { ARCHAWARE_CREDENTIALS__DIRECTORY: _a, NODE_OPTIONS: _n, KUBECONFIG: _k, ...expected } = given;
     expect(programEnvironment()).to.deep.equal(expected);
+  });
+
+  it('has what Windows programs need, by names that have no case there', () => {
+    process.env = { Path: 'C:\\bin', SystemRoot: 'C:\\Windows', USERPROFILE: 'C:\\Users\\me', Archaware_Workers: '1' };
+    const { Archaware_Workers: _, ...expected } = process.env;
+    expect(programEnvironment({}, 'win32')).to.deep.equal(expected);
+    expect(programEnvironment({}, 'linux')).to.deep.equal({});
   });
 
   it('has what its configuration says', () => {

@@ -7,6 +7,7 @@ import { type Provider, parseGoDuration, parseProviderConfig } from '../../../sr
 import { SourceError } from '../../../src/oci/credentials/source-error.ts';
 import { createAskers } from '../../../src/oci/lookup/askers.ts';
 import { type CredentialPrograms, createCredentialPrograms } from '../../support/credential-programs.ts';
+import { needsPosix } from '../../support/platforms.ts';
 
 const API = 'credentialprovider.kubelet.k8s.io/v1';
 const PROVIDER = {
@@ -168,10 +169,11 @@ describe('a provider plug-in', () => {
   const LOGINS = [{ pattern: REGISTRY, username: 'AWS', password: 'hunter2' }];
 
   let programs: CredentialPrograms;
-  beforeEach(async () => {
+  beforeEach(async function () {
+    needsPosix(this, 'program');
     programs = await createCredentialPrograms();
   });
-  afterEach(() => programs.remove());
+  afterEach(() => programs?.remove());
 
   function setup(provider: Partial<Provider> = {}) {
     let time = 0;

@@ -6,6 +6,7 @@ import { expect } from 'chai';
 import { createAuthority } from '../../../hack/cluster/certificates.ts';
 import { createHostsDirectory, type HostsProblem } from '../../../src/oci/endpoints/hosts-directory.ts';
 import type { Trust } from '../../../src/oci/http/trust.ts';
+import { needsPosix } from '../../support/platforms.ts';
 
 const authority = createAuthority('one');
 const other = createAuthority('other');
@@ -190,27 +191,31 @@ describe("containerd's directory of registries", () => {
       { 'hosts.toml': '#'.repeat(1024 * 1024 + 1) },
       /^hosts\.toml: is larger than 1048576/,
     ],
-    ['an authority that does not exist', { 'hosts.toml': 'ca = "x.pem"' }, /^ca \S+quay\.io\/x\.pem: does not exist$/],
+    [
+      'an authority that does not exist',
+      { 'hosts.toml': 'ca = "x.pem"' },
+      /^ca .+quay\.io[\\/]x\.pem: does not exist$/,
+    ],
     [
       'an authority that is invalid',
       { 'hosts.toml': 'ca = "x.pem"', 'x.pem': 'secret' },
-      /^ca \S+\/x\.pem: contains no PEM certificate$/,
+      /^ca .+[\\/]x\.pem: contains no PEM certificate$/,
     ],
-    ['an authority by its name', { 'x.crt': 'secret' }, /^ca \S+\/x\.crt: contains no PEM certificate$/],
+    ['an authority by its name', { 'x.crt': 'secret' }, /^ca .+[\\/]x\.crt: contains no PEM certificate$/],
     [
       'a key of another certificate',
       { 'c.cert': authority.issueClient('x').certificate, 'c.key': client.key },
-      /^client \S+\/c\.cert: a PEM certificate and its unencrypted key are expected/,
+      /^client .+[\\/]c\.cert: a PEM certificate and its unencrypted key are expected/,
     ],
     [
       'a certificate without a key',
       { 'hosts.toml': 'client = "c.pem"', 'c.pem': client.certificate },
-      /^client \S+\/c\.pem: a PEM certificate and its/,
+      /^client .+[\\/]c\.pem: a PEM certificate and its/,
     ],
     [
       'a key that does not exist',
       { 'hosts.toml': 'client = [["c.pem", "k.pem"]]', 'c.pem': client.certificate },
-      /^client \S+\/c\.pem: does not exist$/,
+      /^client .+[\\/]c\.pem: does not exist$/,
     ],
   ];
   for (const [what, files, problem] of wrong) {
@@ -274,7 +279,8 @@ describe("containerd's directory of registries", () => {
     expect(trustOf(opened, 'quay.io')?.id).not.to.equal(first?.tls?.id);
   });
 
-  it('follows the links of a mounted ConfigMap, also when they are swapped', async () => {
+  it('follows the links of a mounted ConfigMap, also when they are swapped', async function () {
+    needsPosix(this, 'link');
     const mount = (version: string, host: string) =>
       write({ [`..${version}/quay.io/hosts.toml`]: server(host), [`..${version}/quay.io/ca.crt`]: '' });
     await mount('v1', 'old.b');

@@ -8,6 +8,7 @@ import { createCertificateDirectory } from '../../../src/webhook/certificates/di
 import { issueServing, makeAuthority } from '../../../src/webhook/certificates/issue.ts';
 import type { CertificateSource, ServingCertificate } from '../../../src/webhook/certificates/source.ts';
 import { createHandClock, type HandClock } from '../../controllers/hand-clock.ts';
+import { needsPosix } from '../../support/platforms.ts';
 import { until } from '../self-made.ts';
 
 const HOUR = 3_600_000;
@@ -178,7 +179,8 @@ describe('certificates of a directory', () => {
     expect(problems).to.deep.equal([]);
   });
 
-  it('are served after the kubelet swaps the link to them', async () => {
+  it('are served after the kubelet swaps the link to them', async function () {
+    needsPosix(this, 'link');
     for (const version of ['..1', '..2', '..3']) {
       await mkdir(join(directory, version));
       for (const [name, text] of Object.entries(files())) await writeFile(join(directory, version, name), text);
