@@ -85,7 +85,7 @@ function certificates() {
 }
 
 /** Applies the kinds that a build script has put beside the binary. */
-async function applyKinds(cluster: Cluster, name: string): Promise<void> {
+export async function applyKinds(cluster: Cluster, name: string): Promise<void> {
   const text = await readFile(join(binaries(), `${name}-crds.yaml`), 'utf8');
   const kinds = parseAllDocuments(text)
     .map((document): unknown => document.toJS())
