@@ -7,7 +7,7 @@ import { type Registry, startRegistry } from '../../hack/cluster/registry.ts';
 import { binaries } from '../../hack/cluster/spawn.ts';
 import { type Chart, makeChart } from '../../hack/release/artifacts/chart.ts';
 import { makeManifests } from '../../hack/release/artifacts/manifests.ts';
-import { IMAGE_DIGEST, type TestRelease, testRelease } from '../released/release.ts';
+import { IMAGE_DIGEST, ROOT, type TestRelease, testRelease } from '../released/release.ts';
 import { run } from './support/programs.ts';
 
 const binary = (name: string) => join(binaries(), name);
@@ -61,6 +61,27 @@ describe('the chart of a release, in a registry', function () {
       expect(await run([binary(helm)], 'lint', '--strict', chart.file)).to.include('0 chart(s) failed');
     });
   }
+
+  it('says so if the image is not its own, as after helm upgrade --reuse-values', async () => {
+    // --dry-run=client asks no server with Helm 4.
+    const notes = (...args: readonly string[]) =>
+      run([binary('helm')], 'install', 'archaware', chart.file, '--dry-run=client', ...args);
+    const warning = 'WARNING: this is not the image of this chart';
+    expect(await notes()).not.to.include(warning);
+    expect(await notes('--set', `image.digest=sha256:${'0'.repeat(64)}`)).to.include(warning);
+    expect(await notes('--set', 'image.digest=')).to.include(warning);
+    const own = join(ROOT, 'manifests/helm/archaware-controller');
+    const ofRepository = await run(
+      [binary('helm')],
+      'install',
+      'x',
+      own,
+      '--dry-run=client',
+      '--set',
+      'image.repository=r.example/x',
+    );
+    expect(ofRepository).to.include('Its image is r.example/x').and.not.include(warning);
+  });
 
   it('runs the image of a mirror by the same digest', async () => {
     const mirror = 'mirror.example.com/archaware-controller';
