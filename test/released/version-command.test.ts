@@ -5,9 +5,7 @@ import { ROOT } from './release.ts';
 describe('npm run version:set', () => {
   const rows: readonly [args: readonly string[], code: number, says: RegExp][] = [
     [[], 3, /^usage: npm run version:set -- X\.Y\.Z/],
-    [['1.2'], 3, /^version: "1\.2" is not a version such as 0\.3\.0/],
     [['v1.2.3'], 3, /^version: "v1\.2\.3" is not a version/],
-    [['1.2.3', '1.2.4'], 3, /^usage:/],
     [['--help'], 0, /^usage:/],
   ];
   for (const [args, code, says] of rows) {
