@@ -7,13 +7,19 @@ import type { Names } from '../../../hack/release/names.ts';
 import { multiPlatform } from '../../../testimg/build.ts';
 import { pushFixtures } from '../../../testimg/push.ts';
 
-const PROGRAMS = ['helm', 'kyverno', 'policy-controller', 'keyless'];
+const BUILT_BY = 'hack/cluster/build.sh and hack/cluster/build-image-policies.sh';
 
-/** For `before`: without the programs a reason to skip, in CI a failure. */
-export function needsImagePolicies(context: Mocha.Context): void {
-  const missing = PROGRAMS.filter((program) => !existsSync(join(binaries(), program)));
+/** For `before`: without Kyverno and policy-controller a reason to skip, in CI a failure. */
+export const needsImagePolicies = (context: Mocha.Context): void =>
+  needs(context, ['helm', 'kyverno', 'policy-controller', 'keyless']);
+
+/** For `before`: without cosign a reason to skip, in CI a failure. */
+export const needsReleaseTools = (context: Mocha.Context): void => needs(context, ['release/cosign', 'keyless']);
+
+function needs(context: Mocha.Context, programs: readonly string[]): void {
+  const missing = programs.filter((program) => !existsSync(join(binaries(), program)));
   if (missing.length === 0) return;
-  const problem = `not in ${binaries()}: ${missing.join(', ')}; run hack/cluster/build.sh and build-image-policies.sh`;
+  const problem = `not in ${binaries()}: ${missing.join(', ')}; run ${BUILT_BY}`;
   if (process.env.CI !== undefined) throw new Error(problem);
   console.log(`      ${problem}`);
   context.skip();
