@@ -181,10 +181,8 @@ describe('the policies of docs/examples, which admit only a signed image', funct
       before(() => registry.stop());
       after(() => registry.start());
 
-      it('admits an image that it has verified within the last hour, and refuses another', async () => {
-        expect((await tryPod(reference('0.2.1'))).status).to.equal(201);
-        const other = reference('0.2.0').replace(/sha256:.*/, `sha256:${'0'.repeat(64)}`);
-        const { status, body } = await tryPod(other);
+      it('refuses even an image that it has verified before', async () => {
+        const { status, body } = await tryPod(reference('0.2.1'));
         expect(status).to.be.at.least(400);
         expect(message(body)).to.contain(POLICY);
       });
