@@ -12,7 +12,12 @@ import { provenance, readBuilder } from './provenance.ts';
 import type { Release } from './types.ts';
 
 /** Paths in release.out. */
-export type Descriptions = { readonly sbom: string; readonly provenance: string; readonly notes: readonly string[] };
+export type Descriptions = {
+  readonly sbom: string;
+  readonly provenance: string;
+  /** What the bill of materials lacks. */
+  readonly gaps: readonly string[];
+};
 
 /** Writes both files. Throws if an image does not have the bundle that the packages were read from. */
 export async function describeImage(release: Release, image: Layout, base: BaseImage): Promise<Descriptions> {
@@ -33,7 +38,7 @@ export async function describeImage(release: Release, image: Layout, base: BaseI
     .digest('hex');
   const facts = { base, lockfile, tools: await toolVersions(), builder: readBuilder(process.env) };
   await writeFile(files.provenance, `${JSON.stringify(provenance(release, facts), undefined, 1)}\n`);
-  return { ...files, notes: gapsOf(platforms) };
+  return { ...files, gaps: gapsOf(platforms) };
 }
 
 /** What the bill of materials lacks, in words. */

@@ -7,9 +7,9 @@
  *   4 sign    image, chart and sums; SBOM and provenance become attestations of the image
  *   5 tag     last, so that a tag is never seen without its signature
  */
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
   keyProblems,
@@ -19,15 +19,15 @@ import {
   repositoryProblems,
   toolProblems,
 } from './checks.ts';
-import { type Descriptions, describeImage } from './describe.ts';
 import { type Files, makeFiles } from './files.ts';
 import { baseImageOf, buildImage } from './image/build.ts';
 import type { Layout } from './image/layout.ts';
 import { type CommandLine, readCommandLine, readTarget, type Target } from './options.ts';
 import { attempt, run } from './programs.ts';
 import { pushByDigest, refusalOf, tagAs, tagged } from './push.ts';
-import { attest, keySigner, type Signer, sign, workflowIdentity } from './sign.ts';
+import { attest, keySigner, type Signer, sign, signFile, workflowIdentity } from './sign.ts';
 import type { Release } from './types.ts';
+import { checkVersions } from './versions.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const NAME = 'archaware-controller';
@@ -64,13 +64,14 @@ async function releaseIt(line: CommandLine, work: string): Promise<void> {
   await rm(release.out, { recursive: true, force: true });
   await mkdir(release.out, { recursive: true });
   const image = await buildImage(release, base);
-  const descriptions = await describeImage(release, image, base);
-  for (const note of descriptions.notes) say(`${descriptions.sbom}: ${note}`);
-  const files = await makeFiles(release, image.digest);
-  process.stdout.write(`image ${release.image}@${image.digest}\n`);
-  if (files.chart !== undefined) process.stdout.write(`chart ${release.chart}@${files.chart.digest}\n`);
-  if (line.push) await publish(release, target, image, descriptions, files);
-  else say(`nothing was pushed and nothing signed; the files are in ${release.out}`);
+  say(`the image is ${image.digest}; making the files`);
+  const files = await makeFiles(release, image, base, target.signing.kind === 'key' ? 'key' : 'workflow');
+  for (const gap of files.gaps) say(`${basename(files.sbom)}: ${gap}`);
+  process.stdout.write(`image ${release.image}@${image.digest}\nchart ${release.chart}@${files.chart.digest}\n`);
+  if (line.push) await publish(release, target, image, files);
+  else say('nothing was pushed and nothing signed');
+  say(`the files are in ${release.out}`);
+  if (line.push) process.stdout.write(`${installLine(release)}\n`);
 }
 
 /** Phase 1. Throws with all problems together. */
@@ -92,6 +93,7 @@ async function check({ version, push }: CommandLine, work: string): Promise<{ re
   for (const note of registry.notes) say(note);
   const found = [
     ...repositoryProblems(facts),
+    ...(await checkVersions(ROOT, version)),
     ...problems,
     ...(await toolProblems()),
     ...(await keyProblems(target.signing)),
@@ -129,26 +131,20 @@ async function clone({ tag, commit, checkout }: Release): Promise<void> {
 }
 
 /** Phases 3, 4 and 5. */
-async function publish(
-  release: Release,
-  target: Target,
-  image: Layout,
-  about: Descriptions,
-  { chart }: Files,
-): Promise<void> {
+async function publish(release: Release, target: Target, image: Layout, files: Files): Promise<void> {
   const { version } = release;
   const artifacts = [
     {
       name: release.image,
       layout: image.directory,
       digest: image.digest,
-      parts: image.platforms.map((one) => one.digest),
+      parts: image.platforms.map(({ digest }) => digest),
     },
-    ...(chart === undefined ? [] : [{ name: release.chart, ...chart, parts: [] }]),
+    { name: release.chart, layout: files.chart.layout, digest: files.chart.digest, parts: [] },
   ];
   for (const { name, digest } of artifacts) {
     const found = await tagged(name, version);
-    // Before the first push some registries do not say more. The push shows it, and tagAs asks again.
+    // Before the first push some registries do not say more; the push shows it, and then they are asked again.
     const refusal = found.kind === 'denied' ? undefined : refusalOf(name, version, found, digest);
     if (refusal !== undefined) throw new Refusal(`${refusal}. Nothing was pushed`);
   }
@@ -157,19 +153,24 @@ async function publish(
     const refusal = refusalOf(name, version, await tagged(name, version), digest);
     if (refusal !== undefined) throw new Refusal(`${refusal}. Pushed by digest, but neither signed nor tagged`);
   }
-  say('pushed by digest');
+  say('image and chart are pushed by digest; signing');
   const signer = await signerOf(release, target);
   // One after the other: a registry without the referrers API keeps them in one list, which two writers at once would break.
   for (const { name, digest, parts } of artifacts) {
     for (const one of [digest, ...parts]) await sign(`${name}@${one}`, signer);
   }
   const reference = `${release.image}@${image.digest}`;
-  await attest(reference, 'cyclonedx', about.sbom, signer);
-  await attest(reference, 'slsaprovenance1', about.provenance, signer);
-  say('signed, attested and verified');
+  await attest(reference, 'cyclonedx', files.sbom, signer);
+  await attest(reference, 'slsaprovenance1', files.provenance, signer);
+  await signFile(files.sums, `${files.sums}.sigstore.json`, signer);
+  if (signer.kind === 'key') await copyFile(signer.publicKey, join(release.out, 'cosign.pub'));
+  say('signed, attested and verified; tagging');
   for (const { name, digest } of artifacts) await tagAs(name, digest, version);
-  const install = `helm install archaware oci://${release.chart} --version ${version} --namespace archaware --create-namespace`;
-  process.stdout.write(`${install}\n`);
+}
+
+/** What a user runs; README.md has the same line. */
+function installLine({ chart, version }: Release): string {
+  return `helm install archaware oci://${chart} --version ${version} --namespace archaware --create-namespace`;
 }
 
 async function signerOf(release: Release, { signing }: Target): Promise<Signer> {
