@@ -4,6 +4,7 @@ import { makeExecutables } from './artifacts/executables.ts';
 import { makeManifests } from './artifacts/manifests.ts';
 import { makeNotes, type Signer } from './artifacts/notes.ts';
 import { makePackage } from './artifacts/npm.ts';
+import { makePolicies } from './artifacts/policies.ts';
 import { type Digests, makeRecord, makeSums } from './artifacts/sums.ts';
 import { describeImage } from './describe.ts';
 import type { BaseImage } from './image/build.ts';
@@ -30,6 +31,7 @@ export async function makeFiles(release: Release, image: Layout, base: BaseImage
     provenance,
     chart.file,
     ...(await makeManifests(release, image.digest)),
+    ...(await makePolicies(release)),
     ...(await makeExecutables(release)),
     await makePackage(release),
   ];
