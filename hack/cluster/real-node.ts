@@ -45,8 +45,9 @@ export interface RealNode {
   expose(port: number): Promise<void>;
   /**
    * Lets the container runtime pull from a port of this machine's loopback address; returns the host for references.
+   * `authority`: the path of the certificate authority of a registry that speaks HTTPS. It must lie in `directory`.
    */
-  pullFrom(port: number): Promise<string>;
+  pullFrom(port: number, authority?: string): Promise<string>;
 }
 
 /**
@@ -80,13 +81,14 @@ export async function makeNodePlace(directory: string): Promise<NodePlace> {
     expose: namespaces.expose,
     remove: namespaces.remove,
     run: (command, ...args) => runInside(namespaces, command, ...args),
-    async pullFrom(port) {
+    async pullFrom(port, authority) {
       const host = `${registryName}:${port}`;
       await mkdir(join(registries, host), { recursive: true });
-      const server = `http://${host}`;
+      const server = `${authority === undefined ? 'http' : 'https'}://${host}`;
+      const trusted = authority === undefined ? {} : { ca: authority };
       await writeFile(
         join(registries, host, 'hosts.toml'),
-        toToml({ server, host: { [server]: { capabilities: ['pull', 'resolve'] } } }),
+        toToml({ server, host: { [server]: { capabilities: ['pull', 'resolve'], ...trusted } } }),
       );
       return host;
     },

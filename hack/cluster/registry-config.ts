@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { htpasswd } from './account.ts';
 import { createAuthority } from './certificates.ts';
+import { registryName } from './node-config.ts';
 import type { RealNode } from './real-node.ts';
 import type { TokenServer, TokenServerOptions } from './token-server.ts';
 
@@ -12,7 +13,7 @@ export interface RegistryOptions {
   /** Requires Bearer tokens of a token server that is started with it. */
   readonly tokenAuth?: boolean | TokenServerOptions;
   /**
-   * HTTPS with a certificate of the authority in `caFile`, for 127.0.0.1 and localhost. `mutual`: only for clients with
+   * HTTPS with a certificate of the authority in `caFile`, for 127.0.0.1, localhost and registry.test. `mutual`: only for clients with
    * a certificate of that authority, such as the one in `client`.
    */
   readonly tls?: boolean | 'mutual';
@@ -28,7 +29,7 @@ export interface RegistryOptions {
   readonly contentsOf?: { readonly directory: string };
   /** Default: a free port. */
   readonly port?: number;
-  /** Runs beside that node, which pulls from it over plain http under the name of `nodeHost`. */
+  /** Runs beside that node, which pulls from it under the name of `nodeHost`: over plain http, or over HTTPS with `tls`. */
   readonly node?: RealNode;
   /**
    * The directory for data and logs; files of an earlier registry there are removed. Default: a temporary directory.
@@ -62,7 +63,7 @@ export async function writeRegistryFiles(
     // Clients that trust two authorities with the same name would confuse them.
     const authority = createAuthority(`archaware test authority of ${host}`);
     await writeFile(files.authority, authority.certificate);
-    await writePair(files.serving, authority.issue('registry', ['127.0.0.1', 'localhost']));
+    await writePair(files.serving, authority.issue('registry', ['127.0.0.1', 'localhost', registryName]));
     if (options.tls === 'mutual') await writePair(files.client, authority.issueClient('archaware test client'));
   }
   if (options.htpasswd) await writeFile(files.htpasswd, htpasswd);

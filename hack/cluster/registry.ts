@@ -71,7 +71,7 @@ export async function startRegistry(options: RegistryOptions = {}): Promise<Regi
   try {
     await options.node?.expose(port);
     await start();
-    nodeHost = await options.node?.pullFrom(port);
+    nodeHost = await options.node?.pullFrom(port, options.tls ? files.authority : undefined);
   } catch (error) {
     await remove();
     throw error;
