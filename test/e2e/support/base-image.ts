@@ -34,7 +34,8 @@ export async function pushBaseImage(buildah: Program, directory: string, host: s
   return `${host}/base@${await readFile(digest, 'utf8')}`;
 }
 
-async function makeRoot(root: string): Promise<void> {
+/** Makes the files of this machine's architecture: its Node.js, npm, shell and certificate authorities. */
+export async function makeRoot(root: string): Promise<void> {
   const npm = dirname(dirname(await realpath((await run(['which'], 'npm')).trim())));
   const programs = {
     '/usr/bin/node': process.execPath,
