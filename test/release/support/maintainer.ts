@@ -107,7 +107,10 @@ export async function tagsOf(place: Place): Promise<Readonly<Record<string, stri
   for (const repository of repositories.filter((name) => name !== '')) {
     const name = `${place.host}/${repository}`;
     const { stdout } = await place.run(['crane', 'ls', name]);
-    for (const tag of stdout.trim().split('\n').filter((line) => line !== '')) {
+    for (const tag of stdout
+      .trim()
+      .split('\n')
+      .filter((line) => line !== '')) {
       found[`${repository}:${tag}`] = (await place.must(['crane', 'digest', `${name}:${tag}`])).trim();
     }
   }
