@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -105,7 +105,7 @@ export async function startPlace(node?: RealNode): Promise<Place> {
 const withoutActions = (environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => !/^(GITHUB_|ACTIONS_|RUNNER_)/.test(name)));
 
-/** Clones the last commit of the repository: nothing that is done to the clone reaches the repository. */
+/** Clones the last commit of the repository, with its packages: nothing that is done to the clone reaches the repository. */
 export async function cloneHead(root: string, to: string): Promise<string> {
   await runWith({}, ['git'], 'clone', '--quiet', '--no-hardlinks', root, to);
   const git: Program = ['git', '-C', to];
@@ -113,5 +113,8 @@ export async function cloneHead(root: string, to: string): Promise<string> {
   await runWith({}, git, 'remote', 'remove', 'origin');
   await runWith({}, git, 'config', 'user.name', 'A maintainer');
   await runWith({}, git, 'config', 'user.email', 'maintainer@example.com');
+  // Instead of npm ci. What is released has packages of its own: hack/release.sh installs them in a clone.
+  await symlink(join(root, 'node_modules'), join(to, 'node_modules'));
+  await appendFile(join(to, '.git/info/exclude'), '/node_modules\n');
   return to;
 }
