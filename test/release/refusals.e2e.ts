@@ -35,7 +35,7 @@ const committed = async (maintainer: Maintainer) => {
 };
 
 const REFUSALS: readonly Refusal[] = [
-  { what: 'no version', words: [], code: 3, says: /VERSION is missing/ },
+  { what: 'no version', words: [], code: 3, says: /^usage: hack\/release\.sh/ },
   { what: 'a version that is not one', words: ['latest'], code: 3, says: /got the version "latest", expected/ },
   { what: 'a flag that it does not know', words: [VERSION, '--force'], code: 3, says: /got --force, expected/ },
   {
@@ -143,7 +143,7 @@ describe(`hack/release.sh ${VERSION} refuses, and pushes nothing:`, function () 
       await given?.(maintainer);
       const refused = await maintainer.release(words, { environment });
       expect(refused.stderr, refused.stdout).to.match(says);
-      expect(refused.stderr).to.match(/^release\.sh: /m);
+      if (words.length > 0) expect(refused.stderr).to.match(/^release\.sh: /m);
       expect(refused.code, refused.stderr).to.equal(code);
       expect(await tagsOf(place)).to.deep.equal(tags);
     });

@@ -19,6 +19,12 @@ const AUTHORITIES = '/etc/ssl/certs/ca-certificates.crt';
 /** The programs that `hack/release/build-tools.sh` builds: cosign. */
 export const releaseTools = (): string => join(binaries(), 'release');
 
+/** Which of them are not there, with what builds them. */
+export const missingTools = (...names: readonly string[]): string[] =>
+  names.every((name) => existsSync(join(releaseTools(), name)))
+    ? []
+    : [`${names.join(' and ')} in ${releaseTools()} (run hack/release/build-tools.sh)`];
+
 export type RunOptions = {
   readonly cwd?: string;
   readonly environment?: Readonly<Record<string, string>>;

@@ -1,0 +1,168 @@
+/** Making the releases. */
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { at } from '../../../hack/cluster/json.ts';
+import { type Maintainer, manifestOf, type Released, sumsOf, tagsOf } from '../support/maintainer.ts';
+import { VERSIONS } from '../support/names.ts';
+import type { Rehearsal } from '../support/rehearsal.ts';
+
+/** Files that hold a signature, or are signed: each signature of ECDSA is another one. */
+const SIGNED = /\.sigstore\.json$/;
+/** What a user of 0.2.1 sees. */
+export const NEWS = 'the one of the second release';
+
+export function theRelease(there: () => Rehearsal): void {
+  describe('hack/release.sh', () => {
+    const [first, second] = VERSIONS;
+
+    it(`releases ${first}: its last line installs it`, async () => {
+      const { maintainer, place, keep, offer } = there();
+      await maintainer.git('tag', `v${first}`);
+      const before = performance.now();
+      const released = await maintainer.made([first]);
+      console.log(`        ${seconds(before)} s`);
+      keep(released);
+      offer(released);
+      expect(released.version).to.equal(first);
+      expect(released.image).to.equal(`${place.host}/you/archaware-controller`);
+      const install = `helm install archaware oci://${place.host}/you/charts/archaware-controller --version ${first}`;
+      expect(released.install).to.equal(`${install} --namespace archaware --create-namespace`);
+    });
+
+    it('makes the same of the same commit: in another folder, time zone and umask, without the registry’s digests', async () => {
+      const { another, release } = there();
+      const other = await another('elsewhere/of another maintainer');
+      await other.git('tag', `v${first}`);
+      const environment = { TZ: 'Asia/Tokyo', LC_ALL: 'C', COSIGN_KEY: '' };
+      const once = release(first);
+      const twice = await withUmask(0o077, () => other.made([first, '--no-push'], { environment }));
+      expect(twice.imageDigest).to.equal(once.imageDigest);
+      expect(twice.chartDigest).to.equal(once.chartDigest);
+      const [sums, same] = await Promise.all([sumsOf(once), sumsOf(twice)]);
+      for (const [name, sum] of Object.entries(same)) expect(sum, name).to.equal(sums[name]);
+      console.log(['', ...digestsOf(once, sums)].join('\n        '));
+      const names = (all: object) => Object.keys(all).filter((name) => !SIGNED.test(name) && name !== 'cosign.pub');
+      expect(names(same)).to.deep.equal(names(sums));
+    });
+
+    it('has tagged nothing but the version: no latest', async () => {
+      const { place, release } = there();
+      const { image, chart, imageDigest, chartDigest } = release(first);
+      const found = await tagsOf(place);
+      const tags = Object.entries(found).filter(
+        ([tag]) => tag.startsWith('you/') && !/:sha256-[0-9a-f]{64}$/.test(tag),
+      );
+      const short = (name: string) => name.slice(place.host.length + 1);
+      expect(Object.fromEntries(tags)).to.deep.equal({
+        [`${short(image)}:${first}`]: imageDigest,
+        [`${short(chart)}:${first}`]: chartDigest,
+      });
+    });
+
+    it('can be run again: the same digests, and nothing is changed', async () => {
+      const { maintainer, place, release } = there();
+      const before = await versionTags(place);
+      const again = await maintainer.made([first]);
+      expect([again.imageDigest, again.chartDigest]).to.deep.equal([
+        release(first).imageDigest,
+        release(first).chartDigest,
+      ]);
+      expect(await versionTags(place)).to.deep.equal(before);
+    });
+
+    it('refuses another commit under a version that is published, and pushes nothing', async () => {
+      const { another, place } = there();
+      const liar = await another('another-commit');
+      await change(liar, 'not the one that was released');
+      await liar.git('tag', `v${first}`);
+      const before = await tagsOf(place);
+      const { code, stdout, stderr } = await liar.release([first]);
+      console.log(`        exit code ${code}: ${stderr.trim().split('\n').at(-1)}`);
+      expect(code, stdout + stderr).to.equal(1);
+      expect(stderr).to.match(new RegExp(`^release\\.sh: .*${first.replaceAll('.', '\\.')}.*sha256:`, 'm'));
+      expect(await tagsOf(place)).to.deep.equal(before);
+    });
+
+    it(`releases ${second}: the version set by npm run version:set, and a change that users see`, async () => {
+      const { maintainer, keep, offer, release } = there();
+      await maintainer.git('checkout', '--quiet', `v${first}`);
+      await setVersion(there(), maintainer, second);
+      await change(maintainer, NEWS);
+      await maintainer.git('tag', `v${second}`);
+      const released = await maintainer.made([second]);
+      keep(released);
+      offer(released);
+      expect(released.imageDigest).not.to.equal(release(first).imageDigest);
+    });
+
+    it('says in the annotations of image and chart what they are, and of which commit', async () => {
+      const { place, release, maintainer, source } = there();
+      for (const version of VERSIONS) {
+        const released = release(version);
+        const [commit, time] = (await maintainer.git('log', '-1', '--format=%H %ct', `v${version}`)).trim().split(' ');
+        const wanted = {
+          'org.opencontainers.image.source': source,
+          'org.opencontainers.image.revision': commit,
+          'org.opencontainers.image.version': version,
+          'org.opencontainers.image.licenses': 'MIT',
+        };
+        const index = await manifestOf(place, `${released.image}:${version}`);
+        expect(at(index, 'mediaType')).to.equal('application/vnd.oci.image.index.v1+json');
+        expect(at(index, 'annotations')).to.include(wanted);
+        const created = at(index, 'annotations', 'org.opencontainers.image.created');
+        expect(Date.parse(String(created))).to.equal(Number(time) * 1000);
+        const chart = await manifestOf(place, `${released.chart}:${version}`);
+        expect(at(chart, 'config', 'mediaType')).to.equal('application/vnd.cncf.helm.config.v1+json');
+        expect(at(chart, 'annotations')).to.include({ 'org.opencontainers.image.version': version });
+      }
+    });
+  });
+}
+
+const seconds = (since: number) => Math.round((performance.now() - since) / 1000);
+
+function digestsOf({ imageDigest, chartDigest }: Released, sums: Readonly<Record<string, string>>): string[] {
+  return [
+    `image ${imageDigest}`,
+    `chart ${chartDigest}`,
+    ...Object.entries(sums).map(([name, sum]) => `${sum}  ${name}`),
+  ];
+}
+
+/** The tags that people use, without those of signatures. */
+async function versionTags(place: Rehearsal['place']) {
+  return Object.fromEntries(Object.entries(await tagsOf(place)).filter(([tag]) => !/:sha256-/.test(tag)));
+}
+
+async function withUmask<T>(mask: number, act: () => Promise<T>): Promise<T> {
+  const before = process.umask(mask);
+  try {
+    return await act();
+  } finally {
+    process.umask(before);
+  }
+}
+
+/** Changes the summary of the command `run`, which the help shows, and commits that. */
+async function change(maintainer: Maintainer, news: string): Promise<void> {
+  const path = join(maintainer.checkout, 'src/cli/run/command.ts');
+  const text = await readFile(path, 'utf8');
+  const changed = text.replace('(the default)', `(the default; ${news})`);
+  if (changed === text) throw new Error(`${path} has no "(the default)"`);
+  await writeFile(path, changed);
+  await maintainer.commit(`feat: ${news}`);
+}
+
+/** What docs/releasing.md says: the version everywhere, and a section of the changelog. */
+async function setVersion({ place }: Rehearsal, { checkout }: Maintainer, version: string): Promise<void> {
+  await place.must(['npm', 'run', '--silent', 'version:set', '--', version], { cwd: checkout });
+  const path = join(checkout, 'CHANGELOG.md');
+  const text = await readFile(path, 'utf8');
+  if (new RegExp(`^## ${version.replaceAll('.', '\\.')} `, 'm').test(text)) return;
+  const section = `## ${version} (2026-12-01)\n\n### In short\n\n- The help of \`run\` says that it is ${NEWS}.\n\n`;
+  await writeFile(
+    path,
+    text.replace(/^## \d/m, (begin) => section + begin),
+  );
+}
