@@ -154,15 +154,13 @@ async function change(maintainer: Maintainer, news: string): Promise<void> {
   await maintainer.commit(`feat: ${news}`);
 }
 
-/** What docs/releasing.md says: the version everywhere, and a section of the changelog. */
+/** What docs/releasing.md says: what is new goes into the changelog, and one command sets the version everywhere. */
 async function setVersion({ place }: Rehearsal, { checkout }: Maintainer, version: string): Promise<void> {
-  await place.must(['npm', 'run', '--silent', 'version:set', '--', version], { cwd: checkout });
   const path = join(checkout, 'CHANGELOG.md');
   const text = await readFile(path, 'utf8');
-  if (new RegExp(`^## ${version.replaceAll('.', '\\.')} `, 'm').test(text)) return;
-  const section = `## ${version} (2026-12-01)\n\n### In short\n\n- The help of \`run\` says that it is ${NEWS}.\n\n`;
-  await writeFile(
-    path,
-    text.replace(/^## \d/m, (begin) => section + begin),
-  );
+  const news = `### In short\n\n- The help of \`run\` says that it is ${NEWS}.\n`;
+  const changed = text.replace(/^## Unreleased\n/m, (heading) => `${heading}\n${news}`);
+  if (changed === text) throw new Error(`${path} has no "## Unreleased"`);
+  await writeFile(path, changed);
+  await place.must(['npm', 'run', '--silent', 'version:set', '--', version], { cwd: checkout });
 }

@@ -1,13 +1,14 @@
-/** hack/release.sh with something wrong: it says all that is wrong, and the registry stays as it was. The quick part, which CI runs. */
-import { readFile, writeFile } from 'node:fs/promises';
+/** hack/release.sh with something wrong: it says all that is wrong, and the registry stays as it was. CI runs this, without cosign. */
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { isInstalled } from '../e2e/support/programs.ts';
-import { type Maintainer, maintainerOf, tagsOf } from './support/maintainer.ts';
-import { cloneHead, type Place, startPlace } from './support/place.ts';
+import { binaries } from '../../../hack/cluster/spawn.ts';
+import { isInstalled } from '../../e2e/support/programs.ts';
+import { type Maintainer, maintainerOf, tagsOf } from '../support/maintainer.ts';
+import { cloneHead, type Place, startPlace } from '../support/place.ts';
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const VERSION = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')).version;
 const NOBODY = `registry.test:1/base/node@sha256:${'0'.repeat(64)}`;
 
@@ -117,6 +118,7 @@ describe(`hack/release.sh ${VERSION} refuses, and pushes nothing:`, function () 
   let maintainer: Maintainer;
   let tags: Readonly<Record<string, string>>;
   let commit: string;
+  let tools: Readonly<Record<string, string>>;
 
   before(async function () {
     const missing = ['git', 'unshare'].filter((name) => !isInstalled(name));
@@ -127,6 +129,10 @@ describe(`hack/release.sh ${VERSION} refuses, and pushes nothing:`, function () 
     const checkout = await cloneHead(ROOT, join(place.directory, 'maintainer'));
     const signing = { key: join(place.directory, 'cosign.key'), password: '' };
     await writeFile(signing.key, 'only its path is looked at before anything is built');
+    // A folder of tools with crane alone: whether cosign is built makes no difference here.
+    tools = { ARCHAWARE_BIN: join(place.directory, 'tools') };
+    await mkdir(join(place.directory, 'tools/release'), { recursive: true });
+    await symlink(join(binaries(), 'crane'), join(place.directory, 'tools/release/crane'));
     maintainer = maintainerOf(place, checkout, { base: NOBODY, source: 'https://source.test/you/archaware', signing });
     commit = (await maintainer.git('rev-parse', 'HEAD')).trim();
     tags = await tagsOf(place);
@@ -141,7 +147,7 @@ describe(`hack/release.sh ${VERSION} refuses, and pushes nothing:`, function () 
   for (const { what, given, words = [VERSION], environment = {}, code = 1, says } of REFUSALS) {
     it(what, async () => {
       await given?.(maintainer);
-      const refused = await maintainer.release(words, { environment });
+      const refused = await maintainer.release(words, { environment: { ...tools, ...environment } });
       expect(refused.stderr, refused.stdout).to.match(says);
       if (words.length > 0) expect(refused.stderr).to.match(/^release\.sh: /m);
       expect(refused.code, refused.stderr).to.equal(code);
@@ -151,7 +157,9 @@ describe(`hack/release.sh ${VERSION} refuses, and pushes nothing:`, function () 
 
   it('several things at once, all of them named', async () => {
     await edit(maintainer, 'README.md', /^#/, '# Changed:');
-    const { stderr, code } = await maintainer.release([VERSION], { environment: { REGISTRY: '', COSIGN_KEY: '' } });
+    const { stderr, code } = await maintainer.release([VERSION], {
+      environment: { ...tools, REGISTRY: '', COSIGN_KEY: '' },
+    });
     expect(stderr)
       .to.match(/README\.md/)
       .and.to.match(/REGISTRY is not set/)

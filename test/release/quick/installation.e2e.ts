@@ -1,0 +1,84 @@
+/** The chart and the manifest of a release, from a registry and from a file to objects on the control plane. Nothing is built or signed. */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import { type Cluster, startCluster } from '../../../hack/cluster/cluster.ts';
+import { textAt } from '../../../hack/cluster/json.ts';
+import { makeChart } from '../../../hack/release/artifacts/chart.ts';
+import { makeManifests } from '../../../hack/release/artifacts/manifests.ts';
+import type { Release } from '../../../hack/release/types.ts';
+import { needsHelm } from '../../e2e/support/helm.ts';
+import { VERSIONS } from '../support/names.ts';
+import { type Place, startPlace } from '../support/place.ts';
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const [VERSION] = VERSIONS;
+const DIGEST = `sha256:${'6'.repeat(64)}`;
+const PATH = '/apis/apps/v1/namespaces/archaware/deployments/archaware-controller';
+
+describe('what a release installs, from a registry with TLS, on the real control plane', function () {
+  this.timeout(240_000);
+  let place: Place;
+  let cluster: Cluster;
+  let release: Release;
+
+  before(async function () {
+    needsHelm(this);
+    place = await startPlace();
+    cluster = await startCluster({ kwok: false, schedulerAndManager: false });
+    const [registry, repository, source] = [place.host, 'you', 'https://source.test/you/archaware-controller'];
+    release = {
+      ...{ version: VERSION, tag: `v${VERSION}`, commit: '0'.repeat(40), created: new Date(0), registry, repository },
+      ...{ image: `${registry}/you/archaware-controller`, chart: `${registry}/you/charts/archaware-controller` },
+      ...{ source, downloads: `${source}/releases/download`, checkout: ROOT },
+      ...{ out: join(place.directory, 'out'), work: join(place.directory, 'work') },
+    };
+    await Promise.all([mkdir(release.out), mkdir(release.work)]);
+  });
+  after(async () => {
+    await cluster?.stop();
+    await place?.remove();
+  });
+
+  const user = (script: string) =>
+    place.must(['bash', '-euo', 'pipefail', '-c', script], { environment: { KUBECONFIG: cluster.kubeconfig } });
+  const imageOf = async () => {
+    const { body } = await cluster.request('GET', PATH);
+    return textAt(body, 'spec', 'template', 'spec', 'containers', 0, 'image');
+  };
+
+  it('the chart, by the line of a release: its image by digest', async () => {
+    const { layout, digest } = await makeChart(release, DIGEST);
+    const pushed = await place.must(['crane', 'push', layout, `${release.chart}:${VERSION}`]);
+    expect(pushed.trim()).to.equal(`${release.chart}@${digest}`);
+    const line = `helm install archaware oci://${release.chart} --version ${VERSION} --namespace archaware --create-namespace`;
+    expect(await user(line)).to.match(/STATUS: deployed/);
+    expect(await imageOf()).to.match(new RegExp(`^${release.image}(:${VERSION})?@${DIGEST}$`));
+    await user('helm uninstall archaware --namespace archaware --no-hooks');
+  });
+
+  it('the chart, by its digest', async () => {
+    const { digest } = await makeChart(release, DIGEST);
+    expect(await user(`helm show values oci://${release.chart}@${digest}`)).to.include(DIGEST);
+  });
+
+  it('the manifest: its image by digest', async () => {
+    const files = await makeManifests(release, DIGEST);
+    const file = files.find((path) => path.endsWith('/archaware-controller.yaml')) ?? '';
+    await user(`kubectl apply -f ${file}`);
+    expect(await imageOf()).to.equal(`${release.image}:${VERSION}@${DIGEST}`);
+  });
+
+  it('not from a registry whose authority is unknown', async () => {
+    const authorities = join(place.directory, 'nobody.crt');
+    await writeFile(authorities, '');
+    const environment = { SSL_CERT_FILE: authorities, SSL_CERT_DIR: place.directory };
+    const { code, stderr } = await place.run(
+      ['helm', 'show', 'chart', `oci://${release.chart}`, '--version', VERSION],
+      { environment },
+    );
+    expect(code).to.equal(1);
+    expect(stderr).to.match(/certificate signed by unknown authority/);
+  });
+});
