@@ -2,8 +2,8 @@ import { cp, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { expect } from 'chai';
 import { parseDocument } from 'yaml';
-import { makePolicies, POLICIES, releasedPolicy } from '../../hack/release/artifacts/policies.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
+import { makePolicies, POLICIES, releasedPolicy } from '../../hack/release/artifacts/policies.ts';
 import { ROOT, testRelease } from './release.ts';
 
 const EXAMPLES = join(ROOT, 'docs/examples');
