@@ -64,11 +64,15 @@ describe('the provenance of an image', () => {
 
 describe('the annotations of a released image', () => {
   it('say what it is, from which commit, of which time, and what it stands on', () => {
-    expect(annotationsOf(RELEASE, BASE)).to.deep.include({
+    expect(
+      annotationsOf(RELEASE, BASE, { name: 'archaware-controller', description: 'What it does', license: 'MIT' }),
+    ).to.deep.include({
       'org.opencontainers.image.version': '0.2.0',
       'org.opencontainers.image.revision': RELEASE.commit,
       'org.opencontainers.image.created': '2026-11-23T12:00:00Z',
       'org.opencontainers.image.source': SOURCE,
+      'org.opencontainers.image.title': 'archaware-controller',
+      'org.opencontainers.image.description': 'What it does',
       'org.opencontainers.image.licenses': 'MIT',
       'org.opencontainers.image.base.name': BASE.name,
       'org.opencontainers.image.base.digest': BASE.digest,

@@ -1,6 +1,7 @@
 /** Builds the image of a release into an OCI image layout. */
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { z } from 'zod';
 import { run } from '../programs.ts';
 import type { Release } from '../types.ts';
 import { type Annotations, annotateLayout, type Layout } from './layout.ts';
@@ -12,8 +13,6 @@ export type BaseImage = {
   readonly digest: string;
 };
 
-const DESCRIPTION = 'Architecture-aware placement of pods for Kubernetes clusters that mix CPU architectures';
-
 /** Builds the image for all platforms with hack/image/build.sh and annotates it. The same commit and builder give the same digests. */
 export async function buildImage(release: Release, base: BaseImage): Promise<Layout> {
   const context = join(release.work, 'context');
@@ -23,7 +22,8 @@ export async function buildImage(release: Release, base: BaseImage): Promise<Lay
   // Without node_modules and .git.
   await run('git', ['-C', release.checkout, 'archive', '--output', archive, release.commit]);
   await run('tar', ['-xf', archive, '-C', context]);
-  const annotations = annotationsOf(release, base);
+  const about = packageFields.parse(JSON.parse(await readFile(join(release.checkout, 'package.json'), 'utf8')));
+  const annotations = annotationsOf(release, base, about);
   const flags = ['--build-arg', `BASE_IMAGE=${base.name}@${base.digest}`];
   // The Dockerfile has the labels that are the same for every build. The name of the base image has its digest there.
   for (const name of ['version', 'revision', 'created', 'source', 'url', 'documentation']) {
@@ -34,23 +34,26 @@ export async function buildImage(release: Release, base: BaseImage): Promise<Lay
   return annotateLayout(layout, annotations);
 }
 
+const packageFields = z.object({ name: z.string(), description: z.string(), license: z.string() });
+
 const PREFIX = 'org.opencontainers.image.';
 
-/** The annotations of image-spec, annotations.md. */
+/** The annotations of image-spec, annotations.md; title, description and licenses are those of package.json. */
 export function annotationsOf(
   { version, tag, commit, created, source }: Pick<Release, 'version' | 'tag' | 'commit' | 'created' | 'source'>,
   base: BaseImage,
+  { name: title, description, license: licenses }: z.infer<typeof packageFields>,
 ): Annotations {
   const values = {
-    title: 'archaware-controller',
-    description: DESCRIPTION,
+    title,
+    description,
     version,
     revision: commit,
     created: `${created.toISOString().slice(0, 19)}Z`,
     source,
     url: source,
     documentation: `${source}/blob/${tag}/README.md`,
-    licenses: 'MIT',
+    licenses,
     'base.name': base.name,
     'base.digest': base.digest,
   };
