@@ -1,6 +1,6 @@
 /** What the heads of the single manifests say, and hack/release says otherwise in a release. */
 
-/** In a checkout there is the bundle; whoever has a released manifest has the plug-in. */
+/** In a checkout there is the bundle; people with a released manifest have the plug-in. */
 export const CLEAN = 'node dist/main.js clean';
 
 /** Stays true when releases exist: a file of the repository never names a real image. */

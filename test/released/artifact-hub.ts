@@ -42,11 +42,11 @@ function problemsOf(name: string, value: string): readonly string[] {
       );
     case 'links':
       return listProblems(value, ['name', 'url'], ({ url }) =>
-        /^https?:/.test(String(url)) ? [] : [`${url} is no URL`],
+        /^https?:/.test(String(url)) ? [] : [`${url} is not a URL`],
       );
     case 'images':
       return listProblems(value, ['image'], ({ image, platforms }) => [
-        ...(isReference(String(image)) ? [] : [`${image} is no reference`]),
+        ...(isReference(String(image)) ? [] : [`${image} is not a reference`]),
         ...(Array.isArray(platforms) && platforms.every((one) => /^\w+\/\w+$/.test(one)) ? [] : ['platforms']),
       ]);
     default:

@@ -126,7 +126,7 @@ describe('the chart of a release', () => {
     });
   });
 
-  it('is the same whoever makes it where', async () => {
+  it('is the same in every directory and with every umask', async () => {
     const [one, other] = await twice(async (each) => (await makeChart(each, IMAGE_DIGEST)).digest);
     expect(one).to.equal(other).and.equal(chart.digest);
   });
@@ -143,7 +143,7 @@ describe("the rules of Artifact Hub's annotations", () => {
     [{ 'artifacthub.io/links': '- name: x' }, 'artifacthub.io/links: an entry without url'],
     [
       { 'artifacthub.io/images': '- name: x\n  image: a/B\n  platforms: [linux/amd64]' },
-      'artifacthub.io/images: a/B is no reference',
+      'artifacthub.io/images: a/B is not a reference',
     ],
   ];
   for (const [annotations, problem] of rows) {

@@ -73,7 +73,7 @@ describe('the manifests of a release', () => {
     expect(() => releasedManifest('archaware-controller.yaml', other, release, IMAGE_DIGEST)).to.throw('its head');
   });
 
-  it('are the same whoever makes them where', async () => {
+  it('are the same in every directory and with every umask', async () => {
     const [one, other] = await twice(async (each) => {
       const made = await makeManifests(each, IMAGE_DIGEST);
       return Promise.all(made.map((path) => readFile(path, 'base64')));

@@ -64,7 +64,7 @@ describe('the npm package of a release', () => {
     }
   });
 
-  it('is the same whoever makes it where', async () => {
+  it('is the same in every directory and with every umask', async () => {
     const [one, other] = await twice(async (each) => {
       const bytes = await readFile(await packPackage(each));
       return createHash('sha256').update(bytes).digest('hex');

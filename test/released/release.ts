@@ -70,7 +70,7 @@ export async function testRelease(changes: Partial<Release> = {}): Promise<TestR
   };
 }
 
-/** Makes something twice, in two directories and with two umasks, and returns both; `undo` removes what is left. */
+/** Makes something twice, in two directories and with two umasks, and returns both results. */
 export async function twice<T>(make: (release: Release) => Promise<T>): Promise<[T, T]> {
   const before = process.umask();
   const results: T[] = [];

@@ -9,7 +9,7 @@ import type { Digests } from './sums.ts';
 /** The issuer of the tokens with which GitHub Actions proves what runs. */
 const ISSUER = 'https://token.actions.githubusercontent.com';
 
-/** Who signs: the workflow of the repository, without a key, or whoever has the private key of cosign.pub. */
+/** Who signs: the workflow of the repository, without a key, or a person with the private key of cosign.pub. */
 export type Signer = 'workflow' | 'key';
 
 /** Writes release-notes.md to `release.out` and returns its path. Throws if CHANGELOG.md has no section for the version. */
