@@ -302,7 +302,7 @@ describe("containerd's directory of registries", () => {
   it('names the paths to watch, including those outside it and those that do not exist', async () => {
     const outside = join(directory, '..outside.pem');
     await writeFile(outside, authority.certificate);
-    const opened = await open({ 'quay.io/hosts.toml': `ca = "${outside}"`, 'gcr.io/x': '' });
+    const opened = await open({ 'quay.io/hosts.toml': `ca = '${outside}'`, 'gcr.io/x': '' });
     expect([...opened.paths()].sort()).to.deep.equal(
       [
         directory,

@@ -1,3 +1,4 @@
+import { sep } from 'node:path';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { type HostsFile, parseHostsToml } from '../../../src/oci/endpoints/hosts-toml.ts';
@@ -8,7 +9,7 @@ function parse(text: string): HostsFile {
   return parseHostsToml(text, { directory: DIRECTORY });
 }
 
-/** Returns each host on one line, with its settings. */
+/** Returns each host on one line, with its settings, and with paths as Linux writes them. */
 function lines(text: string): string[] {
   return parse(text).entries.map(({ address, resolvesTags, headers, tls }) =>
     [
@@ -18,7 +19,9 @@ function lines(text: string): string[] {
       ...(tls === undefined ? [] : [tls.verify ? 'verify' : 'unverified', ...(tls.plain ? ['or plain'] : [])]),
       ...(tls?.authorities ?? []).map((file) => `ca ${file}`),
       ...(tls?.clients ?? []).map(({ certificate, key }) => `client ${certificate} ${key}`),
-    ].join(' '),
+    ]
+      .join(' ')
+      .replaceAll(sep, '/'),
   );
 }
 
