@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { systemClock } from '../../src/kit/clock.ts';
 import { watchFiles } from '../../src/kit/watch-files.ts';
-import { needsPosix } from '../support/platforms.ts';
+import { needsPosix, replaceFile } from '../support/platforms.ts';
 
 /** Checks follow each other at once. */
 const pace = { clock: systemClock, intervalMs: 2 };
@@ -27,14 +27,7 @@ describe('watched files', () => {
   /** Writes a file in one step. */
   const put = async (file: string, text: string): Promise<void> => {
     await writeFile(`${file}.new`, text);
-    // On Windows a file that is being read cannot be replaced.
-    while (!(await rename(`${file}.new`, file).then(() => true, isBusy))) await soon();
-  };
-  const soon = () => new Promise((resolve) => setImmediate(resolve));
-  const isBusy = (error: unknown): false => {
-    if (process.platform === 'win32' && error instanceof Error && 'code' in error && error.code === 'EPERM')
-      return false;
-    throw error;
+    await replaceFile(`${file}.new`, file);
   };
   const until = async (condition: () => boolean): Promise<void> => {
     while (!condition()) await new Promise((resolve) => setImmediate(resolve));

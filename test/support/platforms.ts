@@ -1,5 +1,6 @@
 /** What tests need of the system they run on, and which of them are left out on Windows. */
 import { readdirSync, readFileSync } from 'node:fs';
+import { rename } from 'node:fs/promises';
 
 /** Why a test does not run on Windows. docs/support.md shows these reasons with their files. */
 export const NOT_ON_WINDOWS = {
@@ -19,6 +20,16 @@ export type Reason = keyof typeof NOT_ON_WINDOWS;
 /** For a test, or `before` of a suite: skips it on Windows. macOS runs it. */
 export function needsPosix(context: Mocha.Context, _reason: Reason): void {
   if (process.platform === 'win32') context.skip();
+}
+
+/** Renames a file over another one. On Windows a file that is being read cannot be replaced, so it is tried again there. */
+export async function replaceFile(from: string, to: string): Promise<void> {
+  const isBusy = (error: unknown): false => {
+    if (process.platform === 'win32' && error instanceof Error && 'code' in error && error.code === 'EPERM')
+      return false;
+    throw error;
+  };
+  while (!(await rename(from, to).then(() => true, isBusy))) await new Promise((resolve) => setImmediate(resolve));
 }
 
 /** Returns the files below a folder of the repository, with `/` between the names on every system. */

@@ -8,7 +8,7 @@ import { createCertificateDirectory } from '../../../src/webhook/certificates/di
 import { issueServing, makeAuthority } from '../../../src/webhook/certificates/issue.ts';
 import type { CertificateSource, ServingCertificate } from '../../../src/webhook/certificates/source.ts';
 import { createHandClock, type HandClock } from '../../controllers/hand-clock.ts';
-import { needsPosix } from '../../support/platforms.ts';
+import { needsPosix, replaceFile } from '../../support/platforms.ts';
 import { until } from '../self-made.ts';
 
 const HOUR = 3_600_000;
@@ -40,13 +40,13 @@ describe('certificates of a directory', () => {
   afterEach(async () => {
     end.abort();
     await running;
-    await rm(directory, { recursive: true, force: true });
+    await rm(directory, { recursive: true, force: true, maxRetries: 5 });
   });
 
   async function put(contents: Readonly<Record<string, string>>): Promise<void> {
     for (const [name, text] of Object.entries(contents)) {
       await writeFile(join(directory, `${name}.new`), text);
-      await rename(join(directory, `${name}.new`), join(directory, name));
+      await replaceFile(join(directory, `${name}.new`), join(directory, name));
     }
   }
   async function start(at = directory): Promise<void> {
