@@ -71,9 +71,10 @@ describe('what a release installs, from a registry with TLS, on the real control
   });
 
   it('not from a registry whose authority is unknown', async () => {
-    const authorities = join(place.directory, 'nobody.crt');
-    await writeFile(authorities, '');
-    const environment = { SSL_CERT_FILE: authorities, SSL_CERT_DIR: place.directory };
+    const nobody = join(place.directory, 'nobody');
+    await mkdir(nobody);
+    await writeFile(join(nobody, 'ca.crt'), '');
+    const environment = { SSL_CERT_FILE: join(nobody, 'ca.crt'), SSL_CERT_DIR: nobody };
     const { code, stderr } = await place.run(
       ['helm', 'show', 'chart', `oci://${release.chart}`, '--version', VERSION],
       { environment },
