@@ -1,7 +1,7 @@
 /** What must be true before anything is built. All problems are listed together. */
 
 import type { Signing } from './options.ts';
-import { attempt, findProgram, isExecutable, tool, toolsFolder } from './programs.ts';
+import { attempt, findProgram, isExecutable, lastLines, messageOf, tool, toolsFolder } from './programs.ts';
 import { type Tagged, tagged } from './push.ts';
 import { publicKeyOf } from './sign.ts';
 
@@ -81,7 +81,9 @@ export async function keyProblems(signing: Signing): Promise<string[]> {
   if (signing.kind !== 'key' || !(await isExecutable(tool('cosign')))) return [];
   return publicKeyOf(signing.key).then(
     () => [],
-    (error: unknown) => [`COSIGN_KEY (${signing.key}) cannot be used; is COSIGN_PASSWORD right? ${messageOf(error)}`],
+    (error: unknown) => [
+      `COSIGN_KEY (${signing.key}) cannot be used; is COSIGN_PASSWORD right? ${lastLines(messageOf(error), 1)}`,
+    ],
   );
 }
 
@@ -122,6 +124,3 @@ export function registryProblems(answers: readonly Answer[]): {
   }
   return { problems, notes };
 }
-
-const messageOf = (error: unknown): string =>
-  error instanceof Error ? (error.message.split('\n').at(-1) ?? '') : String(error);

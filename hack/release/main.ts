@@ -7,6 +7,7 @@
  *   4 sign    image, chart and sums; SBOM and provenance become attestations of the image
  *   5 tag     last, so that a tag is never seen without its signature
  */
+import { rmSync } from 'node:fs';
 import { copyFile, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -23,17 +24,14 @@ import { type Files, makeFiles } from './files.ts';
 import { baseImageOf, buildImage } from './image/build.ts';
 import type { Layout } from './image/layout.ts';
 import { type CommandLine, readCommandLine, readTarget, type Target } from './options.ts';
-import { attempt, run } from './programs.ts';
+import { attempt, messageOf, run } from './programs.ts';
 import { pushByDigest, refusalOf, tagAs, tagged } from './push.ts';
 import { attest, keySigner, type Signer, sign, signFile, workflowIdentity } from './sign.ts';
-import type { Release } from './types.ts';
+import type { Artifact, Release } from './types.ts';
 import { checkVersions } from './versions.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const NAME = 'archaware-controller';
-
-/** What a person did wrong or has to do; shown without a stack. */
-class Refusal extends Error {}
 
 const say = (text: string) => process.stderr.write(`release: ${text}\n`);
 
@@ -44,12 +42,18 @@ async function main(args: readonly string[]): Promise<number> {
     return 3;
   }
   const work = await mkdtemp(join(tmpdir(), 'archaware-release-'));
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => {
+      rmSync(work, { recursive: true, force: true });
+      process.stderr.write(`release.sh: interrupted by ${signal}; a second run completes what this one began\n`);
+      process.exit(1);
+    });
+  }
   try {
     await releaseIt(line, work);
     return 0;
   } catch (error) {
-    const text = error instanceof Refusal ? error.message : error instanceof Error ? error.message : String(error);
-    process.stderr.write(`release.sh: ${text}\n`);
+    process.stderr.write(`release.sh: ${messageOf(error)}\n`);
     return 1;
   } finally {
     await rm(work, { recursive: true, force: true });
@@ -100,7 +104,7 @@ async function check({ version, push }: CommandLine, work: string): Promise<{ re
     ...registry.problems,
   ];
   if (found.length > 0) {
-    throw new Refusal(`${tag} cannot be released, nothing was built:\n${found.map((one) => `  - ${one}`).join('\n')}`);
+    throw new Error(`${tag} cannot be released, nothing was built:\n${found.map((one) => `  - ${one}`).join('\n')}`);
   }
   const seconds = Number(await run('git', ['-C', ROOT, 'log', '-1', '--format=%ct', facts.head]));
   const release: Release = {
@@ -130,10 +134,13 @@ async function clone({ tag, commit, checkout }: Release): Promise<void> {
   await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: checkout });
 }
 
-/** Phases 3, 4 and 5. */
+/** An image index or a chart, and the manifests in it that are signed too. */
+type Pushed = Artifact & { readonly name: string; readonly parts: readonly string[] };
+
+/** Phase 3, and what follows. */
 async function publish(release: Release, target: Target, image: Layout, files: Files): Promise<void> {
   const { version } = release;
-  const artifacts = [
+  const artifacts: readonly Pushed[] = [
     {
       name: release.image,
       layout: image.directory,
@@ -146,23 +153,41 @@ async function publish(release: Release, target: Target, image: Layout, files: F
     const found = await tagged(name, version);
     // Before the first push some registries do not say more; the push shows it, and then they are asked again.
     const refusal = found.kind === 'denied' ? undefined : refusalOf(name, version, found, digest);
-    if (refusal !== undefined) throw new Refusal(`${refusal}. Nothing was pushed`);
+    if (refusal !== undefined) throw new Error(`${refusal}. Nothing was pushed`);
   }
-  for (const artifact of artifacts) await pushByDigest(artifact.name, artifact);
+  try {
+    for (const artifact of artifacts) await pushByDigest(artifact.name, artifact);
+    await signAndTag(release, target, artifacts, files);
+  } catch (error) {
+    throw new Error(
+      `${messageOf(error)}\n${release.tag} is not complete: what is pushed without its signature has no tag. Remove the cause, and run hack/release.sh ${version} again`,
+    );
+  }
+}
+
+/** Phases 4 and 5. */
+async function signAndTag(
+  release: Release,
+  target: Target,
+  artifacts: readonly Pushed[],
+  { sbom, provenance, sums }: Files,
+): Promise<void> {
+  const { version } = release;
   for (const { name, digest } of artifacts) {
     const refusal = refusalOf(name, version, await tagged(name, version), digest);
-    if (refusal !== undefined) throw new Refusal(`${refusal}. Pushed by digest, but neither signed nor tagged`);
+    if (refusal !== undefined) throw new Error(refusal);
   }
   say('image and chart are pushed by digest; signing');
   const signer = await signerOf(release, target);
   // One after the other: a registry without the referrers API keeps them in one list, which two writers at once would break.
   for (const { name, digest, parts } of artifacts) {
     for (const one of [digest, ...parts]) await sign(`${name}@${one}`, signer);
+    if (name === release.image) {
+      await attest(`${name}@${digest}`, 'cyclonedx', sbom, signer);
+      await attest(`${name}@${digest}`, 'slsaprovenance1', provenance, signer);
+    }
   }
-  const reference = `${release.image}@${image.digest}`;
-  await attest(reference, 'cyclonedx', files.sbom, signer);
-  await attest(reference, 'slsaprovenance1', files.provenance, signer);
-  await signFile(files.sums, `${files.sums}.sigstore.json`, signer);
+  await signFile(sums, `${sums}.sigstore.json`, signer);
   if (signer.kind === 'key') await copyFile(signer.publicKey, join(release.out, 'cosign.pub'));
   say('signed, attested and verified; tagging');
   for (const { name, digest } of artifacts) await tagAs(name, digest, version);

@@ -73,6 +73,11 @@ export function lastLines(output: string, count: number): string {
   return output.trim().split('\n').slice(-count).join('\n');
 }
 
+/** The message of what was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 function textOf(stream: NodeJS.ReadableStream | null): Promise<string> {
   return stream === null ? Promise.resolve('') : text(stream);
 }
