@@ -3,7 +3,8 @@
 import type { Signing } from './options.ts';
 import { attempt, findProgram, isExecutable, lastLines, messageOf, tool, toolsFolder } from './programs.ts';
 import { type Tagged, tagged } from './push.ts';
-import { publicKeyOf } from './sign.ts';
+import { publicKeyOf, workflowIdentity } from './sign.ts';
+import type { Release } from './types.ts';
 
 /** What was found in the repository. */
 export type Facts = {
@@ -85,6 +86,19 @@ export async function keyProblems(signing: Signing): Promise<string[]> {
       `COSIGN_KEY (${signing.key}) cannot be used; is COSIGN_PASSWORD right? ${lastLines(messageOf(error), 1)}`,
     ],
   );
+}
+
+/** What is wrong with the identity that signs: documents and policies name the workflow release.yml at the tag, and nothing else. */
+export function identityProblems(
+  signing: Signing,
+  env: Readonly<Record<string, string | undefined>>,
+  release: Pick<Release, 'source' | 'tag'>,
+): string[] {
+  if (signing.kind !== 'keyless') return [];
+  const own = `${env.GITHUB_SERVER_URL}/${env.GITHUB_WORKFLOW_REF}`;
+  const expected = workflowIdentity(release);
+  if (own === expected) return [];
+  return [`this job signs as ${own}, but users verify ${expected}: push the tag, and let release.yml start by itself`];
 }
 
 /** What the registry said about a name. */

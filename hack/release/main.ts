@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
+  identityProblems,
   keyProblems,
   registryAnswers,
   registryProblems,
@@ -101,6 +102,7 @@ async function check({ version, push }: CommandLine, work: string): Promise<{ re
     ...problems,
     ...(await toolProblems()),
     ...(await keyProblems(target.signing)),
+    ...identityProblems(target.signing, process.env, { source: target.source, tag }),
     ...registry.problems,
   ];
   if (found.length > 0) {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { registryProblems, repositoryProblems } from '../../hack/release/checks.ts';
+import { identityProblems, registryProblems, repositoryProblems } from '../../hack/release/checks.ts';
 import { readTagged, refusalOf } from '../../hack/release/push.ts';
 
 const HEAD = 'a'.repeat(40);
@@ -23,6 +23,26 @@ describe('a repository', () => {
       const problems = repositoryProblems({ ...facts, ...found });
       expect(problems).to.have.lengthOf(expected.length);
       for (const [position, pattern] of expected.entries()) expect(problems[position]).to.match(pattern);
+    });
+  }
+});
+
+describe('the identity of a workflow', () => {
+  const release = { source: 'https://github.example/acme/archaware-controller', tag: 'v0.2.0' };
+  const workflow = 'acme/archaware-controller/.github/workflows/release.yml@refs/tags/v0.2.0';
+  const rows: readonly (readonly [string, string, boolean])[] = [
+    ['is that of release.yml at the tag', workflow, true],
+    ['is not a branch', workflow.replace('tags/v0.2.0', 'heads/main'), false],
+    ['is not another tag', workflow.replace('v0.2.0', 'v0.2.1'), false],
+    ['is not another workflow', workflow.replace('release.yml', 'ci.yml'), false],
+    ['is not another repository', workflow.replace('acme', 'other'), false],
+  ];
+  for (const [title, ref, fits] of rows) {
+    it(title, () => {
+      const env = { GITHUB_SERVER_URL: 'https://github.example', GITHUB_WORKFLOW_REF: ref };
+      const problems = identityProblems({ kind: 'keyless' }, env, release);
+      expect(problems).to.have.lengthOf(fits ? 0 : 1);
+      expect(identityProblems({ kind: 'key', key: 'cosign.key' }, env, release)).to.deep.equal([]);
     });
   }
 });
