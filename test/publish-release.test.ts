@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
+import { needsPosix } from './support/platforms.ts';
 
 const SCRIPT = fileURLToPath(new URL('../hack/publish-release.sh', import.meta.url));
 
@@ -26,6 +27,7 @@ describe('hack/publish-release.sh', () => {
     existsSync(join(root, 'said')) ? readFileSync(join(root, 'said'), 'utf8').trim().split('\n') : [];
 
   beforeEach(function () {
+    needsPosix(this, 'bash');
     // What it runs on in release.yml.
     if (process.platform !== 'linux') this.skip();
     root = mkdtempSync(join(tmpdir(), 'archaware-publish-'));
