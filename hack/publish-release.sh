@@ -39,13 +39,19 @@ sha256sum --check --strict --quiet SHA256SUMS || fail 1 "files in dist/release/$
 mapfile -t files < <(cut -c 67- SHA256SUMS)
 files+=(SHA256SUMS SHA256SUMS.sigstore.json)
 
-state=$(gh release view "$tag" --json isDraft --jq .isDraft 2> /dev/null || echo none)
+# What was signed with a key is verified with cosign.pub, which stands beside SHA256SUMS.
+if [[ -f cosign.pub ]]; then files+=(cosign.pub); fi
+
+# Any other failure must not look like "none": what is published would be overwritten then.
+if ! state=$(gh release view "$tag" --json isDraft --jq .isDraft 2>&1); then
+  [[ $state == *'release not found'* ]] || fail 1 "gh could not read the release $tag: $state"
+  state=none
+fi
+# A draft of an earlier run, or of a person, may have another text.
+flags=(--title "$version" --notes-file release-notes.md)
+if [[ $version == *-* ]]; then flags+=(--prerelease); fi
 case $state in
-  none)
-    flags=()
-    if [[ $version == *-* ]]; then flags+=(--prerelease); fi
-    gh release create "$tag" --draft --verify-tag --title "$version" --notes-file release-notes.md "${flags[@]}" > /dev/null
-    ;;
+  none) gh release create "$tag" --draft --verify-tag "${flags[@]}" > /dev/null ;;
   true) ;;
   false)
     published=$(gh release download "$tag" --pattern SHA256SUMS --output -)
@@ -56,5 +62,5 @@ case $state in
   *) fail 1 "gh says about $tag: $state" ;;
 esac
 gh release upload "$tag" --clobber "${files[@]}"
-gh release edit "$tag" --draft=false > /dev/null
+gh release edit "$tag" --draft=false --verify-tag "${flags[@]}" > /dev/null
 echo "publish-release.sh: $tag is published, ${#files[@]} files"

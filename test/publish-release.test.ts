@@ -13,7 +13,8 @@ const SCRIPT = fileURLToPath(new URL('../hack/publish-release.sh', import.meta.u
 const GH = `#!/usr/bin/env bash
 echo "$*" >> "$GH_SAID"
 case "$1 $2" in
-  'release view') [[ -f $GH_STATE ]] && cat "$GH_STATE" || { echo 'release not found' >&2; exit 1; } ;;
+  'release view') [[ ! -f $GH_BROKEN ]] || { cat "$GH_BROKEN" >&2; exit 1; }
+    [[ -f $GH_STATE ]] && cat "$GH_STATE" || { echo 'release not found' >&2; exit 1; } ;;
   'release download') cat "$GH_PUBLISHED" ;;
   'release create') echo true > "$GH_STATE" ;;
   'release edit') echo false > "$GH_STATE" ;;
@@ -55,6 +56,7 @@ describe('hack/publish-release.sh', () => {
       PATH: `${join(root, 'bin')}${delimiter}${process.env.PATH}`,
       GH_SAID: join(root, 'said'),
       GH_STATE: join(root, 'state'),
+      GH_BROKEN: join(root, 'broken'),
       GH_PUBLISHED: join(root, 'published'),
     };
     return spawnSync('bash', [join(root, 'hack/publish-release.sh'), ...args], { env, encoding: 'utf8' });
@@ -62,6 +64,7 @@ describe('hack/publish-release.sh', () => {
 
   const upload =
     'release upload v0.2.0 --clobber archaware-controller.yaml archaware-controller-0.2.0.tgz SHA256SUMS SHA256SUMS.sigstore.json';
+  const edit = 'release edit v0.2.0 --draft=false --verify-tag --title 0.2.0 --notes-file release-notes.md';
 
   it('makes a draft of an existing tag, uploads every file and only then publishes it', () => {
     expect(publish('v0.2.0').stderr).to.equal('');
@@ -69,14 +72,31 @@ describe('hack/publish-release.sh', () => {
       'release view v0.2.0 --json isDraft --jq .isDraft',
       'release create v0.2.0 --draft --verify-tag --title 0.2.0 --notes-file release-notes.md',
       upload,
-      'release edit v0.2.0 --draft=false',
+      edit,
     ]);
   });
 
-  it('goes on with the draft that an interrupted run has left', () => {
+  it('goes on with the draft that an interrupted run has left, and gives it the text of this one', () => {
     writeFileSync(join(root, 'state'), 'true\n');
     expect(publish('0.2.0').status).to.equal(0);
-    expect(said().slice(1)).to.deep.equal([upload, 'release edit v0.2.0 --draft=false']);
+    expect(said().slice(1)).to.deep.equal([upload, edit]);
+  });
+
+  it('changes nothing if GitHub does not say what is there', () => {
+    writeFileSync(join(root, 'state'), 'false\n');
+    writeFileSync(join(root, 'broken'), 'HTTP 502: Bad Gateway\n');
+    const { status, stderr } = publish('0.2.0');
+    expect([status, stderr]).to.deep.equal([
+      1,
+      'publish-release.sh: gh could not read the release v0.2.0: HTTP 502: Bad Gateway\n',
+    ]);
+    expect(said()).to.have.lengthOf(1);
+  });
+
+  it('publishes the key with which the release was signed', () => {
+    writeFileSync(join(files(), 'cosign.pub'), '-----BEGIN PUBLIC KEY-----\n');
+    expect(publish('0.2.0').status).to.equal(0);
+    expect(said()[2]).to.equal(`${upload} cosign.pub`);
   });
 
   it('says that a version with a hyphen is a prerelease', () => {
