@@ -33,9 +33,12 @@ case "${1:-}" in
   '') usage >&2 && exit 3 ;;
 esac
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# The same order of names in every language, and the repository of this folder even where a hook of git names another.
+export LC_ALL=C
+unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
 command -v npm > /dev/null || { echo 'release.sh: npm was not found: install Node.js' >&2; exit 1; }
 cd "$root"
 # A fresh clone has none; the release itself is built in a clone of its own.
-if [ ! -d node_modules ]; then npm ci --ignore-scripts --no-audit --no-fund >&2; fi
+if [ ! -d node_modules ]; then npm ci --include=dev --ignore-scripts --no-audit --no-fund >&2; fi
 # Loaded by node itself, so that a signal reaches main.ts.
 exec node --import tsx hack/release/main.ts "$@"

@@ -133,7 +133,7 @@ async function clone({ tag, commit, checkout }: Release): Promise<void> {
   await run('git', [...detached, 'clone', '--quiet', '--no-hardlinks', '--branch', tag, ROOT, checkout]);
   const head = (await run('git', ['-C', checkout, 'rev-parse', 'HEAD'])).trim();
   if (head !== commit) throw new Error(`the clone of ${tag} is at ${head}, expected ${commit}: the tag has moved`);
-  await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: checkout });
+  await run('npm', ['ci', '--include=dev', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: checkout });
 }
 
 /** An image index or a chart, and the manifests in it that are signed too. */
