@@ -7,7 +7,7 @@ usage() {
 usage: hack/release.sh VERSION [--no-push]
 
 Releases the commit that has the tag vVERSION: checks it, builds everything from a clean clone of it, pushes image and chart, signs
-them, and tags them last. The files stand in dist/release/VERSION; the last line on stdout is the one that installs the release.
+them, and tags them last. The files are in dist/release/VERSION; the last line on stdout is the one that installs the release.
 
 With the same commit a second run finds what is there and completes it. A version that exists with another digest is refused
 before anything is pushed.
