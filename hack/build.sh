@@ -49,12 +49,13 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/context"
 git archive HEAD | tar -x -C "$work/context"
 
-SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+# With log.showSignature git would print what it thinks of the signature, too.
+SOURCE_DATE_EPOCH=$(git log -1 --no-show-signature --format=%ct)
 export SOURCE_DATE_EPOCH
 arguments=(
   --label "org.opencontainers.image.version=$(cd "$work/context" && npm pkg get version | tr -d '"')"
   --label "org.opencontainers.image.revision=$(git rev-parse HEAD)"
-  --label "org.opencontainers.image.created=$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd)"
+  --label "org.opencontainers.image.created=$(TZ=UTC git log -1 --no-show-signature --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd)"
 )
 if [ -n "${BASE_IMAGE:-}" ]; then arguments+=(--build-arg "BASE_IMAGE=$BASE_IMAGE"); fi
 

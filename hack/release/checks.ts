@@ -1,7 +1,7 @@
 /** What must be true before anything is built. All problems are listed together. */
 
 import type { Signing } from './options.ts';
-import { attempt, findProgram, isExecutable, lastLines, messageOf, tool, toolsFolder } from './programs.ts';
+import { attempt, findProgram, isExecutable, lastLines, messageOf, run, tool, toolsFolder } from './programs.ts';
 import { type Tagged, tagged } from './push.ts';
 import { publicKeyOf, workflowIdentity } from './sign.ts';
 import type { Release } from './types.ts';
@@ -53,6 +53,13 @@ export async function repositoryFacts(root: string, tag: string): Promise<Facts>
     tagged: commit.code === 0 ? commit.stdout.trim() : undefined,
     head: head.stdout.trim(),
   };
+}
+
+/** Returns the time of a commit. */
+export async function commitTime(root: string, commit: string): Promise<Date> {
+  // With log.showSignature git would print what it thinks of the signature, too.
+  const seconds = await run('git', ['-C', root, 'log', '-1', '--no-show-signature', '--format=%ct', commit]);
+  return new Date(Number(seconds) * 1000);
 }
 
 /** Which programs are missing, and where they come from. */

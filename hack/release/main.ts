@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
+  commitTime,
   identityProblems,
   keyProblems,
   registryAnswers,
@@ -108,12 +109,11 @@ async function check({ version, push }: CommandLine, work: string): Promise<{ re
   if (found.length > 0) {
     throw new Error(`${tag} cannot be released, nothing was built:\n${found.map((one) => `  - ${one}`).join('\n')}`);
   }
-  const seconds = Number(await run('git', ['-C', ROOT, 'log', '-1', '--format=%ct', facts.head]));
   const release: Release = {
     version,
     tag,
     commit: facts.head,
-    created: new Date(seconds * 1000),
+    created: await commitTime(ROOT, facts.head),
     registry: target.registry,
     repository: target.repository,
     image,

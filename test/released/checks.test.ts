@@ -1,5 +1,9 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect } from 'chai';
-import { identityProblems, registryProblems, repositoryProblems } from '../../hack/release/checks.ts';
+import { commitTime, identityProblems, registryProblems, repositoryProblems } from '../../hack/release/checks.ts';
 import { readTagged, refusalOf } from '../../hack/release/push.ts';
 
 const HEAD = 'a'.repeat(40);
@@ -25,6 +29,29 @@ describe('a repository', () => {
       for (const [position, pattern] of expected.entries()) expect(problems[position]).to.match(pattern);
     });
   }
+});
+
+describe('the time of a commit', () => {
+  let folder: string;
+  const git = (words: readonly string[], input = '') =>
+    execFileSync('git', ['-C', folder, ...words], { encoding: 'utf8', input }).trim();
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'archaware-release-'));
+    git(['init', '--quiet']);
+  });
+
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  it('is read where git shows signatures, too', async () => {
+    const tree = git(['mktree']);
+    const signature = '-----BEGIN SSH SIGNATURE-----\n AAAA\n -----END SSH SIGNATURE-----';
+    const who = 'A <a@example.com> 1700000000 +0900';
+    const text = `tree ${tree}\nauthor ${who}\ncommitter ${who}\ngpgsig ${signature}\n\nfeat: signed\n`;
+    const commit = git(['hash-object', '-t', 'commit', '-w', '--stdin'], text);
+    git(['config', 'log.showSignature', 'true']);
+    expect((await commitTime(folder, commit)).toISOString()).to.equal('2023-11-14T22:13:20.000Z');
+  });
 });
 
 describe('the identity of a workflow', () => {
