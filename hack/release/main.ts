@@ -128,11 +128,10 @@ async function check({ version, push }: CommandLine, work: string): Promise<{ re
 }
 
 /** A clean clone of the tagged commit, with its packages. */
-async function clone({ tag, commit, checkout }: Release): Promise<void> {
-  const detached = ['-c', 'advice.detachedHead=false'];
-  await run('git', [...detached, 'clone', '--quiet', '--no-hardlinks', '--branch', tag, ROOT, checkout]);
-  const head = (await run('git', ['-C', checkout, 'rev-parse', 'HEAD'])).trim();
-  if (head !== commit) throw new Error(`the clone of ${tag} is at ${head}, expected ${commit}: the tag has moved`);
+async function clone({ commit, checkout }: Release): Promise<void> {
+  // Not --branch: a branch with the name of the tag would win.
+  await run('git', ['clone', '--quiet', '--no-hardlinks', '--no-checkout', ROOT, checkout]);
+  await run('git', ['-C', checkout, 'checkout', '--quiet', '--detach', commit]);
   await run('npm', ['ci', '--include=dev', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: checkout });
 }
 
