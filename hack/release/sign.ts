@@ -128,7 +128,7 @@ function memberOf(value: unknown, name: string): unknown {
     : undefined;
 }
 
-// Without a password cosign would ask for one on the terminal.
-const environment = { COSIGN_PASSWORD: process.env.COSIGN_PASSWORD ?? '' };
+// Without a password cosign would ask for one on the terminal. In another repository no user would find the signatures.
+const environment = { COSIGN_PASSWORD: process.env.COSIGN_PASSWORD ?? '', COSIGN_REPOSITORY: '' };
 const cosign = (args: readonly string[]) => run(tool('cosign'), args, { env: environment });
 const attemptCosign = (args: readonly string[]) => attempt(tool('cosign'), args, { env: environment });
