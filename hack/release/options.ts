@@ -28,7 +28,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export const PLACEHOLDER_SOURCE = 'https://source.invalid/archaware-controller';
 
 const VERSION = /^v?(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?)$/;
-const HOST = /^[a-z0-9]+(?:[.-][a-z0-9]+)*(?::\d{1,5})?$/i;
+/** With a dot, a port, or localhost: crane and docker take any other first part of a name for an account on Docker Hub. */
+const HOST = /^(?=localhost$|.*[.:])[a-z0-9]+(?:[.-][a-z0-9]+)*(?::\d{1,5})?$/i;
 /** The path of a repository (OCI distribution-spec, "Pulling manifests"). */
 const PATH = /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*$/;
 const BY_DIGEST = /@sha256:[0-9a-f]{64}$/;
@@ -59,7 +60,8 @@ export function readTarget(
   const inActions = env.GITHUB_ACTIONS === 'true';
   const registry = env.REGISTRY || (inActions ? 'ghcr.io' : '');
   if (registry === '') problems.push('REGISTRY is not set: the host of the registry, such as ghcr.io');
-  else if (!HOST.test(registry)) problems.push(`REGISTRY is "${registry}", expected HOST or HOST:PORT without a path`);
+  else if (!HOST.test(registry))
+    problems.push(`REGISTRY is "${registry}", expected HOST.DOMAIN or HOST:PORT without a path`);
   const repository = env.REPOSITORY || (inActions ? (env.GITHUB_REPOSITORY_OWNER ?? '').toLowerCase() : '');
   if (repository === '') problems.push('REPOSITORY is not set: the path below the registry, such as your account');
   else if (!PATH.test(repository)) {
@@ -103,12 +105,18 @@ function readSource(
   return { source: PLACEHOLDER_SOURCE, notes: [note] };
 }
 
-/** Returns an https URL without slash and .git at its end; undefined if it is another URL or has credentials. */
+/** The path of a repository: nothing that would need an escape in a label, in YAML or in a shell. */
+const REPOSITORY_PATH = /^(?:\/[\w.~-]+)+$/;
+
+/** Returns an https URL without slash and .git at its end; undefined if it is another URL, has credentials, or is only a host. */
 function cleanUrl(url: string): string | undefined {
   if (!URL.canParse(url)) return undefined;
-  const { protocol, username, password, search, hash } = new URL(url);
-  if (protocol !== 'https:' || `${username}${password}${search}${hash}` !== '') return undefined;
-  return url.replace(/\/+$/, '').replace(/\.git$/, '');
+  const { protocol, origin, pathname, username, password, search, hash } = new URL(url);
+  const path = pathname.replace(/\/+$/, '').replace(/\.git$/, '');
+  if (protocol !== 'https:' || `${username}${password}${search}${hash}` !== '' || !REPOSITORY_PATH.test(path)) {
+    return undefined;
+  }
+  return `${origin}${path}`;
 }
 
 function readSigning(env: Environment, push: boolean): Signing | string {

@@ -69,10 +69,22 @@ describe('where a release goes', () => {
       ['no registry', { REGISTRY: '' }, /^REGISTRY is not set/],
       ['a path in the registry', { REGISTRY: 'localhost:5000/acme' }, /^REGISTRY is "localhost:5000\/acme"/],
       ['a scheme in the registry', { REGISTRY: 'https://localhost' }, /^REGISTRY is/],
+      [
+        'a registry that crane would take for Docker Hub',
+        { REGISTRY: 'registry' },
+        /^REGISTRY is "registry", expected HOST\.DOMAIN or HOST:PORT/,
+      ],
       ['no repository', { REPOSITORY: '' }, /^REPOSITORY is not set/],
       ['capital letters', { REPOSITORY: 'Acme' }, /^REPOSITORY is "Acme", expected lower case/],
       ['an empty part of the path', { REPOSITORY: 'acme//x' }, /^REPOSITORY is/],
       ['a base image by tag', { BASE_IMAGE: 'node:24' }, /^BASE_IMAGE is "node:24", expected a digest/],
+      [
+        'a source that is only a host',
+        { SOURCE: 'https://git.example' },
+        /^SOURCE \("https:\/\/git\.example"\) is not/,
+      ],
+      ['a space in the source', { SOURCE: 'https://git.example/a b' }, /^SOURCE .* is not/],
+      ['a pattern of String.replace in the source', { SOURCE: 'https://git.example/a$&' }, /^SOURCE .* is not/],
       ['a source by ssh', { SOURCE: 'git@git.example:a/b' }, /^SOURCE is not the https URL/],
       [
         'a source by http',
@@ -106,6 +118,16 @@ describe('where a release goes', () => {
     const { target, problems } = read({ ...local, COSIGN_KEY: '' }, false);
     expect([target.signing, problems]).to.deep.equal([{ kind: 'none' }, []]);
   });
+
+  for (const [given, expected] of [
+    ['https://git.example:8443/A/b.git/', 'https://git.example:8443/A/b'],
+    ['HTTPS://Git.Example/A/b', 'https://git.example/A/b'],
+    ['https://git.example/a\n', 'https://git.example/a'],
+  ] as const) {
+    it(`has the source ${expected} for ${JSON.stringify(given)}`, () => {
+      expect(read({ ...local, SOURCE: given }).target.source).to.equal(expected);
+    });
+  }
 
   describe('has a source', () => {
     const withoutSource = { ...local, SOURCE: '' };
