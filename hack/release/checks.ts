@@ -1,5 +1,8 @@
 /** What must be true before anything is built. All problems are listed together. */
 
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
 import type { Signing } from './options.ts';
 import { attempt, findProgram, isExecutable, lastLines, messageOf, run, tool, toolsFolder } from './programs.ts';
 import { type Tagged, tagged } from './push.ts';
@@ -23,11 +26,8 @@ const NAMED = 5;
 export function repositoryProblems({ uncommitted, tag, tagged: commit, head }: Facts): string[] {
   const problems: string[] = [];
   if (uncommitted.length > 0) {
-    const names = uncommitted.slice(0, NAMED).map((line) => line.slice(3));
-    const more = uncommitted.length > NAMED ? ` and ${uncommitted.length - NAMED} more` : '';
-    problems.push(
-      `the working tree is not clean: ${names.join(', ')}${more}; commit, stash or remove what "git status" shows`,
-    );
+    const names = namesOf(uncommitted.map((line) => line.slice(3)));
+    problems.push(`the working tree is not clean: ${names}; commit, stash or remove what "git status" shows`);
   }
   if (commit === undefined) problems.push(`there is no tag ${tag}: git tag -a ${tag} -m ${tag}`);
   else if (commit !== head) {
@@ -60,6 +60,42 @@ export async function commitTime(root: string, commit: string): Promise<Date> {
   // With log.showSignature git would print what it thinks of the signature, too.
   const seconds = await run('git', ['-C', root, 'log', '-1', '--no-show-signature', '--format=%ct', commit]);
   return new Date(Number(seconds) * 1000);
+}
+
+const lockfile = z.object({
+  packages: z.record(z.string(), z.object({ version: z.string().optional(), optional: z.boolean().optional() })),
+});
+
+/**
+ * What is wrong with node_modules, which a release itself is run with: its YAML and JSON become part of what is signed. `installed` is
+ * node_modules/.package-lock.json, which npm writes.
+ */
+export function packageProblems(locked: unknown, installed: unknown): string[] {
+  const wanted = lockfile.parse(locked).packages;
+  const found = lockfile.safeParse(installed).data?.packages;
+  if (found === undefined) return ['node_modules was not installed to the end: npm ci'];
+  const paths = [...new Set([...Object.keys(wanted), ...Object.keys(found)])].filter((path) => path !== '');
+  const other = paths.filter((path) => {
+    const [one, two] = [wanted[path], found[path]];
+    return two === undefined ? one?.optional !== true : two.version !== one?.version;
+  });
+  if (other.length === 0) return [];
+  return [`node_modules does not have what package-lock.json says (${namesOf(other)}): npm ci`];
+}
+
+/** The same for the folder. */
+export async function installedProblems(root: string): Promise<string[]> {
+  const read = async (path: string): Promise<unknown> => JSON.parse(await readFile(join(root, path), 'utf8'));
+  return packageProblems(
+    await read('package-lock.json'),
+    await read('node_modules/.package-lock.json').catch(() => undefined),
+  );
+}
+
+/** The first ones, and how many more there are. */
+function namesOf(names: readonly string[]): string {
+  const more = names.length > NAMED ? ` and ${names.length - NAMED} more` : '';
+  return `${names.slice(0, NAMED).join(', ')}${more}`;
 }
 
 /** Which programs are missing, and where they come from. */

@@ -15,6 +15,7 @@ import { fileURLToPath } from 'node:url';
 import {
   commitTime,
   identityProblems,
+  installedProblems,
   keyProblems,
   registryAnswers,
   registryProblems,
@@ -101,6 +102,7 @@ async function check({ version, push }: CommandLine, work: string): Promise<{ re
     ...repositoryProblems(facts),
     ...(await checkVersions(ROOT, version)),
     ...problems,
+    ...(await installedProblems(ROOT)),
     ...(await toolProblems()),
     ...(await keyProblems(target.signing)),
     ...identityProblems(target.signing, process.env, { source: target.source, tag }),

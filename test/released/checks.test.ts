@@ -2,10 +2,19 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { commitTime, identityProblems, registryProblems, repositoryProblems } from '../../hack/release/checks.ts';
+import {
+  commitTime,
+  identityProblems,
+  installedProblems,
+  packageProblems,
+  registryProblems,
+  repositoryProblems,
+} from '../../hack/release/checks.ts';
 import { readTagged, refusalOf } from '../../hack/release/push.ts';
 
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const HEAD = 'a'.repeat(40);
 const digest = (digit: string) => `sha256:${digit.repeat(64)}`;
 
@@ -29,6 +38,29 @@ describe('a repository', () => {
       for (const [position, pattern] of expected.entries()) expect(problems[position]).to.match(pattern);
     });
   }
+});
+
+describe('the packages that a release is run with', () => {
+  const locked = {
+    packages: { '': { version: '0.2.0' }, a: { version: '1.0.0' }, b: { version: '2.0.0', optional: true } },
+  };
+  const rows: readonly (readonly [string, unknown, readonly string[]])[] = [
+    ['are those of the lockfile', { packages: { a: { version: '1.0.0' }, b: { version: '2.0.0' } } }, []],
+    ['may lack one for another system', { packages: { a: { version: '1.0.0' } } }, []],
+    ['may not be other ones', { packages: { a: { version: '1.0.1' } } }, ['(a)']],
+    ['may not be more', { packages: { a: { version: '1.0.0' }, c: { version: '1.0.0' } } }, ['(c)']],
+    ['may not be fewer', { packages: {} }, ['(a)']],
+    ['may not be unknown', undefined, ['was not installed to the end: npm ci']],
+  ];
+  for (const [title, installed, expected] of rows) {
+    it(title, () => {
+      const problems = packageProblems(locked, installed);
+      expect(problems).to.have.lengthOf(expected.length);
+      for (const [position, text] of expected.entries()) expect(problems[position]).to.include(text);
+    });
+  }
+
+  it('are read from a folder', async () => expect(await installedProblems(ROOT)).to.deep.equal([]));
 });
 
 describe('the time of a commit', () => {
