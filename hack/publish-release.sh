@@ -62,5 +62,8 @@ case $state in
   *) fail 1 "gh says about $tag: $state" ;;
 esac
 gh release upload "$tag" --clobber "${files[@]}"
+# GitHub takes what is published last for the latest release, even if it is a patch of an older version.
+newest=$({ gh release list --exclude-drafts --exclude-pre-releases --limit 100 --json tagName --jq '.[].tagName' && echo "$tag"; } | sort --version-sort | tail -n 1)
+if [[ $newest != "$tag" ]]; then flags+=(--latest=false); fi
 gh release edit "$tag" --draft=false --verify-tag "${flags[@]}" > /dev/null
 echo "publish-release.sh: $tag is published, ${#files[@]} files"

@@ -16,6 +16,7 @@ case "$1 $2" in
   'release view') [[ ! -f $GH_BROKEN ]] || { cat "$GH_BROKEN" >&2; exit 1; }
     [[ -f $GH_STATE ]] && cat "$GH_STATE" || { echo 'release not found' >&2; exit 1; } ;;
   'release download') cat "$GH_PUBLISHED" ;;
+  'release list') [[ ! -f $GH_LISTED ]] || cat "$GH_LISTED" ;;
   'release create') echo true > "$GH_STATE" ;;
   'release edit') echo false > "$GH_STATE" ;;
 esac
@@ -57,6 +58,7 @@ describe('hack/publish-release.sh', () => {
       GH_SAID: join(root, 'said'),
       GH_STATE: join(root, 'state'),
       GH_BROKEN: join(root, 'broken'),
+      GH_LISTED: join(root, 'listed'),
       GH_PUBLISHED: join(root, 'published'),
     };
     return spawnSync('bash', [join(root, 'hack/publish-release.sh'), ...args], { env, encoding: 'utf8' });
@@ -64,6 +66,7 @@ describe('hack/publish-release.sh', () => {
 
   const upload =
     'release upload v0.2.0 --clobber archaware-controller.yaml archaware-controller-0.2.0.tgz SHA256SUMS SHA256SUMS.sigstore.json';
+  const list = 'release list --exclude-drafts --exclude-pre-releases --limit 100 --json tagName --jq .[].tagName';
   const edit = 'release edit v0.2.0 --draft=false --verify-tag --title 0.2.0 --notes-file release-notes.md';
 
   it('makes a draft of an existing tag, uploads every file and only then publishes it', () => {
@@ -72,6 +75,7 @@ describe('hack/publish-release.sh', () => {
       'release view v0.2.0 --json isDraft --jq .isDraft',
       'release create v0.2.0 --draft --verify-tag --title 0.2.0 --notes-file release-notes.md',
       upload,
+      list,
       edit,
     ]);
   });
@@ -79,7 +83,7 @@ describe('hack/publish-release.sh', () => {
   it('goes on with the draft that an interrupted run has left, and gives it the text of this one', () => {
     writeFileSync(join(root, 'state'), 'true\n');
     expect(publish('0.2.0').status).to.equal(0);
-    expect(said().slice(1)).to.deep.equal([upload, edit]);
+    expect(said().slice(1)).to.deep.equal([upload, list, edit]);
   });
 
   it('changes nothing if GitHub does not say what is there', () => {
@@ -92,6 +96,17 @@ describe('hack/publish-release.sh', () => {
     ]);
     expect(said()).to.have.lengthOf(1);
   });
+
+  for (const [published, flag] of [
+    [['v0.1.9', 'v0.10.0'], ' --latest=false'],
+    [['v0.1.9', 'v0.1.10'], ''],
+  ] as const) {
+    it(`is ${flag === '' ? '' : 'not '}the latest release where ${published.join(' and ')} are published`, () => {
+      writeFileSync(join(root, 'listed'), `${published.join('\n')}\n`);
+      expect(publish('0.2.0').status).to.equal(0);
+      expect(said().at(-1)).to.equal(`${edit}${flag}`);
+    });
+  }
 
   it('publishes the key with which the release was signed', () => {
     writeFileSync(join(files(), 'cosign.pub'), '-----BEGIN PUBLIC KEY-----\n');
