@@ -48,9 +48,14 @@ export async function pushByDigest(name: string, { layout, digest }: Artifact): 
   await run(tool('crane'), ['push', layout, `${name}@${digest}`]);
 }
 
-/** Tags what was pushed, and looks whether the tag has its digest. */
+/** Tags what was pushed, and looks whether the tag has its digest. Throws if it has another one, also one that it got meanwhile. */
 export async function tagAs(name: string, digest: string, tag: string): Promise<void> {
+  const mayHave = async () => {
+    const refusal = refusalOf(name, tag, await tagged(name, tag), digest);
+    if (refusal !== undefined) throw new Error(refusal);
+  };
+  // Signing takes minutes, in which another run may have released another commit.
+  await mayHave();
   await run(tool('crane'), ['tag', `${name}@${digest}`, tag]);
-  const refusal = refusalOf(name, tag, await tagged(name, tag), digest);
-  if (refusal !== undefined) throw new Error(refusal);
+  await mayHave();
 }
