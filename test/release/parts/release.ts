@@ -28,14 +28,14 @@ export function theRelease(there: () => Rehearsal): void {
       expect(released.install).to.equal(`${install} --namespace archaware --create-namespace`);
     });
 
-    it('makes the same of the same commit, by another maintainer: other folder, time zone and umask', async () => {
+    it('makes the same of the same commit, by another maintainer: other folder, language, time zone and umask', async () => {
       const { another, release, place } = there();
       const other = await another('elsewhere/of another maintainer');
       await other.git('tag', `v${first}`);
       const tags = await versionTags(place);
       const once = release(first);
       const twice = await withUmask(0o077, () =>
-        other.made([first], { environment: { TZ: 'Asia/Tokyo', LC_ALL: 'C' } }),
+        other.made([first], { environment: { TZ: 'Asia/Tokyo', LC_ALL: 'da_DK.UTF-8' } }),
       );
       const [sums, same] = await Promise.all([sumsOf(once), sumsOf(twice)]);
       console.log(['', ...digestsOf(once, sums)].join('\n        ').trimEnd());
