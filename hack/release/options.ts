@@ -1,4 +1,6 @@
-/** What a release is told on the command line and in the environment. Pure: the shell around it is main.ts. */
+/** Reads the command line and the environment of a release. Pure: the shell around it is main.ts. */
+import { PLACEHOLDER } from './names.ts';
+import { VERSION } from './versions.ts';
 
 /** The command line. */
 export type CommandLine = { readonly version: string; readonly push: boolean };
@@ -24,10 +26,6 @@ export type Signing =
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Stands for the repository in sources, and in a release that has no address of its own. */
-export const PLACEHOLDER_SOURCE = 'https://source.invalid/archaware-controller';
-
-const VERSION = /^v?(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?)$/;
 /** With a dot, a port, or localhost: crane and docker take any other first part of a name for an account on Docker Hub. */
 const HOST = /^(?=localhost$|.*[.:])[a-z0-9]+(?:[.-][a-z0-9]+)*(?::\d{1,5})?$/i;
 /** The path of a repository (OCI distribution-spec, "Pulling manifests"). */
@@ -42,8 +40,8 @@ export function readCommandLine(args: readonly string[]): CommandLine | string {
   if (unknown !== undefined) return `got ${unknown}, expected --no-push`;
   if (version === undefined) return 'VERSION is missing, for example 0.2.0';
   if (more.length > 0) return `got "${more[0]}" after the version, expected nothing`;
-  const [, number] = VERSION.exec(version) ?? [];
-  if (number === undefined) return `got the version "${version}", expected MAJOR.MINOR.PATCH, for example 0.2.0`;
+  const number = version.replace(/^v/, '');
+  if (!VERSION.test(number)) return `got the version "${version}", expected MAJOR.MINOR.PATCH, for example 0.2.0`;
   return { version: number, push: !flags.includes('--no-push') };
 }
 
@@ -101,8 +99,8 @@ function readSource(
   }
   const source = origin === undefined ? undefined : cleanUrl(origin);
   if (source !== undefined) return { source, notes: [`SOURCE is not set: using ${source}, the remote origin`] };
-  const note = `SOURCE is not set: the release names ${PLACEHOLDER_SOURCE} as its repository, and its files cannot be downloaded`;
-  return { source: PLACEHOLDER_SOURCE, notes: [note] };
+  const note = `SOURCE is not set: the release names ${PLACEHOLDER.source} as its repository, and its files cannot be downloaded`;
+  return { source: PLACEHOLDER.source, notes: [note] };
 }
 
 /** The path of a repository: nothing that would need an escape in a label, in YAML or in a shell. */

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { PLACEHOLDER_SOURCE, readCommandLine, readTarget } from '../../hack/release/options.ts';
+import { PLACEHOLDER } from '../../hack/release/names.ts';
+import { readCommandLine, readTarget } from '../../hack/release/options.ts';
 
 describe('the command line of a release', () => {
   const rows: readonly (readonly [string, ReturnType<typeof readCommandLine>])[] = [
@@ -133,9 +134,9 @@ describe('where a release goes', () => {
     const withoutSource = { ...local, SOURCE: '' };
     const rows: readonly (readonly [string, string | undefined, string])[] = [
       ['of the remote origin', 'https://git.example/a/b.git', 'https://git.example/a/b'],
-      ['that names nobody, if the remote is reached by ssh', 'git@git.example:a/b.git', PLACEHOLDER_SOURCE],
-      ['that names nobody, if the remote has credentials', 'https://me:secret@git.example/a/b', PLACEHOLDER_SOURCE],
-      ['that names nobody, without a remote', undefined, PLACEHOLDER_SOURCE],
+      ['that names nobody, if the remote is reached by ssh', 'git@git.example:a/b.git', PLACEHOLDER.source],
+      ['that names nobody, if the remote has credentials', 'https://me:secret@git.example/a/b', PLACEHOLDER.source],
+      ['that names nobody, without a remote', undefined, PLACEHOLDER.source],
     ];
     for (const [title, origin, expected] of rows) {
       it(`${title}, and a note says so`, () => {

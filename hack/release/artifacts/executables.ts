@@ -1,9 +1,8 @@
 /** The single executables for six platforms, and the manifest with which Krew installs them. */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { copyFile, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { archiveOf, TARGETS } from '../../executables/targets.ts';
+import { run } from '../programs.ts';
 import type { Release } from '../types.ts';
 
 /** Krew wants a file with the name of the plug-in. */
@@ -13,7 +12,7 @@ const KREW = 'archaware.yaml';
 export async function makeExecutables(release: Release): Promise<string[]> {
   const { checkout, downloads, source, out } = release;
   const args = ['hack/executables.ts', '--url', downloads, '--homepage', source];
-  await runIn(checkout, join(checkout, 'node_modules/.bin/tsx'), args);
+  await run(join(checkout, 'node_modules/.bin/tsx'), args, { cwd: checkout, loud: true });
   await mkdir(out, { recursive: true });
   const copies = [...TARGETS.map(archiveOf), KREW].map(async (name) => {
     const file = join(out, name);
@@ -21,11 +20,4 @@ export async function makeExecutables(release: Release): Promise<string[]> {
     return file;
   });
   return Promise.all(copies);
-}
-
-/** Runs a program in a directory. What it prints goes to standard error, which is for progress. Throws if it fails. */
-export async function runIn(directory: string, command: string, args: readonly string[]): Promise<void> {
-  const child = spawn(command, args, { cwd: directory, stdio: ['ignore', 2, 2] });
-  const [code, signal] = await once(child, 'close');
-  if (code !== 0) throw new Error(`${command} ${args.join(' ')} ended with ${code ?? signal}`);
 }

@@ -2,12 +2,12 @@
 import { chmod, copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { releasedPage } from '../names.ts';
+import { run } from '../programs.ts';
 import type { Release } from '../types.ts';
-import { runIn } from './executables.ts';
 
 /** Builds the bundle in the checkout, packs it, and returns the path of the package. */
 export async function makePackage(release: Release): Promise<string> {
-  await runIn(release.checkout, process.execPath, ['hack/build.mjs']);
+  await run(process.execPath, ['hack/build.mjs'], { cwd: release.checkout, loud: true });
   return packPackage(release);
 }
 
@@ -32,7 +32,7 @@ export async function packPackage(release: Release): Promise<string> {
   }
 
   await mkdir(out, { recursive: true });
-  await runIn(folder, 'npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', work]);
+  await run('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', work], { cwd: folder, loud: true });
   const file = join(out, `archaware-controller-npm-${version}.tgz`);
   await copyFile(join(work, `${source.name}-${version}.tgz`), file);
   return file;

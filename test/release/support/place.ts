@@ -41,7 +41,7 @@ export type Place = {
   run(program: Program, options?: RunOptions): Promise<Finished>;
   /** The same; throws with all output unless the exit code is 0. Returns the standard output. */
   must(program: Program, options?: RunOptions): Promise<string>;
-  /** A program's words so that it runs like that: for whoever starts it otherwise. */
+  /** A program's words so that it runs like that, for code that starts it in another way. */
   within(program: Program): Program;
   remove(): Promise<void>;
 };
