@@ -2,13 +2,8 @@ import fc from 'fast-check';
 import type { Platform } from '../../src/kit/platform.ts';
 import { isDigest } from '../../src/oci/digest.ts';
 import { ImageError } from '../../src/oci/errors.ts';
-import {
-  MANIFEST_ACCEPT,
-  parseImageConfig,
-  parseManifest,
-  readPlatform,
-  uniquePlatforms,
-} from '../../src/oci/manifest.ts';
+import { MANIFEST_ACCEPT, parseImageConfig, parseManifest, readPlatform } from '../../src/oci/manifest.ts';
+import { type Child, select } from '../../src/oci/selection.ts';
 import { isShowable, must, refusing, type Target } from './target.ts';
 
 const digest = fc
@@ -121,13 +116,18 @@ export const manifest: Target = {
       must(isDigest(read.config.digest), 'a config has a digest');
       return true;
     }
-    for (const each of read.platforms) checkPlatform(each);
-    must(uniquePlatforms(read.platforms).length === read.platforms.length, 'a platform is there once');
-    must(
-      read.children.every((child) => isDigest(child.digest)),
-      'a child has a digest',
-    );
-    for (const skipped of read.skipped) {
+    const children = new Map<string, Child>();
+    let selection = select(read, children);
+    while (selection.kind === 'needs') {
+      for (const { digest } of selection.children) {
+        must(isDigest(digest) && !children.has(digest), 'a child has a digest, and is needed once');
+        const platform = { os: 'linux', architecture: 'amd64' };
+        children.set(digest, digest.endsWith('0') ? { kind: 'image', platform } : { kind: 'refused', reason: 'x' });
+      }
+      selection = select(read, children);
+    }
+    for (const each of selection.platforms) checkPlatform(each);
+    for (const skipped of selection.skipped) {
       must(isShowable(skipped.reason, 300), 'a reason can be shown');
       must(skipped.digest === undefined || isDigest(skipped.digest), 'what is skipped has a digest');
     }

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, parseObject } from '../kit/json.ts';
+import { fieldOf, isObject, type JsonObject, parseObject } from '../kit/json.ts';
 import { normaliseArchitecture, type Platform } from '../kit/platform.ts';
 import { printableAscii } from '../kit/printable.ts';
 import { isDigest } from './digest.ts';
@@ -31,22 +31,48 @@ export type Skipped = { readonly digest?: string; readonly reason: string };
 /** A descriptor of the OCI image-spec, reduced to the fields that are used. */
 type Descriptor = { readonly digest: string; readonly mediaType: string };
 
-/** A parsed manifest. */
-export type Manifest =
-  | {
-      readonly kind: 'index';
-      /** Unique, in the index's order. */
-      readonly platforms: readonly Platform[];
-      /** Entries to fetch: nested indexes, and images without a platform, whose config blobs name it. */
-      readonly children: readonly Descriptor[];
-      readonly skipped: readonly Skipped[];
-    }
-  | { readonly kind: 'image'; readonly config: Descriptor };
+/** What an entry of an index states as its platform, as it is written there. An empty text: the field is absent. */
+export type StatedPlatform = {
+  readonly os: string;
+  readonly architecture: string;
+  readonly variant: string;
+  /** Whether it names features that the operating system must have (`os.features`). */
+  readonly hasFeatures: boolean;
+};
 
+/** What an entry of an index refers to, by its media type; `untyped`: it has none. */
+export type EntryKind = 'image' | 'index' | 'schema1' | 'untyped' | 'other';
+
+/** An entry of an index. selection.ts decides which of them count. */
+export type IndexEntry = {
+  /** Absent: the entry names no digest that can be verified. */
+  readonly digest?: string;
+  readonly kind: EntryKind;
+  readonly mediaType: string;
+  /** Whether it is an attestation of BuildKit, whatever its platform says. */
+  readonly isAttestation: boolean;
+  /** Whether its layers are compressed with zstd, as containers/image marks such entries. */
+  readonly isZstd: boolean;
+  /** Absent: the entry has no platform, not even an empty one. */
+  readonly platform?: StatedPlatform;
+};
+
+/** A parsed index. */
+export type Index = {
+  readonly kind: 'index';
+  /** Whether it says that it is a manifest list of Docker, in which each entry must have a platform. */
+  readonly isDockerList: boolean;
+  readonly entries: readonly IndexEntry[];
+};
+
+/** A parsed manifest. */
+export type Manifest = Index | { readonly kind: 'image'; readonly config: Descriptor };
+
+const DOCKER_LIST = 'application/vnd.docker.distribution.manifest.list.v2+json';
 const SIGNED_SCHEMA1 = 'application/vnd.docker.distribution.manifest.v1+prettyjws';
 const KIND: ReadonlyMap<string, 'index' | 'image' | 'schema1'> = new Map([
   ['application/vnd.oci.image.index.v1+json', 'index'],
-  ['application/vnd.docker.distribution.manifest.list.v2+json', 'index'],
+  [DOCKER_LIST, 'index'],
   ['application/vnd.oci.image.manifest.v1+json', 'image'],
   ['application/vnd.docker.distribution.manifest.v2+json', 'image'],
   ['application/vnd.docker.distribution.manifest.v1+json', 'schema1'],
@@ -58,6 +84,8 @@ const KIND: ReadonlyMap<string, 'index' | 'image' | 'schema1'> = new Map([
 const IMAGE_CONFIG = new Set([
   'application/vnd.oci.image.config.v1+json',
   'application/vnd.docker.container.image.v1+json',
+  // Its config names the platform (wasip1/wasm), and container runtimes pull it.
+  'application/vnd.wasm.config.v0+json',
 ]);
 /** Types that clients of 2016 pushed for real images (github.com/distribution/distribution/issues/1621). */
 const LEGACY_CONFIG = new Set(['application/octet-stream', 'application/json', 'text/html', '']);
@@ -83,7 +111,7 @@ export function parseManifest(body: Uint8Array, contentType: string | undefined)
   }
   const manifest = parseObject(body);
   if (manifest === undefined) throw malformed('is not a JSON object');
-  const declared = [mediaType(contentType), mediaType(manifest.mediaType)].map((type) => KIND.get(type));
+  const declared = [mediaType(contentType), mediaType(fieldOf(manifest, 'mediaType'))].map((type) => KIND.get(type));
   const structure = structureOf(manifest);
   if (structure === 'schema1' || (structure === undefined && declared.includes('schema1'))) throw schema1();
   if (structure === undefined) throw malformed('contains neither "manifests" nor "config" and "layers"');
@@ -93,7 +121,7 @@ export function parseManifest(body: Uint8Array, contentType: string | undefined)
 }
 
 function schema1(): ImageError {
-  return unsupported('the image is of Docker schema 1, which container runtimes no longer run; push it again');
+  return unsupported('the image is of Docker schema 1, which containerd no longer runs; push it again');
 }
 
 /**
@@ -108,18 +136,20 @@ export function refuseSchema1(body: Uint8Array, contentType: string | undefined)
 }
 
 function structureOf(manifest: JsonObject): 'index' | 'image' | 'schema1' | undefined {
-  const isIndex = 'manifests' in manifest;
-  const isImage = 'layers' in manifest || 'config' in manifest;
+  // Go's JSON decoder, which container runtimes use, does not distinguish the case of names.
+  const names = new Set(Object.keys(manifest).map((name) => name.toLowerCase()));
+  const isIndex = names.has('manifests');
+  const isImage = names.has('layers') || names.has('config');
   if (isIndex && isImage) throw malformed('contains both "manifests" and "layers"');
   if (isIndex) return 'index';
   if (isImage) return 'image';
-  return manifest.schemaVersion === 1 || 'fsLayers' in manifest ? 'schema1' : undefined;
+  return fieldOf(manifest, 'schemaVersion') === 1 || names.has('fslayers') ? 'schema1' : undefined;
 }
 
 function parseImage(manifest: JsonObject): Manifest {
-  const config = descriptor(manifest.config);
+  const config = descriptor(fieldOf(manifest, 'config'));
   if (config === undefined) throw malformed('names no valid config');
-  const artifact = textOf(manifest.artifactType);
+  const artifact = textOf(fieldOf(manifest, 'artifactType'));
   if (!IMAGE_CONFIG.has(config.mediaType) && (artifact !== '' || !LEGACY_CONFIG.has(config.mediaType))) {
     const type = printableAscii(artifact || config.mediaType, 100);
     throw new ImageError(`this is not an image but an artifact of type "${type}"`, {
@@ -132,47 +162,53 @@ function parseImage(manifest: JsonObject): Manifest {
 }
 
 function parseIndex(index: JsonObject): Manifest {
-  const entries = index.manifests;
-  if (!Array.isArray(entries)) throw malformed('has "manifests" that are not a list');
-  if (entries.length > MAX_ENTRIES) {
-    throw new ImageError(`the index has ${entries.length} entries; at most ${MAX_ENTRIES} are read`, {
+  const listed = fieldOf(index, 'manifests');
+  if (!Array.isArray(listed)) throw malformed('has "manifests" that are not a list');
+  if (listed.length > MAX_ENTRIES) {
+    throw new ImageError(`the index has ${listed.length} entries; at most ${MAX_ENTRIES} are read`, {
       code: 'too-large',
       temporary: false,
     });
   }
-  const platforms: Platform[] = [];
-  const children: Descriptor[] = [];
-  const skipped: Skipped[] = [];
-  let isBad = false;
-  for (const entry of entries) {
-    const child = descriptor(entry);
-    if (child === undefined || !isObject(entry)) {
-      isBad = true;
-      skipped.push({ reason: 'an entry without a digest that can be verified' });
-      continue;
-    }
-    const skip = (reason: string): number => skipped.push({ digest: child.digest, reason });
-    const annotations = isObject(entry.annotations) ? entry.annotations : {};
-    const kind = KIND.get(child.mediaType);
-    const platform = isObject(entry.platform) ? entry.platform : {};
-    const os = textOf(platform.os);
-    const architecture = textOf(platform.architecture);
-    if (annotations['vnd.docker.reference.type'] === 'attestation-manifest') skip('an attestation');
-    else if (kind === 'index') children.push(child);
-    else if (kind === 'schema1') skip('Docker schema 1');
-    else if (kind === undefined && child.mediaType !== '') skip(`of type "${printableAscii(child.mediaType, 100)}"`);
-    else if (textOf(entry.artifactType) !== '' && !IMAGE_CONFIG.has(textOf(entry.artifactType))) {
-      skip(`an artifact of type "${printableAscii(textOf(entry.artifactType), 100)}"`);
-    } else if (os === '' || architecture === '') children.push(child);
-    else {
-      const read = readPlatform(platform);
-      if (typeof read === 'string') skip(read);
-      else platforms.push(read);
-    }
-  }
-  // If another entry is usable, container runtimes take that one and never look at an invalid one.
-  if (isBad && platforms.length === 0 && children.length === 0) throw malformed('has no entry with a valid digest');
-  return { kind: 'index', platforms: uniquePlatforms(platforms), children, skipped };
+  const entries = listed.map(parseEntry);
+  // Container runtimes read an invalid entry only if they choose it.
+  const isBad = entries.some(({ digest }) => digest === undefined);
+  if (isBad && !entries.some(isCandidate)) throw malformed('has no entry with a valid digest');
+  return { kind: 'index', isDockerList: mediaType(fieldOf(index, 'mediaType')) === DOCKER_LIST, entries };
+}
+
+function parseEntry(value: unknown): IndexEntry {
+  const entry = isObject(value) ? value : {};
+  const child = descriptor(entry);
+  const annotations = fieldOf(entry, 'annotations');
+  const annotation = (name: string): unknown => (isObject(annotations) ? annotations[name] : undefined);
+  // containerd compares this type as it is written.
+  const type = textOf(fieldOf(entry, 'mediaType'));
+  const platform = fieldOf(entry, 'platform');
+  return {
+    ...(child === undefined ? {} : { digest: child.digest }),
+    kind: type === '' ? 'untyped' : (KIND.get(type) ?? 'other'),
+    mediaType: type,
+    isAttestation: annotation('vnd.docker.reference.type') === 'attestation-manifest',
+    isZstd: annotation('io.github.containers.compression.zstd') === 'true',
+    ...(isObject(platform) ? { platform: statedPlatform(platform) } : {}),
+  };
+}
+
+function statedPlatform(platform: JsonObject): StatedPlatform {
+  const features = fieldOf(platform, 'os.features');
+  return {
+    os: textOf(fieldOf(platform, 'os')),
+    architecture: textOf(fieldOf(platform, 'architecture')),
+    variant: textOf(fieldOf(platform, 'variant')),
+    hasFeatures: Array.isArray(features) && features.length > 0,
+  };
+}
+
+/** Whether an entry may turn out to be an image that runs. */
+function isCandidate({ digest, kind, isAttestation, platform }: IndexEntry): boolean {
+  if (digest === undefined || isAttestation || kind === 'schema1' || kind === 'other') return false;
+  return platform === undefined || typeof readPlatform(platform) !== 'string';
 }
 
 /**
@@ -186,10 +222,11 @@ export function parseImageConfig(body: Uint8Array): Platform {
   if (config === undefined) {
     throw new ImageError('the config blob is not a JSON object', { code: 'malformed', temporary: false });
   }
-  if (textOf(config.architecture) === '') {
+  const stated = statedPlatform(config);
+  if (stated.architecture === '') {
     throw new ImageError('the config blob names no architecture', { code: 'malformed', temporary: false });
   }
-  const platform = readPlatform(textOf(config.os) === '' ? { ...config, os: 'linux' } : config);
+  const platform = readPlatform(stated.os === '' ? { ...stated, os: 'linux' } : stated);
   if (typeof platform === 'string') throw unsupported(`the config blob names ${platform}`);
   return platform;
 }
@@ -218,7 +255,11 @@ export function uniquePlatforms(platforms: readonly Platform[]): Platform[] {
 /**
  * Returns the platform, or why it is invalid. An accepted platform may be written to a label or a toleration unchanged.
  */
-export function readPlatform(platform: JsonObject): Platform | string {
+export function readPlatform(platform: {
+  readonly os?: unknown;
+  readonly architecture?: unknown;
+  readonly variant?: unknown;
+}): Platform | string {
   const rawOs = textOf(platform.os);
   const rawArchitecture = textOf(platform.architecture);
   const os = rawOs.trim().toLowerCase();
@@ -234,8 +275,8 @@ export function readPlatform(platform: JsonObject): Platform | string {
 
 function descriptor(value: unknown): Descriptor | undefined {
   if (!isObject(value)) return undefined;
-  const digest = textOf(value.digest);
-  return isDigest(digest) ? { digest, mediaType: mediaType(value.mediaType) } : undefined;
+  const digest = textOf(fieldOf(value, 'digest'));
+  return isDigest(digest) ? { digest, mediaType: mediaType(fieldOf(value, 'mediaType')) } : undefined;
 }
 
 function mediaType(value: unknown): string {

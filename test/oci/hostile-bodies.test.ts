@@ -36,6 +36,14 @@ const SHORT = 100;
 
 type Row = readonly [what: string, speak: Speak, code: string];
 
+/** Entries of an index that are indexes, each for another platform. */
+const nested = (count: number): object[] =>
+  Array.from({ length: count }, (_, index) => ({
+    mediaType: INDEX,
+    digest: sha256(`${index}`),
+    platform: { os: `os${index % 100}`, architecture: index < 100 ? 'amd64' : 'arm64' },
+  }));
+
 describe('a hostile registry whose answer', () => {
   let world: HostileWorld;
   afterEach(() => world.stop());
@@ -94,7 +102,7 @@ describe('a hostile registry whose answer', () => {
 
     it('is slow for each of 32 children, but has only one deadline', async () => {
       world = await startHostileWorld({ timeoutMs: SHORT });
-      const manifests = Array.from({ length: 32 }, (_, index) => ({ mediaType: IMAGE, digest: sha256(`${index}`) }));
+      const manifests = nested(32);
       const timers: NodeJS.Timeout[] = [];
       world.evil.on('*', (socket, asked) => {
         timers.push(setTimeout(() => says(404)(socket, asked), 50));
@@ -151,7 +159,7 @@ describe('a hostile registry whose answer', () => {
 
     it('has 1,000 other children leads to few requests', async () => {
       world = await startHostileWorld();
-      const manifests = Array.from({ length: 1000 }, (_, index) => ({ mediaType: INDEX, digest: sha256(`${index}`) }));
+      const manifests = nested(1000);
       world.evil.on('/v2/app/manifests/v1', manifest({ schemaVersion: 2, manifests }));
       expect(await world.fails()).to.include({ code: 'too-large', temporary: false });
       expect(world.evil.asked.length).to.be.below(50);

@@ -13,71 +13,63 @@ const entry = (os: string, architecture: string, more: object = {}): object => (
   size: 1,
   platform: { os, architecture, ...more },
 });
+const stated = (os: string, architecture: string, variant = ''): object => ({
+  os,
+  architecture,
+  variant,
+  hasFeatures: false,
+});
 const bytes = (value: unknown): Uint8Array => Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
 
 describe('a manifest', () => {
-  const platforms: [what: string, entries: unknown[], expected: string[], skipped: number, children: number][] = [
-    ['one', [entry('linux', 'amd64')], ['linux/amd64'], 0, 0],
-    ['aliases', [entry('Linux', 'x86_64'), entry('linux', 'aarch64')], ['linux/amd64', 'linux/arm64'], 0, 0],
+  const entries: [what: string, value: unknown, expected: object][] = [
+    ['a platform', entry('linux', 'arm', { variant: 'v6' }), { platform: stated('linux', 'arm', 'v6') }],
+    ['another spelling', entry('Linux', 'x86_64'), { platform: stated('Linux', 'x86_64') }],
+    ['an empty platform', { ...entry('', ''), platform: {} }, { platform: stated('', '') }],
+    ['no platform', { mediaType: IMAGE, digest: D }, { kind: 'image' }],
+    ['null as its platform', { mediaType: IMAGE, digest: D, platform: null }, { kind: 'image' }],
     [
-      'variants',
-      [entry('linux', 'arm', { variant: 'v6' }), entry('linux', 'arm', { variant: 'v7' })],
-      ['linux/arm/v6', 'linux/arm/v7'],
-      0,
-      0,
+      'features',
+      entry('linux', 'amd64', { 'os.features': ['x'] }),
+      { platform: { ...stated('linux', 'amd64'), hasFeatures: true } },
     ],
-    ['a strange variant', [entry('linux', 'arm', { variant: 'a\nb' })], ['linux/arm'], 0, 0],
+    ['no features', entry('linux', 'amd64', { 'os.features': [] }), { platform: stated('linux', 'amd64') }],
     [
-      'Windows versions',
-      [entry('windows', 'amd64', { 'os.version': '1' }), entry('windows', 'amd64', { 'os.version': '2' })],
-      ['windows/amd64'],
-      0,
-      0,
+      'names in other cases, as Go reads them',
+      { MediaType: IMAGE, Digest: D, Platform: { OS: 'linux', Architecture: 'amd64' } },
+      { kind: 'image', digest: D, platform: stated('linux', 'amd64') },
     ],
-    ['unknown', [entry('unknown', 'unknown'), entry('linux', 'amd64')], ['linux/amd64'], 1, 0],
-    ['an unknown operating system', [entry('unknown', 'amd64')], [], 1, 0],
+    ['the type of a nested index', { mediaType: LIST, digest: D }, { kind: 'index' }],
+    ['another type', { mediaType: 'application/x', digest: D }, { kind: 'other', mediaType: 'application/x' }],
+    ['no type', { digest: D }, { kind: 'untyped' }],
     [
-      'strange strings',
-      [entry('linux', 'amd64\nx'), entry('li nux', 'amd64'), entry('linux', 'a'.repeat(99))],
-      [],
-      3,
-      0,
+      'the mark of an attestation',
+      { ...entry('linux', 'amd64'), annotations: { 'vnd.docker.reference.type': 'attestation-manifest' } },
+      { isAttestation: true },
     ],
     [
-      'an attestation with a platform',
-      [{ ...entry('linux', 'amd64'), annotations: { 'vnd.docker.reference.type': 'attestation-manifest' } }],
-      [],
-      1,
-      0,
+      'the mark of zstd',
+      { ...entry('linux', 'amd64'), annotations: { 'io.github.containers.compression.zstd': 'true' } },
+      { isZstd: true },
     ],
-    ['no platform', [{ mediaType: IMAGE, digest: D }, { ...entry('', 'amd64') }], [], 0, 2],
-    [
-      'a nested index',
-      [
-        { mediaType: INDEX, digest: D },
-        { mediaType: LIST, digest: D },
-      ],
-      [],
-      0,
-      2,
-    ],
-    ['something else', [{ mediaType: 'application/x', digest: D }], [], 1, 0],
-    ['an artifact', [{ mediaType: IMAGE, digest: D, artifactType: 'application/sbom' }], [], 1, 0],
-    ['nothing', [], [], 0, 0],
   ];
-  for (const [what, manifests, expected, skipped, children] of platforms) {
-    it(`that is an index with ${what} gives ${expected.join(', ') || 'none'}`, () => {
-      const parsed = parseManifest(bytes({ schemaVersion: 2, manifests }), INDEX);
+  for (const [what, value, expected] of entries) {
+    it(`that is an index has an entry with ${what}`, () => {
+      const parsed = parseManifest(bytes({ schemaVersion: 2, manifests: [value] }), INDEX);
       if (parsed.kind !== 'index') return expect.fail(parsed.kind);
-      const names = parsed.platforms.map(({ os, architecture, variant }) =>
-        [os, architecture, variant].filter(Boolean).join('/'),
-      );
-      expect(names).to.deep.equal(expected);
-      expect(parsed.skipped).to.have.length(skipped);
-      expect(parsed.children).to.have.length(children);
-      for (const { reason } of parsed.skipped) expect(reason).to.match(/^[\x20-\x7e]{1,200}$/);
+      expect(parsed.entries).to.have.length(1);
+      expect(parsed.entries[0]).to.deep.include(expected);
+      if (!('platform' in expected))
+        expect(parsed.entries[0]?.platform === undefined).to.equal(!what.startsWith('the mark'));
     });
   }
+
+  it('that is an index says whether it is a list of Docker', () => {
+    for (const mediaType of [LIST, INDEX, undefined]) {
+      const parsed = parseManifest(bytes({ schemaVersion: 2, mediaType, manifests: [] }), mediaType);
+      expect(parsed).to.include({ kind: 'index', isDockerList: mediaType === LIST });
+    }
+  });
 
   const accepted: [what: string, body: unknown, type: string | undefined, kind: string][] = [
     ['an OCI image', { schemaVersion: 2, mediaType: IMAGE, config, layers: [] }, IMAGE, 'image'],
@@ -87,6 +79,13 @@ describe('a manifest', () => {
       `${SCHEMA2}; charset=utf-8`,
       'image',
     ],
+    [
+      'an image of WebAssembly',
+      { config: { ...config, mediaType: 'application/vnd.wasm.config.v0+json' }, layers: [] },
+      IMAGE,
+      'image',
+    ],
+    ['an index with its name in capitals', { MANIFESTS: [] }, undefined, 'index'],
     ['an image without a type', { schemaVersion: 2, config, layers: [] }, 'application/json', 'image'],
     [
       'an image of 2016',
@@ -191,6 +190,14 @@ describe('a config blob', () => {
     [
       { architecture: 'arm64', os: 'linux', variant: 'v8' },
       { os: 'linux', architecture: 'arm64', variant: 'v8' },
+    ],
+    [
+      { OS: 'linux', Architecture: 'arm64' },
+      { os: 'linux', architecture: 'arm64' },
+    ],
+    [
+      { architecture: 'wasm', os: 'wasip1' },
+      { os: 'wasip1', architecture: 'wasm' },
     ],
     [{ architecture: 'x86_64' }, { os: 'linux', architecture: 'amd64' }],
     [{ os: 'linux' }, 'malformed'],

@@ -196,28 +196,51 @@ describe('the resolver', () => {
   });
 
   describe('understands', () => {
-    it('nested indexes, entries without a platform, attestations and missing children', async () => {
+    it('an entry without a platform, attestations, and entries that no container runtime reads', async () => {
       const plain = putImage(server, 'app', 'riscv64');
-      const inner = server.put('app', 'manifests', indexOf('linux/s390x', 'linux/amd64'));
-      const missing = sha256('missing');
-      const chartManifest = { config: { mediaType: 'application/x', digest: missing }, layers: [] };
-      const chart = server.put('app', 'manifests', chartManifest, { type: IMAGE });
       const index = indexOf('linux/amd64', 'unknown/unknown');
       index.manifests.push(
         { mediaType: IMAGE, digest: plain, size: 1 },
-        { mediaType: INDEX, digest: inner, size: 1 },
-        { mediaType: IMAGE, digest: missing, size: 1 },
-        { mediaType: IMAGE, digest: chart, size: 1 },
+        { mediaType: INDEX, digest: sha256('not read'), size: 1 },
       );
       server.put('app', 'manifests', index, { tag: 'v1' });
       const { platforms, skipped } = await resolve('app:v1');
-      expect(platformNames(platforms)).to.deep.equal(['linux/amd64', 'linux/riscv64', 'linux/s390x']);
+      expect(platformNames(platforms)).to.deep.equal(['linux/amd64', 'linux/riscv64']);
       expect(skipped.map(({ reason }) => reason)).to.deep.equal([
         'the platform "unknown/unknown"',
-        'not in the registry',
-        'this is not an image but an artifact of type "application/x"',
+        'without a platform, and not the first such entry: container runtimes read only that one',
       ]);
+      expect(asked()).to.have.length(3);
     });
+
+    it('an index within the index, which only containerd takes, if there is nothing else', async () => {
+      const inner = server.put('app', 'manifests', indexOf('linux/s390x', 'linux/amd64'));
+      const platform = { os: 'linux', architecture: 's390x' };
+      const index = { ...indexOf(), manifests: [{ mediaType: INDEX, digest: inner, size: 1, platform }] };
+      server.put('app', 'manifests', index, { tag: 'v1' });
+      expect(await resolve('app:v1')).to.deep.include({ platforms: [platform], only: 'containerd' });
+    });
+
+    for (const [what, put, reason] of [
+      ['is missing', () => sha256('missing'), 'not in the registry'],
+      [
+        'is an artifact',
+        () => {
+          const config = { mediaType: 'application/x', digest: sha256('missing') };
+          return server.put('app', 'manifests', { config, layers: [] }, { type: IMAGE });
+        },
+        'this is not an image but an artifact of type "application/x"',
+      ],
+    ] as const) {
+      it(`an index with an entry without a platform that ${what}`, async () => {
+        const index = indexOf('linux/amd64');
+        index.manifests.push({ mediaType: IMAGE, digest: put(), size: 1 });
+        server.put('app', 'manifests', index, { tag: 'v1' });
+        const { platforms, skipped } = await resolve('app:v1');
+        expect(platformNames(platforms)).to.deep.equal(['linux/amd64']);
+        expect(skipped.map((entry) => entry.reason)).to.deep.equal([reason]);
+      });
+    }
 
     it('an index with an entry of an architecture that Go does not have', async () => {
       server.put('app', 'manifests', indexOf('linux/amd64', 'linux/x64', 'linux/powerpc64le'), { tag: 'v1' });
@@ -255,8 +278,12 @@ describe('the resolver', () => {
       expect((await resolve('app:d3')).platforms).to.have.length(1);
     });
 
-    it('at most 32 entries without a platform', async () => {
-      const manifests = Array.from({ length: 33 }, (_, index) => ({ mediaType: IMAGE, digest: sha256(String(index)) }));
+    it('at most 32 indexes within an index', async () => {
+      const manifests = Array.from({ length: 33 }, (_, index) => ({
+        mediaType: INDEX,
+        digest: sha256(String(index)),
+        platform: { os: `os${index}`, architecture: 'amd64' },
+      }));
       server.put('app', 'manifests', { schemaVersion: 2, manifests }, { tag: 'v1' });
       expect(await failure('app:v1')).to.include({ code: 'too-large', temporary: false });
       expect(asked().length).to.be.below(40);

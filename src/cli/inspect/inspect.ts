@@ -14,6 +14,8 @@ type Inspected = {
   readonly platforms: readonly Platform[];
   readonly skipped: Resolution['skipped'];
   readonly source?: string;
+  /** The only container runtime that takes these platforms from the index. */
+  readonly only?: Resolution['only'];
   readonly error?: { readonly code: string; readonly message: string };
 };
 
@@ -49,8 +51,15 @@ function overridden(
 async function inspectOne(resolver: Resolver, image: string, signal: AbortSignal): Promise<Inspected> {
   try {
     const access = { namespace: '', pullSecrets: [], always: false };
-    const { digest, platforms, skipped, source } = await resolver.resolve(image, access, signal);
-    return { image, ...(digest ? { digest } : {}), platforms, skipped, ...(source ? { source } : {}) };
+    const { digest, platforms, skipped, source, only } = await resolver.resolve(image, access, signal);
+    return {
+      image,
+      ...(digest ? { digest } : {}),
+      platforms,
+      skipped,
+      ...(source ? { source } : {}),
+      ...(only ? { only } : {}),
+    };
   } catch (error) {
     if (!(error instanceof ImageError)) throw error;
     return { image, platforms: [], skipped: [], error: { code: error.code, message: error.message } };
@@ -70,7 +79,15 @@ function render(results: readonly Inspected[], columns: number | undefined): str
   const failed = results.flatMap(({ image, error }) => (error === undefined ? [] : [[image, error.message]]));
   const errors = failed.length === 0 ? '' : `\nNot resolved.\n${table(['IMAGE', 'MESSAGE'], failed, columns)}`;
   const left = skipped.length === 0 ? '' : `\nLeft out.\n${table(['IMAGE', 'REASON', 'DIGEST'], skipped, columns)}`;
-  const notes = results.flatMap(({ image, platforms }) => platformNotes(platforms).map((note) => [image, note]));
+  const notes = results.flatMap(({ image, platforms, only }) =>
+    [...takenOnly(only), ...platformNotes(platforms)].map((note) => [image, note]),
+  );
   const noted = notes.length === 0 ? '' : `\nNotes.\n${table(['IMAGE', 'NOTE'], notes, columns)}`;
   return table(['IMAGE', 'PLATFORMS', 'SOURCE', 'DIGEST'], rows, columns) + errors + noted + left;
+}
+
+function takenOnly(only: Resolution['only']): string[] {
+  if (only === undefined) return [];
+  const other = only === 'containerd' ? 'CRI-O' : 'containerd';
+  return [`only ${only} takes these platforms from the index: nodes with ${other} cannot pull the image`];
 }

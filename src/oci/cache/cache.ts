@@ -1,6 +1,7 @@
 import { createLru } from '../../kit/lru.ts';
 import type { Platform } from '../../kit/platform.ts';
 import type { Skipped } from '../manifest.ts';
+import type { Runtime } from '../selection.ts';
 
 /** The platforms of a digest. They never change, and every caller that can name the digest may get them. */
 export type ImageFacts = {
@@ -8,6 +9,8 @@ export type ImageFacts = {
   readonly skipped: readonly Skipped[];
   /** Whether the digest is an index (true) or a single manifest (false). */
   readonly isIndex: boolean;
+  /** The only container runtime that takes these platforms from the index. Absent: all known ones do. */
+  readonly only?: Runtime;
 };
 
 /** The digest that a tag pointed to when it was last checked. */

@@ -8,11 +8,12 @@ import { parseReference } from '../reference.ts';
 import type { ImageFacts, SharedEntries, TagEntry } from './cache.ts';
 
 /**
- * The file is one JSON object, `{"version":1,"digests":{…},"tags":{…}}`, with one entry on each line, the most recently
- * used first. It is also read line by line: parsing 50,000 entries at once would block all other work for half a
+ * The file is one JSON object, `{"version":2,"digests":{…},"tags":{…}}`, with one entry on each line, the most recently
+ * used first. Version 1 had platforms of indexes that no container runtime takes. The file is also read line by line: parsing 50,000 entries at once would block all other work for half a
  * second.
  */
-const HEAD = '{"version":1,"digests":{';
+const VERSION = 2;
+const HEAD = `{"version":${VERSION},"digests":{`;
 const MIDDLE = '},"tags":{';
 const END = '}}';
 
@@ -120,13 +121,14 @@ export async function parseCache(body: Buffer, most: number, now: number): Promi
   return { digests: found, tags: [...tags].slice(0, most) };
 }
 
-function toFound({ platforms, skipped, isIndex }: ImageFacts): object {
-  return { platforms, skipped, index: isIndex };
+function toFound({ platforms, skipped, isIndex, only }: ImageFacts): object {
+  return { platforms, skipped, index: isIndex, only };
 }
 
 function strange(firstLine: string): string {
-  const version = /^\{\s*"version"\s*:\s*(\d{1,9})\b/.exec(firstLine.slice(0, 100))?.[1] ?? '1';
-  return version === '1' ? 'not a cache file of archaware' : `of version ${version}, which this program cannot read`;
+  const version = /^\{\s*"version"\s*:\s*(\d{1,9})\b/.exec(firstLine.slice(0, 100))?.[1] ?? String(VERSION);
+  if (version === String(VERSION)) return 'not a cache file of archaware';
+  return `of version ${version}, which ${Number(version) < VERSION ? 'an earlier release wrote' : 'this program cannot read'}`;
 }
 
 /** If a key appears twice, the first entry is the one that was used last. */
@@ -145,8 +147,11 @@ function readFound(digest: string, value: unknown): ImageFacts | undefined {
   // A partial list of platforms would give wrong answers for as long as it is remembered.
   if (platforms.length < value.platforms.length || skipped === undefined) return undefined;
   if (typeof value.index !== 'boolean') return undefined;
+  const { only } = value;
+  if (only !== undefined && only !== 'containerd' && only !== 'CRI-O') return undefined;
   // Only an index has several entries.
-  return { platforms, skipped, isIndex: value.index || platforms.length + skipped.length > 1 };
+  const isIndex = value.index || platforms.length + skipped.length > 1;
+  return { platforms, skipped, isIndex, ...(only === undefined ? {} : { only }) };
 }
 
 function readSkipped(value: unknown): Skipped[] | undefined {

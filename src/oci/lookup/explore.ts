@@ -1,9 +1,8 @@
-import type { Platform } from '../../kit/platform.ts';
 import type { ImageFacts } from '../cache/cache.ts';
 import { ImageError } from '../errors.ts';
-import { type Manifest, parseImageConfig, type Skipped, uniquePlatforms } from '../manifest.ts';
+import { type Index, type Manifest, parseImageConfig, type Skipped, uniquePlatforms } from '../manifest.ts';
+import { type Child, select } from '../selection.ts';
 
-type Index = Extract<Manifest, { kind: 'index' }>;
 type Image = Extract<Manifest, { kind: 'image' }>;
 
 /** The platforms of a digest. Not complete if the registry lacks or refuses a part of what the index names. */
@@ -23,22 +22,18 @@ export type ManifestSource = {
   readonly config: (image: Image) => Promise<Uint8Array>;
 };
 
-/** What an entry of an index without a platform turns out to be. */
-type Child =
-  | { readonly platform: Platform }
-  | { readonly index: Index }
-  /** Why it is left out. `isLasting`: the reason is a property of its digest and not of this registry. */
-  | { readonly refusal: ImageError; readonly isLasting: boolean };
+/** An entry that cannot be used. `isLasting`: the reason is a property of its digest and not of this registry. */
+type Refused = { readonly refusal: ImageError; readonly isLasting: boolean };
 
 /** The depth of indexes within indexes; the image-spec allows nesting and names no limit. */
 const MAX_DEPTH = 3;
-/** The most children of an index without a platform; each costs a request or two. */
+/** The most entries of an index that are read; each costs a request or two. */
 const MAX_CHILDREN = 32;
 /** The most skipped entries that are reported. */
 const MAX_SKIPPED = 100;
 
 /**
- * Returns the platforms of a manifest: its own, and those of its children without a platform.
+ * Returns the platforms of a manifest. Of an index, only entries are read whose content decides what container runtimes take.
  *
  * @throws ImageError, or what the source throws
  */
@@ -52,61 +47,65 @@ export async function explore(root: Manifest, source: ManifestSource): Promise<E
     }
     return { platforms: [platform], skipped: [], isIndex: false, isComplete: true };
   }
-  let isComplete = true;
-  const platforms: Platform[] = [...root.platforms];
-  const skipped: Skipped[] = [...root.skipped];
-  const refusals: ImageError[] = [];
-  const queue = root.children.map((child) => ({ child, depth: 2 }));
-  const seen = new Set<string>();
-  for (const { child, depth } of queue) {
-    const { digest } = child;
-    if (seen.has(digest)) continue;
-    seen.add(digest);
-    if (seen.size > MAX_CHILDREN) throw tooLarge(`names more than ${MAX_CHILDREN} images without a platform`, source);
-    const known = source.known(digest);
-    if (known !== undefined) {
-      platforms.push(...known.platforms);
-      skipped.push(...known.skipped);
-      continue;
+  const children = new Map<string, Child>();
+  const refusals: Refused[] = [];
+  let selection = select(root, children);
+  while (selection.kind === 'needs') {
+    const { children: needed } = selection;
+    if (children.size + needed.length > MAX_CHILDREN) {
+      throw tooLarge(`has more than ${MAX_CHILDREN} entries that must be read`, source);
     }
-    const answer = await exploreChild(digest, source);
-    if ('platform' in answer) {
-      platforms.push(answer.platform);
-    } else if ('index' in answer) {
-      if (depth > MAX_DEPTH) throw tooLarge(`nests indexes deeper than ${MAX_DEPTH}`, source);
-      platforms.push(...answer.index.platforms);
-      skipped.push(...answer.index.skipped);
-      queue.push(...answer.index.children.map((next) => ({ child: next, depth: depth + 1 })));
-    } else {
-      const { refusal, isLasting } = answer;
-      if (!isLasting) isComplete = false;
-      refusals.push(refusal);
-      skipped.push({ digest, reason: refusal.code === 'not-found' ? 'not in the registry' : refusal.message });
+    for (const { digest, depth } of needed) {
+      const child = await exploreChild(digest, source);
+      if ('refusal' in child) {
+        refusals.push(child);
+        const { code, message } = child.refusal;
+        children.set(digest, { kind: 'refused', reason: code === 'not-found' ? 'not in the registry' : message });
+      } else {
+        if (child.kind === 'index' && depth > MAX_DEPTH)
+          throw tooLarge(`nests indexes deeper than ${MAX_DEPTH}`, source);
+        children.set(digest, child);
+      }
     }
+    selection = select(root, children);
   }
-  if (platforms.length === 0) throw without(refusals, skipped, source);
+  const { platforms, skipped, only } = selection;
+  if (platforms.length === 0) {
+    throw without(
+      refusals.map(({ refusal }) => refusal),
+      skipped,
+      source,
+    );
+  }
   return {
     platforms: uniquePlatforms(platforms),
     skipped: skipped.slice(0, MAX_SKIPPED),
     isIndex: true,
-    isComplete,
+    ...(only === undefined ? {} : { only }),
+    isComplete: refusals.every(({ isLasting }) => isLasting),
   };
 }
 
 /**
- * Finds out what an entry without a platform is. If it cannot be read, it is left out as long as another entry has a
- * platform: container runtimes take that one and do not even look at others. A failure that may pass by itself (5xx, a
- * deadline) does not count as such a refusal.
+ * Finds out what an entry is. If it cannot be read, a container runtime that chooses it fails, and other entries still
+ * count. A failure that may pass by itself (5xx, a deadline) does not count as such a refusal.
  */
-async function exploreChild(digest: string, source: ManifestSource): Promise<Child> {
+async function exploreChild(
+  digest: string,
+  source: ManifestSource,
+): Promise<Index | Extract<Child, { kind: 'image' }> | Refused> {
+  // An image that was looked up by itself; of an index, each entry counts here.
+  const known = source.known(digest);
+  const [single] = known?.isIndex === false ? known.platforms : [];
+  if (single !== undefined) return { kind: 'image', platform: single };
   try {
     const manifest = contentOf(await source.manifest(digest));
     // A malformed one may only contradict the label that this registry gives it.
     if (manifest instanceof ImageError) return { refusal: manifest, isLasting: manifest.code === 'unsupported' };
-    if (manifest.kind === 'index') return { index: manifest };
+    if (manifest.kind === 'index') return manifest;
     const body = await source.config(manifest);
     const platform = contentOf(() => parseImageConfig(body));
-    return platform instanceof ImageError ? { refusal: platform, isLasting: true } : { platform };
+    return platform instanceof ImageError ? { refusal: platform, isLasting: true } : { kind: 'image', platform };
   } catch (error) {
     if (!(error instanceof ImageError) || !['not-found', 'denied', 'unsupported'].includes(error.code)) throw error;
     // A registry may hold only a part of an index; a mirror may not have the rest yet.

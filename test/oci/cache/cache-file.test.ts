@@ -128,13 +128,13 @@ describe('the cache file', () => {
     const json: unknown = JSON.parse(await write(filled(1)));
     const { platforms, skipped } = found;
     expect(json).to.deep.equal({
-      version: 1,
+      version: 2,
       digests: { [digestOf(1)]: { platforms, skipped, index: true } },
       tags: { 'r.example.com/x:1': { digest: digestOf(1), checkedAt: NOW - 1, source: SOURCE } },
     });
     expect((await stat(file)).mode & 0o777).to.equal(0o600);
     expect(await readdir(directory)).to.deep.equal(['cache.json']);
-    expect(JSON.parse(await write(createImageCache(9)))).to.deep.equal({ version: 1, digests: {}, tags: {} });
+    expect(JSON.parse(await write(createImageCache(9)))).to.deep.equal({ version: 2, digests: {}, tags: {} });
     expect(await use(createImageCache(9)).load()).to.deep.equal({ digests: 0, tags: 0 });
   });
 
@@ -176,6 +176,14 @@ describe('the cache file', () => {
     expect(problems).to.deep.equal([]);
   });
 
+  it('restores which container runtime alone takes the platforms', async () => {
+    const cache = createImageCache(9);
+    const facts = { ...found, only: 'containerd' as const };
+    cache.setDigest(digestOf(1), facts);
+    await write(cache);
+    expect((await load()).sharedDigests(9)).to.deep.equal([[digestOf(1), facts]]);
+  });
+
   it('leaves out an image that is made to fill the file', async () => {
     const cache = filled(1);
     const skipped = Array.from({ length: 1000 }, (_, index) => ({ digest: digestOf(index), reason: 'x' }));
@@ -194,6 +202,7 @@ describe('the cache file', () => {
     const good = { [digestOf(1)]: { platforms, skipped: [], index: true } };
     const tag = { digest: digestOf(1), checkedAt: NOW, source: SOURCE };
     const digests: [what: string, digests: object][] = [
+      ['an unknown runtime', { [digestOf(2)]: { platforms, skipped: [], index: true, only: 'x' } }],
       ['a name that is not a digest', { 'sha256:abc': { platforms, skipped: [], index: true } }],
       [
         'a prototype',
@@ -219,7 +228,7 @@ describe('the cache file', () => {
         Object.entries(object)
           .map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`)
           .join(',\n');
-      return `{"version":1,"digests":{\n${lines(entries)}\n},"tags":{\n${lines(tags)}\n}}\n`;
+      return `{"version":2,"digests":{\n${lines(entries)}\n},"tags":{\n${lines(tags)}\n}}\n`;
     };
     for (const [what, bad] of digests) {
       it(`and a digest with ${what} is left out`, async () => {
@@ -297,8 +306,13 @@ describe('the cache file', () => {
       ['if it is JSON of another program', () => '{"name":"x"}', /is not a cache file of archaware;/],
       [
         'if it is of another version',
-        (good) => good.replace('"version":1', '"version":2'),
-        /is of version 2, which this program/,
+        (good) => good.replace('"version":2', '"version":3'),
+        /is of version 3, which this program/,
+      ],
+      [
+        'if it is of an earlier version, which had platforms that no container runtime takes',
+        (good) => good.replace('"version":2', '"version":1'),
+        /is of version 1, which an earlier release wrote; it was renamed to .*, and images are looked up again/,
       ],
       ['if it was cut off within an entry', (good) => good.slice(0, good.length / 2), /is damaged or cut off;/],
       ['if it was cut off between two lines', (good) => good.slice(0, good.lastIndexOf('}}')), /is cut off;/],
@@ -396,7 +410,7 @@ describe('the cache file', () => {
     expect(fire()).to.equal(60_000);
     await until(() => problems.length > 1);
     expect(problems).to.deep.equal([problem, undefined]);
-    expect(JSON.parse(await readFile(target, 'utf8'))).to.have.property('version', 1);
+    expect(JSON.parse(await readFile(target, 'utf8'))).to.have.property('version', 2);
     await rm(join(directory, 'missing'), { recursive: true });
     written.changed();
     await written.close();

@@ -1,0 +1,134 @@
+// Selection says which image of an index containerd and CRI-O take on nodes of several platforms, by the packages that they use
+// themselves: images.Manifest of containerd, and ChooseInstance of go.podman.io/image. It reads one Case a line from standard
+// input and prints one Answer a line.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/containerd/containerd/v2/core/content"
+	"github.com/containerd/containerd/v2/core/images"
+	"github.com/containerd/errdefs"
+	"github.com/containerd/log"
+	"github.com/containerd/platforms"
+	specs "github.com/opencontainers/image-spec/specs-go/v1"
+	"go.podman.io/image/v5/manifest"
+	"go.podman.io/image/v5/types"
+)
+
+// Case is an image, with all its manifests and config blobs by their digests.
+type Case struct {
+	Nodes   []specs.Platform  `json:"nodes"`
+	Root    specs.Descriptor  `json:"root"`
+	Objects map[string]string `json:"objects"`
+}
+
+// Answer has for each node the architecture of the image that the runtime takes, or "error: " and why it takes none.
+type Answer struct {
+	Containerd []string `json:"containerd"`
+	CRIO       []string `json:"crio"`
+}
+
+// store is a content store in memory.
+type store map[string]string
+
+type reader struct{ *bytes.Reader }
+
+func (reader) Close() error { return nil }
+
+func (s store) ReaderAt(_ context.Context, descriptor specs.Descriptor) (content.ReaderAt, error) {
+	body, ok := s[descriptor.Digest.String()]
+	if !ok {
+		return nil, fmt.Errorf("%s: %w", descriptor.Digest, errdefs.ErrNotFound)
+	}
+	return reader{bytes.NewReader([]byte(body))}, nil
+}
+
+// architectureOf returns the architecture that the config of a manifest names.
+func (s store) architectureOf(config specs.Descriptor) string {
+	var image specs.Image
+	if err := json.Unmarshal([]byte(s[config.Digest.String()]), &image); err != nil {
+		return "error: config: " + err.Error()
+	}
+	return image.Architecture
+}
+
+func (s store) containerd(root specs.Descriptor, node specs.Platform) string {
+	chosen, err := images.Manifest(context.Background(), s, root, platforms.Only(node))
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	return s.architectureOf(chosen.Config)
+}
+
+// crio does what copy.Image does with an index: it chooses one entry, and refuses an index within the index (copy/single.go).
+func (s store) crio(root specs.Descriptor, node specs.Platform) string {
+	body := []byte(s[root.Digest.String()])
+	if !manifest.MIMETypeIsMultiImage(root.MediaType) {
+		return s.single(body)
+	}
+	list, err := manifest.ListFromBlob(body, root.MediaType)
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	chosen, err := list.ChooseInstance(&types.SystemContext{
+		OSChoice: node.OS, ArchitectureChoice: node.Architecture, VariantChoice: node.Variant,
+	})
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	return s.single([]byte(s[chosen.String()]))
+}
+
+func (s store) single(body []byte) string {
+	kind := manifest.GuessMIMEType(body)
+	if manifest.MIMETypeIsMultiImage(kind) {
+		return "error: a manifest list instead of a manifest for a single image"
+	}
+	if kind != manifest.DockerV2Schema2MediaType && kind != specs.MediaTypeImageManifest {
+		return "error: not a manifest: " + kind
+	}
+	var chosen specs.Manifest
+	if err := json.Unmarshal(body, &chosen); err != nil {
+		return "error: " + err.Error()
+	}
+	return s.architectureOf(chosen.Config)
+}
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "selection:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	if err := log.SetLevel("fatal"); err != nil {
+		return err
+	}
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, 16<<20)
+	out := bufio.NewWriter(os.Stdout)
+	defer out.Flush()
+	encoder := json.NewEncoder(out)
+	for in.Scan() {
+		var one Case
+		if err := json.Unmarshal(in.Bytes(), &one); err != nil {
+			return err
+		}
+		var answer Answer
+		for _, node := range one.Nodes {
+			answer.Containerd = append(answer.Containerd, store(one.Objects).containerd(one.Root, node))
+			answer.CRIO = append(answer.CRIO, store(one.Objects).crio(one.Root, node))
+		}
+		if err := encoder.Encode(answer); err != nil {
+			return err
+		}
+	}
+	return in.Err()
+}

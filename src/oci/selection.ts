@@ -1,0 +1,310 @@
+import { normaliseArchitecture, type Platform } from '../kit/platform.ts';
+import { printableAscii } from '../kit/printable.ts';
+import {
+  type Index,
+  type IndexEntry,
+  readPlatform,
+  type Skipped,
+  type StatedPlatform,
+  uniquePlatforms,
+} from './manifest.ts';
+
+/** The container runtimes whose choice is known. */
+export type Runtime = 'containerd' | 'CRI-O';
+
+/** What an entry of an index turns out to be, once it has been read: a nested index, an image, or nothing of use. */
+export type Child =
+  | Index
+  | { readonly kind: 'image'; readonly platform: Platform }
+  | { readonly kind: 'refused'; readonly reason: string };
+export type Children = ReadonlyMap<string, Child>;
+
+/** An entry whose content decides. `depth`: that of an index there; the root has 1. */
+export type Needed = { readonly digest: string; readonly depth: number };
+
+export type Selection =
+  | { readonly kind: 'needs'; readonly children: readonly Needed[] }
+  | {
+      readonly kind: 'selected';
+      /** Not unique; in the order of the index. */
+      readonly platforms: readonly Platform[];
+      readonly skipped: readonly Skipped[];
+      /** The only runtime that takes these platforms. Absent: both do. */
+      readonly only?: Runtime;
+    };
+
+/** A node of this architecture, without a variant of its own. */
+type Node = { readonly os: string; readonly architecture: string };
+
+/**
+ * What a runtime gets on a node: images of the node's own architecture, `none` if no entry is for it, or `refused` if it
+ * fails on the entry that it chooses.
+ */
+type Taken = readonly Platform[] | 'none' | 'refused';
+
+type Reader = {
+  readonly node: Node;
+  readonly children: Children;
+  readonly need: (needed: Needed) => void;
+};
+
+/** containerd chooses `386` entries on nodes of amd64, and `arm` entries on nodes of arm64, that have none of their own. */
+const LESSER: ReadonlyMap<string, string> = new Map([
+  ['amd64', '386'],
+  ['arm64', 'arm'],
+]);
+/** The variants of arm that run on `v7`, the best one first. Both runtimes take that for a node. */
+const ARM = ['v7', 'v6', 'v5'];
+/** The variants that CRI-O chooses, the best one first, on nodes of architectures that report a variant. */
+const CRIO_VARIANTS: ReadonlyMap<string, readonly string[]> = new Map([
+  ['arm', [...ARM, '']],
+  ['arm64', ['v8', '']],
+]);
+/** The only spellings that containerd knows besides Go's (containerd/platforms, `normalizeArch`). */
+const CONTAINERD_NAMES: ReadonlyMap<string, string> = new Map([
+  ['i386', '386'],
+  ['x86_64', 'amd64'],
+  ['x86-64', 'amd64'],
+  ['aarch64', 'arm64'],
+  ['armhf', 'arm'],
+  ['armel', 'arm'],
+]);
+/** The variants that containerd reads as another one. `v1` of amd64 and `v8` of arm64 are what every CPU runs. */
+const CONTAINERD_VARIANTS: ReadonlyMap<string, string> = new Map([
+  ...['i386/', 'amd64/v1', 'arm64/8', 'arm64/v8', 'arm64/v8.0'].map((name) => [name, ''] as const),
+  ...['arm/', 'arm/7'].map((name) => [name, 'v7'] as const),
+  ...['5', '6', '8'].map((name) => [`arm/${name}`, `v${name}`] as const),
+]);
+/** A node that no entry names: for it, runtimes choose an entry without a platform. */
+const UNNAMED: Node = { os: 'linux', architecture: '?' };
+
+/**
+ * Decides which platforms of an index count: those of nodes on which both containerd and CRI-O choose an image of the
+ * node's own architecture. If there is no such node, those that containerd takes, else those that CRI-O takes: without
+ * any platform the image would count as unknown, and its pods could be placed on any node.
+ *
+ * It follows containerd 2.4 (`images.Manifest` with `platforms.Only`) and go.podman.io/image 5.42 (`ChooseInstance`, and
+ * `copy`, which refuses an index within an index). A test asks these packages about thousands of indexes. For operating
+ * systems other than Linux, which CRI-O does not serve, containerd's choice counts, without versions and features.
+ *
+ * @param children what was read so far, by digest; the answer is `needs` as long as the content of others decides
+ * @throws ImageError `too-large` if it names too many platforms
+ */
+export function select(root: Index, children: Children): Selection {
+  const needed = new Map<string, Needed>();
+  const need = (entry: Needed): void => void needed.set(entry.digest, entry);
+  const nodes = uniquePlatforms([...nodesOf(root, children, new Map(), new Set()).values()]);
+  const taken = [...nodes, UNNAMED].map((node) => {
+    const reader = { node, children, need };
+    return { node, containerd: byContainerd(root, reader, 1), 'CRI-O': byCrio(root, reader) };
+  });
+  if (needed.size > 0) return { kind: 'needs', children: [...needed.values()] };
+
+  const onLinux = taken.filter(({ node }) => node.os === 'linux');
+  const isShared = onLinux.some((each) => isImage(each.containerd) && isImage(each['CRI-O']));
+  const only = isShared ? undefined : RUNTIMES.find((runtime) => onLinux.some((each) => isImage(each[runtime])));
+  // Where containerd fails on an entry for the node, it does not go on to one of the lesser architecture.
+  const hidden = onLinux.flatMap(({ node, containerd }) =>
+    only !== 'CRI-O' && containerd === 'refused' ? [LESSER.get(node.architecture)] : [],
+  );
+  const counted = taken.flatMap((each) => {
+    const { os, architecture } = each.node;
+    const first = os === 'linux' ? each[only ?? 'containerd'] : each.containerd;
+    const isAgreed = os !== 'linux' || only !== undefined || isImage(each['CRI-O']);
+    const isHidden = os === 'linux' && hidden.includes(architecture);
+    return isImage(first) && isAgreed && !isHidden ? [{ node: each.node, platforms: first }] : [];
+  });
+  const names = new Set(counted.map(({ node }) => nameOf(node)));
+  return {
+    kind: 'selected',
+    platforms: counted.flatMap(({ platforms }) => platforms),
+    skipped: leftOut(root, { children, names, only }, new Set()),
+    ...(only === undefined ? {} : { only }),
+  };
+}
+
+const RUNTIMES: readonly Runtime[] = ['containerd', 'CRI-O'];
+
+function isImage(taken: Taken): taken is readonly Platform[] {
+  return typeof taken === 'object';
+}
+
+/** Returns the nodes that the entries name, and what was read so far. */
+function nodesOf(index: Index, children: Children, nodes: Map<string, Node>, seen: Set<string>): Map<string, Node> {
+  const add = (node: Node | undefined): void => {
+    if (node !== undefined && !nodes.has(nameOf(node))) nodes.set(nameOf(node), node);
+  };
+  for (const { platform, digest = '' } of index.entries) {
+    add(platform && nodeOf(platform));
+    const child = children.get(digest);
+    if (child === undefined || seen.has(digest)) continue;
+    seen.add(digest);
+    if (child.kind === 'image') add({ os: child.platform.os, architecture: child.platform.architecture });
+    else if (child.kind === 'index') nodesOf(child, children, nodes, seen);
+  }
+  return nodes;
+}
+
+/** Returns the nodes that a platform names, as containerd reads it. CRI-O knows no other names. */
+function nodeOf(platform: StatedPlatform): Node | undefined {
+  const { os, architecture } = containerdNames(platform);
+  if (os === 'linux') return normaliseArchitecture(architecture) === architecture ? { os, architecture } : undefined;
+  const read = readPlatform(platform);
+  return typeof read === 'string' ? undefined : { os: read.os, architecture: read.architecture };
+}
+
+function nameOf({ os, architecture }: Node): string {
+  return `${os}/${architecture}`;
+}
+
+function containerdNames({ os, architecture, variant }: StatedPlatform): Node & { readonly variant: string } {
+  const lower = architecture.toLowerCase();
+  const name = CONTAINERD_NAMES.get(lower) ?? lower;
+  const level = variant.toLowerCase();
+  const read = lower === 'armhf' ? 'v7' : lower === 'armel' ? 'v6' : CONTAINERD_VARIANTS.get(`${name}/${level}`);
+  return { os: os.toLowerCase() || 'linux', architecture: name, variant: lower === 'i386' ? '' : (read ?? level) };
+}
+
+/**
+ * Returns how well an entry's platform fits a node in containerd's order, 0 being best; undefined: not at all. `isOwn`:
+ * whether it is of the node's own architecture.
+ */
+function containerdRank(platform: StatedPlatform, node: Node): { rank: number; isOwn: boolean } | undefined {
+  if (node.os !== 'linux') {
+    const named = nodeOf(platform);
+    return named !== undefined && nameOf(named) === nameOf(node) ? { rank: 0, isOwn: true } : undefined;
+  }
+  const { os, architecture, variant } = containerdNames(platform);
+  if (os !== 'linux' || platform.hasFeatures) return undefined;
+  const isOwn = architecture === node.architecture;
+  if (!isOwn && architecture !== LESSER.get(node.architecture)) return undefined;
+  // Nodes of arm64 run arm up to v8.
+  const variants = architecture !== 'arm' ? [''] : isOwn ? ARM : ['v8', ...ARM];
+  const rank = variants.indexOf(variant);
+  return rank < 0 ? undefined : { rank: isOwn ? rank : rank + 1, isOwn };
+}
+
+function byContainerd(index: Index, reader: Reader, depth: number): Taken {
+  const { node, children, need } = reader;
+  const ranked = index.entries.flatMap((entry) => {
+    const fit = entry.platform && containerdRank(entry.platform, node);
+    return fit === undefined ? [] : [{ entry, ...fit }];
+  });
+  const best = ranked.reduce((one, other) => (other.rank < one.rank ? other : one), ranked[0] ?? NOTHING);
+  const entry = best.entry ?? index.entries.find(({ platform }) => platform === undefined);
+  if (entry === undefined) return 'none';
+  const { digest, kind, isAttestation } = entry;
+  if (digest === undefined || isAttestation || (kind !== 'image' && kind !== 'index')) return 'refused';
+  if (kind === 'image' && entry.platform !== undefined) {
+    if (!best.isOwn) return 'none';
+    return ranked.flatMap((each) => (each.isOwn ? platformsOf(each.entry) : []));
+  }
+  const child = children.get(digest);
+  if (child === undefined) {
+    need({ digest, depth: depth + 1 });
+    return 'none';
+  }
+  if (child.kind !== kind) return 'refused';
+  if (child.kind === 'index') {
+    const inside = byContainerd(child, reader, depth + 1);
+    return inside === 'none' ? 'refused' : inside;
+  }
+  return containerdRank(statedBy(child.platform), node)?.isOwn ? [child.platform] : 'none';
+}
+
+const NOTHING: { entry: IndexEntry | undefined; rank: number; isOwn: boolean } = {
+  entry: undefined,
+  rank: Number.POSITIVE_INFINITY,
+  isOwn: false,
+};
+
+/** Returns where in CRI-O's order a platform is, 0 being best; undefined: it does not fit. It compares texts as written. */
+function crioRank({ os, architecture, variant }: StatedPlatform, node: Node): number | undefined {
+  if (os !== node.os || architecture !== node.architecture) return undefined;
+  const rank = (CRIO_VARIANTS.get(architecture) ?? ['']).indexOf(variant);
+  return rank < 0 ? undefined : rank;
+}
+
+function byCrio(index: Index, { node, children, need }: Reader): Taken {
+  if (node.os !== 'linux') return 'none';
+  const LAST = Number.POSITIVE_INFINITY;
+  const ranked = index.entries.flatMap((entry) => {
+    const rank = entry.platform === undefined ? LAST : crioRank(entry.platform, node);
+    return rank === undefined || (rank === LAST && index.isDockerList) ? [] : [{ entry, rank }];
+  });
+  const lowest = ranked.reduce((rank, each) => Math.min(rank, each.rank), LAST);
+  const best = ranked.filter(({ rank }) => rank === lowest).map(({ entry }) => entry);
+  const entry = best.find(({ isZstd }) => isZstd && !index.isDockerList) ?? best[0];
+  if (entry === undefined) return 'none';
+  const { digest, kind, isAttestation } = entry;
+  if (digest === undefined || isAttestation || kind === 'index' || kind === 'other') return 'refused';
+  if (entry.platform !== undefined) return ranked.flatMap((each) => platformsOf(each.entry));
+  const child = children.get(digest);
+  if (child === undefined) {
+    need({ digest, depth: 2 });
+    return 'none';
+  }
+  if (child.kind !== 'image') return 'refused';
+  // It starts what it has pulled, whatever the config says.
+  return nameOf(child.platform) === nameOf(node) ? [child.platform] : 'refused';
+}
+
+function platformsOf({ platform }: IndexEntry): Platform[] {
+  const read = platform === undefined ? '' : readPlatform({ ...platform, os: platform.os || 'linux' });
+  return typeof read === 'string' ? [] : [read];
+}
+
+function statedBy({ os, architecture, variant = '' }: Platform): StatedPlatform {
+  return { os, architecture, variant, hasFeatures: false };
+}
+
+type Verdict = { readonly children: Children; readonly names: ReadonlySet<string>; readonly only: Runtime | undefined };
+
+/** Returns the entries that do not count, with the reasons. */
+function leftOut(index: Index, verdict: Verdict, seen: Set<string>): Skipped[] {
+  const { children, only } = verdict;
+  return index.entries.flatMap((entry) => {
+    const { digest } = entry;
+    const child = digest === undefined ? undefined : children.get(digest);
+    if (digest !== undefined && child?.kind === 'index') {
+      if (only !== 'containerd')
+        return [{ digest, reason: 'an index within the index: only containerd takes its images' }];
+      if (seen.has(digest)) return [];
+      seen.add(digest);
+      return leftOut(child, verdict, seen);
+    }
+    const reason = reasonOf(entry, child, verdict);
+    return reason === undefined ? [] : [{ ...(digest === undefined ? {} : { digest }), reason }];
+  });
+}
+
+function reasonOf(entry: IndexEntry, child: Child | undefined, verdict: Verdict): string | undefined {
+  const { digest, kind, mediaType, isAttestation, platform } = entry;
+  if (digest === undefined) return 'an entry without a digest that can be verified';
+  if (isAttestation) return 'an attestation';
+  if (kind === 'other') return `of type "${printableAscii(mediaType, 100)}"`;
+  if (child?.kind === 'refused') return child.reason;
+  if (platform === undefined) {
+    if (child?.kind !== 'image')
+      return 'without a platform, and not the first such entry: container runtimes read only that one';
+    const text = `without a platform, for ${nameOf(child.platform)} by its config`;
+    return verdict.names.has(nameOf(child.platform)) ? undefined : `${text}: not what all container runtimes take`;
+  }
+  if (platform.architecture === '') return 'a platform without an architecture';
+  const read = readPlatform({ ...platform, os: platform.os || 'linux' });
+  if (typeof read === 'string') return read;
+  const text = [platform.os || '(no os)', platform.architecture, platform.variant].filter(Boolean).join('/');
+  const name = `${printableAscii(text, 80)}${platform.hasFeatures ? ' with os.features' : ''}`;
+  const node = nodeOf(platform);
+  const fits = {
+    containerd:
+      node !== undefined && kind !== 'schema1' && kind !== 'untyped' && containerdRank(platform, node)?.isOwn === true,
+    'CRI-O': node?.os === 'linux' && kind !== 'index' && crioRank(platform, node) !== undefined,
+  };
+  const takers = RUNTIMES.filter((runtime) => fits[runtime]);
+  if (takers.length === 0) return `${name}: no container runtime takes it from an index`;
+  if (node !== undefined && verdict.names.has(nameOf(node))) return undefined;
+  const of = kind === 'schema1' ? ' of Docker schema 1' : kind === 'untyped' ? ' without a media type' : '';
+  if (takers.length === 1 && node?.os === 'linux') return `${name}${of}: only ${takers[0]} takes it`;
+  return `${name}: container runtimes choose another entry`;
+}
