@@ -29,7 +29,7 @@ export type Selection =
       /** Not unique; in the order of the index. */
       readonly platforms: readonly Platform[];
       readonly skipped: readonly Skipped[];
-      /** The only runtime that takes these platforms. Absent: both do. */
+      /** The only runtime that takes all of these platforms. Absent: both do. */
       readonly only?: Runtime;
     };
 
@@ -40,7 +40,9 @@ type Node = { readonly os: string; readonly architecture: string };
  * What a runtime gets on a node: images of the node's own architecture, `none` if no entry is for it, or `refused` if it
  * fails on the entry that it chooses.
  */
-type Taken = readonly Platform[] | 'none' | 'refused';
+type Taken = Images | 'none' | 'refused';
+/** `isNested`: whether they are in an index within the index. */
+type Images = { readonly platforms: readonly Platform[]; readonly isNested: boolean };
 
 type Reader = {
   readonly node: Node;
@@ -83,9 +85,10 @@ const UNNAMED: Node = { os: 'linux', architecture: '?' };
  * node's own architecture. If there is no such node, those that containerd takes, else those that CRI-O takes: without
  * any platform the image would count as unknown, and its pods could be placed on any node.
  *
- * It follows containerd 2.4 (`images.Manifest` with `platforms.Only`) and go.podman.io/image 5.42 (`ChooseInstance`, and
- * `copy`, which refuses an index within an index). A test asks these packages about thousands of indexes. For operating
- * systems other than Linux, which CRI-O does not serve, containerd's choice counts, without versions and features.
+ * It follows containerd 2.4 (`images.Manifest` with `platforms.Only`) and go.podman.io/image 5.42 (`ChooseInstance`). A test
+ * asks these packages about thousands of indexes. CRI-O chooses an index within the index, too, but does not pull it: such
+ * platforms count, and `only` is containerd. For operating systems other than Linux, which CRI-O does not serve,
+ * containerd's choice counts, without versions and features.
  *
  * @param children what was read so far, by digest; the answer is `needs` as long as the content of others decides
  * @throws ImageError `too-large` if it names too many platforms
@@ -96,37 +99,47 @@ export function select(root: Index, children: Children): Selection {
   const nodes = uniquePlatforms([...nodesOf(root, children, new Map(), new Set()).values()]);
   const taken = [...nodes, UNNAMED].map((node) => {
     const reader = { node, children, need };
-    return { node, containerd: byContainerd(root, reader, 1), 'CRI-O': byCrio(root, reader) };
+    return { node, containerd: byContainerd(root, reader, 1), 'CRI-O': byCrio(root, reader, 1) };
   });
   if (needed.size > 0) return { kind: 'needs', children: [...needed.values()] };
 
   const onLinux = taken.filter(({ node }) => node.os === 'linux');
   const isShared = onLinux.some((each) => isImage(each.containerd) && isImage(each['CRI-O']));
-  const only = isShared ? undefined : RUNTIMES.find((runtime) => onLinux.some((each) => isImage(each[runtime])));
+  const takes = (runtime: Runtime) => (each: (typeof taken)[number]) => isPulled(runtime, each[runtime]);
+  const alone = isShared ? undefined : RUNTIMES.find((runtime) => onLinux.some(takes(runtime)));
   // Where containerd fails on an entry for the node, it does not go on to one of the lesser architecture.
   const hidden = onLinux.flatMap(({ node, containerd }) =>
-    only !== 'CRI-O' && containerd === 'refused' ? [LESSER.get(node.architecture)] : [],
+    alone !== 'CRI-O' && containerd === 'refused' ? [LESSER.get(node.architecture)] : [],
   );
   const counted = taken.flatMap((each) => {
     const { os, architecture } = each.node;
-    const first = os === 'linux' ? each[only ?? 'containerd'] : each.containerd;
-    const isAgreed = os !== 'linux' || only !== undefined || isImage(each['CRI-O']);
+    const first = os === 'linux' ? each[alone ?? 'containerd'] : each.containerd;
+    const isAgreed = os !== 'linux' || (alone === undefined ? isImage(each['CRI-O']) : takes(alone)(each));
     const isHidden = os === 'linux' && hidden.includes(architecture);
-    return isImage(first) && isAgreed && !isHidden ? [{ node: each.node, platforms: first }] : [];
+    return isImage(first) && isAgreed && !isHidden ? [{ ...each, platforms: first.platforms }] : [];
   });
   const names = new Set(counted.map(({ node }) => nameOf(node)));
+  const only =
+    alone ??
+    (counted.some(({ node, 'CRI-O': byName }) => node.os === 'linux' && isImage(byName) && byName.isNested)
+      ? 'containerd'
+      : undefined);
   return {
     kind: 'selected',
     platforms: counted.flatMap(({ platforms }) => platforms),
-    skipped: leftOut(root, { children, names, only }, new Set()),
+    skipped: leftOut(root, { children, names }, new Set()),
     ...(only === undefined ? {} : { only }),
   };
 }
 
 const RUNTIMES: readonly Runtime[] = ['containerd', 'CRI-O'];
 
-function isImage(taken: Taken): taken is readonly Platform[] {
+function isImage(taken: Taken): taken is Images {
   return typeof taken === 'object';
+}
+
+function isPulled(runtime: Runtime, taken: Taken): boolean {
+  return isImage(taken) && !(runtime === 'CRI-O' && taken.isNested);
 }
 
 /** Returns the nodes that the entries name, and what was read so far. */
@@ -197,7 +210,7 @@ function byContainerd(index: Index, reader: Reader, depth: number): Taken {
   if (digest === undefined || isAttestation || (kind !== 'image' && kind !== 'index')) return 'refused';
   if (kind === 'image' && entry.platform !== undefined) {
     if (!best.isOwn) return 'none';
-    return ranked.flatMap((each) => (each.isOwn ? platformsOf(each.entry) : []));
+    return { platforms: ranked.flatMap((each) => (each.isOwn ? platformsOf(each.entry) : [])), isNested: depth > 1 };
   }
   const child = children.get(digest);
   if (child === undefined) {
@@ -209,7 +222,9 @@ function byContainerd(index: Index, reader: Reader, depth: number): Taken {
     const inside = byContainerd(child, reader, depth + 1);
     return inside === 'none' ? 'refused' : inside;
   }
-  return containerdRank(statedBy(child.platform), node)?.isOwn ? [child.platform] : 'none';
+  return containerdRank(statedBy(child.platform), node)?.isOwn
+    ? { platforms: [child.platform], isNested: depth > 1 }
+    : 'none';
 }
 
 const NOTHING: { entry: IndexEntry | undefined; rank: number; isOwn: boolean } = {
@@ -225,7 +240,8 @@ function crioRank({ os, architecture, variant }: StatedPlatform, node: Node): nu
   return rank < 0 ? undefined : rank;
 }
 
-function byCrio(index: Index, { node, children, need }: Reader): Taken {
+function byCrio(index: Index, reader: Reader, depth: number): Taken {
+  const { node, children, need } = reader;
   if (node.os !== 'linux') return 'none';
   const LAST = Number.POSITIVE_INFINITY;
   const ranked = index.entries.flatMap((entry) => {
@@ -237,16 +253,20 @@ function byCrio(index: Index, { node, children, need }: Reader): Taken {
   const entry = best.find(({ isZstd }) => isZstd && !index.isDockerList) ?? best[0];
   if (entry === undefined) return 'none';
   const { digest, kind, isAttestation } = entry;
-  if (digest === undefined || isAttestation || kind === 'index' || kind === 'other') return 'refused';
-  if (entry.platform !== undefined) return ranked.flatMap((each) => platformsOf(each.entry));
+  if (digest === undefined || isAttestation || kind === 'other') return 'refused';
+  const isNested = depth > 1;
+  if (entry.platform !== undefined && kind !== 'index') {
+    return { platforms: ranked.flatMap((each) => platformsOf(each.entry)), isNested };
+  }
   const child = children.get(digest);
   if (child === undefined) {
-    need({ digest, depth: 2 });
+    need({ digest, depth: depth + 1 });
     return 'none';
   }
+  if (child.kind === 'index') return byCrio(child, reader, depth + 1);
   if (child.kind !== 'image') return 'refused';
   // It starts what it has pulled, whatever the config says.
-  return nameOf(child.platform) === nameOf(node) ? [child.platform] : 'refused';
+  return nameOf(child.platform) === nameOf(node) ? { platforms: [child.platform], isNested } : 'refused';
 }
 
 function platformsOf({ platform }: IndexEntry): Platform[] {
@@ -258,17 +278,16 @@ function statedBy({ os, architecture, variant = '' }: Platform): StatedPlatform 
   return { os, architecture, variant, hasFeatures: false };
 }
 
-type Verdict = { readonly children: Children; readonly names: ReadonlySet<string>; readonly only: Runtime | undefined };
+/** `names`: the nodes whose platforms count. */
+type Verdict = { readonly children: Children; readonly names: ReadonlySet<string> };
 
 /** Returns the entries that do not count, with the reasons. */
 function leftOut(index: Index, verdict: Verdict, seen: Set<string>): Skipped[] {
-  const { children, only } = verdict;
+  const { children } = verdict;
   return index.entries.flatMap((entry) => {
     const { digest } = entry;
     const child = digest === undefined ? undefined : children.get(digest);
     if (digest !== undefined && child?.kind === 'index') {
-      if (only !== 'containerd')
-        return [{ digest, reason: 'an index within the index: only containerd takes its images' }];
       if (seen.has(digest)) return [];
       seen.add(digest);
       return leftOut(child, verdict, seen);
@@ -299,7 +318,7 @@ function reasonOf(entry: IndexEntry, child: Child | undefined, verdict: Verdict)
   const fits = {
     containerd:
       node !== undefined && kind !== 'schema1' && kind !== 'untyped' && containerdRank(platform, node)?.isOwn === true,
-    'CRI-O': node?.os === 'linux' && kind !== 'index' && crioRank(platform, node) !== undefined,
+    'CRI-O': node?.os === 'linux' && crioRank(platform, node) !== undefined,
   };
   const takers = RUNTIMES.filter((runtime) => fits[runtime]);
   if (takers.length === 0) return `${name}: no container runtime takes it from an index`;

@@ -14,7 +14,7 @@ type Inspected = {
   readonly platforms: readonly Platform[];
   readonly skipped: Resolution['skipped'];
   readonly source?: string;
-  /** The only container runtime that takes these platforms from the index. */
+  /** The only container runtime that takes all of these platforms from the index. */
   readonly only?: Resolution['only'];
   readonly error?: { readonly code: string; readonly message: string };
 };
@@ -89,5 +89,7 @@ function render(results: readonly Inspected[], columns: number | undefined): str
 function takenOnly(only: Resolution['only']): string[] {
   if (only === undefined) return [];
   const other = only === 'containerd' ? 'CRI-O' : 'containerd';
-  return [`only ${only} takes these platforms from the index: nodes with ${other} cannot pull the image`];
+  return [
+    `only ${only} takes all of these platforms from the index: nodes with ${other} may not be able to pull the image`,
+  ];
 }

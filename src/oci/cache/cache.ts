@@ -9,7 +9,7 @@ export type ImageFacts = {
   readonly skipped: readonly Skipped[];
   /** Whether the digest is an index (true) or a single manifest (false). */
   readonly isIndex: boolean;
-  /** The only container runtime that takes these platforms from the index. Absent: all known ones do. */
+  /** The only container runtime that takes all of these platforms from the index. Absent: all known ones do. */
   readonly only?: Runtime;
 };
 

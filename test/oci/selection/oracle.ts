@@ -14,6 +14,8 @@ import { NODES, type Tree } from './trees.ts';
 export type Answers = {
   readonly containerd: readonly (string | undefined)[];
   readonly crio: readonly (string | undefined)[];
+  /** Whether CRI-O chooses that in an index within the index, and then does not pull it. */
+  readonly isNested: readonly boolean[];
 };
 
 /** Where archaware and the runtimes differ about one index. */
@@ -28,6 +30,8 @@ export type Difference = {
 const TOOL = new URL('../../../hack/cluster/tools/selection/', import.meta.url);
 const BUILD = new URL('../../../hack/cluster/build-selection.sh', import.meta.url).pathname;
 const BINARY = join(process.env.ARCHAWARE_BIN ?? join(homedir(), '.cache/archaware/bin'), 'selection');
+/** What the program puts before an architecture that CRI-O chooses in an index within the index. */
+const NESTED = 'nested: ';
 /** Indexes for one run of the program. */
 const AT_ONCE = 1000;
 
@@ -55,7 +59,11 @@ export async function ask(trees: readonly Tree[]): Promise<Answers[]> {
     const { stdout } = await running;
     for (const line of stdout.trimEnd().split('\n')) {
       const { containerd, crio } = JSON.parse(line);
-      answers.push({ containerd: containerd.map(knownOrNot), crio: crio.map(knownOrNot) });
+      answers.push({
+        containerd: containerd.map(knownOrNot),
+        crio: crio.map((answer: string) => knownOrNot(answer.replace(NESTED, ''))),
+        isNested: crio.map((answer: string) => answer.startsWith(NESTED)),
+      });
     }
   }
   return answers;
@@ -90,7 +98,7 @@ export async function lookUp({ root, objects }: Tree): Promise<Explored | ImageE
 }
 
 /**
- * Compares. An architecture counts if both runtimes take an image of it, or, if they agree on none, one of them does. Where
+ * Compares. What is in an index within the index counts, but must be said to be for containerd alone. An architecture counts if both runtimes take an image of it, or, if they agree on none, one of them does. Where
  * nodes also run a lesser architecture (`architectures.compatible`), containerd must take an image there at least.
  */
 export function differencesOf(found: Explored | ImageError, answers: Answers): Difference[] {
@@ -100,15 +108,24 @@ export function differencesOf(found: Explored | ImageError, answers: Answers): D
     NODES.flatMap(({ architecture }, at) => (taken[at] === architecture ? [architecture] : []));
   const byContainerd = own(answers.containerd);
   const byCrio = own(answers.crio);
+  const pulledByCrio = byCrio.filter(
+    (name) => !answers.isNested[NODES.findIndex(({ architecture }) => architecture === name)],
+  );
   const byBoth = byContainerd.filter((name) => byCrio.includes(name));
-  const [expected = []] = [byBoth, byContainerd, byCrio].filter((names) => names.length > 0);
+  const [expected = []] = [byBoth, byContainerd, pulledByCrio].filter((names) => names.length > 0);
   const report = (kind: Difference['kind'], names: readonly string[]): Difference[] =>
     names.map((architecture) => ({ kind, architecture, ours, answers }));
   const withLesser = nodeArchitectures(platforms, 'linux', { amd64: ['386'], arm64: ['arm'] });
   const refused = NODES.flatMap(({ architecture }, at) =>
     answers.containerd[at] === undefined && byContainerd.length > 0 ? [architecture] : [],
   );
+  const isSaid = !(found instanceof ImageError) && found.only === 'containerd';
+  const unsaid = NODES.flatMap(({ architecture }, at) => (answers.isNested[at] && !isSaid ? [architecture] : []));
   return [
+    ...report(
+      'wrong',
+      ours.filter((name) => unsaid.includes(name)),
+    ),
     ...report(
       'wrong',
       ours.filter((name) => !expected.includes(name)),

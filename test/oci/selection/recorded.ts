@@ -13,7 +13,10 @@ export type Recorded = {
   readonly oracle: string;
   /** A hash of the indexes. */
   readonly trees: string;
-  /** A text for each index: for each node the place of the architecture taken in {@link NODES}, or `-`; containerd's, then CRI-O's. */
+  /**
+   * A text for each index: for each node the place of the architecture taken in {@link NODES}, or `-`; containerd's, then CRI-O's. A
+   * letter: CRI-O chooses it in an index within the index.
+   */
   readonly answers: readonly string[];
 };
 
@@ -33,16 +36,26 @@ export async function readRecorded(): Promise<Recorded> {
   return JSON.parse(await readFile(RECORDED, 'utf8'));
 }
 
-function textOf({ containerd, crio }: Answers): string {
-  return [...containerd, ...crio]
-    .map((taken) => NODES.findIndex((node) => node.architecture === taken))
-    .map((at) => (at < 0 ? '-' : at))
-    .join('');
+function textOf({ containerd, crio, isNested }: Answers): string {
+  const letters = (taken: Answers['crio'], places: string): string[] =>
+    taken.map((name, at) => {
+      const place = NODES.findIndex(({ architecture }) => architecture === name);
+      return (isNested[at] && taken === crio ? NESTED : places)[place] ?? '-';
+    });
+  return [...letters(containerd, PLACES), ...letters(crio, PLACES)].join('');
 }
+
+const PLACES = '0123456';
+const NESTED = 'abcdefg';
 
 export function answersOf({ answers }: Recorded): Answers[] {
   return answers.map((text) => {
-    const taken = [...text].map((at) => NODES[Number(at)]?.architecture);
-    return { containerd: taken.slice(0, NODES.length), crio: taken.slice(NODES.length) };
+    const taken = [...text].map((at) => NODES[Math.max(PLACES.indexOf(at), NESTED.indexOf(at))]?.architecture);
+    const crio = text.slice(NODES.length);
+    return {
+      containerd: taken.slice(0, NODES.length),
+      crio: taken.slice(NODES.length),
+      isNested: [...crio].map((at) => NESTED.includes(at)),
+    };
   });
 }

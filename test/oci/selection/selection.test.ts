@@ -117,12 +117,6 @@ describe('of an index, what counts', () => {
       LIST,
     ],
     // F3 c
-    [
-      'an index within the index',
-      () => [amd64(), nested([arm64(), amd64()], 'linux/arm64')],
-      'linux/amd64',
-      'an index within the index: only containerd takes its images',
-    ],
     // F3 d
     [
       'os.features',
@@ -220,6 +214,18 @@ describe('of an index, what counts', () => {
       'containerd',
     ],
     ['a nested index for arm64', () => [nested([amd64(), arm64()], 'linux/arm64')], 'linux/arm64', 'containerd'],
+    [
+      'amd64, and a nested index for arm64',
+      () => [amd64(), nested([amd64(), arm64()], 'linux/arm64')],
+      'linux/amd64 linux/arm64',
+      'containerd',
+    ],
+    [
+      'amd64, and a nested index without a platform',
+      () => [amd64(), nested([arm64(), entry('linux/s390x')])],
+      'linux/amd64 linux/arm64 linux/s390x',
+      'containerd',
+    ],
     ['a nested index without a platform', () => [nested([amd64(), arm64()])], 'linux/amd64 linux/arm64', 'containerd'],
     [
       'two nested indexes without a platform',

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/containerd/containerd/v2/core/content"
 	"github.com/containerd/containerd/v2/core/images"
@@ -28,7 +29,8 @@ type Case struct {
 	Objects map[string]string `json:"objects"`
 }
 
-// Answer has for each node the architecture of the image that the runtime takes, or "error: " and why it takes none.
+// Answer has for each node the architecture of the image that the runtime takes, or "error: " and why it takes none. "nested: " stands
+// before an architecture that CRI-O chooses in an index within the index, and does not pull.
 type Answer struct {
 	Containerd []string `json:"containerd"`
 	CRIO       []string `json:"crio"`
@@ -66,13 +68,9 @@ func (s store) containerd(root specs.Descriptor, node specs.Platform) string {
 	return s.architectureOf(chosen.Config)
 }
 
-// crio does what copy.Image does with an index: it chooses one entry, and refuses an index within the index (copy/single.go).
-func (s store) crio(root specs.Descriptor, node specs.Platform) string {
-	body := []byte(s[root.Digest.String()])
-	if !manifest.MIMETypeIsMultiImage(root.MediaType) {
-		return s.single(body)
-	}
-	list, err := manifest.ListFromBlob(body, root.MediaType)
+// crio does what copy.Image does with an index: it chooses one entry. Where that is an index, copy refuses it (copy/single.go).
+func (s store) crio(body []byte, kind string, node specs.Platform) string {
+	list, err := manifest.ListFromBlob(body, kind)
 	if err != nil {
 		return "error: " + err.Error()
 	}
@@ -82,14 +80,19 @@ func (s store) crio(root specs.Descriptor, node specs.Platform) string {
 	if err != nil {
 		return "error: " + err.Error()
 	}
-	return s.single([]byte(s[chosen.String()]))
+	body = []byte(s[chosen.String()])
+	if kind := manifest.GuessMIMEType(body); manifest.MIMETypeIsMultiImage(kind) {
+		inside := s.crio(body, kind, node)
+		if strings.HasPrefix(inside, "error: ") {
+			return inside
+		}
+		return "nested: " + strings.TrimPrefix(inside, "nested: ")
+	}
+	return s.single(body)
 }
 
 func (s store) single(body []byte) string {
 	kind := manifest.GuessMIMEType(body)
-	if manifest.MIMETypeIsMultiImage(kind) {
-		return "error: a manifest list instead of a manifest for a single image"
-	}
 	if kind != manifest.DockerV2Schema2MediaType && kind != specs.MediaTypeImageManifest {
 		return "error: not a manifest: " + kind
 	}
@@ -124,7 +127,7 @@ func run() error {
 		var answer Answer
 		for _, node := range one.Nodes {
 			answer.Containerd = append(answer.Containerd, store(one.Objects).containerd(one.Root, node))
-			answer.CRIO = append(answer.CRIO, store(one.Objects).crio(one.Root, node))
+			answer.CRIO = append(answer.CRIO, store(one.Objects).crio([]byte(one.Objects[one.Root.Digest.String()]), one.Root.MediaType, node))
 		}
 		if err := encoder.Encode(answer); err != nil {
 			return err

@@ -1,0 +1,172 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { at } from '../../hack/cluster/json.ts';
+import { binaries } from '../../hack/cluster/spawn.ts';
+import type { Resolver } from '../../src/oci/resolver.ts';
+import { content, descriptorOf, type ImageFixture, MEDIA_TYPES, programImage } from '../../testimg/build.ts';
+import { type ScriptedServer, startResolver, startServer } from '../oci/server.ts';
+import { pod } from '../support/workloads.ts';
+import { needsRealNode } from './support/real-node.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
+
+const NAMESPACE = 'pulls';
+const REFUSED = /no match for platform|unexpected media type/;
+
+type Entry = Readonly<Record<string, unknown>>;
+
+/** What an index has for the node besides a usual entry for the other architecture, which each has at its end. */
+type Row = {
+  readonly name: string;
+  readonly entries: (parts: Parts) => readonly Entry[];
+  /** Whether containerd pulls it on the node. */
+  readonly isPulled: boolean;
+  /** Whether archaware counts the node's architecture: never where it is not pulled. */
+  readonly isCounted: boolean;
+};
+
+type Parts = {
+  readonly own: string;
+  readonly other: string;
+  /** An entry for the image of the node's architecture, or of the other one. */
+  readonly image: (architecture: string, more?: object) => Entry;
+  /** The same with the platform that it has. */
+  readonly named: (architecture: string, more?: object) => Entry;
+  readonly index: (entries: readonly Entry[]) => Entry;
+};
+
+const row = (name: string, isPulled: boolean, isCounted: boolean, entries: Row['entries']): Row => ({
+  name,
+  entries,
+  isPulled,
+  isCounted,
+});
+
+const level = (own: string, variant: string): string => `${own}/${variant}`;
+
+/** The rows of the comparison of October 2026, where archaware counted all of them. */
+const rows = (own: string): readonly Row[] => [
+  row('usual', true, true, ({ named }) => [named(own)]),
+  ...(own === 'amd64' ? ['v2', 'v3', 'v4'] : ['v9']).map((variant) =>
+    row(`level-${variant}`, false, false, ({ named }) => [named(level(own, variant))]),
+  ),
+  row('first-without-platform', true, true, ({ image }) => [image(own), image('s390x')]),
+  row('second-without-platform', false, false, ({ image }) => [image('s390x'), image(own)]),
+  row('nested-for-other', false, false, ({ index, named, other }) => [
+    { ...index([named(own), named(other)]), platform: { os: 'linux', architecture: other } },
+  ]),
+  row('nested', true, true, ({ index, named }) => [
+    { ...index([named(own)]), platform: { os: 'linux', architecture: own } },
+  ]),
+  row('two-nested', false, false, ({ index, named, other }) => [index([named(other)]), index([named(own)])]),
+  row('features', false, false, ({ image }) => [
+    image(own, { platform: { os: 'linux', architecture: own, 'os.features': ['erofs'] } }),
+  ]),
+  row('no-architecture', false, false, ({ image }) => [image(own, { platform: { os: 'linux' } })]),
+  row('empty-platform', false, false, ({ image }) => [image(own, { platform: {} })]),
+  row('no-os', true, false, ({ image }) => [image(own, { platform: { architecture: own } })]),
+  row('blank', false, false, ({ named }) => [named(` ${own}`)]),
+  row('x86', false, false, ({ named }) => [named('x86')]),
+  row('i686', false, false, ({ named }) => [named('i686')]),
+  row('no-type', false, false, ({ named }) => [named(own, { mediaType: undefined })]),
+  row('artifact-type', true, true, ({ named }) => [named(own, { artifactType: 'application/x' })]),
+  row('capitals-in-names', true, true, ({ image }) => {
+    const { mediaType, digest, size } = image(own);
+    return [{ MediaType: mediaType, Digest: digest, Size: size, Platform: { OS: 'linux', Architecture: own } }];
+  }),
+];
+
+describe('what containerd pulls on a real node', function () {
+  this.timeout(240_000);
+  let world: LiveWorld;
+  let server: ScriptedServer;
+  let resolver: Resolver;
+  let stop: () => void;
+  let own: 'amd64' | 'arm64';
+  let statuses: ReadonlyMap<string, { readonly isPulled: boolean; readonly message: string }>;
+
+  before(async function () {
+    needsRealNode(this);
+    [world, server] = await Promise.all([
+      startWorld({ cluster: { node: 'real' }, manifest: '', nodes: [] }),
+      startServer(),
+    ]);
+    const { node } = world.cluster;
+    if (node === undefined) throw new Error('the cluster has no node');
+    own = node.architecture;
+    const harness = startResolver([server.host]);
+    ({ resolver } = harness);
+    stop = harness.stop;
+    await putAll(server, own);
+    const host = await node.pullFrom(Number(server.host.split(':')[1]));
+    await world.namespace(NAMESPACE);
+    const spec = { nodeName: node.name, restartPolicy: 'Never' };
+    await world.create(...rows(own).map(({ name }) => pod(NAMESPACE, name, { images: [`${host}/app:${name}`], spec })));
+    const found = new Map<string, { isPulled: boolean; message: string }>();
+    await world.cluster.waitFor('the kubelet to pull, or to say why not', async () => {
+      const waiting: string[] = [];
+      for (const one of await world.list('Pod', NAMESPACE)) {
+        const status = at(one, 'status', 'containerStatuses', 0);
+        const isPulled = String(at(status, 'imageID') ?? '') !== '';
+        const message = String(at(status, 'state', 'waiting', 'message') ?? '');
+        const name = String(at(one, 'metadata', 'name'));
+        if (isPulled || REFUSED.test(message)) found.set(name, { isPulled, message });
+        else if (!found.has(name)) waiting.push(`${name}: ${JSON.stringify(at(one, 'status'))}`);
+      }
+      if (waiting.length > 0) throw new Error(waiting.join('\n'));
+      return found.size === rows(own).length;
+    });
+    statuses = found;
+  });
+  after(async () => {
+    stop?.();
+    await Promise.all([world?.stop(), server?.stop()]);
+  });
+
+  it('is what archaware counts of an index, or more', async () => {
+    const expected = new Map(rows(own).map(({ name, isPulled, isCounted }) => [name, { isPulled, isCounted }]));
+    const found = new Map<string, { isPulled: boolean; isCounted: boolean }>();
+    for (const [name, { isPulled }] of statuses) {
+      const { platforms } = await resolver.resolve(
+        `${server.host}/app:${name}`,
+        { namespace: NAMESPACE, pullSecrets: [], always: false },
+        new AbortController().signal,
+      );
+      found.set(name, { isPulled, isCounted: platforms.some(({ architecture }) => architecture === own) });
+    }
+    expect(Object.fromEntries(found)).to.deep.equal(Object.fromEntries(expected));
+  });
+});
+
+/** Puts an index for each row into the registry, under its name as the tag. */
+async function putAll(server: ScriptedServer, own: 'amd64' | 'arm64'): Promise<void> {
+  const other = own === 'amd64' ? 'arm64' : 'amd64';
+  const program = await readFile(join(binaries(), 'node', `pod-${own}`));
+  const serve = (kind: 'manifests' | 'blobs', name: string, type: string, bytes: Buffer): void =>
+    server.on(`/v2/app/${kind}/${name}`, (request, response) => {
+      response.writeHead(200, { 'content-type': type, 'content-length': String(bytes.length) });
+      response.end(request.method === 'HEAD' ? undefined : bytes);
+    });
+  const images = new Map<string, ImageFixture>();
+  const image: Parts['image'] = (text, more = {}) => {
+    const [architecture = '', variant] = text.trim().split('/');
+    const claimed = variant === undefined ? { os: 'linux', architecture } : { os: 'linux', architecture, variant };
+    const made = images.get(text) ?? programImage(claimed, program);
+    images.set(text, made);
+    for (const { digest, bytes, mediaType } of made.blobs) serve('blobs', digest, mediaType, bytes);
+    for (const { digest, bytes, mediaType } of made.manifests) serve('manifests', digest, mediaType, bytes);
+    return { ...descriptorOf(made.root), ...more };
+  };
+  const named: Parts['named'] = (text, more = {}) => {
+    const [architecture, variant] = text.split('/');
+    return image(text, { platform: { os: 'linux', architecture, variant }, ...more });
+  };
+  const put = (entries: readonly Entry[], tag?: string) => {
+    const body = Buffer.from(JSON.stringify({ schemaVersion: 2, mediaType: MEDIA_TYPES.ociIndex, manifests: entries }));
+    const made = content(MEDIA_TYPES.ociIndex, body);
+    for (const name of [made.digest, tag ?? made.digest]) serve('manifests', name, made.mediaType, body);
+    return descriptorOf(made);
+  };
+  const parts: Parts = { own, other, image, named, index: (entries) => put(entries) };
+  for (const { name, entries } of rows(own)) put([...entries(parts), named(other)], name);
+}
