@@ -3,9 +3,9 @@
 #
 #   hack/verify.sh            what CI runs
 #   hack/verify.sh --install  the same, and npm ci before the two commands of the README, as .ci/run does
-#   hack/verify.sh --all      and npm test on Node.js 24, 20 rolling restarts on the real node, test/long, the faults, Karpenter,
-#                             cert-manager and other neighbours, Chromium, older versions of Kubernetes, the single executables, and the
-#                             rehearsal of a release
+#   hack/verify.sh --all      and npm test on Node.js 24, 20 rolling restarts on the real node, 15,000 random indexes, test/long, the
+#                             faults, Karpenter, cert-manager and other neighbours, Chromium, older versions of Kubernetes, the single
+#                             executables, and the rehearsal of a release
 #
 # The real node needs root and a Debian or Ubuntu: without them its tests are skipped, which counts as a failure where CI is set, unless
 # ARCHAWARE_WITHOUT_NODE has the reason: it is printed after the numbers. GitHub's runners cannot run the node.
@@ -58,7 +58,7 @@ echo 'cluster: 1 passed, 0 failed, 0 skipped'
 step "more histories of the simulation"
 SIMULATION_RUNS=150 npx mocha --no-config --node-option import=tsx --reporter ./hack/closing-line.cjs --exit test/simulation/simulation.test.ts
 step "contract and end to end, on the real control plane and a real node"
-ARCHAWARE_RESTARTS=${all:+20} npm run test:e2e
+ARCHAWARE_RESTARTS=${all:+20} ARCHAWARE_INDEXES=${all:+15000} npm run test:e2e
 step "what a release refuses, and its chart and manifest from a registry"
 npm run test:release:quick
 if [[ -n $all ]]; then

@@ -111,7 +111,7 @@ describe('what containerd pulls on a real node', function () {
         const message = String(at(status, 'state', 'waiting', 'message') ?? '');
         const name = String(at(one, 'metadata', 'name'));
         if (isPulled || REFUSED.test(message)) found.set(name, { isPulled, message });
-        else if (!found.has(name)) waiting.push(`${name}: ${JSON.stringify(at(one, 'status'))}`);
+        else if (!found.has(name)) waiting.push(`${name}: ${message || 'no message'}`);
       }
       if (waiting.length > 0) throw new Error(waiting.join('\n'));
       return found.size === rows(own).length;
