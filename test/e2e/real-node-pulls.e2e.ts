@@ -3,9 +3,16 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
 import { binaries } from '../../hack/cluster/spawn.ts';
-import type { Resolver } from '../../src/oci/resolver.ts';
-import { content, descriptorOf, type ImageFixture, MEDIA_TYPES, programImage } from '../../testimg/build.ts';
-import { type ScriptedServer, startResolver, startServer } from '../oci/server.ts';
+import {
+  type Content,
+  content,
+  descriptorOf,
+  type ImageFixture,
+  MEDIA_TYPES,
+  programImage,
+} from '../../testimg/build.ts';
+import { pushFixtures } from '../../testimg/push.ts';
+import { type Harness, startResolver } from '../oci/server.ts';
 import { pod } from '../support/workloads.ts';
 import { needsRealNode } from './support/real-node.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
@@ -79,29 +86,27 @@ const rows = (own: string): readonly Row[] => [
 describe('what containerd pulls on a real node', function () {
   this.timeout(240_000);
   let world: LiveWorld;
-  let server: ScriptedServer;
-  let resolver: Resolver;
-  let stop: () => void;
+  let harness: Harness;
   let own: 'amd64' | 'arm64';
   let statuses: ReadonlyMap<string, { readonly isPulled: boolean; readonly message: string }>;
 
   before(async function () {
     needsRealNode(this);
-    [world, server] = await Promise.all([
-      startWorld({ cluster: { node: 'real' }, manifest: '', nodes: [] }),
-      startServer(),
-    ]);
-    const { node } = world.cluster;
+    world = await startWorld({ cluster: { node: 'real' }, manifest: '', nodes: [] });
+    const { cluster, registry } = world;
+    const { node } = cluster;
     if (node === undefined) throw new Error('the cluster has no node');
     own = node.architecture;
-    const harness = startResolver([server.host]);
-    ({ resolver } = harness);
-    stop = harness.stop;
-    await putAll(server, own);
-    const host = await node.pullFrom(Number(server.host.split(':')[1]));
+    harness = startResolver([registry.host]);
+    const fixtures = await fixturesOf(own);
+    const target = { registry: registry.host, repository: 'app', insecure: true };
+    const { skipped } = await pushFixtures({ ...target, fixtures });
+    expect(skipped, 'indexes that the registry refuses').to.deep.equal([]);
     await world.namespace(NAMESPACE);
     const spec = { nodeName: node.name, restartPolicy: 'Never' };
-    await world.create(...rows(own).map(({ name }) => pod(NAMESPACE, name, { images: [`${host}/app:${name}`], spec })));
+    await world.create(
+      ...rows(own).map(({ name }) => pod(NAMESPACE, name, { images: [`${registry.nodeHost}/app:${name}`], spec })),
+    );
     const found = new Map<string, { isPulled: boolean; message: string }>();
     await world.cluster.waitFor('the kubelet to pull, or to say why not', async () => {
       const waiting: string[] = [];
@@ -119,16 +124,16 @@ describe('what containerd pulls on a real node', function () {
     statuses = found;
   });
   after(async () => {
-    stop?.();
-    await Promise.all([world?.stop(), server?.stop()]);
+    harness?.stop();
+    await world?.stop();
   });
 
   it('is what archaware counts of an index, or more', async () => {
     const expected = new Map(rows(own).map(({ name, isPulled, isCounted }) => [name, { isPulled, isCounted }]));
     const found = new Map<string, { isPulled: boolean; isCounted: boolean }>();
     for (const [name, { isPulled }] of statuses) {
-      const { platforms } = await resolver.resolve(
-        `${server.host}/app:${name}`,
+      const { platforms } = await harness.resolver.resolve(
+        `${world.registry.host}/app:${name}`,
         { namespace: NAMESPACE, pullSecrets: [], always: false },
         new AbortController().signal,
       );
@@ -138,35 +143,36 @@ describe('what containerd pulls on a real node', function () {
   });
 });
 
-/** Puts an index for each row into the registry, under its name as the tag. */
-async function putAll(server: ScriptedServer, own: 'amd64' | 'arm64'): Promise<void> {
+/** Returns an index for each row, with its name as the tag. */
+async function fixturesOf(
+  own: 'amd64' | 'arm64',
+): Promise<{ tag: string; build: () => ImageFixture; refusable: string }[]> {
   const other = own === 'amd64' ? 'arm64' : 'amd64';
   const program = await readFile(join(binaries(), 'node', `pod-${own}`));
-  const serve = (kind: 'manifests' | 'blobs', name: string, type: string, bytes: Buffer): void =>
-    server.on(`/v2/app/${kind}/${name}`, (request, response) => {
-      response.writeHead(200, { 'content-type': type, 'content-length': String(bytes.length) });
-      response.end(request.method === 'HEAD' ? undefined : bytes);
-    });
-  const images = new Map<string, ImageFixture>();
-  const image: Parts['image'] = (text, more = {}) => {
-    const [architecture = '', variant] = text.trim().split('/');
-    const claimed = variant === undefined ? { os: 'linux', architecture } : { os: 'linux', architecture, variant };
-    const made = images.get(text) ?? programImage(claimed, program);
-    images.set(text, made);
-    for (const { digest, bytes, mediaType } of made.blobs) serve('blobs', digest, mediaType, bytes);
-    for (const { digest, bytes, mediaType } of made.manifests) serve('manifests', digest, mediaType, bytes);
-    return { ...descriptorOf(made.root), ...more };
-  };
-  const named: Parts['named'] = (text, more = {}) => {
-    const [architecture, variant] = text.split('/');
-    return image(text, { platform: { os: 'linux', architecture, variant }, ...more });
-  };
-  const put = (entries: readonly Entry[], tag?: string) => {
-    const body = Buffer.from(JSON.stringify({ schemaVersion: 2, mediaType: MEDIA_TYPES.ociIndex, manifests: entries }));
-    const made = content(MEDIA_TYPES.ociIndex, body);
-    for (const name of [made.digest, tag ?? made.digest]) serve('manifests', name, made.mediaType, body);
-    return descriptorOf(made);
-  };
-  const parts: Parts = { own, other, image, named, index: (entries) => put(entries) };
-  for (const { name, entries } of rows(own)) put([...entries(parts), named(other)], name);
+  return rows(own).map(({ name, entries }) => {
+    // containerd keeps images by their config, so each row has images of its own. What follows a program does not matter to Linux.
+    const unique = Buffer.concat([program, Buffer.from(name)]);
+    const blobs: Content[] = [];
+    const manifests: Content[] = [];
+    const image: Parts['image'] = (text, more = {}) => {
+      const [architecture = '', variant] = text.trim().split('/');
+      const made = programImage({ os: 'linux', architecture, ...(variant && { variant }) }, unique);
+      blobs.push(...made.blobs);
+      manifests.push(...made.manifests);
+      return { ...descriptorOf(made.root), ...more };
+    };
+    const named: Parts['named'] = (text, more = {}) => {
+      const [architecture, variant] = text.split('/');
+      return image(text, { platform: { os: 'linux', architecture, variant }, ...more });
+    };
+    const index: Parts['index'] = (list) => {
+      const body = JSON.stringify({ schemaVersion: 2, mediaType: MEDIA_TYPES.ociIndex, manifests: list });
+      const made = content(MEDIA_TYPES.ociIndex, Buffer.from(body));
+      manifests.push(made);
+      return descriptorOf(made);
+    };
+    index([...entries({ own, other, image, named, index }), named(other)]);
+    const root = manifests.at(-1) ?? expect.fail(name);
+    return { tag: name, build: () => ({ root, manifests, blobs }), refusable: 'an unusual index' };
+  });
 }

@@ -115,6 +115,10 @@ function readTable(table: JsonObject, at: string, known: readonly string[], warn
   for (const [name, value] of Object.entries(table)) {
     const lower = name.toLowerCase();
     if (known.includes(lower)) fields.set(lower, value);
+    else if (lower === 'rewrite')
+      warnings.push(
+        `${at}rewrite: not supported; k3s and RKE2 ask this host for another repository. Give the path in registries.mirrors`,
+      );
     else
       warnings.push(
         `${at}${printableAscii(name, 60)}: unknown field, ignored (as by containerd); known fields: ${known.join(', ')}`,

@@ -78,9 +78,11 @@ export function createQuery(
       }
       remember = () => headless.remember(place, isSuccess(head));
     }
-    const condition = previous.etag === undefined ? {} : { 'if-none-match': previous.etag };
+    // Another endpoint may use the same tag for another body.
+    const etag = previous.source === asked.endpoint.name ? previous.etag : undefined;
+    const condition = etag === undefined ? {} : { 'if-none-match': etag };
     const response = await request(asked, 'GET', `manifests/${target}`, MAX_MANIFEST, condition);
-    const isUnchanged = response.status === 304 && previous.etag !== undefined;
+    const isUnchanged = response.status === 304 && etag !== undefined;
     if (!isUnchanged && !isSuccess(response)) throw failed(response, asked, 'the manifest');
     // Only now: a HEAD that fails because the tag is gone says nothing about the support of HEAD.
     remember?.();

@@ -175,6 +175,10 @@ describe('hosts.toml', () => {
   }
 
   const warned: [text: string, warnings: RegExp[]][] = [
+    [
+      '[host."https://m.b".rewrite]\n"^library/(.*)" = "a/b"',
+      [/^host\."https:\/\/m\.b"\.rewrite: not supported; .*registries\.mirrors$/],
+    ],
     ['servr = "m.b"', [/^servr: unknown field, ignored \(as by containerd\); known fields: capabilities, .*server$/]],
     ['[host."https://m.b"]\noverridepath = true', [/^host\."https:\/\/m\.b"\.overridepath: unknown/]],
     ['[host."https://m.b"]\nserver = "n.b"', [/^host\."https:\/\/m\.b"\.server: unknown/]],

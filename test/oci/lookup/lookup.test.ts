@@ -66,6 +66,23 @@ describe('the lookup over mirrors', () => {
     expect([...second.asked, ...source.asked]).to.deep.equal([]);
   });
 
+  it('sends an ETag only to the endpoint that it is from', async () => {
+    const serve = (server: ScriptedServer, platform: string) =>
+      server.on('/v2/app/manifests/v1', (request, response) => {
+        if (request.method === 'HEAD') reply(405)(request, response);
+        else if (request.headers['if-none-match'] === '"1"') reply(304)(request, response);
+        else reply(200, { etag: '"1"' }, JSON.stringify(indexOf(platform)))(request, response);
+      });
+    serve(first, 'linux/amd64');
+    serve(source, 'linux/arm64');
+    start({ endpoints: [first.host] });
+    await resolve();
+    first.on('/v2/app/manifests/v1', reply(404));
+    harness.advance(600_000);
+    const platforms = [{ os: 'linux', architecture: 'arm64' }];
+    expect(await resolve()).to.deep.include({ source: source.host, platforms });
+  });
+
   const passes: [what: string, set: (server: ScriptedServer) => void | Promise<void>][] = [
     ['does not have it', () => undefined],
     ['refuses', (server) => server.on('*', reply(403))],
