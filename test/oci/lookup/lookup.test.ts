@@ -310,7 +310,13 @@ describe('the lookup over mirrors', () => {
         if (children.includes(architecture)) return putImage(server, repository, architecture);
         return putImage(second, 'elsewhere', architecture);
       });
-      const manifests = digests.map((digest) => ({ mediaType: IMAGE, digest, size: 1 }));
+      const platform = { os: 'linux', architecture: 'arm64' };
+      const manifests = digests.map((digest, at) => ({
+        mediaType: IMAGE,
+        digest,
+        size: 1,
+        ...(at > 0 && { platform }),
+      }));
       server.put(repository, 'manifests', { schemaVersion: 2, mediaType: INDEX, manifests }, { tag: 'v1' });
     };
     const names = async (image: string) => {
