@@ -31,7 +31,7 @@ describe('containerd and CRI-O, by their own packages', function () {
     const trees = everydayTrees();
     const { answers } = await compare(trees);
     const recorded = await recordedOf(trees, answers);
-    if (process.env.WRITE_ANSWERS) await writeFile(RECORDED, `${JSON.stringify(recorded, null, 1)}\n`);
+    if (process.env.WRITE_ANSWERS) await writeFile(RECORDED, `${JSON.stringify(recorded, null, 2)}\n`);
     expect(await readRecorded()).to.deep.equal(recorded);
   });
 
