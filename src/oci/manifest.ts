@@ -41,7 +41,7 @@ export type StatedPlatform = {
 };
 
 /** What an entry of an index refers to, by its media type; `untyped`: it has none. */
-export type EntryKind = 'image' | 'index' | 'schema1' | 'untyped' | 'other';
+type EntryKind = 'image' | 'index' | 'schema1' | 'untyped' | 'other';
 
 /** An entry of an index. selection.ts decides which of them count. */
 export type IndexEntry = {

@@ -20,7 +20,7 @@ export type Child =
 export type Children = ReadonlyMap<string, Child>;
 
 /** An entry whose content decides. `depth`: that of an index there; the root has 1. */
-export type Needed = { readonly digest: string; readonly depth: number };
+type Needed = { readonly digest: string; readonly depth: number };
 
 export type Selection =
   | { readonly kind: 'needs'; readonly children: readonly Needed[] }
