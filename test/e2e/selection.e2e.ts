@@ -6,7 +6,7 @@ import { type Tree, treesOf } from '../oci/selection/trees.ts';
 
 /** `hack/verify.sh --all` asks for more. */
 const INDEXES = Number(process.env.ARCHAWARE_INDEXES || 0);
-/** The share of the answers that may be missed: see "a lesser architecture" in decision 081. */
+/** The share of the answers that may be missed: see "a lesser architecture" in decision 080. */
 const MOST_MISSED = 0.02;
 
 describe('containerd and CRI-O, by their own packages', function () {
