@@ -222,8 +222,9 @@ describe('run with the webhook', () => {
     const template = async () => at(await product.get(path), 'spec', 'template', 'spec');
     await product.eventually('the tolerations', async () => tolerated(await template()).length === 2);
     const writes = () => product.written().filter((write) => write.includes('daemonsets'));
-    // The cluster notes a request when it has answered it, which may be later than its effect is seen.
-    await product.eventually('the end of their write', async () => writes().length > 0);
+    // The template is written first, then the list is given back to its author. The cluster notes a request when it has answered it,
+    // which may be later than its effect is seen.
+    await product.eventually('the end of both writes', async () => writes().length === 2);
     product.cluster.forgetRequests();
     await product.patch(path, { metadata: { annotations: null }, spec: { template: { spec: { tolerations: null } } } });
     expect(tolerated(await template())).to.deep.equal(['amd64', 'arm64']);
