@@ -22,6 +22,8 @@ export type Resolution = ImageFacts & {
 export type Look =
   | (Pick<ImageFacts, 'platforms' | 'isIndex'> & {
       readonly kind: 'known';
+      /** The digest that the name resolves to, as far as is known. */
+      readonly digest?: string;
       /** Whether this has expired and stays in use because its last revalidation failed. Absent: it is fresh. */
       readonly isStale?: true;
     })
@@ -164,7 +166,7 @@ export function createResolver(options: ResolverOptions): TagResolver {
       const fresh = knowledge.fresh(question);
       if (fresh !== undefined) {
         telemetry?.cached?.('hit');
-        return { kind: 'known', platforms: fresh.found.platforms, isIndex: fresh.found.isIndex };
+        return knownAs(fresh);
       }
       const key = keyOf(question);
       const failure = failures.get(key);
@@ -177,7 +179,7 @@ export function createResolver(options: ResolverOptions): TagResolver {
       const stale = knowledge.last(question);
       if (stale !== undefined) {
         telemetry?.cached?.('stale');
-        return { kind: 'known', platforms: stale.found.platforms, isIndex: stale.found.isIndex, isStale: true };
+        return { ...knownAs(stale), isStale: true };
       }
       const retryInMs = isDue ? Number.POSITIVE_INFINITY : failure.retryAt - at;
       return { kind: 'failed', error: failure.error, isPlanned, sinceMs: at - failure.firstFailedAt, retryInMs };
@@ -207,6 +209,10 @@ export function createResolver(options: ResolverOptions): TagResolver {
       });
     },
   };
+}
+
+function knownAs({ found: { platforms, isIndex }, digest }: Known): Look & { readonly kind: 'known' } {
+  return { kind: 'known', platforms, isIndex, ...(digest === undefined ? {} : { digest }) };
 }
 
 /** The host and the project for a malformed name. */

@@ -11,6 +11,8 @@ export type ImageAnswer =
   | {
       readonly kind: 'known';
       readonly platforms: readonly Platform[];
+      /** The digest that the name resolves to now; absent if it is not known. */
+      readonly digest?: string;
       /** Whether it is an index. Only the rule for image volumes reads it, so it may be absent for other images. */
       readonly isIndex?: boolean;
       /** Whether this has expired and stays in use, because its last revalidation failed. */

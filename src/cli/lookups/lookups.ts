@@ -68,8 +68,8 @@ async function lookUp(
 ): Promise<ImageAnswer> {
   try {
     const access = accessFor(image, namespace, pullSecrets);
-    const { platforms, isIndex } = await resolver.resolve(image.image, access, signal);
-    return { kind: 'known', platforms, isIndex };
+    const { platforms, isIndex, digest } = await resolver.resolve(image.image, access, signal);
+    return { kind: 'known', platforms, isIndex, ...(digest === undefined ? {} : { digest }) };
   } catch (error) {
     if (!(error instanceof ImageError)) throw error;
     return {
