@@ -93,6 +93,7 @@ export type EventReason =
   | 'LabelConflict'
   | 'ConfigurationRejected'
   | 'CertificateInvalid'
+  | 'ImageLies'
   | 'JoinedUntainted'
   | 'UnmanagedTaint'
   | 'NodeNotInitialized'

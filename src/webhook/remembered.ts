@@ -88,6 +88,7 @@ function isSame(before: ImageAnswer, now: ImageAnswer): boolean {
     before.kind === 'known' &&
     now.kind === 'known' &&
     before.platforms === now.platforms &&
-    before.isIndex === now.isIndex
+    before.isIndex === now.isIndex &&
+    before.lies?.join() === now.lies?.join()
   );
 }

@@ -111,6 +111,7 @@ describe('every key', () => {
     systemNamespaces: ['', []],
     'images.unresolvable': ['wait', 'wait'],
     'images.fallbackAfter': ['1h30m', '1h30m'],
+    'images.lies': ['report', 'report'],
     'images.overrides': [
       '[{"pattern": "r.example.com/*", "architectures": ["amd64"]}]',
       [{ pattern: 'r.example.com/*', architectures: ['amd64'] }],

@@ -2,15 +2,33 @@ import type { Clock } from '../../kit/clock.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { ImageCache } from '../../oci/cache/cache.ts';
 import { createCacheFile } from '../../oci/cache/cache-file.ts';
+import { type Lies, readShowing, writeShowing } from '../../placement/lies/lies.ts';
 import type { Context } from '../surroundings.ts';
 
-/** Fills the cache from its file, if one is configured, and writes the cache to the file from then on. */
-export async function startCacheFile({ images }: Context['config'], cache: ImageCache, clock: Clock, log: Logger) {
+/**
+ * Fills the cache and what was learned of images that lie from the file, if one is configured, and writes both to it from then on.
+ */
+export async function startCacheFile(
+  { images }: Context['config'],
+  { cache, lies }: { readonly cache: ImageCache; readonly lies: Lies },
+  clock: Clock,
+  log: Logger,
+) {
   const { file, maxEntries } = images.cache;
   if (file === '') return undefined;
   const cacheFile = createCacheFile({
     file,
     cache,
+    notes: {
+      all: () => lies.all().map(writeShowing),
+      load(notes) {
+        const nowMs = clock.wall();
+        for (const [key, value] of notes) {
+          const showing = readShowing(key, value, nowMs);
+          if (showing !== undefined) lies.add(showing);
+        }
+      },
+    },
     maxEntries,
     now: clock.steady,
     onProblem(problem) {
@@ -20,6 +38,7 @@ export async function startCacheFile({ images }: Context['config'], cache: Image
   });
   const { digests, tags } = await cacheFile.load();
   cache.onChange(cacheFile.changed);
-  log.info({ file, digests, tags }, 'images read from the cache file');
+  lies.onChange(cacheFile.changed);
+  log.info({ file, digests, tags, lies: lies.count() }, 'images read from the cache file');
   return cacheFile;
 }

@@ -40,6 +40,7 @@ export function createTerms(base: Base, running: Running, watches: Watches, even
       fetchNode: createNodeFetcher(client),
       write: createWriter(client, mayWrite, 'metadata'),
       evictor: createEvictor(client, mayWrite),
+      lies: base.lies,
       lastWriteMs: base.answers.lastWriteMs,
       onBootstrapped(undecided) {
         void collectSoon();

@@ -4,11 +4,13 @@ import { basename, dirname, join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { codeOf } from '../../kit/errors.ts';
 import type { ImageCache } from './cache.ts';
-import { CacheFormatError, cacheText, MAX_FILE, parseCache } from './format.ts';
+import { CacheFormatError, cacheText, MAX_FILE, type Note, parseCache } from './format.ts';
 
 export type CacheFileOptions = {
   readonly file: string;
   readonly cache: ImageCache;
+  /** What else is kept in the file: `all` returns it, and `load` gets what was in the file. Default: nothing. */
+  readonly notes?: { readonly all: () => readonly Note[]; readonly load: (notes: readonly Note[]) => void };
   /** The most entries of each kind. */
   readonly maxEntries: number;
   /** Milliseconds since the epoch. */
@@ -28,7 +30,7 @@ export type CacheFileOptions = {
 export type CacheFile = {
   /** Fills the cache from the file, before the first lookup; returns how many entries the file had. Never throws. */
   load(): Promise<{ readonly digests: number; readonly tags: number }>;
-  /** Call after each change of the cache; the file is written within 10 s. */
+  /** Call after each change of the cache or of the notes; the file is written within 10 s. */
   changed(): void;
   /** Writes the latest changes and then stops. Never throws. */
   close(): Promise<void>;
@@ -114,7 +116,8 @@ export function createCacheFile(options: CacheFileOptions): CacheFile {
       const tags = cache.sharedTags(most);
       const handle = await open(temporary, 'wx', 0o600);
       try {
-        for (const piece of cacheText({ digests, tags })) await handle.writeFile(piece);
+        for (const piece of cacheText({ digests, tags, notes: options.notes?.all() ?? [] }))
+          await handle.writeFile(piece);
         await handle.sync();
       } finally {
         await handle.close();
@@ -160,13 +163,14 @@ export function createCacheFile(options: CacheFileOptions): CacheFile {
       try {
         const body = await read();
         if (body === undefined) return { digests: 0, tags: 0 };
-        const { digests, tags } = await parseCache(body, options.maxEntries, now());
+        const { digests, tags, notes } = await parseCache(body, options.maxEntries, now());
         // From the end, because what was used last must be restored last.
         for (let end = Math.max(digests.length, tags.length); end > 0; end -= AT_ONCE) {
           const start = Math.max(0, end - AT_ONCE);
           cache.restore({ digests: digests.slice(start, end), tags: tags.slice(start, end) });
           await turn();
         }
+        options.notes?.load(notes);
         return { digests: digests.length, tags: tags.length };
       } catch (error) {
         if (!(error instanceof CacheFormatError)) throw error;

@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { isObject, parseObject } from '../../kit/json.ts';
+import { isObject, type JsonObject, parseObject } from '../../kit/json.ts';
 import { printableAscii } from '../../kit/printable.ts';
 import { isDigest } from '../digest.ts';
 import { ImageError } from '../errors.ts';
@@ -9,12 +9,15 @@ import type { ImageFacts, SharedEntries, TagEntry } from './cache.ts';
 
 /**
  * The file is one JSON object, `{"version":2,"digests":{…},"tags":{…}}`, with one entry on each line, the most recently
- * used first. Version 1 had platforms of indexes that no container runtime takes. The file is also read line by line: parsing 50,000 entries at once would block all other work for half a
+ * used first. A third object, `lies`, has what was learned of digests; this module does not read its entries. Version 1 had platforms of
+ * indexes that no container runtime takes. The file is also read line by line: parsing 50,000 entries at once would block all other work for half a
  * second.
  */
 const VERSION = 2;
 const HEAD = `{"version":${VERSION},"digests":{`;
 const MIDDLE = '},"tags":{';
+/** This section is absent if it is empty. */
+const NOTES = '},"lies":{';
 const END = '}}';
 
 /** The most bytes of a file that are read. */
@@ -22,6 +25,7 @@ export const MAX_FILE = 64 * 1024 * 1024;
 /** The most bytes that are written of each kind; together they stay below {@link MAX_FILE}. */
 const MAX_DIGESTS = 46 * 1024 * 1024;
 const MAX_TAGS = 16 * 1024 * 1024;
+const MAX_NOTES = 512 * 1024;
 /**
  * The most bytes of an entry; a real one has about 500. An image whose entry is larger is looked up again after a
  * restart.
@@ -36,11 +40,16 @@ export class CacheFormatError extends Error {
   override readonly name = 'CacheFormatError';
 }
 
+/** An entry that belongs to another part of the program, and only lives in the same file. */
+export type Note = readonly [key: string, value: JsonObject];
+
+type FileEntries = SharedEntries & { readonly notes?: readonly Note[] };
+
 /**
  * Returns the file's text in pieces of about 256 KiB. A tag is written only together with its digest. Entries that do
  * not fit are left out; those are the ones that were unused for longest.
  */
-export function* cacheText({ digests, tags }: SharedEntries): Generator<string> {
+export function* cacheText({ digests, tags, notes = [] }: FileEntries): Generator<string> {
   const written = new Set<string>();
   function* digestsAndTheTags(): Generator<readonly [string, ImageFacts]> {
     yield* digests;
@@ -54,6 +63,10 @@ export function* cacheText({ digests, tags }: SharedEntries): Generator<string> 
   yield* pieces(MAX_DIGESTS, digestsAndTheTags(), toFound, written);
   yield `\n${MIDDLE}\n`;
   yield* pieces(MAX_TAGS, complete(), ({ found: _found, ...entry }) => entry, new Set());
+  if (notes.length > 0) {
+    yield `\n${NOTES}\n`;
+    yield* pieces(MAX_NOTES, notes, (value) => value, new Set());
+  }
   yield `\n${END}\n`;
 }
 
@@ -88,10 +101,11 @@ function* pieces<T>(
  * @param now the wall clock in milliseconds; no tag can have been checked later
  * @throws CacheFormatError if the file has another form or is not complete
  */
-export async function parseCache(body: Buffer, most: number, now: number): Promise<SharedEntries> {
+export async function parseCache(body: Buffer, most: number, now: number): Promise<Required<FileEntries>> {
   const digests = new Map<string, ImageFacts>();
   const tags = new Map<string, TagEntry>();
-  let section: 'none' | 'digests' | 'tags' | 'end' = 'none';
+  const notes = new Map<string, JsonObject>();
+  let section: 'none' | 'digests' | 'tags' | 'notes' | 'end' = 'none';
   let pause = PIECE;
   for (let start = 0, end = 0; start < body.length; start = end + 1) {
     const newline = body.indexOf(0x0a, start);
@@ -101,13 +115,15 @@ export async function parseCache(body: Buffer, most: number, now: number): Promi
       if (line !== HEAD) throw new CacheFormatError(strange(line));
       section = 'digests';
     } else if (section === 'digests' && line === MIDDLE) section = 'tags';
-    else if (section === 'tags' && line === END) section = 'end';
+    else if (section === 'tags' && line === NOTES) section = 'notes';
+    else if ((section === 'tags' || section === 'notes') && line === END) section = 'end';
     else if (line !== '') {
       if (section === 'end') throw new CacheFormatError('followed by something else');
       const entry = line.length > MAX_ENTRY ? undefined : parseObject(`{${line.replace(/,$/, '')}}`);
       if (entry === undefined) throw new CacheFormatError('damaged or cut off');
       for (const [key, value] of Object.entries(entry)) {
         if (section === 'digests') setOnce(digests, key, readFound(key, value));
+        else if (section === 'notes') setOnce(notes, key, isObject(value) ? value : undefined);
         else setOnce(tags, key, readTag(key, value, digests, now));
       }
     }
@@ -118,7 +134,7 @@ export async function parseCache(body: Buffer, most: number, now: number): Promi
   if (section !== 'end') throw new CacheFormatError(section === 'none' ? strange('') : 'cut off');
   const found = [...digests].slice(0, most);
   await turn();
-  return { digests: found, tags: [...tags].slice(0, most) };
+  return { digests: found, tags: [...tags].slice(0, most), notes: [...notes] };
 }
 
 function toFound({ platforms, skipped, isIndex, only }: ImageFacts): object {

@@ -15,7 +15,11 @@ export type WrongReason = 'platforms' | 'exec-format-error';
 export type Verdict = 'does-not-run' | 'says-it-runs' | 'unproved';
 
 /** An image with its platforms and the architectures of nodes that can run it. */
-type KnownImage = ImageSet & { readonly architectures: readonly string[] };
+type KnownImage = ImageSet & {
+  readonly architectures: readonly string[];
+  /** Whether `images.overrides` states the architectures. */
+  readonly isStated?: true;
+};
 
 /** The certain knowledge of the images in a pod's spec: a replacement of the pod would run these. */
 export type KnownPod = {
@@ -70,7 +74,7 @@ export function whatIsKnown(
   for (const image of pod.images) {
     let isStale = false;
     const said = narrowingOf(image, pod, settings, namesOf(image.image), (asked) => {
-      const answer = answerOf(asked);
+      const answer = asClaimed(answerOf(asked));
       isStale = answer.kind === 'known' && answer.isStale === true;
       return answer;
     });
@@ -104,11 +108,16 @@ export function whatWasPulled(
     const stated = answerLocally({ image, pullPolicy: '' }, namesOf(image), settings);
     if (stated !== undefined && stated !== 'not-asked') {
       const platforms = stated.map((name) => `${pod.os}/${name}`);
-      images.set(container, { image, platforms, architectures: withCompatible(new Set(stated), settings.compatible) });
+      images.set(container, {
+        image,
+        platforms,
+        architectures: withCompatible(new Set(stated), settings.compatible),
+        isStated: true,
+      });
       continue;
     }
     if (pulled === undefined) continue;
-    const said = narrowingOf(pulled, pod, settings, [], answerOf);
+    const said = narrowingOf(pulled, pod, settings, [], (asked) => asClaimed(answerOf(asked)));
     if (said.kind === 'pending') pending.push(pulled.image);
     else if (said.kind === 'failed') unknown.push(pulled.image);
     else if (said.kind === 'set') {
@@ -116,6 +125,13 @@ export function whatWasPulled(
     }
   }
   return { images, pending, unknown };
+}
+
+/** What an index claims decides here, so that a learned lie never makes a pod one that may be evicted. */
+function asClaimed(answer: ImageAnswer): ImageAnswer {
+  if (answer.kind !== 'known' || answer.lies === undefined) return answer;
+  const { lies: _lies, ...claimed } = answer;
+  return claimed;
 }
 
 /**
