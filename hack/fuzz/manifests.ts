@@ -139,11 +139,21 @@ export const manifest: Target = {
 export const config: Target = {
   name: 'config',
   valid: fc.oneof(platform, fc.jsonValue()).map((value) => JSON.stringify(value)),
-  pieces: [...JSON_PIECES, '"os":', '"linux"', '"architecture":', '"amd64"', '"variant":"v8"'],
+  pieces: [
+    ...JSON_PIECES,
+    '"os":',
+    '"linux"',
+    '"architecture":',
+    '"amd64"',
+    '"variant":"v8"',
+    '"config":',
+    '"Labels":',
+    '"operators.operatorframework.io.bundle.manifests.v1":',
+  ],
   openings: ['{"architecture":"', '{"architecture":"amd64","os":"'],
   run(text) {
     const read = refusing([ImageError], () => parseImageConfig(Buffer.from(text)));
-    if (read !== undefined) checkPlatform(read);
+    if (read !== undefined) checkPlatform(read.platform);
     return read !== undefined;
   },
 };

@@ -211,13 +211,25 @@ function isCandidate({ digest, kind, isAttestation, platform }: IndexEntry): boo
   return platform === undefined || typeof readPlatform(platform) !== 'string';
 }
 
+/** What a config blob says that matters for where its image runs. */
+export type ImageConfig = {
+  readonly platform: Platform;
+  /** Whether its labels say that it is a bundle of the Operator Lifecycle Manager. Its author chooses the labels. */
+  readonly isBundle?: true;
+};
+
+/** The labels that OLM requires of a bundle (operator-registry, docs/design/operator-bundle.md). */
+const BUNDLE_LABELS = [
+  'operators.operatorframework.io.bundle.manifests.v1',
+  'operators.operatorframework.io.bundle.mediatype.v1',
+];
+
 /**
- * Returns the platform that a config blob names (OCI image-spec, config.md). Without an `os` it is linux, as with
- * Docker.
+ * Returns what a config blob says (OCI image-spec, config.md). Without an `os` the platform is linux, as with Docker.
  *
  * @throws ImageError `malformed`, or `unsupported` if it names the platform `unknown`
  */
-export function parseImageConfig(body: Uint8Array): Platform {
+export function parseImageConfig(body: Uint8Array): ImageConfig {
   const config = parseObject(body);
   if (config === undefined) {
     throw new ImageError('the config blob is not a JSON object', { code: 'malformed', temporary: false });
@@ -228,7 +240,13 @@ export function parseImageConfig(body: Uint8Array): Platform {
   }
   const platform = readPlatform(stated.os === '' ? { ...stated, os: 'linux' } : stated);
   if (typeof platform === 'string') throw unsupported(`the config blob names ${platform}`);
-  return platform;
+  return isBundle(config) ? { platform, isBundle: true } : { platform };
+}
+
+function isBundle(config: JsonObject): boolean {
+  const run = fieldOf(config, 'config');
+  const labels = isObject(run) ? fieldOf(run, 'labels') : undefined;
+  return isObject(labels) && BUNDLE_LABELS.some((name) => Object.hasOwn(labels, name));
 }
 
 /**

@@ -20,7 +20,7 @@ export type Resolution = ImageFacts & {
 
 /** What is in memory about an image. */
 export type Look =
-  | (Pick<ImageFacts, 'platforms' | 'isIndex'> & {
+  | (Pick<ImageFacts, 'platforms' | 'isIndex' | 'isBundle'> & {
       readonly kind: 'known';
       /** The digest that the name resolves to, as far as is known. */
       readonly digest?: string;
@@ -211,8 +211,14 @@ export function createResolver(options: ResolverOptions): TagResolver {
   };
 }
 
-function knownAs({ found: { platforms, isIndex }, digest }: Known): Look & { readonly kind: 'known' } {
-  return { kind: 'known', platforms, isIndex, ...(digest === undefined ? {} : { digest }) };
+function knownAs({ found: { platforms, isIndex, isBundle }, digest }: Known): Look & { readonly kind: 'known' } {
+  return {
+    kind: 'known',
+    platforms,
+    isIndex,
+    ...(isBundle ? { isBundle } : {}),
+    ...(digest === undefined ? {} : { digest }),
+  };
 }
 
 /** The host and the project for a malformed name. */

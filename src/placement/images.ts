@@ -17,6 +17,8 @@ export type ImageAnswer =
       readonly lies?: readonly string[];
       /** Whether it is an index. Only the rule for image volumes reads it, so it may be absent for other images. */
       readonly isIndex?: boolean;
+      /** Whether it is a single manifest whose labels say that it is a bundle of the Operator Lifecycle Manager. */
+      readonly isBundle?: true;
       /** Whether this has expired and stays in use, because its last revalidation failed. */
       readonly isStale?: true;
     }
@@ -46,10 +48,10 @@ export type ImageAnswer =
 export type Narrowing =
   | { readonly kind: 'not-asked' }
   /**
-   * The image runs anywhere: a single manifest that kubelets mount on every node, or WebAssembly, which runs where its RuntimeClass
-   * does.
+   * The image runs anywhere: a single manifest that kubelets mount on every node; WebAssembly, which runs where its RuntimeClass
+   * does; or a bundle of the Operator Lifecycle Manager, which has only files for a program of another image.
    */
-  | { readonly kind: 'anywhere'; readonly as: 'volume' | 'webassembly' }
+  | { readonly kind: 'anywhere'; readonly as: 'volume' | 'webassembly' | 'bundle' }
   | {
       readonly kind: 'set';
       readonly by: 'override' | 'registry';
@@ -146,6 +148,7 @@ export function narrowingOf(
   const answer = answerOf(image);
   if (image.volume !== undefined && isSingleManifest(answer)) return { kind: 'anywhere', as: 'volume' };
   if (answer.kind !== 'known') return answer;
+  if (answer.isBundle) return { kind: 'anywhere', as: 'bundle' };
   const claimed = narrowedBy('registry', answer.platforms, image, template, settings);
   return answer.lies === undefined ? claimed : withoutLies(claimed, answer.lies, template, settings);
 }

@@ -151,7 +151,7 @@ describe('a platform that a hostile registry names', () => {
         ),
       ).to.have.members(['amd64', 'arm64']);
       const config = Buffer.from(JSON.stringify({ os: 'linux', architecture: value }));
-      patched([unlessRefused(() => parseImageConfig(config)) ?? []].flat());
+      patched([unlessRefused(() => parseImageConfig(config).platform) ?? []].flat());
       const image = { schemaVersion: 2, config: { mediaType: value, digest: sha256('x'), size: 1 }, layers: [] };
       unlessRefused(() => parseManifest(Buffer.from(JSON.stringify(image)), IMAGE));
     });

@@ -41,6 +41,20 @@ describe('whether an image is an index', () => {
     }
   });
 
+  it('is known of a bundle, from the labels of its config, which is fetched anyway', async () => {
+    putImage(server, 'app', 'arm64', 'v1', { 'operators.operatorframework.io.bundle.manifests.v1': 'manifests/' });
+    expect(await resolve('app:v1')).to.deep.include({ platforms, isIndex: false, isBundle: true });
+    const known = harness.known(image('app:v1'), ANYONE);
+    expect(known).to.deep.include({ platforms, isIndex: false, isBundle: true });
+    expect(harness.requests).to.deep.equal(['GET 200', 'GET 200']);
+  });
+
+  it('is asked of an index without its configs, so that a bundle that is an index counts as any other', async () => {
+    server.put('app', 'manifests', indexOf('linux/arm64'), { tag: 'v1' });
+    expect(await resolve('app:v1')).not.to.have.property('isBundle');
+    expect(harness.requests).to.deep.equal(['GET 200']);
+  });
+
   const config = (body: unknown) => {
     const digest = server.put('data', 'blobs', body, { type: 'application/octet-stream' });
     return { mediaType: 'application/vnd.oci.image.config.v1+json', digest, size: 1 };

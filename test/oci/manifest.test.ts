@@ -186,20 +186,22 @@ describe('a manifest', () => {
 });
 
 describe('a config blob', () => {
+  const amd64 = { platform: { os: 'linux', architecture: 'amd64' } };
+  const labelled = (Labels: unknown) => ({ architecture: 'amd64', config: { Labels } });
   const rows: [body: unknown, expected: object | string][] = [
     [
       { architecture: 'arm64', os: 'linux', variant: 'v8' },
-      { os: 'linux', architecture: 'arm64', variant: 'v8' },
+      { platform: { os: 'linux', architecture: 'arm64', variant: 'v8' } },
     ],
-    [
-      { OS: 'linux', Architecture: 'arm64' },
-      { os: 'linux', architecture: 'arm64' },
-    ],
-    [
-      { architecture: 'wasm', os: 'wasip1' },
-      { os: 'wasip1', architecture: 'wasm' },
-    ],
-    [{ architecture: 'x86_64' }, { os: 'linux', architecture: 'amd64' }],
+    [{ OS: 'linux', Architecture: 'arm64' }, { platform: { os: 'linux', architecture: 'arm64' } }],
+    [{ architecture: 'wasm', os: 'wasip1' }, { platform: { os: 'wasip1', architecture: 'wasm' } }],
+    [{ architecture: 'x86_64' }, amd64],
+    [labelled({ 'operators.operatorframework.io.bundle.manifests.v1': 'manifests/' }), { ...amd64, isBundle: true }],
+    [labelled({ 'operators.operatorframework.io.bundle.mediatype.v1': 'registry+v1' }), { ...amd64, isBundle: true }],
+    [labelled({ 'operators.operatorframework.io.index.configs.v1': '/configs' }), amd64],
+    [labelled(['operators.operatorframework.io.bundle.manifests.v1']), amd64],
+    [labelled(null), amd64],
+    [{ architecture: 'amd64', config: null }, amd64],
     [{ os: 'linux' }, 'malformed'],
     ['nope', 'malformed'],
     [{ architecture: 'unknown', os: 'unknown' }, 'unsupported'],

@@ -100,8 +100,15 @@ export function indexOf(...platforms: string[]): { schemaVersion: 2; mediaType: 
 }
 
 /** Stores a single-platform image; returns its manifest's digest. */
-export function putImage(server: ScriptedServer, repository: string, architecture: string, tag?: string): string {
-  const config = server.put(repository, 'blobs', { architecture, os: 'linux' }, { type: 'application/octet-stream' });
+export function putImage(
+  server: ScriptedServer,
+  repository: string,
+  architecture: string,
+  tag?: string,
+  labels = {},
+): string {
+  const body = { architecture, os: 'linux', config: { Labels: labels } };
+  const config = server.put(repository, 'blobs', body, { type: 'application/octet-stream' });
   const manifest = {
     schemaVersion: 2,
     mediaType: IMAGE,

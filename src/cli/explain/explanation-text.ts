@@ -78,6 +78,7 @@ function describeImage(explained: ExplainedImage): string {
 const ANYWHERE: Readonly<Record<NonNullable<ExplainedImage['anywhere']>, string>> = {
   webassembly: 'WebAssembly, which runs where the RuntimeClass of its pod does: it sets no limit',
   volume: 'a single manifest, which every node mounts as a volume: it sets no limit',
+  bundle: 'a bundle of the Operator Lifecycle Manager by its labels, which has only files: it sets no limit',
 };
 
 function describeSkipped({ digest, reason }: ExplainedImage['skipped'][number]): string {

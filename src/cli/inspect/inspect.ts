@@ -16,6 +16,8 @@ type Inspected = {
   readonly source?: string;
   /** The only container runtime that takes all of these platforms from the index. */
   readonly only?: Resolution['only'];
+  /** Whether it is a bundle of the Operator Lifecycle Manager, whose platform limits no pod. */
+  readonly isBundle?: true;
   readonly error?: { readonly code: string; readonly message: string };
 };
 
@@ -51,7 +53,7 @@ function overridden(
 async function inspectOne(resolver: Resolver, image: string, signal: AbortSignal): Promise<Inspected> {
   try {
     const access = { namespace: '', pullSecrets: [], always: false };
-    const { digest, platforms, skipped, source, only } = await resolver.resolve(image, access, signal);
+    const { digest, platforms, skipped, source, only, isBundle } = await resolver.resolve(image, access, signal);
     return {
       image,
       ...(digest ? { digest } : {}),
@@ -59,6 +61,7 @@ async function inspectOne(resolver: Resolver, image: string, signal: AbortSignal
       skipped,
       ...(source ? { source } : {}),
       ...(only ? { only } : {}),
+      ...(isBundle ? { isBundle } : {}),
     };
   } catch (error) {
     if (!(error instanceof ImageError)) throw error;
@@ -79,12 +82,15 @@ function render(results: readonly Inspected[], columns: number | undefined): str
   const failed = results.flatMap(({ image, error }) => (error === undefined ? [] : [[image, error.message]]));
   const errors = failed.length === 0 ? '' : `\nNot resolved.\n${table(['IMAGE', 'MESSAGE'], failed, columns)}`;
   const left = skipped.length === 0 ? '' : `\nLeft out.\n${table(['IMAGE', 'REASON', 'DIGEST'], skipped, columns)}`;
-  const notes = results.flatMap(({ image, platforms, only }) =>
-    [...takenOnly(only), ...platformNotes(platforms)].map((note) => [image, note]),
+  const notes = results.flatMap(({ image, platforms, only, isBundle }) =>
+    [...takenOnly(only), ...(isBundle ? [BUNDLE] : platformNotes(platforms))].map((note) => [image, note]),
   );
   const noted = notes.length === 0 ? '' : `\nNotes.\n${table(['IMAGE', 'NOTE'], notes, columns)}`;
   return table(['IMAGE', 'PLATFORMS', 'SOURCE', 'DIGEST'], rows, columns) + errors + noted + left;
 }
+
+const BUNDLE =
+  'a bundle of the Operator Lifecycle Manager by its labels, which has only files: it limits no pod to a platform';
 
 function takenOnly(only: Resolution['only']): string[] {
   if (only === undefined) return [];

@@ -68,8 +68,14 @@ async function lookUp(
 ): Promise<ImageAnswer> {
   try {
     const access = accessFor(image, namespace, pullSecrets);
-    const { platforms, isIndex, digest } = await resolver.resolve(image.image, access, signal);
-    return { kind: 'known', platforms, isIndex, ...(digest === undefined ? {} : { digest }) };
+    const { platforms, isIndex, isBundle, digest } = await resolver.resolve(image.image, access, signal);
+    return {
+      kind: 'known',
+      platforms,
+      isIndex,
+      ...(isBundle ? { isBundle } : {}),
+      ...(digest === undefined ? {} : { digest }),
+    };
   } catch (error) {
     if (!(error instanceof ImageError)) throw error;
     return {

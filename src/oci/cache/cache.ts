@@ -11,6 +11,11 @@ export type ImageFacts = {
   readonly isIndex: boolean;
   /** The only container runtime that takes all of these platforms from the index. Absent: all known ones do. */
   readonly only?: Runtime;
+  /**
+   * Whether its labels say that it is a bundle of the Operator Lifecycle Manager, whose files run nowhere. Absent for an index:
+   * container runtimes refuse an index without the node's platform, whatever is in it.
+   */
+  readonly isBundle?: true;
 };
 
 /** The digest that a tag pointed to when it was last checked. */

@@ -137,8 +137,8 @@ export async function parseCache(body: Buffer, most: number, now: number): Promi
   return { digests: found, tags: [...tags].slice(0, most), notes: [...notes] };
 }
 
-function toFound({ platforms, skipped, isIndex, only }: ImageFacts): object {
-  return { platforms, skipped, index: isIndex, only };
+function toFound({ platforms, skipped, isIndex, only, isBundle }: ImageFacts): object {
+  return { platforms, skipped, index: isIndex, only, bundle: isBundle };
 }
 
 function strange(firstLine: string): string {
@@ -167,7 +167,13 @@ function readFound(digest: string, value: unknown): ImageFacts | undefined {
   if (only !== undefined && only !== 'containerd' && only !== 'CRI-O') return undefined;
   // Only an index has several entries.
   const isIndex = value.index || platforms.length + skipped.length > 1;
-  return { platforms, skipped, isIndex, ...(only === undefined ? {} : { only }) };
+  return {
+    platforms,
+    skipped,
+    isIndex,
+    ...(only === undefined ? {} : { only }),
+    ...(value.bundle === true && !isIndex ? { isBundle: true } : {}),
+  };
 }
 
 function readSkipped(value: unknown): Skipped[] | undefined {

@@ -40,12 +40,13 @@ const MAX_SKIPPED = 100;
 export async function explore(root: Manifest, source: ManifestSource): Promise<Explored> {
   if (root.kind === 'image') {
     const body = await source.config(root);
-    const platform = contentOf(() => parseImageConfig(body));
-    if (platform instanceof ImageError) {
-      const { code, temporary, message } = platform;
+    const config = contentOf(() => parseImageConfig(body));
+    if (config instanceof ImageError) {
+      const { code, temporary, message } = config;
       throw new ImageError(message, { code, temporary, isSingleManifest: true });
     }
-    return { platforms: [platform], skipped: [], isIndex: false, isComplete: true };
+    const { platform, ...more } = config;
+    return { platforms: [platform], skipped: [], isIndex: false, ...more, isComplete: true };
   }
   const children = new Map<string, Child>();
   const refusals: Refused[] = [];
@@ -104,8 +105,9 @@ async function exploreChild(
     if (manifest instanceof ImageError) return { refusal: manifest, isLasting: manifest.code === 'unsupported' };
     if (manifest.kind === 'index') return manifest;
     const body = await source.config(manifest);
-    const platform = contentOf(() => parseImageConfig(body));
-    return platform instanceof ImageError ? { refusal: platform, isLasting: true } : { kind: 'image', platform };
+    const config = contentOf(() => parseImageConfig(body));
+    if (config instanceof ImageError) return { refusal: config, isLasting: true };
+    return { kind: 'image', platform: config.platform };
   } catch (error) {
     if (!(error instanceof ImageError) || !['not-found', 'denied', 'unsupported'].includes(error.code)) throw error;
     // A registry may hold only a part of an index; a mirror may not have the rest yet.

@@ -292,7 +292,7 @@ function explainImage(
   const found = lookupOf(image);
   if (found === undefined) return base;
   if (!('error' in found)) {
-    const { isIndex: _isIndex, ...rest } = found;
+    const { isIndex: _isIndex, isBundle: _isBundle, ...rest } = found;
     return { ...base, ...rest, ...(said.kind === 'anywhere' ? { anywhere: said.as } : {}) };
   }
   return said.kind === 'anywhere' ? { ...base, anywhere: said.as } : { ...base, error: found.error };

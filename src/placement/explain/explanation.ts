@@ -24,7 +24,7 @@ export type ExplainedImage = {
   /** Entries of the image's index that do not count. */
   readonly skipped: readonly { readonly digest?: string; readonly reason: string }[];
   /** Why the image runs anywhere, independent of its platforms. */
-  readonly anywhere?: 'volume' | 'webassembly';
+  readonly anywhere?: 'volume' | 'webassembly' | 'bundle';
   readonly error?: LookupError;
 };
 

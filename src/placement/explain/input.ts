@@ -18,6 +18,7 @@ export type LookupResult =
       readonly platforms: readonly Platform[];
       readonly skipped: readonly { readonly digest?: string; readonly reason: string }[];
       readonly isIndex?: boolean;
+      readonly isBundle?: true;
     }
   | { readonly error: LookupError; readonly isSingleManifest?: boolean };
 

@@ -184,6 +184,19 @@ describe('the cache file', () => {
     expect((await load()).sharedDigests(9)).to.deep.equal([[digestOf(1), facts]]);
   });
 
+  it('restores that a single manifest is a bundle, which no index is', async () => {
+    const cache = createImageCache(9);
+    const single = { platforms: found.platforms.slice(0, 1), skipped: [], isIndex: false };
+    const facts = { ...single, isBundle: true as const };
+    cache.setDigest(digestOf(1), facts);
+    cache.setDigest(digestOf(2), { ...facts, isIndex: true });
+    await write(cache);
+    expect((await load()).sharedDigests(9)).to.deep.equal([
+      [digestOf(2), { ...single, isIndex: true }],
+      [digestOf(1), facts],
+    ]);
+  });
+
   it('leaves out an image that is made to fill the file', async () => {
     const cache = filled(1);
     const skipped = Array.from({ length: 1000 }, (_, index) => ({ digest: digestOf(index), reason: 'x' }));
