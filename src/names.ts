@@ -22,6 +22,8 @@ export const PREFERRED = 'archaware.dev/preferred';
 export const NOE_PREFERRED = 'arch.noe.adevinta.com/preferred';
 /** `spec.schedulingGates` of a pod whose images are being looked up. */
 export const ARCHITECTURE_GATE = 'archaware.dev/architecture';
+/** `metadata.labels` of an object that waits in a queue of Kueue: the name of the queue. */
+export const KUEUE_QUEUE = 'kueue.x-k8s.io/queue-name';
 /** The well-known node label for the architecture. */
 export const ARCHITECTURE_LABEL = 'kubernetes.io/arch';
 /** The name of that label before Kubernetes 1.14, which some pods still ask for. */

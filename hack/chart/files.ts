@@ -20,6 +20,7 @@ const COPIES: readonly [from: URL, to: string][] = [
     new URL(`webhook-${name}/webhook.yaml`, COMPONENTS),
     `files/webhooks/${name}.yaml`,
   ]),
+  [new URL('webhook-pods/jobs.yaml', COMPONENTS), 'files/webhooks/jobs.yaml'],
   [new URL('alerts/prometheusrule.yaml', COMPONENTS), 'files/prometheusrule.yaml'],
   ...['edgetpu', 'ncs2'].map((name): [URL, string] => [
     new URL(`labels/accelerators/${name}`, ROOT),

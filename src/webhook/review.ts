@@ -3,6 +3,7 @@ import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../kit/js
 import type { Operation } from '../kit/json-patch.ts';
 import { printable } from '../kit/printable.ts';
 import { admitDaemonSet } from '../placement/admission/daemonset.ts';
+import { admitJob } from '../placement/admission/job.ts';
 import { type AdmissionDecision, type AdmissionInput, admitPod } from '../placement/admission/pod.ts';
 import type { Seal } from '../placement/admission/record.ts';
 import type { ImageAnswer } from '../placement/images.ts';
@@ -131,6 +132,10 @@ function judge(request: JsonObject, options: ReviewerOptions, judgePod: (input: 
         writer: stringAt(objectAt(request, 'options'), 'fieldManager'),
         liveTaints: options.liveTaints(),
       });
+      return verdictOn(patch.length === 0 ? { kind: 'unchanged' } : { kind: 'patched', patch });
+    }
+    case 'batch/v1/jobs CREATE': {
+      const patch = admitJob({ ...commonOf(request, options), object: objectOf(request, 'object') });
       return verdictOn(patch.length === 0 ? { kind: 'unchanged' } : { kind: 'patched', patch });
     }
     default:

@@ -272,6 +272,61 @@ function describeMode(mode: 'taints' | 'both', around: () => Around): void {
       expect(tolerations(found)).to.deep.equal(['dedicated=batch:NoSchedule', ...ours('amd64', 'arm64')]);
     });
 
+    describe('has a Job in a queue', () => {
+      const QUEUED = { 'kueue.x-k8s.io/queue-name': 'main' };
+      const queued = (ns: string, image: string, labels: Readonly<Record<string, string>> = QUEUED) => {
+        const created = job(ns, 'app', { images: [image], workload: { suspend: true } });
+        return { ...created, metadata: { ...created.metadata, labels } };
+      };
+      const template = async (ns: string) => at(await world.get('Job', ns, 'app'), 'spec', 'template', 'spec');
+      const placementOf = (spec: unknown) => [at(spec, 'affinity'), at(spec, 'tolerations')];
+
+      it('whose template has the requirement of its pods from the start, if the image is known', async () => {
+        const ns = await namespace();
+        const image = await freshImage(world, 'arm64');
+        await world.create(pod(ns, 'first', { images: [image] }));
+        await world.eventually('the image to be known', async () => runs(await world.get('Pod', ns, 'first')));
+        await world.create(queued(ns, image));
+        const spec = await template(ns);
+        expect(at(spec, 'affinity')).to.deep.equal(
+          mode === 'both' ? { nodeAffinity: required([onArch('arm64')]) } : undefined,
+        );
+        expect(listAt(spec, 'tolerations').map((each) => at(each, 'value'))).to.deep.equal(['arm64']);
+        await change(pathOf('Job', ns, 'app'), { spec: { suspend: false, template: { spec: flavor } } });
+        const [found] = await running(ns, 1);
+        expect(scheduledOn(found)).to.equal('arm64-1');
+        expect(gates(found)).to.deep.equal([]);
+      });
+
+      it('whose template stays as it is while the image is not known, and the next one is served', async () => {
+        const ns = await namespace();
+        const image = await freshImage(world, 'arm64');
+        await inSilence(world, async () => {
+          await world.create(queued(ns, image));
+          expect(placementOf(await template(ns))).to.deep.equal([undefined, undefined]);
+        });
+        await world.eventually('the image to be known, by the review of the first Job', async () => {
+          const path = `${pathOf('Job', ns, 'app').replace(/\/app$/, '')}?dryRun=All`;
+          const next = queued(ns, image);
+          const { body } = await world.cluster.request('POST', path, {
+            ...next,
+            metadata: { ...next.metadata, name: 'next' },
+          });
+          return at(body, 'spec', 'template', 'spec', 'tolerations') !== undefined;
+        });
+        expect(placementOf(await template(ns))).to.deep.equal([undefined, undefined]);
+      });
+
+      it('and leaves a Job without a queue to the review of its pods', async () => {
+        const ns = await namespace();
+        const image = await freshImage(world, 'arm64');
+        await world.create(pod(ns, 'first', { images: [image] }));
+        await world.eventually('the image to be known', async () => runs(await world.get('Pod', ns, 'first')));
+        await world.create(queued(ns, image, {}));
+        expect(placementOf(await template(ns))).to.deep.equal([undefined, undefined]);
+      });
+    });
+
     it('gives a Job a flavor that its image has no build for: the pod stays Pending, and an Event says why', async () => {
       const ns = await namespace();
       const image = await freshImage(world, 'amd64');

@@ -1,3 +1,4 @@
+import { at, listAt } from '../../hack/cluster/json.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
 import { webhookManifest } from './manifest.ts';
 import type { World } from './world.ts';
@@ -32,8 +33,8 @@ export async function applyWebhook(
 /** Waits until the API server trusts what the controller serves with, so that no review is passed over. */
 export async function eventuallyTrusted(world: World): Promise<void> {
   const path = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
-  await world.eventually(
-    'the caBundle',
-    async () => JSON.stringify(await world.get(path)).split('"caBundle"').length === 3,
-  );
+  await world.eventually('every webhook to have a caBundle', async () => {
+    const hooks = listAt(await world.get(path), 'webhooks');
+    return hooks.length > 0 && hooks.every((hook) => at(hook, 'clientConfig', 'caBundle') !== undefined);
+  });
 }

@@ -240,6 +240,35 @@ describe('the answer to a review of a DaemonSet', () => {
   });
 });
 
+describe('the answer to a review of a Job in a queue of Kueue', () => {
+  const object = { ...SET, metadata: { name: 'j', labels: { 'kueue.x-k8s.io/queue-name': 'main' } } };
+  const create = { resource: { group: 'batch', version: 'v1', resource: 'jobs' }, object };
+
+  it('is a patch of its template if its images are known, from memory', () => {
+    const { review, asked } = reviewer();
+    const answer = review(asking(create));
+    expect(answer.outcome).to.equal('patched');
+    expect(JSON.stringify(patchIn(answer))).to.include('/spec/template/spec/affinity');
+    expect(asked).to.deep.equal([{ image: 'a', namespace: 'shop', pullSecrets: ['one'], ask: true }]);
+  });
+
+  it('has no patch if they are not, and starts their lookups for the next Job', () => {
+    const { review, asked } = reviewer({}, { a: pending });
+    expect(review(asking(create))).to.deep.equal({ outcome: 'unchanged', text: ALLOWED });
+    expect(asked.map(({ ask }) => ask)).to.deep.equal([true]);
+    review(asking({ ...create, dryRun: true }));
+    expect(asked.map(({ ask }) => ask)).to.deep.equal([true, false]);
+  });
+
+  it('has no patch for an update, with which Kueue starts it, or without a queue', () => {
+    const { review, asked } = reviewer();
+    for (const other of [{ operation: 'UPDATE', oldObject: object }, { object: SET }]) {
+      expect(review(asking({ ...create, ...other }))).to.deep.equal({ outcome: 'unchanged', text: ALLOWED });
+    }
+    expect(asked).to.deep.equal([]);
+  });
+});
+
 describe('a review of another kind or operation', () => {
   const rows: [given: string, request: JsonObject][] = [
     ['an update of a pod', { operation: 'UPDATE', oldObject: POD }],

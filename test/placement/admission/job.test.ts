@@ -1,0 +1,145 @@
+import { expect } from 'chai';
+import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
+import { admitJob } from '../../../src/placement/admission/job.ts';
+import type { ImageAnswer } from '../../../src/placement/images.ts';
+import type { Settings } from '../../../src/placement/settings.ts';
+import type { SubjectNamespace } from '../../../src/placement/subject.ts';
+import { jsonPatch } from '../../simulator/objects/patch.ts';
+import { requires, shown, term } from '../affinities.ts';
+import { failed, input, known, pending, settings, toleration } from '../objects.ts';
+
+const answers: Record<string, ImageAnswer> = {
+  arm: known('linux/arm64'),
+  amd: known('linux/amd64'),
+  both: known('linux/amd64,linux/arm64'),
+  cold: pending,
+  denied: failed(9999),
+};
+
+type Given = {
+  readonly images?: readonly string[];
+  readonly labels?: unknown;
+  readonly suspend?: boolean;
+  readonly template?: JsonObject;
+  readonly spec?: JsonObject;
+};
+
+/** A Job that waits in the queue `main`, which Kueue has suspended. */
+function job({ images = ['arm'], labels = QUEUED, suspend = true, template = {}, spec = {} }: Given = {}): JsonObject {
+  const containers = images.map((image, index) => ({ name: `c${index}`, image }));
+  const pods = { metadata: template, spec: { containers, restartPolicy: 'Never', ...spec } };
+  return { metadata: { name: 'train', labels }, spec: { suspend, template: pods } };
+}
+function stated(text: string): JsonObject {
+  return { annotations: { 'archaware.dev/architectures': text } };
+}
+
+function neverPulled(image: string): JsonObject {
+  return { containers: [{ name: 'c', image, imagePullPolicy: 'Never' }] };
+}
+
+const QUEUED = { 'kueue.x-k8s.io/queue-name': 'main' };
+
+/** Returns the pod spec of a Job after its review. */
+function admitted(
+  object: JsonObject,
+  mode: Settings['mode'] = 'both',
+  more: Partial<Settings> = {},
+  labels: Readonly<Record<string, string>> = {},
+) {
+  const namespace: SubjectNamespace = { name: 'team', labels, preferred: 'arm64=75' };
+  const { clusterArchitectures, namesOf, answerOf } = input(answers);
+  const all = settings({ mode, ...more });
+  const patch = admitJob({ object, namespace, settings: all, clusterArchitectures, namesOf, answerOf });
+  const after = jsonPatch(object, JSON.stringify(patch));
+  return { patch, after, spec: objectAt(objectAt(objectAt(after, 'spec'), 'template'), 'spec') };
+}
+
+/** Returns what a Job's template requires and tolerates: `arch in (arm64); tolerates arm64`. */
+function said({ spec }: ReturnType<typeof admitted>): string {
+  const tolerated = (Array.isArray(spec.tolerations) ? spec.tolerations : []).map(({ value }) => value);
+  const parts = [shown(spec), tolerated.length === 0 ? '' : `tolerates ${tolerated.join()}`];
+  return parts.filter((part) => part !== '').join('; ');
+}
+
+describe('a new Job that waits in a queue of Kueue', () => {
+  const modes: readonly [mode: Settings['mode'], expected: string][] = [
+    ['taints', 'tolerates arm64'],
+    ['affinity', 'arch In arm64'],
+    ['both', 'arch In arm64; tolerates arm64'],
+    ['observe', ''],
+  ];
+  for (const [mode, expected] of modes) {
+    it(`gets in its template what the mode ${mode} gives to its pods: ${expected || 'nothing'}`, () => {
+      expect(said(admitted(job(), mode))).to.equal(expected);
+    });
+  }
+
+  const FIRST = 'arch In arm64; tolerates arm64';
+  const rows: readonly [given: string, given: Given, expected: string, more?: Partial<Settings>][] = [
+    ['an image for two architectures', { images: ['both'] }, 'arch In amd64,arm64; tolerates amd64,arm64'],
+    ['images that share one', { images: ['both', 'arm'] }, FIRST],
+    ['that Kueue has not suspended yet', { suspend: false }, FIRST],
+    ['images that are never pulled', { images: ['cold'], spec: neverPulled('cold') }, 'tolerates amd64,arm64'],
+    ['a statement of its author', { images: ['cold'], template: stated('arm64') }, FIRST],
+    ['an image that architectures.schedulable excludes', {}, '', { schedulable: ['amd64'] }],
+    ['an image that is not known yet', { images: ['arm', 'cold'] }, ''],
+    ['an image that cannot be looked up, for however long', { images: ['arm', 'denied'] }, ''],
+    ['images without a common architecture', { images: ['arm', 'amd'] }, ''],
+    ['the same, rejected: that is for its pods', { images: ['arm', 'amd'] }, '', { noCommonArchitecture: 'reject' }],
+    ['the same, released', { images: ['arm', 'amd'] }, '', { noCommonArchitecture: 'release' }],
+    ['a node of its own', { spec: { nodeName: 'n1' } }, ''],
+    [
+      'an architecture by its node selector',
+      { spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } } },
+      'tolerates arm64',
+    ],
+    [
+      'a requirement of its own',
+      { spec: { affinity: requires(term('arch In amd64')) } },
+      'arch In amd64; tolerates arm64',
+    ],
+    [
+      'another requirement',
+      { spec: { affinity: requires(term('zone In a')) } },
+      'zone In a & arch In arm64; tolerates arm64',
+    ],
+    [
+      'a toleration of its own',
+      { spec: { tolerations: [toleration('x=y:NoSchedule')] } },
+      'arch In arm64; tolerates y,arm64',
+    ],
+    ['a toleration of everything', { spec: { tolerations: [{ operator: 'Exists' }] } }, 'arch In arm64; tolerates '],
+    ['no queue', { labels: { app: 'x' } }, ''],
+    ['an empty name of a queue', { labels: { 'kueue.x-k8s.io/queue-name': '' } }, ''],
+    ['no labels', { labels: null }, ''],
+    ['labels of another type', { labels: ['kueue.x-k8s.io/queue-name'] }, ''],
+    ['the label to ignore it', { labels: { ...QUEUED, 'archaware.dev/ignore': 'true' } }, ''],
+    ['a template with that label', { template: { labels: { 'archaware.dev/ignore': 'true' } } }, ''],
+    ['a namespace that is excluded', {}, '', { excludeNamespaces: ['te*'] }],
+    ['a system namespace, like any other', {}, FIRST, { systemNamespaces: ['team'] }],
+  ];
+  for (const [given, of, expected, more] of rows) {
+    it(`with ${given}: ${expected || 'is left alone'}`, () => {
+      expect(said(admitted(job(of), 'both', more))).to.equal(expected);
+    });
+  }
+
+  it('is left alone in a namespace that is ignored', () => {
+    expect(admitted(job(), 'both', {}, { 'archaware.dev/ignore': 'true' }).patch).to.deep.equal([]);
+  });
+
+  it('keeps everything else, and a second review adds nothing', () => {
+    const { patch, after } = admitted(job());
+    expect(patch.map(({ op, path }) => `${op} ${path}`)).to.deep.equal([
+      'add /spec/template/spec/tolerations',
+      'add /spec/template/spec/affinity',
+    ]);
+    expect(admitted(after).patch).to.deep.equal([]);
+  });
+
+  it('has no object of the expected form', () => {
+    const bodies = [{}, { metadata: { labels: QUEUED } }, { metadata: { labels: QUEUED }, spec: { template: 5 } }];
+    for (const body of bodies) expect(admitted(body, 'affinity').patch).to.deep.equal([]);
+  });
+});
