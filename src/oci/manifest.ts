@@ -26,7 +26,12 @@ const MAX_ENTRIES = 1000;
 const MAX_PLATFORMS = 100;
 
 /** An entry of an index that says nothing about where the image runs, with the reason. */
-export type Skipped = { readonly digest?: string; readonly reason: string };
+export type Skipped = {
+  readonly digest?: string;
+  readonly reason: string;
+  /** Whether another entry is for the same platform, and container runtimes take that one. */
+  readonly isSecond?: true;
+};
 
 /** A descriptor of the OCI image-spec, reduced to the fields that are used. */
 type Descriptor = { readonly digest: string; readonly mediaType: string };
@@ -171,28 +176,63 @@ function parseIndex(index: JsonObject): Manifest {
     });
   }
   const entries = listed.map(parseEntry);
+  const annotations = fieldOf(index, 'annotations');
+  if (!areTexts(index, ['mediaType', 'artifactType']) || !isMapOfTexts(annotations)) throw wrongType();
   // Container runtimes read an invalid entry only if they choose it.
   const isBad = entries.some(({ digest }) => digest === undefined);
   if (isBad && !entries.some(isCandidate)) throw malformed('has no entry with a valid digest');
   return { kind: 'index', isDockerList: mediaType(fieldOf(index, 'mediaType')) === DOCKER_LIST, entries };
 }
 
+/** @throws ImageError `malformed` if a field has a type for which container runtimes refuse the whole index, whatever they choose. */
 function parseEntry(value: unknown): IndexEntry {
-  const entry = isObject(value) ? value : {};
+  if (value !== null && !isObject(value)) throw wrongType();
+  const entry = value ?? {};
   const child = descriptor(entry);
   const annotations = fieldOf(entry, 'annotations');
+  const size = fieldOf(entry, 'size') ?? 0;
+  if (
+    !areTexts(entry, ['mediaType', 'digest', 'artifactType']) ||
+    !isMapOfTexts(annotations) ||
+    !Number.isInteger(size)
+  ) {
+    throw wrongType();
+  }
   const annotation = (name: string): unknown => (isObject(annotations) ? annotations[name] : undefined);
   // containerd compares this type as it is written.
   const type = textOf(fieldOf(entry, 'mediaType'));
   const platform = fieldOf(entry, 'platform');
+  if (platform !== undefined && !isPlatform(platform)) throw wrongType();
   return {
     ...(child === undefined ? {} : { digest: child.digest }),
     kind: type === '' ? 'untyped' : (KIND.get(type) ?? 'other'),
     mediaType: type,
     isAttestation: annotation('vnd.docker.reference.type') === 'attestation-manifest',
     isZstd: annotation('io.github.containers.compression.zstd') === 'true',
-    ...(isObject(platform) ? { platform: statedPlatform(platform) } : {}),
+    ...(platform === undefined ? {} : { platform: statedPlatform(platform) }),
   };
+}
+
+function wrongType(): ImageError {
+  return malformed('is an index with a field of the wrong type, and containerd refuses such an index as a whole');
+}
+
+function isPlatform(value: unknown): value is JsonObject {
+  if (!isObject(value) || !areTexts(value, ['os', 'architecture', 'variant', 'os.version'])) return false;
+  const features = fieldOf(value, 'os.features') ?? [];
+  return Array.isArray(features) && features.every((feature) => feature === null || typeof feature === 'string');
+}
+
+/** Whether these fields are texts, as far as they are there. */
+function areTexts(object: JsonObject, names: readonly string[]): boolean {
+  return names.every((name) => ['string', 'undefined'].includes(typeof fieldOf(object, name)));
+}
+
+function isMapOfTexts(value: unknown): boolean {
+  return (
+    value === undefined ||
+    (isObject(value) && Object.values(value).every((text) => text === null || typeof text === 'string'))
+  );
 }
 
 function statedPlatform(platform: JsonObject): StatedPlatform {

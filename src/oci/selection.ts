@@ -41,8 +41,13 @@ type Node = { readonly os: string; readonly architecture: string };
  * fails on the entry that it chooses.
  */
 type Taken = Images | 'none' | 'refused';
-/** `isNested`: whether they are in an index within the index. */
-type Images = { readonly platforms: readonly Platform[]; readonly isNested: boolean };
+type Images = {
+  readonly platforms: readonly Platform[];
+  /** That of the entry that the runtime takes. */
+  readonly digest: string;
+  /** Whether they are in an index within the index. */
+  readonly isNested: boolean;
+};
 
 type Reader = {
   readonly node: Node;
@@ -50,7 +55,10 @@ type Reader = {
   readonly need: (needed: Needed) => void;
 };
 
-/** containerd chooses `386` entries on nodes of amd64, and `arm` entries on nodes of arm64, that have none of their own. */
+/**
+ * containerd chooses `386` entries on nodes of amd64, and `arm` entries on nodes of arm64, that have none of their own. Then it fails:
+ * its transfer service fetches only what is exactly for the node.
+ */
 const LESSER: ReadonlyMap<string, string> = new Map([
   ['amd64', '386'],
   ['arm64', 'arm'],
@@ -85,7 +93,7 @@ const UNNAMED: Node = { os: 'linux', architecture: '?' };
  * node's own architecture. If there is no such node, those that containerd takes, else those that CRI-O takes: without
  * any platform the image would count as unknown, and its pods could be placed on any node.
  *
- * It follows containerd 2.4 (`images.Manifest` with `platforms.Only`) and go.podman.io/image 5.42 (`ChooseInstance`). A test
+ * It follows PullImage of containerd 2.4, with and without the transfer service, and go.podman.io/image 5.42 (`ChooseInstance`). A test
  * asks these packages about thousands of indexes. CRI-O chooses an index within the index, too, but does not pull it: such
  * platforms count, and `only` is containerd. For operating systems other than Linux, which CRI-O does not serve,
  * containerd's choice counts, without versions and features.
@@ -107,18 +115,15 @@ export function select(root: Index, children: Children): Selection {
   const isShared = onLinux.some((each) => isImage(each.containerd) && isImage(each['CRI-O']));
   const takes = (runtime: Runtime) => (each: (typeof taken)[number]) => isPulled(runtime, each[runtime]);
   const alone = isShared ? undefined : RUNTIMES.find((runtime) => onLinux.some(takes(runtime)));
-  // Where containerd fails on an entry for the node, it does not go on to one of the lesser architecture.
-  const hidden = onLinux.flatMap(({ node, containerd }) =>
-    alone !== 'CRI-O' && containerd === 'refused' ? [LESSER.get(node.architecture)] : [],
-  );
   const counted = taken.flatMap((each) => {
-    const { os, architecture } = each.node;
+    const { os } = each.node;
     const first = os === 'linux' ? each[alone ?? 'containerd'] : each.containerd;
     const isAgreed = os !== 'linux' || (alone === undefined ? isImage(each['CRI-O']) : takes(alone)(each));
-    const isHidden = os === 'linux' && hidden.includes(architecture);
-    return isImage(first) && isAgreed && !isHidden ? [{ ...each, platforms: first.platforms }] : [];
+    return isImage(first) && isAgreed ? [{ ...each, platforms: first.platforms }] : [];
   });
   const names = new Set(counted.map(({ node }) => nameOf(node)));
+  const digestsOf = (runtime: Runtime): ReadonlySet<string> =>
+    new Set(taken.map((each) => each[runtime]).flatMap((one) => (isImage(one) ? [one.digest] : [])));
   const only =
     alone ??
     (counted.some(({ node, 'CRI-O': byName }) => node.os === 'linux' && isImage(byName) && byName.isNested)
@@ -127,7 +132,11 @@ export function select(root: Index, children: Children): Selection {
   return {
     kind: 'selected',
     platforms: counted.flatMap(({ platforms }) => platforms),
-    skipped: leftOut(root, { children, names }, new Set()),
+    skipped: leftOut(
+      root,
+      { children, names, taken: { containerd: digestsOf('containerd'), 'CRI-O': digestsOf('CRI-O') } },
+      new Set(),
+    ),
     ...(only === undefined ? {} : { only }),
   };
 }
@@ -178,14 +187,21 @@ function containerdNames({ os, architecture, variant }: StatedPlatform): Node & 
   return { os: os.toLowerCase() || 'linux', architecture: name, variant: lower === 'i386' ? '' : (read ?? level) };
 }
 
-/**
- * Returns how well an entry's platform fits a node in containerd's order, 0 being best; undefined: not at all. `isOwn`:
- * whether it is of the node's own architecture.
- */
-function containerdRank(platform: StatedPlatform, node: Node): { rank: number; isOwn: boolean } | undefined {
+/** How an entry's platform fits a node for containerd. */
+type Fit = {
+  /** Its place in containerd's order, 0 being best. */
+  readonly rank: number;
+  /** Whether it is of the node's own architecture. */
+  readonly isOwn: boolean;
+  /** Whether it is exactly for the node. The transfer service fetches no other. */
+  readonly isExact: boolean;
+};
+
+/** Returns how an entry's platform fits a node; undefined: not at all. */
+function containerdFit(platform: StatedPlatform, node: Node): Fit | undefined {
   if (node.os !== 'linux') {
     const named = nodeOf(platform);
-    return named !== undefined && nameOf(named) === nameOf(node) ? { rank: 0, isOwn: true } : undefined;
+    return named !== undefined && nameOf(named) === nameOf(node) ? { rank: 0, isOwn: true, isExact: true } : undefined;
   }
   const { os, architecture, variant } = containerdNames(platform);
   if (os !== 'linux' || platform.hasFeatures) return undefined;
@@ -194,13 +210,13 @@ function containerdRank(platform: StatedPlatform, node: Node): { rank: number; i
   // Nodes of arm64 run arm up to v8.
   const variants = architecture !== 'arm' ? [''] : isOwn ? ARM : ['v8', ...ARM];
   const rank = variants.indexOf(variant);
-  return rank < 0 ? undefined : { rank: isOwn ? rank : rank + 1, isOwn };
+  return rank < 0 ? undefined : { rank: isOwn ? rank : rank + 1, isOwn, isExact: isOwn && rank === 0 };
 }
 
 function byContainerd(index: Index, reader: Reader, depth: number): Taken {
   const { node, children, need } = reader;
   const ranked = index.entries.flatMap((entry) => {
-    const fit = entry.platform && containerdRank(entry.platform, node);
+    const fit = entry.platform && containerdFit(entry.platform, node);
     return fit === undefined ? [] : [{ entry, ...fit }];
   });
   const best = ranked.reduce((one, other) => (other.rank < one.rank ? other : one), ranked[0] ?? NOTHING);
@@ -208,9 +224,10 @@ function byContainerd(index: Index, reader: Reader, depth: number): Taken {
   if (entry === undefined) return 'none';
   const { digest, kind, isAttestation } = entry;
   if (digest === undefined || isAttestation || (kind !== 'image' && kind !== 'index')) return 'refused';
+  if (entry.platform === undefined ? !hasSize(index, node) : !best.isExact) return 'refused';
   if (kind === 'image' && entry.platform !== undefined) {
-    if (!best.isOwn) return 'none';
-    return { platforms: ranked.flatMap((each) => (each.isOwn ? platformsOf(each.entry) : [])), isNested: depth > 1 };
+    const platforms = ranked.flatMap((each) => (each.isOwn ? platformsOf(each.entry) : []));
+    return { platforms, digest, isNested: depth > 1 };
   }
   const child = children.get(digest);
   if (child === undefined) {
@@ -222,16 +239,32 @@ function byContainerd(index: Index, reader: Reader, depth: number): Taken {
     const inside = byContainerd(child, reader, depth + 1);
     return inside === 'none' ? 'refused' : inside;
   }
-  return containerdRank(statedBy(child.platform), node)?.isOwn
-    ? { platforms: [child.platform], isNested: depth > 1 }
+  return containerdFit(statedBy(child.platform), node)?.isOwn
+    ? { platforms: [child.platform], digest, isNested: depth > 1 }
     : 'none';
 }
 
-const NOTHING: { entry: IndexEntry | undefined; rank: number; isOwn: boolean } = {
+const NOTHING: Fit & { readonly entry: IndexEntry | undefined } = {
   entry: undefined,
   rank: Number.POSITIVE_INFINITY,
   isOwn: false,
+  isExact: false,
 };
+
+/**
+ * Whether containerd can compute the size of an entry without a platform that it has chosen. For the size it prefers any entry that
+ * has a platform, and the pull fails if it has not fetched that one (`CalculateImageUsage`).
+ */
+function hasSize({ entries }: Index, node: Node): boolean {
+  const fetched = new Set(entries.flatMap(({ platform, digest }) => (platform === undefined ? [digest] : [])));
+  const ranked = entries.flatMap(({ platform, kind, digest }) => {
+    if (platform === undefined) return [];
+    const rank = containerdFit({ ...platform, hasFeatures: false }, node)?.rank ?? Number.POSITIVE_INFINITY;
+    return [{ rank, isFetched: fetched.has(digest) || (kind !== 'image' && kind !== 'index') }];
+  });
+  const [first] = ranked;
+  return first === undefined || ranked.reduce((one, other) => (other.rank < one.rank ? other : one), first).isFetched;
+}
 
 /** Returns where in CRI-O's order a platform is, 0 being best; undefined: it does not fit. It compares texts as written. */
 function crioRank({ os, architecture, variant }: StatedPlatform, node: Node): number | undefined {
@@ -256,7 +289,7 @@ function byCrio(index: Index, reader: Reader, depth: number): Taken {
   if (digest === undefined || isAttestation || kind === 'other') return 'refused';
   const isNested = depth > 1;
   if (entry.platform !== undefined && kind !== 'index') {
-    return { platforms: ranked.flatMap((each) => platformsOf(each.entry)), isNested };
+    return { platforms: ranked.flatMap((each) => platformsOf(each.entry)), digest, isNested };
   }
   const child = children.get(digest);
   if (child === undefined) {
@@ -266,7 +299,7 @@ function byCrio(index: Index, reader: Reader, depth: number): Taken {
   if (child.kind === 'index') return byCrio(child, reader, depth + 1);
   if (child.kind !== 'image') return 'refused';
   // It starts what it has pulled, whatever the config says.
-  return nameOf(child.platform) === nameOf(node) ? { platforms: [child.platform], isNested } : 'refused';
+  return nameOf(child.platform) === nameOf(node) ? { platforms: [child.platform], digest, isNested } : 'refused';
 }
 
 function platformsOf({ platform }: IndexEntry): Platform[] {
@@ -278,8 +311,13 @@ function statedBy({ os, architecture, variant = '' }: Platform): StatedPlatform 
   return { os, architecture, variant, hasFeatures: false };
 }
 
-/** `names`: the nodes whose platforms count. */
-type Verdict = { readonly children: Children; readonly names: ReadonlySet<string> };
+type Verdict = {
+  readonly children: Children;
+  /** The nodes whose platforms count. */
+  readonly names: ReadonlySet<string>;
+  /** The digests of the entries that each runtime takes on any node. */
+  readonly taken: Readonly<Record<Runtime, ReadonlySet<string>>>;
+};
 
 /** Returns the entries that do not count, with the reasons. */
 function leftOut(index: Index, verdict: Verdict, seen: Set<string>): Skipped[] {
@@ -292,12 +330,15 @@ function leftOut(index: Index, verdict: Verdict, seen: Set<string>): Skipped[] {
       seen.add(digest);
       return leftOut(child, verdict, seen);
     }
-    const reason = reasonOf(entry, child, verdict);
-    return reason === undefined ? [] : [{ ...(digest === undefined ? {} : { digest }), reason }];
+    const named = digest === undefined ? {} : { digest };
+    const reason = reasonOf(entry, child, index, verdict);
+    if (reason !== undefined) return [{ ...named, reason }];
+    const second = secondOf(entry, index, verdict);
+    return second === undefined ? [] : [{ ...named, reason: second, isSecond: true as const }];
   });
 }
 
-function reasonOf(entry: IndexEntry, child: Child | undefined, verdict: Verdict): string | undefined {
+function reasonOf(entry: IndexEntry, child: Child | undefined, index: Index, verdict: Verdict): string | undefined {
   const { digest, kind, mediaType, isAttestation, platform } = entry;
   if (digest === undefined) return 'an entry without a digest that can be verified';
   if (isAttestation) return 'an attestation';
@@ -306,18 +347,20 @@ function reasonOf(entry: IndexEntry, child: Child | undefined, verdict: Verdict)
   if (platform === undefined) {
     if (child?.kind !== 'image')
       return 'without a platform, and not the first such entry: container runtimes read only that one';
+    if (verdict.names.has(nameOf(child.platform))) return undefined;
     const text = `without a platform, for ${nameOf(child.platform)} by its config`;
-    return verdict.names.has(nameOf(child.platform)) ? undefined : `${text}: not what all container runtimes take`;
+    if (!hasSize(index, child.platform))
+      return `${text}: containerd fails to pull it, because other entries have a platform`;
+    return `${text}: not what all container runtimes take`;
   }
   if (platform.architecture === '') return 'a platform without an architecture';
   const read = readPlatform({ ...platform, os: platform.os || 'linux' });
   if (typeof read === 'string') return read;
-  const text = [platform.os || '(no os)', platform.architecture, platform.variant].filter(Boolean).join('/');
-  const name = `${printableAscii(text, 80)}${platform.hasFeatures ? ' with os.features' : ''}`;
+  const name = printedName(platform);
   const node = nodeOf(platform);
   const fits = {
     containerd:
-      node !== undefined && kind !== 'schema1' && kind !== 'untyped' && containerdRank(platform, node)?.isOwn === true,
+      node !== undefined && kind !== 'schema1' && kind !== 'untyped' && containerdFit(platform, node)?.isExact === true,
     'CRI-O': node?.os === 'linux' && crioRank(platform, node) !== undefined,
   };
   const takers = RUNTIMES.filter((runtime) => fits[runtime]);
@@ -326,4 +369,37 @@ function reasonOf(entry: IndexEntry, child: Child | undefined, verdict: Verdict)
   const of = kind === 'schema1' ? ' of Docker schema 1' : kind === 'untyped' ? ' without a media type' : '';
   if (takers.length === 1 && node?.os === 'linux') return `${name}${of}: only ${takers[0]} takes it`;
   return `${name}: container runtimes choose another entry`;
+}
+
+/** Returns what to say of an entry whose platform counts, if another entry for the same platform is taken instead. */
+function secondOf({ digest, platform }: IndexEntry, { entries }: Index, { taken }: Verdict): string | undefined {
+  if (platform === undefined || digest === undefined || taken.containerd.has(digest)) return undefined;
+  const key = platformKey(platform);
+  const first = entries.find(
+    (other) =>
+      other.platform !== undefined &&
+      other.digest !== undefined &&
+      other.digest !== digest &&
+      platformKey(other.platform) === key &&
+      RUNTIMES.some((runtime) => taken[runtime].has(other.digest ?? '')),
+  );
+  if (first?.digest === undefined || !key.startsWith('linux/')) return undefined;
+  const second = `a second entry for ${printedName(platform)}`;
+  const other = `${first.digest.slice(0, SHORT_DIGEST)}...`;
+  return taken['CRI-O'].has(digest)
+    ? `${second}: CRI-O takes it, and containerd takes ${other}`
+    : `${second}: container runtimes take ${other}`;
+}
+
+/** `sha256:` and twelve digits. */
+const SHORT_DIGEST = 19;
+
+function platformKey(platform: StatedPlatform): string {
+  const { os, architecture, variant } = containerdNames(platform);
+  return `${os}/${architecture}/${variant}`;
+}
+
+function printedName({ os, architecture, variant, hasFeatures }: StatedPlatform): string {
+  const text = [os || '(no os)', architecture, variant].filter(Boolean).join('/');
+  return `${printableAscii(text, 80)}${hasFeatures ? ' with os.features' : ''}`;
 }

@@ -149,7 +149,7 @@ export function narrowingOf(
   if (image.volume !== undefined && isSingleManifest(answer)) return { kind: 'anywhere', as: 'volume' };
   if (answer.kind !== 'known') return answer;
   if (answer.isBundle) return { kind: 'anywhere', as: 'bundle' };
-  const claimed = narrowedBy('registry', answer.platforms, image, template, settings);
+  const claimed = narrowedBy('registry', answer.platforms, image, template, settings, answer.isIndex);
   return answer.lies === undefined ? claimed : withoutLies(claimed, answer.lies, template, settings);
 }
 
@@ -188,13 +188,14 @@ function narrowedBy(
   { volume }: PodImage,
   { os, hasRuntimeClass }: Pick<PodTemplate, 'os' | 'hasRuntimeClass'>,
   { compatible }: Pick<Settings, 'compatible'>,
+  isIndex = false,
 ): Narrowing {
   const isWasm = isWebAssembly(platforms.map(({ architecture }) => architecture));
   if (isWasm && hasRuntimeClass && volume === undefined) return { kind: 'anywhere', as: 'webassembly' };
   return {
     kind: 'set',
     by,
-    architectures: isWasm ? [] : nodeArchitectures(platforms, os, compatible),
+    architectures: isWasm ? [] : nodeArchitectures(platforms, os, compatible, isIndex),
     platforms: [...new Set(platforms.map((platform) => `${platform.os}/${platform.architecture}`))],
   };
 }
@@ -241,13 +242,19 @@ export function answerLocally(
 /**
  * Returns the architectures of nodes that can run an image with these platforms: the architectures of its platforms for the
  * OS, and the architectures whose nodes can also run one of them (`architectures.compatible`). Sorted, without duplicates.
+ *
+ * Container runtimes do not take an entry for another architecture from an index: CRI-O never, containerd not since 2.1, unless
+ * `use_local_image_pull` is set. So an index is for other architectures only if it has nothing else.
  */
 export function nodeArchitectures(
   platforms: readonly Platform[],
   os: string,
   compatible: Settings['compatible'],
+  isIndex: boolean,
 ): string[] {
   const own = new Set(platforms.filter((platform) => platform.os === os).map((platform) => platform.architecture));
+  const lesser = new Set(Object.values(compatible).flat());
+  if (isIndex && [...own].some((architecture) => !lesser.has(architecture))) return [...own].sort();
   return withCompatible(own, compatible);
 }
 

@@ -62,8 +62,19 @@ const rows = (own: string): readonly Row[] => [
   ),
   row('first-without-platform', true, true, ({ image }) => [image(own), image('s390x')], 'alone'),
   row('second-without-platform', false, false, ({ image }) => [image('s390x'), image(own)]),
-  // Known: containerd chooses and pulls it, and then fails to compute its size, for which it takes the entry of the other platform.
-  row('without-platform-beside-another', false, true, ({ image }) => [image(own)]),
+  // containerd chooses and pulls it, and then fails to compute its size, for which it takes the entry of the other platform.
+  row('without-platform-beside-another', false, false, ({ image }) => [image(own)]),
+  row('without-platform-beside-unknown', false, false, ({ image, named }) => [image(own), named('unknown')], 'alone'),
+  row(
+    'without-platform-beside-a-strange-type',
+    true,
+    true,
+    ({ image, named, other }) => [image(own), named(other, { mediaType: 'application/vnd.acme+json' })],
+    'alone',
+  ),
+  row('without-platform-alone', true, true, ({ image }) => [image(own)], 'alone'),
+  row('lesser', false, false, ({ named }) => [named(own === 'amd64' ? '386' : 'arm/v7')]),
+  row('lesser-without-platform', true, false, ({ image }) => [image(own === 'amd64' ? '386' : 'arm/v7')], 'alone'),
   row('nested-for-other', false, false, ({ index, named, other }) => [
     { ...index([named(own), named(other)]), platform: { os: 'linux', architecture: other } },
   ]),

@@ -6,8 +6,8 @@ import { type Tree, treesOf } from '../oci/selection/trees.ts';
 
 /** `hack/verify.sh --all` asks for more. */
 const INDEXES = Number(process.env.ARCHAWARE_INDEXES || 0);
-/** The share of the answers that may be missed: see "a lesser architecture" in decision 080. */
-const MOST_MISSED = 0.02;
+/** Indexes that containerd refuses for a field of the wrong type, and CRI-O reads, and some that have hardly anything right. */
+const MOST_MISSED = 0.005;
 
 describe('containerd and CRI-O, by their own packages', function () {
   this.timeout(240_000);

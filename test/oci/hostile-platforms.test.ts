@@ -129,27 +129,43 @@ const entryOf = (platform: object, more: object = {}) => ({ mediaType: IMAGE, di
 describe('a platform that a hostile registry names', () => {
   for (const value of STRANGE) {
     it(`as ${titleOf(value)} writes nothing into a pod that is not an architecture`, () => {
-      expect(patchedByIndex({}, entryOf({ os: 'linux', architecture: value }))).to.include('amd64');
-      expect(
+      // Container runtimes refuse an index in which a text is something else, and so does archaware.
+      const isText = value === null || typeof value === 'string';
+      const check = (parse: () => string[], expected: readonly string[]): void => {
+        const found = unlessRefused(parse);
+        if (isText) expect(found).to.have.members(expected);
+        else expect(found).to.equal(undefined);
+      };
+      const byArchitecture = unlessRefused(() => patchedByIndex({}, entryOf({ os: 'linux', architecture: value })));
+      if (isText) expect(byArchitecture).to.include('amd64');
+      else expect(byArchitecture).to.equal(undefined);
+      const byOs = (): string[] =>
         patchedByIndex(
           {},
           entryOf({ os: value, architecture: 'arm64' }),
           entryOf({ os: 'linux', architecture: 's390x', variant: value }),
-          entryOf({ os: 'linux', architecture: 'ppc64le', 'os.features': value }),
+          entryOf({ os: 'linux', architecture: 'ppc64le', 'os.features': [value] }),
           entryOf({ os: 'linux', architecture: 'riscv64', 'os.version': value, features: value }),
-        ),
-      ).to.include.members(['amd64', 'riscv64']);
+        );
+      const ofOs = unlessRefused(byOs);
+      if (isText) expect(ofOs).to.include.members(['amd64', 'riscv64']);
+      else expect(ofOs).to.equal(undefined);
       const arm64 = { os: 'linux', architecture: 'arm64' };
       const annotations = { 'vnd.docker.reference.type': value, 'org.opencontainers.image.ref.name': value };
-      expect(
-        patchedByIndex(
-          { annotations: value, artifactType: value, subject: value },
-          entryOf({ os: 'linux', architecture: 's390x' }, { mediaType: value }),
-          entryOf(arm64, { artifactType: value }),
-          entryOf(arm64, { annotations }),
-          entryOf(arm64, { annotations: value, urls: value, size: value }),
-        ),
-      ).to.have.members(['amd64', 'arm64']);
+      check(
+        () =>
+          patchedByIndex(
+            { artifactType: value, subject: value },
+            entryOf({ os: 'linux', architecture: 's390x' }, { mediaType: value }),
+            entryOf(arm64, { artifactType: value }),
+            entryOf(arm64, { annotations, urls: value }),
+          ),
+        ['amd64', 'arm64'],
+      );
+      for (const more of [{ annotations: value }, { size: value }, { platform: value }]) {
+        const found = unlessRefused(() => patchedByIndex({}, entryOf(arm64, more)));
+        if (found !== undefined) expect(found).to.include('amd64');
+      }
       const config = Buffer.from(JSON.stringify({ os: 'linux', architecture: value }));
       patched([unlessRefused(() => parseImageConfig(config).platform) ?? []].flat());
       const image = { schemaVersion: 2, config: { mediaType: value, digest: sha256('x'), size: 1 }, layers: [] };

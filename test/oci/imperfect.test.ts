@@ -7,7 +7,7 @@ import {
   type Harness,
   IMAGE,
   INDEX,
-  putImage,
+  indexOf,
   reply,
   type ScriptedServer,
   sha256,
@@ -152,23 +152,15 @@ describe('an image that is not perfect', () => {
   it('because one registry mislabels an entry is accepted from another', async () => {
     const second = await startServer();
     other = second;
-    const digest = putImage(server, 'app', 'arm64');
-    const entry = { mediaType: IMAGE, digest, size: 1 };
+    const inside = indexOf('linux/arm64');
+    const digest = server.put('app', 'manifests', inside);
+    const entry = { mediaType: INDEX, digest, size: 1, platform: { os: 'linux', architecture: 'arm64' } };
     const index = { schemaVersion: 2, mediaType: INDEX, manifests: [entry, good] };
     for (const each of [server, second]) each.put('app', 'manifests', index, { tag: 'v1' });
-    putImage(second, 'app', 'arm64');
+    second.put('app', 'manifests', inside);
     harness.stop();
     harness = startResolver([server.host, second.host]);
-    const path = `/v2/app/manifests/${digest}`;
-    const config = server.put('app', 'blobs', { architecture: 'arm64', os: 'linux' });
-    const body = JSON.stringify({
-      schemaVersion: 2,
-      mediaType: IMAGE,
-      config: { mediaType: CONFIG, digest: config, size: 1 },
-      layers: [],
-    });
-    expect(sha256(body)).to.equal(digest);
-    server.on(path, reply(200, { 'content-type': INDEX }, body));
+    server.on(`/v2/app/manifests/${digest}`, reply(200, { 'content-type': IMAGE }, JSON.stringify(inside)));
     expect((await resolve()).platforms).to.have.length(1);
     const { platforms } = await harness.resolver.resolve(`${second.host}/app:v1`, ANYONE, never);
     expect(platforms).to.have.length(2);
@@ -177,7 +169,8 @@ describe('an image that is not perfect', () => {
   it('because a mirror refuses an entry is requested from the source', async () => {
     const mirror = await startServer();
     other = mirror;
-    const entry = { mediaType: IMAGE, digest: putImage(server, 'app', 'arm64'), size: 1 };
+    const digest = server.put('app', 'manifests', indexOf('linux/arm64'));
+    const entry = { mediaType: INDEX, digest, size: 1, platform: { os: 'linux', architecture: 'arm64' } };
     const index = { schemaVersion: 2, mediaType: INDEX, manifests: [entry, good] };
     for (const each of [mirror, server]) each.put('app', 'manifests', index, { tag: 'v1' });
     mirror.on(`/v2/app/manifests/${entry.digest}`, reply(403));

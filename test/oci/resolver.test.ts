@@ -196,7 +196,15 @@ describe('the resolver', () => {
   });
 
   describe('understands', () => {
-    it('an entry without a platform, attestations, and entries that no container runtime reads', async () => {
+    it('an entry without a platform, if others have none either', async () => {
+      const plain = putImage(server, 'app', 'riscv64');
+      const index = { ...indexOf(), manifests: [{ mediaType: IMAGE, digest: plain, size: 1 }] };
+      server.put('app', 'manifests', index, { tag: 'v1' });
+      const { platforms } = await resolve('app:v1');
+      expect(platformNames(platforms)).to.deep.equal(['linux/riscv64']);
+    });
+
+    it('an entry without a platform beside others, attestations, and entries that no container runtime reads', async () => {
       const plain = putImage(server, 'app', 'riscv64');
       const index = indexOf('linux/amd64', 'unknown/unknown');
       index.manifests.push(
@@ -205,9 +213,10 @@ describe('the resolver', () => {
       );
       server.put('app', 'manifests', index, { tag: 'v1' });
       const { platforms, skipped } = await resolve('app:v1');
-      expect(platformNames(platforms)).to.deep.equal(['linux/amd64', 'linux/riscv64']);
+      expect(platformNames(platforms)).to.deep.equal(['linux/amd64']);
       expect(skipped.map(({ reason }) => reason)).to.deep.equal([
         'the platform "unknown/unknown"',
+        'without a platform, for linux/riscv64 by its config: containerd fails to pull it, because other entries have a platform',
         'without a platform, and not the first such entry: container runtimes read only that one',
       ]);
       expect(asked()).to.have.length(3);

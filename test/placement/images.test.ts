@@ -32,10 +32,26 @@ describe('the nodes that an image runs on', () => {
       { os: 'linux', architecture: 'amd64' },
       { os: 'linux', architecture: 'arm64' },
     ];
-    expect(nodeArchitectures(platforms, 'linux', {})).to.deep.equal(['amd64', 'arm64']);
-    expect(nodeArchitectures(platforms, 'windows', {})).to.deep.equal(['s390x']);
-    expect(nodeArchitectures(platforms, 'plan9', {})).to.deep.equal([]);
+    expect(nodeArchitectures(platforms, 'linux', {}, true)).to.deep.equal(['amd64', 'arm64']);
+    expect(nodeArchitectures(platforms, 'windows', {}, true)).to.deep.equal(['s390x']);
+    expect(nodeArchitectures(platforms, 'plan9', {}, true)).to.deep.equal([]);
   });
+
+  const compatible = { amd64: ['386'], arm64: ['arm'] };
+  const lesser: [has: string[], isIndex: boolean, expected: string[]][] = [
+    [['386'], false, ['386', 'amd64']],
+    [['386'], true, ['386', 'amd64']],
+    [['386', 'arm'], true, ['386', 'amd64', 'arm', 'arm64']],
+    [['386', 'arm64'], true, ['386', 'arm64']],
+    [['amd64', 'arm'], true, ['amd64', 'arm']],
+    [['amd64', 'arm'], false, ['amd64', 'arm', 'arm64']],
+  ];
+  for (const [has, isIndex, expected] of lesser) {
+    it(`are ${expected.join()} for ${isIndex ? 'an index' : 'a single manifest'} of ${has.join()} with compatible architectures`, () => {
+      const platforms = has.map((architecture) => ({ os: 'linux', architecture }));
+      expect(nodeArchitectures(platforms, 'linux', compatible, isIndex)).to.deep.equal(expected);
+    });
+  }
 });
 
 describe("a pod's statement", () => {

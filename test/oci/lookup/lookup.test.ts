@@ -5,7 +5,6 @@ import { ImageError } from '../../../src/oci/errors.ts';
 import type { ResolverOptions } from '../../../src/oci/resolver.ts';
 import {
   type Harness,
-  IMAGE,
   INDEX,
   indexOf,
   putImage,
@@ -306,17 +305,11 @@ describe('the lookup over mirrors', () => {
 
   describe('of an index of which a registry lacks a part', () => {
     const put = (server: ScriptedServer, repository: string, children: readonly string[]) => {
-      const digests = ['amd64', 'arm64'].map((architecture) => {
-        if (children.includes(architecture)) return putImage(server, repository, architecture);
-        return putImage(second, 'elsewhere', architecture);
+      const manifests = ['amd64', 'arm64'].map((architecture) => {
+        const at = children.includes(architecture) ? server : second;
+        const digest = at.put(at === server ? repository : 'elsewhere', 'manifests', indexOf(`linux/${architecture}`));
+        return { mediaType: INDEX, digest, size: 1, platform: { os: 'linux', architecture } };
       });
-      const platform = { os: 'linux', architecture: 'arm64' };
-      const manifests = digests.map((digest, at) => ({
-        mediaType: IMAGE,
-        digest,
-        size: 1,
-        ...(at > 0 && { platform }),
-      }));
       server.put(repository, 'manifests', { schemaVersion: 2, mediaType: INDEX, manifests }, { tag: 'v1' });
     };
     const names = async (image: string) => {

@@ -103,7 +103,7 @@ export async function lookUp({ root, objects }: Tree): Promise<Explored | ImageE
  */
 export function differencesOf(found: Explored | ImageError, answers: Answers): Difference[] {
   const platforms = found instanceof ImageError ? [] : found.platforms;
-  const ours = nodeArchitectures(platforms, 'linux', {});
+  const ours = nodeArchitectures(platforms, 'linux', {}, true);
   const own = (taken: Answers['crio']): string[] =>
     NODES.flatMap(({ architecture }, at) => (taken[at] === architecture ? [architecture] : []));
   const byContainerd = own(answers.containerd);
@@ -115,9 +115,11 @@ export function differencesOf(found: Explored | ImageError, answers: Answers): D
   const [expected = []] = [byBoth, byContainerd, pulledByCrio].filter((names) => names.length > 0);
   const report = (kind: Difference['kind'], names: readonly string[]): Difference[] =>
     names.map((architecture) => ({ kind, architecture, ours, answers }));
-  const withLesser = nodeArchitectures(platforms, 'linux', { amd64: ['386'], arm64: ['arm'] });
+  const withLesser = nodeArchitectures(platforms, 'linux', { amd64: ['386'], arm64: ['arm'] }, true);
+  // Where an index has nothing but a lesser architecture, containerd before 2.1 takes it.
+  const hasOther = ours.some((name) => name !== '386' && name !== 'arm');
   const refused = NODES.flatMap(({ architecture }, at) =>
-    answers.containerd[at] === undefined && byContainerd.length > 0 ? [architecture] : [],
+    answers.containerd[at] === undefined && hasOther ? [architecture] : [],
   );
   const isSaid = !(found instanceof ImageError) && found.only === 'containerd';
   const unsaid = NODES.flatMap(({ architecture }, at) => (answers.isNested[at] && !isSaid ? [architecture] : []));

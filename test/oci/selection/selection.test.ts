@@ -98,8 +98,8 @@ describe('of an index, what counts', () => {
     [
       'a platform, and several without',
       () => [amd64(), unnamed('linux/s390x'), unnamed('linux/arm64')],
-      'linux/amd64 linux/s390x',
-      'not the first',
+      'linux/amd64',
+      'containerd fails to pull it, because other entries have a platform',
     ],
     [
       'a signature without a platform first',
@@ -107,13 +107,14 @@ describe('of an index, what counts', () => {
       'linux/arm64',
       'a signature',
     ],
+    ['amd64, and a nested index without a platform', () => [amd64(), nested([arm64()])], 'linux/amd64'],
     ['none without a platform for its own', () => [unnamed('linux/amd64'), amd64()], 'linux/amd64'],
     ['the level of a config', () => [arm64(), unnamed('linux/amd64/v3')], 'linux/arm64', 'linux/amd64 by its config'],
     [
       'an entry without a platform in a Docker list',
       () => [arm64(), unnamed('linux/amd64')],
       'linux/arm64',
-      'not what all',
+      'not the first',
       LIST,
     ],
     // F3 c
@@ -175,9 +176,47 @@ describe('of an index, what counts', () => {
       'an entry without a digest that can be verified',
     ],
     [
-      '386 instead of an amd64 that fails',
+      '386 beside an amd64 that fails',
       () => [amd64({ mediaType: CONFIG }), entry('linux/386'), arm64()],
+      'linux/386 linux/arm64',
+    ],
+    ['arm/v6 alone', () => [entry('linux/arm/v6'), arm64()], 'linux/arm64', 'linux/arm/v6: only CRI-O takes it'],
+    ['one without a platform', () => [unnamed('linux/amd64')], 'linux/amd64'],
+    [
+      'one without a platform beside an unknown one',
+      () => [arm64(), unnamed('linux/amd64'), entry('unknown/unknown')],
       'linux/arm64',
+    ],
+    [
+      'one without a platform beside one of another type',
+      () => [unnamed('linux/amd64'), arm64({ mediaType: CONFIG })],
+      'linux/amd64',
+    ],
+    [
+      'an entry without a platform that has one, too',
+      () => {
+        const { value, child } = unnamed('linux/amd64');
+        return [
+          { value, child: child ?? expect.fail() },
+          { value: { ...value, platform: { os: 'linux', architecture: 's390x' } } },
+        ];
+      },
+      'linux/amd64 linux/s390x',
+    ],
+    [
+      'two entries for one platform',
+      () => [amd64({ digest: sha256('one') }), amd64(), arm64()],
+      'linux/amd64 linux/amd64 linux/arm64',
+      `a second entry for linux/amd64: container runtimes take ${sha256('one').slice(0, 19)}...`,
+    ],
+    [
+      'two entries for one platform, one of them with zstd',
+      () => [
+        amd64({ digest: sha256('one') }),
+        amd64({ annotations: { 'io.github.containers.compression.zstd': 'true' } }),
+      ],
+      'linux/amd64 linux/amd64',
+      `a second entry for linux/amd64: CRI-O takes it, and containerd takes ${sha256('one').slice(0, 19)}...`,
     ],
     ['386 alone', () => [entry('linux/386'), arm64()], 'linux/386 linux/arm64'],
     [
@@ -218,12 +257,6 @@ describe('of an index, what counts', () => {
       'amd64, and a nested index for arm64',
       () => [amd64(), nested([amd64(), arm64()], 'linux/arm64')],
       'linux/amd64 linux/arm64',
-      'containerd',
-    ],
-    [
-      'amd64, and a nested index without a platform',
-      () => [amd64(), nested([arm64(), entry('linux/s390x')])],
-      'linux/amd64 linux/arm64 linux/s390x',
       'containerd',
     ],
     ['a nested index without a platform', () => [nested([amd64(), arm64()])], 'linux/amd64 linux/arm64', 'containerd'],

@@ -136,6 +136,10 @@ function treeOf(random: () => number): Tree {
       ],
       [2, () => note('other type', { ...put('application/vnd.acme+json', { serial: serial++ }), platform })],
       [2, () => note('no type', { ...image(architecture), platform, mediaType: undefined })],
+      [
+        depth === 0 ? 1 : 0,
+        () => note('wrong type', { ...image(architecture), platform, ...pick(WRONG_TYPES)(platform) }),
+      ],
     ];
     let left = random() * rows.reduce((sum, [weight]) => sum + weight, 0);
     for (const [weight, make] of rows) {
@@ -156,6 +160,20 @@ function treeOf(random: () => number): Tree {
   return { root, objects, notes: [...notes].sort() };
 }
 
+/** Fields of types that Go's decoder refuses, and some that it does not. */
+const WRONG_TYPES: readonly ((platform: object) => object)[] = [
+  () => ({ platform: 'linux/amd64' }),
+  () => ({ platform: null }),
+  () => ({ size: '5' }),
+  () => ({ mediaType: 5 }),
+  () => ({ annotations: { a: 5 } }),
+  () => ({ annotations: null }),
+  (platform) => ({ platform: { ...platform, variant: 5 } }),
+  (platform) => ({ platform: { ...platform, variant: null } }),
+  (platform) => ({ platform: { ...platform, 'os.version': 5 } }),
+  (platform) => ({ platform: { ...platform, 'os.features': 'x' } }),
+  (platform) => ({ platform: { ...platform, 'os.features': null } }),
+];
 const ZSTD = { 'io.github.containers.compression.zstd': 'true' };
 const ATTESTATION = { 'vnd.docker.reference.type': 'attestation-manifest' };
 const EMPTY_CONFIG = {

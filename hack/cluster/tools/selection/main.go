@@ -14,9 +14,11 @@ import (
 
 	"github.com/containerd/containerd/v2/core/content"
 	"github.com/containerd/containerd/v2/core/images"
+	"github.com/containerd/containerd/v2/core/images/usage"
 	"github.com/containerd/errdefs"
 	"github.com/containerd/log"
 	"github.com/containerd/platforms"
+	"github.com/opencontainers/go-digest"
 	specs "github.com/opencontainers/image-spec/specs-go/v1"
 	"go.podman.io/image/v5/manifest"
 	"go.podman.io/image/v5/types"
@@ -51,6 +53,14 @@ func (s store) ReaderAt(_ context.Context, descriptor specs.Descriptor) (content
 	return reader{bytes.NewReader([]byte(body))}, nil
 }
 
+func (s store) Info(_ context.Context, digest digest.Digest) (content.Info, error) {
+	body, ok := s[digest.String()]
+	if !ok {
+		return content.Info{}, fmt.Errorf("%s: %w", digest, errdefs.ErrNotFound)
+	}
+	return content.Info{Digest: digest, Size: int64(len(body))}, nil
+}
+
 // architectureOf returns the architecture that the config of a manifest names.
 func (s store) architectureOf(config specs.Descriptor) string {
 	var image specs.Image
@@ -60,10 +70,48 @@ func (s store) architectureOf(config specs.Descriptor) string {
 	return image.Architecture
 }
 
+// containerd does what PullImage does, in both of its ways to pull: with the transfer service, which is the default and fetches only
+// what is exactly for the node's platform, and without it. If one of them fails, the node may refuse the image.
 func (s store) containerd(root specs.Descriptor, node specs.Platform) string {
-	chosen, err := images.Manifest(context.Background(), s, root, platforms.Only(node))
+	only := platforms.Only(node)
+	transfer := s.pulled(root, images.FilterPlatforms, platforms.Ordered(node), only)
+	if strings.HasPrefix(transfer, "error: ") {
+		return transfer
+	}
+	return s.pulled(root, func(children images.HandlerFunc, matcher platforms.Matcher) images.HandlerFunc {
+		return images.LimitManifests(images.FilterPlatforms(children, matcher), only, 1)
+	}, only, only)
+}
+
+// pulled fetches an image, and then does what containerd does with what it has fetched: it reads the config, and computes the size.
+func (s store) pulled(
+	root specs.Descriptor,
+	filter func(images.HandlerFunc, platforms.Matcher) images.HandlerFunc,
+	fetched platforms.Matcher,
+	only platforms.MatchComparer,
+) string {
+	ctx := context.Background()
+	here := store{}
+	fetch := images.HandlerFunc(func(_ context.Context, descriptor specs.Descriptor) ([]specs.Descriptor, error) {
+		body, ok := s[descriptor.Digest.String()]
+		if !ok {
+			// To know of entries that the registry lacks takes a request for each. It counts only if containerd chooses one of them.
+			return nil, images.ErrSkipDesc
+		}
+		here[descriptor.Digest.String()] = body
+		return nil, nil
+	})
+	if err := images.Walk(ctx, images.Handlers(fetch, filter(images.ChildrenHandler(here), fetched)), root); err != nil {
+		return "error: fetch: " + err.Error()
+	}
+	chosen, err := images.Manifest(ctx, here, root, only)
 	if err != nil {
 		return "error: " + err.Error()
+	}
+	if _, err := usage.CalculateImageUsage(
+		ctx, images.Image{Target: root}, here, usage.WithManifestLimit(only, 1), usage.WithManifestUsage(),
+	); err != nil {
+		return "error: size: " + err.Error()
 	}
 	return s.architectureOf(chosen.Config)
 }
