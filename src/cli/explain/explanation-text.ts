@@ -1,6 +1,6 @@
 import type { ExplainedImage, ExplainedNodes, Explanation } from '../../placement/explain/explanation.ts';
 import type { ExplainedDecision } from '../../placement/explain/input.ts';
-import { platformNotes } from '../../placement/explain/platform-notes.ts';
+import { platformNotes, runtimeNotes } from '../../placement/explain/platform-notes.ts';
 import { imageText } from '../../placement/reasons.ts';
 import { platformText, table } from '../output.ts';
 
@@ -51,7 +51,7 @@ function describePod({ kind, namespace, name, state, node, gates = [] }: Explana
 }
 
 function describeImage(explained: ExplainedImage): string {
-  const { notAsked, digest, source, platforms, error, anywhere } = explained;
+  const { notAsked, digest, source, platforms, only, error, anywhere } = explained;
   const image = imageText(explained);
   if (error !== undefined) return `${image}: ${error.code} at ${error.registry || 'no registry'}: ${error.message}`;
   const found = platforms.map(platformText).join(' ') || 'no platform';
@@ -66,7 +66,8 @@ function describeImage(explained: ExplainedImage): string {
       return `${image}: not looked up`;
     case undefined: {
       const by = `${digest === undefined ? '' : `, ${digest}`}${source === undefined ? '' : `, by ${source}`}`;
-      const notes = explained.volume === undefined ? platformNotes(platforms) : [];
+      const levels = explained.volume === undefined ? platformNotes(platforms) : [];
+      const notes = [...runtimeNotes(only), ...levels];
       const remarks = anywhere === undefined ? notes : [ANYWHERE[anywhere]];
       return [`${image}: ${found}${by}`, ...remarks].join('; ');
     }

@@ -118,7 +118,7 @@ async function explainOne(world: World, workload: Workload, isInCluster: boolean
     const { image } = podImage;
     try {
       const access = accessFor(podImage, namespace, pullSecrets);
-      const { digest, source, only: _only, ...found } = await resolver.resolve(image, access, signal);
+      const { digest, source, ...found } = await resolver.resolve(image, access, signal);
       return { ...(digest ? { digest } : {}), ...(source ? { source } : {}), ...found };
     } catch (error) {
       if (!(error instanceof ImageError)) throw error;

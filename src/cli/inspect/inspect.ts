@@ -3,7 +3,7 @@ import { toSettings } from '../../config/settings.ts';
 import type { Platform } from '../../kit/platform.ts';
 import { ImageError } from '../../oci/errors.ts';
 import type { Resolution, Resolver } from '../../oci/resolver.ts';
-import { platformNotes } from '../../placement/explain/platform-notes.ts';
+import { platformNotes, runtimeNotes } from '../../placement/explain/platform-notes.ts';
 import { answerLocally } from '../../placement/images.ts';
 import { WITHOUT_CLUSTER, withLookups } from '../lookups/with-lookups.ts';
 import { platformText, table, valueText } from '../output.ts';
@@ -83,7 +83,7 @@ function render(results: readonly Inspected[], columns: number | undefined): str
   const errors = failed.length === 0 ? '' : `\nNot resolved.\n${table(['IMAGE', 'MESSAGE'], failed, columns)}`;
   const left = skipped.length === 0 ? '' : `\nLeft out.\n${table(['IMAGE', 'REASON', 'DIGEST'], skipped, columns)}`;
   const notes = results.flatMap(({ image, platforms, only, isBundle }) =>
-    [...takenOnly(only), ...(isBundle ? [BUNDLE] : platformNotes(platforms))].map((note) => [image, note]),
+    [...runtimeNotes(only), ...(isBundle ? [BUNDLE] : platformNotes(platforms))].map((note) => [image, note]),
   );
   const noted = notes.length === 0 ? '' : `\nNotes.\n${table(['IMAGE', 'NOTE'], notes, columns)}`;
   return table(['IMAGE', 'PLATFORMS', 'SOURCE', 'DIGEST'], rows, columns) + errors + noted + left;
@@ -91,11 +91,3 @@ function render(results: readonly Inspected[], columns: number | undefined): str
 
 const BUNDLE =
   'a bundle of the Operator Lifecycle Manager by its labels, which has only files: it limits no pod to a platform';
-
-function takenOnly(only: Resolution['only']): string[] {
-  if (only === undefined) return [];
-  const other = only === 'containerd' ? 'CRI-O' : 'containerd';
-  return [
-    `only ${only} takes all of these platforms from the index: nodes with ${other} may not be able to pull the image`,
-  ];
-}

@@ -140,6 +140,7 @@ async function makeReport(
     grouping,
     unread,
   };
+  for (const line of lookups.secondEntries()) by.note(line);
   const built = buildReport(input);
   if (!newer) return built;
   const users = new Map(

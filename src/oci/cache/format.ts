@@ -181,7 +181,9 @@ function readSkipped(value: unknown): Skipped[] | undefined {
   return value.flatMap((entry: unknown) => {
     if (!isObject(entry) || typeof entry.reason !== 'string') return [];
     const reason = printableAscii(entry.reason, MAX_REASON);
-    return [typeof entry.digest === 'string' && isDigest(entry.digest) ? { digest: entry.digest, reason } : { reason }];
+    const { digest } = entry;
+    const named = typeof digest === 'string' && isDigest(digest) ? { digest } : {};
+    return [{ ...named, reason, ...(entry.isSecond === true ? { isSecond: true as const } : {}) }];
   });
 }
 

@@ -23,6 +23,8 @@ export type ExplainedImage = {
   readonly platforms: readonly Platform[];
   /** Entries of the image's index that do not count. */
   readonly skipped: readonly { readonly digest?: string; readonly reason: string }[];
+  /** The only container runtime that takes all of these platforms from the image's index. */
+  readonly only?: 'containerd' | 'CRI-O';
   /** Why the image runs anywhere, independent of its platforms. */
   readonly anywhere?: 'volume' | 'webassembly' | 'bundle';
   readonly error?: LookupError;

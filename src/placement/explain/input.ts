@@ -19,6 +19,8 @@ export type LookupResult =
       readonly skipped: readonly { readonly digest?: string; readonly reason: string }[];
       readonly isIndex?: boolean;
       readonly isBundle?: true;
+      /** The only container runtime that takes all of these platforms from the index. */
+      readonly only?: 'containerd' | 'CRI-O';
     }
   | { readonly error: LookupError; readonly isSingleManifest?: boolean };
 

@@ -12,6 +12,15 @@ const BASELINES: Readonly<Record<string, readonly string[]>> = {
   riscv64: ['rva20u64'],
 };
 
+/** Returns the hint that one container runtime may refuse an image, where only the other one takes its index. */
+export function runtimeNotes(only: 'containerd' | 'CRI-O' | undefined): string[] {
+  if (only === undefined) return [];
+  const other = only === 'containerd' ? 'CRI-O' : 'containerd';
+  return [
+    `only ${only} takes all of these platforms from the index: nodes with ${other} may not be able to pull the image`,
+  ];
+}
+
 /** Returns hints about an image's platforms: that it needs a RuntimeClass, or CPUs of a level. */
 export function platformNotes(platforms: readonly Platform[]): string[] {
   if (isWebAssembly(platforms.map(({ architecture }) => architecture))) {
