@@ -5,6 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { codeOf } from '../../kit/errors.ts';
 import type { ImageCache } from './cache.ts';
 import { CacheFormatError, cacheText, MAX_FILE, type Note, parseCache } from './format.ts';
+import { sealed, unsealed } from './seal.ts';
 
 export type CacheFileOptions = {
   readonly file: string;
@@ -116,8 +117,9 @@ export function createCacheFile(options: CacheFileOptions): CacheFile {
       const tags = cache.sharedTags(most);
       const handle = await open(temporary, 'wx', 0o600);
       try {
-        for (const piece of cacheText({ digests, tags, notes: options.notes?.all() ?? [] }))
+        for (const piece of sealed(cacheText({ digests, tags, notes: options.notes?.all() ?? [] }))) {
           await handle.writeFile(piece);
+        }
         await handle.sync();
       } finally {
         await handle.close();
@@ -163,7 +165,10 @@ export function createCacheFile(options: CacheFileOptions): CacheFile {
       try {
         const body = await read();
         if (body === undefined) return { digests: 0, tags: 0 };
-        const { digests, tags, notes } = await parseCache(body, options.maxEntries, now());
+        const text = await unsealed(body);
+        const { digests, tags, notes } = await parseCache(text ?? body, options.maxEntries, now());
+        // Whatever else is wrong with the file says more.
+        if (text === undefined) throw new CacheFormatError('damaged: its checksum is missing or wrong');
         // From the end, because what was used last must be restored last.
         for (let end = Math.max(digests.length, tags.length); end > 0; end -= AT_ONCE) {
           const start = Math.max(0, end - AT_ONCE);

@@ -1,10 +1,12 @@
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { createImageCache, EVERYBODY, type ImageCache, type ImageFacts } from '../../../src/oci/cache/cache.ts';
 import { type CacheFile, createCacheFile } from '../../../src/oci/cache/cache-file.ts';
+import { sealed } from '../../../src/oci/cache/seal.ts';
 import { needsPosix } from '../../support/platforms.ts';
 
 const NOW = Date.parse('2026-01-01T00:00:00Z');
@@ -64,6 +66,10 @@ describe('the cache file', () => {
     await written.close();
     return readFile(file, 'utf8');
   }
+
+  /** Writes a file with the right checksum of its text. */
+  const put = (text: string): Promise<void> =>
+    writeFile(file, [...sealed([text.replace(/,"sha256":"\w+"\}\n$/, '}\n')])].join(''));
 
   async function load(options: { now?: number; maxEntries?: number } = {}): Promise<ImageCache> {
     const cache = createImageCache(100);
@@ -125,8 +131,14 @@ describe('the cache file', () => {
 
   it('is one JSON object with a version, for its owner only, and leaves nothing else behind', async function () {
     needsPosix(this, 'permission');
-    const json: unknown = JSON.parse(await write(filled(1)));
+    const text = await write(filled(1));
+    const { sha256, ...json } = JSON.parse(text);
     const { platforms, skipped } = found;
+    expect(sha256).to.equal(
+      createHash('sha256')
+        .update(text.slice(0, text.lastIndexOf('},"sha256"')))
+        .digest('hex'),
+    );
     expect(json).to.deep.equal({
       version: 2,
       digests: { [digestOf(1)]: { platforms, skipped, index: true } },
@@ -134,7 +146,7 @@ describe('the cache file', () => {
     });
     expect((await stat(file)).mode & 0o777).to.equal(0o600);
     expect(await readdir(directory)).to.deep.equal(['cache.json']);
-    expect(JSON.parse(await write(createImageCache(9)))).to.deep.equal({ version: 2, digests: {}, tags: {} });
+    expect(JSON.parse(await write(createImageCache(9)))).to.deep.include({ version: 2, digests: {}, tags: {} });
     expect(await use(createImageCache(9)).load()).to.deep.equal({ digests: 0, tags: 0 });
   });
 
@@ -171,7 +183,7 @@ describe('the cache file', () => {
     const text = await write(filled(1, 2));
     const strange = text.replace('"architecture":"amd64"', '"architecture":"x64"');
     expect(strange).not.to.equal(text);
-    await writeFile(file, strange);
+    await put(strange);
     expect(namesIn(await load())).to.have.lengthOf(1);
     expect(problems).to.deep.equal([]);
   });
@@ -245,7 +257,7 @@ describe('the cache file', () => {
     };
     for (const [what, bad] of digests) {
       it(`and a digest with ${what} is left out`, async () => {
-        await writeFile(file, text({ ...good, ...bad }, {}));
+        await put(text({ ...good, ...bad }, {}));
         expect((await load()).sharedDigests(9)).to.deep.equal([
           [digestOf(1), { platforms, skipped: [], isIndex: true }],
         ]);
@@ -268,7 +280,7 @@ describe('the cache file', () => {
     ];
     for (const [what, name, entry] of tags) {
       it(`and a tag with ${what} is left out`, async () => {
-        await writeFile(file, text(good, { 'r.example.com/y:1': tag, [name]: entry }));
+        await put(text(good, { 'r.example.com/y:1': tag, [name]: entry }));
         expect(namesIn(await load())).to.deep.equal(['r.example.com/y:1']);
         expect(problems).to.deep.equal([]);
       });
@@ -288,7 +300,7 @@ describe('the cache file', () => {
     ];
     for (const [what, entry, expected] of kinds) {
       it(`and ${what} counts as ${expected === undefined ? 'unknown' : expected ? 'an index' : 'a single manifest'}`, async () => {
-        await writeFile(file, text({ [digestOf(1)]: entry }, {}));
+        await put(text({ [digestOf(1)]: entry }, {}));
         const [read] = (await load()).sharedDigests(9);
         expect(read?.[1].isIndex).to.equal(expected);
       });
@@ -302,7 +314,7 @@ describe('the cache file', () => {
       };
       const strange = { ...tag, checkedAt: Number.POSITIVE_INFINITY, etag: 'a\r\nb', headless: 'yes', owner: 'x' };
       const infinite = text({ [digestOf(1)]: spelled }, { 'r.example.com/y:1': strange }).replace('null', '1e999');
-      await writeFile(file, infinite);
+      await put(infinite);
       expect((await load()).sharedTags(9)).to.deep.equal([
         [
           'r.example.com/y:1',
@@ -328,10 +340,16 @@ describe('the cache file', () => {
         /is of version 1, which an earlier release wrote; it was renamed to .*, and images are looked up again/,
       ],
       ['if it was cut off within an entry', (good) => good.slice(0, good.length / 2), /is damaged or cut off;/],
-      ['if it was cut off between two lines', (good) => good.slice(0, good.lastIndexOf('}}')), /is cut off;/],
+      ['if it was cut off between two lines', (good) => good.slice(0, good.lastIndexOf('},"sha256"')), /is cut off;/],
+      ['if one bit of it is wrong', (good) => good.replace('amd64', 'amd65'), /is damaged or cut off;/],
+      [
+        'if it has no checksum',
+        (good) => good.replace(/,"sha256":"\w+"\}/, '}'),
+        /is damaged: its checksum is missing or wrong;/,
+      ],
       ['if an entry is damaged', (good) => good.replace('"platforms":[', '"platforms":'), /is damaged or cut off;/],
       ['if a line has no end', (good) => good.replace('\n', `\n"x":"${'x'.repeat(100_000)}",\n`), /is damaged/],
-      ['if it is two files in one', (good) => good + good, /is followed by something else;/],
+      ['if it is two files in one', (good) => good + good, /is damaged or cut off;/],
       [
         'if it has zeros, as after a power cut',
         (good) => '\0'.repeat(good.length),
