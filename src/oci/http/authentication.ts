@@ -18,13 +18,19 @@ type Answer = { readonly header: string; readonly expiresAt: number; readonly sc
 /** What the root of a registry's API answered: a challenge, or nothing of use. */
 type Root = { readonly challenge?: RegistryResponse; readonly until: number };
 
+/** The last challenge of a project whose answer it has accepted, and the scopes for which that was so. */
+type Habit = { readonly challenge: RegistryResponse; readonly scopes: ReadonlySet<string>; readonly until: number };
+
 /** Bytes; registries choose the length of their tokens, and authors of pods the registries. */
 const MAX_ANSWERS = 16 * 1024 * 1024;
 const MAX_ROOTS = 4 * 1024 * 1024;
 /** The bytes of an entry without its texts. */
 const ENTRY_BYTES = 300;
-/** Milliseconds for which the answer of a registry's root is kept. */
+const MAX_HABITS = 4 * 1024 * 1024;
+/** Milliseconds for which the answer of a registry's root is kept, and its habit of challenging. */
 const ROOT_KEPT = 600_000;
+/** The number of repositories that must have challenged before the next one is not asked first. */
+const HABIT = 2;
 /**
  * The most challenges of one host that are answered for one request. A second one is answered only if it names a new
  * scope.
@@ -36,6 +42,10 @@ const MAX_ROUNDS = 2;
  * (host, scope, credential) until it expires, and is requested once, however many requests wait for it. A credential is
  * sent only after a 401 from its own host, to that host or to the realm that it names. A 401 from a host that a
  * redirect leads to is answered anonymously, and does not invalidate the answer to the first host.
+ *
+ * A project that has challenged requests for two repositories is not asked for its challenge again: the token for its next repository
+ * is requested at once, until the project answers a request without a challenge. Behind a gateway, each project may lead to another
+ * registry; none may get the credentials of the others, or hold them up.
  *
  * A registry that hides what may not be read answers 403 or 404 without a challenge. If there is a credential, its root
  * is asked for the challenge, once for all images.
@@ -51,6 +61,12 @@ export function authenticate(options: TokenOptions): Link {
     ({ challenge }, key) => ENTRY_BYTES + 2 * (key.length + (challenge?.headers['www-authenticate'] ?? '').length),
   );
   const asked = createFlights<Root>();
+  const habits = createLru<Habit>(
+    MAX_HABITS,
+    ({ challenge, scopes }, key) =>
+      [...scopes].reduce((sum, scope) => sum + 2 * scope.length, ENTRY_BYTES + 2 * key.length) +
+      2 * (challenge.headers['www-authenticate'] ?? '').length,
+  );
   const fetchToken = createFetchToken(options);
 
   return async (request, next) => {
@@ -70,8 +86,14 @@ export function authenticate(options: TokenOptions): Link {
     refusal?: RegistryResponse,
   ): Promise<RegistryResponse> {
     const key = keyOf(request);
-    let held = usable(key) ?? (await beforehand(request, next, key)) ?? (await hidden(request, key));
+    let held =
+      usable(key) ??
+      (await beforehand(request, next, key)) ??
+      (await hidden(request, key)) ??
+      (refusal === undefined ? await habitual(request, key) : undefined);
     let response = refusal === undefined || held !== undefined ? await next(authorised(request, held)) : refusal;
+    if (held === undefined && isFrom(request, response) && isSuccess(response)) habits.delete(habitKeyOf(request));
+    let challenge: RegistryResponse | undefined;
     for (let round = 1; response.status === 401 && isFrom(request, response); round += 1) {
       if (answers.get(key) === held) answers.delete(key);
       const scopes = [...new Set([request.scope, ...scopesOf(response)])];
@@ -82,8 +104,10 @@ export function authenticate(options: TokenOptions): Link {
       if (answer === undefined || answer.header === held?.header) return response;
       answers.set(key, answer);
       held = answer;
+      challenge = response;
       response = await next(authorised(request, held));
     }
+    if (challenge !== undefined && isSuccess(response)) remember(challenge, request);
     if (held !== undefined || !isHiding(request, response)) return response;
     if (!isFrom(request, response)) return { ...response, isAnonymous: true };
     await askRoot(request, next);
@@ -91,6 +115,35 @@ export function authenticate(options: TokenOptions): Link {
     if (held !== undefined) return next(authorised(request, held));
     // Another credential may be of the kind that the root asks for.
     return roots.get(rootKeyOf(request))?.challenge === undefined ? { ...response, isAnonymous: true } : response;
+  }
+
+  /** Remembers a challenge whose answer was accepted. */
+  function remember(challenge: RegistryResponse, request: RegistryRequest): void {
+    const key = habitKeyOf(request);
+    // A registry with a name of its own for the repository must say it each time.
+    if (scopesOf(challenge).some((scope) => scope !== request.scope)) return void habits.delete(key);
+    const before = habits.get(key);
+    const isSame =
+      before?.challenge.headers['www-authenticate'] !== undefined && realmOf(before.challenge) === realmOf(challenge);
+    const scopes = new Set([...(isSame ? [...before.scopes].slice(-HABIT) : []), request.scope]);
+    habits.set(key, { challenge, scopes, until: options.now() + ROOT_KEPT });
+  }
+
+  /** Returns what the project is used to ask for, if it has asked for it for other repositories. */
+  async function habitual(request: RegistryRequest, key: string): Promise<Answer | undefined> {
+    const habitKey = habitKeyOf(request);
+    const habit = habits.get(habitKey);
+    if (habit === undefined || habit.until <= options.now() || habit.scopes.size < HABIT) return undefined;
+    try {
+      const answer = await answerTo(habit.challenge, request, key, [request.scope]);
+      if (answer !== undefined) answers.set(key, answer);
+      return answer;
+    } catch (error) {
+      // A credential that was refused is not sent again. Anything else may concern the other repositories only.
+      if (!(error instanceof ImageError) || request.signal.aborted || error.code === 'denied') throw error;
+      habits.delete(habitKey);
+      return undefined;
+    }
   }
 
   /** Returns what the challenge of a root asks for, if the registry is known to hide what may not be read. */
@@ -201,6 +254,23 @@ function scopesOf(response: RegistryResponse): string[] {
 /** Whether the host itself answered, and not one to which it redirects. */
 function isFrom(request: RegistryRequest, response: RegistryResponse): boolean {
   return response.url.host === request.url.host;
+}
+
+function isSuccess({ status }: RegistryResponse): boolean {
+  return status >= 200 && status <= 299;
+}
+
+/** Returns what a challenge asks for, without the scope. */
+function realmOf(response: RegistryResponse): string {
+  const { parameters } = bearerOf(response) ?? {};
+  return parameters === undefined ? 'basic' : `${parameters.get('realm')} ${parameters.get('service') ?? ''}`;
+}
+
+/** Returns a key for the repositories of a project, which are expected to challenge in the same way. */
+function habitKeyOf(request: RegistryRequest): string {
+  const { credential, scope } = request;
+  const project = scope.split(':', 2)[1]?.split('/', 1)[0] ?? '';
+  return `${rootKeyOf(request)} ${project} ${credential?.fingerprint ?? ''}`;
 }
 
 function rootKeyOf({ url, root, policy, trust }: RegistryRequest): string {

@@ -22,7 +22,7 @@ const MAX_SCOPE = 300;
 /** GitHub's example of a scope, in challenges that know no repository. */
 const EXAMPLE_SCOPE = 'repository:user/image:pull';
 /** Can match a text in only one way, so that its time is linear. */
-const PULL_SCOPE = /^repository:[a-z0-9]+(?:[._/-]+[a-z0-9]+)*:pull$/;
+const PULL_SCOPE = /^(repository:[a-z0-9]+(?:[._/-]+[a-z0-9]+)*):pull(?:,push)?$/;
 
 /**
  * Parses the values of one or several `WWW-Authenticate` headers. Never throws: the rest after a syntax error is
@@ -84,7 +84,11 @@ function readValue(text: string, start: number): { text: string; end: number } |
 export function pullScopes({ parameters }: Challenge): string[] {
   const scopes = (parameters.get('scope') ?? '')
     .split(' ')
-    .filter((scope) => scope.length <= MAX_SCOPE && PULL_SCOPE.test(scope) && scope !== EXAMPLE_SCOPE);
+    .filter((scope) => scope.length <= MAX_SCOPE)
+    // Some registries ask everybody for a token that may also push. Reading needs less.
+    .flatMap((scope) => PULL_SCOPE.exec(scope)?.[1] ?? [])
+    .map((repository) => `${repository}:pull`)
+    .filter((scope) => scope !== EXAMPLE_SCOPE);
   return [...new Set(scopes)].slice(0, MAX_SCOPES);
 }
 

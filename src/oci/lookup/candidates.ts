@@ -18,7 +18,10 @@ export type Candidate = Credential | undefined;
  * one for one project, so a project that has not met it may still be asked.
  */
 export type Candidates = {
-  /** Returns the candidates, beginning with the one that last worked for this repository. */
+  /**
+   * Returns the candidates, beginning with the one that last worked for this repository, or else for its project, or its host: so a
+   * credential that is wrong for a registry is not sent once for each of its repositories.
+   */
   order(target: Target, candidates: readonly Candidate[]): readonly Candidate[];
   /** Returns why a candidate must not be tried now; undefined if it may be tried. */
   refusal(target: Target, candidate: Candidate): ImageError | undefined;
@@ -79,7 +82,9 @@ export function createCandidates({ refusedMs, now }: CandidatesOptions): Candida
 
   return {
     order(target, candidates) {
-      const winner = winners.get(target.place.repository.key);
+      const winner = keysOf(target)
+        .map((key) => winners.get(key))
+        .find((name) => candidates.some((each) => nameOf(each) === name));
       const first = candidates.filter((candidate) => nameOf(candidate) === winner);
       return first.length === 0 ? candidates : [...first, ...candidates.filter((each) => !first.includes(each))];
     },
@@ -90,7 +95,10 @@ export function createCandidates({ refusedMs, now }: CandidatesOptions): Candida
       return before !== undefined && before.until > now() ? refusalOf(target, before) : undefined;
     },
     worked(target, candidate) {
-      winners.set(target.place.repository.key, nameOf(candidate));
+      const [repository, ...wider] = keysOf(target);
+      winners.set(repository, nameOf(candidate));
+      // That something may be read without a login says nothing of what else there is.
+      if (candidate !== undefined) for (const key of wider) winners.set(key, nameOf(candidate));
       pauses.remove(accountAt(target, candidate));
     },
     failed(target, candidate, error, since) {
@@ -109,6 +117,11 @@ export function createCandidates({ refusedMs, now }: CandidatesOptions): Candida
     },
     generation: () => generation,
   };
+}
+
+/** Returns the keys of a target's place, from narrow to wide. */
+function keysOf({ place: { repository, project, host } }: Target) {
+  return [repository.key, project.key, host.key] as const;
 }
 
 function refusalOf(target: Target, { message, byCredential }: Refusal): ImageError {

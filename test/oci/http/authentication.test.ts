@@ -326,6 +326,63 @@ describe('a challenge', () => {
   });
 });
 
+describe('a project that challenges', () => {
+  const at = (repository: string, credential?: Credential): Partial<RegistryRequest> => ({
+    url: new URL(`https://r.example.com/v2/${repository}/manifests/v1`),
+    scope: `repository:${repository}:pull`,
+    ...(credential === undefined ? {} : { credential }),
+  });
+  const withToken = registry(BEARER, { json: { token: 't' } });
+
+  for (const credential of [undefined, CREDENTIAL]) {
+    it(`for two repositories is not asked for its challenge again, ${credential ? 'with' : 'without'} a credential`, async () => {
+      const { ask, asked, paths } = setup(withToken);
+      for (const name of ['one', 'two', 'three', 'four']) {
+        expect(await ask(at(`team/${name}`, credential))).to.include({ status: 200 });
+      }
+      expect(asked).to.have.length(3 + 3 + 2 + 2);
+      const login = credential ? BASIC : '-';
+      expect(paths().slice(-2)).to.deep.equal([`auth.example.com ${login}`, 'r.example.com Bearer t']);
+      expect(asked.at(-2)?.url.searchParams.get('scope')).to.equal('repository:team/four:pull');
+    });
+  }
+
+  it('with Basic gets the credential at once', async () => {
+    const { ask, asked } = setup(registry('Basic', {}));
+    for (const name of ['one', 'two', 'three']) await ask(at(`team/${name}`, CREDENTIAL));
+    expect(asked).to.have.length(2 + 2 + 1);
+  });
+
+  it('decides nothing for another project, another credential, or after ten minutes', async () => {
+    const { ask, paths, advance } = setup(withToken);
+    for (const name of ['one', 'two']) await ask(at(`team/${name}`, CREDENTIAL));
+    const firstOf = async (request: Partial<RegistryRequest>): Promise<string | undefined> => {
+      const before = paths().length;
+      await ask(request);
+      return paths()[before];
+    };
+    expect(await firstOf(at('other/one', CREDENTIAL))).to.equal('r.example.com -');
+    expect(await firstOf(at('team/three', { ...CREDENTIAL, fingerprint: 'g' }))).to.equal('r.example.com -');
+    advance(600_000);
+    expect(await firstOf(at('team/four', CREDENTIAL))).to.equal('r.example.com -');
+  });
+
+  it('is asked first again once its token service fails, and each time if it names other scopes', async () => {
+    let isDown = false;
+    const { ask, paths } = setup((request) => {
+      if (request.url.host === 'auth.example.com' && isDown) return { status: 503 };
+      return request.url.pathname.includes('/public') ? {} : withToken(request);
+    });
+    for (const name of ['one', 'two']) await ask(at(`team/${name}`));
+    isDown = true;
+    expect(await ask(at('team/public'))).to.include({ status: 200 });
+    expect(paths().slice(-2)).to.deep.equal(['auth.example.com -', 'r.example.com -']);
+    const mapped = setup(registry(`${BEARER.slice(0, -21)}repository:hub/app:pull"`, { json: { token: 't' } }));
+    for (const name of ['one', 'two', 'three']) await mapped.ask(at(`team/${name}`));
+    expect(mapped.asked).to.have.length(9);
+  });
+});
+
 describe('an identity token', () => {
   const ACR = 'Bearer realm="https://auth.example.com/oauth2/token",service="r.example.com"';
 

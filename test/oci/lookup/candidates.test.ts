@@ -33,12 +33,28 @@ describe('the candidates for an image', () => {
     time = 1000;
   });
 
-  it('begin with the one that last worked for the repository, whatever the tag, and for no other repository', () => {
+  it('begin with the one that last worked for the project, or else for the host', () => {
+    const { order, worked } = candidates();
+    worked(place('r.example.com/a/x:1'), two);
+    expect(names(order(place('r.example.com/b/x:1'), [one, two, undefined]))).to.deep.equal(['two', 'one', 'nobody']);
+    worked(place('r.example.com/b/y:1'), one);
+    expect(names(order(place('r.example.com/a/z:1'), [one, two]))).to.deep.equal(['two', 'one']);
+    expect(names(order(place('r.example.com/c/z:1'), [two, one]))).to.deep.equal(['one', 'two']);
+    expect(names(order(place('r.example.com/b/z:1'), [two]))).to.deep.equal(['two']);
+  });
+
+  it('do not begin without a login because another repository of the host needs none', () => {
+    const { order, worked } = candidates();
+    worked(place('r.example.com/a/x:1'), undefined);
+    expect(names(order(place('r.example.com/a/y:1'), [one, undefined]))).to.deep.equal(['one', 'nobody']);
+  });
+
+  it('begin with the one that last worked for the repository, whatever the tag, and on no other host', () => {
     const { order, worked } = candidates();
     expect(names(order(place('r.example.com/a:1'), [one, two, undefined]))).to.deep.equal(['one', 'two', 'nobody']);
     worked(place('r.example.com/a:1'), two);
     expect(names(order(place('r.example.com/a:2'), [one, two, three]))).to.deep.equal(['two', 'one', 'three']);
-    expect(names(order(place('r.example.com/b:1'), [one, two]))).to.deep.equal(['one', 'two']);
+    expect(names(order(place('other.example.com/a:1'), [one, two]))).to.deep.equal(['one', 'two']);
     worked(place('r.example.com/a:1'), undefined);
     expect(names(order(place('r.example.com/a:1'), [one, two, undefined]))).to.deep.equal(['nobody', 'one', 'two']);
   });
