@@ -383,6 +383,19 @@ describe('a project that challenges', () => {
   });
 });
 
+it('a scope of another name that asks for more than reading is answered with a request to read', async () => {
+  const { ask, asked } = setup(
+    registry('Bearer realm="https://auth.example.com/token",scope="repository:hub/app:pull,push"', {
+      json: { token: 't' },
+    }),
+  );
+  await ask();
+  expect(asked[1]?.url.searchParams.getAll('scope')).to.deep.equal([
+    'repository:team/app:pull',
+    'repository:hub/app:pull',
+  ]);
+});
+
 describe('an identity token', () => {
   const ACR = 'Bearer realm="https://auth.example.com/oauth2/token",service="r.example.com"';
 
