@@ -104,6 +104,37 @@ describe('an image whose arm64 entry holds a program for amd64', () => {
     expect(await next()).to.equal('amd64');
   });
 
+  const CONFIG_MAP = '/api/v1/namespaces/archaware/configmaps/archaware-controller-lies';
+  const kept = () =>
+    product.eventually('the ConfigMap', async () => {
+      const { body } = await product.cluster.request('GET', CONFIG_MAP);
+      return text(at(body, 'data', 'lies.json')) || undefined;
+    });
+
+  it('is known to the next leader by a ConfigMap', async () => {
+    const first = await product.run();
+    await crash();
+    expect(await kept()).to.include(`"${digest} linux/arm64 default":`);
+    await first.stop();
+    await product.run();
+    await product.eventually('the lie to count', async () => (await next()) === 'amd64');
+  });
+
+  it('is forgotten with the ConfigMap, also by the cache file', async () => {
+    const first = await product.run(file);
+    await crash();
+    await kept();
+    await first.stop();
+    expect(await readFile(join(directory, 'images.json'), 'utf8')).to.include('"origin":{"uid":');
+    await product.command(['clean', '--yes', '--pods', 'keep']);
+    const { status } = await product.cluster.request('GET', CONFIG_MAP);
+    expect(status).to.equal(404);
+    const gone = await product.cluster.request('DELETE', '/api/v1/namespaces/default/pods');
+    expect(gone.status).to.equal(200);
+    await product.run(file);
+    await product.eventually('the lie to be forgotten', async () => (await next()) === 'amd64,arm64');
+  });
+
   it('keeps arm64 where images.lies only reports', async () => {
     const controller = await product.run(['--images.lies', 'report']);
     await crash();

@@ -2,7 +2,7 @@ import type { Clock } from '../../kit/clock.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { ImageCache } from '../../oci/cache/cache.ts';
 import { createCacheFile } from '../../oci/cache/cache-file.ts';
-import { type Lies, readShowing, writeShowing } from '../../placement/lies/lies.ts';
+import { type Lies, readLies, writeLies } from '../../placement/lies/lies.ts';
 import type { Context } from '../surroundings.ts';
 
 /**
@@ -20,14 +20,8 @@ export async function startCacheFile(
     file,
     cache,
     notes: {
-      all: () => lies.all().map(writeShowing),
-      load(notes) {
-        const nowMs = clock.wall();
-        for (const [key, value] of notes) {
-          const showing = readShowing(key, value, nowMs);
-          if (showing !== undefined) lies.add(showing);
-        }
-      },
+      all: () => writeLies(lies),
+      load: (notes) => readLies(lies, notes, clock.wall()),
     },
     maxEntries,
     now: clock.steady,

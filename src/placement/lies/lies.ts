@@ -1,3 +1,4 @@
+import { cut } from '../../kit/cut.ts';
 import { isObject, type JsonObject } from '../../kit/json.ts';
 import { readArchitecture } from '../../kit/platform.ts';
 
@@ -34,6 +35,12 @@ export type Lies = {
   /** The number of platforms of digests that do not count for at least one namespace. */
   count(): number;
   clear(): void;
+  /**
+   * The uid of the object in the cluster that holds the same; undefined: none. What a file keeps of an object that is gone was removed
+   * on purpose.
+   */
+  origin(): string | undefined;
+  setOrigin(uid: string | undefined): void;
   /** Calls the listener after each change. */
   onChange(listener: () => void): void;
 };
@@ -53,6 +60,7 @@ export function createLies(): Lies {
   const byNamespace = new Map<string, { shown: Showing[]; bytes: number }>();
   const listeners: (() => void)[] = [];
   let bytes = 0;
+  let origin: string | undefined;
 
   function remove(showing: Showing): void {
     const left = (byDigest.get(showing.digest) ?? []).filter((each) => each !== showing);
@@ -118,12 +126,19 @@ export function createLies(): Lies {
       bytes = 0;
       notify();
     },
+    origin: () => origin,
+    setOrigin(uid) {
+      if (uid === origin) return;
+      origin = uid;
+      notify();
+    },
     onChange: (listener) => void listeners.push(listener),
   };
 }
 
 function byTime(shown: Showing[]): Showing[] {
-  return shown.sort((a, b) => a.atMs - b.atMs);
+  const key = (showing: Showing) => writeShowing(showing)[0];
+  return shown.sort((a, b) => a.atMs - b.atMs || (key(a) < key(b) ? -1 : 1));
 }
 
 /** The bytes of a showing as {@link writeShowing} writes it. */
@@ -153,4 +168,22 @@ export function readShowing(key: string, value: unknown, nowMs: number): Showing
   if (typeof atMs !== 'number' || !Number.isInteger(atMs) || atMs < 0) return undefined;
   const showing = { digest, platform, namespace, image: image.slice(0, LONGEST_IMAGE), node };
   return { ...showing, atMs: Math.min(atMs, nowMs) };
+}
+
+/** The key of the entry that names the object in the cluster with the same showings. No showing has such a key. */
+const ORIGIN = 'origin';
+
+/** Returns everything as entries of a file. */
+export function writeLies(lies: Pick<Lies, 'all' | 'origin'>): (readonly [string, JsonObject])[] {
+  const uid = lies.origin();
+  return [...(uid === undefined ? [] : [[ORIGIN, { uid }] as const]), ...lies.all().map(writeShowing)];
+}
+
+/** Adds the entries of a file; strange ones are left out. */
+export function readLies(lies: Lies, entries: Iterable<readonly [string, unknown]>, nowMs: number): void {
+  for (const [key, value] of entries) {
+    const showing = readShowing(key, value, nowMs);
+    if (showing !== undefined) lies.add(showing);
+    else if (key === ORIGIN && isObject(value) && typeof value.uid === 'string') lies.setOrigin(cut(value.uid, 64));
+  }
 }
