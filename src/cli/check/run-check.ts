@@ -32,7 +32,7 @@ export async function check(
   return withLookups(
     context,
     { limitMs: lookupTimeoutMs, connect: WITHOUT_CLUSTER },
-    async ({ resolver, images, registryOf, progress, signal }) => {
+    async ({ resolver, images, lies, registryOf, progress, signal }) => {
       const units = gatherFiles(objects, namespace).inventory.units();
       const circumstances: Circumstances = {
         settings: toSettings(config),
@@ -41,7 +41,7 @@ export async function check(
         namesOf: images.namesOf,
         assessesAll: true,
       };
-      const lookups = createLookups(resolver, registryOf, signal);
+      const lookups = createLookups(resolver, registryOf, signal, lies);
       for (const part of units.flatMap(({ parts }) => parts)) {
         for (const image of imagesToAsk(part, circumstances)) lookups.ask(questionOf(image));
       }

@@ -3,6 +3,7 @@ import { printable } from '../../kit/printable.ts';
 import { ImageError } from '../../oci/errors.ts';
 import type { Resolver } from '../../oci/resolver.ts';
 import type { ImageAnswer } from '../../placement/images.ts';
+import type { Lies } from '../../placement/lies/lies.ts';
 import type { PodImage } from '../../placement/objects/image.ts';
 
 /** An image that some pods use, and what they may use to pull it. */
@@ -32,8 +33,14 @@ const MOST_SECOND = 20;
  * Creates lookups. They run while the cluster is still being read, because a registry takes longer than a page of pods.
  *
  * @param resolver tries again what fails for the moment: see `createPatientResolver`
+ * @param lies what the controller has learned of images that lie
  */
-export function createLookups(resolver: Resolver, registryOf: (image: string) => string, signal: AbortSignal): Lookups {
+export function createLookups(
+  resolver: Resolver,
+  registryOf: (image: string) => string,
+  signal: AbortSignal,
+  lies?: Pick<Lies, 'lyingFor'>,
+): Lookups {
   const answers = new Map<string, ImageAnswer>();
   const running = new Map<string, Promise<void>>();
   const seconds = new Set<string>();
@@ -59,7 +66,12 @@ export function createLookups(resolver: Resolver, registryOf: (image: string) =>
       while (running.size > 0) await Promise.all(running.values());
       signal.throwIfAborted();
     },
-    answerTo: (question) => answers.get(keyOf(question)) ?? { kind: 'pending' },
+    answerTo(question) {
+      const answer = answers.get(keyOf(question)) ?? { kind: 'pending' };
+      if (answer.kind !== 'known' || answer.digest === undefined) return answer;
+      const wrong = lies?.lyingFor(question.namespace, answer.digest) ?? [];
+      return wrong.length === 0 ? answer : { ...answer, lies: wrong };
+    },
     secondEntries() {
       const lines = [...seconds].sort();
       const more = lines.length - MOST_SECOND;

@@ -4,6 +4,7 @@ import { type Decision, decide, type Knowledge, whatNames } from '../decide.ts';
 import type { SkipReason } from '../eligibility.ts';
 import { type Demands, groupNodes, obstaclesTo, obstacleText } from '../fit.ts';
 import { type ImageAnswer, intersect, type NarrowedImage, narrow, statementOf } from '../images.ts';
+import { explainLies } from '../lies/explained-lies.ts';
 import { taintText } from '../nodes/managed.ts';
 import { architecturesOf, nodeArchitecture } from '../nodes/node.ts';
 import type { PodImage } from '../objects/image.ts';
@@ -292,8 +293,12 @@ function explainImage(
   const found = lookupOf(image);
   if (found === undefined) return base;
   if (!('error' in found)) {
-    const { isIndex: _isIndex, isBundle: _isBundle, ...rest } = found;
-    return { ...base, ...rest, ...(said.kind === 'anywhere' ? { anywhere: said.as } : {}) };
+    const { isIndex: _isIndex, isBundle: _isBundle, lies: _lies, shown = [], ...rest } = found;
+    const lies = said.kind === 'set' ? explainLies(said, shown) : [];
+    return {
+      ...{ ...base, ...rest, ...(said.kind === 'anywhere' ? { anywhere: said.as } : {}) },
+      ...(lies.length === 0 ? {} : { lies }),
+    };
   }
   return said.kind === 'anywhere' ? { ...base, anywhere: said.as } : { ...base, error: found.error };
 }
