@@ -115,6 +115,10 @@ describe('an image whose arm64 entry holds a program for amd64', () => {
     const first = await product.run();
     await crash();
     expect(await kept()).to.include(`"${digest} linux/arm64 default":`);
+    const status = await product.command(['status']);
+    expect(status.stdout).to.match(
+      /lies +\S+app@sha256:\w+ does not run on linux\/arm64, as namespace default showed on arm64-1/,
+    );
     const { stdout } = await product.command(['explain', `pod/crash-${pods}`]);
     expect(stdout).to.match(
       /linux\/arm64 does not count: its program was refused on node arm64-1 \(exec format error\), learned /,

@@ -1,4 +1,3 @@
-import { posix } from 'node:path';
 import { type JsonObject, listAt, stringAt } from '../../kit/json.ts';
 
 /**
@@ -30,9 +29,14 @@ export function isImagesProgram(text: string, container: JsonObject): boolean {
   return ![...mounts, ...NOT_OF_AN_IMAGE].some((directory) => isWithin(program, directory));
 }
 
+/** Resolves `.`, `..` and double slashes of an absolute path. */
 function clean(path: string): string {
-  const normal = posix.normalize(path);
-  return normal.length > 1 ? normal.replace(/\/$/, '') : normal;
+  const parts: string[] = [];
+  for (const part of path.split('/')) {
+    if (part === '..') parts.pop();
+    else if (part !== '' && part !== '.') parts.push(part);
+  }
+  return `/${parts.join('/')}`;
 }
 
 function isWithin(path: string, directory: string): boolean {
