@@ -1,6 +1,8 @@
 import { setMaxListeners } from 'node:events';
 import { onAbort, untilAborted } from '../kit/abort.ts';
 import { createTurns, inTurns } from '../kit/fairness/turns.ts';
+import { printableAscii } from '../kit/printable.ts';
+import { ARCHITECTURES_ANNOTATION } from '../names.ts';
 import { type AskingOptions, createAsking } from './asking.ts';
 import type { ImageFacts } from './cache/cache.ts';
 import { createFailures, type Failures, unexpected } from './cache/failures.ts';
@@ -9,6 +11,7 @@ import { type Access, createKeyring, type KeyringOptions } from './credentials/k
 import { ImageError } from './errors.ts';
 import { type Askers, createAskers, createJoint } from './lookup/askers.ts';
 import { createStarts, STARTS } from './lookup/starts.ts';
+import type { Reference } from './reference.ts';
 
 /** The result of a lookup. */
 export type Resolution = ImageFacts & {
@@ -45,6 +48,11 @@ export type ResolverOptions = KeyringOptions &
   KnowledgeOptions & {
     /** The most failures that are remembered. */
     readonly maxEntries: number;
+    /**
+     * Returns the name of the kubelet plug-in with which kubelets pull an image (`host/repository`) as the pod's service account, if
+     * there is one.
+     */
+    readonly providerForPods?: (name: string) => string | undefined;
     /** The failures of the resolver that this one replaces; default: none. */
     readonly failures?: Failures;
   };
@@ -137,13 +145,23 @@ export function createResolver(options: ResolverOptions): TagResolver {
     } catch (error) {
       // A lookup that ends because everything ends is not a failure of the image.
       if (end.aborted) throw end.reason;
-      const known = error instanceof ImageError ? error : unexpected(error);
+      const known = error instanceof ImageError ? withReason(error, reference) : unexpected(error);
       failures.add(key, known, options.ttl.failure, access.namespace);
       // The lookup used credentials or mirrors that have changed since.
       if (asOf !== generation) failures.forgive(key);
       telemetry?.resolved?.(known.code);
       throw known;
     }
+  }
+
+  /** Adds to a refusal that kubelets pull the image with a login that archaware does not have. */
+  function withReason(error: ImageError, reference: Reference | ImageError): ImageError {
+    if (error.code !== 'denied' || reference instanceof ImageError) return error;
+    const names = options.endpointsOf(reference).map(({ credentialName }) => credentialName);
+    const provider = names.map((name) => options.providerForPods?.(name)).find((name) => name !== undefined);
+    return provider === undefined
+      ? error
+      : new ImageError(`${error.message}; ${pulledByPods(provider)}`, { ...error, cause: error });
   }
 
   /** Plans a lookup, or joins the one that runs. False if there is no room for it. */
@@ -219,6 +237,14 @@ function knownAs({ found: { platforms, isIndex, isBundle }, digest }: Known): Lo
     ...(isBundle ? { isBundle } : {}),
     ...(digest === undefined ? {} : { digest }),
   };
+}
+
+function pulledByPods(provider: string): string {
+  return (
+    `kubelets pull it as the pod's service account (credential provider "${printableAscii(provider, 60)}" with tokenAttributes), and ` +
+    `archaware has no such token: give it a pull secret or credentials.directory, or state the architectures in images.overrides or ` +
+    `in the annotation ${ARCHITECTURES_ANNOTATION}`
+  );
 }
 
 /** The host and the project for a malformed name. */

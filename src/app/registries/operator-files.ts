@@ -17,7 +17,7 @@ import type { ResolverOptions } from '../../oci/resolver.ts';
 /** The operator's files about registries and credentials, from their last readable content. */
 export type OperatorFiles = Pick<
   ResolverOptions,
-  'operator' | 'endpointsOf' | 'authorities' | 'proxy' | 'namedHosts'
+  'operator' | 'providerForPods' | 'endpointsOf' | 'authorities' | 'proxy' | 'namedHosts'
 > & {
   /** Reads the files again whenever they change. `onReloaded` gets their problems. */
   watch(signal: AbortSignal, onReloaded: (problems: readonly string[]) => void): Promise<void>;
@@ -83,6 +83,7 @@ export async function loadOperatorFiles(
   if (problems.length > 0) throw new ConfigurationError(problems);
   return {
     operator: operator.lookup,
+    providerForPods: operator.providerForPods,
     authorities: () => authorities,
     proxy,
     namedHosts: () => named,

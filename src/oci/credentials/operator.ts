@@ -46,6 +46,11 @@ export type OperatorCredentials = {
    * @throws the signal's reason
    */
   lookup(name: string, signal: AbortSignal, askers: Askers): Promise<readonly Login[]>;
+  /**
+   * Returns the name of the plug-in with which kubelets pull an image as the pod's service account; undefined: there is none in the
+   * configuration of plug-ins.
+   */
+  providerForPods(name: string): string | undefined;
   /** Reads all files, for the first time or again; nothing is read before. */
   reload(): Promise<readonly SourceProblem[]>;
   /** The files and directories that {@link OperatorCredentials.reload} reads. */
@@ -108,16 +113,19 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions): 
     if (file === '') return [];
     const read = await attempt(async () => {
       const parsed = await readFileAs(file, providers, parseProviderConfig);
-      await Promise.all(parsed.value.map(({ name }) => checkProgram(name, kubelet.binDirectory)));
+      // The others are never run.
+      await Promise.all(runnable(parsed.value).map(({ name }) => checkProgram(name, kubelet.binDirectory)));
       return parsed;
     });
     if (read instanceof SourceError) {
       return [{ key: 'credentials.kubelet.config', file, problem: read.message }];
     }
-    const before = new Map(providers?.value.map((provider, index) => [JSON.stringify(provider), plugins[index]]));
+    const before = new Map(
+      runnable(providers?.value ?? []).map((provider, index) => [JSON.stringify(provider), plugins[index]]),
+    );
     providers = read;
     // A plug-in with an unchanged configuration keeps its remembered answers.
-    plugins = read.value.map(
+    plugins = runnable(read.value).map(
       (provider) =>
         before.get(JSON.stringify(provider)) ??
         createProviderPlugin({ provider, binDirectory: kubelet.binDirectory, timeoutMs, now, turns }),
@@ -151,6 +159,11 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions): 
       return next;
     },
 
+    providerForPods(name) {
+      const matches = (pattern: string) => matchCredentials([{ pattern }], name).length > 0;
+      return providers?.value.find(({ isForPods, matchImages }) => isForPods && matchImages.some(matches))?.name;
+    },
+
     async lookup(name, signal, askers) {
       const host = name.split('/', 1)[0] ?? name;
       const configs = [...dockers.values()].map(({ value }) => value);
@@ -172,6 +185,10 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions): 
       return all.filter((login) => matchCredentials([login], name).length > 0);
     },
   };
+}
+
+function runnable(providers: readonly Provider[]): Provider[] {
+  return providers.filter(({ isForPods }) => isForPods !== true);
 }
 
 /** Returns the last result if the text is still the same. */

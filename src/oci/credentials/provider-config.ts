@@ -13,6 +13,11 @@ export type Provider = {
   readonly defaultCacheDuration: number;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
+  /**
+   * Whether kubelets give it a token of the pod's service account (`tokenAttributes`, KEP-4412: beta and on by default since
+   * Kubernetes 1.34). Archaware has no such token, so it never runs the program; it only names it as the reason of a refusal.
+   */
+  readonly isForPods?: true;
 };
 
 /** The API version of requests to plug-ins and of their answers. */
@@ -79,9 +84,6 @@ function parseOrRefuse<T>(parse: () => T): T {
 function readProvider(entry: unknown, index: number): Provider {
   const path = `providers[${index}]`;
   if (!isObject(entry)) throw new SourceError(`${path} is not an object`);
-  if (entry.tokenAttributes !== undefined && entry.tokenAttributes !== null) {
-    throw new SourceError(`${path}.tokenAttributes is not supported: it takes tokens of the pods' service accounts`);
-  }
   refuseUnknown(
     entry,
     ['name', 'matchImages', 'defaultCacheDuration', 'apiVersion', 'args', 'env', 'tokenAttributes'],
@@ -106,7 +108,34 @@ function readProvider(entry: unknown, index: number): Provider {
     throw new SourceError(`${path}.defaultCacheDuration must be a duration such as 12h or 5m30s`);
   }
   const args = textsAt(entry, 'args', path);
-  return { name, matchImages, defaultCacheDuration: duration, args, env: readEnvironment(entry.env ?? [], path) };
+  const isForPods = readTokenAttributes(entry.tokenAttributes ?? undefined, `${path}.tokenAttributes`);
+  return {
+    name,
+    matchImages,
+    defaultCacheDuration: duration,
+    args,
+    env: readEnvironment(entry.env ?? [], path),
+    ...(isForPods ? { isForPods: true as const } : {}),
+  };
+}
+
+/** Checks `tokenAttributes` as the kubelet does; returns whether there are any. */
+function readTokenAttributes(attributes: unknown, path: string): boolean {
+  if (attributes === undefined) return false;
+  if (!isObject(attributes)) throw new SourceError(`${path} is not an object`);
+  const lists = ['requiredServiceAccountAnnotationKeys', 'optionalServiceAccountAnnotationKeys'];
+  refuseUnknown(attributes, ['serviceAccountTokenAudience', 'cacheType', 'requireServiceAccount', ...lists], path);
+  if (textAt(attributes, 'serviceAccountTokenAudience', path) === '') {
+    throw new SourceError(`${path}.serviceAccountTokenAudience must not be empty`);
+  }
+  if (!['Token', 'ServiceAccount'].includes(textAt(attributes, 'cacheType', path))) {
+    throw new SourceError(`${path}.cacheType must be Token or ServiceAccount`);
+  }
+  if (typeof attributes.requireServiceAccount !== 'boolean') {
+    throw new SourceError(`${path}.requireServiceAccount must be true or false`);
+  }
+  for (const list of lists) textsAt(attributes, list, path);
+  return true;
 }
 
 function readEnvironment(list: unknown, path: string): Record<string, string> {

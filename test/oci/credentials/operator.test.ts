@@ -71,6 +71,37 @@ describe("the operator's credentials", () => {
     expect(paths).to.deep.equal([]);
   });
 
+  describe('a plug-in for the service accounts of pods', () => {
+    const tokenAttributes = { serviceAccountTokenAudience: 'r', cacheType: 'Token', requireServiceAccount: true };
+
+    it('is named, never run, and needs no program', async () => {
+      await write('providers.yaml', providers({ name: 'of-pods', tokenAttributes }));
+      const { users, problems, providerForPods } = setup({
+        kubelet: { config: at('providers.yaml'), binDirectory: '' },
+      });
+      expect(providerForPods('registry.example.com/app'), 'before reload').to.equal(undefined);
+      expect(await problems()).to.deep.equal([]);
+      expect(await users('registry.example.com/app')).to.deep.equal([]);
+      expect(providerForPods('registry.example.com/app')).to.equal('of-pods');
+      expect(providerForPods('quay.io/app')).to.equal(undefined);
+    });
+
+    it('stops no other of the same file', async function () {
+      needsPosix(this, 'program');
+      await write('providers.yaml', providers({ name: 'of-pods', tokenAttributes }, { name: 'plugin' }));
+      await programs.plugin('plugin', {
+        cacheKeyType: 'Image',
+        auth: { '*.example.com': { username: 'plugin', password: 'x' } },
+      });
+      const { users, problems, providerForPods } = setup({
+        kubelet: { config: at('providers.yaml'), binDirectory: programs.bin },
+      });
+      expect(await problems()).to.deep.equal([]);
+      expect(await users('registry.example.com/app')).to.deep.equal(['plugin']);
+      expect(providerForPods('registry.example.com/app')).to.equal('of-pods');
+    });
+  });
+
   it('are those of all sources that may match, and nothing is read before reload', async function () {
     needsPosix(this, 'program');
     await write('a.json', {
@@ -170,7 +201,7 @@ describe("the operator's credentials", () => {
       `credentials.dockerConfigFiles ${at('a.json')}: it is not a JSON object`,
       missing,
       `credentials.directory ${at('toml/registry.example.com.toml')}: it is not valid TOML (line 1)`,
-      `credentials.kubelet.config ${at('providers.yaml')}: providers[0].tokenAttributes is not supported: it takes tokens of the pods' service accounts`,
+      `credentials.kubelet.config ${at('providers.yaml')}: providers[0].tokenAttributes.serviceAccountTokenAudience must be a string`,
     ];
     expect(await problems()).to.deep.equal(bad);
     expect(await problems(), 'as long as it is so').to.deep.equal(bad);

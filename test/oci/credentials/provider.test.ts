@@ -18,6 +18,9 @@ const PROVIDER = {
 };
 const CONFIG = { apiVersion: 'kubelet.config.k8s.io/v1', kind: 'CredentialProviderConfig', providers: [PROVIDER] };
 
+/** As a cloud writes it, whose registry lets a service account pull (KEP-4412). */
+const TOKENS = { serviceAccountTokenAudience: 'registry.example.com', cacheType: 'Token', requireServiceAccount: true };
+
 describe('a CredentialProviderConfig', () => {
   const full = { ...PROVIDER, args: ['get', '--x'], env: [{ name: 'AWS_PROFILE', value: 'hunter2' }] };
   const read: Provider = {
@@ -39,6 +42,14 @@ describe('a CredentialProviderConfig', () => {
     expect(parseProviderConfig(stringify(CONFIG))).to.deep.equal([bare]);
     const nulls = { ...PROVIDER, args: null, env: null, tokenAttributes: null };
     expect(parseProviderConfig(JSON.stringify({ ...CONFIG, providers: [nulls] }))).to.deep.equal([bare]);
+  });
+
+  it('may be for the service accounts of pods', () => {
+    const tokenAttributes = { ...TOKENS, optionalServiceAccountAnnotationKeys: ['example.com/role'] };
+    const [provider] = parseProviderConfig(
+      JSON.stringify({ ...CONFIG, providers: [{ ...PROVIDER, tokenAttributes }] }),
+    );
+    expect(provider).to.deep.equal({ ...read, args: [], env: {}, isForPods: true });
   });
 
   it('may have more than 64 lists and objects, if they are not in one another', () => {
@@ -65,11 +76,37 @@ describe('a CredentialProviderConfig', () => {
       { ...CONFIG, providers: [PROVIDER, PROVIDER] },
       'the name "ecr-credential-provider" is given twice',
     ],
-    [
-      'tokenAttributes',
-      withProvider({ tokenAttributes: { cacheType: 'Token' } }),
-      'providers[0].tokenAttributes is not supported',
-    ],
+    ...(
+      [
+        ['a text as tokenAttributes', 'hunter2', ' is not an object'],
+        [
+          'no audience',
+          { ...TOKENS, serviceAccountTokenAudience: undefined },
+          '.serviceAccountTokenAudience must be a string',
+        ],
+        [
+          'an empty audience',
+          { ...TOKENS, serviceAccountTokenAudience: '' },
+          '.serviceAccountTokenAudience must not be empty',
+        ],
+        ['another cacheType', { ...TOKENS, cacheType: 'Pod' }, '.cacheType must be Token or ServiceAccount'],
+        [
+          'no requireServiceAccount',
+          { ...TOKENS, requireServiceAccount: null },
+          '.requireServiceAccount must be true or false',
+        ],
+        [
+          'keys in one text',
+          { ...TOKENS, requiredServiceAccountAnnotationKeys: 'a' },
+          '.requiredServiceAccountAnnotationKeys must be a list',
+        ],
+        ['an unknown field of tokenAttributes', { ...TOKENS, audience: 'x' }, ' has an unknown field "audience"'],
+      ] as const
+    ).map(([what, tokenAttributes, message]): [string, unknown, string] => [
+      what,
+      withProvider({ tokenAttributes }),
+      `providers[0].tokenAttributes${message}`,
+    ]),
     ["a provider's unknown field", withProvider({ matchImage: [] }), 'providers[0] has an unknown field "matchImage"'],
     ['an old protocol', withProvider({ apiVersion: `${API}alpha1` }), 'providers[0].apiVersion: got'],
     ['no name', withProvider({ name: undefined }), 'providers[0].name must be a string'],
