@@ -105,9 +105,9 @@ export function putImage(
   repository: string,
   architecture: string,
   tag?: string,
-  labels = {},
+  labels?: object,
 ): string {
-  const body = { architecture, os: 'linux', config: { Labels: labels } };
+  const body = { architecture, os: 'linux', ...(labels === undefined ? {} : { config: { Labels: labels } }) };
   const config = server.put(repository, 'blobs', body, { type: 'application/octet-stream' });
   const manifest = {
     schemaVersion: 2,
