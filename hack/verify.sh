@@ -71,13 +71,14 @@ if [[ -n $all ]]; then
   step "Karpenter, on the real control plane"
   hack/cluster/build-karpenter.sh
   WRITE_TABLE=1 npm run test:autoscalers
-  step "neighbours: cert-manager on a real node; Helm 3 and 4, kubectl, Argo CD, Flux, Argo Rollouts, the Vertical Pod Autoscaler, Istio's injector, Kyverno, policy-controller"
+  step "neighbours: cert-manager on a real node; Helm 3 and 4, kubectl, Argo CD, Flux, Argo Rollouts, the Vertical Pod Autoscaler, Istio's injector, Kueue, Kyverno, policy-controller"
   hack/cluster/build-cert-manager.sh
   hack/cluster/build-neighbours.sh
   hack/cluster/build-image-policies.sh
   hack/cluster/build-rollouts.sh
   hack/cluster/build-vpa-updater.sh
   hack/cluster/build-istio.sh
+  hack/cluster/build-kueue.sh
   npm run test:neighbours
   step "the page of report -o html, in Chromium"
   hack/browser.sh
