@@ -55,6 +55,7 @@ export const CLUSTER_KEYS: Readonly<Record<PathsOf<Config>, ClusterUse>> = {
   'images.cache.failureTtl': 'decides',
   'registries.insecure': 'decides',
   'registries.mirrors': 'decides',
+  'registries.sparse': 'decides',
   'registries.private': 'decides',
   'registries.containerdConfigDirectory': 'never',
   'registries.caFile': 'never',

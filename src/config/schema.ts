@@ -23,7 +23,7 @@ const HOST = new RegExp(`^(?:\\[[0-9a-fA-F:]+\\]|[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-
 /** The components of a repository, as in image names; see `oci/endpoints/mirrors`. */
 const ENDPOINT = new RegExp(`^(?:https?://)?${HOST.source.slice(1, -1)}(?:/[a-z0-9]+(?:(?:[.]|__?|-+)[a-z0-9]+)*)*$`);
 const MIRRORS_EXAMPLE =
-  'a map such as {docker.io: {endpoints: [mirror.example.com/hub], fallback: true, credentials: mirror}}';
+  'a map such as {docker.io: {endpoints: [mirror.example.com/hub], fallback: true, credentials: mirror, sparse: false}}';
 
 /** The form that the API server accepts in `clientConfig.service.path`: parts that are DNS names. */
 const URL_PATH = /^(?:(?:\/[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*)+)?$/;
@@ -145,11 +145,18 @@ export const schema = z.strictObject({
             endpoints: z.array(z.string().regex(ENDPOINT)).min(1),
             fallback: z.boolean().default(true),
             credentials: z.enum(['mirror', 'source']).default('mirror'),
+            sparse: z.boolean().default(false),
           }),
         )
         .default({}),
-      'Mirrors that are asked before a registry; with fallback: false the registry itself is not asked.',
+      'Mirrors that are asked before a registry; with fallback: false the registry itself is not asked. sparse: true means that a mirror may lack some of the platforms of an index, so that each is asked for.',
       MIRRORS_EXAMPLE,
+    ),
+    sparse: texts(
+      HOST,
+      [],
+      'Registries and mirrors that may lack some of the platforms of an index: a platform counts only if its manifest is there.',
+      'a list of host or host:port',
     ),
     private: texts(
       /^\S+$/,

@@ -25,6 +25,8 @@ export type Endpoint = {
   readonly headers: Readonly<Record<string, string>>;
   /** Whether the endpoint may resolve tags; if not, it is asked for digests only. */
   readonly resolvesTags: boolean;
+  /** Whether it may lack some of the manifests that its indexes name. */
+  readonly isSparse?: true;
 };
 
 /** An image at one of its endpoints. */

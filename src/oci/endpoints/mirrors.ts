@@ -17,6 +17,8 @@ export type Mirrors = Readonly<
       readonly fallback: boolean;
       /** Which credentials a mirror gets: its own, or those of the source. */
       readonly credentials: 'mirror' | 'source';
+      /** Whether its endpoints may lack some of the manifests that an index names. */
+      readonly sparse?: boolean;
     }
   >
 >;
@@ -25,6 +27,8 @@ export type RouteOptions = {
   readonly mirrors: Mirrors;
   /** host[:port] of registries with plain http or an unverifiable certificate. */
   readonly insecure: readonly string[];
+  /** host[:port] of registries and mirrors that may lack some of the manifests that an index names. */
+  readonly sparse?: readonly string[];
   /** Returns what containerd's directory says of a registry; `mirrors` has precedence. */
   readonly hosts: (registry: string) => HostsConfig | undefined;
 };
@@ -48,15 +52,19 @@ type MirrorEndpoint = {
   readonly trust: Trust | undefined;
   readonly headers: Readonly<Record<string, string>>;
   readonly resolvesTags: boolean;
+  readonly isSparse: boolean;
 };
 
 type Mirrored = { readonly configured: readonly MirrorEndpoint[]; readonly fallback: boolean };
 
 /** @throws Error naming the key of `registries.mirrors` and what is wrong with it */
-export function createRoutes({ mirrors, insecure, hosts }: RouteOptions): Routes {
+export function createRoutes({ mirrors, insecure, sparse = [], hosts }: RouteOptions): Routes {
+  const sparseHosts = new Set(sparse.map((host) => hubEndpoint(host.toLowerCase())));
+  const isSparse = (address: EndpointAddress): boolean =>
+    sparseHosts.has(hubEndpoint(address.host)) || sparseHosts.has(urlHost(address)) || sparseHosts.has(withPort(address));
   const unverified = new Set(insecure.map((host) => hubEndpoint(host.toLowerCase())));
   const trustOf = (host: string): Trust | undefined => (unverified.has(hubEndpoint(host)) ? insecureTrust : undefined);
-  const mirrored = readMirrors(mirrors, trustOf);
+  const mirrored = readMirrors(mirrors, trustOf, isSparse);
   const named = new Set([
     ...unverified,
     ...[...mirrored.values()].flatMap(({ configured }) => configured.map(({ address }) => urlHost(address))),
@@ -64,13 +72,15 @@ export function createRoutes({ mirrors, insecure, hosts }: RouteOptions): Routes
 
   function source(reference: Reference, entry?: HostEntry<Trust>, isNamed = false): Endpoint {
     const own = trustOf(reference.endpoint);
+    const address: EndpointAddress = { scheme: 'https', host: reference.endpoint, path: '/v2' };
     return endpointAt(reference, {
-      address: { scheme: 'https', host: reference.endpoint, path: '/v2' },
+      address,
       credentials: 'source',
       policy: isNamed || own !== undefined ? 'configured' : 'registry',
       trust: entry?.tls ?? own ?? (isNamed && isLocalhost(reference.registry) ? insecureTrust : undefined),
       headers: entry?.headers ?? {},
       resolvesTags: true,
+      isSparse: isSparse(address),
     });
   }
 
@@ -88,6 +98,7 @@ export function createRoutes({ mirrors, insecure, hosts }: RouteOptions): Routes
         trust,
         headers,
         resolvesTags,
+        isSparse: isSparse(address),
       });
     });
   }
@@ -121,9 +132,13 @@ export function parseEndpoint(text: string): EndpointAddress {
   return address;
 }
 
-function readMirrors(mirrors: Mirrors, trustOf: (host: string) => Trust | undefined): Map<string, Mirrored> {
+function readMirrors(
+  mirrors: Mirrors,
+  trustOf: (host: string) => Trust | undefined,
+  isSparse: (address: EndpointAddress) => boolean,
+): Map<string, Mirrored> {
   const read = new Map<string, Mirrored>();
-  for (const [key, { endpoints, fallback, credentials }] of Object.entries(mirrors)) {
+  for (const [key, { endpoints, fallback, credentials, sparse = false }] of Object.entries(mirrors)) {
     const at = `registries.mirrors.${key}`;
     const { host, path } = explained(at, () => parseEndpointAddress(key));
     if (path !== '' || host !== key.toLowerCase()) throw new Error(`${at}: the host[:port] of a registry is expected`);
@@ -140,6 +155,7 @@ function readMirrors(mirrors: Mirrors, trustOf: (host: string) => Trust | undefi
         trust: address.scheme === 'https' ? trustOf(address.host) : undefined,
         headers: {},
         resolvesTags: true,
+        isSparse: sparse || isSparse(address),
       };
     });
     read.set(registry, { configured, fallback });
@@ -157,7 +173,7 @@ function explained<T>(at: string, read: () => T): T {
 
 function endpointAt(
   reference: Reference,
-  { address, credentials, policy, trust, headers, resolvesTags }: MirrorEndpoint,
+  { address, credentials, policy, trust, headers, resolvesTags, isSparse }: MirrorEndpoint,
 ): Endpoint {
   // As in containerd: the registry's own host, under any path, is not a proxy.
   const isHome = canonical(address.host) === canonical(reference.registry);
@@ -177,6 +193,7 @@ function endpointAt(
     ...(trust === undefined ? {} : { trust }),
     headers,
     resolvesTags,
+    ...(isSparse ? { isSparse } : {}),
   };
 }
 
@@ -209,6 +226,10 @@ function canonical(host: string): string {
 /** Returns the host that gets the requests: Docker Hub's own, if Docker Hub goes by another name. */
 function hubEndpoint(host: string): string {
   return HUB_NAMES.has(host) ? HUB_ENDPOINT : host;
+}
+
+function withPort({ scheme, host }: EndpointAddress): string {
+  return /:\d+$/.test(host) ? host : `${host}:${scheme === 'https' ? 443 : 80}`;
 }
 
 /**
