@@ -116,6 +116,11 @@ export function parseReference(text: string): Reference {
   };
 }
 
+/** Returns the canonical name of a digest in the repository of an image. */
+export function digestName({ name }: Pick<Reference, 'name'>, digest: string): string {
+  return `${name}@${digest}`;
+}
+
 /** The most bytes of the names that are remembered: enough for about 10,000 ordinary ones. */
 const MOST_READ = 8 * 1024 * 1024;
 /** Bytes of what was read from a name, without the name itself, whose parts are there several times. */

@@ -8,6 +8,7 @@ import type { ImageFacts } from './cache/cache.ts';
 import { createFailures, type Failures, unexpected } from './cache/failures.ts';
 import { createKnowledge, type KnowledgeOptions, type Known, keyOf, type Question } from './cache/knowledge.ts';
 import { type Access, createKeyring, type KeyringOptions } from './credentials/keyring.ts';
+import { sparseRoute } from './endpoints/sparse.ts';
 import { ImageError } from './errors.ts';
 import { type Askers, createAskers, createJoint } from './lookup/askers.ts';
 import { createStarts, STARTS } from './lookup/starts.ts';
@@ -105,7 +106,8 @@ export function createResolver(options: ResolverOptions): TagResolver {
   setMaxListeners(0, end);
   const failures = options.failures ?? createFailures(options);
   const keyring = createKeyring(options);
-  const knowledge = createKnowledge(options, (reference, access) => {
+  const routeOf = (reference: Reference) => sparseRoute(options.endpointsOf(reference));
+  const knowledge = createKnowledge({ ...options, routeOf }, (reference, access) => {
     const names = options.endpointsOf(reference).map(({ credentialName }) => credentialName);
     return keyring.fingerprints(access, names);
   });

@@ -16,11 +16,23 @@ export type Runtime = 'containerd' | 'CRI-O';
 export type Child =
   | Index
   | { readonly kind: 'image'; readonly platform: Platform }
-  | { readonly kind: 'refused'; readonly reason: string };
+  | { readonly kind: 'refused'; readonly reason: string }
+  /** Its manifest is there, and was not read. `isElsewhere`: not at the endpoint that has the index. */
+  | { readonly kind: 'held'; readonly isElsewhere: boolean }
+  /** Its manifest is at no endpoint. */
+  | { readonly kind: 'missing'; readonly reason: string };
 export type Children = ReadonlyMap<string, Child>;
 
-/** An entry whose content decides. `depth`: that of an index there; the root has 1. */
-type Needed = { readonly digest: string; readonly depth: number };
+/**
+ * An entry that decides: by its content, or only by its presence. `depth`: that of an index there; the root has 1. `name`: its
+ * platform, for messages.
+ */
+export type Needed = {
+  readonly digest: string;
+  readonly depth: number;
+  readonly by: 'content' | 'presence';
+  readonly name: string;
+};
 
 export type Selection =
   | { readonly kind: 'needs'; readonly children: readonly Needed[] }
@@ -45,7 +57,7 @@ type Images = {
   readonly platforms: readonly Platform[];
   /** That of the entry that the runtime takes. */
   readonly digest: string;
-  /** Whether they are in an index within the index. */
+  /** Whether they are in an index within the index, or not where the index is: CRI-O does not pull them. */
   readonly isNested: boolean;
 };
 
@@ -53,6 +65,8 @@ type Reader = {
   readonly node: Node;
   readonly children: Children;
   readonly need: (needed: Needed) => void;
+  /** Whether the manifests that an index names may be missing. */
+  readonly isSparse: boolean;
 };
 
 /**
@@ -98,15 +112,18 @@ const UNNAMED: Node = { os: 'linux', architecture: '?' };
  * platforms count, and `only` is containerd. For operating systems other than Linux, which CRI-O does not serve,
  * containerd's choice counts, without versions and features.
  *
- * @param children what was read so far, by digest; the answer is `needs` as long as the content of others decides
+ * @param children what was read so far, by digest; the answer is `needs` as long as others decide
+ * @param isSparse whether each entry that a runtime would choose must be there
  * @throws ImageError `too-large` if it names too many platforms
  */
-export function select(root: Index, children: Children): Selection {
+export function select(root: Index, children: Children, isSparse = false): Selection {
   const needed = new Map<string, Needed>();
-  const need = (entry: Needed): void => void needed.set(entry.digest, entry);
+  const need = (entry: Needed): void => {
+    if (entry.by === 'content' || !needed.has(entry.digest)) needed.set(entry.digest, entry);
+  };
   const nodes = uniquePlatforms([...nodesOf(root, children, new Map(), new Set()).values()]);
   const taken = [...nodes, UNNAMED].map((node) => {
-    const reader = { node, children, need };
+    const reader = { node, children, need, isSparse };
     return { node, containerd: byContainerd(root, reader, 1), 'CRI-O': byCrio(root, reader, 1) };
   });
   if (needed.size > 0) return { kind: 'needs', children: [...needed.values()] };
@@ -214,7 +231,7 @@ function containerdFit(platform: StatedPlatform, node: Node): Fit | undefined {
 }
 
 function byContainerd(index: Index, reader: Reader, depth: number): Taken {
-  const { node, children, need } = reader;
+  const { node } = reader;
   const ranked = index.entries.flatMap((entry) => {
     const fit = entry.platform && containerdFit(entry.platform, node);
     return fit === undefined ? [] : [{ entry, ...fit }];
@@ -226,14 +243,11 @@ function byContainerd(index: Index, reader: Reader, depth: number): Taken {
   if (digest === undefined || isAttestation || (kind !== 'image' && kind !== 'index')) return 'refused';
   if (entry.platform === undefined ? !hasSize(index, node) : !best.isExact) return 'refused';
   if (kind === 'image' && entry.platform !== undefined) {
-    const platforms = ranked.flatMap((each) => (each.isOwn ? platformsOf(each.entry) : []));
-    return { platforms, digest, isNested: depth > 1 };
+    const own = ranked.filter(({ isOwn }) => isOwn);
+    return ofNamed(entry, digest, own, reader, depth);
   }
-  const child = children.get(digest);
-  if (child === undefined) {
-    need({ digest, depth: depth + 1 });
-    return 'none';
-  }
+  const child = contentOf(entry, digest, reader, depth);
+  if (child === undefined) return 'none';
   if (child.kind !== kind) return 'refused';
   if (child.kind === 'index') {
     const inside = byContainerd(child, reader, depth + 1);
@@ -274,7 +288,7 @@ function crioRank({ os, architecture, variant }: StatedPlatform, node: Node): nu
 }
 
 function byCrio(index: Index, reader: Reader, depth: number): Taken {
-  const { node, children, need } = reader;
+  const { node, children } = reader;
   if (node.os !== 'linux') return 'none';
   const LAST = Number.POSITIVE_INFINITY;
   const ranked = index.entries.flatMap((entry) => {
@@ -287,19 +301,54 @@ function byCrio(index: Index, reader: Reader, depth: number): Taken {
   if (entry === undefined) return 'none';
   const { digest, kind, isAttestation } = entry;
   if (digest === undefined || isAttestation || kind === 'other') return 'refused';
-  const isNested = depth > 1;
   if (entry.platform !== undefined && kind !== 'index') {
-    return { platforms: ranked.flatMap((each) => platformsOf(each.entry)), digest, isNested };
+    const taken = ofNamed(entry, digest, ranked, reader, depth);
+    const held = children.get(digest);
+    // It asks for everything where the index is.
+    const isElsewhere = held?.kind === 'held' && held.isElsewhere;
+    return isElsewhere && isImage(taken) ? { ...taken, isNested: true } : taken;
   }
-  const child = children.get(digest);
-  if (child === undefined) {
-    need({ digest, depth: depth + 1 });
-    return 'none';
-  }
+  const child = contentOf(entry, digest, reader, depth);
+  if (child === undefined) return 'none';
   if (child.kind === 'index') return byCrio(child, reader, depth + 1);
   if (child.kind !== 'image') return 'refused';
   // It starts what it has pulled, whatever the config says.
+  const isNested = depth > 1;
   return nameOf(child.platform) === nameOf(node) ? { platforms: [child.platform], digest, isNested } : 'refused';
+}
+
+/** Returns what a runtime gets that chooses this entry by its platform. `all`: the entries of the node's architecture. */
+function ofNamed(
+  chosen: IndexEntry,
+  digest: string,
+  all: readonly { readonly entry: IndexEntry }[],
+  { children, need, isSparse }: Reader,
+  depth: number,
+): Taken {
+  const isMissing = ({ digest: each = '' }: IndexEntry): boolean => children.get(each)?.kind === 'missing';
+  for (const { entry } of isSparse ? all : []) {
+    const { digest: each, platform, isAttestation } = entry;
+    if (each === undefined || isAttestation || platform === undefined || children.has(each)) continue;
+    need({ digest: each, depth: depth + 1, by: 'presence', name: printedName(platform) });
+  }
+  if (isMissing(chosen)) return 'refused';
+  const platforms = all.flatMap(({ entry }) => (isMissing(entry) ? [] : platformsOf(entry)));
+  return { platforms, digest, isNested: depth > 1 };
+}
+
+/** Returns what was read of an entry whose content decides, or asks for it. */
+function contentOf(
+  { platform }: IndexEntry,
+  digest: string,
+  { children, need }: Reader,
+  depth: number,
+): Exclude<Child, { kind: 'held' }> | undefined {
+  const child = children.get(digest);
+  // It is there, but must be read.
+  if (child !== undefined && child.kind !== 'held') return child;
+  const name = platform === undefined ? 'an entry without a platform' : printedName(platform);
+  need({ digest, depth: depth + 1, by: 'content', name });
+  return undefined;
 }
 
 function platformsOf({ platform }: IndexEntry): Platform[] {
@@ -343,7 +392,7 @@ function reasonOf(entry: IndexEntry, child: Child | undefined, index: Index, ver
   if (digest === undefined) return 'an entry without a digest that can be verified';
   if (isAttestation) return 'an attestation';
   if (kind === 'other') return `of type "${printableAscii(mediaType, 100)}"`;
-  if (child?.kind === 'refused') return child.reason;
+  if (child?.kind === 'refused' || child?.kind === 'missing') return child.reason;
   if (platform === undefined) {
     if (child?.kind !== 'image')
       return 'without a platform, and not the first such entry: container runtimes read only that one';

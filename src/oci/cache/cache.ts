@@ -30,6 +30,13 @@ export type TagEntry = {
   readonly etag?: string;
   /** Whether HEAD did not work when the tag was last checked. */
   readonly headless?: boolean;
+  /**
+   * The endpoints that `found` holds for (`sparseRoute`), if some of them may lack manifests. Then `found` may have fewer platforms than
+   * the digest.
+   */
+  readonly route?: string;
+  /** Whether `found` has fewer platforms than the digest, because manifests are missing that may come. */
+  readonly isPartial?: true;
 };
 
 /** Who may get the answer of an entry: everybody, or only holders of the credential with this fingerprint. */
@@ -72,8 +79,14 @@ function bytesOfFacts({ platforms, skipped }: ImageFacts, digest: string): numbe
 }
 
 /** The facts of a tag are those of its digest, or were. */
-function bytesOfTag({ etag = '', source, digest }: TagEntry, key: string): number {
-  return 192 + key.length + digest.length + etag.length + source.length;
+function bytesOfTag({ etag = '', source, digest, ...entry }: TagEntry, key: string): number {
+  const own = hasOwnFacts(entry) ? bytesOfFacts(entry.found, digest) : 0;
+  return 192 + key.length + digest.length + etag.length + source.length + own;
+}
+
+/** Whether the facts of a tag may be others than those of its digest. */
+export function hasOwnFacts({ route, isPartial }: Pick<TagEntry, 'route' | 'isPartial'>): boolean {
+  return route !== undefined || isPartial === true;
 }
 
 /** @param maxEntries of each kind; fewer if they take too many bytes */

@@ -5,7 +5,7 @@ import { isDigest } from '../digest.ts';
 import { ImageError } from '../errors.ts';
 import { readPlatform, type Skipped } from '../manifest.ts';
 import { parseReference } from '../reference.ts';
-import type { ImageFacts, SharedEntries, TagEntry } from './cache.ts';
+import { hasOwnFacts, type ImageFacts, type SharedEntries, type TagEntry } from './cache.ts';
 
 /**
  * The file is one JSON object, `{"version":2,"digests":{…},"tags":{…}}`, with one entry on each line, the most recently
@@ -46,7 +46,8 @@ export type Note = readonly [key: string, value: JsonObject];
 type FileEntries = SharedEntries & { readonly notes?: readonly Note[] };
 
 /**
- * Returns the file's text in pieces of about 256 KiB. A tag is written only together with its digest. Entries that do
+ * Returns the file's text in pieces of about 256 KiB. A tag is written only together with its digest, or with what was found
+ * where manifests may be missing. Entries that do
  * not fit are left out; those are the ones that were unused for longest.
  */
 export function* cacheText({ digests, tags, notes = [] }: FileEntries): Generator<string> {
@@ -54,15 +55,22 @@ export function* cacheText({ digests, tags, notes = [] }: FileEntries): Generato
   function* digestsAndTheTags(): Generator<readonly [string, ImageFacts]> {
     yield* digests;
     // In memory a tag may outlive its digest; without the digest it is useless.
-    for (const [, { digest, found }] of tags) if (!written.has(digest)) yield [digest, found];
+    for (const [, { digest, found, ...tag }] of tags) {
+      if (!written.has(digest) && !hasOwnFacts(tag)) yield [digest, found];
+    }
   }
   function* complete(): Generator<readonly [string, TagEntry]> {
-    for (const tag of tags) if (written.has(tag[1].digest)) yield tag;
+    for (const tag of tags) if (written.has(tag[1].digest) || hasOwnFacts(tag[1])) yield tag;
   }
   yield `${HEAD}\n`;
   yield* pieces(MAX_DIGESTS, digestsAndTheTags(), toFound, written);
   yield `\n${MIDDLE}\n`;
-  yield* pieces(MAX_TAGS, complete(), ({ found: _found, ...entry }) => entry, new Set());
+  yield* pieces(
+    MAX_TAGS,
+    complete(),
+    ({ found, ...entry }) => (hasOwnFacts(entry) ? { ...entry, own: toFound(found) } : entry),
+    new Set(),
+  );
   if (notes.length > 0) {
     yield `\n${NOTES}\n`;
     yield* pieces(MAX_NOTES, notes, (value) => value, new Set());
@@ -193,10 +201,17 @@ function readTag(
   digests: ReadonlyMap<string, ImageFacts>,
   now: number,
 ): TagEntry | undefined {
-  if (!isObject(value) || !isTag(canonical)) return undefined;
-  const { digest, checkedAt, source, etag, headless } = value;
+  if (!isObject(value)) return undefined;
+  const { digest, checkedAt, source, etag, headless, route, isPartial } = value;
+  if (route !== undefined && (typeof route !== 'string' || !/^[0-9a-f]{32}$/.test(route))) return undefined;
+  if (isPartial !== undefined && isPartial !== true) return undefined;
+  const ofRoute: Pick<TagEntry, 'route' | 'isPartial'> = {
+    ...(route === undefined ? {} : { route }),
+    ...(isPartial === undefined ? {} : { isPartial }),
+  };
+  if (!isName(canonical, hasOwnFacts(ofRoute))) return undefined;
   if (typeof digest !== 'string' || typeof source !== 'string' || typeof checkedAt !== 'number') return undefined;
-  const found = digests.get(digest);
+  const found = hasOwnFacts(ofRoute) ? readFound(digest, value.own) : digests.get(digest);
   if (found === undefined || !/^[\x21-\x7e]{1,1024}$/.test(source) || !(checkedAt >= 0)) return undefined;
   return {
     digest,
@@ -205,14 +220,15 @@ function readTag(
     source,
     ...(typeof etag === 'string' && /^(W\/)?"[\x21\x23-\x7e]{1,256}"$/.test(etag) ? { etag } : {}),
     ...(headless === true ? { headless } : {}),
+    ...ofRoute,
   };
 }
 
-/** Whether a name is that of a tag, in the form under which tags are looked up. */
-function isTag(canonical: string): boolean {
+/** Whether a name is in the form under which tags are looked up: that of a tag, or also of a digest with an entry of its own. */
+function isName(canonical: string, mayBeDigest: boolean): boolean {
   try {
     const reference = parseReference(canonical);
-    return reference.canonical === canonical && reference.digest === undefined;
+    return reference.canonical === canonical && (mayBeDigest || reference.digest === undefined);
   } catch (error) {
     if (error instanceof ImageError) return false;
     throw error;

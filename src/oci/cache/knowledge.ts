@@ -1,6 +1,6 @@
 import { type Access, accessKey } from '../credentials/keyring.ts';
 import { ImageError } from '../errors.ts';
-import { createReferenceReader, type Reference } from '../reference.ts';
+import { createReferenceReader, digestName, type Reference } from '../reference.ts';
 import { type CacheOwner, EVERYBODY, type ImageCache, type TagEntry } from './cache.ts';
 
 /** An image and the access for which it is looked up, with what follows from both, derived once. */
@@ -33,6 +33,8 @@ export type KnowledgeOptions = {
   /** Milliseconds for which a tag stays valid: in general, and with `imagePullPolicy: Always` or the tag `latest`. */
   readonly ttl: { readonly tag: number; readonly always: number };
   readonly now: () => number;
+  /** Returns the key of an image's endpoints if some of them may lack manifests (`sparseRoute`); default: none. */
+  readonly routeOf?: (reference: Reference) => string | undefined;
 };
 
 /**
@@ -49,18 +51,22 @@ const NOBODY = (): readonly CacheOwner[] => [];
  *   once for a question, and only for an access with pull secrets
  */
 export function createKnowledge(
-  { cache, ttl, now }: KnowledgeOptions,
+  { cache, ttl, now, routeOf = () => undefined }: KnowledgeOptions,
   ownersOf: (reference: Reference, access: Access) => readonly CacheOwner[],
 ): Knowledge {
   const parse = createReferenceReader();
 
-  function last({ canonical, owners }: Question): TagEntry | undefined {
+  function last({ canonical, owners, reference }: Question): TagEntry | undefined {
     let latest = cache.tag(canonical, EVERYBODY);
     for (const owner of owners()) {
       const entry = cache.tag(canonical, owner);
       if (entry !== undefined && entry.checkedAt > (latest?.checkedAt ?? Number.NEGATIVE_INFINITY)) latest = entry;
     }
-    return latest;
+    if (latest !== undefined || reference instanceof ImageError || reference.digest === undefined) return latest;
+    // Found before it was known that the endpoints may lack something.
+    const { digest } = reference;
+    const found = cache.digest(digest);
+    return found && { digest, found, checkedAt: Number.NEGATIVE_INFINITY, source: '' };
   }
 
   return {
@@ -75,17 +81,27 @@ export function createKnowledge(
       const { reference, access } = question;
       if (reference instanceof ImageError) return undefined;
       const { digest, tag } = reference;
+      const route = routeOf(reference);
       const found = digest === undefined ? undefined : cache.digest(digest);
-      if (digest !== undefined && found !== undefined) return { found, digest };
+      // Of an index, the endpoints of this image may lack something.
+      const holds = found !== undefined && (route === undefined || !found.isIndex);
+      if (digest !== undefined && holds) return { found, digest };
       // A digest has an entry of its own if its registry does not serve all of it. Such a digest is checked again, like
       // a tag.
       const entry = last(question);
-      if (entry === undefined) return undefined;
+      if (entry === undefined || (entry.found.isIndex && entry.route !== route)) return undefined;
+      if (digest !== undefined && route !== undefined && !entry.isPartial) return entry;
       const usual = access.always || tag === 'latest' ? ttl.always : ttl.tag;
       return now() - entry.checkedAt < (entry.headless ? usual * HEADLESS_FACTOR : usual) ? entry : undefined;
     },
-    keep({ canonical, digest }, owner, entry) {
-      if (digest === undefined || cache.digest(digest) === undefined) cache.setTag(canonical, owner, entry);
+    keep(reference, owner, entry) {
+      const { canonical, digest } = reference;
+      const { route } = entry;
+      if (digest === undefined || route !== undefined || cache.digest(digest) === undefined) {
+        cache.setTag(canonical, owner, entry);
+      }
+      // For the other tags that point to it.
+      if (route !== undefined && !entry.isPartial) cache.setTag(digestName(reference, entry.digest), owner, entry);
     },
   };
 }

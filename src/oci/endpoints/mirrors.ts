@@ -61,7 +61,9 @@ type Mirrored = { readonly configured: readonly MirrorEndpoint[]; readonly fallb
 export function createRoutes({ mirrors, insecure, sparse = [], hosts }: RouteOptions): Routes {
   const sparseHosts = new Set(sparse.map((host) => hubEndpoint(host.toLowerCase())));
   const isSparse = (address: EndpointAddress): boolean =>
-    sparseHosts.has(hubEndpoint(address.host)) || sparseHosts.has(urlHost(address)) || sparseHosts.has(withPort(address));
+    sparseHosts.has(hubEndpoint(address.host)) ||
+    sparseHosts.has(urlHost(address)) ||
+    sparseHosts.has(withPort(address));
   const unverified = new Set(insecure.map((host) => hubEndpoint(host.toLowerCase())));
   const trustOf = (host: string): Trust | undefined => (unverified.has(hubEndpoint(host)) ? insecureTrust : undefined);
   const mirrored = readMirrors(mirrors, trustOf, isSparse);

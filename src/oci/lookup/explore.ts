@@ -1,19 +1,34 @@
 import type { ImageFacts } from '../cache/cache.ts';
 import { ImageError } from '../errors.ts';
 import { type Index, type Manifest, parseImageConfig, type Skipped, uniquePlatforms } from '../manifest.ts';
-import { type Child, select } from '../selection.ts';
+import { type Child, type Selection, select } from '../selection.ts';
 
 type Image = Extract<Manifest, { kind: 'image' }>;
 
 /** The platforms of a digest. Not complete if the registry lacks or refuses a part of what the index names. */
 export type Explored = ImageFacts & { readonly isComplete: boolean };
 
+/** Manifests that a sparse endpoint lacks; others may have them. */
+export type Gaps = {
+  /** With the platform for which the index has each of them. Not empty. */
+  readonly missing: ReadonlyMap<string, string>;
+  /**
+   * Returns the platforms, once the other endpoints were asked. `elsewhere`: the digests that one of them has. `asked`: the names of
+   * all endpoints that were asked.
+   *
+   * @throws ImageError if nothing counts
+   */
+  readonly settle: (elsewhere: ReadonlySet<string>, asked: readonly string[]) => Explored;
+};
+
 /** One registry, asked with one credential. Both functions check the digest of what they return. */
 export type ManifestSource = {
   /** The name in messages. */
   readonly label: string;
-  /** False for a mirror, which may not have everything yet. */
-  readonly isSource: boolean;
+  /** Whether what it lacks is nowhere else. False for a mirror, which may not have everything yet. */
+  readonly isFinal: boolean;
+  /** Returns whether it has a manifest. Absent: it has all that its indexes name. */
+  readonly holds?: (digest: string) => Promise<boolean>;
   /** Returns what is known of a digest without asking. */
   readonly known: (digest: string) => ImageFacts | undefined;
   /** Fetches a manifest; the result is a function that parses it. */
@@ -29,6 +44,8 @@ type Refused = { readonly refusal: ImageError; readonly isLasting: boolean };
 const MAX_DEPTH = 3;
 /** The most entries of an index that are read; each costs a request or two. */
 const MAX_CHILDREN = 32;
+/** The most entries of an index that a sparse endpoint is asked for; the largest real indexes have about 20. */
+const MAX_PRESENT = 64;
 /** The most skipped entries that are reported. */
 const MAX_SKIPPED = 100;
 
@@ -37,7 +54,7 @@ const MAX_SKIPPED = 100;
  *
  * @throws ImageError, or what the source throws
  */
-export async function explore(root: Manifest, source: ManifestSource): Promise<Explored> {
+export async function explore(root: Manifest, source: ManifestSource): Promise<Explored | Gaps> {
   if (root.kind === 'image') {
     const body = await source.config(root);
     const config = contentOf(() => parseImageConfig(body));
@@ -48,43 +65,96 @@ export async function explore(root: Manifest, source: ManifestSource): Promise<E
     const { platform, ...more } = config;
     return { platforms: [platform], skipped: [], isIndex: false, ...more, isComplete: true };
   }
+  const isSparse = source.holds !== undefined;
   const children = new Map<string, Child>();
+  const missing = new Map<string, string>();
   const refusals: Refused[] = [];
-  let selection = select(root, children);
+  /** Entries that had to be read and are at no endpoint. */
+  const unread: [string, string][] = [];
+  const count = { content: 0, presence: 0 };
+  let selection = select(root, children, isSparse);
   while (selection.kind === 'needs') {
-    const { children: needed } = selection;
-    if (children.size + needed.length > MAX_CHILDREN) {
-      throw tooLarge(`has more than ${MAX_CHILDREN} entries that must be read`, source);
+    for (const { by } of selection.children) count[by] += 1;
+    if (count.content > MAX_CHILDREN) throw tooLarge(`has more than ${MAX_CHILDREN} entries that must be read`, source);
+    if (count.presence > MAX_PRESENT) {
+      throw tooLarge(`has more than ${MAX_PRESENT} platforms, and each must be asked for`, source);
     }
-    for (const { digest, depth } of needed) {
+    for (const { digest, depth, by, name } of selection.children) {
+      if (by === 'presence') {
+        if (await source.holds?.(digest)) children.set(digest, { kind: 'held', isElsewhere: false });
+        else {
+          missing.set(digest, name);
+          children.set(digest, { kind: 'missing', reason: notIn([source.label], name) });
+        }
+        continue;
+      }
       const child = await exploreChild(digest, source);
       if ('refusal' in child) {
         refusals.push(child);
-        const { code, message } = child.refusal;
-        children.set(digest, { kind: 'refused', reason: code === 'not-found' ? 'not in the registry' : message });
+        const refused = refusedChild(child, name, source);
+        if (refused.kind === 'missing') unread.push([digest, name]);
+        children.set(digest, refused);
       } else {
         if (child.kind === 'index' && depth > MAX_DEPTH)
           throw tooLarge(`nests indexes deeper than ${MAX_DEPTH}`, source);
         children.set(digest, child);
       }
     }
-    selection = select(root, children);
+    selection = select(root, children, isSparse);
   }
-  const { platforms, skipped, only } = selection;
-  if (platforms.length === 0) {
-    throw without(
-      refusals.map(({ refusal }) => refusal),
-      skipped,
-      source,
-    );
-  }
-  return {
-    platforms: uniquePlatforms(platforms),
-    skipped: skipped.slice(0, MAX_SKIPPED),
-    isIndex: true,
-    ...(only === undefined ? {} : { only }),
-    isComplete: refusals.every(({ isLasting }) => isLasting),
+  const settle: Gaps['settle'] = (elsewhere, asked) => {
+    for (const [digest, name] of missing) {
+      const isElsewhere = elsewhere.has(digest);
+      children.set(
+        digest,
+        isElsewhere ? { kind: 'held', isElsewhere } : { kind: 'missing', reason: notIn(asked, name) },
+      );
+    }
+    const found = select(root, children, isSparse);
+    // What decides was read, and an entry that is missing leads to no other one.
+    if (found.kind === 'needs') throw tooLarge('has entries that lead to each other', source);
+    return factsOf(found, [...unread, ...[...missing].filter(([digest]) => !elsewhere.has(digest))], asked);
   };
+  return missing.size === 0 ? factsOf(selection, unread, [source.label]) : { missing, settle };
+
+  function factsOf(
+    { platforms, skipped, only }: Extract<Selection, { kind: 'selected' }>,
+    gaps: readonly (readonly [string, string])[],
+    asked: readonly string[],
+  ): Explored {
+    if (platforms.length === 0) {
+      if (gaps.length > 0)
+        throw nothingHeld(
+          gaps.map(([, name]) => name),
+          asked,
+          source,
+        );
+      throw without(
+        refusals.map(({ refusal }) => refusal),
+        skipped,
+        source,
+      );
+    }
+    return {
+      platforms: uniquePlatforms(platforms),
+      skipped: skipped.slice(0, MAX_SKIPPED),
+      isIndex: true,
+      ...(only === undefined ? {} : { only }),
+      isComplete: gaps.length === 0 && refusals.every(({ isLasting }) => isLasting),
+    };
+  }
+}
+
+function notIn(endpoints: readonly string[], name: string): string {
+  return `not in ${endpoints.join(' or ')} (${name})`;
+}
+
+function refusedChild({ refusal }: Refused, name: string, { holds, label }: ManifestSource): Child {
+  const { code, message } = refusal;
+  if (code !== 'not-found') return { kind: 'refused', reason: message };
+  return holds === undefined
+    ? { kind: 'refused', reason: 'not in the registry' }
+    : { kind: 'missing', reason: notIn([label], name) };
 }
 
 /**
@@ -111,7 +181,7 @@ async function exploreChild(
   } catch (error) {
     if (!(error instanceof ImageError) || !['not-found', 'denied', 'unsupported'].includes(error.code)) throw error;
     // A registry may hold only a part of an index; a mirror may not have the rest yet.
-    if (!source.isSource && error.code !== 'unsupported') throw error;
+    if (!source.isFinal && error.code !== 'unsupported') throw error;
     return { refusal: error, isLasting: false };
   }
 }
@@ -141,6 +211,18 @@ function without(refusals: readonly ImageError[], skipped: readonly Skipped[], {
       ? 'the index is empty'
       : `the index names no image that can run: ${skipped.length} left out, the first is ${first.reason}`,
     { code: 'unsupported', temporary: false, endpoint: label },
+  );
+}
+
+/** The most platforms that a message names. */
+const MAX_NAMED = 10;
+
+function nothingHeld(names: readonly string[], asked: readonly string[], { label }: ManifestSource): ImageError {
+  const platforms = [...new Set(names)];
+  const more = platforms.length > MAX_NAMED ? ` and ${platforms.length - MAX_NAMED} more` : '';
+  return new ImageError(
+    `${asked.join(' or ')} has none of the platforms of the index (${platforms.slice(0, MAX_NAMED).join(', ')}${more}): copy one of them there`,
+    { code: 'not-found', temporary: true, endpoint: label },
   );
 }
 

@@ -1,14 +1,16 @@
 import { createLru } from '../../kit/lru.ts';
-import type { ImageCache, ImageFacts, TagEntry } from '../cache/cache.ts';
+import { type CacheOwner, EVERYBODY, type ImageCache, type ImageFacts, type TagEntry } from '../cache/cache.ts';
 import { digestOf, isDigest, matchesDigest } from '../digest.ts';
 import { labelOf } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
-import { type RegistryResponse, type SendRequest, statusError } from '../http/transport.ts';
+import { type Credential, type RegistryResponse, type SendRequest, statusError } from '../http/transport.ts';
 import { MANIFEST_ACCEPT, MAX_CONFIG, MAX_MANIFEST, type Manifest, parseManifest, refuseSchema1 } from '../manifest.ts';
-import { type Explored, explore, type ManifestSource } from './explore.ts';
-import type { Place, Target } from './place.ts';
+import { digestName } from '../reference.ts';
+import { type Explored, explore, type Gaps, type ManifestSource } from './explore.ts';
+import type { Headless } from './headless.ts';
+import type { Target } from './place.ts';
+import { createPresence } from './presence.ts';
 import { type QueriedEndpoint, requestFor } from './request.ts';
-import { createSpread } from './spread-starts.ts';
 
 /** The status of a server that does not support HEAD (RFC 9110, section 15.6.2); it is not an outage. */
 const NOT_IMPLEMENTED = 501;
@@ -17,7 +19,19 @@ const UNFINISHED_MS = 900_000;
 /** Bytes. A manifest that has been parsed takes up to ten times its own. */
 const MAX_UNFINISHED = 16 * 1024 * 1024;
 
-type QueriedTarget = QueriedEndpoint & Pick<Target, 'place'>;
+type QueriedTarget = QueriedEndpoint &
+  Pick<Target, 'place'> & {
+    /** The key of all endpoints of the image, if some may lack manifests (`sparseRoute`). */
+    readonly route?: string | undefined;
+    /** Whether other endpoints follow. */
+    readonly isLast: boolean;
+  };
+
+/** An answer for which other endpoints must be asked about manifests that this one lacks. */
+export type OpenAnswer = Pick<Gaps, 'missing'> & {
+  /** @throws ImageError if nothing counts */
+  readonly settle: (...found: Parameters<Gaps['settle']>) => Answer;
+};
 
 export type Answer = {
   /** `revalidated`: the tag still points to the same digest. */
@@ -35,7 +49,12 @@ type Sent = {
   readonly bytes: number;
 };
 
-export type QueryOptions = { readonly send: SendRequest; readonly cache: ImageCache; readonly now: () => number };
+export type QueryOptions = {
+  readonly send: SendRequest;
+  readonly cache: ImageCache;
+  readonly headless: Headless;
+  readonly now: () => number;
+};
 
 /**
  * Creates the function that asks one endpoint for one image, with as few requests as possible. `previous` is the digest
@@ -45,8 +64,9 @@ export type QueryOptions = { readonly send: SendRequest; readonly cache: ImageCa
  */
 export function createQuery(
   options: QueryOptions,
-): (asked: QueriedTarget, previous: TagEntry | undefined) => Promise<Answer> {
-  const headless = createHeadless(options.now);
+): (asked: QueriedTarget, previous: TagEntry | undefined) => Promise<Answer | OpenAnswer> {
+  const { headless } = options;
+  const presence = createPresence(options);
   /**
    * Single-platform images whose config blob request was refused by a rate limit. Their manifest is kept, so that it is
    * not fetched, and perhaps counted, twice.
@@ -55,7 +75,7 @@ export function createQuery(
 
   return ask;
 
-  async function ask(asked: QueriedTarget, previous: TagEntry | undefined): Promise<Answer> {
+  async function ask(asked: QueriedTarget, previous: TagEntry | undefined): Promise<Answer | OpenAnswer> {
     const { reference, place } = asked;
     const target = reference.digest ?? reference.tag ?? 'latest';
     if (previous === undefined || reference.digest !== undefined) {
@@ -71,15 +91,16 @@ export function createQuery(
       if (head.status === 401 || head.status === 429 || isOutage) throw failed(head, asked, 'the manifest');
       if (isSuccess(head) && isDigest(digest)) {
         headless.forget(place);
-        if (digest === previous.digest) return revalidated(previous);
-        const known = options.cache.digest(digest);
+        if (digest === previous.digest && stillHolds(previous, asked)) return revalidated(previous);
+        const known = knownOf(digest, asked);
         if (known !== undefined) return { outcome: 'found', entry: entryOf(digest, known, asked) };
         return found(await getManifest(asked, digest, digest), asked, previous);
       }
       remember = () => headless.remember(place, isSuccess(head));
     }
     // Another endpoint may use the same tag for another body.
-    const etag = previous.source === asked.endpoint.name ? previous.etag : undefined;
+    const isSame = previous.source === asked.endpoint.name && stillHolds(previous, asked);
+    const etag = isSame ? previous.etag : undefined;
     const condition = etag === undefined ? {} : { 'if-none-match': etag };
     const response = await request(asked, 'GET', `manifests/${target}`, MAX_MANIFEST, condition);
     const isUnchanged = response.status === 304 && etag !== undefined;
@@ -94,23 +115,48 @@ export function createQuery(
     return { outcome: 'revalidated', entry: { ...previous, checkedAt: options.now() } };
   }
 
-  async function found(sent: Sent, asked: QueriedTarget, previous: TagEntry | undefined): Promise<Answer> {
+  async function found(sent: Sent, asked: QueriedTarget, previous: TagEntry | undefined): Promise<Answer | OpenAnswer> {
     const { digest, etag, at } = sent;
     const entry = (known: ImageFacts): TagEntry => ({
       ...entryOf(digest, known, asked),
       checkedAt: at,
       ...(etag === undefined ? {} : { etag }),
     });
-    if (digest === previous?.digest) return { outcome: 'revalidated', entry: entry(previous.found) };
-    const known = options.cache.digest(digest);
+    if (digest === previous?.digest && stillHolds(previous, asked)) {
+      return { outcome: 'revalidated', entry: entry(previous.found) };
+    }
+    const known = knownOf(digest, asked);
     if (known !== undefined) return { outcome: 'found', entry: entry(known) };
-    const { isComplete, ...explored } = await finish(sent, asked);
+    const answer = ({ isComplete, ...explored }: Explored): Answer => ({
+      outcome: 'found',
+      entry: { ...entry(explored), ...(isComplete ? {} : { isPartial: true }) },
+    });
+    const explored = await finish(sent, asked);
     // Another registry may hold the parts of an index that this one lacks, so the gap is not a property of the digest.
-    if (isComplete) options.cache.setDigest(digest, explored);
-    return { outcome: 'found', entry: entry(explored) };
+    if ('settle' in explored) {
+      return { missing: explored.missing, settle: (...elsewhere) => answer(explored.settle(...elsewhere)) };
+    }
+    const { isComplete, ...facts } = explored;
+    if (isComplete) options.cache.setDigest(digest, facts);
+    return answer(explored);
   }
 
-  async function finish(sent: Sent, asked: QueriedTarget): Promise<Explored> {
+  /** Whether what was found for a tag holds for the endpoints that are asked now, as long as the tag has the same digest. */
+  function stillHolds({ route, isPartial, found }: TagEntry, asked: QueriedTarget): boolean {
+    if (!found.isIndex) return true;
+    return route === asked.route && (route === undefined || !isPartial);
+  }
+
+  /** Returns what is known of a digest at an endpoint without asking. */
+  function knownOf(digest: string, asked: QueriedTarget): ImageFacts | undefined {
+    const facts = options.cache.digest(digest);
+    if (!asked.endpoint.isSparse || facts?.isIndex === false) return facts;
+    // The entry of a digest is that of all tags that point to it.
+    const entry = options.cache.tag(digestName(asked.reference, digest), ownerOf(asked.credential));
+    return entry !== undefined && stillHolds(entry, asked) ? entry.found : undefined;
+  }
+
+  async function finish(sent: Sent, asked: QueriedTarget): Promise<Explored | Gaps> {
     const name = nameOf(asked);
     const manifest = sent.manifest();
     try {
@@ -131,15 +177,19 @@ export function createQuery(
       found: known,
       checkedAt: options.now(),
       source: asked.endpoint.name,
+      ...(asked.route === undefined ? {} : { route: asked.route }),
       ...(headless.holdsFor(asked.place) ? { headless: true } : {}),
     };
   }
 
   function sourceOf(asked: QueriedTarget): ManifestSource {
+    const { isSource, isSparse } = asked.endpoint;
     return {
       label: labelOf(asked),
-      isSource: asked.endpoint.isSource,
-      known: (digest) => options.cache.digest(digest),
+      isFinal: isSource || (isSparse === true && asked.isLast),
+      // What is known of a digest does not say that it is here.
+      known: (digest) => (isSparse ? undefined : options.cache.digest(digest)),
+      ...(isSparse ? { holds: async (digest: string) => (await presence(asked, digest)) === 'held' } : {}),
       manifest: async (digest) => (await getManifest(asked, digest, digest)).manifest,
       config: (image) => getConfig(asked, image),
     };
@@ -197,24 +247,9 @@ export function createQuery(
   }
 }
 
-/** Milliseconds for which HEAD is not tried again where it did not work, because the registry may support it by then. */
-const HEADLESS_MS = 6 * 3_600_000;
-
-/** Remembers where HEAD of a manifest does not work: in repositories, and in projects of which two repositories showed it. */
-function createHeadless(now: () => number) {
-  const spread = createSpread(now);
-  return {
-    holdsFor: ({ repository, project }: Place) => spread.first(repository.key) > 0 || spread.whole(project.key) > 0,
-    /**
-     * `isCertain`: HEAD was answered without a digest. If it only failed although GET did not, that may be the work of a user who
-     * pushes and deletes a tag there, so it never counts for the project.
-     */
-    remember({ repository, project }: Place, isCertain: boolean) {
-      spread.add(isCertain ? [repository.key, project.key] : [repository.key], now() + HEADLESS_MS);
-    },
-    /** Records that HEAD works there. */
-    forget: ({ repository, project }: Place) => spread.remove([repository.key, project.key]),
-  };
+/** Returns who may get the answer to a credential. */
+export function ownerOf(credential: Credential | undefined): CacheOwner {
+  return credential === undefined || credential.shared ? EVERYBODY : credential.fingerprint;
 }
 
 /** Returns a key for an image at an endpoint, as one credential sees it; no part contains a space. */

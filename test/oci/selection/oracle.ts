@@ -81,9 +81,9 @@ export async function lookUp({ root, objects }: Tree): Promise<Explored | ImageE
     return Buffer.from(body);
   };
   try {
-    return await explore(parseManifest(bodyOf(root.digest), root.mediaType), {
+    const found = await explore(parseManifest(bodyOf(root.digest), root.mediaType), {
       label: 'registry.test',
-      isSource: true,
+      isFinal: true,
       known: () => undefined,
       manifest: async (digest) => {
         const body = bodyOf(digest);
@@ -91,6 +91,8 @@ export async function lookUp({ root, objects }: Tree): Promise<Explored | ImageE
       },
       config: async ({ config }) => bodyOf(config.digest),
     });
+    if ('settle' in found) throw new Error('an endpoint that has everything lacks something');
+    return found;
   } catch (error) {
     if (error instanceof ImageError) return error;
     throw error;

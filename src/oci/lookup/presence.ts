@@ -1,0 +1,49 @@
+import { isDigest, matchesDigest } from '../digest.ts';
+import { labelOf } from '../endpoints/endpoint.ts';
+import { type SendRequest, statusError } from '../http/transport.ts';
+import { MANIFEST_ACCEPT, MAX_MANIFEST } from '../manifest.ts';
+import type { Headless } from './headless.ts';
+import type { Target } from './place.ts';
+import { type QueriedEndpoint, requestFor } from './request.ts';
+
+/** Whether an endpoint serves a manifest. `refused`: not with this credential. */
+export type Presence = 'held' | 'missing' | 'refused';
+
+type PresenceOptions = { readonly send: SendRequest; readonly headless: Headless; readonly now: () => number };
+
+/**
+ * Creates the function that finds out whether an endpoint serves a manifest, by HEAD, or by GET where HEAD does not work. Only
+ * an answer about the manifest is a verdict: a time-out, a limit of requests or a broken server is an error.
+ *
+ * @throws (the returned function) ImageError, or the signal's reason
+ */
+export function createPresence({ send, headless, now }: PresenceOptions) {
+  return async (asked: QueriedEndpoint & Pick<Target, 'place'>, digest: string): Promise<Presence> => {
+    const ask = (method: 'GET' | 'HEAD') =>
+      send(
+        requestFor(asked, `manifests/${digest}`, {
+          method,
+          headers: { accept: MANIFEST_ACCEPT },
+          maxBytes: MAX_MANIFEST,
+        }),
+      );
+    if (!headless.holdsFor(asked.place)) {
+      const { status, headers } = await ask('HEAD');
+      const claimed = headers['docker-content-digest'] ?? '';
+      const isOther = isDigest(claimed) && claimed !== digest;
+      if (status >= 200 && status <= 299 && !isOther) return 'held';
+      if (status === 404 || status === 410) return 'missing';
+      // All else may be an answer to HEAD and not about the manifest; a limit or an outage is GET's as well.
+    }
+    const response = await ask('GET');
+    const { status, body } = response;
+    if (status >= 200 && status <= 299) {
+      if (!matchesDigest(body, digest)) return 'missing';
+      headless.remember(asked.place, false);
+      return 'held';
+    }
+    const error = statusError(response, labelOf(asked), 'the manifest', now());
+    if (error.temporary) throw error;
+    return error.code === 'denied' ? 'refused' : 'missing';
+  };
+}
