@@ -1,0 +1,408 @@
+import { expect } from 'chai';
+import { createImageCache, type ImageCache } from '../../src/oci/cache/cache.ts';
+import { cacheText, parseCache } from '../../src/oci/cache/format.ts';
+import type { Access } from '../../src/oci/credentials/keyring.ts';
+import { createRoutes, type RouteOptions } from '../../src/oci/endpoints/mirrors.ts';
+import { ImageError } from '../../src/oci/errors.ts';
+import type { Resolution } from '../../src/oci/resolver.ts';
+import {
+  type Answer,
+  type Harness,
+  IMAGE,
+  INDEX,
+  indexOf,
+  putImage,
+  reply,
+  type ScriptedServer,
+  startResolver,
+  startServer,
+} from './server.ts';
+
+const ACCESS: Access = { namespace: 'default', pullSecrets: [], always: false };
+/** Milliseconds: longer than a tag is valid. */
+const LATER = 700_000;
+
+type Entry = { readonly mediaType: string; readonly digest: string; readonly size: 1; readonly platform?: object };
+
+describe('a registry that may lack platforms of an index', () => {
+  let mirror: ScriptedServer;
+  let source: ScriptedServer;
+  let harness: Harness;
+  beforeEach(async () => {
+    [mirror, source] = await Promise.all([startServer(), startServer()]);
+  });
+  afterEach(async () => {
+    harness?.stop();
+    await Promise.all([mirror.stop(), source.stop()]);
+  });
+
+  /** Returns an index of images whose manifests are nowhere. */
+  const entries = (...platforms: string[]): Entry[] => indexOf(...platforms).manifests as Entry[];
+  const digestOf = (platform: string): string => entries(platform)[0]?.digest ?? expect.fail(platform);
+  const putIndex = (server: ScriptedServer, manifests: readonly unknown[], repository = 'app'): string =>
+    server.put(repository, 'manifests', { schemaVersion: 2, mediaType: INDEX, manifests }, { tag: 'v1' });
+  const hold = (server: ScriptedServer, platform: string, answer: Answer = reply(200), repository = 'app'): void =>
+    server.on(`/v2/${repository}/manifests/${digestOf(platform)}`, answer);
+  const start = (
+    { mirrors = {}, sparse = [] }: Partial<Pick<RouteOptions, 'mirrors' | 'sparse'>>,
+    cache: ImageCache = createImageCache(1000),
+  ): Harness => {
+    const hosts = [mirror.host, source.host];
+    const { endpointsOf } = createRoutes({ mirrors, sparse, insecure: hosts, hosts: () => undefined });
+    harness?.stop();
+    harness = startResolver(hosts, { endpointsOf, cache });
+    return harness;
+  };
+  const behind = (fallback: boolean, cache?: ImageCache): Harness =>
+    start(
+      {
+        mirrors: {
+          [source.host]: { endpoints: [`http://${mirror.host}`], fallback, credentials: 'mirror', sparse: true },
+        },
+      },
+      cache,
+    );
+  const resolve = (image = `${source.host}/app:v1`): Promise<Resolution> =>
+    harness.resolver.resolve(image, ACCESS, new AbortController().signal);
+  const resolved = async (image?: string): Promise<string> => said(await resolve(image));
+  const said = ({ platforms }: Pick<Resolution, 'platforms'>): string =>
+    platforms.map(({ os, architecture, variant }) => [os, architecture, variant].filter(Boolean).join('/')).join(' ');
+  const failure = async (): Promise<ImageError> => {
+    try {
+      return expect.fail(await resolved());
+    } catch (error) {
+      if (error instanceof ImageError) return error;
+      throw error;
+    }
+  };
+  const heads = ({ asked }: ScriptedServer): number => asked.filter((line) => line.startsWith('HEAD ')).length;
+
+  it('is believed if nothing says that it may, without one more request', async () => {
+    putIndex(source, entries('linux/amd64', 'linux/arm64'));
+    start({});
+    expect(await resolved()).to.equal('linux/amd64 linux/arm64');
+    expect(source.asked).to.deep.equal(['GET /v2/app/manifests/v1']);
+  });
+
+  it('counts with what it has', async () => {
+    putIndex(source, entries('linux/amd64', 'linux/arm64'));
+    hold(source, 'linux/amd64');
+    start({ sparse: [source.host] });
+    const { platforms, skipped } = await resolve();
+    expect(said({ platforms })).to.equal('linux/amd64');
+    expect(skipped).to.deep.equal([{ digest: digestOf('linux/arm64'), reason: `not in ${source.host} (linux/arm64)` }]);
+    expect(source.asked).to.deep.equal([
+      'GET /v2/app/manifests/v1',
+      `HEAD /v2/app/manifests/${digestOf('linux/amd64')}`,
+      `HEAD /v2/app/manifests/${digestOf('linux/arm64')}`,
+    ]);
+  });
+
+  it('is asked once for a digest of which it has all, whatever the name', async () => {
+    const digest = putIndex(source, entries('linux/amd64', 'linux/arm64'));
+    source.put(
+      'app',
+      'manifests',
+      { schemaVersion: 2, mediaType: INDEX, manifests: entries('linux/amd64', 'linux/arm64') },
+      { tag: 'v2' },
+    );
+    for (const platform of ['linux/amd64', 'linux/arm64']) hold(source, platform);
+    start({ sparse: [source.host] });
+    for (const name of ['app:v1', 'app:v2', `app@${digest}`]) {
+      expect(await resolved(`${source.host}/${name}`), name).to.equal('linux/amd64 linux/arm64');
+    }
+    expect(heads(source)).to.equal(2);
+    harness.advance(LATER);
+    expect(await resolved()).to.equal('linux/amd64 linux/arm64');
+    expect(heads(source), 'one more for the tag').to.equal(3);
+    harness.advance(LATER);
+    expect(await resolved(`${source.host}/app@${digest}`)).to.equal('linux/amd64 linux/arm64');
+    expect(heads(source)).to.equal(3);
+  });
+
+  for (const name of ['app:v1', 'app@DIGEST']) {
+    it(`is asked again for what it lacked, by ${name}`, async () => {
+      const digest = putIndex(source, entries('linux/amd64', 'linux/arm64'));
+      hold(source, 'linux/amd64');
+      start({ sparse: [source.host] });
+      const image = `${source.host}/${name.replace('DIGEST', digest)}`;
+      expect(await resolved(image)).to.equal('linux/amd64');
+      hold(source, 'linux/arm64');
+      expect(await resolved(image), 'at once').to.equal('linux/amd64');
+      harness.advance(LATER);
+      expect(await resolved(image), 'later').to.equal('linux/amd64 linux/arm64');
+    });
+  }
+
+  it('may lack an entry that container runtimes would not choose', async () => {
+    putIndex(source, entries('linux/amd64', 'linux/arm64', 'linux/amd64/v3', 'unknown/unknown'));
+    for (const platform of ['linux/amd64', 'linux/arm64']) hold(source, platform);
+    start({ sparse: [source.host] });
+    expect(await resolved()).to.equal('linux/amd64 linux/arm64');
+    expect(heads(source)).to.equal(2);
+  });
+
+  it('lacks a platform if it lacks the first of two entries for it, which container runtimes choose', async () => {
+    const [first, second] = [...entries('linux/arm64'), ...entries('linux/s390x')];
+    putIndex(source, [...entries('linux/amd64'), first, { ...second, platform: first?.platform }]);
+    for (const platform of ['linux/amd64', 'linux/s390x']) hold(source, platform);
+    start({ sparse: [source.host] });
+    expect(await resolved()).to.equal('linux/amd64');
+  });
+
+  it('hides 386 behind an amd64 that it lacks', async () => {
+    putIndex(source, entries('linux/amd64', 'linux/386', 'linux/arm64'));
+    for (const platform of ['linux/386', 'linux/arm64']) hold(source, platform);
+    start({ sparse: [source.host] });
+    expect(await resolved()).to.equal('linux/arm64');
+  });
+
+  it('may lack an entry without a platform', async () => {
+    const arm64 = putImage(mirror, 'app', 'arm64');
+    putIndex(source, [...entries('linux/amd64'), { mediaType: IMAGE, digest: arm64, size: 1 }]);
+    hold(source, 'linux/amd64');
+    start({ sparse: [source.host] });
+    const { platforms, skipped } = await resolve();
+    expect(said({ platforms })).to.equal('linux/amd64');
+    expect(skipped.map(({ reason }) => reason)).to.deep.equal([`not in ${source.host} (an entry without a platform)`]);
+  });
+
+  it('may lack entries of an index within the index, and that index', async () => {
+    const inside = { schemaVersion: 2, mediaType: INDEX, manifests: entries('linux/arm64') };
+    const nested = source.put('app', 'manifests', inside);
+    const lost = mirror.put('app', 'manifests', { ...inside, manifests: entries('linux/s390x') });
+    const index = (digest: string, architecture: string) => ({
+      mediaType: INDEX,
+      digest,
+      size: 1,
+      platform: { os: 'linux', architecture },
+    });
+    putIndex(source, [...entries('linux/amd64'), index(nested, 'arm64'), index(lost, 's390x')]);
+    hold(source, 'linux/amd64');
+    start({ sparse: [source.host] });
+    const { platforms, skipped } = await resolve();
+    expect(said({ platforms })).to.equal('linux/amd64');
+    expect(skipped.map(({ reason }) => reason)).to.deep.equal([
+      `not in ${source.host} (linux/arm64)`,
+      `not in ${source.host} (linux/s390x)`,
+    ]);
+  });
+
+  it('must not have more than 64 platforms to ask for', async () => {
+    const many = Array.from({ length: 65 }, (_, at) => ({
+      ...entries(`linux/amd64/${at}`)[0],
+      platform: { os: 'linux', architecture: 'amd64' },
+    }));
+    putIndex(source, many);
+    start({ sparse: [source.host] });
+    expect((await failure()).message).to.equal('the index has more than 64 platforms, and each must be asked for');
+    expect(source.asked).to.have.length(1);
+  });
+
+  describe('with nothing of an index', () => {
+    it('is named with what it lacks', async () => {
+      putIndex(mirror, entries('linux/amd64', 'linux/arm64'));
+      behind(false);
+      const { code, temporary, message } = await failure();
+      expect({ code, temporary }).to.deep.equal({ code: 'not-found', temporary: true });
+      expect(message).to.equal(
+        `${mirror.host} has none of the platforms of the index (linux/amd64, linux/arm64): copy one of them there`,
+      );
+    });
+
+    it('counts again once it has something', async () => {
+      putIndex(mirror, entries('linux/amd64', 'linux/arm64'));
+      behind(false);
+      await failure();
+      hold(mirror, 'linux/arm64');
+      expect(await resolved()).to.equal('linux/arm64');
+    });
+  });
+
+  describe('before its source', () => {
+    beforeEach(() => {
+      for (const server of [mirror, source]) putIndex(server, entries('linux/amd64', 'linux/arm64'));
+      hold(mirror, 'linux/amd64');
+      hold(source, 'linux/arm64');
+    });
+
+    it('counts with what the source has, for containerd, and the source is asked for nothing else', async () => {
+      behind(true);
+      const { platforms, skipped, only } = await resolve();
+      expect({ platforms: said({ platforms }), skipped, only }).to.deep.equal({
+        platforms: 'linux/amd64 linux/arm64',
+        skipped: [],
+        only: 'containerd',
+      });
+      expect(source.asked).to.deep.equal([`HEAD /v2/app/manifests/${digestOf('linux/arm64')}`]);
+    });
+
+    it('counts with what it has if the source is not asked', async () => {
+      behind(false);
+      expect(await resolved()).to.equal('linux/amd64');
+      expect(source.asked).to.deep.equal([]);
+    });
+
+    it('lacks what the source lacks, too', async () => {
+      hold(source, 'linux/arm64', reply(404));
+      behind(true);
+      const { platforms, skipped } = await resolve();
+      expect(said({ platforms })).to.equal('linux/amd64');
+      expect(skipped.map(({ reason }) => reason)).to.deep.equal([
+        `not in ${mirror.host} or ${source.host} (linux/arm64)`,
+      ]);
+    });
+
+    for (const status of [429, 500, 503]) {
+      it(`fails for now if the source answers ${status}, and what was known stays`, async () => {
+        behind(true);
+        expect(await resolved()).to.equal('linux/amd64 linux/arm64');
+        // The index moves on, and the rest is not known.
+        const next = entries('linux/amd64', 'linux/s390x');
+        putIndex(mirror, next);
+        hold(source, 'linux/s390x', reply(status));
+        harness.advance(LATER);
+        const { temporary, message } = await failure();
+        expect(temporary).to.equal(true);
+        expect(message).to.contain(`${mirror.host} lacks linux/s390x, and it is unknown whether ${source.host} has it`);
+        expect(said(harness.known(`${source.host}/app:v1`, ACCESS) ?? expect.fail('forgotten'))).to.equal(
+          'linux/amd64 linux/arm64',
+        );
+      });
+    }
+
+    it('is not asked for a digest that the source is known to have: the answer is for its endpoints', async () => {
+      const digest = putIndex(source, entries('linux/amd64', 'linux/arm64'));
+      const cache = createImageCache(1000);
+      start({}, cache);
+      expect(await resolved(`${source.host}/app@${digest}`)).to.equal('linux/amd64 linux/arm64');
+      behind(false, cache);
+      expect(await resolved(`${source.host}/app@${digest}`)).to.equal('linux/amd64');
+      start({}, cache);
+      expect(await resolved(`${source.host}/app@${digest}`)).to.equal('linux/amd64 linux/arm64');
+    });
+
+    it('is asked again for a tag that was found before it was called sparse, and believed again afterwards', async () => {
+      const cache = createImageCache(1000);
+      start({}, cache);
+      expect(await resolved()).to.equal('linux/amd64 linux/arm64');
+      behind(false, cache);
+      expect(await resolved()).to.equal('linux/amd64');
+      start({}, cache);
+      expect(await resolved()).to.equal('linux/amd64 linux/arm64');
+    });
+
+    it('keeps what was known of a digest while it does not answer', async () => {
+      const digest = putIndex(source, entries('linux/amd64', 'linux/arm64'));
+      const cache = createImageCache(1000);
+      start({}, cache);
+      await resolved(`${source.host}/app@${digest}`);
+      mirror.on(`/v2/app/manifests/${digest}`, reply(503));
+      behind(false, cache);
+      await resolved(`${source.host}/app@${digest}`).catch(() => undefined);
+      const known = harness.known(`${source.host}/app@${digest}`, ACCESS);
+      expect(said(known ?? expect.fail('forgotten'))).to.equal('linux/amd64 linux/arm64');
+    });
+  });
+
+  describe('in the cache file', () => {
+    const restored = async (cache: ImageCache): Promise<ImageCache> => {
+      const text = [...cacheText({ digests: cache.sharedDigests(1000), tags: cache.sharedTags(1000) })].join('');
+      const next = createImageCache(1000);
+      next.restore(await parseCache(Buffer.from(text), 1000, Number.MAX_SAFE_INTEGER));
+      return next;
+    };
+
+    it('is what its endpoints had, and is asked again in time', async () => {
+      putIndex(mirror, entries('linux/amd64', 'linux/arm64'));
+      hold(mirror, 'linux/amd64');
+      const cache = createImageCache(1000);
+      behind(false, cache);
+      await resolved();
+      const after = await restored(cache);
+      behind(false, after);
+      const before = mirror.asked.length;
+      expect(await resolved()).to.equal('linux/amd64');
+      expect(mirror.asked).to.have.length(before);
+      hold(mirror, 'linux/arm64');
+      harness.advance(LATER);
+      expect(await resolved()).to.equal('linux/amd64 linux/arm64');
+    });
+
+    it('says nothing of what other endpoints have', async () => {
+      for (const server of [mirror, source]) putIndex(server, entries('linux/amd64', 'linux/arm64'));
+      hold(mirror, 'linux/amd64');
+      const cache = createImageCache(1000);
+      behind(false, cache);
+      await resolved();
+      start({}, await restored(cache));
+      expect(await resolved()).to.equal('linux/amd64 linux/arm64');
+    });
+
+    it('is asked again if it was called sparse while the program was stopped', async () => {
+      const digest = putIndex(source, entries('linux/amd64', 'linux/arm64'));
+      hold(source, 'linux/amd64');
+      const cache = createImageCache(1000);
+      start({}, cache);
+      await resolved();
+      await resolved(`${source.host}/app@${digest}`);
+      start({ sparse: [source.host] }, await restored(cache));
+      expect(await resolved()).to.equal('linux/amd64');
+      expect(await resolved(`${source.host}/app@${digest}`)).to.equal('linux/amd64');
+    });
+
+    it('keeps a digest of which it has all', async () => {
+      const digest = putIndex(source, entries('linux/amd64', 'linux/arm64'));
+      for (const platform of ['linux/amd64', 'linux/arm64']) hold(source, platform);
+      const cache = createImageCache(1000);
+      start({ sparse: [source.host] }, cache);
+      await resolved(`${source.host}/app@${digest}`);
+      start({ sparse: [source.host] }, await restored(cache));
+      const before = source.asked.length;
+      expect(await resolved(`${source.host}/app@${digest}`)).to.equal('linux/amd64 linux/arm64');
+      expect(source.asked).to.have.length(before);
+    });
+  });
+
+  describe('that answers for a manifest', () => {
+    type Row = [answer: string, given: Answer, isHeld: boolean];
+    const notForHead =
+      (status: number): Answer =>
+      (request, response) =>
+        request.method === 'HEAD' ? reply(status)(request, response) : reply(200, {}, 'linux/arm64')(request, response);
+    const rows: Row[] = [
+      ['200', reply(200), true],
+      ['404', reply(404), false],
+      ['410', reply(410), false],
+      ['403', reply(403), false],
+      ['400', reply(400), false],
+      ['412, as a policy of Harbor does', reply(412), false],
+      ['405 to HEAD', notForHead(405), true],
+      ['501 to HEAD', notForHead(501), true],
+      ['403 to HEAD', notForHead(403), true],
+      ['400 to HEAD', notForHead(400), true],
+      ['200 with another digest', reply(200, { 'docker-content-digest': digestOf('linux/amd64') }, 'x'), false],
+    ];
+    for (const [answer, given, isHeld] of rows) {
+      it(`${answer} ${isHeld ? 'has' : 'lacks'} it`, async () => {
+        putIndex(source, entries('linux/amd64', 'linux/arm64'));
+        hold(source, 'linux/amd64');
+        hold(source, 'linux/arm64', given);
+        start({ sparse: [source.host] });
+        expect(await resolved()).to.equal(isHeld ? 'linux/amd64 linux/arm64' : 'linux/amd64');
+      });
+    }
+    for (const status of [408, 429, 500, 502, 503]) {
+      it(`${status} has not said whether it has it`, async () => {
+        putIndex(source, entries('linux/amd64', 'linux/arm64'));
+        hold(source, 'linux/amd64');
+        hold(source, 'linux/arm64', reply(status));
+        start({ sparse: [source.host] });
+        expect((await failure()).temporary).to.equal(true);
+        hold(source, 'linux/arm64');
+        harness.advance(LATER);
+        expect(await resolved()).to.equal('linux/amd64 linux/arm64');
+      });
+    }
+  });
+});
