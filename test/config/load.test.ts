@@ -123,9 +123,17 @@ describe('every key', () => {
     'images.cache.failureTtl': ['90s', '90s'],
     'registries.insecure': ['localhost:5000,[::1]', ['localhost:5000', '[::1]']],
     'registries.mirrors': [
-      '{docker.io: {endpoints: ["mirror.example.com:5000/hub"], fallback: false, credentials: source}}',
-      { 'docker.io': { endpoints: ['mirror.example.com:5000/hub'], fallback: false, credentials: 'source' } },
+      '{docker.io: {endpoints: ["mirror.example.com:5000/hub"], fallback: false, credentials: source, sparse: true}}',
+      {
+        'docker.io': {
+          endpoints: ['mirror.example.com:5000/hub'],
+          fallback: false,
+          credentials: 'source',
+          sparse: true,
+        },
+      },
     ],
+    'registries.sparse': ['quay.example.com,mirror.example.com:5000', ['quay.example.com', 'mirror.example.com:5000']],
     'registries.private': ['r.example.com/*,quay.io/team/*', ['r.example.com/*', 'quay.io/team/*']],
     'registries.containerdConfigDirectory': ['/etc/containerd/certs.d', '/etc/containerd/certs.d'],
     'registries.caFile': ['/etc/ca.pem', '/etc/ca.pem'],
@@ -177,6 +185,7 @@ describe('every key', () => {
     '{docker.io: {endpoints: ["mirror.example.com/../hub"]}}',
     '{docker.io: {endpoints: ["user:secret@mirror.example.com"]}}',
     '{docker.io: {endpoints: ["mirror.example.com"], credentials: none}}',
+    '{docker.io: {endpoints: ["mirror.example.com"], sparse: sometimes}}',
     '{docker.io: [mirror.example.com]}',
     '{"docker.io/library": {endpoints: ["mirror.example.com"]}}',
     '{docker.io: {endpoint: mirror.example.com}}',
@@ -226,6 +235,18 @@ describe('every key', () => {
       }
     });
   }
+  for (const host of ['https://quay.example.com', 'quay.example.com/team', 'quay.example.com:0', '*.example.com']) {
+    it(`registries.sparse is never ${host}`, () => {
+      expect(problems({ flags: { 'registries.sparse': host } })).to.deep.equal([
+        `registries.sparse[0]: got "${host}", expected a list of host or host:port (--registries.sparse)`,
+      ]);
+    });
+  }
+  it('a mirror is not sparse unless it says so', () => {
+    const { registries } = load({ file: 'registries: {mirrors: {docker.io: {endpoints: [m.test]}}}' }).config;
+    expect(registries.sparse).to.deep.equal([]);
+    expect(registries.mirrors['docker.io']?.sparse).to.equal(false);
+  });
   it('a registry may be at the highest port', () => {
     expect(problems({ flags: { 'registries.insecure': 'reg.lab:65535,reg.lab:1,[::1]:60999' } })).to.deep.equal([]);
   });

@@ -464,3 +464,44 @@ describe('an endpoint of registries.mirrors', () => {
     });
   }
 });
+
+describe('the endpoints of an image that may lack platforms', () => {
+  const sparse = (image: string, options: Partial<RouteOptions>): string[] =>
+    endpointsOf(image, options).flatMap(({ name, isSparse }) => (isSparse ? [name] : []));
+  const directory = (...entries: HostEntry<Trust>[]): Partial<RouteOptions> => ({
+    hosts: () => ({ entries, isDefault: false }),
+  });
+  const entry = (host: string): HostEntry<Trust> => ({
+    address: { scheme: 'https', host, path: '/v2' },
+    resolvesTags: true,
+    headers: {},
+  });
+  const rows: [what: string, image: string, options: Partial<RouteOptions>, expected: string[]][] = [
+    ['none, where nothing says so', 'quay.io/a', { mirrors: { 'quay.io': mirror(['m.test']) } }, []],
+    [
+      'all of a mirror, and not its source',
+      'quay.io/a',
+      { mirrors: { 'quay.io': mirror(['m.test', 'n.test/hub'], { sparse: true }) } },
+      ['m.test', 'n.test/hub'],
+    ],
+    [
+      'a named host, under any path',
+      'quay.io/a',
+      { mirrors: { 'quay.io': mirror(['m.test', 'N.test/hub']) }, sparse: ['n.test'] },
+      ['n.test/hub'],
+    ],
+    ['a named registry', 'quay.example.com/a', { sparse: ['Quay.example.com'] }, ['quay.example.com']],
+    ['a named registry at its usual port', 'quay.io/a', { sparse: ['quay.io:443'] }, ['quay.io']],
+    ['no registry at another port', 'quay.io:8443/a', { sparse: ['quay.io'] }, []],
+    ['Docker Hub by any of its names', 'nginx', { sparse: ['docker.io'] }, ['registry-1.docker.io']],
+    [
+      "a host of containerd's directory",
+      'quay.io/a',
+      { ...directory(entry('m.test'), entry('n.test')), sparse: ['m.test'] },
+      ['m.test'],
+    ],
+  ];
+  for (const [what, image, options, expected] of rows) {
+    it(`are ${what}`, () => expect(sparse(image, options)).to.deep.equal(expected));
+  }
+});
