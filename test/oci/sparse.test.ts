@@ -351,6 +351,20 @@ describe('a registry that may lack platforms of an index', () => {
       expect(await resolved(`${source.host}/app@${digest}`)).to.equal('linux/amd64');
     });
 
+    it('says nothing of what other registries have, although it is not called sparse', async () => {
+      const manifests = [
+        ...entries('linux/amd64'),
+        { mediaType: IMAGE, digest: putImage(source, 'app', 'arm64'), size: 1 },
+      ];
+      for (const server of [mirror, source]) putIndex(server, manifests);
+      const cache = createImageCache(1000);
+      start({}, cache);
+      expect(await resolved(`${mirror.host}/app:v1`)).to.equal('linux/amd64');
+      start({}, await restored(cache));
+      expect(await resolved(`${mirror.host}/app:v1`)).to.equal('linux/amd64');
+      expect(await resolved()).to.equal('linux/amd64 linux/arm64');
+    });
+
     it('keeps a digest of which it has all', async () => {
       const digest = putIndex(source, entries('linux/amd64', 'linux/arm64'));
       for (const platform of ['linux/amd64', 'linux/arm64']) hold(source, platform);

@@ -1,0 +1,168 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { request } from 'undici';
+import { at } from '../../hack/cluster/json.ts';
+import { nodeFiles } from '../../hack/cluster/node-config.ts';
+import { type Registry, startRegistry } from '../../hack/cluster/registry.ts';
+import { binaries } from '../../hack/cluster/spawn.ts';
+import { createHostsDirectory } from '../../src/oci/endpoints/hosts-directory.ts';
+import { createRoutes } from '../../src/oci/endpoints/mirrors.ts';
+import { ImageError } from '../../src/oci/errors.ts';
+import { content, descriptorOf, type ImageFixture, MEDIA_TYPES, programImage } from '../../testimg/build.ts';
+import { pushFixtures } from '../../testimg/push.ts';
+import { type Harness, startResolver } from '../oci/server.ts';
+import { pod } from '../support/workloads.ts';
+import { needsRealNode } from './support/real-node.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
+
+const NAMESPACE = 'sparse';
+const REPOSITORY = 'app';
+const REFUSED = /could not fetch content descriptor|not found/;
+
+/** The registry in the image's name: one whose mirror is asked first, and one whose mirror is asked alone. */
+type Name = 'first.test' | 'alone.test';
+/** Who has the manifest of the node's architecture. */
+type Holder = 'mirror' | 'source' | 'none';
+
+type Row = { readonly registry: Name; readonly holder: Holder; readonly isNested: boolean; readonly isPulled: boolean };
+
+const ROWS: readonly Row[] = [false, true].flatMap((isNested) => [
+  { registry: 'first.test', holder: 'mirror', isNested, isPulled: true },
+  { registry: 'first.test', holder: 'source', isNested, isPulled: true },
+  { registry: 'first.test', holder: 'none', isNested, isPulled: false },
+  { registry: 'alone.test', holder: 'mirror', isNested, isPulled: true },
+  { registry: 'alone.test', holder: 'source', isNested, isPulled: false },
+]);
+
+const nameOf = ({ registry, holder, isNested }: Row): string =>
+  `${registry.replace('.test', '')}-${holder}${isNested ? '-nested' : ''}`;
+
+describe('what containerd pulls through a mirror that lacks platforms, on a real node', function () {
+  this.timeout(240_000);
+  let world: LiveWorld;
+  let mirror: Registry;
+  let harness: Harness;
+  let own: 'amd64' | 'arm64';
+  const pulled = new Map<string, { readonly isPulled: boolean; readonly message: string }>();
+
+  before(async function () {
+    needsRealNode(this);
+    world = await startWorld({ cluster: { node: 'real' }, manifest: '', nodes: [] });
+    const { cluster, registry: source } = world;
+    const { node } = cluster;
+    if (node === undefined) throw new Error('the cluster has no node');
+    own = node.architecture;
+    const images = await imagesOf(own);
+    const fixtures = images.map(({ row, fixture }) => ({ tag: nameOf(row), build: () => fixture, refusable: 'never' }));
+    const { skipped } = await pushFixtures({ registry: source.host, repository: REPOSITORY, insecure: true, fixtures });
+    expect(skipped).to.deep.equal([]);
+    mirror = await startRegistry({ contentsOf: source, node, directory: join(node.directory, 'mirror') });
+    for (const { row, digest } of images) {
+      if (row.holder !== 'mirror') await remove(mirror, digest);
+      if (row.holder === 'none') await remove(source, digest);
+    }
+
+    const directory = nodeFiles(node.directory).registries;
+    const ours = join(mirror.directory, 'certs.d');
+    await writeHosts(directory, source.nodeHost ?? '', mirror.nodeHost ?? '');
+    await writeHosts(ours, source.host, mirror.host);
+    const hosts = createHostsDirectory({ directory: ours, onIgnored: ({ problem }) => expect.fail(problem) });
+    expect(await hosts.reload()).to.deep.equal([]);
+    const insecure = [source.host, mirror.host];
+    const { endpointsOf } = createRoutes({ mirrors: {}, insecure, sparse: [mirror.host], hosts: hosts.hosts });
+    harness = startResolver(insecure, { endpointsOf });
+
+    await world.namespace(NAMESPACE);
+    const spec = { nodeName: node.name, restartPolicy: 'Never' };
+    await world.create(
+      ...ROWS.map((row) =>
+        pod(NAMESPACE, nameOf(row), { images: [`${row.registry}/${REPOSITORY}:${nameOf(row)}`], spec }),
+      ),
+    );
+    await world.cluster.waitFor('the kubelet to pull, or to say why not', async () => {
+      const waiting: string[] = [];
+      for (const one of await world.list('Pod', NAMESPACE)) {
+        const status = at(one, 'status', 'containerStatuses', 0);
+        const isPulled = String(at(status, 'imageID') ?? '') !== '';
+        const message = String(at(status, 'state', 'waiting', 'message') ?? '');
+        const name = String(at(one, 'metadata', 'name'));
+        if (isPulled || REFUSED.test(message)) pulled.set(name, { isPulled, message });
+        else if (!pulled.has(name)) waiting.push(`${name}: ${message || 'no message'}`);
+      }
+      if (waiting.length > 0) throw new Error(waiting.join('\n'));
+      return pulled.size === ROWS.length;
+    });
+  });
+  after(async () => {
+    harness?.stop();
+    await mirror?.remove();
+    await world?.stop();
+  });
+
+  it('is what archaware counts', async () => {
+    const expected: Record<string, object> = {};
+    const found: Record<string, object> = {};
+    for (const row of ROWS) {
+      const name = nameOf(row);
+      expected[name] = { isPulled: row.isPulled, isCounted: row.isPulled };
+      found[name] = { isPulled: pulled.get(name)?.isPulled, isCounted: await isCounted(row) };
+    }
+    expect(found).to.deep.equal(expected);
+  });
+
+  async function isCounted(row: Row): Promise<boolean> {
+    try {
+      const { platforms } = await harness.resolver.resolve(
+        `${row.registry}/${REPOSITORY}:${nameOf(row)}`,
+        { namespace: NAMESPACE, pullSecrets: [], always: false },
+        new AbortController().signal,
+      );
+      return platforms.some(({ architecture }) => architecture === own);
+    } catch (error) {
+      if (error instanceof ImageError && error.code === 'not-found') return false;
+      throw error;
+    }
+  }
+});
+
+/** Deletes a manifest; the index that names it stays. */
+async function remove({ url }: Registry, digest: string): Promise<void> {
+  const { statusCode, body } = await request(`${url}/v2/${REPOSITORY}/manifests/${digest}`, { method: 'DELETE' });
+  await body.dump();
+  expect(statusCode).to.equal(202);
+}
+
+async function writeHosts(directory: string, source: string, mirror: string): Promise<void> {
+  const servers: Readonly<Record<Name, string>> = { 'first.test': source, 'alone.test': mirror };
+  for (const [name, server] of Object.entries(servers)) {
+    await mkdir(join(directory, name), { recursive: true });
+    const text = `server = "http://${server}"\n[host."http://${mirror}"]\ncapabilities = ["pull", "resolve"]\n`;
+    await writeFile(join(directory, name, 'hosts.toml'), text);
+  }
+}
+
+/** Returns an index for each row, with an image for the node and one for another architecture, and the digest of the first. */
+async function imagesOf(own: 'amd64' | 'arm64'): Promise<{ row: Row; fixture: ImageFixture; digest: string }[]> {
+  const other = own === 'amd64' ? 'arm64' : 'amd64';
+  const program = await readFile(join(binaries(), 'node', `pod-${own}`));
+  return ROWS.map((row) => {
+    // containerd keeps images by their config, so each row has images of its own.
+    const unique = Buffer.concat([program, Buffer.from(nameOf(row))]);
+    const [mine, others] = [own, other].map((architecture) => programImage({ os: 'linux', architecture }, unique));
+    if (mine === undefined || others === undefined) throw new Error('two images are made');
+    const index = (manifests: readonly object[]) =>
+      content(
+        MEDIA_TYPES.ociIndex,
+        Buffer.from(JSON.stringify({ schemaVersion: 2, mediaType: MEDIA_TYPES.ociIndex, manifests })),
+      );
+    const entry = (root: ReturnType<typeof content>, architecture: string) => ({
+      ...descriptorOf(root),
+      platform: { os: 'linux', architecture },
+    });
+    const inner = index([entry(mine.root, own)]);
+    const root = index([entry(row.isNested ? inner : mine.root, own), entry(others.root, other)]);
+    const manifests = [...mine.manifests, ...others.manifests, ...(row.isNested ? [inner] : []), root];
+    return { row, fixture: { root, manifests, blobs: [...mine.blobs, ...others.blobs] }, digest: mine.root.digest };
+  });
+}
