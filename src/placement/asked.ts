@@ -2,6 +2,7 @@ import { cut } from '../kit/cut.ts';
 import type { JsonObject } from '../kit/json.ts';
 import { ARCHITECTURES } from '../kit/platform.ts';
 import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL } from '../names.ts';
+import { labelsOfLevel } from './cpu-level.ts';
 import { type Demands, meetsLabel, readDemands, requirementText } from './fit.ts';
 
 type ArchitectureDemand = {
@@ -66,9 +67,14 @@ export function readAsked(spec: JsonObject): Asked | undefined {
 export function withoutOurs(demands: Demands): Demands {
   const terms = (demands.terms ?? [])
     .map(({ expressions, fields }) => ({
-      expressions: expressions.filter(({ key, operator }) => key !== ARCHITECTURE_LABEL || operator !== 'In'),
+      expressions: expressions.filter((requirement) => !isOfOurForm(requirement)),
       fields,
     }))
     .filter(({ expressions, fields }) => expressions.length + fields.length > 0);
   return { ...demands, terms: terms.length > 0 ? terms : undefined };
+}
+
+/** Whether archaware may have written a requirement: on the architecture, or on the label of a CPU level. */
+function isOfOurForm({ key, operator }: { readonly key: string; readonly operator: string }): boolean {
+  return operator === 'In' && (key === ARCHITECTURE_LABEL || labelsOfLevel(key).length > 0);
 }

@@ -1,6 +1,7 @@
 import { matchesGlob } from '../kit/glob.ts';
 import { didYouMean, isWebAssembly, type Platform, readArchitecture } from '../kit/platform.ts';
 import { ARCHITECTURES_ANNOTATION } from '../names.ts';
+import { type CpuLevel, levelOf } from './cpu-level.ts';
 import type { PodImage } from './objects/image.ts';
 import { MOST_IMAGE_CHARACTERS, MOST_IMAGES, type PodTemplate } from './objects/pod.ts';
 import type { Settings } from './settings.ts';
@@ -15,7 +16,7 @@ export type ImageAnswer =
       readonly digest?: string;
       /** The platforms (`linux/arm64`) that this digest has and does not run on, as the pods of this namespace may believe. */
       readonly lies?: readonly string[];
-      /** Whether it is an index. Only the rule for image volumes reads it, so it may be absent for other images. */
+      /** Whether it is an index. Absent: not known, so it counts neither as an index nor as a single manifest. */
       readonly isIndex?: boolean;
       /** Whether it is a single manifest whose labels say that it is a bundle of the Operator Lifecycle Manager. */
       readonly isBundle?: true;
@@ -60,6 +61,8 @@ export type Narrowing =
       readonly platforms: readonly string[];
       /** The platforms that pods have shown to be wrong, and what follows; absent: none. */
       readonly lies?: LearnedLies;
+      /** The CPU level that a container of this image needs; absent: none. */
+      readonly level?: CpuLevel;
     }
   | Exclude<ImageAnswer, { readonly kind: 'known' }>;
 
@@ -150,7 +153,9 @@ export function narrowingOf(
   if (answer.kind !== 'known') return answer;
   if (answer.isBundle) return { kind: 'anywhere', as: 'bundle' };
   const claimed = narrowedBy('registry', answer.platforms, image, template, settings, answer.isIndex);
-  return answer.lies === undefined ? claimed : withoutLies(claimed, answer.lies, template, settings);
+  const narrowed = answer.lies === undefined ? claimed : withoutLies(claimed, answer.lies, template, settings);
+  const level = image.volume === undefined ? levelOf(answer.platforms, os, answer.isIndex) : undefined;
+  return narrowed.kind === 'set' && level !== undefined ? { ...narrowed, level } : narrowed;
 }
 
 /**

@@ -16,6 +16,7 @@ import { whatLies } from '../wrong-node/may-evict.ts';
 import { wrongNodeNote } from '../wrong-node/note.ts';
 import type { ExplainEvidence, ExplainedNodes, Explanation } from './explanation.ts';
 import type { ExplainInput } from './input.ts';
+import { adviseOnLevel } from './level-advice.ts';
 import { missingOs } from './missing-os.ts';
 import { adviseAway, checkController } from './no-controller.ts';
 import { adviseOnPools, isKeptOffByOthers, type PoolAdvice } from './pool-advice.ts';
@@ -46,6 +47,7 @@ export function advise(input: ExplainInput, explained: WithoutAdvice, evidence: 
     ...adviseGated(explained),
     ...advisePlaced(input, explained, evidence),
     ...adviseLate(input, evidence),
+    ...adviseOnLevel(input, evidence),
     ...adviseNodes(input, explained, evidence),
     ...adviseSpread(evidence),
   ];

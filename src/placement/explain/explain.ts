@@ -5,6 +5,7 @@ import type { SkipReason } from '../eligibility.ts';
 import { type Demands, groupNodes, obstaclesTo, obstacleText } from '../fit.ts';
 import { type ImageAnswer, intersect, type NarrowedImage, narrow, statementOf } from '../images.ts';
 import { explainLies } from '../lies/explained-lies.ts';
+import { cpuLevelsOf } from '../nodes/level-labels.ts';
 import { taintText } from '../nodes/managed.ts';
 import { architecturesOf, nodeArchitecture } from '../nodes/node.ts';
 import type { PodImage } from '../objects/image.ts';
@@ -88,6 +89,7 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
     clash: clashOf(input, decision, narrowed, clusterArchitectures, settings),
     wrongNode: wrongNodeOf(input, outcome, subject, asking(0)),
     demands,
+    level: decision?.kind === 'place' && !template.asksForLevel ? decision.level : undefined,
     isLate: placing?.affinity !== undefined && isTooLate(input, placing.affinity),
     spread: spreadFindingFor(input, outcome, { authored: now, placed: demands }, settings),
     obstacles: nodes.map(({ left }) => left),
@@ -155,7 +157,7 @@ function settingsOf({ settings, namespace, workload }: ExplainInput): Settings {
 }
 
 function knowledgeOf({ nodes, namesOf }: ExplainInput, answerOf: Knowledge['answerOf'], waitedMs = 0): Knowledge {
-  return { clusterArchitectures: architecturesOf(nodes), namesOf, answerOf, waitedMs };
+  return { clusterArchitectures: architecturesOf(nodes), cpuLevels: cpuLevelsOf(nodes), namesOf, answerOf, waitedMs };
 }
 
 /** Turns a lookup into an answer. An image that was not looked up is `pending`: no platforms would mean that it runs nowhere. */

@@ -1,4 +1,5 @@
 import type { Platform } from '../../kit/platform.ts';
+import type { LevelNeed } from '../cpu-level.ts';
 import type { SkipReason } from '../eligibility.ts';
 import type { Demands, Obstacle } from '../fit.ts';
 import type { NarrowedImage } from '../images.ts';
@@ -139,6 +140,8 @@ export type ExplainEvidence = {
   readonly isLate: boolean;
   /** Set if the pod asks for other architectures than its images run on. */
   readonly clash: Clash | undefined;
+  /** The CPU level that its images need; undefined: none, or its author speaks of the level. */
+  readonly level: LevelNeed | undefined;
   /** What a topology spread constraint keeps off. */
   readonly spread: SpreadFinding | undefined;
   /** For each entry of the explanation's `nodes`: what keeps the pod off even with the decision's tolerations and affinity. */

@@ -1,5 +1,6 @@
 import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL, OLD_OS_LABEL, OS_LABEL } from '../../names.ts';
+import { labelsOfLevel } from '../cpu-level.ts';
 import type { Preference } from '../preference.ts';
 
 /** A requirement on a node's label, in the form that archaware writes (core/v1 `NodeSelectorRequirement`). */
@@ -111,7 +112,11 @@ function speaksOf(expression: JsonObject, key: string): boolean {
   return namesOf(key).includes(stringAt(expression, 'key') ?? '');
 }
 
-function namesOf(key: string): string[] {
+/**
+ * Returns the labels by which the author of a pod speaks of the same thing: the label itself, its older name, and for a CPU level
+ * the labels of the higher levels.
+ */
+export function namesOf(key: string): readonly string[] {
   const alias = ALIASES[key];
-  return alias === undefined ? [key] : [key, alias];
+  return alias === undefined ? [...new Set([key, ...labelsOfLevel(key)])] : [key, alias];
 }

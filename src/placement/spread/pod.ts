@@ -1,9 +1,8 @@
 import { type JsonObject, objectAt } from '../../kit/json.ts';
-import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL } from '../../names.ts';
 import type { Placement } from '../decide.ts';
 import type { Demands } from '../fit.ts';
 import type { PodTemplate } from '../objects/pod.ts';
-import type { Requirement } from '../patch/affinity.ts';
+import { namesOf, type Requirement } from '../patch/affinity.ts';
 import { lacking } from '../patch/tolerations.ts';
 import { placingFor } from '../placing.ts';
 import type { Settings } from '../settings.ts';
@@ -47,7 +46,6 @@ export function spreadPod(
 
 /** Adds requirements as archaware does: to each term that does not mention the label, and never beside a node selector on it. */
 function narrowedBy(demands: Demands, requirements: readonly Requirement[]): Demands {
-  const namesOf = (key: string) => (key === ARCHITECTURE_LABEL ? [key, OLD_ARCHITECTURE_LABEL] : [key]);
   const added = requirements.filter(
     ({ key }) => !namesOf(key).some((name) => Object.hasOwn(demands.nodeSelector, name)),
   );
