@@ -8,8 +8,8 @@ import { rememberDigests } from '../kube/watch/digests.ts';
 import { createKeeper, digestOf, type Keeper } from '../kube/watch/keeper.ts';
 import { createReflector, type Reflector, type ReflectorOptions } from '../kube/watch/reflector.ts';
 import { pathOf } from '../kube/writer.ts';
-import type { CpuLevels } from '../placement/cpu-level.ts';
-import { levelKinds, levelsOf } from '../placement/nodes/level-labels.ts';
+import type { CpuLevels } from '../placement/levels/cpu-level.ts';
+import { levelKinds, levelsOf } from '../placement/levels/level-labels.ts';
 import { isSameNode, type Node, readNode, readNodeSections } from '../placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
 import {

@@ -2,8 +2,8 @@ import { cut } from '../kit/cut.ts';
 import type { JsonObject } from '../kit/json.ts';
 import { ARCHITECTURES } from '../kit/platform.ts';
 import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL } from '../names.ts';
-import { labelsOfLevel } from './cpu-level.ts';
 import { type Demands, meetsLabel, readDemands, requirementText } from './fit.ts';
+import { labelsOfLevel } from './levels/cpu-level.ts';
 
 type ArchitectureDemand = {
   /** The architectures that the pod names and that all its demands together allow. */

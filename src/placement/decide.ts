@@ -1,7 +1,7 @@
 import { ARCHITECTURES_ANNOTATION } from '../names.ts';
-import { type CpuLevel, type CpuLevels, type LevelNeed, levelNeed, NO_CPU_LEVELS } from './cpu-level.ts';
 import { SYSTEM_WAIT_MS } from './eligibility.ts';
 import { type ImageAnswer, intersect, type NamesOf, narrow, onlySchedulable, statementOf } from './images.ts';
+import { type CpuLevel, type CpuLevels, type LevelNeed, levelNeed, NO_CPU_LEVELS } from './levels/cpu-level.ts';
 import type { PodImage } from './objects/image.ts';
 import type { Subject } from './subject.ts';
 

@@ -1,7 +1,7 @@
 import { matchesGlob } from '../kit/glob.ts';
 import { didYouMean, isWebAssembly, type Platform, readArchitecture } from '../kit/platform.ts';
 import { ARCHITECTURES_ANNOTATION } from '../names.ts';
-import { type CpuLevel, levelOf } from './cpu-level.ts';
+import { type CpuLevel, levelOf } from './levels/cpu-level.ts';
 import type { PodImage } from './objects/image.ts';
 import { MOST_IMAGE_CHARACTERS, MOST_IMAGES, type PodTemplate } from './objects/pod.ts';
 import type { Settings } from './settings.ts';

@@ -1,7 +1,7 @@
 import { isArchitecture } from '../kit/platform.ts';
 import { ARCHITECTURE_LABEL, CPU_LEVEL_LABELS, CPU_LEVEL_VALUE, OS_LABEL } from '../names.ts';
-import { isLevelRequired } from './cpu-level.ts';
 import type { Placement } from './decide.ts';
+import { isLevelRequired } from './levels/cpu-level.ts';
 import type { AffinityIntent, Requirement } from './patch/affinity.ts';
 import { type Toleration, tolerationsFor } from './patch/tolerations.ts';
 import { preferencesFor } from './preference.ts';

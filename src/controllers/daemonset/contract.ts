@@ -3,7 +3,7 @@ import type { Reconciler } from '../../kube/control-loop.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import type { Writer } from '../../kube/writer.ts';
-import type { CpuLevels } from '../../placement/cpu-level.ts';
+import type { CpuLevels } from '../../placement/levels/cpu-level.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import type { Namespace } from '../../placement/objects/namespace.ts';

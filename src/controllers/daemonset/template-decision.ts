@@ -1,5 +1,5 @@
-import { NO_CPU_LEVELS } from '../../placement/cpu-level.ts';
 import { type Decision, decide, standing } from '../../placement/decide.ts';
+import { NO_CPU_LEVELS } from '../../placement/levels/cpu-level.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import { NOTHING_NEEDED } from '../../placement/placing.ts';
 import type { Settings } from '../../placement/settings.ts';

@@ -3,7 +3,7 @@ import type { Reconciler, Result } from '../../kube/control-loop.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import type { Writer } from '../../kube/writer.ts';
-import type { CpuLevels } from '../../placement/cpu-level.ts';
+import type { CpuLevels } from '../../placement/levels/cpu-level.ts';
 import { isStub } from '../../placement/objects/large.ts';
 import type { Namespace } from '../../placement/objects/namespace.ts';
 import type { Pod } from '../../placement/objects/pod.ts';

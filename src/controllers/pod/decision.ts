@@ -1,6 +1,6 @@
 import type { Clock } from '../../kit/clock.ts';
-import { type CpuLevels, NO_CPU_LEVELS } from '../../placement/cpu-level.ts';
 import { type Decision, decide, standing } from '../../placement/decide.ts';
+import { type CpuLevels, NO_CPU_LEVELS } from '../../placement/levels/cpu-level.ts';
 import type { PodImage } from '../../placement/objects/image.ts';
 import { overPlaced, standingArchitectures } from '../../placement/standing.ts';
 import type { Subject } from '../../placement/subject.ts';

@@ -1,5 +1,5 @@
-import { labelsOfLevel } from '../cpu-level.ts';
 import { type Demands, readDemands } from '../fit.ts';
+import { labelsOfLevel } from '../levels/cpu-level.ts';
 import { isDaemonSetOfAnyGroup, isForOneNode } from '../objects/kinds.ts';
 import { type AffinityIntent, type Requirement, withAffinity } from '../patch/affinity.ts';
 import type { Preference } from '../preference.ts';

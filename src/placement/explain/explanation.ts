@@ -1,8 +1,8 @@
 import type { Platform } from '../../kit/platform.ts';
-import type { LevelNeed } from '../cpu-level.ts';
 import type { SkipReason } from '../eligibility.ts';
 import type { Demands, Obstacle } from '../fit.ts';
 import type { NarrowedImage } from '../images.ts';
+import type { LevelNeed } from '../levels/cpu-level.ts';
 import type { Toleration } from '../patch/tolerations.ts';
 import type { Settings } from '../settings.ts';
 import type { SpreadFinding } from '../spread/finding.ts';

@@ -1,5 +1,5 @@
 import { isWebAssembly, type Platform } from '../../kit/platform.ts';
-import { levelLabelText, levelOf } from '../cpu-level.ts';
+import { levelLabelText, levelOf } from '../levels/cpu-level.ts';
 
 /**
  * The variants of an architecture that every CPU with Linux and a kubelet runs. Other variants need CPUs of a level (GOAMD64, GOARM,

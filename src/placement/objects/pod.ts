@@ -11,7 +11,7 @@ import {
 } from '../../kit/json.ts';
 import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, MIRROR_ANNOTATION } from '../../names.ts';
 import { type Asked, readAsked } from '../asked.ts';
-import { asksForLevel } from '../cpu-level.ts';
+import { asksForLevel } from '../levels/cpu-level.ts';
 import { lacking, type Toleration } from '../patch/tolerations.ts';
 import { createShared } from './equal-values.ts';
 import { imageName, type PodImage } from './image.ts';

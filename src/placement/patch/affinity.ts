@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL, OLD_OS_LABEL, OS_LABEL } from '../../names.ts';
-import { labelsOfLevel } from '../cpu-level.ts';
+import { labelsOfLevel } from '../levels/cpu-level.ts';
 import type { Preference } from '../preference.ts';
 
 /** A requirement on a node's label, in the form that archaware writes (core/v1 `NodeSelectorRequirement`). */

@@ -1,9 +1,9 @@
 import { ARCHITECTURE_LABEL, OS_LABEL } from '../../names.ts';
-import { type CpuLevels, labelsOfLevel, NO_CPU_LEVELS } from '../cpu-level.ts';
 import { type Decision, decide } from '../decide.ts';
 import type { SkipReason } from '../eligibility.ts';
 import type { Demands } from '../fit.ts';
 import { type ImageAnswer, type NarrowedImage, narrow, statementOf } from '../images.ts';
+import { type CpuLevels, labelsOfLevel, NO_CPU_LEVELS } from '../levels/cpu-level.ts';
 import type { PodImage } from '../objects/image.ts';
 import { isDaemonSetOfAnyGroup } from '../objects/kinds.ts';
 import type { Namespace } from '../objects/namespace.ts';

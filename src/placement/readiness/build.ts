@@ -1,5 +1,5 @@
 import { type ImageAnswer, onlySchedulable } from '../images.ts';
-import { cpuLevelsOf } from '../nodes/level-labels.ts';
+import { cpuLevelsOf } from '../levels/level-labels.ts';
 import { architecturesOf, type Node, nodeArchitecture } from '../nodes/node.ts';
 import type { PodImage } from '../objects/image.ts';
 import { createSpreadReasons } from '../spread/readiness.ts';

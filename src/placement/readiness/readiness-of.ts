@@ -1,6 +1,6 @@
 import { ARCHITECTURES_ANNOTATION } from '../../names.ts';
-import { labelsOfLevel } from '../cpu-level.ts';
 import { type Narrowing, onlySchedulable, statementOf } from '../images.ts';
+import { labelsOfLevel } from '../levels/cpu-level.ts';
 import type { PodImage } from '../objects/image.ts';
 import { isDaemonSet, isDaemonSetOfAnyGroup, isOtherDaemonSet } from '../objects/kinds.ts';
 import { few, skipNote, webAssemblyAmong } from '../reasons.ts';

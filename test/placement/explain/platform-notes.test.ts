@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { levelLabelText } from '../../../src/placement/cpu-level.ts';
 import { platformNotes } from '../../../src/placement/explain/platform-notes.ts';
+import { levelLabelText } from '../../../src/placement/levels/cpu-level.ts';
 
 const shownAs = (level: 'v3' | 'v4'): string =>
   `which node-feature-discovery shows as the label ${levelLabelText(level)}`;

@@ -1,6 +1,6 @@
-import { isObject, type JsonObject, listAt, objectAt } from '../kit/json.ts';
-import type { Platform } from '../kit/platform.ts';
-import { CPU_LEVEL_LABELS, CPU_LEVEL_VALUE } from '../names.ts';
+import { isObject, type JsonObject, listAt, objectAt } from '../../kit/json.ts';
+import type { Platform } from '../../kit/platform.ts';
+import { CPU_LEVEL_LABELS, CPU_LEVEL_VALUE } from '../../names.ts';
 
 /** A level of x86-64 CPUs above the lowest (GOAMD64, x86-64 psABI). */
 export type CpuLevel = keyof typeof CPU_LEVEL_LABELS;

@@ -1,7 +1,7 @@
 import { CPU_LEVEL_LABELS, CPU_LEVEL_VALUE, OS_LABEL } from '../../names.ts';
-import { type Carried, CPU_LEVELS, type CpuLevel, type CpuLevels, LEVELLED } from '../cpu-level.ts';
 import { isPassing } from '../fit.ts';
-import { type Node, nodeArchitecture } from './node.ts';
+import { type Node, nodeArchitecture } from '../nodes/node.ts';
+import { type Carried, CPU_LEVELS, type CpuLevel, type CpuLevels, LEVELLED } from './cpu-level.ts';
 
 /**
  * Returns for each CPU level whether a node carries its label (`v3`) or not (`not v3`); empty for a node that does not count: one of

@@ -1,12 +1,12 @@
 import { expect } from 'chai';
-import { asksForLevel, levelNote, NO_CPU_LEVELS } from '../../src/placement/cpu-level.ts';
-import { decide, type Placement } from '../../src/placement/decide.ts';
-import type { ImageAnswer } from '../../src/placement/images.ts';
-import { cpuLevelsOf } from '../../src/placement/nodes/level-labels.ts';
-import { withAffinity } from '../../src/placement/patch/affinity.ts';
-import { placingFor } from '../../src/placement/placing.ts';
-import type { Settings } from '../../src/placement/settings.ts';
-import { decideCase, failed, input, known, node, pending, subjectOf, taint, template } from './objects.ts';
+import { decide, type Placement } from '../../../src/placement/decide.ts';
+import type { ImageAnswer } from '../../../src/placement/images.ts';
+import { asksForLevel, levelNote, NO_CPU_LEVELS } from '../../../src/placement/levels/cpu-level.ts';
+import { cpuLevelsOf } from '../../../src/placement/levels/level-labels.ts';
+import { withAffinity } from '../../../src/placement/patch/affinity.ts';
+import { placingFor } from '../../../src/placement/placing.ts';
+import type { Settings } from '../../../src/placement/settings.ts';
+import { decideCase, failed, input, known, node, pending, subjectOf, taint, template } from '../objects.ts';
 
 const label = (level: number): string => `feature.node.kubernetes.io/cpu-cpuid.X86_64_V${level}`;
 const isIn = (key: string, ...values: readonly string[]) => ({ key, operator: 'In', values });

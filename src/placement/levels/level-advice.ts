@@ -1,9 +1,9 @@
 import { KARPENTER_POOL } from '../../names.ts';
-import { isLevelRequired, levelLabelText, levelNote } from '../cpu-level.ts';
+import type { ExplainEvidence } from '../explain/explanation.ts';
+import type { ExplainInput } from '../explain/input.ts';
 import { isDaemonSetOfAnyGroup, isForOneNode } from '../objects/kinds.ts';
 import { usesAffinity } from '../placing.ts';
-import type { ExplainEvidence } from './explanation.ts';
-import type { ExplainInput } from './input.ts';
+import { isLevelRequired, levelLabelText, levelNote } from './cpu-level.ts';
 
 /** Advises on a pod whose image needs a CPU level: what it does not get, and what an autoscaler must know of what it gets. */
 export function adviseOnLevel(
