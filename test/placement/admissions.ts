@@ -25,6 +25,7 @@ export type Circumstances = {
   readonly mayGate?: boolean;
   readonly withdrawn?: AdmissionInput['withdrawn'];
   readonly clusterArchitectures?: readonly string[];
+  readonly cpuLevels?: NonNullable<AdmissionInput['cpuLevels']>;
 };
 
 /** A pod as the API server sends it for review, with one container for each image. */
@@ -54,6 +55,7 @@ export function admissionOf(object: JsonObject, given: Circumstances = {}): Admi
     object,
     settings: all,
     clusterArchitectures: given.clusterArchitectures ?? clusterArchitectures,
+    ...(given.cpuLevels === undefined ? {} : { cpuLevels: given.cpuLevels }),
     namesOf,
     answerOf,
     namespace: { name: 'shop', labels: {}, preferred: undefined, ...namespace },

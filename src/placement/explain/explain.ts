@@ -89,7 +89,7 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
     clash: clashOf(input, decision, narrowed, clusterArchitectures, settings),
     wrongNode: wrongNodeOf(input, outcome, subject, asking(0)),
     demands,
-    level: decision?.kind === 'place' && !template.asksForLevel ? decision.level : undefined,
+    level: decision?.kind === 'place' && !isOfItsAuthor(input) ? decision.level : undefined,
     isLate: placing?.affinity !== undefined && isTooLate(input, placing.affinity),
     spread: spreadFindingFor(input, outcome, { authored: now, placed: demands }, settings),
     obstacles: nodes.map(({ left }) => left),
@@ -128,6 +128,11 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
 function overEarlier({ workload: { pod }, applied, namesOf }: ExplainInput, decision: Decision, subject: Subject) {
   if (!applied || pod === undefined || decision.kind !== 'wait') return decision;
   return overPlaced(decision, pod, standingArchitectures(subject, pod.written, namesOf));
+}
+
+/** Whether the author, and not archaware, speaks of the CPU level. */
+function isOfItsAuthor({ workload: { template, pod } }: ExplainInput): boolean {
+  return template.asksForLevel && pod?.written?.architectures === undefined;
 }
 
 /** Whether the images are examined. A bound daemon pod is skipped by the rules, but it may be on a wrong node. */

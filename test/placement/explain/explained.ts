@@ -9,7 +9,7 @@ import { known, settings, taint } from '../objects.ts';
 
 /** What is explained. */
 export type Given = {
-  /** The lookup result of each of the pod's images: platforms, or an error code after `!`. */
+  /** The lookup result of each of the pod's images: platforms, one of them of a single manifest after `=`, or an error code after `!`. */
   readonly images?: Readonly<Record<string, string>>;
   readonly kind?: 'Pod' | 'Deployment' | 'DaemonSet';
   readonly applied?: boolean;
@@ -68,8 +68,10 @@ export function inputOf(given: Given): ExplainInput {
 
 function lookup(text: string): LookupResult {
   if (text.startsWith('!')) return { error: { code: text.slice(1), message: 'no', registry: 'registry.example.com' } };
-  const answer = known(text);
-  return { platforms: answer.kind === 'known' ? answer.platforms : [], skipped: [], digest: 'sha256:1' };
+  const isSingle = text.startsWith('=');
+  const answer = known(isSingle ? text.slice(1) : text);
+  const platforms = answer.kind === 'known' ? answer.platforms : [];
+  return { platforms, skipped: [], digest: 'sha256:1', ...(isSingle ? { isIndex: false } : {}) };
 }
 
 /** Explains a pod or a workload with these lookup results. */
