@@ -138,7 +138,8 @@ function normalised(words: readonly string[]): string[] {
   const joined: string[] = [];
   for (const word of words) {
     const before = joined.at(-1) ?? '';
-    if (word === STANDARD_INPUT && ['--config', '--file'].includes(before)) joined.splice(-1, 1, `${before}=${word}`);
+    if (word === STANDARD_INPUT && ['--config', '--file', '--compare'].includes(before))
+      joined.splice(-1, 1, `${before}=${word}`);
     else joined.push(word);
   }
   return joined;

@@ -14,17 +14,22 @@ const DEEPEST = 5;
  * Reads the objects in files, in directories (their YAML and JSON files, not those of directories below, as kubectl does) and in
  * standard input (`-`). A file may hold several objects, and lists of objects.
  *
+ * @param flag the flag that named them, for messages
  * @throws ConfigurationError that names each file that cannot be read
  */
-export async function readObjects(names: readonly string[], readInput: () => Promise<string>): Promise<JsonObject[]> {
+export async function readObjects(
+  names: readonly string[],
+  readInput: () => Promise<string>,
+  flag = '-f',
+): Promise<JsonObject[]> {
   const input = names.includes(STANDARD_INPUT) ? await readInput() : '';
   const problems: string[] = [];
   // Standard input has only one end.
   const objects = [...new Set(names)].flatMap((name) => {
     try {
-      return filesOf(name).flatMap((file) => readFile(file, input, problems));
+      return filesOf(name).flatMap((file) => readFile(file, input, problems, flag));
     } catch (error) {
-      problems.push(`-f ${name}: ${problemOf(error)}`);
+      problems.push(`${flag} ${name}: ${problemOf(error)}`);
       return [];
     }
   });
@@ -51,12 +56,12 @@ function filesOf(name: string): string[] {
   return found.sort();
 }
 
-function readFile(file: string, input: string, problems: string[]): JsonObject[] {
+function readFile(file: string, input: string, problems: string[], flag: string): JsonObject[] {
   try {
     const text = file === STANDARD_INPUT ? input : readFileSync(file, 'utf8');
     return parseDocuments(text).flatMap((value) => flattened(value, 0));
   } catch (error) {
-    problems.push(`-f ${file}: ${problemOf(error)}`);
+    problems.push(`${flag} ${file}: ${problemOf(error)}`);
     return [];
   }
 }

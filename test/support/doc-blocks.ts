@@ -83,6 +83,7 @@ export async function makeWorkplace(): Promise<Workplace> {
 /** Images that the documents name, at a registry that stands in for registry.example.com. */
 export async function startDocumentRegistry() {
   const registry = await startTestRegistry();
+  registry.put('shop/web', '2.3', ['amd64', 'arm64', 's390x']);
   registry.put('shop/web', '2.4', ['amd64', 'arm64']);
   registry.put('shop/migrate', '2.5', ['arm64']);
   registry.put('team/app', '1.2', ['amd64', 'arm64']);

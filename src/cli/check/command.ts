@@ -1,3 +1,4 @@
+import { STANDARD_INPUT } from '../../config/config-file.ts';
 import { ConfigurationError } from '../../config/shown-problems.ts';
 import { ARCHITECTURES } from '../../kit/platform.ts';
 import type { Command } from '../command.ts';
@@ -11,7 +12,7 @@ export const checkCommand: Command = {
   operands: '',
   summary: 'Check that the images in manifests run on architectures; for pipelines',
   description:
-    'Asks the registries. Needs no cluster. Exits with 2 and prints one line for each image that lacks an architecture or could not be looked up.',
+    'Asks the registries. Needs no cluster, except with --compare cluster. Exits with 2 and prints one line for each image that lacks or, with --compare, has dropped an architecture, or that could not be looked up.',
   forms: FORMS,
   flags: [
     {
@@ -26,7 +27,13 @@ export const checkCommand: Command = {
       value: 'ARCH,…',
       isRepeatable: true,
       choices: ARCHITECTURES,
-      text: 'Architectures on which every image must run; required',
+      text: 'Architectures on which every image must run; required without --compare, and only these are compared with it',
+    },
+    {
+      name: 'compare',
+      value: 'OLD',
+      isRepeatable: true,
+      text: 'Manifests as they were (file, directory or -), or cluster: the workloads that run now. Finds the architectures that the new images lack',
     },
     {
       name: 'namespace',
@@ -41,25 +48,48 @@ export const checkCommand: Command = {
     ['check -f deployment.yaml --on amd64,arm64', 'Check a manifest'],
     ['check -f manifests/ --on arm64 -o markdown', 'Write the comment for a pull request'],
     ['check -f - --on amd64,arm64', 'Check what helm template or kustomize build prints'],
+    ['check --compare old.yaml -f new.yaml', 'Find the architectures that an update drops'],
+    ['check --compare cluster -f - -o markdown', 'The same against what runs now, for a pull request'],
   ],
   async run(invocation) {
     const files = invocation.texts('file');
+    const old = invocation.texts('compare');
     const on = readArchitectures('--on', invocation.texts('on'));
     const problems = [
       ...(files.length === 0 ? ['check: expected -f FILE with the manifests to check'] : []),
-      ...(on === undefined
+      ...(on === undefined && old.length === 0
         ? ['check: expected --on with the architectures to run on, for example --on amd64,arm64']
         : []),
-      ...inputProblems(invocation, files),
+      ...compareProblems(old, files),
+      ...inputProblems(invocation, [...files, ...old]),
     ];
-    if (on === undefined || problems.length > 0) throw new ConfigurationError(problems);
-    const { check } = await import('./run-check.ts');
-    return check(await invocation.context(), {
+    if (problems.length > 0) throw new ConfigurationError(problems);
+    const common = {
       form: invocation.form,
       files,
-      on,
       namespace: invocation.text('namespace'),
       lookupTimeoutMs: readLookupTimeout(invocation),
-    });
+    };
+    if (old.length > 0 || on === undefined) {
+      const { compare } = await import('./run-compare.ts');
+      const before = old.includes(CLUSTER) ? undefined : old;
+      return compare(await invocation.context(), { ...common, on, before });
+    }
+    const { check } = await import('./run-check.ts');
+    return check(await invocation.context(), { ...common, on });
   },
 };
+
+/** The value of `--compare` for what runs now. A file of this name is `./cluster`. */
+const CLUSTER = 'cluster';
+
+function compareProblems(old: readonly string[], files: readonly string[]): string[] {
+  return [
+    ...(old.includes(CLUSTER) && old.length > 1
+      ? [`--compare: got ${CLUSTER} and files, expected one of them; a file of this name is ./${CLUSTER}`]
+      : []),
+    ...(old.includes(STANDARD_INPUT) && files.includes(STANDARD_INPUT)
+      ? ['--compare -: got standard input, expected a file, because -f reads standard input']
+      : []),
+  ];
+}

@@ -73,7 +73,7 @@ function questionOf(image: Question['image']): Question {
 }
 
 /** Returns a note for each kind that has a pod template in its usual place, but that archaware does not know. */
-function unchecked(objects: readonly JsonObject[]): string[] {
+export function unchecked(objects: readonly JsonObject[]): string[] {
   const kinds = objects.flatMap((object) => {
     const kind = stringAt(object, 'kind') ?? '';
     const spec = objectAt(objectAt(objectAt(object, 'spec'), 'template'), 'spec');

@@ -1,0 +1,238 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { startTestRegistry, type TestRegistry } from '../simulator/registry/registry.ts';
+import { runInProcess } from '../support/in-process.ts';
+import { type Product, startProduct, workload } from '../support/product.ts';
+
+const BOTH = ['amd64', 'arm64'];
+
+describe('check --compare', () => {
+  let registry: TestRegistry;
+  let folder: string;
+  beforeEach(async () => {
+    registry = await startTestRegistry();
+    folder = mkdtempSync(join(tmpdir(), 'compare-'));
+  });
+  afterEach(async () => {
+    await registry.stop();
+    rmSync(folder, { recursive: true });
+  });
+
+  const image = (tag: string, platforms: readonly string[], name = 'coredns') => {
+    registry.put(name, tag, platforms);
+    return `${registry.host}/${name}:${tag}`;
+  };
+  const file = (name: string, text: string) => {
+    const path = join(folder, name);
+    writeFileSync(path, text);
+    return path;
+  };
+  const check = (old: string, now: string, ...args: readonly string[]) =>
+    runInProcess([
+      ...['check', '--compare', file('old.yaml', old), '-f', file('new.yaml', now)],
+      ...['--registries.insecure', registry.host, ...args],
+    ]);
+
+  it('names the architecture that a release dropped, as CoreDNS 1.14.3 did, and exits with 2', async () => {
+    const [old, now] = [image('1.14.2', BOTH), image('1.14.3', ['amd64'])];
+    const { code, stdout } = await check(workload('Deployment', 'dns', [old]), workload('Deployment', 'dns', [now]));
+    expect([code, stdout]).to.deep.equal([
+      2,
+      `Deployment default/dns: dropped arm64: ${now} (c0) runs on amd64; ${old} ran on amd64, arm64\n`,
+    ]);
+  });
+
+  it('prints what was gained, and succeeds where nothing was dropped', async () => {
+    const [old, now] = [image('1', ['amd64']), image('2', BOTH)];
+    const { code, stdout } = await check(workload('Deployment', 'dns', [old]), workload('Deployment', 'dns', [now]));
+    expect([code, stdout]).to.deep.equal([
+      0,
+      `Deployment default/dns: gained arm64: ${now} (c0) runs on amd64, arm64; ${old} ran on amd64\n` +
+        '1 workload compared: no architecture was dropped.\n',
+    ]);
+  });
+
+  it('does not count a workload that is new or gone', async () => {
+    const [old, now] = [image('1', BOTH), image('2', ['amd64'])];
+    const both = workload('StatefulSet', 'db', [old]);
+    const { code, stdout } = await check(
+      [both, workload('Deployment', 'gone', [old])].join('\n---\n'),
+      [both, workload('Deployment', 'fresh', [now])].join('\n---\n'),
+    );
+    expect([code, stdout]).to.deep.equal([0, '1 workload compared (1 new, 1 gone): no architecture was dropped.\n']);
+  });
+
+  it('compares images by the names of their containers, and a new container with the whole workload', async () => {
+    const [old, now] = [image('1', BOTH), image('2', ['amd64'])];
+    const other = image('7', ['amd64'], 'other');
+    const { stdout } = await check(
+      workload('Deployment', 'dns', [old, other]),
+      workload('Deployment', 'dns', [now, other]),
+    );
+    expect(stdout).to.equal(
+      `Deployment default/dns: dropped arm64: ${now} (c0) runs on amd64; ${old} ran on amd64, arm64\n`,
+    );
+    const added = await check(workload('Deployment', 'dns', [old]), workload('Deployment', 'dns', [old, other]));
+    expect([added.code, added.stdout]).to.deep.equal([
+      2,
+      `Deployment default/dns: dropped arm64: ${other} (c1) runs on amd64; the workload ran on amd64, arm64 without it\n`,
+    ]);
+  });
+
+  it('names an image that it could not look up, and never counts it as dropped', async () => {
+    const [old, now] = [`${registry.host}/coredns:gone`, image('2', ['amd64'])];
+    const args = ['-o', 'json'];
+    const { code, stdout, stderr } = await check(
+      workload('Deployment', 'dns', [old]),
+      workload('Deployment', 'dns', [now]),
+      ...args,
+    );
+    expect(code).to.equal(2);
+    const { workloads, unknown } = JSON.parse(stdout);
+    expect(workloads).to.deep.equal([{ kind: 'Deployment', namespace: 'default', name: 'dns', images: [] }]);
+    expect(unknown).to.have.length(1);
+    expect(unknown[0]).to.include({ when: 'before', image: old, code: 'not-found' });
+    expect(stderr).to.contain('1 image was not looked up');
+  });
+
+  it('prints the documented shape for a program', async () => {
+    const [old, now] = [image('1', BOTH), image('2', ['amd64'])];
+    const { stdout } = await check(
+      workload('Deployment', 'dns', [old]),
+      workload('Deployment', 'dns', [now]),
+      '-o',
+      'json',
+    );
+    expect(JSON.parse(stdout)).to.deep.equal({
+      workloads: [
+        {
+          ...{ kind: 'Deployment', namespace: 'default', name: 'dns' },
+          images: [
+            {
+              containers: ['c0'],
+              before: { image: old, architectures: BOTH },
+              after: { image: now, architectures: ['amd64'] },
+              dropped: ['arm64'],
+              gained: [],
+            },
+          ],
+        },
+      ],
+      ...{ unknown: [], added: [], removed: [] },
+    });
+  });
+
+  it('writes a comment for the pull request', async () => {
+    const [old, now] = [image('1', BOTH), image('2', ['amd64'])];
+    const { code, stdout } = await check(
+      workload('Deployment', 'dns', [old]),
+      workload('Deployment', 'dns', [now]),
+      '-o',
+      'markdown',
+    );
+    expect(code).to.equal(2);
+    expect(stdout.split('\n')).to.deep.equal([
+      '### Architectures: before and after',
+      '',
+      '|  | object | before | after | dropped | gained |',
+      '| --- | --- | --- | --- | --- | --- |',
+      `| ❌ | \`Deployment default/dns\` | \`${old}\` (amd64, arm64) | \`${now}\` (amd64) | arm64 |  |`,
+      '',
+    ]);
+  });
+
+  it('counts only the architectures of --on', async () => {
+    const [old, now] = [image('1', [...BOTH, 's390x']), image('2', BOTH)];
+    const [before, after] = [workload('Deployment', 'dns', [old]), workload('Deployment', 'dns', [now])];
+    expect((await check(before, after, '--on', 'arm64')).code).to.equal(0);
+    expect((await check(before, after)).code).to.equal(2);
+  });
+
+  it('does not count what an annotation states', async () => {
+    const [old, now] = [image('1', BOTH), image('2', ['amd64'])];
+    const stated = JSON.parse(workload('Deployment', 'dns', [now]));
+    stated.spec.template.metadata.annotations = { 'archaware.dev/architectures': 'amd64' };
+    const { code } = await check(workload('Deployment', 'dns', [old]), JSON.stringify(stated));
+    expect(code).to.equal(0);
+  });
+
+  const mistakes: readonly (readonly [title: string, words: readonly string[], message: string])[] = [
+    [
+      'standard input twice',
+      ['-f', '-', '--compare', '-'],
+      '--compare -: got standard input, expected a file, because -f reads standard input',
+    ],
+    [
+      'the cluster and a file',
+      ['-f', '-', '--compare', 'cluster', '--compare', 'a.yaml'],
+      '--compare: got cluster and files, expected one of them; a file of this name is ./cluster',
+    ],
+    ['a file that does not exist', ['-f', '-', '--compare', './cluster'], '--compare ./cluster: does not exist'],
+    ['no manifests', ['--compare', 'a.yaml'], 'check: expected -f FILE with the manifests to check'],
+  ];
+  for (const [title, words, message] of mistakes) {
+    it(`refuses ${title}`, async () => {
+      const { code, stderr } = await runInProcess(['check', ...words], { input: '' });
+      expect([code, stderr]).to.deep.equal([3, `archaware-controller: ${message}\n`]);
+    });
+  }
+
+  it('reads the old manifests from standard input', async () => {
+    const [old, now] = [image('1', BOTH), image('2', ['amd64'])];
+    const after = file('new.yaml', workload('Deployment', 'dns', [now]));
+    const words = ['check', '--compare', '-', '-f', after, '--registries.insecure', registry.host];
+    const { code } = await runInProcess(words, { input: workload('Deployment', 'dns', [old]) });
+    expect(code).to.equal(2);
+  });
+
+  it('does not pass where the old manifests hold no workload', async () => {
+    const { code, stderr } = await check('# nothing', workload('Deployment', 'dns', [image('1', BOTH)]));
+    expect([code, stderr]).to.deep.equal([
+      3,
+      `archaware-controller: check: no workload found in ${join(folder, 'old.yaml')}\n`,
+    ]);
+  });
+});
+
+describe('check --compare cluster', () => {
+  let product: Product;
+  beforeEach(async () => {
+    product = await startProduct();
+  });
+  afterEach(() => product.stop());
+
+  it('compares with the workloads of the same kind, namespace and name', async () => {
+    const [old, now] = [product.image('old', BOTH), product.image('new', ['amd64'])];
+    for (const kind of ['Deployment', 'DaemonSet', 'StatefulSet'] as const) {
+      await product.cluster.apply(workload(kind, 'web', [old]));
+    }
+    const input = (['Deployment', 'DaemonSet', 'StatefulSet'] as const).map((kind) => workload(kind, 'web', [now]));
+    const fresh = workload('Deployment', 'fresh', [now]);
+    const found = await product.command(
+      ['check', '--compare', 'cluster', '-f', '-', '-o', 'json', '--kubeconfig', product.cluster.kubeconfig],
+      { input: [...input, fresh].join('\n---\n') },
+    );
+    expect(found.code).to.equal(2);
+    const { workloads, added } = JSON.parse(found.stdout);
+    expect(workloads.map(({ kind }: { kind: string }) => kind)).to.deep.equal([
+      'DaemonSet',
+      'Deployment',
+      'StatefulSet',
+    ]);
+    for (const { images } of workloads) expect(images[0].dropped).to.deep.equal(['arm64']);
+    expect(added).to.deep.equal([{ kind: 'Deployment', namespace: 'default', name: 'fresh' }]);
+  });
+
+  it('fails with the message of the API server where a workload may not be read', async () => {
+    await product.cluster.apply(workload('Deployment', 'web', [product.image('old', BOTH)]));
+    const kubeconfig = await product.cluster.serviceAccountKubeconfig('default', 'nobody');
+    const { code, stderr } = await product.command(
+      ['check', '--compare', 'cluster', '-f', '-', '--kubeconfig', kubeconfig],
+      { input: workload('Deployment', 'web', [product.image('new', ['amd64'])]) },
+    );
+    expect(code).to.equal(1);
+    expect(stderr).to.match(/403|forbidden/i);
+  });
+});
