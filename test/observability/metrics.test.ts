@@ -17,6 +17,7 @@ const NOTHING = {
   rolloutStopped: () => 0,
   imageLies: () => 0,
   wrongNodePods: () => 0,
+  droppedArchitectures: () => 0,
   certificateExpirySeconds: () => undefined,
 };
 
