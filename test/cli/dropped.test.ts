@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { at, type JsonObject, objects, text } from '../simulator/json.ts';
-import { PODS, type Product, startProduct, workload } from '../support/product.ts';
+import { PODS, type Product, startProduct, tolerated, workload } from '../support/product.ts';
 import type { RunningController } from '../support/running.ts';
 
 const EVENTS = '/apis/events.k8s.io/v1/namespaces/default/events';
@@ -85,7 +85,7 @@ describe('run, when an update drops an architecture', () => {
   it('notices a tag that was pushed again, by the digest of what runs', async () => {
     const tag = product.image('app', BOTH);
     const digest = product.registry.put('app', '1', BOTH);
-    await product.run(['--images.cache.tagTtl', '1s']);
+    await product.run(['--images.cache.tagTtl', '10s']);
     await deploy('web', tag, 2);
     await pulled('web', 2, digest);
     const [first] = await podsOf('web');
@@ -93,7 +93,13 @@ describe('run, when an update drops an architecture', () => {
     // Times of creation are whole seconds, and the order of pods follows from them.
     await product.eventually('the next second', async () => Date.now() > createdAt + 2_000);
     product.registry.put('app', '1', ['amd64']);
-    await product.cluster.apply(workload('Deployment', 'web', [tag], { spec: { replicas: 3 } }));
+    let replicas = 2;
+    await product.eventually('a pod of the new image', async () => {
+      replicas = Math.min(replicas + 1, 20);
+      await deploy('web', tag, replicas);
+      await run('web', replicas);
+      return (await podsOf('web')).some(({ spec }) => tolerated(spec).join() === 'amd64');
+    });
     const [event] = await told('web');
     expect(text(event?.note)).to.contain(`what runs now, ${product.registry.host}/app@${digest}, runs on amd64, arm64`);
   });

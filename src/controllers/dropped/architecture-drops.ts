@@ -50,6 +50,8 @@ const SOON_MS = 1_000;
 const PER_POD_MS = 0.1;
 /** Milliseconds between two looks while something was found or is not known yet, and nothing changes. */
 const AGAIN_MS = 30_000;
+/** The same while a lookup is under way. Its answer may be good for seconds only (`images.cache.alwaysTagTtl`). */
+const PENDING_MS = 500;
 /** The same while nothing was found. */
 const IDLE_MS = 24 * 60 * 60_000;
 /** How long a verdict counts that found nothing: an override or a tag may change. */
@@ -112,8 +114,8 @@ export function createArchitectureDrops(options: DropOptions): ArchitectureDrops
     return suspects;
   }
 
-  /** Looks at all pods, judges some workloads, and reports. Returns whether something remains to be looked at without a change. */
-  async function look(signal: AbortSignal): Promise<boolean> {
+  /** Looks at all pods, judges some workloads, and reports. Returns when to look again without a change. */
+  async function look(signal: AbortSignal): Promise<number> {
     const suspects = await lookAtAll();
     const ids = new Set(suspects.map(({ id }) => id));
     for (const id of [...judged.keys()]) if (!ids.has(id)) forget(id);
@@ -130,7 +132,8 @@ export function createArchitectureDrops(options: DropOptions): ArchitectureDrops
       keep(suspect, await judge(suspect, signal));
     }
     stranded = suspects.filter((suspect) => report(suspect)).length;
-    return suspects.length > 0;
+    if ([...judged.values()].some(({ verdict }) => verdict.kind === 'pending')) return PENDING_MS;
+    return suspects.length > 0 ? AGAIN_MS : IDLE_MS;
   }
 
   function keep({ id, workload }: Suspect, found: Judged): void {
@@ -267,12 +270,12 @@ export function createArchitectureDrops(options: DropOptions): ArchitectureDrops
     async run(signal) {
       while (!signal.aborted) {
         isChanged = false;
-        const isOpen = await look(signal).catch((error: unknown) => {
-          if (signal.aborted) return false;
+        const againMs = await look(signal).catch((error: unknown) => {
+          if (signal.aborted) return IDLE_MS;
           throw error;
         });
         if (!isChanged) {
-          await untilWoken(isOpen ? AGAIN_MS : IDLE_MS, signal);
+          await untilWoken(againMs, signal);
         }
         await clock.delay(SOON_MS + pods.size * PER_POD_MS, signal);
       }

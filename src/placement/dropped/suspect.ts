@@ -173,7 +173,8 @@ function ofPods(workload: WorkloadName, cohorts: readonly Cohort[], cluster: rea
   if (found === undefined) return undefined;
   const { cohort, before } = found;
   const [[first, last], [otherFirst, otherLast]] = [age(cohort), age(newest)];
-  const isOrdered = cohort.template === newest.template ? last < otherLast : first < otherFirst;
+  // Of one template, the answer of the registry says what is newer: the tag as it is now is compared.
+  const isOrdered = cohort.template === newest.template ? last <= otherLast : first < otherFirst;
   return {
     ...{ workload, before, after: newest.lastKey, ranOn: cohort.set },
     isOrdered,
