@@ -56,7 +56,8 @@ export function content(mediaType: string, bytes: Buffer): Content {
   return { mediaType, digest: digestOf(bytes), bytes };
 }
 
-function json(mediaType: string, value: unknown): Content {
+/** A value as JSON, with its digest. */
+export function json(mediaType: string, value: unknown): Content {
   return content(mediaType, Buffer.from(JSON.stringify(value)));
 }
 
@@ -86,7 +87,7 @@ function tarOf(name: string, bytes: Buffer, mode: string): Buffer {
 }
 
 /** gzip with one stored block: zlib's own output differs between versions and names the operating system. */
-function gzipStored(bytes: Buffer): Buffer {
+export function gzipStored(bytes: Buffer): Buffer {
   const out = Buffer.alloc(10 + 5 + bytes.length + 8);
   out.set([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff, 1]);
   out.writeUInt16LE(bytes.length, 11);

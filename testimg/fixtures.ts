@@ -14,6 +14,7 @@ import {
   multiPlatform,
   schema1,
 } from './build.ts';
+import { elf, type LayerEntry, layeredImage } from './layers.ts';
 
 /** The repository below a namespace that `update.sh` fills. */
 export const TESTIMG_REPOSITORY = 'archaware-testimg';
@@ -29,6 +30,8 @@ export type Fixture = {
   readonly description: string;
   readonly build: () => ImageFixture;
   readonly expected: Expected;
+  /** What `inspect --deep` must say of each platform, in the order of the index; absent: the images start nothing. */
+  readonly deep?: readonly string[];
   /** Why a registry may refuse to store it. The pusher then skips it, and tests against that registry do too. */
   readonly refusable?: string;
 };
@@ -56,6 +59,16 @@ const WIDE = [
   linux('riscv64'),
 ];
 const WINDOWS_VERSIONS = ['10.0.17763.6893', '10.0.20348.3207', '10.0.26100.3194'];
+
+/** An image whose config states a platform, and whose program is for an architecture: both may be lies. */
+function starts(stated: FixturePlatform, architecture: Parameters<typeof elf>[0]): ImageFixture {
+  const below: readonly LayerEntry[] = [
+    { name: 'usr/bin/', type: '5' },
+    { name: 'bin', target: 'usr/bin' },
+  ];
+  const program = { name: 'usr/bin/app', bytes: elf(architecture) };
+  return layeredImage(stated, [below, [program]], { Entrypoint: ['/bin/app'] });
+}
 
 /** The table. Tags are unique; none depends on another. */
 export const FIXTURES: readonly Fixture[] = [
@@ -265,4 +278,44 @@ export const FIXTURES: readonly Fixture[] = [
     expected: { error: 'malformed', message: /layers/i },
     refusable: 'a manifest that can be read as two things',
   },
+  {
+    tag: 'honest',
+    description: 'OCI index whose programs are what it says',
+    build: () =>
+      index([AMD64, ARM64].map((platform) => ({ of: starts(platform, architectureOf(platform)), platform }))),
+    expected: { platforms: BOTH },
+    deep: ['agrees', 'agrees'],
+  },
+  {
+    tag: 'lies-arm64',
+    description: 'OCI index whose arm64 entry holds a program for amd64',
+    build: () => index([AMD64, ARM64].map((platform) => ({ of: starts(platform, 'amd64'), platform }))),
+    expected: { platforms: BOTH },
+    deep: ['agrees', 'lies'],
+  },
+  {
+    tag: 'lies-amd64',
+    description: 'OCI index whose amd64 entry holds a program for arm64',
+    build: () => index([AMD64, ARM64].map((platform) => ({ of: starts(platform, 'arm64'), platform }))),
+    expected: { platforms: BOTH },
+    deep: ['lies', 'agrees'],
+  },
+  {
+    tag: 'lies-whole',
+    description: 'OCI index whose arm64 entry is the image for amd64, its config included',
+    build: () => index([AMD64, ARM64].map((platform) => ({ of: starts(AMD64, 'amd64'), platform }))),
+    expected: { platforms: BOTH },
+    deep: ['agrees', 'lies'],
+  },
+  {
+    tag: 'lies-single',
+    description: 'single manifest for arm64 with a program for amd64',
+    build: () => starts(ARM64, 'amd64'),
+    expected: { platforms: [ARM64] },
+    deep: ['lies'],
+  },
 ];
+
+function architectureOf({ architecture }: FixturePlatform): 'amd64' | 'arm64' {
+  return architecture === 'arm64' ? 'arm64' : 'amd64';
+}

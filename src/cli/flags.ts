@@ -51,6 +51,12 @@ export function inputProblems({ configFile }: Pick<Invocation, 'configFile'>, fi
   return isTwice ? ['--config -: got standard input, expected a file, because -f reads standard input'] : [];
 }
 
+/** For the commands that can read what images start. */
+export const DEEP: Flag = {
+  name: 'deep',
+  text: 'Also download the layers that hold the program that each platform starts, and read for which CPU it is',
+};
+
 /** The flag of every command that asks registries. */
 export const LOOKUP_TIMEOUT: Flag = {
   name: 'lookup-timeout',

@@ -1,6 +1,7 @@
 import { untilAborted } from '../kit/abort.ts';
 import type { Knowledge, Known, Question } from './cache/knowledge.ts';
 import type { Keyring, Keys } from './credentials/keyring.ts';
+import { createLookInside, type LookInside } from './deep/look-inside.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
 import { ImageError } from './errors.ts';
 import { createRegistry, type RegistryOptions } from './http/registry-client.ts';
@@ -35,6 +36,7 @@ export type Asking = {
    */
   ask(question: Question, reference: Reference, askers: Askers): Promise<Known>;
   readonly listTags: ListTags;
+  readonly lookInside: LookInside;
   /** Forgets which credentials were refused, so that they are tried again. */
   forgive(): void;
   destroy(): void;
@@ -92,7 +94,13 @@ export function createAsking(options: AskingOptions, keyring: Keyring, knowledge
     return entry;
   }
 
-  return { ask, listTags: createTagLister(parts), forgive: lookup.forgive, destroy };
+  return {
+    ask,
+    listTags: createTagLister(parts),
+    lookInside: createLookInside(parts),
+    forgive: lookup.forgive,
+    destroy,
+  };
 }
 
 /** The failure of a lookup whose pull secrets could not be read in time. */

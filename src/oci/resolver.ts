@@ -8,6 +8,7 @@ import type { ImageFacts } from './cache/cache.ts';
 import { createFailures, type Failures, unexpected } from './cache/failures.ts';
 import { createKnowledge, type KnowledgeOptions, type Known, keyOf, type Question } from './cache/knowledge.ts';
 import { type Access, createKeyring, type KeyringOptions } from './credentials/keyring.ts';
+import type { Inside, LookInsideTask } from './deep/look-inside.ts';
 import { sparseRoute } from './endpoints/sparse.ts';
 import { ImageError } from './errors.ts';
 import { type Askers, createAskers, createJoint } from './lookup/askers.ts';
@@ -85,7 +86,7 @@ export type Resolver = {
   forgive(): void;
 };
 
-/** A resolver that can also list the tags of an image's repository, which only reports need. */
+/** A resolver that can also list the tags of an image's repository, and read its layers, which only commands need. */
 export type TagResolver = Resolver & {
   /**
    * Lists the tags of an image's repository: one request, or a few for many tags. At most as many are in flight at a host as
@@ -94,6 +95,12 @@ export type TagResolver = Resolver & {
    * @throws ImageError, or the signal's reason
    */
   tags(image: string, access: Access, signal: AbortSignal): Promise<readonly string[]>;
+  /**
+   * Reads the program that an image starts out of its layers, for each of these platforms, and for each of the overrides.
+   *
+   * @throws ImageError, or the signal's reason
+   */
+  inside(image: string, task: Omit<LookInsideTask, 'reference'>): Promise<readonly (readonly Inside[])[]>;
 };
 
 const ALWAYS = (): boolean => true;
@@ -216,6 +223,11 @@ export function createResolver(options: ResolverOptions): TagResolver {
       const { reference } = knowledge.read(image, access);
       if (reference instanceof ImageError) throw reference;
       return asking.listTags(reference, access, AbortSignal.any([end, signal]));
+    },
+    async inside(image, task) {
+      const { reference } = knowledge.read(image, task.access);
+      if (reference instanceof ImageError) throw reference;
+      return asking.lookInside({ ...task, reference, signal: AbortSignal.any([end, task.signal]) });
     },
     pending: () => flights.size + starts.size,
     failing: () => failures.count(),

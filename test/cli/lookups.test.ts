@@ -72,6 +72,7 @@ function world(answers: readonly Answer[], limitMs: number, ownClock?: Clock) {
     failing: () => 0,
     forgive: () => {},
     tags: async () => [],
+    inside: async () => [],
   };
   const resolver = createPatientResolver(inner, {
     clock,

@@ -5,7 +5,13 @@ import type { AddressInfo } from 'node:net';
 import { createImageCache } from '../../src/oci/cache/cache.ts';
 import type { Access } from '../../src/oci/credentials/keyring.ts';
 import { createRoutes } from '../../src/oci/endpoints/mirrors.ts';
-import { createResolver, type Look, type Resolver, type ResolverOptions } from '../../src/oci/resolver.ts';
+import {
+  createResolver,
+  type Look,
+  type Resolver,
+  type ResolverOptions,
+  type TagResolver,
+} from '../../src/oci/resolver.ts';
 
 export type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -127,7 +133,7 @@ export function knownBy(resolver: Resolver, image: string, access: Access) {
 }
 
 export type Harness = {
-  readonly resolver: Resolver;
+  readonly resolver: TagResolver;
   /** Returns what is known of an image, or its failure. Starts no lookup. */
   known(image: string, access: Access): ReturnType<typeof knownBy>;
   failure(image: string, access: Access): Extract<Look, { kind: 'failed' }> | undefined;

@@ -3,7 +3,7 @@ import type { Platform } from '../../src/kit/platform.ts';
 import { createImageCache } from '../../src/oci/cache/cache.ts';
 import { createRoutes } from '../../src/oci/endpoints/mirrors.ts';
 import { ImageError } from '../../src/oci/errors.ts';
-import { createResolver, type Resolver } from '../../src/oci/resolver.ts';
+import { createResolver, type TagResolver } from '../../src/oci/resolver.ts';
 import { FIXTURES, type Fixture, TESTIMG_REPOSITORY } from '../../testimg/fixtures.ts';
 import { knownBy } from '../oci/server.ts';
 import { startTestRegistry, type TestRegistry } from '../simulator/registry/registry.ts';
@@ -12,7 +12,7 @@ import { startTestRegistry, type TestRegistry } from '../simulator/registry/regi
 const ACCESS = { namespace: 'default', pullSecrets: [], always: false };
 
 /** A resolver with nothing in memory. */
-function newResolver(registry: string, signal: AbortSignal): Resolver {
+function newResolver(registry: string, signal: AbortSignal): TagResolver {
   const insecure = /^(localhost|127\.)/.test(registry) ? [registry] : [];
   return createResolver({
     cache: createImageCache(100),
@@ -59,6 +59,14 @@ async function check(registry: string, repository: string, fixture: Fixture): Pr
     assert.isTrue('platforms' in expected, `expected an error, got ${JSON.stringify(answer)}`);
     const known = knownBy(resolver, `${registry}/${repository}:${tag}`, ACCESS)?.platforms ?? [];
     if ('platforms' in expected) assert.deepEqual(setOf(known), setOf(expected.platforms));
+    if (fixture.deep !== undefined) {
+      const task = { digest: fixture.build().root.digest, platforms: known, overrides: [{}], access: ACCESS };
+      const found = await resolver.inside(`${registry}/${repository}:${tag}`, { ...task, signal: controller.signal });
+      assert.deepEqual(
+        found.flat().map(({ verdict }) => verdict),
+        fixture.deep,
+      );
+    }
     return true;
   } finally {
     controller.abort();

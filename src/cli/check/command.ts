@@ -2,7 +2,7 @@ import { STANDARD_INPUT } from '../../config/config-file.ts';
 import { ConfigurationError } from '../../config/shown-problems.ts';
 import { ARCHITECTURES } from '../../kit/platform.ts';
 import type { Command } from '../command.ts';
-import { inputProblems, LOOKUP_TIMEOUT, readLookupTimeout } from '../flags.ts';
+import { DEEP, inputProblems, LOOKUP_TIMEOUT, readLookupTimeout } from '../flags.ts';
 import { readArchitectures } from '../report/options.ts';
 
 const FORMS: readonly string[] = ['table', 'json', 'yaml', 'markdown'];
@@ -12,7 +12,7 @@ export const checkCommand: Command = {
   operands: '',
   summary: 'Check that the images in manifests run on architectures; for pipelines',
   description:
-    'Asks the registries. Needs no cluster, except with --compare cluster. Exits with 2 and prints one line for each image that lacks or, with --compare, has dropped an architecture, or that could not be looked up.',
+    'Asks the registries. Needs no cluster, except with --compare cluster. Exits with 2 and prints one line for each image that lacks or, with --compare, has dropped an architecture, or that could not be looked up. With --deep, an architecture whose program is for another one is missing, too.',
   forms: FORMS,
   flags: [
     {
@@ -41,12 +41,17 @@ export const checkCommand: Command = {
       value: 'NAME',
       text: 'Namespace of objects that name none, for policies; default: default',
     },
+    DEEP,
     LOOKUP_TIMEOUT,
     { name: 'output', letter: 'o', value: 'FORM', choices: FORMS, text: `Output format: ${FORMS.join(', ')}` },
   ],
   examples: [
     ['check -f deployment.yaml --on amd64,arm64', 'Check a manifest'],
     ['check -f manifests/ --on arm64 -o markdown', 'Write the comment for a pull request'],
+    [
+      'check -f manifests/ --on amd64,arm64 --deep',
+      'Check also that the programs in the images are for these architectures',
+    ],
     ['check -f - --on amd64,arm64', 'Check what helm template or kustomize build prints'],
     ['check --compare old.yaml -f new.yaml', 'Find the architectures that an update drops'],
     ['check --compare cluster -f - -o markdown', 'The same against what runs now, for a pull request'],
@@ -70,13 +75,15 @@ export const checkCommand: Command = {
       namespace: invocation.text('namespace'),
       lookupTimeoutMs: readLookupTimeout(invocation),
     };
+    const isDeep = invocation.isSet(DEEP.name);
     if (old.length > 0 || on === undefined) {
+      if (isDeep) throw new ConfigurationError(['--deep: not possible with --compare; run check --deep on its own']);
       const { compare } = await import('./run-compare.ts');
       const before = old.includes(CLUSTER) ? undefined : old;
       return compare(await invocation.context(), { ...common, on, before });
     }
     const { check } = await import('./run-check.ts');
-    return check(await invocation.context(), { ...common, on });
+    return check(await invocation.context(), { ...common, on, isDeep });
   },
 };
 

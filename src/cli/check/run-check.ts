@@ -2,6 +2,7 @@ import { type Context, EXIT } from '../../app/surroundings.ts';
 import { toSettings } from '../../config/settings.ts';
 import { ConfigurationError } from '../../config/shown-problems.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
+import { printable } from '../../kit/printable.ts';
 import { WORKLOAD_KINDS } from '../../placement/objects/workload.ts';
 import { type Circumstances, imagesToAsk } from '../../placement/readiness/assess.ts';
 import { checkObjects } from '../../placement/readiness/check-objects.ts';
@@ -10,6 +11,7 @@ import { createLookups, type Question } from '../lookups/lookups.ts';
 import { WITHOUT_CLUSTER, withLookups } from '../lookups/with-lookups.ts';
 import { inputName, readObjects } from '../manifest-objects.ts';
 import { gatherFiles } from '../report/read-workloads.ts';
+import { unknownPrograms, withPrograms } from './programs-of.ts';
 import { checkNotes, renderCheck } from './render-check.ts';
 
 /** The question of one run of `check`. */
@@ -20,12 +22,14 @@ export type CheckOptions = {
   /** The namespace of objects that name none. */
   readonly namespace: string | undefined;
   readonly lookupTimeoutMs: number;
+  /** Whether the programs that the images start are read out of their layers. */
+  readonly isDeep: boolean;
 };
 
 /** Prints the images that lack an architecture. Exit code 2 if there are some, or if an image could not be looked up. */
 export async function check(
   context: Context,
-  { form, files, on, namespace, lookupTimeoutMs }: CheckOptions,
+  { form, files, on, namespace, lookupTimeoutMs, isDeep }: CheckOptions,
 ): Promise<number> {
   const { config, print, note, readInput } = context;
   const objects = await readObjects(files, readInput);
@@ -42,12 +46,23 @@ export async function check(
         assessesAll: true,
       };
       const lookups = createLookups(resolver, registryOf, signal, lies);
+      const asked = new Set<string>();
       for (const part of units.flatMap(({ parts }) => parts)) {
-        for (const image of imagesToAsk(part, circumstances)) lookups.ask(questionOf(image));
+        for (const image of imagesToAsk(part, circumstances)) {
+          lookups.ask(questionOf(image));
+          asked.add(image.image);
+        }
       }
       await lookups.settle((done, total) => progress.show('images', done, total));
-      const result = checkObjects(units, on, circumstances, (image) => lookups.answerTo(questionOf(image)));
+      const claimed = checkObjects(units, on, circumstances, (image) => lookups.answerTo(questionOf(image)));
+      const isAsked = (image: string) => asked.has(image);
+      const onDone = (done: number, total: number) => progress.show('images whose layers are read', done, total);
+      const deep = isDeep
+        ? await withPrograms(claimed, objects, { resolver, on, namespace, isAsked, signal, onDone })
+        : undefined;
+      const result = deep ?? claimed;
       progress.end();
+      for (const line of deep === undefined ? [] : unknownPrograms(deep)) note(printable(line, 1_000));
       for (const line of unchecked(objects)) note(line);
       if (result.objects.length === 0) {
         // A program gets an empty result to read.

@@ -1,22 +1,31 @@
 import { ConfigurationError } from '../../config/shown-problems.ts';
 import type { Command } from '../command.ts';
-import { LOOKUP_TIMEOUT, readLookupTimeout } from '../flags.ts';
+import { DEEP, LOOKUP_TIMEOUT, readLookupTimeout } from '../flags.ts';
 
 export const inspectCommand: Command = {
   name: 'inspect',
   operands: 'IMAGE…',
   summary: 'Show the platforms of images',
-  description: 'Asks the registries, as the controller would. Needs no cluster.',
-  flags: [LOOKUP_TIMEOUT],
+  description:
+    'Asks the registries, as the controller would. Needs no cluster. Exits with 2 if an image could not be resolved, or, with --deep, if a program is not for the platform that the image declares.',
+  flags: [DEEP, LOOKUP_TIMEOUT],
   examples: [
     ['inspect nginx:1.29', 'Show the platforms of an image'],
     ['inspect nginx redis:8 --output json', 'Print the platforms of several images for a program'],
+    [
+      'inspect --deep nginx:1.29',
+      'Also read, out of the layers, for which CPU the program is that each platform starts',
+    ],
     ['inspect registry.local:5000/web:1 --registries.insecure registry.local:5000', 'Ask a registry over plain http'],
   ],
   async run(invocation) {
     const { operands } = invocation;
     const context = await invocation.context();
     if (operands.length === 0) throw new ConfigurationError(['inspect: expected at least one IMAGE']);
-    return (await import('./inspect.ts')).inspect(context, operands, readLookupTimeout(invocation));
+    const { inspect } = await import('./inspect.ts');
+    return inspect(context, operands, {
+      lookupTimeoutMs: readLookupTimeout(invocation),
+      isDeep: invocation.isSet(DEEP.name),
+    });
   },
 };

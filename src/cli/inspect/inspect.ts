@@ -1,10 +1,15 @@
 import { type Context, EXIT } from '../../app/surroundings.ts';
 import { toSettings } from '../../config/settings.ts';
 import type { Platform } from '../../kit/platform.ts';
+import { printable } from '../../kit/printable.ts';
+import { createNamespaceTurns } from '../../oci/credentials/program-turns.ts';
+import type { Inside } from '../../oci/deep/look-inside.ts';
 import { ImageError } from '../../oci/errors.ts';
-import type { Resolution, Resolver } from '../../oci/resolver.ts';
+import { createAskers } from '../../oci/lookup/askers.ts';
+import type { Resolution, Resolver, TagResolver } from '../../oci/resolver.ts';
 import { platformNotes, runtimeNotes } from '../../placement/explain/platform-notes.ts';
 import { answerLocally } from '../../placement/images.ts';
+import { bytesText, insideText } from '../lookups/program-text.ts';
 import { WITHOUT_CLUSTER, withLookups } from '../lookups/with-lookups.ts';
 import { platformText, table, valueText } from '../output.ts';
 
@@ -18,23 +23,42 @@ type Inspected = {
   readonly only?: Resolution['only'];
   /** Whether it is a bundle of the Operator Lifecycle Manager, whose platform limits no pod. */
   readonly isBundle?: true;
+  /** What its platforms start, with `--deep`. */
+  readonly deep?: readonly Inside[];
   readonly error?: { readonly code: string; readonly message: string };
 };
 
-/** Prints the platforms of images as their registries report them. Exit code 2 if one could not be resolved. */
-export async function inspect(context: Context, images: readonly string[], lookupTimeoutMs: number): Promise<number> {
+type InspectOptions = { readonly lookupTimeoutMs: number; readonly isDeep: boolean };
+
+/** Images whose layers are read at the same time. */
+const AT_ONCE = 4;
+
+/**
+ * Prints the platforms of images as their registries report them, and, with `--deep`, what they start. Exit code 2 if one could
+ * not be resolved, or if a program is not for the platform that the image declares.
+ */
+export async function inspect(
+  context: Context,
+  images: readonly string[],
+  { lookupTimeoutMs, isDeep }: InspectOptions,
+): Promise<number> {
   const { config, output, columns, print } = context;
   const settings = toSettings(config);
   return withLookups(
     context,
     { limitMs: lookupTimeoutMs, connect: WITHOUT_CLUSTER },
     async ({ resolver, images: { namesOf }, progress, signal }) => {
-      const results = await Promise.all(
+      const resolved = await Promise.all(
         images.map((image) => overridden(image, namesOf(image), settings) ?? inspectOne(resolver, image, signal)),
       );
+      const places = createNamespaceTurns(AT_ONCE);
+      const look = (one: Inspected) => places.take(createAskers(''), signal, () => lookInside(one, resolver, signal));
+      const results = isDeep ? await Promise.all(resolved.map(look)) : resolved;
       progress.end();
       print(output === 'table' ? render(results, columns) : valueText(results, output));
-      return results.some(({ error }) => error !== undefined) ? EXIT.found : EXIT.done;
+      const isWrong = ({ error, deep = [] }: Inspected): boolean =>
+        error !== undefined || deep.some(({ verdict }) => verdict === 'lies');
+      return results.some(isWrong) ? EXIT.found : EXIT.done;
     },
   );
 }
@@ -50,10 +74,25 @@ function overridden(
   return { image, platforms: answer.map((architecture) => ({ os: 'linux', architecture })), skipped: [] };
 }
 
+const ACCESS = { namespace: '', pullSecrets: [], always: false };
+
+/** Adds what the image starts. Of an image that `images.overrides` answers, the operator's word counts. */
+async function lookInside(one: Inspected, resolver: TagResolver, signal: AbortSignal): Promise<Inspected> {
+  const { image, digest, platforms, error } = one;
+  if (error !== undefined || digest === undefined) return one;
+  try {
+    const task = { digest, platforms, overrides: [{}], access: ACCESS, signal };
+    return { ...one, deep: (await resolver.inside(image, task)).flat() };
+  } catch (failure) {
+    if (!(failure instanceof ImageError)) throw failure;
+    const reason = printable(failure.message, 300);
+    return { ...one, deep: platforms.map((platform) => ({ platform, verdict: 'unknown', reason, bytesRead: 0 })) };
+  }
+}
+
 async function inspectOne(resolver: Resolver, image: string, signal: AbortSignal): Promise<Inspected> {
   try {
-    const access = { namespace: '', pullSecrets: [], always: false };
-    const { digest, platforms, skipped, source, only, isBundle } = await resolver.resolve(image, access, signal);
+    const { digest, platforms, skipped, source, only, isBundle } = await resolver.resolve(image, ACCESS, signal);
     return {
       image,
       ...(digest ? { digest } : {}),
@@ -86,7 +125,22 @@ function render(results: readonly Inspected[], columns: number | undefined): str
     [...runtimeNotes(only), ...(isBundle ? [BUNDLE] : platformNotes(platforms))].map((note) => [image, note]),
   );
   const noted = notes.length === 0 ? '' : `\nNotes.\n${table(['IMAGE', 'NOTE'], notes, columns)}`;
-  return table(['IMAGE', 'PLATFORMS', 'SOURCE', 'DIGEST'], rows, columns) + errors + noted + left;
+  return (
+    table(['IMAGE', 'PLATFORMS', 'SOURCE', 'DIGEST'], rows, columns) +
+    programsText(results, columns) +
+    errors +
+    noted +
+    left
+  );
+}
+
+/** A table of what was read out of the layers; empty without `--deep`. */
+function programsText(results: readonly Inspected[], columns: number | undefined): string {
+  const rows = results.flatMap(({ image, deep = [] }) =>
+    deep.map((each) => [image, each.verdict, insideText(each), each.reason ?? '', bytesText(each.bytesRead)]),
+  );
+  if (rows.length === 0) return '';
+  return `\nPrograms.\n${table(['IMAGE', 'VERDICT', 'PROGRAM', 'REASON', 'READ'], rows, columns)}`;
 }
 
 const BUNDLE =

@@ -162,6 +162,7 @@ export function createPatientResolver(resolver: TagResolver, options: PatienceOp
   return {
     ...resolver,
     resolve,
+    inside: (image, task) => patiently(image, task.signal, (signal) => resolver.inside(image, { ...task, signal })),
     tags: (image, access, until) => patiently(image, until, (signal) => resolver.tags(image, access, signal)),
     look(image, access, mayStart = () => true) {
       const key = keyOf(image, access);

@@ -137,6 +137,11 @@ export function createSend(options: ConnectionOptions): SendRequest {
     const encoding = (flat['content-encoding'] ?? '').trim().toLowerCase();
     if (encoding !== '' && encoding !== 'identity')
       throw refuse('malformed', 'sent a compressed answer, which was not requested');
+    if (request.read !== undefined) {
+      // Ending the loop early destroys the body, and so the connection.
+      await request.read(bytesOf(body));
+      return { ...answer, body: new Uint8Array() };
+    }
     if (Number(flat['content-length'] ?? 0) > request.maxBytes) {
       throw refuse('too-large', `sent more than ${request.maxBytes} bytes`);
     }
@@ -150,6 +155,10 @@ export function createSend(options: ConnectionOptions): SendRequest {
     }
     return { ...answer, body: Buffer.concat(chunks, size) };
   }
+}
+
+async function* bytesOf(body: AsyncIterable<unknown>): AsyncGenerator<Uint8Array> {
+  for await (const chunk of body) if (chunk instanceof Uint8Array) yield chunk;
 }
 
 function answerOf(attempt: Attempt): RegistryResponse {

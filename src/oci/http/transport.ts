@@ -44,6 +44,13 @@ export type RegistryRequest = {
   /** The body of a POST. */
   readonly body?: string;
   readonly maxBytes: number;
+  /** Milliseconds for the whole request instead of the configured ones. */
+  readonly timeoutMs?: number;
+  /**
+   * Reads the body of a 2xx answer as it arrives; the answer's own body is then empty. If it returns early, the connection is
+   * closed. Called at most once.
+   */
+  readonly read?: (body: AsyncIterable<Uint8Array>) => Promise<void>;
   readonly signal: AbortSignal;
 };
 
@@ -99,20 +106,22 @@ export async function withDeadline<T>(
  * go on for ever.
  */
 export function deadline(milliseconds: number, after?: Clock['after']): Link {
-  return (request, next) =>
-    withDeadline(
-      milliseconds,
-      request.signal,
+  return (request, next) => {
+    const { registry, signal: parent, timeoutMs = milliseconds } = request;
+    return withDeadline(
+      timeoutMs,
+      parent,
       () =>
-        new ImageError(`${request.registry} did not answer within ${milliseconds / 1000} s`, {
+        new ImageError(`${registry} did not answer within ${timeoutMs / 1000} s`, {
           code: 'timeout',
           temporary: true,
-          endpoint: request.registry,
+          endpoint: registry,
           isUnanswered: true,
         }),
       (signal) => next({ ...request, signal }),
       after,
     );
+  };
 }
 
 /** Reports each request that passes. */

@@ -14,7 +14,7 @@ export type QueriedEndpoint = EndpointTarget & {
 export function requestFor(
   asked: QueriedEndpoint,
   path: string,
-  more: Pick<RegistryRequest, 'method' | 'headers' | 'maxBytes'>,
+  more: Pick<RegistryRequest, 'method' | 'headers' | 'maxBytes' | 'timeoutMs' | 'read'>,
 ): RegistryRequest {
   const { endpoint, credential, isPrivate, signal } = asked;
   return {

@@ -1,0 +1,193 @@
+import { accessFor } from '../../controllers/image-source.ts';
+import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
+import { OS_LABEL } from '../../names.ts';
+import { createNamespaceTurns } from '../../oci/credentials/program-turns.ts';
+import type { Override } from '../../oci/deep/image-process.ts';
+import type { Inside } from '../../oci/deep/look-inside.ts';
+import { ImageError } from '../../oci/errors.ts';
+import { createAskers } from '../../oci/lookup/askers.ts';
+import type { TagResolver } from '../../oci/resolver.ts';
+import { readWorkload } from '../../placement/objects/workload.ts';
+import type { Check, Missing } from '../../placement/readiness/check-objects.ts';
+import { insideText } from '../lookups/program-text.ts';
+
+/** What the containers of one object start. */
+type Starts = Pick<Missing, 'kind' | 'namespace' | 'name'> & {
+  readonly os: string;
+  readonly containers: readonly { readonly name: string; readonly image: string; readonly override: Override }[];
+};
+
+/** What was found in the layers for one container. */
+type Started = Pick<Missing, 'kind' | 'namespace' | 'name'> & {
+  readonly image: string;
+  readonly container: string;
+} & Inside;
+
+export type DeepCheck = Check & { readonly deep: readonly Started[] };
+
+type ProgramsOptions = {
+  readonly resolver: TagResolver;
+  readonly on: readonly string[];
+  /** The namespace of objects that name none. */
+  readonly namespace: string | undefined;
+  /** Whether a registry was asked about an image. */
+  readonly isAsked: (image: string) => boolean;
+  readonly signal: AbortSignal;
+  readonly onDone: (done: number, total: number) => void;
+};
+
+/** Images whose layers are read at the same time. */
+const AT_ONCE = 4;
+
+/**
+ * Reads what the containers start out of the layers of their images. An architecture whose program is for another one is
+ * missing.
+ */
+export async function withPrograms(
+  check: Check,
+  objects: readonly JsonObject[],
+  { resolver, on, namespace, isAsked, signal, onDone }: ProgramsOptions,
+): Promise<DeepCheck> {
+  const starts = objects.flatMap((object) => startsOf(object, namespace));
+  const isChecked = (one: Starts): boolean => check.objects.some((object) => idOf(object) === idOf(one));
+  const users = starts.filter(isChecked);
+  /** The ways in which each image is started, each once. */
+  const wanted = new Map<string, { image: string; os: string; overrides: Map<string, Override> }>();
+  for (const { os, containers } of users) {
+    for (const { image, override } of containers) {
+      if (!isAsked(image)) continue;
+      const key = `${os} ${image}`;
+      const entry = wanted.get(key) ?? { image, os, overrides: new Map() };
+      entry.overrides.set(JSON.stringify(override), override);
+      wanted.set(key, entry);
+    }
+  }
+  const places = createNamespaceTurns(AT_ONCE);
+  const found = new Map<string, readonly Inside[]>();
+  let done = 0;
+  await Promise.all(
+    [...wanted].map(([key, { image, os, overrides }]) =>
+      places.take(createAskers(''), signal, async () => {
+        const inside = await lookInside(image, os, [...overrides.values()], { resolver, on, signal });
+        for (const [index, name] of [...overrides.keys()].entries()) {
+          found.set(
+            `${key} ${name}`,
+            inside.flatMap((platform) => platform[index] ?? []),
+          );
+        }
+        done += 1;
+        onDone(done, wanted.size);
+      }),
+    ),
+  );
+  const deep = users.flatMap(({ os, containers, ...named }) =>
+    containers.flatMap(({ name, image, override }): Started[] =>
+      (found.get(`${os} ${image} ${JSON.stringify(override)}`) ?? []).map((each) => ({
+        ...named,
+        image,
+        container: name,
+        ...each,
+      })),
+    ),
+  );
+  return merged(check, deep);
+}
+
+/** Adds the lies to what is missing. */
+function merged(check: Check, deep: readonly Started[]): DeepCheck {
+  const lies = deep.filter(({ verdict }) => verdict === 'lies');
+  const found = lies.map((lie): Missing => {
+    const { kind, namespace, name, image, container, platform } = lie;
+    const named = { kind, ...(namespace === undefined ? {} : { namespace }), name };
+    const text = `${image} (${container}) ${insideText(lie)}${lie.reason === undefined ? '' : ` (${lie.reason})`}`;
+    return { ...named, image, containers: [container], architectures: [platform.architecture], text };
+  });
+  const liesFor = (id: string): readonly string[] =>
+    lies.filter((lie) => idOf(lie) === id).map(({ platform }) => platform.architecture);
+  return {
+    ...check,
+    objects: check.objects.map((object) => ({
+      ...object,
+      architectures: object.architectures.filter((name) => !liesFor(idOf(object)).includes(name)),
+    })),
+    missing: [...check.missing, ...found],
+    deep,
+  };
+}
+
+async function lookInside(
+  image: string,
+  os: string,
+  overrides: readonly Override[],
+  { resolver, on, signal }: Pick<ProgramsOptions, 'resolver' | 'on' | 'signal'>,
+): Promise<readonly (readonly Inside[])[]> {
+  try {
+    const access = accessFor({ image, pullPolicy: '' }, 'default', []);
+    const { digest, platforms } = await resolver.resolve(image, access, signal);
+    const asked = platforms.filter((each) => each.os === os && on.includes(each.architecture));
+    if (asked.length === 0) return [];
+    try {
+      return await resolver.inside(image, { digest, platforms: asked, overrides, access, signal });
+    } catch (error) {
+      if (!(error instanceof ImageError)) throw error;
+      const { message: reason } = error;
+      return asked.map((platform) => overrides.map(() => ({ platform, verdict: 'unknown', reason, bytesRead: 0 })));
+    }
+  } catch (error) {
+    // It is missing already, with this error.
+    if (error instanceof ImageError) return [];
+    throw error;
+  }
+}
+
+/** Returns lines for standard error about what could not be found out. */
+export function unknownPrograms({ deep }: DeepCheck): string[] {
+  return deep
+    .filter(({ verdict }) => verdict === 'unknown')
+    .map((each) => `${idOf(each)}: ${each.image} (${each.container}) ${insideText(each)}: ${each.reason ?? 'unknown'}`);
+}
+
+function idOf({ kind, namespace, name }: Pick<Missing, 'kind' | 'namespace' | 'name'>): string {
+  return `${kind} ${namespace === undefined || namespace === '' ? '' : `${namespace}/`}${name}`;
+}
+
+function startsOf(object: JsonObject, fallback: string | undefined): Starts[] {
+  const workload = readWorkload(object);
+  if (workload === undefined) return [];
+  const { kind, name, spec } = workload;
+  const stated = stringAt(objectAt(object, 'metadata'), 'namespace') || fallback;
+  const namespace = stated === undefined ? workload.namespace : stated;
+  const os = stringAt(objectAt(spec, 'os'), 'name') || stringAt(objectAt(spec, 'nodeSelector'), OS_LABEL) || 'linux';
+  const containers = ['initContainers', 'containers'].flatMap((list) => listAt(spec, list) ?? []);
+  return [
+    {
+      kind,
+      ...(namespace === '' ? {} : { namespace }),
+      name,
+      os,
+      containers: containers.map((container) => ({
+        name: stringAt(container, 'name') ?? '',
+        image: stringAt(container, 'image') ?? '',
+        override: overrideOf(container),
+      })),
+    },
+  ];
+}
+
+function overrideOf(container: JsonObject): Override {
+  const [command, args] = [textsAt(container, 'command'), textsAt(container, 'args')];
+  const path = (listAt(container, 'env') ?? []).find((each) => stringAt(each, 'name') === 'PATH');
+  const value = path === undefined ? undefined : stringAt(path, 'value');
+  const workingDirectory = stringAt(container, 'workingDir');
+  return {
+    ...(command.length > 0 ? { command } : {}),
+    ...(args.length > 0 ? { args } : {}),
+    ...(value === undefined ? {} : { path: value }),
+    ...(workingDirectory ? { workingDirectory } : {}),
+  };
+}
+
+function textsAt(object: JsonObject, field: string): string[] {
+  const value = object[field];
+  return Array.isArray(value) ? value.filter((each) => typeof each === 'string') : [];
+}

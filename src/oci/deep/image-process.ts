@@ -1,0 +1,129 @@
+import { fieldOf, isObject, parseObject } from '../../kit/json.ts';
+import { normalPath } from './layer-tree.ts';
+
+/** What a container of an image starts (OCI image-spec, config.md). */
+export type Process = {
+  /** The program and its arguments: the entrypoint, and then the command. */
+  readonly argv: readonly string[];
+  /** The directories in which a name without a slash is looked up, in order. */
+  readonly path: readonly string[];
+  readonly workingDirectory: string;
+};
+
+/** What the container of a pod changes of it (`command`, `args`, `env` and `workingDir`). */
+export type Override = {
+  readonly command?: readonly string[];
+  readonly args?: readonly string[];
+  readonly path?: string;
+  readonly workingDirectory?: string;
+};
+
+/** The parts of an image's config that decide what is started. */
+export type ImageProcess = Required<Override> & {
+  readonly os: string;
+  readonly architecture: string;
+};
+
+/** What container runtimes set if an image sets none. */
+const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+const WINDOWS_PATH = 'C:\\Windows\\System32;C:\\Windows';
+const MAX_DIRECTORIES = 64;
+
+/** Reads the config blob; undefined if it is not one. */
+export function readImageProcess(body: Uint8Array): ImageProcess | undefined {
+  const blob = parseObject(body);
+  if (blob === undefined) return undefined;
+  const inner = fieldOf(blob, 'config');
+  const config = isObject(inner) ? inner : {};
+  const os = textOf(fieldOf(blob, 'os')).toLowerCase() || 'linux';
+  const isWindows = os === 'windows';
+  const name = isWindows ? /^path=/i : /^PATH=/;
+  const path = textsOf(fieldOf(config, 'Env')).findLast((each) => name.test(each));
+  return {
+    os,
+    architecture: textOf(fieldOf(blob, 'architecture')),
+    command: textsOf(fieldOf(config, 'Entrypoint')),
+    args: textsOf(fieldOf(config, 'Cmd')),
+    path: path?.slice('PATH='.length) ?? (isWindows ? WINDOWS_PATH : DEFAULT_PATH),
+    workingDirectory: textOf(fieldOf(config, 'WorkingDir')) || '/',
+  };
+}
+
+/** Returns what is started. A pod's `command` replaces the entrypoint and the command of the image, its `args` only the latter. */
+export function processOf(image: ImageProcess, override: Override): Process {
+  const { command, args } = override;
+  const own = command !== undefined && command.length > 0;
+  const isWindows = image.os === 'windows';
+  const argv = [...(own ? command : image.command), ...(args ?? (own ? [] : image.args))];
+  const directories = (override.path ?? image.path).split(isWindows ? ';' : ':').slice(0, MAX_DIRECTORIES);
+  return {
+    // Windows images with a shell form give the whole command line as one text.
+    argv: isWindows ? [...(argv[0]?.match(/^"([^"]*)"|^\S+/)?.slice(0, 1) ?? []), ...argv.slice(1)] : argv,
+    path: directories.filter((each) => each !== ''),
+    workingDirectory: override.workingDirectory ?? image.workingDirectory,
+  };
+}
+
+/** Returns the paths in the layers at which a program may be, in the order in which they are tried. */
+export function placesOf(name: string, { path, workingDirectory }: Omit<Process, 'argv'>, os: string): string[] {
+  if (os === 'windows') return windowsPlaces(name, { path, workingDirectory });
+  if (name.includes('/')) return [normalPath(name.startsWith('/') ? name : `${workingDirectory}/${name}`)];
+  return [
+    ...new Set(path.map((each) => normalPath(`${each.startsWith('/') ? '' : `${workingDirectory}/`}${each}/${name}`))),
+  ];
+}
+
+/** Layers of Windows images hold the drive C: in `Files`; names there differ in nothing but case from those that are asked for. */
+function windowsPlaces(name: string, { path, workingDirectory }: Omit<Process, 'argv'>): string[] {
+  const clean = (text: string): string => text.replaceAll('"', '').replaceAll('\\', '/');
+  const inFiles = (text: string): string => `Files/${normalPath(text.replace(/^[A-Za-z]:/, ''))}`.toLowerCase();
+  const asked = clean(name);
+  const isAbsolute = /^(?:[A-Za-z]:)?\//.test(asked);
+  const bases = isAbsolute
+    ? [asked]
+    : [workingDirectory, ...(asked.includes('/') ? [] : path)].map((each) => `${clean(each)}/${asked}`);
+  const ends = /\.[A-Za-z0-9]{1,4}$/.test(asked) ? [''] : ['.exe', '.com', ''];
+  return bases.flatMap((base) => ends.map((end) => inFiles(base + end)));
+}
+
+/** Small programs that start another one: an init, or env. Of each, the flags that take a value of their own. */
+const STARTERS: ReadonlyMap<string, RegExp> = new Map([
+  ['tini', /^-[pe]$/],
+  ['tini-static', /^-[pe]$/],
+  ['docker-init', /^-[pe]$/],
+  ['catatonit', /^$/],
+  ['dumb-init', /^(?:-r|--rewrite)$/],
+  ['env', /^(?:-u|--unset|-C|--chdir)$/],
+]);
+
+/** Returns what a small init, or `env`, starts; undefined for every other program, or if its arguments do not say it. */
+export function startedBy(program: string, args: readonly string[]): readonly string[] | undefined {
+  const name = program.slice(program.lastIndexOf('/') + 1);
+  const valued = STARTERS.get(name);
+  if (valued === undefined) return undefined;
+  let rest = [...args];
+  for (;;) {
+    const [first, ...others] = rest;
+    if (first === undefined) return undefined;
+    if (first === '--') return others.length > 0 ? others : undefined;
+    const [, split] = /^(?:-S|--split-string=?)[ \t]*(.*)$/s.exec(first) ?? [];
+    if (name === 'env' && split !== undefined) rest = [...split.split(/[ \t]+/).filter(Boolean), ...others];
+    else if (first.startsWith('-') && first.length > 1) rest = valued.test(first) ? others.slice(1) : others;
+    else if (name === 'env' && (first.includes('=') || first === '-')) rest = others;
+    else return rest;
+  }
+}
+
+/** Whether a program is a shell, which only starts others. */
+export function isShell(program: string): boolean {
+  return /(?:^|\/)(?:(?:ba|da|a|z|k|mk)?sh|busybox|cmd\.exe|powershell\.exe|pwsh(?:\.exe)?)$/i.test(program);
+}
+
+function textsOf(value: unknown): string[] {
+  if (typeof value === 'string') return value === '' ? [] : [value];
+  return Array.isArray(value) ? value.filter((each) => typeof each === 'string') : [];
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
