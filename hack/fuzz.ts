@@ -7,6 +7,7 @@ import { docker, hostsToml, providerConfig, toml } from './fuzz/configurations.t
 import { type Pattern, superlinear } from './fuzz/growth.ts';
 import { challenge, proxy, rateLimit, retryAfter } from './fuzz/headers.ts';
 import { labelRules } from './fuzz/label-rules.ts';
+import { layers } from './fuzz/layers.ts';
 import { config, manifest } from './fuzz/manifests.ts';
 import { endpoint, match, reference } from './fuzz/names.ts';
 import { reviews } from './fuzz/reviews.ts';
@@ -23,6 +24,7 @@ const TARGETS: readonly Target[] = [
   proxy,
   manifest,
   config,
+  layers,
   hostsToml,
   toml,
   docker,

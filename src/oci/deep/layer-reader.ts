@@ -1,23 +1,11 @@
 import { createHash } from 'node:crypto';
 import { pipeline, Readable, type Transform } from 'node:stream';
 import zlib from 'node:zlib';
-import { Parser } from 'tar/parse';
 import { messageOf } from '../../kit/errors.ts';
 import { printableAscii } from '../../kit/printable.ts';
-import type { LayerTree, Node } from './layer-tree.ts';
-import { type Format, formatOf, HEAD_BYTES } from './program-format.ts';
+import { type Allowance, GZIP, LayerProblem, type Reading, ZSTD } from './allowance.ts';
 
 const MIB = 1024 * 1024;
-
-/** What may be read. Bytes and milliseconds; each number goes down as something is read. */
-export type Allowance = {
-  /** Of layers as they are stored. */
-  compressed: number;
-  /** Of layers after decompression. */
-  decompressed: number;
-  /** Of memory for the names in the layers. */
-  memory: number;
-};
 
 /** What is read of one platform of an image. */
 export const PER_PLATFORM: Readonly<Allowance> = {
@@ -26,34 +14,10 @@ export const PER_PLATFORM: Readonly<Allowance> = {
   memory: 64 * MIB,
 };
 
-/** A layer that cannot be read, or not any further. The message goes on after the name of what was looked for. */
-export class LayerProblem extends Error {
-  override readonly name = 'LayerProblem';
-  /** Whether it is a limit of this program. */
-  readonly isLimit: boolean;
-  constructor(message: string, isLimit = false) {
-    super(message);
-    this.isLimit = isLimit;
-  }
-}
-
-/** Longer names and targets are not of this world: Linux allows 4096 bytes. */
-const LONGEST_NAME = 4096;
 /** A window of zstd takes as much memory; `zstd -19` uses 8 MiB. As a power of two. */
 const ZSTD_WINDOW_LOG = 25;
-const GZIP = Buffer.from([0x1f, 0x8b]);
-const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
 /** Frames of zstd that hold no content, at the beginning of some layers (RFC 8878, section 3.1.2). */
 const ZSTD_SKIPPABLE = Buffer.from([0x2a, 0x4d, 0x18]);
-
-type Reading = {
-  readonly tree: LayerTree;
-  readonly allowance: Allowance;
-  /** Whether every file counts as one that can be executed, as in Windows. */
-  readonly isModeless: boolean;
-  /** Called after each piece; true ends the reading. */
-  readonly isEnough: () => boolean;
-};
 
 /**
  * Reads a layer into the tree, until it ends or enough is known. Nothing is kept but names, links and the formats of
@@ -85,6 +49,8 @@ export async function readLayer(chunks: AsyncIterable<Uint8Array>, digest: strin
     }
   }
 
+  // Only these commands need the library, and it costs every start a little.
+  const { createArchive } = await import('./archive.ts');
   const archive = createArchive(reading);
   try {
     for await (const piece of decompressed(counted(chunks))) {
@@ -153,111 +119,4 @@ function decoderFor(start: Buffer): Transform | undefined {
 
 function isMaker(value: unknown): value is (options: object) => Transform {
   return typeof value === 'function';
-}
-
-/** Feeds an archive to the tree. The library's own decompression is never reached. */
-function createArchive({ tree, allowance, isModeless }: Reading) {
-  let problem: string | undefined;
-  let hasEnd = false;
-  let hasBegun = false;
-  const formats = new Map<string, Format>();
-  const parser = new Parser({
-    // Longer extended headers are skipped.
-    maxMetaEntrySize: 256 * 1024,
-    onwarn: (code, message) => {
-      const isEmpty = code === 'TAR_BAD_ARCHIVE' && hasEnd;
-      if (['TAR_ENTRY_INVALID', 'TAR_BAD_ARCHIVE', 'TAR_ABORT'].includes(code) && !isEmpty) problem ??= String(message);
-    },
-  });
-  parser.on('nullBlock', () => {
-    hasEnd = true;
-  });
-  parser.on('eof', () => {
-    hasEnd = true;
-  });
-  // What the library does not know, such as a sparse file of GNU tar.
-  parser.on('ignoredEntry', ({ path, type, meta }) => {
-    if (meta) problem ??= 'the header of an entry is too large';
-    else add(path, { kind: 'other', text: `of the type ${type} in its layer, which is not read` });
-  });
-  parser.on('entry', (entry) => {
-    const { path, linkpath = '', mode = 0, size } = entry;
-    const isExecutable = isModeless || (mode & 0o111) !== 0;
-    const isFile = ['File', 'OldFile', 'ContiguousFile'].includes(entry.type);
-    // Other files cannot be what is started; a layer may have hundreds of thousands of them.
-    const isWanted = isFile && (isExecutable || isSpecial(path) || tree.isAwaited(path));
-    if (isWanted) {
-      const head: Buffer[] = [];
-      let length = 0;
-      let isAdded = false;
-      const finish = (): void => {
-        if (isAdded) return;
-        isAdded = true;
-        add(path, { kind: 'file', isExecutable, format: shared(formatOf(Buffer.concat(head, length))) });
-      };
-      const wanted = Math.min(HEAD_BYTES, size);
-      entry.on('data', (data: Buffer) => {
-        if (isAdded) return;
-        const part = data.subarray(0, wanted - length);
-        head.push(part);
-        length += part.length;
-        if (length === wanted) finish();
-      });
-      if (size === 0) finish();
-      return void entry.resume();
-    }
-    entry.resume();
-    if (entry.type === 'SymbolicLink' || entry.type === 'Link') {
-      const isLong = linkpath.length > LONGEST_NAME;
-      const kind = entry.type === 'Link' ? 'link' : 'symlink';
-      add(path, isLong ? { kind: 'other', text: 'a link with a target that is too long' } : { kind, target: linkpath });
-    } else if (entry.type === 'Directory' || entry.type === 'GNUDumpDir') add(path, { kind: 'directory' });
-    else if (!isFile) add(path, { kind: 'other', text: `of the type ${entry.type} in its layer` });
-  });
-
-  function add(path: string, node: Node): void {
-    if (path.length > LONGEST_NAME) return;
-    const before = tree.bytes();
-    tree.add(path, node);
-    allowance.memory -= tree.bytes() - before;
-  }
-
-  /** The same object for files alike. */
-  function shared(format: Format): Format {
-    const key = JSON.stringify(format);
-    const known = formats.get(key);
-    if (known !== undefined) return known;
-    formats.set(key, format);
-    return format;
-  }
-
-  function refuse(): void {
-    if (problem !== undefined) {
-      throw new LayerProblem(`was not found: a layer is not a valid tar archive (${printableAscii(problem, 100)})`);
-    }
-    if (allowance.memory < 0) throw new LayerProblem('was not reached: the layers have too many entries', true);
-  }
-
-  return {
-    write(piece: Uint8Array) {
-      const bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);
-      if (!hasBegun) {
-        hasBegun = true;
-        const start = bytes.subarray(0, 4);
-        if (start.subarray(0, 2).equals(GZIP) || start.equals(ZSTD)) problem ??= 'it is compressed twice';
-        refuse();
-      }
-      parser.write(bytes);
-      refuse();
-    },
-    end() {
-      parser.end();
-      refuse();
-    },
-  };
-}
-
-/** Whether the name of a file has a meaning of its own in a layer. */
-function isSpecial(path: string): boolean {
-  return path.includes('.wh.');
 }

@@ -21,9 +21,10 @@ import {
   readPlatform,
 } from '../manifest.ts';
 import type { Reference } from '../reference.ts';
+import { type Allowance, LayerProblem } from './allowance.ts';
 import { type Finding, findProgram, settleFor } from './find-program.ts';
 import { type ImageProcess, type Override, processOf, readImageProcess } from './image-process.ts';
-import { type Allowance, LayerProblem, PER_PLATFORM, readLayer } from './layer-reader.ts';
+import { PER_PLATFORM, readLayer } from './layer-reader.ts';
 import { createLayerTree } from './layer-tree.ts';
 import { type LayerDescriptor, readLayers, statedPlatform } from './layers.ts';
 

@@ -1,0 +1,36 @@
+import type { LayerTree } from './layer-tree.ts';
+
+/** The first bytes of what is compressed. */
+export const GZIP = Buffer.from([0x1f, 0x8b]);
+export const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
+
+/** What may be read. Bytes and milliseconds; each number goes down as something is read. */
+export type Allowance = {
+  /** Of layers as they are stored. */
+  compressed: number;
+  /** Of layers after decompression. */
+  decompressed: number;
+  /** Of memory for the names in the layers. */
+  memory: number;
+};
+
+/** A layer that cannot be read, or not any further. The message goes on after the name of what was looked for. */
+export class LayerProblem extends Error {
+  override readonly name = 'LayerProblem';
+  /** Whether it is a limit of this program. */
+  readonly isLimit: boolean;
+  constructor(message: string, isLimit = false) {
+    super(message);
+    this.isLimit = isLimit;
+  }
+}
+
+/** How a layer is read. */
+export type Reading = {
+  readonly tree: LayerTree;
+  readonly allowance: Allowance;
+  /** Whether every file counts as one that can be executed, as in Windows. */
+  readonly isModeless: boolean;
+  /** Called after each piece; true ends the reading. */
+  readonly isEnough: () => boolean;
+};
