@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { LayerProblem } from '../../src/oci/deep/allowance.ts';
+import { isLayerProblem } from '../../src/oci/deep/allowance.ts';
 import { createArchive } from '../../src/oci/deep/archive.ts';
 import { settleFor } from '../../src/oci/deep/find-program.ts';
 import { createLayerTree } from '../../src/oci/deep/layer-tree.ts';
@@ -76,7 +76,7 @@ export const layers: Target = {
       }
       return true;
     } catch (error) {
-      if (!(error instanceof LayerProblem)) throw error;
+      if (!isLayerProblem(error)) throw error;
       must(isShowable(error.message), `a message can be shown: ${JSON.stringify(error.message)}`);
       ask();
       return false;

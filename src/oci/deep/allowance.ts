@@ -25,6 +25,11 @@ export class LayerProblem extends Error {
   }
 }
 
+/** Whether an error is one; by its name, because a module that is loaded later may have its own copy of the class in tests. */
+export function isLayerProblem(error: unknown): error is LayerProblem {
+  return error instanceof Error && error.name === 'LayerProblem';
+}
+
 /** How a layer is read. */
 export type Reading = {
   readonly tree: LayerTree;

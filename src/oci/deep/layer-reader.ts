@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
-import { pipeline, Readable, type Transform } from 'node:stream';
-import zlib from 'node:zlib';
+import { pipeline, Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
 import { messageOf } from '../../kit/errors.ts';
 import { printableAscii } from '../../kit/printable.ts';
-import { type Allowance, GZIP, LayerProblem, type Reading, ZSTD } from './allowance.ts';
+import { type Allowance, GZIP, isLayerProblem, LayerProblem, type Reading, ZSTD } from './allowance.ts';
+import { unzstd } from './zstd.ts';
 
 const MIB = 1024 * 1024;
 
@@ -14,8 +15,6 @@ export const PER_PLATFORM: Readonly<Allowance> = {
   memory: 64 * MIB,
 };
 
-/** A window of zstd takes as much memory; `zstd -19` uses 8 MiB. As a power of two. */
-const ZSTD_WINDOW_LOG = 25;
 /** Frames of zstd that hold no content, at the beginning of some layers (RFC 8878, section 3.1.2). */
 const ZSTD_SKIPPABLE = Buffer.from([0x2a, 0x4d, 0x18]);
 
@@ -62,7 +61,7 @@ export async function readLayer(chunks: AsyncIterable<Uint8Array>, digest: strin
     archive.end();
   } catch (error) {
     if (failure !== undefined) throw failure.error;
-    if (error instanceof LayerProblem) throw error;
+    if (isLayerProblem(error)) throw error;
     throw new LayerProblem(`was not found: a layer cannot be decompressed (${printableAscii(messageOf(error), 100)})`);
   }
   if (isAtEnd && hash.digest('hex') !== digest.slice(colon + 1)) {
@@ -91,32 +90,15 @@ async function* decompressed(chunks: AsyncGenerator<Uint8Array>): AsyncGenerator
       await chunks.return(undefined);
     }
   }
-  const decoder = decoderFor(start);
-  if (decoder === undefined) {
-    yield* whole();
-    return;
-  }
-  // Ending this generator destroys the decoder, and with it the source.
-  pipeline(Readable.from(whole(), { objectMode: false, highWaterMark: 64 * 1024 }), decoder, () => undefined);
-  for await (const piece of decoder) if (piece instanceof Uint8Array) yield piece;
-}
-
-function decoderFor(start: Buffer): Transform | undefined {
-  if (start.subarray(0, 2).equals(GZIP)) return zlib.createGunzip({ chunkSize: 64 * 1024 });
   const isSkippable = ((start[0] ?? 0) & 0xf0) === 0x50 && start.subarray(1, 4).equals(ZSTD_SKIPPABLE);
-  if (!start.subarray(0, 4).equals(ZSTD) && !isSkippable) return undefined;
-  // The types of Node.js 20 do not have it.
-  const make: unknown = Reflect.get(zlib, 'createZstdDecompress');
-  const parameter: unknown = Reflect.get(zlib.constants, 'ZSTD_d_windowLogMax');
-  if (!isMaker(make) || typeof parameter !== 'number') {
-    const { version } = process;
-    throw new LayerProblem(
-      `was not found: a layer is compressed with zstd, which Node.js ${version} cannot read: 22.15 or later can`,
-    );
-  }
-  return make({ chunkSize: 64 * 1024, params: { [parameter]: ZSTD_WINDOW_LOG } });
+  if (start.subarray(0, 4).equals(ZSTD) || isSkippable) yield* unzstd(whole());
+  else if (start.subarray(0, 2).equals(GZIP)) yield* gunzip(whole());
+  else yield* whole();
 }
 
-function isMaker(value: unknown): value is (options: object) => Transform {
-  return typeof value === 'function';
+async function* gunzip(chunks: AsyncGenerator<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const decoder = createGunzip({ chunkSize: 64 * 1024 });
+  // Ending this generator destroys the decoder, and with it the source.
+  pipeline(Readable.from(chunks, { objectMode: false, highWaterMark: 64 * 1024 }), decoder, () => undefined);
+  for await (const piece of decoder) if (piece instanceof Uint8Array) yield piece;
 }

@@ -21,7 +21,7 @@ import {
   readPlatform,
 } from '../manifest.ts';
 import type { Reference } from '../reference.ts';
-import { type Allowance, LayerProblem } from './allowance.ts';
+import { type Allowance, isLayerProblem, LayerProblem } from './allowance.ts';
 import { type Finding, findProgram, settleFor } from './find-program.ts';
 import { type ImageProcess, type Override, processOf, readImageProcess } from './image-process.ts';
 import { PER_PLATFORM, readLayer } from './layer-reader.ts';
@@ -224,7 +224,7 @@ export function createLookInside(options: LookInsideOptions): LookInside {
         options.after,
       );
     } catch (error) {
-      if (signal.aborted || !(error instanceof LayerProblem)) throw error;
+      if (signal.aborted || !isLayerProblem(error)) throw error;
       why = error.message;
     }
     const bytesRead = Math.min(PER_PLATFORM.compressed - allowance.compressed, PER_PLATFORM.compressed);
@@ -254,7 +254,7 @@ export function createLookInside(options: LookInsideOptions): LookInside {
             try {
               outcome = { isWhole: await readLayer(stalled.watch(body), digest, reading) };
             } catch (error) {
-              if (!(error instanceof LayerProblem) || signal.aborted) throw error;
+              if (!isLayerProblem(error) || signal.aborted) throw error;
               outcome = { problem: error };
             }
           },
@@ -328,9 +328,11 @@ function createStallGuard(
         arm();
       }
     },
+    /** Ends the watch, and the download, if it goes on. */
     end() {
       cancel();
       forget();
+      controller.abort();
     },
   };
 }
