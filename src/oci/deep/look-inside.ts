@@ -137,7 +137,7 @@ export function createLookInside(options: LookInsideOptions): LookInside {
       const manifest: Manifest = parseManifest(body, undefined);
       if (manifest.kind === 'image') {
         const config = await get(asked, 'blobs', manifest.config.digest, signal);
-        const index = indexIn(parseImageConfig(config));
+        const index = indexIn(parseImageConfig(config).platform);
         if (index >= 0) found[index] = body;
         return;
       }
