@@ -1,4 +1,4 @@
-import { normaliseArchitecture, type Platform } from '../kit/platform.ts';
+import type { Platform } from '../kit/platform.ts';
 import { printableAscii } from '../kit/printable.ts';
 import {
   type Index,
@@ -8,6 +8,16 @@ import {
   type StatedPlatform,
   uniquePlatforms,
 } from './manifest.ts';
+import {
+  containerdFit,
+  containerdNames,
+  crioRank,
+  type Fit,
+  type Node,
+  nameOf,
+  nodeOf,
+  printedName,
+} from './node-fit.ts';
 
 /** The container runtimes whose choice is known. */
 export type Runtime = 'containerd' | 'CRI-O';
@@ -45,9 +55,6 @@ export type Selection =
       readonly only?: Runtime;
     };
 
-/** A node of this architecture, without a variant of its own. */
-type Node = { readonly os: string; readonly architecture: string };
-
 /**
  * What a runtime gets on a node: images of the node's own architecture, `none` if no entry is for it, or `refused` if it
  * fails on the entry that it chooses.
@@ -69,36 +76,6 @@ type Reader = {
   readonly isSparse: boolean;
 };
 
-/**
- * containerd chooses `386` entries on nodes of amd64, and `arm` entries on nodes of arm64, that have none of their own. Then it fails:
- * its transfer service fetches only what is exactly for the node.
- */
-const LESSER: ReadonlyMap<string, string> = new Map([
-  ['amd64', '386'],
-  ['arm64', 'arm'],
-]);
-/** The variants of arm that run on `v7`, the best one first. Both runtimes take that for a node. */
-const ARM = ['v7', 'v6', 'v5'];
-/** The variants that CRI-O chooses, the best one first, on nodes of architectures that report a variant. */
-const CRIO_VARIANTS: ReadonlyMap<string, readonly string[]> = new Map([
-  ['arm', [...ARM, '']],
-  ['arm64', ['v8', '']],
-]);
-/** The only spellings that containerd knows besides Go's (containerd/platforms, `normalizeArch`). */
-const CONTAINERD_NAMES: ReadonlyMap<string, string> = new Map([
-  ['i386', '386'],
-  ['x86_64', 'amd64'],
-  ['x86-64', 'amd64'],
-  ['aarch64', 'arm64'],
-  ['armhf', 'arm'],
-  ['armel', 'arm'],
-]);
-/** The variants that containerd reads as another one. `v1` of amd64 and `v8` of arm64 are what every CPU runs. */
-const CONTAINERD_VARIANTS: ReadonlyMap<string, string> = new Map([
-  ...['i386/', 'amd64/v1', 'arm64/8', 'arm64/v8', 'arm64/v8.0'].map((name) => [name, ''] as const),
-  ...['arm/', 'arm/7'].map((name) => [name, 'v7'] as const),
-  ...['5', '6', '8'].map((name) => [`arm/${name}`, `v${name}`] as const),
-]);
 /** A node that no entry names: for it, runtimes choose an entry without a platform. */
 const UNNAMED: Node = { os: 'linux', architecture: '?' };
 
@@ -184,52 +161,6 @@ function nodesOf(index: Index, children: Children, nodes: Map<string, Node>, see
   return nodes;
 }
 
-/** Returns the nodes that a platform names, as containerd reads it. CRI-O knows no other names. */
-function nodeOf(platform: StatedPlatform): Node | undefined {
-  const { os, architecture } = containerdNames(platform);
-  if (os === 'linux') return normaliseArchitecture(architecture) === architecture ? { os, architecture } : undefined;
-  const read = readPlatform(platform);
-  return typeof read === 'string' ? undefined : { os: read.os, architecture: read.architecture };
-}
-
-function nameOf({ os, architecture }: Node): string {
-  return `${os}/${architecture}`;
-}
-
-function containerdNames({ os, architecture, variant }: StatedPlatform): Node & { readonly variant: string } {
-  const lower = architecture.toLowerCase();
-  const name = CONTAINERD_NAMES.get(lower) ?? lower;
-  const level = variant.toLowerCase();
-  const read = lower === 'armhf' ? 'v7' : lower === 'armel' ? 'v6' : CONTAINERD_VARIANTS.get(`${name}/${level}`);
-  return { os: os.toLowerCase() || 'linux', architecture: name, variant: lower === 'i386' ? '' : (read ?? level) };
-}
-
-/** How an entry's platform fits a node for containerd. */
-type Fit = {
-  /** Its place in containerd's order, 0 being best. */
-  readonly rank: number;
-  /** Whether it is of the node's own architecture. */
-  readonly isOwn: boolean;
-  /** Whether it is exactly for the node. The transfer service fetches no other. */
-  readonly isExact: boolean;
-};
-
-/** Returns how an entry's platform fits a node; undefined: not at all. */
-function containerdFit(platform: StatedPlatform, node: Node): Fit | undefined {
-  if (node.os !== 'linux') {
-    const named = nodeOf(platform);
-    return named !== undefined && nameOf(named) === nameOf(node) ? { rank: 0, isOwn: true, isExact: true } : undefined;
-  }
-  const { os, architecture, variant } = containerdNames(platform);
-  if (os !== 'linux' || platform.hasFeatures) return undefined;
-  const isOwn = architecture === node.architecture;
-  if (!isOwn && architecture !== LESSER.get(node.architecture)) return undefined;
-  // Nodes of arm64 run arm up to v8.
-  const variants = architecture !== 'arm' ? [''] : isOwn ? ARM : ['v8', ...ARM];
-  const rank = variants.indexOf(variant);
-  return rank < 0 ? undefined : { rank: isOwn ? rank : rank + 1, isOwn, isExact: isOwn && rank === 0 };
-}
-
 function byContainerd(index: Index, reader: Reader, depth: number): Taken {
   const { node } = reader;
   const ranked = index.entries.flatMap((entry) => {
@@ -241,7 +172,7 @@ function byContainerd(index: Index, reader: Reader, depth: number): Taken {
   if (entry === undefined) return 'none';
   const { digest, kind, isAttestation } = entry;
   if (digest === undefined || isAttestation || (kind !== 'image' && kind !== 'index')) return 'refused';
-  if (entry.platform === undefined ? !hasSize(index, node) : !best.isExact) return 'refused';
+  if (entry.platform !== undefined && !best.isExact) return 'refused';
   if (kind === 'image' && entry.platform !== undefined) {
     const own = ranked.filter(({ isOwn }) => isOwn);
     return ofNamed(entry, digest, own, reader, depth);
@@ -264,28 +195,6 @@ const NOTHING: Fit & { readonly entry: IndexEntry | undefined } = {
   isOwn: false,
   isExact: false,
 };
-
-/**
- * Whether containerd can compute the size of an entry without a platform that it has chosen. For the size it prefers any entry that
- * has a platform, and the pull fails if it has not fetched that one (`CalculateImageUsage`).
- */
-function hasSize({ entries }: Index, node: Node): boolean {
-  const fetched = new Set(entries.flatMap(({ platform, digest }) => (platform === undefined ? [digest] : [])));
-  const ranked = entries.flatMap(({ platform, kind, digest }) => {
-    if (platform === undefined) return [];
-    const rank = containerdFit({ ...platform, hasFeatures: false }, node)?.rank ?? Number.POSITIVE_INFINITY;
-    return [{ rank, isFetched: fetched.has(digest) || (kind !== 'image' && kind !== 'index') }];
-  });
-  const [first] = ranked;
-  return first === undefined || ranked.reduce((one, other) => (other.rank < one.rank ? other : one), first).isFetched;
-}
-
-/** Returns where in CRI-O's order a platform is, 0 being best; undefined: it does not fit. It compares texts as written. */
-function crioRank({ os, architecture, variant }: StatedPlatform, node: Node): number | undefined {
-  if (os !== node.os || architecture !== node.architecture) return undefined;
-  const rank = (CRIO_VARIANTS.get(architecture) ?? ['']).indexOf(variant);
-  return rank < 0 ? undefined : rank;
-}
 
 function byCrio(index: Index, reader: Reader, depth: number): Taken {
   const { node, children } = reader;
@@ -380,14 +289,14 @@ function leftOut(index: Index, verdict: Verdict, seen: Set<string>): Skipped[] {
       return leftOut(child, verdict, seen);
     }
     const named = digest === undefined ? {} : { digest };
-    const reason = reasonOf(entry, child, index, verdict);
+    const reason = reasonOf(entry, child, verdict);
     if (reason !== undefined) return [{ ...named, reason }];
     const second = secondOf(entry, index, verdict);
     return second === undefined ? [] : [{ ...named, reason: second, isSecond: true as const }];
   });
 }
 
-function reasonOf(entry: IndexEntry, child: Child | undefined, index: Index, verdict: Verdict): string | undefined {
+function reasonOf(entry: IndexEntry, child: Child | undefined, verdict: Verdict): string | undefined {
   const { digest, kind, mediaType, isAttestation, platform } = entry;
   if (digest === undefined) return 'an entry without a digest that can be verified';
   if (isAttestation) return 'an attestation';
@@ -398,8 +307,6 @@ function reasonOf(entry: IndexEntry, child: Child | undefined, index: Index, ver
       return 'without a platform, and not the first such entry: container runtimes read only that one';
     if (verdict.names.has(nameOf(child.platform))) return undefined;
     const text = `without a platform, for ${nameOf(child.platform)} by its config`;
-    if (!hasSize(index, child.platform))
-      return `${text}: containerd fails to pull it, because other entries have a platform`;
     return `${text}: not what all container runtimes take`;
   }
   if (platform.architecture === '') return 'a platform without an architecture';
@@ -446,9 +353,4 @@ const SHORT_DIGEST = 19;
 function platformKey(platform: StatedPlatform): string {
   const { os, architecture, variant } = containerdNames(platform);
   return `${os}/${architecture}/${variant}`;
-}
-
-function printedName({ os, architecture, variant, hasFeatures }: StatedPlatform): string {
-  const text = [os || '(no os)', architecture, variant].filter(Boolean).join('/');
-  return `${printableAscii(text, 80)}${hasFeatures ? ' with os.features' : ''}`;
 }

@@ -156,7 +156,7 @@ describe('images as others test them, on the real control plane', () => {
 
   describe('and as neither of them does', () => {
     const shapes: readonly [what: string, tag: string, wanted: unknown][] = [
-      ['an entry without a platform, answered by its config', 'unnamed', ON_ARM],
+      ['an entry without a platform, answered by its config', 'unnamed', ON_BOTH],
       [
         'variants, which do not decide',
         'wide',

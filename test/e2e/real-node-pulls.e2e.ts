@@ -62,9 +62,9 @@ const rows = (own: string): readonly Row[] => [
   ),
   row('first-without-platform', true, true, ({ image }) => [image(own), image('s390x')], 'alone'),
   row('second-without-platform', false, false, ({ image }) => [image('s390x'), image(own)]),
-  // containerd chooses and pulls it, and then fails to compute its size, for which it takes the entry of the other platform.
-  row('without-platform-beside-another', false, false, ({ image }) => [image(own)]),
-  // There is nothing else, so what CRI-O takes counts: `inspect` says that nodes with containerd may not be able to pull it.
+  // Known: containerd chooses and pulls it, and then fails to compute its size, for which it takes the entry of the other platform.
+  row('without-platform-beside-another', false, true, ({ image }) => [image(own)]),
+  // The same with an attestation as the other one.
   row('without-platform-beside-unknown', false, true, ({ image, named }) => [image(own), named('unknown')], 'alone'),
   row(
     'without-platform-beside-a-strange-type',

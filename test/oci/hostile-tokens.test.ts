@@ -122,12 +122,12 @@ describe('a hostile registry that requires a token', () => {
       expect(strayed(world.evil, EVIL_LOGIN)).to.deep.equal([]);
     });
 
-    it("requests the program's own scope, whatever the challenge says", async () => {
+    it("requests the program's own scope, and beside it at most to read another one", async () => {
       challenge('http://bank.test:BANK/token?scope=repository:vault:pull&x=y', ',scope="repository:vault:pull,push"');
       world.bank.on('/token', token({ token: 't' }));
       await world.resolve();
       const { searchParams } = new URL(`http://x${world.bank.asked[0]?.target ?? ''}`);
-      expect(searchParams.getAll('scope')).to.deep.equal(['repository:app:pull']);
+      expect(searchParams.getAll('scope')).to.deep.equal(['repository:app:pull', 'repository:vault:pull']);
       expect(searchParams.get('x')).to.equal('y');
     });
 

@@ -1,5 +1,6 @@
-import { readdirSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import type { Platform } from '../../../src/kit/platform.ts';
@@ -322,9 +323,18 @@ describe('looking inside images', () => {
   });
 
   it('writes no file', async () => {
-    const before = readdirSync(tmpdir()).sort();
-    await look(layeredImage(ARM64, [[app('arm64')]], { Entrypoint: ['/usr/bin/app'] }), [ARM64]);
-    expect(readdirSync(tmpdir()).sort()).to.deep.equal(before);
+    // The directory of temporary files is shared with everything else on the machine, so this test has one of its own.
+    const own = mkdtempSync(join(tmpdir(), 'archaware-deep-'));
+    const { TMPDIR } = process.env;
+    process.env.TMPDIR = own;
+    try {
+      await look(layeredImage(ARM64, [[app('arm64')]], { Entrypoint: ['/usr/bin/app'] }), [ARM64]);
+      expect(readdirSync(own)).to.deep.equal([]);
+    } finally {
+      if (TMPDIR === undefined) delete process.env.TMPDIR;
+      else process.env.TMPDIR = TMPDIR;
+      rmSync(own, { recursive: true });
+    }
   });
 
   it('says so if a layer that was read whole does not match its digest', async () => {

@@ -98,8 +98,8 @@ describe('of an index, what counts', () => {
     [
       'a platform, and several without',
       () => [amd64(), unnamed('linux/s390x'), unnamed('linux/arm64')],
-      'linux/amd64',
-      'containerd fails to pull it, because other entries have a platform',
+      'linux/amd64 linux/s390x',
+      'not the first',
     ],
     [
       'a signature without a platform first',
@@ -107,14 +107,13 @@ describe('of an index, what counts', () => {
       'linux/arm64',
       'a signature',
     ],
-    ['amd64, and a nested index without a platform', () => [amd64(), nested([arm64()])], 'linux/amd64'],
     ['none without a platform for its own', () => [unnamed('linux/amd64'), amd64()], 'linux/amd64'],
     ['the level of a config', () => [arm64(), unnamed('linux/amd64/v3')], 'linux/arm64', 'linux/amd64 by its config'],
     [
       'an entry without a platform in a Docker list',
       () => [arm64(), unnamed('linux/amd64')],
       'linux/arm64',
-      'not the first',
+      'not what all',
       LIST,
     ],
     // F3 c
@@ -180,12 +179,12 @@ describe('of an index, what counts', () => {
       () => [amd64({ mediaType: CONFIG }), entry('linux/386'), arm64()],
       'linux/386 linux/arm64',
     ],
-    ['arm/v6 alone', () => [entry('linux/arm/v6'), arm64()], 'linux/arm64', 'linux/arm/v6: only CRI-O takes it'],
+    ['arm/v6 alone', () => [entry('linux/arm/v6'), arm64()], 'linux/arm/v6 linux/arm64'],
     ['one without a platform', () => [unnamed('linux/amd64')], 'linux/amd64'],
     [
       'one without a platform beside an unknown one',
       () => [arm64(), unnamed('linux/amd64'), entry('unknown/unknown')],
-      'linux/arm64',
+      'linux/amd64 linux/arm64',
     ],
     [
       'one without a platform beside one of another type',
@@ -257,6 +256,12 @@ describe('of an index, what counts', () => {
       'amd64, and a nested index for arm64',
       () => [amd64(), nested([amd64(), arm64()], 'linux/arm64')],
       'linux/amd64 linux/arm64',
+      'containerd',
+    ],
+    [
+      'amd64, and a nested index without a platform',
+      () => [amd64(), nested([arm64(), entry('linux/s390x')])],
+      'linux/amd64 linux/arm64 linux/s390x',
       'containerd',
     ],
     ['a nested index without a platform', () => [nested([amd64(), arm64()])], 'linux/amd64 linux/arm64', 'containerd'],

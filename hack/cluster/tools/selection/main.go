@@ -14,7 +14,6 @@ import (
 
 	"github.com/containerd/containerd/v2/core/content"
 	"github.com/containerd/containerd/v2/core/images"
-	"github.com/containerd/containerd/v2/core/images/usage"
 	"github.com/containerd/errdefs"
 	"github.com/containerd/log"
 	"github.com/containerd/platforms"
@@ -70,20 +69,23 @@ func (s store) architectureOf(config specs.Descriptor) string {
 	return image.Architecture
 }
 
-// containerd does what PullImage does, in both of its ways to pull: with the transfer service, which is the default and fetches only
-// what is exactly for the node's platform, and without it. If one of them fails, the node may refuse the image.
+// containerd does what PullImage does to choose, in both of its ways to pull: with the transfer service, which is the default and fetches
+// only what is exactly for the node's platform, and without it. If one of them fails, the node may refuse the image. For arm it is only
+// the second way: the first goes by the variant of the node's CPU, which nothing here knows.
 func (s store) containerd(root specs.Descriptor, node specs.Platform) string {
 	only := platforms.Only(node)
-	transfer := s.pulled(root, images.FilterPlatforms, platforms.Ordered(node), only)
-	if strings.HasPrefix(transfer, "error: ") {
-		return transfer
+	if node.Architecture != "arm" {
+		transfer := s.pulled(root, images.FilterPlatforms, platforms.Ordered(node), only)
+		if strings.HasPrefix(transfer, "error: ") {
+			return transfer
+		}
 	}
 	return s.pulled(root, func(children images.HandlerFunc, matcher platforms.Matcher) images.HandlerFunc {
 		return images.LimitManifests(images.FilterPlatforms(children, matcher), only, 1)
 	}, only, only)
 }
 
-// pulled fetches an image, and then does what containerd does with what it has fetched: it reads the config, and computes the size.
+// pulled fetches an image, chooses among what it has fetched, and reads the config. containerd then computes the size; see decision 080.
 func (s store) pulled(
 	root specs.Descriptor,
 	filter func(images.HandlerFunc, platforms.Matcher) images.HandlerFunc,
@@ -107,11 +109,6 @@ func (s store) pulled(
 	chosen, err := images.Manifest(ctx, here, root, only)
 	if err != nil {
 		return "error: " + err.Error()
-	}
-	if _, err := usage.CalculateImageUsage(
-		ctx, images.Image{Target: root}, here, usage.WithManifestLimit(only, 1), usage.WithManifestUsage(),
-	); err != nil {
-		return "error: size: " + err.Error()
 	}
 	return s.architectureOf(chosen.Config)
 }
