@@ -201,9 +201,9 @@ describe("the webhook's certificates, on the real control plane", () => {
         const requests = (await world.cluster.auditedRequests()).slice(from);
         return requests.filter(({ verb, path }) => verb === 'get' && path === CONFIGURATION).length >= 2;
       });
-      expect(await bundles()).to.deep.equal(['', '']);
+      expect(await bundles()).to.deep.equal(['', '', '']);
       const value = Buffer.from(authority.certificate).toString('base64');
-      const fill = [0, 1].map((index) => ({ op: 'add', path: `/webhooks/${index}/clientConfig/caBundle`, value }));
+      const fill = [0, 1, 2].map((index) => ({ op: 'add', path: `/webhooks/${index}/clientConfig/caBundle`, value }));
       await world.cluster.request('PATCH', CONFIGURATION, fill);
       await warmUp();
       expect((await load(10, () => true)).missed).to.equal(0);

@@ -74,7 +74,7 @@ describe('clients that are not the API server, on the real control plane', () =>
     it('get 404: the API server calls the one in the Secret', async () => {
       const path = await secretPath();
       expect(path).to.match(/^\/mutate\/[0-9a-f]{40}$/);
-      expect(await called()).to.deep.equal(Array(2).fill(`https://127.0.0.1:${webhook.port}${path}`));
+      expect(await called()).to.deep.equal(Array(3).fill(`https://127.0.0.1:${webhook.port}${path}`));
       expect(await isReviewed()).to.equal(true);
       expect(await post(webhook.port, path, ordinary())).to.equal(200);
       // The one that the manifest names, which is none, is answered for a while.
