@@ -1,4 +1,5 @@
 import type { DecisionBasis } from '../decide.ts';
+import type { Stranded } from '../dropped/ready-pods.ts';
 
 /**
  * Whether a workload can run on an architecture:
@@ -193,4 +194,9 @@ export type Report = {
   readonly groupBy?: string;
   /** Only with `--group-by`; sorted by name. */
   readonly groups?: readonly ReportGroup[];
+  /**
+   * The workloads with ready pods on an architecture that an image of their newest template lacks: an update dropped it. Absent without a
+   * cluster.
+   */
+  readonly dropped?: readonly Stranded[];
 };
