@@ -1,8 +1,9 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { at, objects, text } from '../simulator/json.ts';
+import { runInProcess } from '../support/in-process.ts';
 import { type Product, startProduct, tolerated, workload } from '../support/product.ts';
 
 const BOTH = ['amd64', 'arm64'];
@@ -141,6 +142,60 @@ describe('an image whose arm64 entry holds a program for amd64', () => {
     expect(gone.status).to.equal(200);
     await product.run(file);
     await product.eventually('the lie to be forgotten', async () => (await next()) === 'amd64,arm64');
+  });
+
+  const NOTE =
+    /linux\/arm64 does not count: its program was refused on a node \(exec format error\), shown by namespace/;
+  /** A cache file in which archaware keeps that the pods of a namespace showed it. */
+  async function keepInFile(): Promise<readonly string[]> {
+    const first = await product.run(file);
+    await crash();
+    await kept();
+    await first.stop();
+    return [...file, '--registries.insecure', product.registry.host];
+  }
+
+  it('is named by inspect, which reads the cache file and needs no cluster', async () => {
+    const flags = await keepInFile();
+    const { code, stdout } = await runInProcess(['inspect', image, ...flags]);
+    expect(code).to.equal(0);
+    expect(stdout)
+      .to.match(/Notes\.\n/)
+      .and.to.match(NOTE);
+    expect(stdout).to.match(/shown by namespace default, learned \S+Z; for the pods of this namespace only/);
+    const json = JSON.parse((await runInProcess(['inspect', image, ...flags, '-o', 'json'])).stdout);
+    expect(json[0].lies[0]).to.include({ platform: 'linux/arm64', counts: false });
+    expect(json[0].lies[0].namespaces).to.deep.equal(['default']);
+    expect(json[0].lies[0].learnedAt).to.match(/^\d{4}-.*Z$/);
+    const reported = await runInProcess(['inspect', image, ...flags, '--images.lies', 'report']);
+    expect(reported.stdout).to.match(/linux\/arm64 counts, although .*: images\.lies is report/);
+  });
+
+  it('does not keep inspect from its work if the cache file is missing or damaged', async () => {
+    const flags = [...file, '--registries.insecure', product.registry.host];
+    const missing = await runInProcess(['inspect', image, ...flags]);
+    expect([missing.code, missing.stderr]).to.deep.equal([0, '']);
+    await writeFile(join(directory, 'images.json'), 'no such thing\n');
+    const damaged = await runInProcess(['inspect', image, ...flags]);
+    expect(damaged.code).to.equal(0);
+    expect(damaged.stdout).to.include('linux/arm64').and.not.to.include('does not count');
+    expect(damaged.stderr).to.match(/without what the controller learned .*: it is damaged: its checksum/);
+  });
+
+  it('is removed by clean from the cache file, which keeps everything else, and a dry run keeps it', async () => {
+    const flags = await keepInFile();
+    const text = () => readFile(join(directory, 'images.json'), 'utf8');
+    const before = await text();
+    await product.command(['clean', '--dry-run', ...file]);
+    expect(await text()).to.equal(before);
+    const { stderr } = await product.command(['clean', '--yes', '--pods', 'keep', ...file]);
+    expect(stderr).to.include('images.json: what was learned of images that lie');
+    const [rest] = before.split('\n},"lies":{');
+    expect((await text()).replace(/\n\},"sha256":.*\n$/, '')).to.equal(rest);
+    const inspected = await runInProcess(['inspect', image, ...flags]);
+    expect(inspected.stdout).not.to.match(NOTE);
+    // The checksum of the file is right.
+    expect(inspected.stderr).to.equal('');
   });
 
   it('keeps arm64 where images.lies only reports', async () => {
