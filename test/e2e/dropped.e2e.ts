@@ -1,9 +1,11 @@
 import { expect } from 'chai';
-import { at } from '../../hack/cluster/json.ts';
-import { runs, scheduledOn, uidOf } from '../support/objects.ts';
+import { at, listAt } from '../../hack/cluster/json.ts';
+import { TESTIMG_REPOSITORY } from '../../testimg/fixtures.ts';
+import type { JsonObject } from '../simulator/json.ts';
+import { nameOf, runs, scheduledOn, uidOf } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
-import { deployment } from '../support/workloads.ts';
-import type { Kind } from '../support/world.ts';
+import { daemonSet, deployment } from '../support/workloads.ts';
+import { type Kind, pathOf } from '../support/world.ts';
 import { freshImage } from './support/placed.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
@@ -50,6 +52,22 @@ describe('an update that drops an architecture, on the real control plane', () =
       const found = (await world.pods(namespace, app)).filter(runs);
       return found.length === count && found;
     });
+  /** Shows the digest of an image in the status of pods, as a kubelet does: kwok pulls nothing. */
+  async function showPulled(namespace: string, image: string, pods: readonly JsonObject[]): Promise<void> {
+    const [repository, tag] = [image.slice(0, image.lastIndexOf(':')), image.slice(image.lastIndexOf(':') + 1)];
+    const url = `http://${world.registry.host}/v2/${TESTIMG_REPOSITORY}/manifests/${tag}`;
+    const { headers } = await fetch(url, {
+      method: 'HEAD',
+      headers: { accept: 'application/vnd.oci.image.index.v1+json' },
+    });
+    const imageID = `${repository}@${headers.get('docker-content-digest')}`;
+    for (const pod of pods) {
+      const containerStatuses = listAt(pod, 'status', 'containerStatuses').map((each) =>
+        Object.assign({}, each, { imageID }),
+      );
+      await world.patch(`${pathOf('Pod', namespace, nameOf(pod))}/status`, { status: { containerStatuses } });
+    }
+  }
   const counted = (count: number) =>
     world.eventually(`the metric to be ${count}`, async () => (await controller.metric(METRIC)) === count);
   /** How requests of the controller to read objects of a resource ended. */
@@ -84,5 +102,24 @@ describe('an update that drops an architecture, on the real control plane', () =
     await counted(0);
     expect(await described('Deployment', namespace, 'web')).to.have.length(1);
     expect(await world.events(namespace, REASON)).to.have.length(1);
+  });
+
+  it('a DaemonSet gets one whose new template loses a node that it runs on', async () => {
+    const namespace = await world.namespace('dropped-daemonset');
+    const [old, now] = [await freshImage(world, 'multi'), await freshImage(world, 'amd64')];
+    await world.create(
+      daemonSet(namespace, 'agent', { images: [old], workload: { updateStrategy: { type: 'OnDelete' } } }),
+    );
+    await showPulled(namespace, old, await eventuallyRuns(namespace, 'agent', 2));
+    await setImage('DaemonSet', namespace, 'agent', now);
+    const [event] = await told('DaemonSet', namespace, 'agent');
+    expect(event?.message)
+      .to.match(/^arm64 was dropped: .* 1 running pod is on a node that the new template can no longer use/)
+      .and.to.contain(now)
+      .and.to.contain('runs on amd64, arm64');
+    await counted(1);
+    expect(await described('DaemonSet', namespace, 'agent')).to.have.length(1);
+    await world.remove('DaemonSet', namespace, 'agent');
+    await counted(0);
   });
 });
