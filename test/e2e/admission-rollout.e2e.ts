@@ -146,7 +146,7 @@ describe('a rollout, on the real control plane', () => {
   it('from a version that serves /mutate alone loses no review: the path changes when the last old replica is gone', async () => {
     const [shared = 0, first = 0, second = 0] = await freePorts(3);
     await applyWebhook(world, shared);
-    const patch = [0, 1].map((index) => ({
+    const patch = [0, 1, 2].map((index) => ({
       op: 'replace',
       path: `/webhooks/${index}/clientConfig/url`,
       value: `https://127.0.0.1:${shared}/mutate`,
