@@ -5,6 +5,7 @@ import { usesAffinity } from '../placement/placing.ts';
 import type { ConfigFile } from './config-file.ts';
 import { crossCheck } from './cross-check.ts';
 import { allKeys, assign, expectedAt, type Key, valueAt, variableName } from './keys.ts';
+import { hasRemoved, removedKey } from './removed.ts';
 import { type Config, schema } from './schema.ts';
 import { ConfigurationError, MOST_PROBLEMS, shown, withoutLogin } from './shown-problems.ts';
 
@@ -82,8 +83,10 @@ function followMode(
   sources.set('webhook.enabled', `placement.mode, ${sources.get('placement.mode')}`);
 }
 
-/** Returns the line for an unknown key. */
+/** Returns the line for an unknown key, or for one that an earlier version had. */
 export function unknownKey(path: string, keys: readonly Key[]): string {
+  const removed = removedKey(path);
+  if (removed !== undefined) return removed;
   const near = nearest(path, [...new Set(keys.flatMap((key) => [key.path, ...groupsOf(key.path)]))]);
   return `${path}: unknown key${near === undefined ? '' : `; did you mean ${near}?`}`;
 }
@@ -94,16 +97,18 @@ function groupsOf(path: string): string[] {
   return parts.slice(0, -1).map((_, index) => parts.slice(0, index + 1).join('.'));
 }
 
-/** Returns the line for an unknown flag. */
+/** Returns the line for an unknown flag, or for that of a key that an earlier version had. */
 export function unknownFlag(name: string, known: readonly string[]): string {
-  const near = nearest(name, known);
   const typed = name.length === 1 ? `-${name}` : `--${name}`;
+  const removed = removedKey(typed);
+  if (removed !== undefined) return removed;
+  const near = nearest(name, known);
   return `${typed}: unknown flag${near === undefined ? '' : `; did you mean --${near}?`}`;
 }
 
 function fromFile(file: ConfigFile, keys: readonly Key[], given: Map<string, Given>, problems: string[]): void {
   const where = (path: (string | number)[]) => `${file.name}:${file.lineOf(path)}`;
-  const isGroup = (path: string) => keys.some((key) => key.path.startsWith(`${path}.`));
+  const isGroup = (path: string) => hasRemoved(path) || keys.some((key) => key.path.startsWith(`${path}.`));
   // Problems after the last printed one are only counted: searching thousands of names for the nearest one takes
   // seconds.
   const add = (line: () => string) => problems.push(problems.length < MOST_PROBLEMS ? line() : '');
@@ -136,19 +141,20 @@ function fromEnvironment(
     if (!name.startsWith('ARCHAWARE_') || text === undefined) continue;
     const key = names.get(name);
     if (key) fromText(key, text, name, given, problems);
-    else if (isMeant(name, [...names.keys()])) problems.push(unknownVariable(name, [...names.keys()]));
+    else {
+      const problem = removedKey(name) ?? unknownVariable(name, [...names.keys()]);
+      if (problem !== undefined) problems.push(problem);
+    }
   }
 }
 
 /**
- * Kubernetes sets variables for every Service of the namespace (`ARCHAWARE_METRICS_PORT`). So a variable counts as one
- * of archaware's only if it has the separator `__` or is nearly a known name.
+ * Returns the line for an unknown variable; undefined if it may be of somebody else. Kubernetes sets variables for every Service of the
+ * namespace (`ARCHAWARE_METRICS_PORT`). So a variable counts as one of archaware's only if it has the separator `__` or is nearly a
+ * known name.
  */
-function isMeant(name: string, known: readonly string[]): boolean {
-  return name.includes('__') || known.some((candidate) => editDistance(name, candidate) <= 2);
-}
-
-function unknownVariable(name: string, known: readonly string[]): string {
+function unknownVariable(name: string, known: readonly string[]): string | undefined {
+  if (!name.includes('__') && known.every((candidate) => editDistance(name, candidate) > 2)) return undefined;
   const near = nearest(name, known);
   return `${name}: unknown variable${near === undefined ? '' : `; did you mean ${near}?`}`;
 }

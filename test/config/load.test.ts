@@ -3,6 +3,7 @@ import { parseConfig } from '../../src/config/config-file.ts';
 import { allKeys, variableName } from '../../src/config/keys.ts';
 import { type Loaded, loadConfig, unknownFlag } from '../../src/config/load.ts';
 import { compareConfig } from '../../src/config/reload.ts';
+import { REMOVED } from '../../src/config/removed.ts';
 import { schema } from '../../src/config/schema.ts';
 import { ConfigurationError } from '../../src/config/shown-problems.ts';
 import { isObject } from '../../src/kit/json.ts';
@@ -363,6 +364,20 @@ describe('an unknown key', () => {
     expect(unknownFlag('yess', known)).to.equal('--yess: unknown flag; did you mean --yes?');
     expect(unknownFlag('q'.repeat(100_000), known)).to.match(/unknown flag/);
   });
+});
+
+describe('a key that an earlier version had', () => {
+  for (const [path, advice] of REMOVED) {
+    it(`${path} says what to do now, from the file, a variable and a flag`, () => {
+      const [variable, known] = [variableName(path), allKeys().map((key) => key.path)];
+      expect(known).not.to.contain(path);
+      const said = `this key was removed; ${advice}`;
+      const line = path.split('.').length;
+      expect(problems({ file: fileWith(path, '1') })).to.deep.equal([`${path}: ${said} (config.yaml:${line})`]);
+      expect(problems({ environment: { [variable]: 'a' } })).to.deep.equal([`${variable}: ${said}`]);
+      expect(unknownFlag(path, known)).to.equal(`--${path}: ${said}`);
+    });
+  }
 });
 
 describe('whether the webhook is served', () => {
