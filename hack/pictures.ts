@@ -1,4 +1,4 @@
-/** Writes docs/pictures: `tsx hack/pictures.ts`. test/pictures.test.ts compares them with what this makes. */
+/** Writes docs/pictures: `tsx hack/pictures.ts`, a part of `npm run generate`. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { decision } from './pictures/decision.ts';
@@ -15,7 +15,7 @@ export const PICTURES = fileURLToPath(new URL('../docs/pictures/', import.meta.u
 export const RECORDING = fileURLToPath(new URL('pictures/demo.txt', import.meta.url));
 
 /** Every picture, by its file. */
-export async function pictures(): Promise<ReadonlyMap<string, string>> {
+async function pictures(): Promise<ReadonlyMap<string, string>> {
   return new Map([
     ['overview.svg', overview()],
     ['decision.svg', decision()],
