@@ -116,8 +116,7 @@ export type EventReason =
   | 'WriteRefused'
   | 'RefusedByPolicy'
   | 'TaintHeldBack'
-  | 'RolloutStopped'
-  | 'ArchitectureDropped';
+  | 'RolloutStopped';
 
 /** The longest note of an Event, in bytes of UTF-8 (events.k8s.io/v1 refuses a longer one). */
 export const NOTE_BYTES = 1024;

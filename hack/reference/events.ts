@@ -108,12 +108,6 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
       'Nodes stay without the taint, because this DaemonSet wants pods there and its template does not tolerate the taint: its next update would remove all of its pods from them. The note has the number of nodes, the first of them, and why the template could not be changed. Three nodes get the Event, too. A taint that is there already stays.',
     next: 'Allow the account of archaware in the policy, webhook or role that the note names; or add the tolerations to the source of the DaemonSet; or use the mode `affinity`, or `taints.manage: false` ([runbook](../runbooks/taints-held-back.md)).',
   },
-  ArchitectureDropped: {
-    about: ['Deployment', 'StatefulSet', 'DaemonSet', 'CronJob'],
-    meaning:
-      'The newest template of the workload, or the image that its tag now points to, lacks an architecture that what runs now has. The note names the image, both sets, and how many running pods are on nodes that the new template cannot use. Without the right to read ReplicaSets and Jobs the Event is on these.',
-    next: 'Go back to the earlier image, or ask its publisher for the architecture; else keep room on the nodes that are left. `check --compare` finds it before the rollout ([runbook](../runbooks/architecture-dropped.md)).',
-  },
   RolloutStopped: {
     about: ['DaemonSet'],
     meaning:

@@ -64,7 +64,6 @@ export async function metricsPage(): Promise<Page> {
     taintsHeldBack: () => 0,
     rolloutStopped: () => 0,
     wrongNodePods: () => 0,
-    droppedArchitectures: () => 0,
     certificateExpirySeconds: () => undefined,
   });
   const found = readMetrics(text).sort((one, other) => (one.name < other.name ? -1 : 1));

@@ -23,10 +23,7 @@ const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     read: '`clean` and `status` find the installations by their bindings',
   },
   'deployments.apps': { read: '`clean` refuses to run next to a controller of an installation' },
-  'replicasets.apps': {
-    read: 'how many pods the owner of an evicted pod wants; the Deployment that gets the Event `ArchitectureDropped`',
-  },
-  'jobs.batch': { read: 'the CronJob that gets the Event `ArchitectureDropped`' },
+  'replicasets.apps': { read: 'how many pods the owner of an evicted pod wants' },
   'statefulsets.apps': { read: 'how many pods the owner of an evicted pod wants' },
   replicationcontrollers: { read: 'how many pods the owner of an evicted pod wants' },
   serviceaccounts: { read: "pull secrets that admission will give to a DaemonSet's pods" },

@@ -25,8 +25,6 @@ export type Observed = {
   /** DaemonSets that did not come back after the controller had written their template. */
   readonly rolloutStopped: () => number;
   readonly wrongNodePods: () => number;
-  /** Workloads with running pods on nodes that their newest template cannot use. */
-  readonly droppedArchitectures: () => number;
   /** Seconds until the serving certificate expires; undefined if there is none. */
   readonly certificateExpirySeconds: () => number | undefined;
 };
@@ -117,10 +115,6 @@ export function createMetrics(version: string, now: () => number) {
   const imageLies = gauge(
     'image_lies',
     'Platforms of image digests that do not count, because a container showed that the image does not run there.',
-  );
-  const droppedArchitectures = gauge(
-    'dropped_architectures',
-    'Workloads that run in part on nodes which their newest template cannot use, because an image dropped the architecture.',
   );
   const admissions = counter('admission_reviews_total', 'AdmissionReviews by outcome.', ['outcome']);
   const admissionSeconds = histogram('admission_duration_seconds', 'Duration of an AdmissionReview.', [], FAST);
@@ -244,7 +238,6 @@ export function createMetrics(version: string, now: () => number) {
       rolloutStopped.set(observed.rolloutStopped());
       wrongNodePodsNow.set(observed.wrongNodePods());
       imageLies.set(observed.imageLies());
-      droppedArchitectures.set(observed.droppedArchitectures());
       for (const [outcome, count] of Object.entries(await observed.pods())) pods.set({ outcome }, count);
       oldestWaiting.set(await observed.oldestWaitingPodSeconds());
       unresolvable.set(observed.unresolvableImages());

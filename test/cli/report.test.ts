@@ -2,9 +2,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { at, type JsonObject, objects, text } from '../simulator/json.ts';
+import { at, objects, text } from '../simulator/json.ts';
 import { runInProcess } from '../support/in-process.ts';
-import { PODS, type Product, startProduct, workload } from '../support/product.ts';
+import { type Product, startProduct, workload } from '../support/product.ts';
 
 describe('report', () => {
   let product: Product;
@@ -52,45 +52,6 @@ describe('report', () => {
     ]);
     expect(product.cluster.writes().length).to.equal(before);
     expect(product.lookUps('both')).to.equal(1);
-  });
-
-  it('lists the workloads that run on an architecture which their newest template lacks', async () => {
-    const [old, next] = [product.image('old', ['amd64', 'arm64']), product.image('next', ['amd64'])];
-    const deploy = (image: string, template: JsonObject) =>
-      product.cluster.apply(workload('Deployment', 'web', [image], { spec: { replicas: 2 }, template }));
-    await deploy(old, { nodeSelector: { 'kubernetes.io/arch': 'arm64' } });
-    await product.cluster.apply(
-      workload('DaemonSet', 'agent', [old], { template: { tolerations: [{ operator: 'Exists' }] } }),
-    );
-    const running = () =>
-      product.eventually('the pods to run', async () => {
-        const found = await product.list(PODS);
-        return found.filter((pod) => at(pod, 'status', 'phase') === 'Running').length === 4;
-      });
-    await running();
-    const before = await asAdmin('--to', 'arm64', '-o', 'json');
-    expect(at(JSON.parse(before.stdout), 'dropped')).to.deep.equal([]);
-    expect(before.stderr).not.to.contain('dropped');
-    // Its new pods find no node, so the old ones stay.
-    await deploy(next, { nodeSelector: { pool: 'full' } });
-    const { stdout, stderr } = await asAdmin('--to', 'arm64', '-o', 'json');
-    const web = {
-      kind: 'Deployment',
-      namespace: 'default',
-      name: 'web',
-      architecture: 'arm64',
-      pods: 2,
-      images: [next],
-    };
-    expect(at(JSON.parse(stdout), 'dropped')).to.deep.equal([web]);
-    const said =
-      '1 workload has ready pods on nodes that an image of its newest template has no build for: the architecture was dropped';
-    expect(stderr.split('\n')).to.include(said);
-    for (const form of ['table', 'markdown', 'html']) {
-      const shown = await asAdmin('--to', 'arm64', '-o', form);
-      expect(shown.stdout.replaceAll(/\s+/g, ' ')).to.contain(`${said}.`);
-      expect(shown.stderr).not.to.contain('dropped');
-    }
   });
 
   it('restricts the report to a namespace and to labels', async () => {

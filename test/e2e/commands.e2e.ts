@@ -25,7 +25,6 @@ const METRICS = [
   'certificate_expiry_seconds',
   'config_reload_success',
   'contested_objects',
-  'dropped_architectures',
   'events_dropped_total',
   'gated_pods',
   'image_lies',

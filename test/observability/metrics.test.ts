@@ -17,7 +17,6 @@ const NOTHING = {
   rolloutStopped: () => 0,
   imageLies: () => 0,
   wrongNodePods: () => 0,
-  droppedArchitectures: () => 0,
   certificateExpirySeconds: () => undefined,
 };
 

@@ -114,7 +114,6 @@ function observeState(base: Base, { watches, running, terms, admission }: Health
     rolloutStopped: () => loops()?.rolloutsStopped() ?? 0,
     imageLies: base.lies.count,
     wrongNodePods: () => loops()?.onWrongNodes() ?? 0,
-    droppedArchitectures: () => loops()?.droppedArchitectures() ?? 0,
     async pods() {
       const counts: Record<PodOutcome, number> = { placed: 0, waiting: 0, held: 0, open: 0, ignored: 0 };
       await inTurns(turns, loops()?.podStates.values() ?? [], ({ decision }) => {

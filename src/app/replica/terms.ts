@@ -6,7 +6,6 @@ import { createNodeFetcher, type Watches } from '../../controllers/watches.ts';
 import { milliseconds } from '../../kit/duration.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import { createEvictor } from '../../kube/evict.ts';
-import { findLarge } from '../../kube/read.ts';
 import { createWriter } from '../../kube/writer.ts';
 import { keepProbes } from '../../placement/patch/keep-probe.ts';
 import { createServiceAccountReader } from '../registries/pull-secrets.ts';
@@ -42,7 +41,6 @@ export function createTerms(base: Base, running: Running, watches: Watches, even
       write: createWriter(client, mayWrite, 'metadata'),
       evictor: createEvictor(client, mayWrite),
       lies: base.lies,
-      readObject: (path, until) => findLarge(client, path, until),
       lastWriteMs: base.answers.lastWriteMs,
       onBootstrapped(undecided) {
         void collectSoon();

@@ -1,5 +1,5 @@
 import { printable } from '../../kit/printable.ts';
-import type { Comparison, ImageChange, WorkloadNamed } from '../../placement/dropped/compare.ts';
+import type { Comparison, ImageChange, WorkloadNamed } from '../../placement/readiness/compare.ts';
 import { code, markdownTable } from '../markdown.ts';
 import { valueText } from '../output.ts';
 

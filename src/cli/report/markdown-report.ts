@@ -1,17 +1,6 @@
 import { READINESS_STATES, type Report } from '../../placement/readiness/report.ts';
 import { code, markdownTable } from '../markdown.ts';
-import {
-  coresText,
-  droppedRows,
-  droppedText,
-  groupRows,
-  headlines,
-  inTheWay,
-  newerTagOf,
-  percent,
-  totalRows,
-  workloadText,
-} from './texts.ts';
+import { coresText, groupRows, headlines, inTheWay, newerTagOf, percent, totalRows, workloadText } from './texts.ts';
 
 /** Rows of a table; a comment of a forge is bounded. */
 const MOST_ROWS = 200;
@@ -26,7 +15,6 @@ export function reportMarkdown(report: Report): string {
       totalRows(report),
     ),
     ...targets.map((target) => section(report, target)),
-    ...droppedSection(report),
     ...(groups.length === 0
       ? []
       : [
@@ -68,18 +56,6 @@ function section(report: Report, target: string): string {
           cut(['image', 'frees (cores)', 'workloads', 'ready then', 'newer tag'], rebuilds),
         ]),
   ].join('\n');
-}
-
-function droppedSection(report: Report): string[] {
-  const text = droppedText(report);
-  if (text === undefined) return [];
-  const rows = droppedRows(report).map(([workload, architecture = '', pods = '', images = '']) => [
-    code(architecture),
-    code(workload),
-    pods,
-    code(images),
-  ]);
-  return [`### Dropped\n\n${text}.\n`, cut(['dropped', 'workload', 'pods', 'image'], rows)];
 }
 
 function cut(header: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -3,8 +3,7 @@ import { objectAt, stringAt } from '../../kit/json.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
 import { type ApiError, isForbidden } from '../../kube/errors.ts';
 import { readAll } from '../../kube/list.ts';
-import { createReadyPods, type ReadyPods } from '../../placement/dropped/ready-pods.ts';
-import { type Node, nodeArchitecture, readNode } from '../../placement/nodes/node.ts';
+import { type Node, readNode } from '../../placement/nodes/node.ts';
 import { type Namespace, readNamespace } from '../../placement/objects/namespace.ts';
 import { readPullSecrets } from '../../placement/objects/pod.ts';
 import type { Candidate } from '../../placement/readiness/candidate.ts';
@@ -24,8 +23,6 @@ export type Gathered = Neighbourhood & {
   readonly inventory: Inventory;
   readonly nodes: readonly Node[];
   readonly unread: readonly Unread[];
-  /** Absent without a cluster. */
-  readonly readyPods?: ReadyPods;
 };
 
 /** Owners come before what they own, so that pods of known owners are dropped as they arrive. */
@@ -103,23 +100,17 @@ export async function gather(
     const name = `${stringAt(metadata, 'namespace') ?? ''}/${stringAt(metadata, 'name') ?? ''}`;
     if (secrets.length > 0) accountSecrets.set(name, secrets);
   });
-  const readyPods = createReadyPods((name) => {
-    const found = nodes.get(name);
-    return found && nodeArchitecture(found);
-  });
   const before = refusals.length;
   for (const [path, resource, kind, group] of WORKLOADS) {
     const right = `${group === '' ? resource : `${resource}.${group}`} ${where}`;
     const without = `${kind}s are left out`;
-    await list(`${path}${inside}/${resource}`, resource, right, without, (read) => {
-      const object = { ...read, kind };
-      readyPods.add(object);
-      inventory.add(object);
-    });
+    await list(`${path}${inside}/${resource}`, resource, right, without, (object) =>
+      inventory.add({ ...object, kind }),
+    );
   }
   const refusal = refusals.at(-1);
   if (refusal !== undefined && refusals.length - before === WORKLOADS.length) throw refusal;
-  return { inventory, nodes: [...nodes.values()], namespaces, accountSecrets, unread, readyPods };
+  return { inventory, nodes: [...nodes.values()], namespaces, accountSecrets, unread };
 }
 
 /** What a report on files has: their objects, and nothing of a cluster. */

@@ -20,12 +20,9 @@ import { findNewer } from './newer.ts';
 import type { ReportOptions } from './options.ts';
 import { type Gathered, gather, gatherFiles, type Neighbourhood } from './read-workloads.ts';
 import { renderReport } from './render.ts';
-import { droppedText } from './texts.ts';
 
 /** The forms that say by themselves how many images were not looked up. */
 const SAYS_WHAT_IS_UNKNOWN: readonly string[] = ['table', 'markdown', 'html'];
-/** The forms that list the workloads whose newest template lacks an architecture that they run on. */
-const SHOWS_WHAT_WAS_DROPPED: readonly string[] = ['table', 'markdown', 'html'];
 const MACHINE_FORMS: readonly string[] = ['json', 'yaml', 'csv'];
 /** The namespace of an object in a file that names none. */
 const DEFAULT = 'default';
@@ -60,8 +57,6 @@ export async function report(context: Context, options: ReportOptions): Promise<
     for (const { text } of made.summary.unread) note(text);
     const notKnown = notLookedUpText(made.summary.notLookedUp);
     if (notKnown !== undefined && !SAYS_WHAT_IS_UNKNOWN.includes(options.form)) note(notKnown);
-    const dropped = droppedText(made);
-    if (dropped !== undefined && !SHOWS_WHAT_WAS_DROPPED.includes(options.form)) note(dropped);
     noteSecrets(unusable, note);
     const source = client?.host ?? files.join(', ');
     const createdAt = new Date(clock.wall()).toISOString();
@@ -131,7 +126,7 @@ async function makeReport(
   },
 ): Promise<Report> {
   const { lookups, registryOf } = inquiry;
-  const { inventory, nodes, unread, readyPods } = gathered;
+  const { inventory, nodes, unread } = gathered;
   const units = inventory.units().filter(({ labels }) => matchesSelector(selector, labels));
   for (const part of units.flatMap(({ parts }) => parts)) inquiry.ask(part, gathered);
   await lookups.settle((done, total) => by.progress.show('images', done, total));
@@ -144,7 +139,6 @@ async function makeReport(
     registryOf,
     grouping,
     unread,
-    readyPods,
   };
   for (const line of lookups.secondEntries()) by.note(line);
   const built = buildReport(input);

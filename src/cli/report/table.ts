@@ -2,18 +2,7 @@ import { printable } from '../../kit/printable.ts';
 import { READINESS_STATES, type Reason, type Report } from '../../placement/readiness/report.ts';
 import { few } from '../../placement/reasons.ts';
 import { cutMiddle, table, wrapped } from '../output.ts';
-import {
-  coresText,
-  droppedRows,
-  droppedText,
-  groupRows,
-  headlines,
-  inTheWay,
-  newerTagOf,
-  percent,
-  totalRows,
-  workloadText,
-} from './texts.ts';
+import { coresText, groupRows, headlines, inTheWay, newerTagOf, percent, totalRows, workloadText } from './texts.ts';
 
 /** The width where standard output is not a terminal. */
 const WIDTH = 80;
@@ -30,7 +19,6 @@ export function reportTable(report: Report, columns: number | undefined, namedTa
   return [
     summaryTable(report),
     ...detailed.map((target) => details(report, target, width)),
-    droppedTable(report, width),
     groups.length === 0 ? '' : groupTable(report, width),
     others.length === 0 ? '' : `--to ${others[0]} shows the workloads and images of another target.\n`,
   ]
@@ -100,19 +88,6 @@ function withoutPath(image: string): string {
 /** A newer tag that has the target: `🆙 2.0`. */
 export function newerText(newer: string | undefined): string {
   return newer === undefined ? '' : ` 🆙 ${newer}`;
-}
-
-function droppedTable(report: Report, width: number): string {
-  const text = droppedText(report);
-  if (text === undefined) return '';
-  const rows = droppedRows(report).map(([workload, architecture = '', pods = '', images = '']) => [
-    architecture,
-    workload,
-    pods,
-    images,
-  ]);
-  const lines = wrapped(`${text}.`, width, '  ').join('\n');
-  return `${lines}\n${fitted(['DROPPED', 'WORKLOAD', 'PODS', 'IMAGE'], rows, width, Math.floor(width * 0.4), cutMiddle)}`;
 }
 
 function groupTable(report: Report, width: number): string {

@@ -36,19 +36,6 @@ export function workloadText({ kind, namespace, name }: Pick<ReportedWorkload, '
   return `${kind} ${namespace === '' ? '' : `${namespace}/`}${name}`;
 }
 
-/** Says how many workloads run on an architecture that their newest template lacks; undefined if none does. */
-export function droppedText({ dropped = [] }: Report): string | undefined {
-  const count = new Set(dropped.map(workloadText)).size;
-  if (count === 0) return undefined;
-  const [have, their] = count === 1 ? ['workload has', 'its'] : ['workloads have', 'their'];
-  return `${count} ${have} ready pods on nodes that an image of ${their} newest template has no build for: the architecture was dropped`;
-}
-
-/** Returns a row for each workload and architecture that was dropped: the workload, the architecture, its pods there and the images. */
-export function droppedRows({ dropped = [] }: Report): [workload: string, ...rest: string[]][] {
-  return dropped.map((each) => [workloadText(each), each.architecture, String(each.pods), each.images.join(', ')]);
-}
-
 /** Returns a row for each target: its share that is ready, and the number of workloads in each state. */
 export function totalRows({ targets, summary }: Report): string[][] {
   return targets.map((target) => {

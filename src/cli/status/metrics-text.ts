@@ -10,8 +10,6 @@ export type ReplicaMetrics = {
   /** Whether the present configuration file is in use. */
   readonly configurationInUse: boolean | undefined;
   readonly wrongNodePods: number;
-  /** Workloads with running pods on nodes that their newest template cannot use. */
-  readonly droppedArchitectures: number;
   readonly contestedObjects: number;
   /** Whether archaware's tolerations in DaemonSets are protected, as the replica has tried; undefined: it does not know. */
   readonly keepsDaemonSets: boolean | undefined;
@@ -65,7 +63,6 @@ export function readReplicaMetrics(text: string): ReplicaMetrics | undefined {
     pods: Object.fromEntries(pods),
     configurationInUse: reloaded === undefined ? undefined : reloaded === 1,
     wrongNodePods: firstOf('wrong_node_pods') ?? 0,
-    droppedArchitectures: firstOf('dropped_architectures') ?? 0,
     contestedObjects: firstOf('contested_objects') ?? 0,
     keepsDaemonSets: keeps === undefined || Number.isNaN(keeps.value) ? undefined : keeps.value === 1,
     taintsHeldBack: firstOf('taints_held_back') ?? 0,

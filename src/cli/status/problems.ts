@@ -204,7 +204,6 @@ function ofPods({ waiting, replicas, troubles }: Facts): Problem[] {
   const [oldest] = readValue(waiting)?.oldest ?? [];
   const metrics = metricsOf(replicas).filter(({ leads }) => leads);
   const wrong = Math.max(0, ...metrics.map(({ wrongNodePods }) => wrongNodePods));
-  const dropped = Math.max(0, ...metrics.map(({ droppedArchitectures }) => droppedArchitectures));
   const contested = Math.max(0, ...metrics.map(({ contestedObjects }) => contestedObjects));
   return [
     ...(oldest === undefined
@@ -218,11 +217,6 @@ function ofPods({ waiting, replicas, troubles }: Facts): Problem[] {
       wrong > 0,
       `${wrong} ${wrong === 1 ? 'pod does' : 'pods do'} not run on ${wrong === 1 ? 'its node' : 'their nodes'}`,
       'kubectl get events -A --field-selector reason=WrongNode',
-    ),
-    ...when(
-      dropped > 0,
-      `${dropped} ${dropped === 1 ? 'workload has' : 'workloads have'} pods on nodes that the newest template can no longer use: an image dropped the architecture`,
-      'kubectl get events -A --field-selector reason=ArchitectureDropped (docs/runbooks/architecture-dropped.md)',
     ),
     // The Events say which objects.
     ...when(

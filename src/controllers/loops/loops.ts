@@ -1,6 +1,5 @@
 import { until } from '../../kit/abort.ts';
 import type { Clock } from '../../kit/clock.ts';
-import type { JsonObject } from '../../kit/json.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import type { Evictor } from '../../kube/evict.ts';
 import type { Writer } from '../../kube/writer.ts';
@@ -9,7 +8,6 @@ import type { LabelRules } from '../../placement/nodes/label-rules.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { createDaemonSetController } from '../daemonset/controller.ts';
-import { createArchitectureDrops } from '../dropped/architecture-drops.ts';
 import type { ImageSource } from '../image-source.ts';
 import { createArchitectureChanges } from '../node/architecture-changes.ts';
 import { createNodeController } from '../node/controller.ts';
@@ -43,8 +41,6 @@ type LoopsOptions = {
   readonly onBootstrapped?: (undecided: number) => void;
   /** Returns when a write last succeeded, in milliseconds on the monotonic clock. Absent: not known. */
   readonly lastWriteMs?: () => number | undefined;
-  /** Reads an object by its path; undefined if it is gone. Absent: dropped architectures are not noticed. */
-  readonly readObject?: (path: string, signal: AbortSignal) => Promise<JsonObject | undefined>;
   /** Absent: there is no wrong-node controller, and nothing is evicted. */
   readonly evictor?: Evictor;
   /** What was learned of images that lie. Only the wrong-node controller adds to it. */
@@ -78,7 +74,6 @@ export function createLoops(options: LoopsOptions) {
     onRefused: () => telemetry.refused?.('pod'),
     onDecided(key) {
       taintable.podDecided(key);
-      drops?.changed();
       wrongNodes?.podChanged(key);
     },
   });
@@ -92,7 +87,6 @@ export function createLoops(options: LoopsOptions) {
     onRefused: () => telemetry.refused?.('daemonset'),
     onDecided(key) {
       taintable.daemonSetDecided(key);
-      drops?.changed();
       wrongNodes?.daemonSetDecided(key);
     },
   });
@@ -131,12 +125,6 @@ export function createLoops(options: LoopsOptions) {
       },
       created,
     );
-  const drops =
-    options.readObject &&
-    createArchitectureDrops({
-      ...{ ...common, readObject: options.readObject },
-      ...{ podStates: pod.states, daemonSetStates: daemonSet.states },
-    });
   // These watchers only report, and `plan` reports nothing.
   const unmanaged = createUnmanagedTaints({ ...common, onChange: (found) => telemetry.unmanagedTaints?.(found) });
   const poolNodes = createPoolNodes({ ...common, onJoinedUntainted: (pool) => telemetry.joinedUntainted?.(pool) });
@@ -158,7 +146,6 @@ export function createLoops(options: LoopsOptions) {
     settingsChanged: arrivals.settingsChanged,
     labelRulesChanged: arrivals.nodes,
     onWrongNodes: (): number => wrongNodes?.count() ?? 0,
-    droppedArchitectures: (): number => drops?.count() ?? 0,
     /** Counts the objects whose changes another writer keeps undoing. */
     contested: (): number => pod.contested() + daemonSet.contested() + node.contested(),
     heldBack: taintable.count,
@@ -181,11 +168,7 @@ export function createLoops(options: LoopsOptions) {
       };
       taintable.begin(waitedFor, signal);
       // Without any controller, the term only waits for its end.
-      await Promise.all([
-        until(signal),
-        drops?.run(signal),
-        ...controllers.map((controller) => controller.run(signal, kill)),
-      ]);
+      await Promise.all([until(signal), ...controllers.map((controller) => controller.run(signal, kill))]);
       arrivals.end();
       for (const each of [cluster, taintable, unmanaged, poolNodes, pod, daemonSet, wrongNodes]) each?.end();
     },

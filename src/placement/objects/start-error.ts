@@ -149,7 +149,7 @@ function says(state: unknown, text: RegExp): boolean {
  * Returns the digest that the runtime pulled, under the repository in the pod's spec: the image ID may name a repository of
  * another pod, which this pod may not read. Docker's `sha256:…` without a name is the digest of a configuration, not a manifest.
  */
-export function readPulled(image: string, imageId: string): PodImage | undefined {
+function readPulled(image: string, imageId: string): PodImage | undefined {
   const [, name = '', digest = ''] = PULLED.exec(imageId) ?? [];
   if (digest === '') return undefined;
   return { image: `${image === '' ? name : repositoryOf(image)}@${digest}`, pullPolicy: 'IfNotPresent' };

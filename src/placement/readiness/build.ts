@@ -1,4 +1,3 @@
-import { type ReadyPods, type Stranded, strandedOf } from '../dropped/ready-pods.ts';
 import { type ImageAnswer, onlySchedulable } from '../images.ts';
 import { cpuLevelsOf } from '../levels/level-labels.ts';
 import { architecturesOf, type Node, nodeArchitecture } from '../nodes/node.ts';
@@ -27,8 +26,6 @@ export type ReportInput = Omit<Circumstances, 'architectures'> & {
   readonly registryOf: (image: string) => string;
   readonly grouping: Grouping | undefined;
   readonly unread: readonly Unread[];
-  /** The pods that run; absent without a cluster. */
-  readonly readyPods?: ReadyPods | undefined;
   /** A newer tag of an image that has a build for a target. */
   readonly newerOf?: (image: string, target: string) => string | undefined;
 };
@@ -47,17 +44,10 @@ export function buildReport(input: ReportInput): Report {
   const architectures = [...new Set([...own, ...targets])].sort();
   const surroundings = { pinsOf: createPins(nodes, settings), spreadOf: createSpreadReasons(nodes, settings) };
   const findings = new Map<string, ImageFinding>();
-  const podsOf = input.readyPods?.counted();
-  const dropped: Stranded[] = [];
   // One workload after the other: what its assessment takes is free again before the next one.
   const workloads = units.map((unit): ReportedWorkload => {
     const found = assessed(unit, architectures);
     for (const { assessment } of found) collect(assessment, findings);
-    // A part that is a pod has no newer template.
-    for (const { part, assessment } of found) {
-      if (part.pod === undefined && podsOf !== undefined)
-        dropped.push(...strandedOf(part, assessment.narrowed, podsOf(part)));
-    }
     const verdicts = targets.map((target) => {
       const each = found.map(({ part, assessment }) => verdictOf(part, assessment, target, surroundings));
       return [target, joined(each)] as const;
@@ -94,7 +84,6 @@ export function buildReport(input: ReportInput): Report {
     workloads,
     images,
     ...groups,
-    ...(podsOf && { dropped }),
   };
 }
 

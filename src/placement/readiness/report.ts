@@ -1,5 +1,4 @@
 import type { DecisionBasis } from '../decide.ts';
-import type { Stranded } from '../dropped/ready-pods.ts';
 
 /**
  * Whether a workload can run on an architecture:
@@ -194,9 +193,4 @@ export type Report = {
   readonly groupBy?: string;
   /** Only with `--group-by`; sorted by name. */
   readonly groups?: readonly ReportGroup[];
-  /**
-   * The workloads with ready pods on an architecture that an image of their newest template lacks: an update dropped it. Absent without a
-   * cluster.
-   */
-  readonly dropped?: readonly Stranded[];
 };

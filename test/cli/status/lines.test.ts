@@ -9,17 +9,10 @@ const FORBIDDEN = { kind: 'unread', why: 'needs the right to do it' } as const;
 
 const metrics = (more: Partial<ReplicaMetrics> = {}): ReplicaMetrics => ({
   ...{ version: '1.2.3', leads: true, pods: { placed: 4, held: 1 }, configurationInUse: true },
-  ...{
-    wrongNodePods: 0,
-    droppedArchitectures: 0,
-    contestedObjects: 0,
-    unresolvableImages: 0,
-    certificateExpirySeconds: undefined,
-  },
+  ...{ wrongNodePods: 0, contestedObjects: 0, unresolvableImages: 0, certificateExpirySeconds: undefined },
   keepsDaemonSets: undefined,
   ...{
     wrongNodePods: 0,
-    droppedArchitectures: 0,
     contestedObjects: 0,
     taintsHeldBack: 0,
     rolloutStopped: 0,

@@ -38,7 +38,6 @@ describe('the metrics of a replica', () => {
       pods: { placed: 7 },
       configurationInUse: false,
       wrongNodePods: 0,
-      droppedArchitectures: 0,
       contestedObjects: 0,
       keepsDaemonSets: false,
       taintsHeldBack: 0,

@@ -17,8 +17,6 @@ import {
   type World,
 } from './controllers.ts';
 
-const REVISION = 'deployment.kubernetes.io/revision';
-
 /** The name of a template's revision. */
 export function hashOf(template: unknown): string {
   return createHash('sha1').update(JSON.stringify(template)).digest('hex').slice(0, 10);
@@ -79,10 +77,7 @@ export function createDeployments({ store, api }: World): Controller {
     const owned = store.list(REPLICA_SETS, namespace).filter((set) => ownerOf(set)?.uid === uidOf(deployment));
     const current = owned.find((set) => nameOf(set) === `${nameOf(deployment)}-${hash}`);
     if (!current) {
-      const made = replicaSet(deployment, hash);
-      const annotations = { ...object(at(made, 'metadata', 'annotations')), [REVISION]: `${owned.length + 1}` };
-      const numbered = assign(made, ['metadata', 'annotations'], annotations);
-      await api.create(REPLICA_SETS, namespace, numbered, accountOf('deployment'));
+      await api.create(REPLICA_SETS, namespace, replicaSet(deployment, hash), accountOf('deployment'));
       return;
     }
     const scale = (set: JsonObject, to: number) => {

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { VERSION } from '../../../app/version.ts';
 import { groupWorkloads } from '../../../placement/readiness/groups.ts';
 import type { Report } from '../../../placement/readiness/report.ts';
-import { droppedRows, droppedText } from '../texts.ts';
 import { html, type Markup, trusted } from './markup.ts';
 import { amount, count, listText, memoryText } from './numbers.ts';
 import { failedImages } from './rebuild-table.ts';
@@ -11,9 +10,6 @@ import { legend } from './states.ts';
 import { STYLE } from './style.ts';
 import { type Chart, targetSection } from './target-section.ts';
 import { NO_NAMESPACE, workloadSection } from './workloads.ts';
-
-/** How many workloads the warning about dropped architectures lists. */
-const DROPPED_ROWS = 50;
 
 export type HtmlOptions = {
   /** Where the workloads come from: the host of the API server, or the files. */
@@ -51,7 +47,6 @@ export function renderHtml(report: Report, options: HtmlOptions): string {
 ${header(report, options, title)}
 <main>
 ${unread(report)}
-${dropped(report)}
 ${report.targets.map((target) => targetSection(report, target, charts(report)))}
 ${failedImages(report)}
 ${workloadSection(report)}
@@ -90,22 +85,6 @@ function unread({ summary }: Report): Markup {
   if (summary.unread.length === 0) return html``;
   return html`<section class="warning" aria-labelledby="unread"><h2 id="unread">This report is not complete</h2>
 <ul>${summary.unread.map(({ text }) => html`<li>${text}</li>`)}</ul></section>`;
-}
-
-function dropped(report: Report): Markup {
-  const text = droppedText(report);
-  if (text === undefined) return html``;
-  const rows = droppedRows(report);
-  const more = rows.length - DROPPED_ROWS;
-  const lines = rows
-    .slice(0, DROPPED_ROWS)
-    .map(
-      ([workload, architecture, pods, images]) =>
-        html`<li>${workload}: ${architecture} (${count(Number(pods), 'pod')}): ${images}</li>`,
-    );
-  return html`<section class="warning" aria-labelledby="dropped"><h2 id="dropped">Dropped architectures</h2>
-<p>${text}.</p>
-<ul>${lines}${more > 0 ? html`<li>and ${more} more</li>` : ''}</ul></section>`;
 }
 
 /** The chart by namespace, and one for the groups that were asked for. */

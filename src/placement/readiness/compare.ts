@@ -1,8 +1,8 @@
 import type { ImageAnswer, Narrowing } from '../images.ts';
 import { intersect } from '../images.ts';
 import type { PodImage } from '../objects/image.ts';
-import { assess, type Circumstances } from '../readiness/assess.ts';
-import { type Candidate, usersOf } from '../readiness/candidate.ts';
+import { assess, type Circumstances } from './assess.ts';
+import { type Candidate, usersOf } from './candidate.ts';
 
 /** An image of a workload, and the architectures of nodes that run it. */
 type ComparedImage = { readonly image: string; readonly architectures: readonly string[] };
