@@ -52,7 +52,7 @@ const EXITS: Readonly<Record<keyof typeof EXIT, string>> = {
   found:
     '`plan`: there are changes to make. `status`: there are problems. `inspect`: an image could not be looked up. `clean`: something is left. `check`: an image lacks an architecture, or could not be looked up. `report`: less is ready than `--fail-under` asks for.',
   usage:
-    'Usage, configuration or kubeconfig; `clean` without a terminal and without `--yes`; nothing to judge, for `report`, `check`, `config validate` and `config convert`. Each problem is one line with key, value, what is expected, file and line.',
+    'Usage, configuration or kubeconfig; `clean` without a terminal and without `--yes`; nothing to judge, for `report`, `check` and `config validate`. Each problem is one line with key, value, what is expected, file and line.',
 };
 
 /** The errors of images, and the exit codes. */

@@ -81,7 +81,7 @@ function createParser(
   isHelpAsked: boolean,
   words: readonly string[] = [],
 ) {
-  // The help of `config convert` is about that action; its own flags would be lost among the keys.
+  // The help of `config validate` is about that action, which reads no keys from its command line.
   const isOfAction = named?.actionsWithoutKeys?.some((action) => words.includes(action)) === true;
   const parser = yargs([])
     .scriptName(program)

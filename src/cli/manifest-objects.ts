@@ -67,7 +67,7 @@ function readFile(file: string, input: string, problems: string[], flag: string)
 }
 
 /** Returns the values of a YAML or JSON text, one for each document. Throws what the parser says. */
-export function parseDocuments(text: string): unknown[] {
+function parseDocuments(text: string): unknown[] {
   return [...parseAllDocuments(text, { prettyErrors: false })].map((document): unknown => {
     const [error] = document.errors;
     if (error !== undefined) throw error;

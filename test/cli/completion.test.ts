@@ -17,7 +17,6 @@ describe('completion', () => {
     ['pl', ['plan']],
     ['co', ['config', 'completion']],
     ['config v', ['validate']],
-    ['config convert --from n', ['noe']],
     ['completion z', ['zsh']],
     ['clean --dr', ['--dry-run']],
     ['clean --pods k', ['keep']],

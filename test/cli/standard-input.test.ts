@@ -14,8 +14,6 @@ const STATED = workload('Deployment', 'web', ['example.com/web:1']).replace(
   '"labels"',
   '"annotations":{"archaware.dev/architectures":"amd64"},"labels"',
 );
-const MTO =
-  'apiVersion: multiarch.openshift.io/v1beta1\nkind: ClusterPodPlacementConfig\nmetadata: {name: cluster}\nspec: {}\n';
 
 /** Runs the program behind a real pipe: Node.js itself gives its children sockets. */
 function behindPipe(args: readonly string[]): ChildProcess {
@@ -42,7 +40,6 @@ describe('standard input is waited for', () => {
     ['config print workers --config -', 'workers: 3\n', 'standard input:1'],
     ['check -f /dev/null --on amd64 --config -', 'workers: x\n', 'workers: got "x"'],
     ['config validate -', 'workers: 3\n', 'standard input: valid'],
-    ['config convert --from mto -', MTO, 'placement'],
   ];
   const paces: readonly (readonly [title: string, produce: (child: ChildProcess, text: string) => Promise<void>])[] = [
     [

@@ -98,7 +98,7 @@ async function check(name: string, { note, readInput }: Surroundings): Promise<v
  *
  * @throws ConfigurationError
  */
-export function checkRoutes({ config, sources }: Loaded): void {
+function checkRoutes({ config, sources }: Loaded): void {
   try {
     readRoutes(config, () => undefined);
   } catch (error) {
