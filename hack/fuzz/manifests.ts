@@ -127,7 +127,7 @@ export const manifest: Target = {
       selection = select(read, children);
     }
     for (const each of selection.platforms) checkPlatform(each);
-    for (const skipped of selection.skipped) {
+    for (const skipped of selection.skipped()) {
       must(isShowable(skipped.reason, 300), 'a reason can be shown');
       must(skipped.digest === undefined || isDigest(skipped.digest), 'what is skipped has a digest');
     }

@@ -16,7 +16,7 @@ import type { Reference } from './reference.ts';
 /** A whole lookup gets three times `timeoutMs`. It waits as long for its turn, or longer while the host answers others. */
 export type AskingOptions = RegistryOptions &
   CircuitOptions &
-  Pick<LookupOptions, 'cache' | 'isPrivate'> & {
+  Pick<LookupOptions, 'cache' | 'isPrivate' | 'namesSkipped'> & {
     /** Returns the endpoints of an image, in order; never empty. */
     readonly endpointsOf: (reference: Reference) => readonly Endpoint[];
     /** Milliseconds for which a failure is remembered that does not pass by itself. */

@@ -20,7 +20,7 @@ export const MANIFEST_ACCEPT = [
 export const MAX_MANIFEST = 4 * 1024 * 1024;
 /** Bytes; the limit of containerd for a config blob. */
 export const MAX_CONFIG = 8 * 1024 * 1024;
-/** The most entries of an index; real ones have about 20. */
+/** The most entries of an index and of those within it, together; real ones have about 20. */
 const MAX_ENTRIES = 1000;
 /** Go can build for about 60 platforms in all. Each may become a toleration of every pod with the image. */
 const MAX_PLATFORMS = 100;
@@ -108,9 +108,10 @@ function unsupported(problem: string): ImageError {
  * readers understand differently is an attack (CVE-2021-41190).
  *
  * @param contentType the `Content-Type` header; parameters are ignored, and so is a type that is not a manifest's
+ * @param before the number of entries of the indexes that led to this one
  * @throws ImageError `malformed`, `too-large`, or `unsupported` for schema 1 and for artifacts that are not images
  */
-export function parseManifest(body: Uint8Array, contentType: string | undefined): Manifest {
+export function parseManifest(body: Uint8Array, contentType: string | undefined, before = 0): Manifest {
   if (body.byteLength > MAX_MANIFEST) {
     throw new ImageError(`the manifest is larger than ${MAX_MANIFEST} bytes`, { code: 'too-large', temporary: false });
   }
@@ -122,7 +123,7 @@ export function parseManifest(body: Uint8Array, contentType: string | undefined)
   if (structure === undefined) throw malformed('contains neither "manifests" nor "config" and "layers"');
   const contradiction = declared.find((kind) => kind !== undefined && kind !== 'schema1' && kind !== structure);
   if (contradiction !== undefined) throw malformed(`claims to be an ${contradiction} but is an ${structure}`);
-  return structure === 'index' ? parseIndex(manifest) : parseImage(manifest);
+  return structure === 'index' ? parseIndex(manifest, before) : parseImage(manifest);
 }
 
 function schema1(): ImageError {
@@ -166,11 +167,13 @@ function parseImage(manifest: JsonObject): Manifest {
   return { kind: 'image', config };
 }
 
-function parseIndex(index: JsonObject): Manifest {
+function parseIndex(index: JsonObject, before: number): Manifest {
   const listed = fieldOf(index, 'manifests');
   if (!Array.isArray(listed)) throw malformed('has "manifests" that are not a list');
-  if (listed.length > MAX_ENTRIES) {
-    throw new ImageError(`the index has ${listed.length} entries; at most ${MAX_ENTRIES} are read`, {
+  const count = before + listed.length;
+  if (count > MAX_ENTRIES) {
+    const together = before === 0 ? '' : ' together with the indexes within it';
+    throw new ImageError(`the index has ${count} entries${together}; at most ${MAX_ENTRIES} are read`, {
       code: 'too-large',
       temporary: false,
     });

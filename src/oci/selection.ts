@@ -16,6 +16,7 @@ import {
   type Node,
   nameOf,
   nodeOf,
+  nodesLike,
   printedName,
 } from './node-fit.ts';
 
@@ -50,7 +51,8 @@ export type Selection =
       readonly kind: 'selected';
       /** Not unique; in the order of the index. */
       readonly platforms: readonly Platform[];
-      readonly skipped: readonly Skipped[];
+      /** Returns the entries that do not count, with the reasons. Only commands show them. */
+      readonly skipped: () => readonly Skipped[];
       /** The only runtime that takes all of these platforms. Absent: both do. */
       readonly only?: Runtime;
     };
@@ -126,11 +128,12 @@ export function select(root: Index, children: Children, isSparse = false): Selec
   return {
     kind: 'selected',
     platforms: counted.flatMap(({ platforms }) => platforms),
-    skipped: leftOut(
-      root,
-      { children, names, taken: { containerd: digestsOf('containerd'), 'CRI-O': digestsOf('CRI-O') } },
-      new Set(),
-    ),
+    skipped: () =>
+      leftOut(
+        root,
+        { children, names, taken: { containerd: digestsOf('containerd'), 'CRI-O': digestsOf('CRI-O') } },
+        new Set(),
+      ),
     ...(only === undefined ? {} : { only }),
   };
 }
@@ -145,13 +148,44 @@ function isPulled(runtime: Runtime, taken: Taken): boolean {
   return isImage(taken) && !(runtime === 'CRI-O' && taken.isNested);
 }
 
+/** What each node, in each round of reads, would otherwise look for among all entries. */
+type Sorted = {
+  /** The node that each entry names. */
+  readonly named: readonly { readonly digest: string; readonly node: Node | undefined }[];
+  /** The entries that may be for a node, by its name, in order. */
+  readonly byNode: ReadonlyMap<string, readonly IndexEntry[]>;
+  readonly unnamed: readonly IndexEntry[];
+};
+
+const SORTED = new WeakMap<Index, Sorted>();
+
+function sortedOf(index: Index): Sorted {
+  const before = SORTED.get(index);
+  if (before !== undefined) return before;
+  const byNode = new Map<string, IndexEntry[]>();
+  const unnamed: IndexEntry[] = [];
+  const named = index.entries.map((entry) => {
+    const { platform, digest = '' } = entry;
+    if (platform === undefined) unnamed.push(entry);
+    for (const name of platform === undefined ? [] : nodesLike(platform)) {
+      const found = byNode.get(name);
+      if (found === undefined) byNode.set(name, [entry]);
+      else found.push(entry);
+    }
+    return { digest, node: platform && nodeOf(platform) };
+  });
+  const sorted = { named, byNode, unnamed };
+  SORTED.set(index, sorted);
+  return sorted;
+}
+
 /** Returns the nodes that the entries name, and what was read so far. */
 function nodesOf(index: Index, children: Children, nodes: Map<string, Node>, seen: Set<string>): Map<string, Node> {
   const add = (node: Node | undefined): void => {
     if (node !== undefined && !nodes.has(nameOf(node))) nodes.set(nameOf(node), node);
   };
-  for (const { platform, digest = '' } of index.entries) {
-    add(platform && nodeOf(platform));
+  for (const { digest, node } of sortedOf(index).named) {
+    add(node);
     const child = children.get(digest);
     if (child === undefined || seen.has(digest)) continue;
     seen.add(digest);
@@ -163,12 +197,13 @@ function nodesOf(index: Index, children: Children, nodes: Map<string, Node>, see
 
 function byContainerd(index: Index, reader: Reader, depth: number): Taken {
   const { node } = reader;
-  const ranked = index.entries.flatMap((entry) => {
+  const { byNode, unnamed } = sortedOf(index);
+  const ranked = (byNode.get(nameOf(node)) ?? []).flatMap((entry) => {
     const fit = entry.platform && containerdFit(entry.platform, node);
     return fit === undefined ? [] : [{ entry, ...fit }];
   });
   const best = ranked.reduce((one, other) => (other.rank < one.rank ? other : one), ranked[0] ?? NOTHING);
-  const entry = best.entry ?? index.entries.find(({ platform }) => platform === undefined);
+  const entry = best.entry ?? unnamed[0];
   if (entry === undefined) return 'none';
   const { digest, kind, isAttestation } = entry;
   if (digest === undefined || isAttestation || (kind !== 'image' && kind !== 'index')) return 'refused';
@@ -200,10 +235,12 @@ function byCrio(index: Index, reader: Reader, depth: number): Taken {
   const { node, children } = reader;
   if (node.os !== 'linux') return 'none';
   const LAST = Number.POSITIVE_INFINITY;
-  const ranked = index.entries.flatMap((entry) => {
-    const rank = entry.platform === undefined ? LAST : crioRank(entry.platform, node);
-    return rank === undefined || (rank === LAST && index.isDockerList) ? [] : [{ entry, rank }];
+  const { byNode, unnamed } = sortedOf(index);
+  const own = (byNode.get(nameOf(node)) ?? []).flatMap((entry) => {
+    const rank = entry.platform && crioRank(entry.platform, node);
+    return rank === undefined ? [] : [{ entry, rank }];
   });
+  const ranked = own.length > 0 || index.isDockerList ? own : unnamed.map((entry) => ({ entry, rank: LAST }));
   const lowest = ranked.reduce((rank, each) => Math.min(rank, each.rank), LAST);
   const best = ranked.filter(({ rank }) => rank === lowest).map(({ entry }) => entry);
   const entry = best.find(({ isZstd }) => isZstd && !index.isDockerList) ?? best[0];
@@ -280,6 +317,7 @@ type Verdict = {
 /** Returns the entries that do not count, with the reasons. */
 function leftOut(index: Index, verdict: Verdict, seen: Set<string>): Skipped[] {
   const { children } = verdict;
+  const firsts = firstsOf(index, verdict);
   return index.entries.flatMap((entry) => {
     const { digest } = entry;
     const child = digest === undefined ? undefined : children.get(digest);
@@ -291,7 +329,7 @@ function leftOut(index: Index, verdict: Verdict, seen: Set<string>): Skipped[] {
     const named = digest === undefined ? {} : { digest };
     const reason = reasonOf(entry, child, verdict);
     if (reason !== undefined) return [{ ...named, reason }];
-    const second = secondOf(entry, index, verdict);
+    const second = secondOf(entry, firsts, verdict);
     return second === undefined ? [] : [{ ...named, reason: second, isSecond: true as const }];
   });
 }
@@ -327,21 +365,31 @@ function reasonOf(entry: IndexEntry, child: Child | undefined, verdict: Verdict)
   return `${name}: container runtimes choose another entry`;
 }
 
+/** Returns the different digests that runtimes take, by platform, in order: at most two for each, which is enough to find another one. */
+function firstsOf({ entries }: Index, { taken }: Verdict): ReadonlyMap<string, readonly string[]> {
+  const firsts = new Map<string, string[]>();
+  for (const { digest, platform } of entries) {
+    if (platform === undefined || digest === undefined) continue;
+    if (!RUNTIMES.some((runtime) => taken[runtime].has(digest))) continue;
+    const key = platformKey(platform);
+    const found = firsts.get(key) ?? [];
+    if (found.length < 2 && !found.includes(digest)) firsts.set(key, [...found, digest]);
+  }
+  return firsts;
+}
+
 /** Returns what to say of an entry whose platform counts, if another entry for the same platform is taken instead. */
-function secondOf({ digest, platform }: IndexEntry, { entries }: Index, { taken }: Verdict): string | undefined {
+function secondOf(
+  { digest, platform }: IndexEntry,
+  firsts: ReadonlyMap<string, readonly string[]>,
+  { taken }: Verdict,
+): string | undefined {
   if (platform === undefined || digest === undefined || taken.containerd.has(digest)) return undefined;
   const key = platformKey(platform);
-  const first = entries.find(
-    (other) =>
-      other.platform !== undefined &&
-      other.digest !== undefined &&
-      other.digest !== digest &&
-      platformKey(other.platform) === key &&
-      RUNTIMES.some((runtime) => taken[runtime].has(other.digest ?? '')),
-  );
-  if (first?.digest === undefined || !key.startsWith('linux/')) return undefined;
+  const first = firsts.get(key)?.find((other) => other !== digest);
+  if (first === undefined || !key.startsWith('linux/')) return undefined;
   const second = `a second entry for ${printedName(platform)}`;
-  const other = `${first.digest.slice(0, SHORT_DIGEST)}...`;
+  const other = `${first.slice(0, SHORT_DIGEST)}...`;
   return taken['CRI-O'].has(digest)
     ? `${second}: CRI-O takes it, and containerd takes ${other}`
     : `${second}: container runtimes take ${other}`;

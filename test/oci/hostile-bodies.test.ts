@@ -166,6 +166,50 @@ describe('a hostile registry whose answer', () => {
       await world.expectNoHarm();
     });
 
+    /** An index of `own` images, and of indexes with these numbers of images, for other platforms. */
+    const putTogether = (own: number, within: readonly number[]): void => {
+      const images = (os: string, length: number): object[] =>
+        Array.from({ length }, (_, at) => ({
+          mediaType: IMAGE,
+          digest: sha256(`${os} ${at}`),
+          platform: { os, architecture: 'amd64' },
+        }));
+      const manifests = within.map((length, at) => {
+        const os = `os${at}`;
+        const body = JSON.stringify({ schemaVersion: 2, manifests: images(os, length) });
+        world.evil.on(`/v2/app/manifests/${sha256(body)}`, manifest(body));
+        return { mediaType: INDEX, digest: sha256(body), platform: { os, architecture: 'amd64' } };
+      });
+      const body = { schemaVersion: 2, manifests: [...manifests, ...images('linux', own)] };
+      world.evil.on('/v2/app/manifests/v1', manifest(body));
+    };
+
+    it('has 1,000 entries together with the indexes within it is read', async () => {
+      world = await startHostileWorld();
+      putTogether(400, [298, 300]);
+      const { platforms } = await world.resolve();
+      expect(platforms).to.deep.include.members([
+        { os: 'os1', architecture: 'amd64' },
+        { os: 'linux', architecture: 'amd64' },
+      ]);
+      await world.expectNoHarm();
+    });
+
+    for (const [what, own, within, requests] of [
+      ['1,001 entries', 400, [299, 300], 3],
+      ['33,000 entries', 968, Array.from({ length: 32 }, () => 1000), 2],
+    ] as const) {
+      it(`has ${what} together with the indexes within it leads to no more requests`, async () => {
+        world = await startHostileWorld();
+        putTogether(own, within);
+        const { code, message } = await world.fails();
+        expect(code).to.equal('too-large');
+        expect(message).to.include('entries together with the indexes within it; at most 1000 are read');
+        expect(world.evil.asked.filter(({ target }) => target.includes('/manifests/'))).to.have.length(requests);
+        await world.expectNoHarm();
+      });
+    }
+
     it('nests indexes to a depth of 50 is followed for three', async () => {
       world = await startHostileWorld();
       let inner = GOOD;

@@ -105,7 +105,7 @@ function patchedByIndex(more: object, ...entries: object[]): string[] {
   if (parsed.kind !== 'index') return expect.fail(parsed.kind);
   const chosen = select(parsed, new Map([[sha256('x'), { kind: 'refused', reason: 'nothing' }]]));
   if (chosen.kind !== 'selected') return expect.fail(chosen.kind);
-  for (const { reason, digest = 'none' } of chosen.skipped) {
+  for (const { reason, digest = 'none' } of chosen.skipped()) {
     expect(reason).to.match(PRINTABLE);
     expect(digest).to.match(PRINTABLE);
   }

@@ -221,6 +221,18 @@ describe('the resolver', () => {
       expect(asked()).to.have.length(3);
     });
 
+    it('an index without what does not count in it, unless somebody shows that', async () => {
+      server.put('app', 'manifests', indexOf('linux/amd64', 'unknown/unknown'), { tag: 'v1' });
+      const controller = startResolver([server.host], { namesSkipped: false });
+      try {
+        const found = await controller.resolver.resolve(image('app:v1'), ANYONE, never);
+        expect(found.skipped).to.deep.equal([]);
+      } finally {
+        controller.stop();
+      }
+      expect((await resolve('app:v1')).skipped).to.have.length(1);
+    });
+
     it('an index within the index, which only containerd takes, if there is nothing else', async () => {
       const inner = server.put('app', 'manifests', indexOf('linux/s390x', 'linux/amd64'));
       const platform = { os: 'linux', architecture: 's390x' };

@@ -158,6 +158,7 @@ export function startResolver(hosts: readonly string[], overrides: Partial<Resol
   const unusable: string[] = [];
   const resolver = createResolver({
     cache: createImageCache(1000),
+    namesSkipped: true,
     endpointsOf: createRoutes({ mirrors: {}, insecure: hosts, hosts: () => undefined }).endpointsOf,
     isPrivate: () => false,
     pullSecrets: async () => [],

@@ -58,6 +58,7 @@ export async function withLookups<Cluster extends Connection | undefined>(
         client !== undefined && config.credentials.pullSecrets ? createPullSecretReader(client, clock) : async () => [],
       ...(client === undefined ? {} : { apiServer: client }),
       ...parts,
+      namesSkipped: true,
       signal,
     });
     const onWait = (waiting: Waiting) => progress.wait(waiting.registry, waitingText(waiting));

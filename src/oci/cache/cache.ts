@@ -6,6 +6,7 @@ import type { Runtime } from '../selection.ts';
 /** The platforms of a digest. They never change, and every caller that can name the digest may get them. */
 export type ImageFacts = {
   readonly platforms: readonly Platform[];
+  /** Empty where nobody asks for it (`namesSkipped`). */
   readonly skipped: readonly Skipped[];
   /** Whether the digest is an index (true) or a single manifest (false). */
   readonly isIndex: boolean;

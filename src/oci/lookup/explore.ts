@@ -31,10 +31,12 @@ export type ManifestSource = {
   readonly holds?: (digest: string) => Promise<boolean>;
   /** Returns what is known of a digest without asking. */
   readonly known: (digest: string) => ImageFacts | undefined;
-  /** Fetches a manifest; the result is a function that parses it. */
-  readonly manifest: (digest: string) => Promise<() => Manifest>;
+  /** Fetches a manifest; the result parses it (`parseManifest`). `before`: the number of entries that led to it. */
+  readonly manifest: (digest: string) => Promise<(before: number) => Manifest>;
   /** Fetches the config blob of an image. */
   readonly config: (image: Image) => Promise<Uint8Array>;
+  /** Whether to find out which entries of an index do not count. Default: no. */
+  readonly namesSkipped?: boolean | undefined;
 };
 
 /** An entry that cannot be used. `isLasting`: the reason is a property of its digest and not of this registry. */
@@ -72,6 +74,7 @@ export async function explore(root: Manifest, source: ManifestSource): Promise<E
   /** Entries that had to be read and are at no endpoint. */
   const unread: [string, string][] = [];
   const count = { content: 0, presence: 0 };
+  let entries = root.entries.length;
   let selection = select(root, children, isSparse);
   while (selection.kind === 'needs') {
     for (const { by } of selection.children) count[by] += 1;
@@ -88,7 +91,7 @@ export async function explore(root: Manifest, source: ManifestSource): Promise<E
         }
         continue;
       }
-      const child = await exploreChild(digest, source);
+      const child = await exploreChild(digest, source, entries);
       if ('refusal' in child) {
         refusals.push(child);
         const refused = refusedChild(child, name, source);
@@ -97,6 +100,7 @@ export async function explore(root: Manifest, source: ManifestSource): Promise<E
       } else {
         if (child.kind === 'index' && depth > MAX_DEPTH)
           throw tooLarge(`nests indexes deeper than ${MAX_DEPTH}`, source);
+        if (child.kind === 'index') entries += child.entries.length;
         children.set(digest, child);
       }
     }
@@ -131,13 +135,13 @@ export async function explore(root: Manifest, source: ManifestSource): Promise<E
         );
       throw without(
         refusals.map(({ refusal }) => refusal),
-        skipped,
+        skipped(),
         source,
       );
     }
     return {
       platforms: uniquePlatforms(platforms),
-      skipped: skipped.slice(0, MAX_SKIPPED),
+      skipped: source.namesSkipped ? skipped().slice(0, MAX_SKIPPED) : [],
       isIndex: true,
       ...(only === undefined ? {} : { only }),
       isComplete: gaps.length === 0 && refusals.every(({ isLasting }) => isLasting),
@@ -164,13 +168,15 @@ function refusedChild({ refusal }: Refused, name: string, { holds, label }: Mani
 async function exploreChild(
   digest: string,
   source: ManifestSource,
+  before: number,
 ): Promise<Index | Extract<Child, { kind: 'image' }> | Refused> {
   // An image that was looked up by itself; of an index, each entry counts here.
   const known = source.known(digest);
   const [single] = known?.isIndex === false ? known.platforms : [];
   if (single !== undefined) return { kind: 'image', platform: single };
   try {
-    const manifest = contentOf(await source.manifest(digest));
+    const parse = await source.manifest(digest);
+    const manifest = contentOf(() => parse(before));
     // A malformed one may only contradict the label that this registry gives it.
     if (manifest instanceof ImageError) return { refusal: manifest, isLasting: manifest.code === 'unsupported' };
     if (manifest.kind === 'index') return manifest;

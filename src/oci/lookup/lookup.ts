@@ -50,6 +50,8 @@ export type LookupOptions = {
   readonly now: () => number;
   /** For deadlines; default: the timers of the machine. */
   readonly after?: Clock['after'];
+  /** Whether to find out which entries of an index do not count; only commands show that. Default: no. */
+  readonly namesSkipped?: boolean;
 };
 
 /** The most platforms that a message names. */

@@ -41,8 +41,8 @@ export type Answer = {
 
 type Sent = {
   readonly digest: string;
-  /** Parses the manifest. */
-  readonly manifest: () => Manifest;
+  /** Parses the manifest (`parseManifest`). */
+  readonly manifest: (before: number) => Manifest;
   readonly etag?: string;
   /** When it was sent, in milliseconds. */
   readonly at: number;
@@ -54,6 +54,7 @@ export type QueryOptions = {
   readonly cache: ImageCache;
   readonly headless: Headless;
   readonly now: () => number;
+  readonly namesSkipped?: ManifestSource['namesSkipped'];
 };
 
 /**
@@ -158,7 +159,7 @@ export function createQuery(
 
   async function finish(sent: Sent, asked: QueriedTarget): Promise<Explored | Gaps> {
     const name = nameOf(asked);
-    const manifest = sent.manifest();
+    const manifest = sent.manifest(0);
     try {
       const known = await explore(manifest, sourceOf(asked));
       unfinished.delete(name);
@@ -192,6 +193,7 @@ export function createQuery(
       ...(isSparse ? { holds: async (digest: string) => (await presence(asked, digest)) === 'held' } : {}),
       manifest: async (digest) => (await getManifest(asked, digest, digest)).manifest,
       config: (image) => getConfig(asked, image),
+      namesSkipped: options.namesSkipped,
     };
   }
 
@@ -214,7 +216,7 @@ export function createQuery(
     const { etag } = response.headers;
     return {
       digest: digest ?? claimed ?? digestOf(response.body),
-      manifest: () => parseManifest(response.body, response.headers['content-type']),
+      manifest: (before) => parseManifest(response.body, response.headers['content-type'], before),
       at: options.now(),
       bytes: response.body.byteLength,
       ...(etag !== undefined && /^(W\/)?"[\x21\x23-\x7e]{1,256}"$/.test(etag) ? { etag } : {}),

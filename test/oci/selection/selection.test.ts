@@ -66,7 +66,12 @@ function selected(entries: readonly Entry[], mediaType: string) {
   const names = selection.platforms.map(({ os, architecture, variant }) =>
     [os, architecture, variant].filter(Boolean).join('/'),
   );
-  return { names, skipped: selection.skipped.map(({ reason }) => reason), only: selection.only, reads: children.size };
+  return {
+    names,
+    skipped: selection.skipped().map(({ reason }) => reason),
+    only: selection.only,
+    reads: children.size,
+  };
 }
 
 const amd64 = (more: object = {}): Entry => entry('linux/amd64', more);
