@@ -25,13 +25,19 @@ function refusal(from: string, to: string): string | undefined {
   return `${from} imports ${to}: ${part} may not know ${other}`;
 }
 
+const withoutComments = (text: string) => text.replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
+
 /** Returns what a file imports: static and dynamic imports, re-exports, also of types. */
 function importsIn(text: string): string[] {
-  const withoutComments = text.replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
-  const found = withoutComments.matchAll(
+  const found = withoutComments(text).matchAll(
     /(?:^(?:import|export)\s[^;'"]*?from\s*|^import\s+|\bimport\s*\(\s*)['"]([^'"]+)['"]/gm,
   );
   return [...found].map(([, to = '']) => to);
+}
+
+/** Returns what a file loads only when it comes to it. */
+function loadedLater(text: string): string[] {
+  return [...withoutComments(text).matchAll(/\bimport\s*\(\s*['"]([^'"]+)['"]/g)].map(([, to = '']) => to);
 }
 
 const files = readdirSync(SRC, { recursive: true, withFileTypes: true })
@@ -39,12 +45,22 @@ const files = readdirSync(SRC, { recursive: true, withFileTypes: true })
   .map((entry) => relative(SRC, join(entry.parentPath, entry.name)).replaceAll('\\', '/'))
   .sort();
 const textOf = (file: string) => readFileSync(join(SRC, file), 'utf8');
-const imports = new Map(
-  files.map((file) => {
-    const own = importsIn(textOf(file)).filter((to) => to.startsWith('.'));
-    return [file, own.map((to) => join(dirname(file), to).replaceAll('\\', '/'))];
-  }),
-);
+/** Returns the files of src among the imports of a file. */
+const filesOf = (file: string, list: readonly string[]) =>
+  list.filter((to) => to.startsWith('.')).map((to) => join(dirname(file), to).replaceAll('\\', '/'));
+const imports = new Map(files.map((file) => [file, filesOf(file, importsIn(textOf(file)))]));
+
+/** Returns every file that is loaded by the program when it runs a command, at its start or later, also for types alone. */
+function reachedBy(command: string): ReadonlySet<string> {
+  const found = new Set(['main.ts']);
+  for (const file of found) {
+    const [, other] = /^cli\/([^/]+)\/command\.ts$/.exec(file) ?? [];
+    // The command line loads what every command says of itself, and of one of them the work.
+    const later = other === undefined || other === command ? [] : filesOf(file, loadedLater(textOf(file)));
+    for (const to of imports.get(file) ?? []) if (!later.includes(to)) found.add(to);
+  }
+  return found;
+}
 
 describe('the layers', () => {
   it('allow every import in src', () => {
@@ -76,6 +92,22 @@ describe('the layers', () => {
         /\b(?:Date\.now|new Date\b|Math\.random|performance\.|process\.|fetch\(|setTimeout\()/,
       );
     }
+  });
+});
+
+describe('what a command loads', () => {
+  const deepIn = (reached: ReadonlySet<string>) => [...reached].filter((file) => file.startsWith('oci/deep/'));
+
+  it('is, for run, nothing that reads layers', () => {
+    const reached = reachedBy('run');
+    expect(deepIn(reached)).to.deep.equal([]);
+    for (const file of ['app/replica/replica.ts', 'oci/asking.ts', 'cli/inspect/command.ts'])
+      expect(reached).to.include(file);
+    expect(reached).not.to.include('cli/inspect/inspect.ts');
+  });
+
+  it('is, for inspect, what reads layers', () => {
+    expect(deepIn(reachedBy('inspect'))).to.include('oci/deep/layer-tree.ts');
   });
 });
 

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { isLayerProblem } from '../../src/oci/deep/allowance.ts';
 import { createArchive } from '../../src/oci/deep/archive.ts';
 import { settleFor } from '../../src/oci/deep/find-program.ts';
+import { createStep } from '../../src/oci/deep/layer-reader.ts';
 import { createLayerTree } from '../../src/oci/deep/layer-tree.ts';
 import { archive, elf, type LayerEntry } from '../../testimg/layers.ts';
 import { isShowable, must, type Target } from './target.ts';
@@ -46,6 +47,8 @@ const PIECES = [
 ];
 /** The pieces in which an archive arrives. */
 const CHUNK = 700;
+/** Few, so that some inputs need more. */
+const STEPS = 300;
 const PLATFORM = { os: 'linux', architecture: 'arm64' };
 const ARGV = [['app'], ['/bin/app', '--'], ['/usr/bin/env', 'app'], ['bin/../bin/app']];
 
@@ -56,8 +59,8 @@ export const layers: Target = {
   pieces: PIECES,
   run(input) {
     const bytes = Buffer.from(input, 'latin1');
-    const tree = createLayerTree();
-    const allowance = { compressed: 1e9, decompressed: 1e9, memory: 1e6 };
+    const allowance = { compressed: 1e9, decompressed: 1e9, memory: 1e6, steps: STEPS };
+    const tree = createLayerTree({ step: createStep(allowance, () => undefined) });
     const process = { path: ['/usr/bin', '/bin'], workingDirectory: '/' };
     const ask = (): void => {
       for (const argv of ARGV) {
@@ -82,6 +85,7 @@ export const layers: Target = {
       return false;
     } finally {
       must(allowance.memory > -1e6, 'the memory for names is bounded');
+      must(allowance.steps > -STEPS, 'the look-ups are bounded');
     }
   },
 };

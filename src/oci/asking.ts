@@ -1,7 +1,6 @@
 import { untilAborted } from '../kit/abort.ts';
 import type { Knowledge, Known, Question } from './cache/knowledge.ts';
 import type { Keyring, Keys } from './credentials/keyring.ts';
-import { createLookInside, type LookInside } from './deep/look-inside.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
 import { ImageError } from './errors.ts';
 import { createRegistry, type RegistryOptions } from './http/registry-client.ts';
@@ -27,6 +26,10 @@ export type AskingOptions = RegistryOptions &
     readonly signal: AbortSignal;
   };
 
+/** What a command needs to send requests of its own as lookups do: with their credentials, limits and connections. */
+export type AskingParts = Pick<LookupOptions, 'circuits' | 'limiter' | 'isPrivate' | 'send' | 'now' | 'after'> &
+  Pick<AskingOptions, 'endpointsOf' | 'timeoutMs'> & { readonly keyring: Pick<Keyring, 'open'> };
+
 /** Everything that sends requests to registries. */
 export type Asking = {
   /**
@@ -36,7 +39,7 @@ export type Asking = {
    */
   ask(question: Question, reference: Reference, askers: Askers): Promise<Known>;
   readonly listTags: ListTags;
-  readonly lookInside: LookInside;
+  readonly parts: AskingParts;
   /** Forgets which credentials were refused, so that they are tried again. */
   forgive(): void;
   destroy(): void;
@@ -97,7 +100,7 @@ export function createAsking(options: AskingOptions, keyring: Keyring, knowledge
   return {
     ask,
     listTags: createTagLister(parts),
-    lookInside: createLookInside(parts),
+    parts,
     forgive: lookup.forgive,
     destroy,
   };

@@ -3,12 +3,11 @@ import { onAbort, untilAborted } from '../kit/abort.ts';
 import { createTurns, inTurns } from '../kit/fairness/turns.ts';
 import { printableAscii } from '../kit/printable.ts';
 import { ARCHITECTURES_ANNOTATION } from '../names.ts';
-import { type AskingOptions, createAsking } from './asking.ts';
+import { type AskingOptions, type AskingParts, createAsking } from './asking.ts';
 import type { ImageFacts } from './cache/cache.ts';
 import { createFailures, type Failures, unexpected } from './cache/failures.ts';
 import { createKnowledge, type KnowledgeOptions, type Known, keyOf, type Question } from './cache/knowledge.ts';
 import { type Access, createKeyring, type KeyringOptions } from './credentials/keyring.ts';
-import type { Inside, LookInsideTask } from './deep/look-inside.ts';
 import { sparseRoute } from './endpoints/sparse.ts';
 import { ImageError } from './errors.ts';
 import { type Askers, createAskers, createJoint } from './lookup/askers.ts';
@@ -86,7 +85,10 @@ export type Resolver = {
   forgive(): void;
 };
 
-/** A resolver that can also list the tags of an image's repository, and read its layers, which only commands need. */
+/** An image's registry for requests that are not lookups. `signal`: ends with the resolver, too. */
+type Reach = { readonly reference: Reference; readonly parts: AskingParts; readonly signal: AbortSignal };
+
+/** A resolver that can also list the tags of an image's repository, and lets others ask its registry, which only commands need. */
 export type TagResolver = Resolver & {
   /**
    * Lists the tags of an image's repository: one request, or a few for many tags. At most as many are in flight at a host as
@@ -96,11 +98,11 @@ export type TagResolver = Resolver & {
    */
   tags(image: string, access: Access, signal: AbortSignal): Promise<readonly string[]>;
   /**
-   * Reads the program that an image starts out of its layers, for each of these platforms, and for each of the overrides.
+   * Does work at an image's registry. The work is handed in, so that the controller does not load what only commands do.
    *
-   * @throws ImageError, or the signal's reason
+   * @throws ImageError for a malformed name, or what the work throws
    */
-  inside(image: string, task: Omit<LookInsideTask, 'reference'>): Promise<readonly (readonly Inside[])[]>;
+  reach<T>(image: string, access: Access, signal: AbortSignal, work: (reach: Reach) => Promise<T>): Promise<T>;
 };
 
 const ALWAYS = (): boolean => true;
@@ -224,10 +226,10 @@ export function createResolver(options: ResolverOptions): TagResolver {
       if (reference instanceof ImageError) throw reference;
       return asking.listTags(reference, access, AbortSignal.any([end, signal]));
     },
-    async inside(image, task) {
-      const { reference } = knowledge.read(image, task.access);
+    async reach(image, access, signal, work) {
+      const { reference } = knowledge.read(image, access);
       if (reference instanceof ImageError) throw reference;
-      return asking.lookInside({ ...task, reference, signal: AbortSignal.any([end, task.signal]) });
+      return work({ reference, parts: asking.parts, signal: AbortSignal.any([end, signal]) });
     },
     pending: () => flights.size + starts.size,
     failing: () => failures.count(),

@@ -72,7 +72,7 @@ function world(answers: readonly Answer[], limitMs: number, ownClock?: Clock) {
     failing: () => 0,
     forgive: () => {},
     tags: async () => [],
-    inside: async () => [],
+    reach: () => Promise.reject(new Error('no registry is reached')),
   };
   const resolver = createPatientResolver(inner, {
     clock,

@@ -1,6 +1,7 @@
 import { assert } from 'chai';
 import type { Platform } from '../../src/kit/platform.ts';
 import { createImageCache } from '../../src/oci/cache/cache.ts';
+import { lookIntoLayers } from '../../src/oci/deep/look-inside.ts';
 import { createRoutes } from '../../src/oci/endpoints/mirrors.ts';
 import { ImageError } from '../../src/oci/errors.ts';
 import { createResolver, type TagResolver } from '../../src/oci/resolver.ts';
@@ -60,8 +61,9 @@ async function check(registry: string, repository: string, fixture: Fixture): Pr
     const known = knownBy(resolver, `${registry}/${repository}:${tag}`, ACCESS)?.platforms ?? [];
     if ('platforms' in expected) assert.deepEqual(setOf(known), setOf(expected.platforms));
     if (fixture.deep !== undefined) {
-      const task = { digest: fixture.build().root.digest, platforms: known, overrides: [{}], access: ACCESS };
-      const found = await resolver.inside(`${registry}/${repository}:${tag}`, { ...task, signal: controller.signal });
+      const { signal } = controller;
+      const task = { digest: fixture.build().root.digest, platforms: known, overrides: [{}], access: ACCESS, signal };
+      const found = await lookIntoLayers(resolver, `${registry}/${repository}:${tag}`, task);
       assert.deepEqual(
         found.flat().map(({ verdict }) => verdict),
         fixture.deep,

@@ -3,7 +3,7 @@ import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { OS_LABEL } from '../../names.ts';
 import { createNamespaceTurns } from '../../oci/credentials/program-turns.ts';
 import type { Override } from '../../oci/deep/image-process.ts';
-import type { Inside } from '../../oci/deep/look-inside.ts';
+import { type Inside, lookIntoLayers } from '../../oci/deep/look-inside.ts';
 import { ImageError } from '../../oci/errors.ts';
 import { createAskers } from '../../oci/lookup/askers.ts';
 import type { TagResolver } from '../../oci/resolver.ts';
@@ -127,7 +127,7 @@ async function lookInside(
     const asked = platforms.filter((each) => each.os === os && on.includes(each.architecture));
     if (asked.length === 0) return [];
     try {
-      return await resolver.inside(image, { digest, platforms: asked, overrides, access, signal });
+      return await lookIntoLayers(resolver, image, { digest, platforms: asked, overrides, access, signal });
     } catch (error) {
       if (!(error instanceof ImageError)) throw error;
       const { message: reason } = error;

@@ -4,7 +4,7 @@ import { toSettings } from '../../config/settings.ts';
 import type { Platform } from '../../kit/platform.ts';
 import { printable } from '../../kit/printable.ts';
 import { createNamespaceTurns } from '../../oci/credentials/program-turns.ts';
-import type { Inside } from '../../oci/deep/look-inside.ts';
+import { type Inside, lookIntoLayers } from '../../oci/deep/look-inside.ts';
 import { ImageError } from '../../oci/errors.ts';
 import { createAskers } from '../../oci/lookup/askers.ts';
 import type { Resolution, Resolver, TagResolver } from '../../oci/resolver.ts';
@@ -95,7 +95,7 @@ async function lookInside(one: Inspected, resolver: TagResolver, signal: AbortSi
   if (error !== undefined || digest === undefined) return one;
   try {
     const task = { digest, platforms, overrides: [{}], access: ACCESS, signal };
-    return { ...one, deep: (await resolver.inside(image, task)).flat() };
+    return { ...one, deep: (await lookIntoLayers(resolver, image, task)).flat() };
   } catch (failure) {
     if (!(failure instanceof ImageError)) throw failure;
     const reason = printable(failure.message, 300);

@@ -162,7 +162,8 @@ export function createPatientResolver(resolver: TagResolver, options: PatienceOp
   return {
     ...resolver,
     resolve,
-    inside: (image, task) => patiently(image, task.signal, (signal) => resolver.inside(image, { ...task, signal })),
+    reach: (image, access, until, work) =>
+      patiently(image, until, (signal) => resolver.reach(image, access, signal, work)),
     tags: (image, access, until) => patiently(image, until, (signal) => resolver.tags(image, access, signal)),
     look(image, access, mayStart = () => true) {
       const key = keyOf(image, access);

@@ -4,7 +4,7 @@ import type { LayerTree } from './layer-tree.ts';
 export const GZIP = Buffer.from([0x1f, 0x8b]);
 export const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
 
-/** What may be read. Bytes and milliseconds; each number goes down as something is read. */
+/** What may be read, in bytes, and looked up. Each number goes down. */
 export type Allowance = {
   /** Of layers as they are stored. */
   compressed: number;
@@ -12,6 +12,8 @@ export type Allowance = {
   decompressed: number;
   /** Of memory for the names in the layers. */
   memory: number;
+  /** Look-ups of a component of a path. */
+  steps: number;
 };
 
 /** A layer that cannot be read, or not any further. The message goes on after the name of what was looked for. */

@@ -7,6 +7,9 @@ import { type Format, formatOf, HEAD_BYTES } from './program-format.ts';
 
 /** Longer names and targets are not of this world: Linux allows 4096 bytes. */
 const LONGEST_NAME = 4096;
+/** Of memory, for a format that no other file has: most are those of scripts, by their interpreters. */
+const FORMAT_BYTES = 200;
+
 /** Feeds an archive to the tree. The library's own decompression is never reached. */
 export function createArchive({ tree, allowance, isModeless }: Omit<Reading, 'isEnough'>) {
   let problem: string | undefined;
@@ -40,7 +43,7 @@ export function createArchive({ tree, allowance, isModeless }: Omit<Reading, 'is
     const isExecutable = isModeless || (mode & 0o111) !== 0;
     const isFile = ['File', 'OldFile', 'ContiguousFile'].includes(entry.type);
     // Other files cannot be what is started; a layer may have hundreds of thousands of them.
-    const isWanted = isFile && (isExecutable || isSpecial(path) || tree.isAwaited(path));
+    const isWanted = isFile && path.length <= LONGEST_NAME && (isExecutable || isSpecial(path) || tree.isAwaited(path));
     if (isWanted) {
       const head: Buffer[] = [];
       let length = 0;
@@ -83,6 +86,7 @@ export function createArchive({ tree, allowance, isModeless }: Omit<Reading, 'is
     const known = formats.get(key);
     if (known !== undefined) return known;
     formats.set(key, format);
+    allowance.memory -= FORMAT_BYTES + 4 * key.length;
     return format;
   }
 

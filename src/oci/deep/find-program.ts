@@ -1,6 +1,7 @@
 import type { Platform } from '../../kit/platform.ts';
 import { printable } from '../../kit/printable.ts';
-import { isShell, type Process, placesOf, startedBy } from './image-process.ts';
+import { isLayerProblem } from './allowance.ts';
+import { isShell, LONGEST, type Process, placesOf, startedBy } from './image-process.ts';
 import type { LayerTree } from './layer-tree.ts';
 import { type Format, judge, type Verdict } from './program-format.ts';
 
@@ -25,8 +26,6 @@ type Wanted = {
 
 /** Scripts whose interpreter is a script again, and programs that start another one. Linux follows four scripts. */
 const MAX_STEPS = 6;
-/** No path of Linux is longer. */
-const LONGEST = 4096;
 
 /**
  * Finds out what a process starts, as far as its layers were read: its program, the interpreter of a script, and what a
@@ -34,6 +33,7 @@ const LONGEST = 4096;
  * before it must be known, too.
  *
  * @returns `reach` if that depends on further layers
+ * @throws LayerProblem if nothing more may be looked up
  */
 export function findProgram(wanted: Wanted): Step {
   const { argv } = wanted.process;
@@ -47,6 +47,17 @@ export function findProgram(wanted: Wanted): Step {
 
 /** Returns the same where no further layer is read. `why`: what follows the name of what was looked for. */
 export function settleFor(wanted: Wanted, why: string): Finding {
+  try {
+    return settle(wanted, why);
+  } catch (error) {
+    // Nothing more may be looked up.
+    if (!isLayerProblem(error)) throw error;
+    const program = printable(wanted.process.argv[0] ?? '', 200);
+    return { program, verdict: 'unknown', reason: `${program} ${error.message}` };
+  }
+}
+
+function settle(wanted: Wanted, why: string): Finding {
   const found = findProgram(wanted);
   if ('verdict' in found) return found;
   // Further layers may have another program of that name. What is known is what runs, as far as one can see.

@@ -28,6 +28,11 @@ export type ImageProcess = Required<Override> & {
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const WINDOWS_PATH = 'C:\\Windows\\System32;C:\\Windows';
 const MAX_DIRECTORIES = 64;
+/** More than these are not looked at: of arguments, and of the options of a program that starts another one. */
+const MAX_ARGUMENTS = 1000;
+const MAX_OPTIONS = 100;
+/** No path of Linux is longer. */
+export const LONGEST = 4096;
 
 /** Reads the config blob; undefined if it is not one. */
 export function readImageProcess(body: Uint8Array): ImageProcess | undefined {
@@ -54,13 +59,15 @@ export function processOf(image: ImageProcess, override: Override): Process {
   const { command, args } = override;
   const own = command !== undefined && command.length > 0;
   const isWindows = image.os === 'windows';
-  const argv = [...(own ? command : image.command), ...(args ?? (own ? [] : image.args))];
+  const argv = [...(own ? command : image.command), ...(args ?? (own ? [] : image.args))].slice(0, MAX_ARGUMENTS);
+  const workingDirectory = override.workingDirectory ?? image.workingDirectory;
   const directories = (override.path ?? image.path).split(isWindows ? ';' : ':').slice(0, MAX_DIRECTORIES);
   return {
     // Windows images with a shell form give the whole command line as one text.
     argv: isWindows ? [...(argv[0]?.match(/^"([^"]*)"|^\S+/)?.slice(0, 1) ?? []), ...argv.slice(1)] : argv,
-    path: directories.filter((each) => each !== ''),
-    workingDirectory: override.workingDirectory ?? image.workingDirectory,
+    path: directories.filter((each) => each !== '' && each.length <= LONGEST),
+    // No container starts in a directory with a longer name.
+    workingDirectory: workingDirectory.length > LONGEST ? '/' : workingDirectory,
   };
 }
 
@@ -102,9 +109,9 @@ export function startedBy(program: string, args: readonly string[]): readonly st
   const valued = STARTERS.get(name);
   if (valued === undefined) return undefined;
   let rest = [...args];
-  for (;;) {
+  for (let options = 0; options < MAX_OPTIONS; options += 1) {
     const [first, ...others] = rest;
-    if (first === undefined) return undefined;
+    if (first === undefined || first.length > LONGEST) return undefined;
     if (first === '--') return others.length > 0 ? others : undefined;
     const [, split] = /^(?:-S|--split-string=?)[ \t]*(.*)$/s.exec(first) ?? [];
     if (name === 'env' && split !== undefined) rest = [...split.split(/[ \t]+/).filter(Boolean), ...others];
@@ -112,6 +119,7 @@ export function startedBy(program: string, args: readonly string[]): readonly st
     else if (name === 'env' && (first.includes('=') || first === '-')) rest = others;
     else return rest;
   }
+  return undefined;
 }
 
 /** Whether a program is a shell, which only starts others. */

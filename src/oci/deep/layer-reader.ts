@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { pipeline, Readable } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
 import { createGunzip } from 'node:zlib';
 import { messageOf } from '../../kit/errors.ts';
 import { printableAscii } from '../../kit/printable.ts';
@@ -13,7 +14,27 @@ export const PER_PLATFORM: Readonly<Allowance> = {
   compressed: 512 * MIB,
   decompressed: 4096 * MIB,
   memory: 64 * MIB,
+  steps: 100_000,
 };
+
+/** Steps between two looks at the clock. */
+const STEPS_AT_ONCE = 1000;
+
+/**
+ * Returns what counts a step of {@link createLayerTree}. Following links is synchronous, so that no timer can end it.
+ *
+ * @param check called now and then; it throws if it is too late
+ */
+export function createStep(allowance: Allowance, check: () => void): () => void {
+  return () => {
+    allowance.steps -= 1;
+    if (allowance.steps < 0) {
+      const steps = PER_PLATFORM.steps.toLocaleString('en-US');
+      throw new LayerProblem(`was not reached within ${steps} look-ups along PATH and links`, true);
+    }
+    if (allowance.steps % STEPS_AT_ONCE === 0) check();
+  };
+}
 
 /** Frames of zstd that hold no content, at the beginning of some layers (RFC 8878, section 3.1.2). */
 const ZSTD_SKIPPABLE = Buffer.from([0x2a, 0x4d, 0x18]);
@@ -56,6 +77,8 @@ export async function readLayer(chunks: AsyncIterable<Uint8Array>, digest: strin
       allowance.decompressed -= piece.byteLength;
       if (allowance.decompressed < 0) throw limit(PER_PLATFORM.decompressed, ' of decompressed layers');
       archive.write(piece);
+      // Pieces can follow each other without a pause, and what they hold can be slow to read: then no deadline would be seen.
+      await setImmediate();
       if (isEnough()) return false;
     }
     archive.end();

@@ -10,11 +10,29 @@ export type Node =
   /** A device, a sparse file: it exists, and is not read. */
   | { readonly kind: 'other'; readonly text: string };
 
-type Layer = {
-  readonly nodes: Map<string, Node>;
-  readonly whiteouts: Set<string>;
-  readonly opaque: Set<string>;
+/** What one layer says of a path. */
+type Mark = {
+  readonly layer: number;
+  node?: Node;
+  /** Whether the layer hides the path, and all below it, as the layers under it have them. */
+  isWhiteout?: true;
+  /** The same for all below the path only. */
+  isOpaque?: true;
+  /** Of a layer under this one. */
+  next?: Mark;
 };
+
+/** What the layers say of a path. */
+type Entry = {
+  children?: Map<string, Entry>;
+  /** Of the top layer that says something. */
+  first?: Mark;
+  /** The number of layers that were whole when an answer last depended on what is not read yet of this path. */
+  awaited?: number;
+};
+
+/** An entry as a walk came to it. `hiddenBy`: the top one of the layers that hide it, as those under it have it. */
+type Stop = { readonly entry: Entry; readonly hiddenBy: number };
 
 /** Where a path leads. `unread`: that depends on layers, or the rest of a layer, that were not read. */
 type Place =
@@ -25,7 +43,8 @@ type Place =
 const MAX_LINKS = 40;
 /** Components of a path. Linux allows 4096 bytes, so this is enough, and long paths of hostile layers cost little. */
 const MAX_DEPTH = 256;
-const NODE_BYTES = 150;
+const ENTRY_BYTES = 150;
+const MARK_BYTES = 100;
 
 /** The file system of an image, as far as its layers were read, from the top layer down. */
 export type LayerTree = {
@@ -35,7 +54,7 @@ export type LayerTree = {
   add(name: string, node: Node): void;
   /** Says that the present layer was read to its end. `isLast`: there is none below it. */
   end(isLast: boolean): void;
-  /** Follows links. `path`: from the root, as {@link normalPath} returns it. */
+  /** Follows links. `path`: from the root, as {@link normalPath} returns it. Throws what `step` throws. */
   resolve(path: string): Place;
   /** Whether an entry was added, since the last call, on which an `unread` answer of `resolve` depended. */
   hasNews(): boolean;
@@ -45,80 +64,141 @@ export type LayerTree = {
   bytes(): number;
 };
 
-/** @param isCaseless as in Windows */
-export function createLayerTree(isCaseless = false): LayerTree {
-  const layers: Layer[] = [];
+type LayerTreeOptions = {
+  /** Called for each component of a path that is looked up. What it throws ends the look-up. */
+  readonly step: () => void;
+  /** As in Windows; default: false. */
+  readonly isCaseless?: boolean;
+};
+
+export function createLayerTree({ step, isCaseless = false }: LayerTreeOptions): LayerTree {
+  const root: Entry = {};
+  let present = -1;
   /** The number of layers that were read to their end. */
   let complete = 0;
   let isWhole = false;
   let bytes = 0;
-  let awaited = new Set<string>();
   let isNew = false;
+  /** Answers, so that none is worked out twice. `until`: the number of changes up to which it holds. */
+  const kept = new Map<string, { readonly place: Place; readonly until: number }>();
+  let changes = 0;
+
+  const pathOf = (name: string): string => (isCaseless ? normalPath(name).toLowerCase() : normalPath(name));
+
+  function childOf(entry: Entry, part: string): Entry {
+    entry.children ??= new Map();
+    const known = entry.children.get(part);
+    if (known !== undefined) return known;
+    const child: Entry = {};
+    entry.children.set(part, child);
+    bytes += ENTRY_BYTES + 2 * part.length;
+    return child;
+  }
+
+  /** Returns the mark of the present layer at a path. */
+  function markAt(path: string): { entry: Entry; mark: Mark } {
+    const entry = path === '' ? root : path.split('/').reduce(childOf, root);
+    let last = entry.first;
+    while (last?.next !== undefined) last = last.next;
+    if (last?.layer === present) return { entry, mark: last };
+    const mark: Mark = { layer: present };
+    if (last === undefined) entry.first = mark;
+    else last.next = mark;
+    bytes += MARK_BYTES;
+    return { entry, mark };
+  }
+
+  /** Returns the top one of the whole layers, from one down, whose mark is such; infinite if there is none. */
+  function layerOf(entry: Entry, from: number, isSuch: (mark: Mark) => boolean): number {
+    for (let mark = entry.first; mark !== undefined && mark.layer < complete; mark = mark.next) {
+      if (mark.layer >= from && isSuch(mark)) return mark.layer;
+    }
+    return Number.POSITIVE_INFINITY;
+  }
+
+  function startOf(from: number): Stop {
+    return { entry: root, hiddenBy: layerOf(root, from, isHidden) };
+  }
+
+  function descend({ entry, hiddenBy }: Stop, part: string, from: number): Stop {
+    step();
+    const child = childOf(entry, part);
+    return {
+      entry: child,
+      hiddenBy: Math.min(hiddenBy, layerOf(entry, from, hidesContent), layerOf(child, from, isHidden)),
+    };
+  }
 
   /** Asks the layers from `from` down about one path, without following links. */
-  function lookup(path: string, from: number): { node: Node; layer: number } | 'absent' | 'unread' {
-    for (let index = from; index < layers.length; index += 1) {
-      const layer = layers[index];
-      const node = layer?.nodes.get(path);
-      if (node !== undefined) return { node, layer: index };
-      if (index >= complete) break;
-      if (layer !== undefined && isHidden(layer, path)) return 'absent';
+  function look({ entry, hiddenBy }: Stop, from: number): { node: Node; layer: number } | 'absent' | 'unread' {
+    for (let mark = entry.first; mark !== undefined && mark.layer <= hiddenBy; mark = mark.next) {
+      const { node, layer } = mark;
+      if (node !== undefined && layer >= from) return { node, layer };
     }
-    if (isWhole) return 'absent';
-    awaited.add(path);
+    if (isWhole || hiddenBy < complete) return 'absent';
+    entry.awaited = complete;
     return 'unread';
   }
 
-  function walk(path: string, start: number): Place {
-    let from = start;
-    let done: string[] = [];
+  function walk(path: string): { place: Place; isFinal: boolean } {
+    let from = 0;
+    let trail = [startOf(from)];
     let rest = path === '' ? [] : path.split('/');
     let isUnsure = false;
+    let isFinal = true;
+    const at = (place: Place) => ({ place, isFinal });
     for (let links = 0; ; ) {
       const part = rest.shift();
-      if (part === undefined) return { kind: 'directory' };
+      if (part === undefined) return at({ kind: 'directory' });
       if (part === '..') {
-        done.pop();
+        if (trail.length > 1) trail.pop();
         continue;
       }
-      if (done.length > MAX_DEPTH) return { kind: 'absent' };
-      done.push(part);
-      const here = done.join('/');
-      const isLast = rest.length === 0;
-      let seen = lookup(here, from);
-      if (typeof seen !== 'string' && seen.node.kind === 'symlink' && !isLast && !rest.includes('..')) {
+      const here = trail.at(-1);
+      if (here === undefined || trail.length > MAX_DEPTH + 1) return at({ kind: 'absent' });
+      const stop = descend(here, part, from);
+      trail.push(stop);
+      let seen = look(stop, from);
+      if (typeof seen !== 'string' && seen.node.kind === 'symlink' && rest.length > 0 && !rest.includes('..')) {
         // What a layer puts below a link of its own or of a lower layer is what one finds there.
-        const direct = lookup([...done, ...rest].join('/'), from);
+        const below: Stop[] = [];
+        for (const each of rest) below.push(descend(below.at(-1) ?? stop, each, from));
+        const direct = look(below.at(-1) ?? stop, from);
         if (typeof direct !== 'string' && direct.layer <= seen.layer) {
-          done = [...done, ...rest];
+          trail.push(...below);
           rest = [];
           seen = direct;
         }
       }
       if (typeof seen === 'string') {
-        if (seen === 'unread') isUnsure = true;
+        if (seen === 'unread') {
+          isUnsure = true;
+          isFinal = false;
+        }
         // A directory needs no entry of its own.
         if (rest.length > 0) continue;
-        return { kind: isUnsure ? 'unread' : 'absent' };
+        return at({ kind: isUnsure ? 'unread' : 'absent' });
       }
       const { node, layer } = seen;
+      if (layer >= complete) isFinal = false;
       switch (node.kind) {
         case 'directory':
-          if (rest.length === 0) return { kind: 'directory' };
+          if (rest.length === 0) return at({ kind: 'directory' });
           continue;
         case 'file':
         case 'other':
-          return rest.length === 0 ? { kind: 'found', node } : { kind: 'absent' };
+          return at(rest.length === 0 ? { kind: 'found', node } : { kind: 'absent' });
         case 'symlink':
         case 'link': {
           links += 1;
-          if (links > MAX_LINKS) return { kind: 'loop' };
+          if (links > MAX_LINKS) return at({ kind: 'loop' });
           const target = node.target.split('/').filter((each) => each !== '' && each !== '.');
-          if (target.length + rest.length > MAX_DEPTH) return { kind: 'absent' };
-          done = node.kind === 'link' || node.target.startsWith('/') ? [] : done.slice(0, -1);
-          rest = [...target, ...rest];
+          if (target.length + rest.length > MAX_DEPTH) return at({ kind: 'absent' });
           // A hard link keeps the file that it was made of, whatever upper layers put at that path.
           if (node.kind === 'link') from = layer;
+          if (node.kind === 'link' || node.target.startsWith('/')) trail = [startOf(from)];
+          else trail.pop();
+          rest = [...target, ...rest];
           continue;
         }
         default:
@@ -129,54 +209,58 @@ export function createLayerTree(isCaseless = false): LayerTree {
 
   return {
     begin() {
-      layers.push({ nodes: new Map(), whiteouts: new Set(), opaque: new Set() });
+      present += 1;
     },
     add(name, node) {
-      const layer = layers.at(-1);
-      if (layer === undefined) return;
-      const normal = normalPath(name);
-      const path = isCaseless ? normal.toLowerCase() : normal;
+      if (present < 0) return;
+      changes += 1;
+      const path = pathOf(name);
       const slash = path.lastIndexOf('/');
       const [directory, base] = [path.slice(0, Math.max(slash, 0)), path.slice(slash + 1)];
-      bytes += NODE_BYTES + 2 * path.length + ('target' in node ? 2 * node.target.length : 0);
       if (base.startsWith('.wh.')) {
         // Names of aufs, which other tools ignore, begin with the prefix twice.
-        if (base === '.wh..wh..opq') layer.opaque.add(directory);
+        if (base === '.wh..wh..opq') markAt(directory).mark.isOpaque = true;
         else if (!base.startsWith('.wh..wh.'))
-          layer.whiteouts.add(directory === '' ? base.slice(4) : `${directory}/${base.slice(4)}`);
+          markAt(directory === '' ? base.slice(4) : `${directory}/${base.slice(4)}`).mark.isWhiteout = true;
         return;
       }
-      layer.nodes.set(path, node);
-      if (awaited.has(path)) isNew = true;
+      const { entry, mark } = markAt(path);
+      mark.node = node;
+      if ('target' in node) bytes += 2 * node.target.length;
+      if (entry.awaited === complete) isNew = true;
     },
     end(isLast) {
-      complete = layers.length;
+      complete = present + 1;
       isWhole = isLast;
-      awaited = new Set();
       isNew = true;
+      changes += 1;
     },
-    resolve: (path) => walk(isCaseless ? path.toLowerCase() : path, 0),
+    resolve(path) {
+      const wanted = isCaseless ? path.toLowerCase() : path;
+      const known = kept.get(wanted);
+      if (known !== undefined && known.until >= changes) return known.place;
+      const { place, isFinal } = walk(wanted);
+      kept.set(wanted, { place, until: isFinal ? Number.POSITIVE_INFINITY : changes });
+      return place;
+    },
     hasNews() {
       const had = isNew;
       isNew = false;
       return had;
     },
-    isAwaited: (name) => awaited.has(isCaseless ? normalPath(name).toLowerCase() : normalPath(name)),
+    isAwaited(name) {
+      let entry: Entry | undefined = root;
+      for (const part of pathOf(name).split('/')) entry = entry?.children?.get(part);
+      return entry?.awaited === complete;
+    },
     bytes: () => bytes,
   };
 }
 
-/** Whether a layer hides what the layers below it have at a path (OCI image-spec, layer.md, "Whiteouts"). */
-function isHidden({ nodes, whiteouts, opaque }: Layer, path: string): boolean {
-  if (whiteouts.has(path)) return true;
-  for (let slash = path.lastIndexOf('/'); ; slash = path.lastIndexOf('/', slash - 1)) {
-    const ancestor = slash < 0 ? '' : path.slice(0, slash);
-    if (opaque.has(ancestor) || whiteouts.has(ancestor)) return true;
-    const node = nodes.get(ancestor);
-    if (node !== undefined && node.kind !== 'directory') return true;
-    if (slash <= 0) return false;
-  }
-}
+const isHidden = ({ isWhiteout }: Mark): boolean => isWhiteout === true;
+/** Whether what lower layers have below a path is hidden (OCI image-spec, layer.md, "Whiteouts"). */
+const hidesContent = ({ isOpaque, node }: Mark): boolean =>
+  isOpaque === true || (node !== undefined && node.kind !== 'directory');
 
 /** Returns a path from the root without `.`, `..` and doubled slashes, and without a slash at its ends; the root is empty. */
 export function normalPath(path: string): string {

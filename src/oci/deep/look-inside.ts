@@ -1,14 +1,14 @@
 import { onAbort, untilAborted } from '../../kit/abort.ts';
 import { type Clock, systemClock } from '../../kit/clock.ts';
 import type { Platform } from '../../kit/platform.ts';
-import type { Access, Keyring } from '../credentials/keyring.ts';
+import type { AskingParts } from '../asking.ts';
+import type { Access } from '../credentials/keyring.ts';
 import { matchesDigest } from '../digest.ts';
-import { type Endpoint, labelOf } from '../endpoints/endpoint.ts';
+import { labelOf } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
 import { type SendRequest, statusError, withDeadline } from '../http/transport.ts';
 import { createAskers } from '../lookup/askers.ts';
 import { claimOf } from '../lookup/limiter.ts';
-import type { LookupOptions } from '../lookup/lookup.ts';
 import { targetOf } from '../lookup/place.ts';
 import { type QueriedEndpoint, requestFor } from '../lookup/request.ts';
 import {
@@ -21,10 +21,11 @@ import {
   readPlatform,
 } from '../manifest.ts';
 import type { Reference } from '../reference.ts';
+import type { TagResolver } from '../resolver.ts';
 import { type Allowance, isLayerProblem, LayerProblem } from './allowance.ts';
 import { type Finding, findProgram, settleFor } from './find-program.ts';
 import { type ImageProcess, type Override, processOf, readImageProcess } from './image-process.ts';
-import { PER_PLATFORM, readLayer } from './layer-reader.ts';
+import { createStep, PER_PLATFORM, readLayer } from './layer-reader.ts';
 import { createLayerTree } from './layer-tree.ts';
 import { type LayerDescriptor, readLayers, statedPlatform } from './layers.ts';
 
@@ -35,7 +36,7 @@ export type Inside = Finding & {
   readonly bytesRead: number;
 };
 
-export type LookInsideTask = {
+type LookInsideTask = {
   readonly reference: Reference;
   /** The digest that the name resolved to, so that a tag that moves meanwhile does no harm. */
   readonly digest: string | undefined;
@@ -47,20 +48,7 @@ export type LookInsideTask = {
   readonly signal: AbortSignal;
 };
 
-/**
- * Reads what an image starts on each of its platforms out of its layers. Nothing is written to a file. The results are those
- * of each platform for each of the overrides, in the same order.
- *
- * @throws ImageError, or the signal's reason
- */
-export type LookInside = (task: LookInsideTask) => Promise<readonly (readonly Inside[])[]>;
-
-type LookInsideOptions = Pick<LookupOptions, 'circuits' | 'limiter' | 'isPrivate' | 'send' | 'now' | 'after'> & {
-  readonly keyring: Pick<Keyring, 'open'>;
-  readonly endpointsOf: (reference: Reference) => readonly Endpoint[];
-  /** Milliseconds: for a small request, and for which a download may stand still. */
-  readonly timeoutMs: number;
-};
+type LookInside = (task: LookInsideTask) => Promise<readonly (readonly Inside[])[]>;
 
 /** Milliseconds for one platform of an image. */
 const PLATFORM_MS = 180_000;
@@ -70,7 +58,23 @@ const MAX_CHILDREN = 32;
 
 type Asked = Omit<QueriedEndpoint, 'signal'>;
 
-export function createLookInside(options: LookInsideOptions): LookInside {
+/**
+ * Reads what an image starts on each of its platforms out of its layers. Nothing is written to a file. The results are those
+ * of each platform for each of the overrides, in the same order.
+ *
+ * @throws ImageError, or the signal's reason
+ */
+export async function lookIntoLayers(
+  { reach }: Pick<TagResolver, 'reach'>,
+  image: string,
+  task: Omit<LookInsideTask, 'reference'>,
+): ReturnType<LookInside> {
+  return reach(image, task.access, task.signal, ({ reference, signal, parts }) =>
+    createLookInside(parts)({ ...task, reference, signal }),
+  );
+}
+
+function createLookInside(options: AskingParts): LookInside {
   const { keyring, circuits, limiter, now, timeoutMs } = options;
 
   return async (task) => {
@@ -191,21 +195,33 @@ export function createLookInside(options: LookInsideOptions): LookInside {
     layers: readonly LayerDescriptor[],
     { overrides, signal }: LookInsideTask,
   ): Promise<Inside[]> {
-    const tree = createLayerTree(platform.os === 'windows');
+    const allowance: Allowance = { ...PER_PLATFORM };
+    const expired = () => new LayerProblem(`was not reached within ${PLATFORM_MS / 1000} s`, true);
+    let endsAt = now() + PLATFORM_MS;
+    const step = createStep(allowance, () => {
+      if (now() >= endsAt) throw expired();
+    });
+    const tree = createLayerTree({ step, isCaseless: platform.os === 'windows' });
     const wanted = overrides.map((override) => ({
       // Of an index whose config names another system, the layers are still those of the image.
       platform,
       process: processOf({ ...image, os: platform.os }, override),
       tree,
     }));
-    const allowance: Allowance = { ...PER_PLATFORM };
-    const isFound = (): boolean => wanted.every((each) => 'verdict' in findProgram(each));
+    const found = wanted.map((): Finding | undefined => undefined);
+    const isFound = (): boolean =>
+      wanted.every((each, index) => {
+        if (found[index] !== undefined) return true;
+        const next = findProgram(each);
+        if ('verdict' in next) found[index] = next;
+        return 'verdict' in next;
+      });
     let why = 'was not reached';
     try {
       await withDeadline(
         PLATFORM_MS,
         signal,
-        () => new LayerProblem(`was not reached within ${PLATFORM_MS / 1000} s`, true),
+        expired,
         async (until) => {
           for (const [index, { digest, unread }] of layers.entries()) {
             if (isFound()) return;
@@ -227,8 +243,10 @@ export function createLookInside(options: LookInsideOptions): LookInside {
       if (signal.aborted || !isLayerProblem(error)) throw error;
       why = error.message;
     }
+    // What is left of the steps is little work.
+    endsAt = Number.POSITIVE_INFINITY;
     const bytesRead = Math.min(PER_PLATFORM.compressed - allowance.compressed, PER_PLATFORM.compressed);
-    return wanted.map((each) => ({ platform, ...settleFor(each, why), bytesRead }));
+    return wanted.map((each, index) => ({ platform, ...(found[index] ?? settleFor(each, why)), bytesRead }));
   }
 
   /** Reads one layer; returns whether it was read to its end. */

@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import type { Allowance } from '../../../src/oci/deep/allowance.ts';
 import { settleFor } from '../../../src/oci/deep/find-program.ts';
-import { PER_PLATFORM, readLayer } from '../../../src/oci/deep/layer-reader.ts';
+import { createStep, PER_PLATFORM, readLayer } from '../../../src/oci/deep/layer-reader.ts';
 import { createLayerTree } from '../../../src/oci/deep/layer-tree.ts';
 import { digestOf } from '../../../testimg/build.ts';
 import { archive, elf, type LayerEntry } from '../../../testimg/layers.ts';
@@ -15,8 +15,8 @@ async function read(
   layers: readonly Buffer[],
   allowance: Partial<Allowance> = {},
 ): Promise<{ why: string; finding: string }> {
-  const tree = createLayerTree();
   const allowed = { ...PER_PLATFORM, ...allowance };
+  const tree = createLayerTree({ step: createStep(allowed, () => undefined) });
   let why = 'whole';
   try {
     for (const [index, layer] of layers.entries()) {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import type { Platform } from '../../../src/kit/platform.ts';
+import { lookIntoLayers } from '../../../src/oci/deep/look-inside.ts';
 import { content, type FixturePlatform, type ImageFixture, index, MEDIA_TYPES } from '../../../testimg/build.ts';
 import {
   archive,
@@ -34,13 +35,13 @@ describe('looking inside images', () => {
   after(() => registry.stop());
   afterEach(() => registry.clearFaults());
 
-  async function look(fixture: ImageFixture, platforms: readonly Platform[], override = {}) {
+  async function look(fixture: ImageFixture, platforms: readonly Platform[], override = {}, now?: () => number) {
     registry.load('app', '1', fixture);
-    const { resolver, stop } = startResolver([registry.host]);
+    const { resolver, stop } = startResolver([registry.host], now === undefined ? {} : { now });
     try {
       const task = { digest: fixture.root.digest, platforms, overrides: [override], access: ACCESS };
       const signal = new AbortController().signal;
-      return (await resolver.inside(`${registry.host}/app:1`, { ...task, signal })).flat();
+      return (await lookIntoLayers(resolver, `${registry.host}/app:1`, { ...task, signal })).flat();
     } finally {
       stop();
     }
@@ -320,6 +321,50 @@ describe('looking inside images', () => {
     const asked = registry.requests().map(({ path }) => path.slice(path.lastIndexOf('/') + 1));
     expect(asked).to.include(lower ?? '');
     expect(asked).not.to.include(fixture.blobs[1]?.digest);
+  });
+
+  /** A small image whose program is behind many links along deep directories, in each directory of PATH, over many layers. */
+  function labyrinth(): ImageFixture {
+    const deep = Array.from({ length: 100 }, (_, index) => `d${index}`).join('/');
+    const places = Array.from({ length: 16 }, (_, index) => `p${index}`);
+    const links = places.flatMap((place) => [
+      link(`${place}/app`, `/${deep}/${place}-0`),
+      ...Array.from({ length: 20 }, (_, index) => link(`${deep}/${place}-${index}`, `/${deep}/${place}-${index + 1}`)),
+    ]);
+    const rest = Array.from({ length: 29 }, (_, index) => [directory(`e${index}`)]);
+    const path = `PATH=${places.map((place) => `/${place}`).join(':')}`;
+    return layeredImage(ARM64, [...rest, gzipSync(archive(links))], { Cmd: ['app'], Env: [path] });
+  }
+
+  it('gives up after so many look-ups', async () => {
+    const [found] = await look(labyrinth(), [ARM64]);
+    expect(found?.verdict).to.equal('unknown');
+    expect(found?.reason).to.equal('app was not reached within 100,000 look-ups along PATH and links');
+  });
+
+  it('gives up at its deadline, even while it follows links', async () => {
+    let time = 0;
+    // Ten seconds pass from one look at the clock to the next.
+    const [found] = await look(labyrinth(), [ARM64], {}, () => (time += 10_000));
+    expect(found?.verdict).to.equal('unknown');
+    expect(found?.reason).to.equal('app was not reached within 180 s');
+  });
+
+  it('finds the program of an image with many layers and many directories in PATH', async () => {
+    const places = Array.from({ length: 20 }, (_, index) => `opt/tools/part-${index}/bin`);
+    const layers = Array.from({ length: 120 }, (_, index) => [directory(`opt/tools/part-${index}/bin`)]);
+    const fixture = layeredImage(ARM64, [[app('arm64', `${places.at(-1)}/app`)], ...layers], {
+      Cmd: ['app'],
+      Env: [`PATH=${places.map((place) => `/${place}`).join(':')}`],
+    });
+    const [found] = await look(fixture, [ARM64]);
+    expect(found?.verdict).to.equal('agrees');
+  });
+
+  it('does not read hundreds of thousands of options of an init', async () => {
+    const start = { Entrypoint: ['/usr/bin/tini', ...Array.from({ length: 300_000 }, () => '-s'), '/app'] };
+    const [found] = await look(layeredImage(ARM64, [[app('arm64', 'usr/bin/tini')]], start), [ARM64]);
+    expect(found).to.include(agrees('/usr/bin/tini'));
   });
 
   it('writes no file', async () => {
