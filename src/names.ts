@@ -75,8 +75,6 @@ export const GUARD_POLICY = 'archaware-keep';
 export const POD_GUARD_POLICY = 'archaware-keep-pods';
 /** The MutatingWebhookConfiguration that calls the controller. */
 export const WEBHOOK_CONFIGURATION = 'archaware-controller';
-/** ConfigMap in the namespace of the Lease: what pods have shown of images whose index has a platform that they do not run on. */
-export const LIES_CONFIG_MAP = 'archaware-controller-lies';
 /**
  * The Secret in which the replicas keep the certificates that they created, the path of the webhook, and the key that
  * signs records of pods.
@@ -108,7 +106,6 @@ export type EventReason =
   | 'LabelConflict'
   | 'ConfigurationRejected'
   | 'CertificateInvalid'
-  | 'ImageLies'
   | 'JoinedUntainted'
   | 'UnmanagedTaint'
   | 'NodeNotInitialized'

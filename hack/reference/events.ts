@@ -42,12 +42,6 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
       'A container of the pod does not run on its node: what was pulled for it lacks the architecture, the kubelet says "no match for platform in manifest", or it died with an exec format error. The note says what was done, and why the pod was not evicted.',
     next: 'Delete the pod, or set `pods.onWrongNode: evict`. If the note says that the image claims to run there, rebuild it or use `images.overrides`. Emulated architectures belong in `architectures.compatible`.',
   },
-  ImageLies: {
-    about: ['Pod'],
-    meaning:
-      "A container of the pod died with an exec format error, although the index that was pulled for it has an entry for the node's architecture: the entry holds a program of another architecture. New pods in this namespace no longer count this architecture for this digest, unless no other is left (`images.lies`); nor do those of other namespaces once the pods of two namespaces showed it.",
-    next: 'Push a corrected image: another digest is not concerned. Or state the architectures of the image in `images.overrides`, which counts more.',
-  },
   WriteContested: {
     about: ['Node', 'DaemonSet', 'Pod'],
     meaning:

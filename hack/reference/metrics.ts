@@ -60,7 +60,6 @@ export async function metricsPage(): Promise<Page> {
     unmanagedTaints: () => 0,
     safetyNets: () => ({ '': true }),
     contestedObjects: () => 0,
-    imageLies: () => 0,
     taintsHeldBack: () => 0,
     rolloutStopped: () => 0,
     wrongNodePods: () => 0,

@@ -42,12 +42,6 @@ const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     create: 'the Lease, if there is none',
     read: '`clean` refuses to run next to a live leader of an installation',
   },
-  configmaps: { create: 'what containers have shown of images that lie, if there is no such object' },
-  'configmaps/archaware-controller-lies': {
-    read: 'what the leader has learned of images that lie',
-    update: 'what it learns',
-    delete: '`clean`',
-  },
   'leases.coordination.k8s.io/archaware-controller': { read: 'who leads', update: 'to lead' },
   'mutatingadmissionpolicies.admissionregistration.k8s.io/archaware-keep': {
     read: '`clean` looks for it',
@@ -107,7 +101,6 @@ const FOR_PEOPLE: Readonly<Record<string, string>> = {
   'events.events.k8s.io': 'what the controller says about an object',
   'clusterrolebindings.rbac.authorization.k8s.io': 'which namespace archaware is installed in',
   'configmaps/archaware-controller': 'its configuration',
-  'configmaps/archaware-controller-lies': 'which images lie, as containers have shown',
   'leases.coordination.k8s.io': 'who leads',
   'nodepools.karpenter.sh': 'hints about pools',
 };

@@ -2,7 +2,7 @@ import type { JsonObject } from '../kit/json.ts';
 import type { ApiClient } from '../kube/api-client.ts';
 import { isForbidden, isGone } from '../kube/errors.ts';
 import { readAll } from '../kube/list.ts';
-import { GUARD_POLICY, LIES_CONFIG_MAP, POD_GUARD_POLICY, WEBHOOK_CONFIGURATION, WEBHOOK_SECRET } from '../names.ts';
+import { GUARD_POLICY, POD_GUARD_POLICY, WEBHOOK_CONFIGURATION, WEBHOOK_SECRET } from '../names.ts';
 import { readPodManaged } from '../placement/admission/record.ts';
 import {
   type CleanedCluster,
@@ -103,11 +103,7 @@ const MOST_SHARED = 16 * 1024 * 1024;
 export async function takeInventory(options: LookOptions, known: readonly CarryingPod[] = []): Promise<Inventory> {
   const { client, taints, signal } = options;
   const configurations = [];
-  for (const object of [
-    WEBHOOK,
-    ...POLICIES,
-    ...options.namespaces.flatMap((namespace) => [secretIn(namespace), liesIn(namespace)]),
-  ]) {
+  for (const object of [WEBHOOK, ...POLICIES, ...options.namespaces.map(secretIn)]) {
     if (await exists(options, object)) configurations.push(object);
   }
   const nodes = await readAll(client, '/api/v1/nodes', readNode, signal);
@@ -221,11 +217,6 @@ function secretIn(namespace: string): OwnObject {
   return { kind: 'Secret', namespace, name: WEBHOOK_SECRET, path };
 }
 
-function liesIn(namespace: string): OwnObject {
-  const path = `/api/v1/namespaces/${namespace}/configmaps/${LIES_CONFIG_MAP}`;
-  return { kind: 'ConfigMap', namespace, name: LIES_CONFIG_MAP, path };
-}
-
 async function exists(options: LookOptions, { kind, namespace, path }: OwnObject): Promise<boolean> {
   const { client, webhook, signal } = options;
   const ownCertificates = options.ownCertificates && namespace === options.namespaces[0];
@@ -237,8 +228,6 @@ async function exists(options: LookOptions, { kind, namespace, path }: OwnObject
     if (isGone(error)) return false;
     const mayNotLook = isForbidden(error);
     const mayBeThere = kind === 'Secret' ? ownCertificates : kind !== WEBHOOK.kind || webhook;
-    // An installation without the right to look for it has not made it either.
-    if (mayNotLook && kind === 'ConfigMap') return false;
     if (mayNotLook && !mayBeThere) return false;
     throw error;
   }

@@ -46,7 +46,6 @@ export const CLUSTER_KEYS: Readonly<Record<PathsOf<Config>, ClusterUse>> = {
   systemNamespaces: 'decides',
   'images.unresolvable': 'decides',
   'images.fallbackAfter': 'decides',
-  'images.lies': 'decides',
   'images.overrides': 'decides',
   'images.cache.file': 'never',
   'images.cache.maxEntries': 'decides',

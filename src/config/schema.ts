@@ -102,11 +102,6 @@ export const schema = z.strictObject({
   images: z.strictObject({
     unresolvable: decisive.unresolvable,
     fallbackAfter: duration('0s', '24h', '2m', 'How long after the first failure images.unresolvable applies.'),
-    lies: choice(
-      ['learn', 'report'],
-      'learn',
-      'What happens when a container shows that its image does not run on an architecture that its index has (exec format error). learn: the architecture of this digest does not count for new pods; report: only an Event and a metric.',
-    ),
     overrides: leaf(
       z.array(z.strictObject({ pattern: z.string().min(1), architectures: z.array(architecture).min(1) })).default([]),
       'Architectures of images that are not looked up in a registry; the first pattern that matches applies.',

@@ -31,7 +31,6 @@ export function toSettings(config: Config): Settings {
     onWrongNode: placement.mode === 'observe' ? 'warn' : pods.onWrongNode,
     unresolvable: images.unresolvable,
     fallbackAfterMs: milliseconds(images.fallbackAfter),
-    lies: images.lies,
     overrides: images.overrides.flatMap(({ pattern, architectures: names }) =>
       spellings(pattern).map((spelling) => ({ pattern: spelling, architectures: names })),
     ),

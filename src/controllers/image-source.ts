@@ -3,7 +3,6 @@ import { ImageError } from '../oci/errors.ts';
 import { createReferenceReader, type Reference } from '../oci/reference.ts';
 import type { Resolver } from '../oci/resolver.ts';
 import type { ImageAnswer } from '../placement/images.ts';
-import type { Lies } from '../placement/lies/lies.ts';
 import type { PodImage } from '../placement/objects/image.ts';
 import { MOST_PULL_SECRETS } from '../placement/objects/pod.ts';
 import { NO_ROOM_AGAIN_MS } from './waiting.ts';
@@ -33,11 +32,10 @@ export const NEVER = (): boolean => false;
 
 const MOST_NAMES = 4 * 1024 * 1024;
 
-/** Creates an image source over a resolver. `lies`: what was learned of images whose index has platforms they do not run on. */
+/** Creates an image source over a resolver. */
 export function createImageSource(
   resolver: Pick<Resolver, 'look'>,
   secretProblem: (namespace: string, name: string) => string | undefined = () => undefined,
-  lies?: Pick<Lies, 'lyingFor'>,
 ): ImageSource {
   const parse = createReferenceReader(MOST_NAMES);
   const read = (image: string): Reference | undefined => {
@@ -53,10 +51,7 @@ export function createImageSource(
   ): ImageAnswer {
     const { image } = podImage;
     const found = resolver.look(image, accessFor(podImage, namespace, pullSecrets), mayStart);
-    if (found.kind === 'known') {
-      const wrong = found.digest === undefined ? undefined : lies?.lyingFor(namespace, found.digest);
-      return wrong === undefined || wrong.length === 0 ? found : { ...found, lies: wrong };
-    }
+    if (found.kind === 'known') return found;
     // Nothing reports the end of a lookup that is not planned.
     const retry = found.isPlanned ? undefined : NO_ROOM_AGAIN_MS;
     if (found.kind === 'pending')

@@ -19,7 +19,6 @@ export type Observed = {
   readonly safetyNets: () => Readonly<Record<string, boolean | undefined>>;
   /** Objects that the controller leaves alone for a while because another writer keeps reverting its changes. */
   readonly contestedObjects: () => number;
-  readonly imageLies: () => number;
   /** Nodes that stay without the taint because a DaemonSet cannot tolerate it. */
   readonly taintsHeldBack: () => number;
   /** DaemonSets that did not come back after the controller had written their template. */
@@ -111,10 +110,6 @@ export function createMetrics(version: string, now: () => number) {
   const wrongNodePodsNow = gauge(
     'wrong_node_pods',
     'Pods that are now on a node whose architecture their images lack.',
-  );
-  const imageLies = gauge(
-    'image_lies',
-    'Platforms of image digests that do not count, because a container showed that the image does not run there.',
   );
   const admissions = counter('admission_reviews_total', 'AdmissionReviews by outcome.', ['outcome']);
   const admissionSeconds = histogram('admission_duration_seconds', 'Duration of an AdmissionReview.', [], FAST);
@@ -237,7 +232,6 @@ export function createMetrics(version: string, now: () => number) {
       taintsHeldBack.set(observed.taintsHeldBack());
       rolloutStopped.set(observed.rolloutStopped());
       wrongNodePodsNow.set(observed.wrongNodePods());
-      imageLies.set(observed.imageLies());
       for (const [outcome, count] of Object.entries(await observed.pods())) pods.set({ outcome }, count);
       oldestWaiting.set(await observed.oldestWaitingPodSeconds());
       unresolvable.set(observed.unresolvableImages());

@@ -26,8 +26,6 @@ export type Resolution = ImageFacts & {
 export type Look =
   | (Pick<ImageFacts, 'platforms' | 'isIndex' | 'isBundle'> & {
       readonly kind: 'known';
-      /** The digest that the name resolves to, as far as is known. */
-      readonly digest?: string;
       /** Whether this has expired and stays in use because its last revalidation failed. Absent: it is fresh. */
       readonly isStale?: true;
     })
@@ -245,14 +243,8 @@ export function createResolver(options: ResolverOptions): TagResolver {
   };
 }
 
-function knownAs({ found: { platforms, isIndex, isBundle }, digest }: Known): Look & { readonly kind: 'known' } {
-  return {
-    kind: 'known',
-    platforms,
-    isIndex,
-    ...(isBundle ? { isBundle } : {}),
-    ...(digest === undefined ? {} : { digest }),
-  };
+function knownAs({ found: { platforms, isIndex, isBundle } }: Known): Look & { readonly kind: 'known' } {
+  return { kind: 'known', platforms, isIndex, ...(isBundle ? { isBundle } : {}) };
 }
 
 function pulledByPods(provider: string): string {

@@ -12,10 +12,6 @@ export type ImageAnswer =
   | {
       readonly kind: 'known';
       readonly platforms: readonly Platform[];
-      /** The digest that the name resolves to now; absent if it is not known. */
-      readonly digest?: string;
-      /** The platforms (`linux/arm64`) that this digest has and does not run on, as the pods of this namespace may believe. */
-      readonly lies?: readonly string[];
       /** Whether it is an index. Absent: not known, so it counts neither as an index nor as a single manifest. */
       readonly isIndex?: boolean;
       /** Whether it is a single manifest whose labels say that it is a bundle of the Operator Lifecycle Manager. */
@@ -59,24 +55,10 @@ export type Narrowing =
       readonly architectures: readonly string[];
       /** The platforms of the image, as `linux/amd64`. */
       readonly platforms: readonly string[];
-      /** The platforms that pods have shown to be wrong, and what follows; absent: none. */
-      readonly lies?: LearnedLies;
       /** The CPU level that a container of this image needs; absent: none. */
       readonly level?: CpuLevel;
     }
   | Exclude<ImageAnswer, { readonly kind: 'known' }>;
-
-/** What was learned of an image that has platforms it does not run on. */
-type LearnedLies = {
-  /** `linux/arm64`. */
-  readonly platforms: readonly string[];
-  /** The architectures of nodes and the platforms that the image claims. */
-  readonly claimed: Pick<ImageClaim, 'architectures' | 'platforms'>;
-  /** Why the claim counts nevertheless: `images.lies` only reports, or too little would be left. Absent: it does not count. */
-  readonly ignored?: 'reported' | 'nothing-left';
-};
-
-type ImageClaim = { readonly architectures: readonly string[]; readonly platforms: readonly string[] };
 
 /** Returns the normalised names of an image (`docker.io/library/nginx`, `docker.io/library/nginx:1.27`); empty for a malformed one. */
 export type NamesOf = (image: string) => readonly string[];
@@ -84,49 +66,15 @@ export type NamesOf = (image: string) => readonly string[];
 /** An image and how it narrows the architectures. */
 export type NarrowedImage = { readonly image: PodImage; readonly said: Narrowing };
 
-type Narrowed = Pick<Subject, 'images' | 'os' | 'hasRuntimeClass' | 'asked' | 'settings'>;
-
-/**
- * Returns how each image of a subject narrows its architectures. What was learned of images that lie never takes the last
- * architecture of the cluster that the pod can use. `clusterArchitectures`: empty if they are not known.
- */
+/** Returns how each image of a subject narrows its architectures. */
 export function narrow(
-  subject: Narrowed,
-  {
-    namesOf,
-    answerOf,
-    clusterArchitectures,
-  }: {
-    readonly namesOf: NamesOf;
-    readonly answerOf: (image: PodImage) => ImageAnswer;
-    readonly clusterArchitectures: readonly string[];
-  },
+  subject: Pick<Subject, 'images' | 'os' | 'hasRuntimeClass' | 'settings'>,
+  { namesOf, answerOf }: { readonly namesOf: NamesOf; readonly answerOf: (image: PodImage) => ImageAnswer },
 ): NarrowedImage[] {
-  const narrowed = subject.images.map((image) => ({
+  return subject.images.map((image) => ({
     image,
     said: narrowingOf(image, subject, subject.settings, namesOf(image.image), answerOf),
   }));
-  const lying = narrowed.some(({ said }) => said.kind === 'set' && said.lies !== undefined);
-  return lying && isNothingLeft(narrowed, subject, clusterArchitectures) ? narrowed.map(asClaimed) : narrowed;
-}
-
-/** Whether no architecture is left that the pod asks for and a node of the cluster has. */
-function isNothingLeft(
-  narrowed: readonly NarrowedImage[],
-  { asked, settings }: Narrowed,
-  cluster: readonly string[],
-): boolean {
-  const sets = narrowed.flatMap(({ said }) => (said.kind === 'set' ? [said.architectures] : []));
-  const left = onlySchedulable(intersect(sets) ?? [], settings);
-  return !left.some(
-    (name) =>
-      (cluster.length === 0 || cluster.includes(name)) && (asked === undefined || asked.architectures.includes(name)),
-  );
-}
-
-function asClaimed({ image, said }: NarrowedImage): NarrowedImage {
-  if (said.kind !== 'set' || said.lies === undefined || said.lies.ignored !== undefined) return { image, said };
-  return { image, said: { ...said, ...said.lies.claimed, lies: { ...said.lies, ignored: 'nothing-left' } } };
 }
 
 /** The answer that is possible without a registry; undefined: a registry must be asked. */
@@ -136,7 +84,7 @@ type LocalAnswer = 'not-asked' | readonly string[] | undefined;
 export function narrowingOf(
   image: PodImage,
   template: Pick<PodTemplate, 'os' | 'hasRuntimeClass'>,
-  settings: Pick<Settings, 'overrides' | 'compatible'> & Partial<Pick<Settings, 'lies'>>,
+  settings: Pick<Settings, 'overrides' | 'compatible'>,
   names: readonly string[],
   answerOf: (image: PodImage) => ImageAnswer,
 ): Narrowing {
@@ -152,39 +100,9 @@ export function narrowingOf(
   if (image.volume !== undefined && isSingleManifest(answer)) return { kind: 'anywhere', as: 'volume' };
   if (answer.kind !== 'known') return answer;
   if (answer.isBundle) return { kind: 'anywhere', as: 'bundle' };
-  const claimed = narrowedBy('registry', answer.platforms, image, template, settings, answer.isIndex);
-  const narrowed = answer.lies === undefined ? claimed : withoutLies(claimed, answer.lies, template, settings);
+  const narrowed = narrowedBy('registry', answer.platforms, image, template, settings, answer.isIndex);
   const level = image.volume === undefined ? levelOf(answer.platforms, os, answer.isIndex) : undefined;
   return narrowed.kind === 'set' && level !== undefined ? { ...narrowed, level } : narrowed;
-}
-
-/**
- * Takes away the platforms that the image does not run on. If these are all of its platforms for the OS, the architecture is not what is
- * wrong (a script without `#!`), and nothing is taken. A node takes the entry of its own architecture from the index, so
- * `architectures.compatible` does not bring the architecture back.
- */
-function withoutLies(
-  claimed: Narrowing,
-  lies: readonly string[],
-  { os }: Pick<PodTemplate, 'os'>,
-  { compatible, lies: mode = 'learn' }: Pick<Settings, 'compatible'> & Partial<Pick<Settings, 'lies'>>,
-): Narrowing {
-  if (claimed.kind !== 'set') return claimed;
-  const wrong = claimed.platforms.filter((platform) => lies.includes(platform) && platform.startsWith(`${os}/`));
-  if (wrong.length === 0) return claimed;
-  const { architectures, platforms } = claimed;
-  const learned: LearnedLies = { platforms: wrong, claimed: { architectures, platforms } };
-  if (mode === 'report') return { ...claimed, lies: { ...learned, ignored: 'reported' } };
-  const left = platforms.filter((platform) => !wrong.includes(platform));
-  const own = left.flatMap((platform) => architectureIn(platform, os) ?? []);
-  const refused = wrong.map((platform) => architectureIn(platform, os));
-  const possible = withCompatible(new Set(own), compatible).filter((name) => !refused.includes(name));
-  if (possible.length === 0) return { ...claimed, lies: { ...learned, ignored: 'nothing-left' } };
-  return { ...claimed, architectures: possible, platforms: left, lies: learned };
-}
-
-function architectureIn(platform: string, os: string): string | undefined {
-  return platform.startsWith(`${os}/`) ? platform.slice(os.length + 1) : undefined;
 }
 
 function narrowedBy(

@@ -35,8 +35,6 @@ export type Settings = {
   readonly unresolvable: 'open' | 'wait' | 'fallback';
   /** Milliseconds from the first failed lookup of an image in this process until `unresolvable` applies. */
   readonly fallbackAfterMs: number;
-  /** What is done about an image whose index has a platform that it does not run on, as its pods have shown. */
-  readonly lies: 'learn' | 'report';
   readonly overrides: readonly { readonly pattern: string; readonly architectures: readonly string[] }[];
 };
 

@@ -21,7 +21,6 @@ export type SubjectSettings = Pick<
   | 'unresolvable'
   | 'fallback'
   | 'fallbackAfterMs'
-  | 'lies'
   | 'preferred'
   | 'matchNodeLabels'
 > & { readonly taints: Pick<Settings['taints'], 'key' | 'effect'> };
@@ -119,11 +118,11 @@ function deciding(settings: Settings): { readonly deciding: SubjectSettings; rea
   const known = settingsOf.get(settings);
   if (known !== undefined) return known;
   const { mode, schedulable, compatible, overrides, noCommonArchitecture } = settings;
-  const { unresolvable, fallback, fallbackAfterMs, lies, preferred, matchNodeLabels, taints } = settings;
+  const { unresolvable, fallback, fallbackAfterMs, preferred, matchNodeLabels, taints } = settings;
   const ownTaint = { key: taints.key, effect: taints.effect };
   const own: SubjectSettings = {
     ...{ mode, schedulable, compatible, overrides, noCommonArchitecture, unresolvable, fallback, fallbackAfterMs },
-    ...{ lies, preferred, matchNodeLabels, taints: ownTaint },
+    ...{ preferred, matchNodeLabels, taints: ownTaint },
   };
   const found = { deciding: own, text: JSON.stringify(own) };
   settingsOf.set(settings, found);
@@ -245,13 +244,10 @@ function hashOf(fields: Fields, settingsText: string): string {
   return sha256(JSON.stringify(own), settingsText);
 }
 
-/**
- * The settings that change what is written and what is guessed, but not what the indexes of images say: what was learned of those that
- * lie counts for the next pod, and what was written stays.
- */
+/** The settings that change what is written and what is guessed, but not what images run on. */
 const NOT_ABOUT_IMAGES = {
   ...{ mode: undefined, taints: undefined, preferred: undefined, matchNodeLabels: undefined },
-  ...{ unresolvable: undefined, fallback: undefined, fallbackAfterMs: undefined, lies: undefined },
+  ...{ unresolvable: undefined, fallback: undefined, fallbackAfterMs: undefined },
 } as const;
 
 /**

@@ -89,7 +89,6 @@ function isSame(before: ImageAnswer, now: ImageAnswer): boolean {
     now.kind === 'known' &&
     before.platforms === now.platforms &&
     before.isIndex === now.isIndex &&
-    before.lies?.join() === now.lies?.join() &&
     before.isBundle === now.isBundle
   );
 }

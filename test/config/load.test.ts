@@ -112,7 +112,6 @@ describe('every key', () => {
     systemNamespaces: ['', []],
     'images.unresolvable': ['wait', 'wait'],
     'images.fallbackAfter': ['1h30m', '1h30m'],
-    'images.lies': ['report', 'report'],
     'images.overrides': [
       '[{"pattern": "r.example.com/*", "architectures": ["amd64"]}]',
       [{ pattern: 'r.example.com/*', architectures: ['amd64'] }],

@@ -15,7 +15,6 @@ const NOTHING = {
   contestedObjects: () => 0,
   taintsHeldBack: () => 0,
   rolloutStopped: () => 0,
-  imageLies: () => 0,
   wrongNodePods: () => 0,
   certificateExpirySeconds: () => undefined,
 };

@@ -28,7 +28,6 @@ export function settings(given: Partial<Settings> = {}): Settings {
     unresolvable: 'open',
     fallbackAfterMs: 120_000,
     overrides: [],
-    lies: 'learn',
     policies: [],
     ...given,
   };

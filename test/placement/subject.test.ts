@@ -32,7 +32,6 @@ const ANSWERS: Readonly<Record<string, ImageAnswer>> = {
   old: known('linux/386'),
   wasm: known('wasi/wasm'),
   lost: failed(10),
-  lying: { ...known('linux/amd64,linux/arm64'), lies: ['linux/arm64'] } as ImageAnswer,
 };
 
 const images = (...names: readonly string[]): JsonObject => ({ containers: names.map((image) => ({ image })) });
@@ -136,7 +135,6 @@ const SETTINGS: Readonly<Record<SettingName, Row | Reason>> = {
     { unresolvable: 'fallback', fallbackAfterMs: 0, fallback: ['arm64'] },
   ),
   fallbackAfterMs: under({ spec: images('lost') }, {}, { fallbackAfterMs: 5_000 }),
-  lies: under({ spec: images('lying') }, {}, { lies: 'report' }),
   preferred: under({}, {}, { preferred: { arm64: 75 } }),
   // A label that is read anyway, so that nothing but the setting differs.
   matchNodeLabels: under(
@@ -261,7 +259,6 @@ describe('what a record of a template is compared by', () => {
     { unresolvable: 'wait' },
     { fallback: ['arm64'] },
     { fallbackAfterMs: 5_000 },
-    { lies: 'report' },
     { systemNamespaces: ['shop'] },
   ];
   for (const own of same) {

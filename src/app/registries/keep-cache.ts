@@ -2,27 +2,15 @@ import type { Clock } from '../../kit/clock.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { ImageCache } from '../../oci/cache/cache.ts';
 import { createCacheFile } from '../../oci/cache/cache-file.ts';
-import { type Lies, readLies, writeLies } from '../../placement/lies/lies.ts';
 import type { Context } from '../surroundings.ts';
 
-/**
- * Fills the cache and what was learned of images that lie from the file, if one is configured, and writes both to it from then on.
- */
-export async function startCacheFile(
-  { images }: Context['config'],
-  { cache, lies }: { readonly cache: ImageCache; readonly lies: Lies },
-  clock: Clock,
-  log: Logger,
-) {
+/** Fills the cache from its file, if one is configured, and writes the cache to the file from then on. */
+export async function startCacheFile({ images }: Context['config'], cache: ImageCache, clock: Clock, log: Logger) {
   const { file, maxEntries } = images.cache;
   if (file === '') return undefined;
   const cacheFile = createCacheFile({
     file,
     cache,
-    notes: {
-      all: () => writeLies(lies),
-      load: (notes) => readLies(lies, notes, clock.wall()),
-    },
     maxEntries,
     now: clock.steady,
     onProblem(problem) {
@@ -32,7 +20,6 @@ export async function startCacheFile(
   });
   const { digests, tags } = await cacheFile.load();
   cache.onChange(cacheFile.changed);
-  lies.onChange(cacheFile.changed);
-  log.info({ file, digests, tags, lies: lies.count() }, 'images read from the cache file');
+  log.info({ file, digests, tags }, 'images read from the cache file');
   return cacheFile;
 }

@@ -4,7 +4,6 @@ import { createClientWithoutWrites } from '../../kube/without-writes.ts';
 import { createLog } from '../../observability/log.ts';
 import { createMetrics } from '../../observability/metrics.ts';
 import { createImageCache } from '../../oci/cache/cache.ts';
-import { createLies } from '../../placement/lies/lies.ts';
 import { onlyObserves } from '../../placement/placing.ts';
 import { connect } from '../connect.ts';
 import { loadLabelRules } from '../label-rules/follow-label-rules.ts';
@@ -29,8 +28,7 @@ export async function createBase(context: Context) {
   const files = await openFiles(config, clock, log);
   const labels = await loadLabelRules(config, clock);
   const cache = createImageCache(config.images.cache.maxEntries);
-  const lies = createLies();
-  const cacheFile = await startCacheFile(config, { cache, lies }, clock, log);
+  const cacheFile = await startCacheFile(config, cache, clock, log);
   const answers = createAnswers(clock);
   const connection = await connect(context, (request) => {
     metrics.apiAnswered(request);
@@ -40,7 +38,7 @@ export async function createBase(context: Context) {
   const end = new AbortController();
   const ending = createEnding(signal, clock);
   return {
-    ...{ context, config, clock, ending, log, metrics, files, labels, cache, lies, cacheFile, answers },
+    ...{ context, config, clock, ending, log, metrics, files, labels, cache, cacheFile, answers },
     telemetry: createTelemetry(log, metrics, (bytes) => {
       answers.heard();
       context.received(bytes);

@@ -3,7 +3,6 @@ import { until } from '../../kit/abort.ts';
 import { createEvents } from '../../kube/events.ts';
 import { startRefusedCreations } from '../hear-refusals.ts';
 import { followLabelRules } from '../label-rules/follow-label-rules.ts';
-import { followLies } from '../lies/follow-lies.ts';
 import { reloadOnChange } from '../reload-on-change.ts';
 import { startWebhook } from '../start-webhook.ts';
 import type { Context } from '../surroundings.ts';
@@ -47,17 +46,6 @@ async function createParts(base: Base) {
   const watches = createWatches({ client, clock, kinds: kindsFor(config), telemetry });
   const running = await createRunning(base, watches);
   const { settings } = running;
-  // Every replica answers admission, and so it must know what the leader learned.
-  const mayKeepLies = () => !base.observes && running.mayWrite();
-  void followLies({
-    client,
-    namespace: base.leaseNamespace,
-    lies: base.lies,
-    mayWrite: mayKeepLies,
-    clock,
-    log,
-    signal: end,
-  });
   // Only the leader writes Events.
   const events = createEvents({
     client,

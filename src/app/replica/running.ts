@@ -51,7 +51,7 @@ export async function createRunning(base: Base, watches: Watches) {
     settings: inForce.settings,
     labelRules: labels.rules,
     resolver,
-    images: createImageSource(resolver, secretProblem, base.lies),
+    images: createImageSource(resolver, secretProblem),
     logAbsent,
     /** Returns the controllers of the present term; undefined between terms. */
     loops: (): Loops | undefined => loops,

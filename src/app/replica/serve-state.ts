@@ -112,7 +112,6 @@ function observeState(base: Base, { watches, running, terms, admission }: Health
     contestedObjects: () => loops()?.contested() ?? 0,
     taintsHeldBack: () => loops()?.heldBack() ?? 0,
     rolloutStopped: () => loops()?.rolloutsStopped() ?? 0,
-    imageLies: base.lies.count,
     wrongNodePods: () => loops()?.onWrongNodes() ?? 0,
     async pods() {
       const counts: Record<PodOutcome, number> = { placed: 0, waiting: 0, held: 0, open: 0, ignored: 0 };

@@ -40,7 +40,6 @@ export function createTerms(base: Base, running: Running, watches: Watches, even
       fetchNode: createNodeFetcher(client),
       write: createWriter(client, mayWrite, 'metadata'),
       evictor: createEvictor(client, mayWrite),
-      lies: base.lies,
       lastWriteMs: base.answers.lastWriteMs,
       onBootstrapped(undecided) {
         void collectSoon();

@@ -36,7 +36,7 @@ export async function check(
   return withLookups(
     context,
     { limitMs: lookupTimeoutMs, connect: WITHOUT_CLUSTER },
-    async ({ resolver, images, lies, registryOf, progress, signal }) => {
+    async ({ resolver, images, registryOf, progress, signal }) => {
       const units = gatherFiles(objects, namespace).inventory.units();
       const circumstances: Circumstances = {
         settings: toSettings(config),
@@ -45,7 +45,7 @@ export async function check(
         namesOf: images.namesOf,
         assessesAll: true,
       };
-      const lookups = createLookups(resolver, registryOf, signal, lies);
+      const lookups = createLookups(resolver, registryOf, signal);
       const asked = new Set<string>();
       for (const part of units.flatMap(({ parts }) => parts)) {
         for (const image of imagesToAsk(part, circumstances)) {

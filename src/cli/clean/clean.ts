@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { ClusterError, type Connection, connect } from '../../app/connect.ts';
-import { removeKeptLies } from '../../app/lies/kept-lies.ts';
 import { readNodePools } from '../../app/read-node-pools.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';
 import {
@@ -231,7 +230,6 @@ async function work(run: Run, controllers: OwnControllers, shown: Inventory | un
     },
     run.before,
   );
-  if (mayWrite()) await removeKeptLies(context);
   const outcome = ledger.outcome('not reached; run clean again');
   printResult(run, outcome);
   // With --stop, the controller is being uninstalled, and nobody will need the Leases.

@@ -23,7 +23,6 @@ export function describeExplanation(explanation: Explanation, columns?: number):
       'left out',
       images.flatMap((image) => image.skipped.map((entry) => `${imageText(image)}: ${describeSkipped(entry)}`)),
     ],
-    ['lies', images.flatMap((image) => (image.lies ?? []).map(({ text }) => `${imageText(image)}: ${text}`))],
     ['pull secrets', pullSecrets.map(({ name, problem }) => (problem === undefined ? name : `${name}: ${problem}`))],
     ['set', intersection.map(({ by, architectures, common }, index) => describeStep(by, architectures, common, index))],
     ['policy', policy === undefined ? [] : [policy]],

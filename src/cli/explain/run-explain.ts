@@ -22,7 +22,6 @@ import { explainPlacement, imagesToAsk } from '../../placement/explain/explain.t
 import type { Explanation } from '../../placement/explain/explanation.ts';
 import type { ExplainInput, Findings, LookupResult } from '../../placement/explain/input.ts';
 import type { ControllerState } from '../../placement/explain/no-controller.ts';
-import type { Lies } from '../../placement/lies/lies.ts';
 import { type Node, readNode } from '../../placement/nodes/node.ts';
 import type { PodImage } from '../../placement/objects/image.ts';
 import { readNamespace } from '../../placement/objects/namespace.ts';
@@ -55,7 +54,7 @@ export async function explain(context: Context, target: ExplainTarget, lookupTim
   return withLookups(
     context,
     lookups,
-    async ({ cluster, resolver, images: { namesOf }, lies, registryOf, progress, signal }) => {
+    async ({ cluster, resolver, images: { namesOf }, registryOf, progress, signal }) => {
       const client = cluster?.client;
       const home = target.namespace ?? cluster?.namespace ?? 'default';
       const world: World = {
@@ -68,7 +67,6 @@ export async function explain(context: Context, target: ExplainTarget, lookupTim
         nodePools: client === undefined ? undefined : await readNodePools(client, note, signal),
         resolver,
         namesOf,
-        lies,
         registryOf,
         secretProblems: problems,
         signal,
@@ -94,7 +92,6 @@ type World = Pick<ExplainInput, 'nodes' | 'nodePools' | 'controller' | 'namesOf'
   /** The namespace of objects that name none. */
   readonly home: string;
   readonly resolver: Resolver;
-  readonly lies: Lies;
   registryOf(image: string): string;
   /** Why pull secrets cannot be used, by their names. */
   readonly secretProblems: ReadonlyMap<string, string>;
@@ -102,20 +99,8 @@ type World = Pick<ExplainInput, 'nodes' | 'nodePools' | 'controller' | 'namesOf'
 };
 
 async function explainOne(world: World, workload: Workload, isInCluster: boolean): Promise<Explanation> {
-  const {
-    context,
-    client,
-    home,
-    nodes,
-    nodePools,
-    controller,
-    namesOf,
-    registryOf,
-    resolver,
-    lies,
-    secretProblems,
-    signal,
-  } = world;
+  const { context, client, home, nodes, nodePools, controller, namesOf, registryOf, resolver, secretProblems, signal } =
+    world;
   const namespace = workload.namespace || home;
   const input: ExplainInput = {
     workload,
@@ -134,11 +119,7 @@ async function explainOne(world: World, workload: Workload, isInCluster: boolean
     try {
       const access = accessFor(podImage, namespace, pullSecrets);
       const { digest, source, ...found } = await resolver.resolve(image, access, signal);
-      const shown = digest === undefined ? [] : lies.of(digest);
-      return {
-        ...{ ...(digest ? { digest } : {}), ...(source ? { source } : {}), ...found },
-        ...(shown.length === 0 ? {} : { shown, lies: lies.lyingFor(namespace, digest ?? '') }),
-      };
+      return { ...(digest ? { digest } : {}), ...(source ? { source } : {}), ...found };
     } catch (error) {
       if (!(error instanceof ImageError)) throw error;
       const registry = error.endpoint ?? registryOf(image);

@@ -1,4 +1,3 @@
-import { readKeptLies } from '../../app/lies/kept-lies.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';
 import { toSettings } from '../../config/settings.ts';
 import type { Platform } from '../../kit/platform.ts';
@@ -13,7 +12,6 @@ import { answerLocally } from '../../placement/images.ts';
 import { bytesText, insideText } from '../lookups/program-text.ts';
 import { WITHOUT_CLUSTER, withLookups } from '../lookups/with-lookups.ts';
 import { platformText, table, valueText } from '../output.ts';
-import { type InspectedLie, inspectLies } from './inspected-lies.ts';
 
 type Inspected = {
   readonly image: string;
@@ -25,8 +23,6 @@ type Inspected = {
   readonly only?: Resolution['only'];
   /** Whether it is a bundle of the Operator Lifecycle Manager, whose platform limits no pod. */
   readonly isBundle?: true;
-  /** What containers have shown of platforms that it does not run on, as the controller's cache file has it. */
-  readonly lies?: readonly InspectedLie[];
   /** What its platforms start, with `--deep`. */
   readonly deep?: readonly Inside[];
   readonly error?: { readonly code: string; readonly message: string };
@@ -48,21 +44,12 @@ export async function inspect(
 ): Promise<number> {
   const { config, output, columns, print } = context;
   const settings = toSettings(config);
-  const learned = await readKeptLies(context);
-  const withLies = (one: Inspected): Inspected => {
-    const { digest, platforms } = one;
-    const lies = digest === undefined ? [] : inspectLies({ digest, platforms }, learned, config.images.lies);
-    return lies.length === 0 ? one : { ...one, lies };
-  };
   return withLookups(
     context,
     { limitMs: lookupTimeoutMs, connect: WITHOUT_CLUSTER },
     async ({ resolver, images: { namesOf }, progress, signal }) => {
       const resolved = await Promise.all(
-        images.map(
-          async (image) =>
-            overridden(image, namesOf(image), settings) ?? withLies(await inspectOne(resolver, image, signal)),
-        ),
+        images.map((image) => overridden(image, namesOf(image), settings) ?? inspectOne(resolver, image, signal)),
       );
       const places = createNamespaceTurns(AT_ONCE);
       const look = (one: Inspected) => places.take(createAskers(''), signal, () => lookInside(one, resolver, signal));
@@ -134,10 +121,8 @@ function render(results: readonly Inspected[], columns: number | undefined): str
   const failed = results.flatMap(({ image, error }) => (error === undefined ? [] : [[image, error.message]]));
   const errors = failed.length === 0 ? '' : `\nNot resolved.\n${table(['IMAGE', 'MESSAGE'], failed, columns)}`;
   const left = skipped.length === 0 ? '' : `\nLeft out.\n${table(['IMAGE', 'REASON', 'DIGEST'], skipped, columns)}`;
-  const notes = results.flatMap(({ image, platforms, only, isBundle, lies = [] }) =>
-    [...lies.map(({ text }) => text), ...runtimeNotes(only), ...(isBundle ? [BUNDLE] : platformNotes(platforms))].map(
-      (note) => [image, note],
-    ),
+  const notes = results.flatMap(({ image, platforms, only, isBundle }) =>
+    [...runtimeNotes(only), ...(isBundle ? [BUNDLE] : platformNotes(platforms))].map((note) => [image, note]),
   );
   const noted = notes.length === 0 ? '' : `\nNotes.\n${table(['IMAGE', 'NOTE'], notes, columns)}`;
   return (

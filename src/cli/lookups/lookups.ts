@@ -3,7 +3,6 @@ import { printable } from '../../kit/printable.ts';
 import { ImageError } from '../../oci/errors.ts';
 import type { Resolver } from '../../oci/resolver.ts';
 import type { ImageAnswer } from '../../placement/images.ts';
-import type { Lies } from '../../placement/lies/lies.ts';
 import type { PodImage } from '../../placement/objects/image.ts';
 
 /** An image that some pods use, and what they may use to pull it. */
@@ -33,14 +32,8 @@ const MOST_SECOND = 20;
  * Creates lookups. They run while the cluster is still being read, because a registry takes longer than a page of pods.
  *
  * @param resolver tries again what fails for the moment: see `createPatientResolver`
- * @param lies what the controller has learned of images that lie
  */
-export function createLookups(
-  resolver: Resolver,
-  registryOf: (image: string) => string,
-  signal: AbortSignal,
-  lies?: Pick<Lies, 'lyingFor'>,
-): Lookups {
+export function createLookups(resolver: Resolver, registryOf: (image: string) => string, signal: AbortSignal): Lookups {
   const answers = new Map<string, ImageAnswer>();
   const running = new Map<string, Promise<void>>();
   const seconds = new Set<string>();
@@ -66,12 +59,7 @@ export function createLookups(
       while (running.size > 0) await Promise.all(running.values());
       signal.throwIfAborted();
     },
-    answerTo(question) {
-      const answer = answers.get(keyOf(question)) ?? { kind: 'pending' };
-      if (answer.kind !== 'known' || answer.digest === undefined) return answer;
-      const wrong = lies?.lyingFor(question.namespace, answer.digest) ?? [];
-      return wrong.length === 0 ? answer : { ...answer, lies: wrong };
-    },
+    answerTo: (question) => answers.get(keyOf(question)) ?? { kind: 'pending' },
     secondEntries() {
       const lines = [...seconds].sort();
       const more = lines.length - MOST_SECOND;
@@ -97,17 +85,11 @@ async function lookUp(
 ): Promise<ImageAnswer> {
   try {
     const access = accessFor(image, namespace, pullSecrets);
-    const { platforms, isIndex, isBundle, digest, skipped } = await resolver.resolve(image.image, access, signal);
+    const { platforms, isIndex, isBundle, skipped } = await resolver.resolve(image.image, access, signal);
     for (const { reason, isSecond } of skipped) {
       if (isSecond) seconds.add(`${printable(image.image, MOST_NAME)} has ${reason}`);
     }
-    return {
-      kind: 'known',
-      platforms,
-      isIndex,
-      ...(isBundle ? { isBundle } : {}),
-      ...(digest === undefined ? {} : { digest }),
-    };
+    return { kind: 'known', platforms, isIndex, ...(isBundle ? { isBundle } : {}) };
   } catch (error) {
     if (!(error instanceof ImageError)) throw error;
     return {

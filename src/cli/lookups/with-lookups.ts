@@ -1,6 +1,5 @@
 import { setMaxListeners } from 'node:events';
 import type { Connection } from '../../app/connect.ts';
-import { readLearned } from '../../app/lies/read-lies.ts';
 import { loadOperatorFiles, problemPrinter } from '../../app/registries/operator-files.ts';
 import { createPullSecretReader } from '../../app/registries/pull-secrets.ts';
 import { type ResolverParts, resolverFor } from '../../app/registries/resolver-for.ts';
@@ -8,7 +7,6 @@ import type { Context } from '../../app/surroundings.ts';
 import { createImageSource, type ImageSource } from '../../controllers/image-source.ts';
 import { printable } from '../../kit/printable.ts';
 import type { TagResolver } from '../../oci/resolver.ts';
-import type { Lies } from '../../placement/lies/lies.ts';
 import { createProgress, type Progress } from '../progress.ts';
 import { createPatientResolver, type Waiting } from './patient.ts';
 
@@ -18,8 +16,6 @@ export type Asking<Cluster extends Connection | undefined = Connection | undefin
   /** Tries again what fails for the moment, and shows for which registry it waits. */
   readonly resolver: TagResolver;
   readonly images: ImageSource;
-  /** What the controller has learned of images that lie; empty without a cluster. */
-  readonly lies: Lies;
   /** Returns the registry of an image; empty for a malformed one. */
   registryOf(image: string): string;
   readonly progress: Progress;
@@ -63,10 +59,9 @@ export async function withLookups<Cluster extends Connection | undefined>(
     });
     const onWait = (waiting: Waiting) => progress.wait(waiting.registry, waitingText(waiting));
     const resolver = createPatientResolver(asking, { clock, limitMs, onWait, signal });
-    const lies = await readLearned({ ...context, signal }, cluster);
-    const images = createImageSource(resolver, undefined, lies);
+    const images = createImageSource(resolver);
     const registryOf = (image: string) => images.namesOf(image)[0]?.split('/', 1)[0] ?? '';
-    return await work({ cluster, resolver, images, lies, registryOf, progress, signal, end: () => over.abort() });
+    return await work({ cluster, resolver, images, registryOf, progress, signal, end: () => over.abort() });
   } finally {
     progress.end();
     over.abort();

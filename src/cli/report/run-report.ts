@@ -77,10 +77,10 @@ export async function report(context: Context, options: ReportOptions): Promise<
 function createInquiry(
   { config }: Context,
   { selector }: ReportOptions,
-  { resolver, images: { namesOf }, lies, registryOf, signal }: Asking,
+  { resolver, images: { namesOf }, registryOf, signal }: Asking,
 ) {
   const settings = toSettings(config);
-  const lookups = createLookups(resolver, registryOf, signal, lies);
+  const lookups = createLookups(resolver, registryOf, signal);
   const circumstances = ({ namespaces }: Neighbourhood): Circumstances => ({
     settings,
     architectures: [],

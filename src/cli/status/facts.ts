@@ -2,7 +2,6 @@ import type { Context } from '../../app/surroundings.ts';
 import type { KeepVerdict } from '../../controllers/keep-watch.ts';
 import { ApiError } from '../../kube/errors.ts';
 import type { FoundDeployment } from '../../kube/installation/deployments.ts';
-import type { Showing } from '../../placement/lies/lies.ts';
 import type { NodeCount } from '../../placement/nodes/counts.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { ReplicaMetrics } from './metrics-text.ts';
@@ -66,8 +65,6 @@ export type Facts = {
   readonly waiting: Read<Waiting>;
   /** What the controller's Events say and the state of their objects confirms. */
   readonly troubles: Read<readonly Trouble[]>;
-  /** What containers have shown of images whose index has a platform that they do not run on. */
-  readonly lies?: Read<readonly Showing[]>;
   readonly pools: Read<readonly PoolFact[]>;
   readonly webhook: WebhookFact;
   /** Whether updates that drop archaware's tolerations from DaemonSets are corrected, as a dry run found out. */

@@ -1,5 +1,4 @@
 import { type Connection, connect } from '../../app/connect.ts';
-import { readLearned } from '../../app/lies/read-lies.ts';
 import { readPoolProblems } from '../../app/read-node-pools.ts';
 import type { Context } from '../../app/surroundings.ts';
 import { VERSION } from '../../app/version.ts';
@@ -51,7 +50,7 @@ export async function gatherFacts(context: Context, testNamespace: string | unde
     const present = nodes.kind === 'read' ? nodes.value : [];
     const managesNodes = loopsThatRun(config).includes('nodes');
     const lacking = managesNodes ? nodesWithoutTaint(present, settings) : [];
-    const [waiting, troubles, pools, { webhook, webhookConfiguration }, guard, lies] = await Promise.all([
+    const [waiting, troubles, pools, { webhook, webhookConfiguration }, guard] = await Promise.all([
       tried('list pods', () => readWaitingPods(context, connection, present, settings)),
       tried('list events.events.k8s.io', () =>
         readTroubles(client, { settings, lacking: new Set(lacking), architectures: architecturesOf(present) }, signal),
@@ -59,10 +58,6 @@ export async function gatherFacts(context: Context, testNamespace: string | unde
       readPools(connection, nodes, settings, note, signal),
       lookAtWebhook(context, client, { namespace: testNamespace, own: namespace, nodes: present, settings }),
       tried('list daemonsets.apps and namespaces', () => tryGuard(client, settings, signal)),
-      tried(`get configmaps in namespace ${leaseNamespace}`, async () => {
-        const learned = await readLearned(context, { client, leaseNamespace });
-        return learned.all();
-      }),
     ]);
     return {
       commandVersion: VERSION,
@@ -85,7 +80,6 @@ export async function gatherFacts(context: Context, testNamespace: string | unde
       webhook,
       webhookConfiguration,
       guard,
-      lies,
     };
   } finally {
     await connection.close();

@@ -30,7 +30,6 @@ export function statusText(facts: Facts, problems: readonly Problem[], columns?:
     ['webhook', [webhookText(facts)]],
     ['guard', [guardText(facts)]],
     ['pools', poolTexts(facts)],
-    ['lies', liesTexts(facts)],
   ];
   const found = problems.map(({ problem, do: advice }) => `${problem}. Do: ${advice}`);
   const shownLines = [...lines, ['problems', found.length > 0 ? found : [noneText(facts, lines)]] as const];
@@ -38,21 +37,6 @@ export function statusText(facts: Facts, problems: readonly Problem[], columns?:
   const [first = [], ...others] = rows;
   return table(first, others, columns);
 }
-
-/** Names the images that lie; no line if there are none. It is no problem of archaware, and anybody can fake a crash of their own pod. */
-function liesTexts({ lies }: Facts): string[] {
-  const shownLies = lies?.kind === 'read' ? lies.value : [];
-  const texts = shownLies.map(
-    ({ image, platform, namespace, node }) =>
-      `${image} does not run on ${platform}, as namespace ${namespace} showed on ${node}`,
-  );
-  return [
-    ...new Set(texts.slice(0, MOST_LIES)),
-    ...(texts.length > MOST_LIES ? [`and ${texts.length - MOST_LIES} more`] : []),
-  ];
-}
-
-const MOST_LIES = 5;
 
 /** Says where the configuration comes from, and what to do if it is not the controller's. */
 function modeText(facts: Facts): string {

@@ -3,7 +3,6 @@ import type { Clock } from '../../kit/clock.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import type { Evictor } from '../../kube/evict.ts';
 import type { Writer } from '../../kube/writer.ts';
-import type { Lies } from '../../placement/lies/lies.ts';
 import type { LabelRules } from '../../placement/nodes/label-rules.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import type { Settings } from '../../placement/settings.ts';
@@ -43,8 +42,6 @@ type LoopsOptions = {
   readonly lastWriteMs?: () => number | undefined;
   /** Absent: there is no wrong-node controller, and nothing is evicted. */
   readonly evictor?: Evictor;
-  /** What was learned of images that lie. Only the wrong-node controller adds to it. */
-  readonly lies?: Pick<Lies, 'add'>;
 };
 
 /** The controllers of one term of leadership. They use watches that live longer than the term. */
@@ -117,12 +114,7 @@ export function createLoops(options: LoopsOptions) {
   const wrongNodes: WrongNodes | undefined =
     evictor &&
     createWrongNodes(
-      {
-        ...common,
-        evictor,
-        lies: options.lies ?? { add: () => false },
-        onWrongNode: (reason, action) => telemetry.wrongNode?.(reason, action),
-      },
+      { ...common, evictor, onWrongNode: (reason, action) => telemetry.wrongNode?.(reason, action) },
       created,
     );
   // These watchers only report, and `plan` reports nothing.

@@ -1,12 +1,9 @@
 import { backoff, type Clock } from '../../kit/clock.ts';
 import type { Reconciler, Result } from '../../kube/control-loop.ts';
-import type { EventRecorder, Regarding } from '../../kube/events.ts';
+import type { EventRecorder } from '../../kube/events.ts';
 import type { Evictor } from '../../kube/evict.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import { skipDaemonSet, skipPod } from '../../placement/eligibility.ts';
-import type { ImageAnswer } from '../../placement/images.ts';
-import { type FoundLie, findLies, imageLiesNote } from '../../placement/lies/find-lies.ts';
-import type { Lies } from '../../placement/lies/lies.ts';
 import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import type { PodImage } from '../../placement/objects/image.ts';
@@ -19,7 +16,6 @@ import type { Settings } from '../../placement/settings.ts';
 import {
   failsByItself,
   findWrongNode,
-  type Pulled,
   type WrongNodeFinding,
   type WrongReason,
   whatIsKnown,
@@ -47,8 +43,6 @@ export type WrongNodeOptions = {
   readonly settings: () => Settings;
   readonly clusterArchitectures: () => readonly string[];
   readonly images: Pick<ImageSource, 'answer' | 'namesOf' | 'canonicalOf'>;
-  /** Gets what containers show of images whose index has an architecture that they do not run on. */
-  readonly lies: Pick<Lies, 'add'>;
   readonly evictor: Evictor;
   /** Reads a pod of which too little is kept; undefined if it is gone. */
   readonly wholePod: (kept: Pod, signal: AbortSignal) => Promise<Pod | undefined>;
@@ -111,9 +105,10 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
     pod: Pod,
     architecture: string,
     settings: Settings,
-    pulled: Pulled,
-    answerOf: (image: PodImage) => ImageAnswer,
   ): WrongNodeFinding | 'pending' | 'unknown' | undefined {
+    const { namespace, pullSecrets } = pod;
+    const answerOf = (image: PodImage) => images.answer(image, namespace, pullSecrets);
+    const pulled = whatWasPulled(pod, settings, images.namesOf, answerOf);
     const awaited = (more: readonly string[] = []) =>
       waiting.set(key, [...pulled.pending, ...pulled.unknown, ...more].map(images.canonicalOf));
     // Without room to remember what it waits for, it is looked at again after a while.
@@ -162,9 +157,7 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
       forget(key);
       return { outcome: 'unchanged' };
     }
-    const answerOf = (image: PodImage) => images.answer(image, pod.namespace, pod.pullSecrets);
-    const pulled = whatWasPulled(pod, settings, images.namesOf, answerOf);
-    const finding = findingOf(key, pod, architecture, settings, pulled, answerOf);
+    const finding = findingOf(key, pod, architecture, settings);
     if (finding === 'pending') return { outcome: 'unchanged' };
     if (finding === undefined || finding === 'unknown') {
       if (found.delete(key)) records.forget(key);
@@ -175,17 +168,7 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
       records.forget(key);
       found.set(key, { uid: pod.uid, counted: new Set(), blocked: 0 });
     }
-    learn(key, pod, findLies(pod, node, pulled, clock.wall()), settings);
     return act(key, pod, finding, { ...node, architecture }, settings, signal);
-  }
-
-  /** Keeps what the pod shows of its images, and writes Events about it. */
-  function learn(key: string, pod: Pod, lies: readonly FoundLie[], settings: Settings): void {
-    for (const lie of lies) {
-      options.lies.add(lie.showing);
-      const note = imageLiesNote(lie, settings.lies === 'learn');
-      announcer.report(records.of(key, pod.uid), regardingOf(pod), { reason: 'ImageLies', action: 'Placing', note });
-    }
   }
 
   async function act(
@@ -197,7 +180,8 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
     signal: AbortSignal,
   ): Promise<Result> {
     const report = (action: WrongNodeAction, outcome: string) => {
-      const regarding = regardingOf(pod);
+      const { uid, namespace, name } = pod;
+      const regarding = { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
       const problem: Problem = {
         reason: 'WrongNode',
         action: settings.onWrongNode === 'evict' ? 'Evicting' : 'Placing',
@@ -205,7 +189,7 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
       };
       // The pod is being deleted, so its Event need not be remembered.
       if (action === 'evicted') options.events.emit({ regarding, type: 'Warning', ...problem });
-      else announcer.report(records.of(key, pod.uid), regarding, problem);
+      else announcer.report(records.of(key, uid), regarding, problem);
       const counted = found.get(key)?.counted;
       const id = `${finding.reason} ${action}`;
       if (counted?.has(id)) return;
@@ -284,8 +268,4 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
     lookupEnded: waiting.lookupEnded,
     end: larges.stop,
   };
-}
-
-function regardingOf({ namespace, name, uid }: Pod): Regarding {
-  return { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
 }

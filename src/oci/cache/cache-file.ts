@@ -208,7 +208,7 @@ function later(milliseconds: number, run: () => void): () => void {
  * @throws what `stat` throws, and an error with the code `EISDIR` or `ENOTFILE` if it is not an ordinary file: a rename
  * would replace a device
  */
-export async function isOrdinary(file: string): Promise<boolean> {
+async function isOrdinary(file: string): Promise<boolean> {
   const found = await stat(file).catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT') return undefined;
     throw error;

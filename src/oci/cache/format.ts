@@ -145,24 +145,6 @@ export async function parseCache(body: Buffer, most: number, now: number): Promi
   return { digests: found, tags: [...tags].slice(0, most), notes: [...notes] };
 }
 
-/**
- * Returns the notes of a file's text, and the text without them. The text is not parsed: its checksum must have been right.
- *
- * @throws CacheFormatError if it does not have the form that {@link cacheText} writes
- */
-export function splitNotes(body: Buffer): { readonly notes: readonly Note[]; readonly rest: string } {
-  if (!body.subarray(0, HEAD.length).equals(Buffer.from(HEAD))) {
-    throw new CacheFormatError(strange(body.toString('utf8', 0, HEAD.length)));
-  }
-  const start = body.lastIndexOf(`\n${NOTES}\n`);
-  if (start < 0) return { notes: [], rest: body.toString('utf8') };
-  const section = body.subarray(start + NOTES.length + 1);
-  const entries = section.length > 2 * MAX_NOTES ? undefined : parseObject(`{${section.toString('utf8').slice(0, -2)}`);
-  if (entries === undefined) throw new CacheFormatError('damaged or cut off');
-  const notes = Object.entries(entries).flatMap(([key, value]) => (isObject(value) ? [[key, value] as const] : []));
-  return { notes, rest: `${body.toString('utf8', 0, start)}\n${END}\n` };
-}
-
 function toFound({ platforms, skipped, isIndex, only, isBundle }: ImageFacts): object {
   return { platforms, skipped, index: isIndex, only, bundle: isBundle };
 }

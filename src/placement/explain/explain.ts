@@ -5,7 +5,6 @@ import type { SkipReason } from '../eligibility.ts';
 import { type Demands, groupNodes, obstaclesTo, obstacleText } from '../fit.ts';
 import { type ImageAnswer, intersect, type NarrowedImage, narrow, statementOf } from '../images.ts';
 import { cpuLevelsOf } from '../levels/level-labels.ts';
-import { explainLies } from '../lies/explained-lies.ts';
 import { taintText } from '../nodes/managed.ts';
 import { architecturesOf, nodeArchitecture } from '../nodes/node.ts';
 import type { PodImage } from '../objects/image.ts';
@@ -300,12 +299,8 @@ function explainImage(
   const found = lookupOf(image);
   if (found === undefined) return base;
   if (!('error' in found)) {
-    const { isIndex: _isIndex, isBundle: _isBundle, lies: _lies, shown = [], ...rest } = found;
-    const lies = said.kind === 'set' ? explainLies(said, shown) : [];
-    return {
-      ...{ ...base, ...rest, ...(said.kind === 'anywhere' ? { anywhere: said.as } : {}) },
-      ...(lies.length === 0 ? {} : { lies }),
-    };
+    const { isIndex: _isIndex, isBundle: _isBundle, ...rest } = found;
+    return { ...base, ...rest, ...(said.kind === 'anywhere' ? { anywhere: said.as } : {}) };
   }
   return said.kind === 'anywhere' ? { ...base, anywhere: said.as } : { ...base, error: found.error };
 }

@@ -26,19 +26,9 @@ export type ExplainedImage = {
   readonly skipped: readonly { readonly digest?: string; readonly reason: string }[];
   /** The only container runtime that takes all of these platforms from the image's index. */
   readonly only?: 'containerd' | 'CRI-O';
-  /** The platforms of its index that it does not run on, as containers have shown, and what follows. */
-  readonly lies?: readonly ExplainedLie[];
   /** Why the image runs anywhere, independent of its platforms. */
   readonly anywhere?: 'volume' | 'webassembly' | 'bundle';
   readonly error?: LookupError;
-};
-
-/** A platform that an image claims, and that a node refused. */
-export type ExplainedLie = {
-  readonly platform: string;
-  /** Whether it counts nevertheless: `images.lies` only reports, nothing else would be left, or it was shown in another namespace only. */
-  readonly counts: boolean;
-  readonly text: string;
 };
 
 /**

@@ -1,7 +1,6 @@
 import type { Platform } from '../../kit/platform.ts';
 import type { EventReason } from '../../names.ts';
 import type { Decision, DecisionBasis } from '../decide.ts';
-import type { Showing } from '../lies/lies.ts';
 import type { Node } from '../nodes/node.ts';
 import type { NodePool } from '../nodes/node-pools.ts';
 import type { PodImage } from '../objects/image.ts';
@@ -22,10 +21,6 @@ export type LookupResult =
       readonly isBundle?: true;
       /** The only container runtime that takes all of these platforms from the index. */
       readonly only?: 'containerd' | 'CRI-O';
-      /** The platforms that do not count for the pod's namespace, because containers have shown that the image does not run there. */
-      readonly lies?: readonly string[];
-      /** Who has shown it. */
-      readonly shown?: readonly Showing[];
     }
   | { readonly error: LookupError; readonly isSingleManifest?: boolean };
 

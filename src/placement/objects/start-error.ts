@@ -1,6 +1,5 @@
 import { isObject, type JsonObject, listAt, stringAt } from '../../kit/json.ts';
 import { imageName, type PodImage } from './image.ts';
-import { isImagesProgram } from './refused-program.ts';
 
 /**
  * Why a container does not run, by its status.
@@ -26,8 +25,6 @@ export type BrokenContainer = {
   readonly trouble: ContainerTrouble;
   /** The image that was pulled, as `repository@digest`; undefined if the status has no digest of a manifest. */
   readonly pulled: PodImage | undefined;
-  /** Whether the program of an exec format error can be the image's own, and not one of a volume. */
-  readonly isOfImage?: true;
 };
 
 /**
@@ -98,14 +95,11 @@ function brokenIn(
     const trouble = last !== undefined && isBackingOff(status) ? last.trouble : shown;
     // An image with the pull policy Never was put onto the node by hand, so no registry is asked about it.
     const isPulled = container?.imagePullPolicy !== 'Never';
-    const isOfImage =
-      trouble === 'exec-format-error' && container !== undefined && isImagesProgram(refusalIn(status), container);
     found.push({
       name,
       image,
       trouble,
       pulled: isPulled ? readPulled(image, stringAt(status, 'imageID') ?? '') : undefined,
-      ...(isOfImage ? { isOfImage } : {}),
     });
   }
   return found;
@@ -130,13 +124,6 @@ function troubleOf(status: unknown): ContainerTrouble | undefined {
   return isObject(terminated) && typeof terminated.exitCode === 'number' && terminated.exitCode !== 0
     ? 'failing'
     : undefined;
-}
-
-/** Returns the text of a container's status that shows an exec format error; empty if none does. */
-function refusalIn({ state, lastState }: JsonObject): string {
-  const states = [state, lastState].flatMap((each) => (isObject(each) ? [each.waiting, each.terminated] : []));
-  const shown = states.find((each) => says(each, EXEC_FORMAT_ERROR));
-  return isObject(shown) ? [shown.message, shown.reason].filter((each) => typeof each === 'string').join('\n') : '';
 }
 
 function says(state: unknown, text: RegExp): boolean {

@@ -74,7 +74,7 @@ export function whatIsKnown(
   for (const image of pod.images) {
     let isStale = false;
     const said = narrowingOf(image, pod, settings, namesOf(image.image), (asked) => {
-      const answer = asClaimed(answerOf(asked));
+      const answer = answerOf(asked);
       isStale = answer.kind === 'known' && answer.isStale === true;
       return answer;
     });
@@ -117,7 +117,7 @@ export function whatWasPulled(
       continue;
     }
     if (pulled === undefined) continue;
-    const said = narrowingOf(pulled, pod, settings, [], (asked) => asClaimed(answerOf(asked)));
+    const said = narrowingOf(pulled, pod, settings, [], answerOf);
     if (said.kind === 'pending') pending.push(pulled.image);
     else if (said.kind === 'failed') unknown.push(pulled.image);
     else if (said.kind === 'set') {
@@ -125,13 +125,6 @@ export function whatWasPulled(
     }
   }
   return { images, pending, unknown };
-}
-
-/** What an index claims decides here, so that a learned lie never makes a pod one that may be evicted. */
-function asClaimed(answer: ImageAnswer): ImageAnswer {
-  if (answer.kind !== 'known' || answer.lies === undefined) return answer;
-  const { lies: _lies, ...claimed } = answer;
-  return claimed;
 }
 
 /**

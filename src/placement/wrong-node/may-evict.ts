@@ -11,6 +11,7 @@ import { asOurs, tolerates } from '../patch/tolerations.ts';
 import { wantedTolerations } from '../placing.ts';
 import type { Settings } from '../settings.ts';
 import type { WrongNodeFinding } from './judge.ts';
+import { whatLies } from './note.ts';
 
 /** The facts for which the whole pod must be read, beyond what the watch keeps. */
 export type Whole = {
@@ -106,16 +107,6 @@ function whyNotProved(finding: WrongNodeFinding, architecture: string): string |
     default:
       return verdict satisfies never;
   }
-}
-
-/** Returns the problem and a step, for a container that is refused although its image claims the node's architecture. */
-export function whatLies({ container, pulled }: WrongNodeFinding, architecture: string): string {
-  if (container.trouble === 'exec-format-error') {
-    return `its image claims to run on ${architecture}, but it does not (it contains files of another architecture, or starts a script without #!): rebuild it, or state its architectures in images.overrides`;
-  }
-  return pulled === undefined
-    ? `its images have ${architecture}, as far as is known: the next pull may succeed`
-    : `the image that it ran before has ${architecture}, but the image that its tag names now cannot be pulled here: push the tag for ${architecture}, or delete the pod`;
 }
 
 function fitsOneOf(nodes: Iterable<Node>, architectures: readonly string[], demands: Demands): boolean {

@@ -15,6 +15,41 @@ export function wrongNodeNote(finding: WrongNodeFinding, node: Where, outcome: s
   return [`${whatIsSeen(finding, node)}; ${outcome}`, ...sets].join('; ');
 }
 
+/** Characters of a name in {@link whatLies}: with two names, an Event about a long one still has the whole text. */
+const MOST_NAME = 160;
+/** The end of a name that is kept: it has the digest. */
+const END_OF_NAME = 140;
+const MOST_ARCHITECTURES = 8;
+
+/**
+ * Returns the problem and a step, for a container that is refused although its image claims the node's architecture. The step has an
+ * entry for `images.overrides` that can be copied: its pattern is the name in the pod's spec, because a digest matches no tag.
+ */
+export function whatLies({ container, pulled, known }: WrongNodeFinding, architecture: string): string {
+  if (container.trouble !== 'exec-format-error') {
+    return pulled === undefined
+      ? `its images have ${architecture}, as far as is known: the next pull may succeed`
+      : `the image that it ran before has ${architecture}, but the image that its tag names now cannot be pulled here: push the tag for ${architecture}, or delete the pod`;
+  }
+  const { image } = container;
+  const why = 'it contains files of another architecture, or starts a script without #!';
+  if (pulled?.isStated === true) {
+    return `images.overrides says that its image ${shortened(image)} runs on ${architecture}, but it does not (${why}): rebuild it, or correct the entry of images.overrides`;
+  }
+  const claim = pulled ?? known.images.find((each) => each.image === image && each.volume === undefined);
+  const others = (claim?.architectures ?? []).filter((name) => name !== architecture).slice(0, MOST_ARCHITECTURES);
+  const pattern = JSON.stringify(image.length <= MOST_NAME ? image : `*${image.slice(1 - MOST_NAME)}`);
+  const step =
+    others.length === 0
+      ? `state the architectures of ${pattern} in images.overrides`
+      : `add to images.overrides {pattern: ${pattern}, architectures: [${others.join(', ')}]}`;
+  return `its image ${shortened(claim?.image ?? image)} claims to run on ${architecture}, but it does not (${why}): rebuild it, or ${step}`;
+}
+
+function shortened(name: string): string {
+  return name.length <= MOST_NAME ? name : `${name.slice(0, MOST_NAME - END_OF_NAME - 1)}…${name.slice(-END_OF_NAME)}`;
+}
+
 function whatIsSeen({ container, verdict, known }: WrongNodeFinding, { name, architecture }: Where): string {
   const where = `node ${name} (${architecture})`;
   const lacking = known.images.filter(({ architectures }) => !architectures.includes(architecture));

@@ -78,7 +78,7 @@ export function describeExplain(start: Start): void {
       expect(advice[0]?.startsWith(seen), `${advice[0]} / ${seen}`).to.equal(true);
       expect(advice[0]?.endsWith(sets), `${advice[0]} / ${sets}`).to.equal(true);
       expect(advice[0]).to.match(
-        /its image claims to run on amd64, but it does not .*: rebuild it, or .*images\.overrides/,
+        /its image \S+@\S+ claims to run on amd64, but it does not .*: rebuild it, or .*images\.overrides/,
       );
       expect(advice[0]).to.not.contain('(none)').and.not.contain('delete the pod');
     });

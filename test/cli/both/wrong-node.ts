@@ -181,7 +181,7 @@ export function describeWrongNode(start: Start): void {
       await world.eventuallyEvent(
         namespace,
         'WrongNode',
-        /container main-0 died with an exec format error on node .*; not evicted: its image claims to run on .*images\.overrides/,
+        /container main-0 died with an exec format error on node .*; not evicted: its image \S+@sha256:\S+ claims to run on .*images\.overrides \{pattern: /,
       );
       expect(await counted('exec-format-error', 'warned')).to.equal(1);
       expect(await counted('exec-format-error', 'evicted')).to.equal(0);

@@ -564,7 +564,7 @@ describe('the advice', () => {
       'a pod that died of the format, whose image says that it runs there',
       { images: { a: 'linux/amd64', [`a@${digest('x')}`]: 'linux/amd64' }, spec: ON_AMD, status: died('x') },
       [
-        /^container app died .*; its image claims to run on amd64, but it does not .*: rebuild it, or state its architectures in images.overrides; .*a \(linux\/amd64\)$/,
+        /^container app died .*; its image a@\S+ claims to run on amd64, but it does not .*: rebuild it, or state the architectures of "a" in images.overrides; .*a \(linux\/amd64\)$/,
       ],
     ],
     [

@@ -1,10 +1,11 @@
 import { expect } from 'chai';
+import { matchesGlob } from '../../../src/kit/glob.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import type { ImageAnswer } from '../../../src/placement/images.ts';
 import { readPod } from '../../../src/placement/objects/pod.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { failsByItself, findWrongNode, whatIsKnown, whatWasPulled } from '../../../src/placement/wrong-node/judge.ts';
-import { wrongNodeNote } from '../../../src/placement/wrong-node/note.ts';
+import { whatLies, wrongNodeNote } from '../../../src/placement/wrong-node/note.ts';
 import { digest, failed, known, pending, settings } from '../objects.ts';
 
 /** The state of a container: it runs, crashes, cannot be pulled, or ended with an exec format error. */
@@ -277,4 +278,45 @@ describe('the note about a pod on a wrong node', () => {
       expect(place && wrongNodeNote(place, { name: 'n1', architecture: 'arm64' }, 'evicted')).to.equal(expected);
     });
   }
+});
+
+describe('the step for a container that is refused although its image claims the architecture', () => {
+  const WHY = 'but it does not (it contains files of another architecture, or starts a script without #!): rebuild it';
+  const stepOf = (what: Given): string => {
+    const { place } = find(what);
+    return place === undefined ? '' : whatLies(place, 'arm64');
+  };
+  const rows: [given: string, what: Given, expected: string][] = [
+    [
+      'names the digest, the architecture and an entry that takes it away',
+      one('format', BOTH, BOTH),
+      `its image app@${digest('app')} claims to run on arm64, ${WHY}, or add to images.overrides {pattern: "app:1", architectures: [amd64]}`,
+    ],
+    [
+      'names the tag where the status has no digest',
+      one('format', BOTH),
+      `its image app:1 claims to run on arm64, ${WHY}, or add to images.overrides {pattern: "app:1", architectures: [amd64]}`,
+    ],
+    [
+      'has no entry where no architecture is left: only the author knows it',
+      one('format', ARM, ARM),
+      `its image app@${digest('app')} claims to run on arm64, ${WHY}, or state the architectures of "app:1" in images.overrides`,
+    ],
+    [
+      'names the entry that states the architecture',
+      { ...one('format', AMD, AMD), settings: { overrides: [{ pattern: 'app:*', architectures: ['arm64'] }] } },
+      `images.overrides says that its image app:1 runs on arm64, ${WHY}, or correct the entry of images.overrides`,
+    ],
+  ];
+  for (const [given, what, expected] of rows) it(given, () => expect(stepOf(what)).to.equal(expected));
+
+  it('has the whole digest of a long name, and a pattern for its end', () => {
+    const name = `${'path/'.repeat(40)}app`;
+    const step = stepOf({ containers: { [name]: { is: 'format', tag: BOTH, pulled: BOTH } } });
+    const [, pattern = ''] = /\{pattern: "(.*)", architectures: \[amd64\]\}$/.exec(step) ?? [];
+    expect(step.length).to.be.lessThan(600);
+    expect(step).to.include(`@${digest(name)} claims to run on arm64`);
+    expect(pattern).to.match(/^\*.{150,}app:1$/);
+    expect(matchesGlob(pattern, `${name}:1`)).to.equal(true);
+  });
 });

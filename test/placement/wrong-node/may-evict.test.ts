@@ -70,7 +70,7 @@ describe('the eviction of a pod from a wrong node', () => {
     [
       'whose image says that it runs there, and does not',
       { trouble: 'exec-format-error', verdict: 'says-it-runs' },
-      /its image claims to run on arm64, but it does not .*rebuild it, or state its architectures in images.overrides/,
+      /its image app@\S+ claims to run on arm64, but it does not .*rebuild it, or state the architectures of "app:1" in images.overrides/,
     ],
     [
       'that cannot be pulled, though all its images have the architecture',
