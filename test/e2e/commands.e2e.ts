@@ -27,7 +27,6 @@ const METRICS = [
   'contested_objects',
   'events_dropped_total',
   'gated_pods',
-  'image_lies',
   'image_resolutions_total',
   'leader',
   'nodes',

@@ -172,15 +172,17 @@ describe('a real node, in this order', function () {
       expect(note).to.include(`linux/${other}`);
     });
 
-    it('says of an image that lies that it claims the node’s architecture', async () => {
+    it('says of an image with a wrong architecture what it claims, and what to write', async () => {
       const before = await world.events(ns, 'WrongNode');
-      await world.create(bound('lies', 'lies'));
+      await world.create(bound('mislabelled', 'mislabelled'));
       const note = await eventually('an Event about the pod', async () =>
-        (await world.events(ns, 'WrongNode')).find((text) => !before.includes(text) && text.includes(':lies')),
+        (await world.events(ns, 'WrongNode')).find((text) => !before.includes(text) && text.includes(':mislabelled')),
       );
       expect(note).to.include(`died with an exec format error on ${where()}`);
-      expect(note).to.include(`linux/${own}`);
-      await real.kubectl('-n', ns, 'delete', 'pod', 'no-platform', 'wrong-program', 'lies', '--grace-period=1');
+      const image = world.image('mislabelled');
+      expect(note).to.match(new RegExp(`its image \\S+@sha256:[0-9a-f]{64} claims to run on ${own}, but it does not`));
+      expect(note).to.include(`state the architectures of "${image}" in images.overrides`);
+      await real.kubectl('-n', ns, 'delete', 'pod', 'no-platform', 'wrong-program', 'mislabelled', '--grace-period=1');
     });
 
     it('turns the webhook on within 30 s, as docs/changing-modes.md says', async () => {

@@ -78,9 +78,9 @@ describe('what a real runtime says', () => {
     });
 
     it(`${by}, of an image that says this one, or a script: the pod is not evicted`, () => {
-      const lies = 'exec-format-error says-it-runs, not evicted';
-      expect(verdictOf(died(code, text), BOTH)).to.equal(isFormat ? lies : 'nothing');
-      expect(verdictOf(died(code, text), ARM, AMD)).to.equal(isFormat ? lies : 'nothing');
+      const claims = 'exec-format-error says-it-runs, not evicted';
+      expect(verdictOf(died(code, text), BOTH)).to.equal(isFormat ? claims : 'nothing');
+      expect(verdictOf(died(code, text), ARM, AMD)).to.equal(isFormat ? claims : 'nothing');
     });
   }
 

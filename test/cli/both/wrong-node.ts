@@ -174,8 +174,8 @@ export function describeWrongNode(start: Start): void {
     });
 
     it('show by an exec format error in their status, where their image claims to run there', async () => {
-      await world.create(deployment(namespace, 'liar', { images: [world.image('multi')] }));
-      const found = await world.eventually('liar to run', () => only('liar'));
+      await world.create(deployment(namespace, 'mislabelled', { images: [world.image('multi')] }));
+      const found = await world.eventually('mislabelled to run', () => only('mislabelled'));
       const message = 'exec /app: exec format error';
       await set(found, { ...CRASHES, lastState: { terminated: { exitCode: 255, reason: 'Error', message } } }, 'multi');
       await world.eventuallyEvent(

@@ -154,7 +154,7 @@ type Architecture = RealNode['architecture'];
 
 /** Images that have something to run: `program-`: one manifest, `index-`: an index of it. */
 export async function pushPrograms({ registry }: LiveWorld, own: Architecture, other: Architecture): Promise<void> {
-  const [right, wrong, lies] = await Promise.all([podImage(own), podImage(other), podImage(other, own)]);
+  const [right, wrong, mislabelled] = await Promise.all([podImage(own), podImage(other), podImage(other, own)]);
   const entries = [
     { of: right, platform: { os: 'linux', architecture: own } },
     { of: wrong, platform: { os: 'linux', architecture: other } },
@@ -165,7 +165,7 @@ export async function pushPrograms({ registry }: LiveWorld, own: Architecture, o
     'index-both': index(entries),
     [`index-${other}`]: index(entries.slice(1)),
     /** It says the node's architecture, and holds a program for the other one. */
-    lies,
+    mislabelled,
   };
   const fixtures = Object.entries(images).map(([tag, built]) => ({ tag, build: () => built }));
   await pushFixtures({ registry: registry.host, repository: TESTIMG_REPOSITORY, insecure: true, fixtures });

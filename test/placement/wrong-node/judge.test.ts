@@ -122,12 +122,12 @@ describe('a pod on a node of arm64', () => {
     // An exec format error alone proves nothing: a script without #! causes the same text.
     ['that died of the format, pulled for amd64', one('format', AMD, AMD), 'app exec-format-error does-not-run'],
     [
-      'that died of the format, pulled for arm64: the image lies',
+      'that died of the format, pulled for arm64: the image claims it',
       one('format', ARM, ARM),
       'app exec-format-error says-it-runs',
     ],
     [
-      'that died of the format, pulled for both: the image lies',
+      'that died of the format, pulled for both: the image claims it',
       one('format', AMD, BOTH),
       'app exec-format-error says-it-runs',
     ],
@@ -186,8 +186,10 @@ describe('a pod on a node of arm64', () => {
       'bad platforms does-not-run',
     ],
     [
-      'one of whose images lies, and one was pulled for amd64',
-      { containers: { liar: { is: 'format', tag: BOTH, pulled: BOTH }, bad: { is: 'fails', tag: AMD, pulled: AMD } } },
+      'one of whose images only claims it, and one was pulled for amd64',
+      {
+        containers: { claims: { is: 'format', tag: BOTH, pulled: BOTH }, bad: { is: 'fails', tag: AMD, pulled: AMD } },
+      },
       'bad platforms does-not-run',
     ],
     [
