@@ -64,18 +64,42 @@ describe('check --compare', () => {
     expect([code, stdout]).to.deep.equal([0, '1 workload compared (1 new, 1 gone): no architecture was dropped.\n']);
   });
 
-  it('compares images by the names of their containers, and a new container with the whole workload', async () => {
+  it('does not ask for an image that did not change: a file that is the same before and after has exit code 0', async () => {
+    const secret = `${registry.host}/private:1`;
+    const both = workload('Deployment', 'dns', [secret, image('1', BOTH)]);
+    const { code, stdout, stderr } = await check(both, both);
+    expect([code, stdout, stderr]).to.deep.equal([0, '1 workload compared: no architecture was dropped.\n', '']);
+    expect(registry.requests()).to.deep.equal([]);
+  });
+
+  it('asks for an image that did not change if another one lacks something, and does not report that it is not known', async () => {
+    const secret = `${registry.host}/private:1`;
     const [old, now] = [image('1', BOTH), image('2', ['amd64'])];
-    const other = image('7', ['amd64'], 'other');
-    const { stdout } = await check(
+    const { code, stdout, stderr } = await check(
+      workload('Deployment', 'dns', [old, secret]),
+      workload('Deployment', 'dns', [now, secret]),
+    );
+    const line = `Deployment default/dns: dropped arm64: ${now} (c0) runs on amd64; ${old} ran on amd64, arm64\n`;
+    expect([code, stdout, stderr]).to.deep.equal([2, line, '']);
+    expect(registry.requests().some(({ path }) => path.includes('/private/'))).to.equal(true);
+  });
+
+  it('counts no architecture that another image of the workload lacked before', async () => {
+    const [old, now, other] = [image('1', BOTH), image('2', ['amd64']), image('7', ['amd64'], 'other')];
+    const { code, stdout } = await check(
       workload('Deployment', 'dns', [old, other]),
       workload('Deployment', 'dns', [now, other]),
     );
-    expect(stdout).to.equal(
-      `Deployment default/dns: dropped arm64: ${now} (c0) runs on amd64; ${old} ran on amd64, arm64\n`,
+    expect([code, stdout]).to.deep.equal([0, '1 workload compared: no architecture was dropped.\n']);
+  });
+
+  it('compares a new container with the whole workload', async () => {
+    const [old, other] = [image('1', BOTH), image('7', ['amd64'], 'other')];
+    const { code, stdout } = await check(
+      workload('Deployment', 'dns', [old]),
+      workload('Deployment', 'dns', [old, other]),
     );
-    const added = await check(workload('Deployment', 'dns', [old]), workload('Deployment', 'dns', [old, other]));
-    expect([added.code, added.stdout]).to.deep.equal([
+    expect([code, stdout]).to.deep.equal([
       2,
       `Deployment default/dns: dropped arm64: ${other} (c1) runs on amd64; the workload ran on amd64, arm64 without it\n`,
     ]);
@@ -223,6 +247,15 @@ describe('check --compare cluster', () => {
     ]);
     for (const { images } of workloads) expect(images[0].dropped).to.deep.equal(['arm64']);
     expect(added).to.deep.equal([{ kind: 'Deployment', namespace: 'default', name: 'fresh' }]);
+  });
+
+  it('does not ask for an image that the workload in the cluster has already', async () => {
+    const same = workload('Deployment', 'web', [`${product.registry.host}/private:1`]);
+    await product.cluster.apply(same);
+    const words = ['check', '--compare', 'cluster', '-f', '-', '--kubeconfig', product.cluster.kubeconfig];
+    const { code, stdout } = await product.command(words, { input: same });
+    expect([code, stdout]).to.deep.equal([0, '1 workload compared: no architecture was dropped.\n']);
+    expect(product.registry.requests()).to.deep.equal([]);
   });
 
   it('fails with the message of the API server where a workload may not be read', async () => {

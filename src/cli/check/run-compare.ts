@@ -4,9 +4,9 @@ import { type Context, EXIT } from '../../app/surroundings.ts';
 import { toSettings } from '../../config/settings.ts';
 import { ConfigurationError } from '../../config/shown-problems.ts';
 import { find } from '../../kube/read.ts';
-import { type Circumstances, imagesToAsk } from '../../placement/readiness/assess.ts';
+import type { Circumstances } from '../../placement/readiness/assess.ts';
 import type { Candidate } from '../../placement/readiness/candidate.ts';
-import { compareWorkloads } from '../../placement/readiness/compare.ts';
+import { type Comparison, compareWorkloads } from '../../placement/readiness/compare.ts';
 import { countNotLookedUp, notLookedUpText } from '../../placement/readiness/not-looked-up.ts';
 import { createLookups, type Question } from '../lookups/lookups.ts';
 import { type Asking, WITHOUT_CLUSTER, withLookups } from '../lookups/with-lookups.ts';
@@ -55,13 +55,21 @@ export async function compare(context: Context, options: CompareOptions): Promis
     };
     const lookups = createLookups(resolver, registryOf, signal);
     const questionOf = await asker([...previous, ...after], asking, context);
-    for (const candidate of [...previous, ...after]) {
-      for (const image of imagesToAsk(candidate, circumstances)) lookups.ask(questionOf(image, candidate));
-    }
-    await lookups.settle((done, total) => progress.show('images', done, total));
-    const compared = compareWorkloads({ before: previous, after }, on, circumstances, (image, candidate) =>
-      lookups.answerTo(questionOf(image, candidate)),
-    );
+    let compared: Comparison;
+    let isOpen: boolean;
+    do {
+      isOpen = false;
+      compared = compareWorkloads({ before: previous, after }, on, circumstances, (image, candidate) => {
+        const question = questionOf(image, candidate);
+        const answer = lookups.answerTo(question);
+        if (answer.kind === 'pending') {
+          isOpen = true;
+          lookups.ask(question);
+        }
+        return answer;
+      });
+      await lookups.settle((done, total) => progress.show('images', done, total));
+    } while (isOpen);
     progress.end();
     for (const line of unchecked(objects)) note(line);
     const failed = compared.unknown.map(({ image, code }) => ({ image, code, registry: registryOf(image) }));

@@ -1,5 +1,4 @@
-import type { ImageAnswer, Narrowing } from '../images.ts';
-import { intersect } from '../images.ts';
+import { type ImageAnswer, intersect, type Narrowing, narrowingOf } from '../images.ts';
 import type { PodImage } from '../objects/image.ts';
 import { assess, type Circumstances } from './assess.ts';
 import { type Candidate, usersOf } from './candidate.ts';
@@ -47,9 +46,12 @@ export type Compared = { readonly [when in 'before' | 'after']: readonly Candida
 type AnswerOf = (image: PodImage, candidate: Candidate) => ImageAnswer;
 
 /**
- * Compares workloads of the same kind, namespace and name, container by container. `on`: only these architectures count; undefined:
- * all. An image that is not known counts as unknown, never as dropped, and what an annotation of the template states is its author's word,
- * not an image's.
+ * Compares workloads of the same kind, namespace and name, container by container. An image that the workload had before is not
+ * compared. `on`: only these architectures count; undefined: all. An image that is not known counts as unknown, never as dropped, and
+ * what an annotation of the template states is its author's word, not an image's.
+ *
+ * @param answerOf is called only for images that the result depends on. Answer `pending`, look these images up, and call this again until
+ *   no answer is `pending`: what is asked for next depends on the answers
  */
 export function compareWorkloads(
   { before, after }: Compared,
@@ -57,7 +59,6 @@ export function compareWorkloads(
   circumstances: Circumstances,
   answerOf: AnswerOf,
 ): Comparison {
-  const counts = (architecture: string) => on === undefined || on.includes(architecture);
   // As with `kubectl apply`, the last one of a name stays.
   const old = new Map(before.map((candidate) => [keyOf(candidate), candidate]));
   const now = new Map(after.map((candidate) => [keyOf(candidate), candidate]));
@@ -65,10 +66,10 @@ export function compareWorkloads(
   const workloads = [...now].flatMap(([key, candidate]) => {
     const previous = old.get(key);
     if (previous === undefined) return [];
-    const [was, is] = [previous, candidate].map((each) => narrowedUsers(each, circumstances, answerOf));
-    if (was === undefined || is === undefined) return [];
-    unknown.push(...unknownIn(candidate, 'before', was), ...unknownIn(candidate, 'after', is));
-    return [{ ...nameOf(candidate), images: changesOf(was, is, counts) }];
+    const was = usersIn(previous, circumstances, answerOf);
+    const compared = compareImages(was, usersIn(candidate, circumstances, answerOf), on);
+    unknown.push(...compared.unknown.map((each) => ({ ...nameOf(candidate), ...each })));
+    return [{ ...nameOf(candidate), images: compared.changes }];
   });
   const missingIn = (others: ReadonlyMap<string, Candidate>, all: ReadonlyMap<string, Candidate>) =>
     [...all].flatMap(([key, candidate]) => (others.has(key) ? [] : [nameOf(candidate)]));
@@ -83,64 +84,100 @@ function nameOf({ kind, namespace, name }: Candidate): WorkloadNamed {
   return { kind, ...(namespace === '' ? {} : { namespace }), name };
 }
 
-type User = { readonly container: string; readonly image: string; readonly said: Narrowing };
+/** A container or an image volume with its image. */
+type User = {
+  readonly container: string;
+  readonly image: string;
+  /** The same for every way to write the same reference. Undefined beyond the limit of images: what follows this one is not known. */
+  readonly reference: string | undefined;
+  /** Asks for the image unless it can be answered without a registry. */
+  readonly said: () => Narrowing;
+};
 
-/** Returns the containers and image volumes, each with how its image narrows; none if an annotation answers for the images. */
-function narrowedUsers(candidate: Candidate, circumstances: Circumstances, answerOf: AnswerOf): User[] {
-  const { narrowed } = assess(candidate, circumstances, (image) => answerOf(image, candidate));
-  return narrowed.flatMap(({ image, said }) =>
-    usersOf(candidate, image).map((container) => ({ container, image: image.image, said })),
-  );
+/** Returns the containers and image volumes of a workload; none if an annotation answers for the images. */
+function usersIn(candidate: Candidate, circumstances: Circumstances, answerOf: AnswerOf): User[] {
+  const { subject, narrowed } = assess(candidate, circumstances, () => ({ kind: 'pending' }));
+  return narrowed.flatMap(({ image }) => {
+    const names = circumstances.namesOf(image.image);
+    const reference = `${image.volume === undefined ? '' : 'volume '}${names.at(-1) ?? image.image}`;
+    return usersOf(candidate, image).map((container) => ({
+      ...{ container, image: image.image, reference: image.isSurplus ? undefined : reference },
+      said: () => narrowingOf(image, subject, subject.settings, names, () => answerOf(image, candidate)),
+    }));
+  });
 }
 
-function unknownIn(candidate: Candidate, when: UnknownImage['when'], users: readonly User[]): UnknownImage[] {
-  const found = new Map<string, UnknownImage>();
-  for (const { container, image, said } of users) {
-    if (said.kind !== 'failed' && said.kind !== 'pending') continue;
-    const [code, why] = said.kind === 'failed' ? [said.code, said.message] : ['pending', 'its lookup has not ended'];
-    const known = found.get(image);
-    const containers = [...(known?.containers ?? []), container];
-    const text = `${image} could not be looked up (${code}): ${why}`;
-    found.set(image, { ...nameOf(candidate), when, containers, image, code, text });
-  }
-  return [...found.values()];
-}
+type Failure = Omit<UnknownImage, keyof WorkloadNamed>;
 
-function changesOf(
+/** Compares the images that the workload did not have before: each with the image that it replaces, or with all if it replaces none. */
+function compareImages(
   was: readonly User[],
   is: readonly User[],
-  counts: (architecture: string) => boolean,
-): ImageChange[] {
+  on: readonly string[] | undefined,
+): { changes: ImageChange[]; unknown: Failure[] } {
   const changes = new Map<string, ImageChange>();
-  const common = commonOf(was);
-  for (const { container, image, said } of is) {
-    if (said.kind !== 'set') continue;
-    const previous = was.find((user) => user.container === container);
-    const before = previous?.said.kind === 'set' ? previous.said.architectures : undefined;
-    // A new container may rule out what the workload ran on. What replaced an image of which nothing is known says nothing.
-    const compared = previous === undefined ? common : before;
-    if (compared === undefined) continue;
-    const dropped = compared.filter((name) => counts(name) && !said.architectures.includes(name));
-    const gained =
-      previous === undefined ? [] : said.architectures.filter((name) => counts(name) && !compared.includes(name));
-    if (dropped.length === 0 && gained.length === 0) continue;
-    const key = JSON.stringify([previous?.image, image, dropped, gained]);
-    const containers = [...(changes.get(key)?.containers ?? []), container];
-    changes.set(key, {
-      containers,
-      ...(previous === undefined
-        ? { within: compared }
-        : { before: { image: previous.image, architectures: compared } }),
-      after: { image, architectures: said.architectures },
-      dropped,
-      gained,
-    });
+  const unknown = new Map<string, Failure>();
+  const setOf = (user: User, when: Failure['when']): readonly string[] | undefined => {
+    const said = user.said();
+    if (said.kind === 'set') return said.architectures;
+    const known = unknown.get(user.image)?.containers ?? [];
+    const failure = failureOf(user, when, said, [...new Set([...known, user.container])]);
+    if (failure !== undefined) unknown.set(user.image, failure);
+    return undefined;
+  };
+  const add = (change: Omit<ImageChange, 'containers'>, container: string): void => {
+    if (change.dropped.length === 0 && change.gained.length === 0) return;
+    const key = JSON.stringify(change);
+    changes.set(key, { containers: [...(changes.get(key)?.containers ?? []), container], ...change });
+  };
+  const counts = (architecture: string) => on === undefined || on.includes(architecture);
+  for (const user of changedIn(was, is)) {
+    const previous = was.find(({ container }) => container === user.container);
+    const replaced = previous && setOf(previous, 'before');
+    const set = setOf(user, 'after');
+    if (set === undefined) continue;
+    const after = { image: user.image, architectures: set };
+    const lacks = (name: string) => counts(name) && !set.includes(name);
+    if (previous === undefined) {
+      // An image that runs on all of `on` rules nothing out.
+      if (on?.some(lacks) === false) continue;
+      const within = commonOf(was);
+      if (within !== undefined) add({ within, after, dropped: within.filter(lacks), gained: [] }, user.container);
+      else for (const each of was) setOf(each, 'before');
+    } else if (replaced !== undefined) {
+      // The other images may have ruled out what this one lacks. They are asked for only here.
+      const dropped = replaced.some(lacks) ? (commonOf(was) ?? []).filter(lacks) : [];
+      const gained = set.filter((name) => counts(name) && !replaced.includes(name));
+      const before = { image: previous.image, architectures: replaced };
+      add({ before, after, dropped, gained }, user.container);
+    }
   }
-  return [...changes.values()];
+  return { changes: [...changes.values()], unknown: [...unknown.values()] };
 }
 
-/** Returns the architectures that all images ran on; undefined if an image is not known, or if none narrows them. */
+/** Returns what uses an image that the workload did not have before. Nothing where an annotation answered for the images before. */
+function changedIn(was: readonly User[], is: readonly User[]): User[] {
+  const kept = new Set(was.flatMap(({ reference }) => reference ?? []));
+  return was.length === 0 ? [] : is.filter(({ reference }) => reference === undefined || !kept.has(reference));
+}
+
+function failureOf(
+  { image }: User,
+  when: Failure['when'],
+  said: Narrowing,
+  containers: readonly string[],
+): Failure | undefined {
+  if (said.kind !== 'failed' && said.kind !== 'pending') return undefined;
+  const [code, why] = said.kind === 'failed' ? [said.code, said.message] : ['pending', 'its lookup has not ended'];
+  return { when, containers, image, code, text: `${image} could not be looked up (${code}): ${why}` };
+}
+
+/** Returns the architectures that all images ran on which are known; undefined if none narrows them. */
 function commonOf(users: readonly User[]): readonly string[] | undefined {
-  if (users.some(({ said }) => said.kind === 'failed' || said.kind === 'pending')) return undefined;
-  return intersect(users.flatMap(({ said }) => (said.kind === 'set' ? [said.architectures] : [])));
+  return intersect(
+    users.flatMap(({ said }) => {
+      const narrowing = said();
+      return narrowing.kind === 'set' ? [narrowing.architectures] : [];
+    }),
+  );
 }
