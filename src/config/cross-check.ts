@@ -13,6 +13,7 @@ export function crossCheck(config: Config, where: Where): string[] {
     ...checkObserve(config, where),
     ...checkPreferred(config, where),
     ...checkFallback(config, where),
+    ...checkMirrors(config, where),
     ...checkPolicies(config, where),
   ];
 }
@@ -71,6 +72,16 @@ function checkFallback({ architectures, images }: Config, where: Where): string[
     );
   }
   return problems;
+}
+
+/** What a mirror lacks, container runtimes get from the registry behind it. */
+function checkMirrors({ registries: { mirrors } }: Config, where: Where): string[] {
+  return Object.entries(mirrors).flatMap(([name, { fallback, sparse }]) =>
+    sparse && fallback
+      ? `registries.mirrors.${name}.sparse: got true, expected false, or fallback: false beside it, because the registry ` +
+        `has what its mirrors lack (${where('registries.mirrors', [name, 'sparse'])})`
+      : [],
+  );
 }
 
 /** Checks each policy together with the global keys. */

@@ -28,9 +28,9 @@ export type Child =
   | Index
   | { readonly kind: 'image'; readonly platform: Platform }
   | { readonly kind: 'refused'; readonly reason: string }
-  /** Its manifest is there, and was not read. `isElsewhere`: not at the endpoint that has the index. */
-  | { readonly kind: 'held'; readonly isElsewhere: boolean }
-  /** Its manifest is at no endpoint. */
+  /** Its manifest is there, and was not read. */
+  | { readonly kind: 'held' }
+  /** Its manifest is not there. */
   | { readonly kind: 'missing'; readonly reason: string };
 export type Children = ReadonlyMap<string, Child>;
 
@@ -66,7 +66,7 @@ type Images = {
   readonly platforms: readonly Platform[];
   /** That of the entry that the runtime takes. */
   readonly digest: string;
-  /** Whether they are in an index within the index, or not where the index is: CRI-O does not pull them. */
+  /** Whether they are in an index within the index: CRI-O does not pull them. */
   readonly isNested: boolean;
 };
 
@@ -232,7 +232,7 @@ const NOTHING: Fit & { readonly entry: IndexEntry | undefined } = {
 };
 
 function byCrio(index: Index, reader: Reader, depth: number): Taken {
-  const { node, children } = reader;
+  const { node } = reader;
   if (node.os !== 'linux') return 'none';
   const LAST = Number.POSITIVE_INFINITY;
   const { byNode, unnamed } = sortedOf(index);
@@ -247,13 +247,7 @@ function byCrio(index: Index, reader: Reader, depth: number): Taken {
   if (entry === undefined) return 'none';
   const { digest, kind, isAttestation } = entry;
   if (digest === undefined || isAttestation || kind === 'other') return 'refused';
-  if (entry.platform !== undefined && kind !== 'index') {
-    const taken = ofNamed(entry, digest, ranked, reader, depth);
-    const held = children.get(digest);
-    // It asks for everything where the index is.
-    const isElsewhere = held?.kind === 'held' && held.isElsewhere;
-    return isElsewhere && isImage(taken) ? { ...taken, isNested: true } : taken;
-  }
+  if (entry.platform !== undefined && kind !== 'index') return ofNamed(entry, digest, ranked, reader, depth);
   const child = contentOf(entry, digest, reader, depth);
   if (child === undefined) return 'none';
   if (child.kind === 'index') return byCrio(child, reader, depth + 1);

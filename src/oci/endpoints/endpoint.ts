@@ -25,7 +25,7 @@ export type Endpoint = {
   readonly headers: Readonly<Record<string, string>>;
   /** Whether the endpoint may resolve tags; if not, it is asked for digests only. */
   readonly resolvesTags: boolean;
-  /** Whether it may lack some of the manifests that its indexes name. */
+  /** Whether it may lack some of the manifests that its indexes name, and so may all that are asked after it. */
   readonly isSparse?: true;
 };
 

@@ -105,19 +105,18 @@ export function createRoutes({ mirrors, insecure, sparse = [], hosts }: RouteOpt
     });
   }
 
-  return {
-    namedHosts: () => named,
-    endpointsOf(reference) {
-      const mirror = mirrored.get(canonical(reference.registry));
-      if (mirror !== undefined) {
-        const endpoints = mirror.configured.map((each) => endpointAt(reference, each));
-        const isComplete = !mirror.fallback || endpoints.some(({ isSource }) => isSource);
-        return withoutRepeats(isComplete ? endpoints : [...endpoints, source(reference)]);
-      }
-      const config = hosts(reference.registry);
-      return config === undefined ? [source(reference)] : withoutRepeats(ofDirectory(reference, config));
-    },
-  };
+  function allOf(reference: Reference): Endpoint[] {
+    const mirror = mirrored.get(canonical(reference.registry));
+    if (mirror !== undefined) {
+      const endpoints = mirror.configured.map((each) => endpointAt(reference, each));
+      const isComplete = !mirror.fallback || endpoints.some(({ isSource }) => isSource);
+      return withoutRepeats(isComplete ? endpoints : [...endpoints, source(reference)]);
+    }
+    const config = hosts(reference.registry);
+    return config === undefined ? [source(reference)] : withoutRepeats(ofDirectory(reference, config));
+  }
+
+  return { namedHosts: () => named, endpointsOf: (reference) => believed(allOf(reference)) };
 }
 
 /**
@@ -219,6 +218,14 @@ function withoutRepeats(endpoints: readonly Endpoint[]): Endpoint[] {
     seen.add(resolvesTags ? full : weaker);
     return true;
   });
+}
+
+/** Believes an endpoint that may lack manifests if one that has everything is asked after it: runtimes get them there. */
+function believed(endpoints: readonly Endpoint[]): Endpoint[] {
+  const complete = endpoints.findLastIndex(({ isSparse }) => !isSparse);
+  return endpoints.map(({ isSparse, ...endpoint }, index) =>
+    isSparse && index > complete ? { ...endpoint, isSparse } : endpoint,
+  );
 }
 
 function canonical(host: string): string {

@@ -1,31 +1,18 @@
 import type { ImageFacts } from '../cache/cache.ts';
 import { ImageError } from '../errors.ts';
 import { type Index, type Manifest, parseImageConfig, type Skipped, uniquePlatforms } from '../manifest.ts';
-import { type Child, type Selection, select } from '../selection.ts';
+import { type Child, select } from '../selection.ts';
 
 type Image = Extract<Manifest, { kind: 'image' }>;
 
 /** The platforms of a digest. Not complete if the registry lacks or refuses a part of what the index names. */
 export type Explored = ImageFacts & { readonly isComplete: boolean };
 
-/** Manifests that a sparse endpoint lacks; others may have them. */
-export type Gaps = {
-  /** With the platform for which the index has each of them. Not empty. */
-  readonly missing: ReadonlyMap<string, string>;
-  /**
-   * Returns the platforms, once the other endpoints were asked. `elsewhere`: the digests that one of them has. `asked`: the names of
-   * all endpoints that were asked.
-   *
-   * @throws ImageError if nothing counts
-   */
-  readonly settle: (elsewhere: ReadonlySet<string>, asked: readonly string[]) => Explored;
-};
-
 /** One registry, asked with one credential. Both functions check the digest of what they return. */
 export type ManifestSource = {
   /** The name in messages. */
   readonly label: string;
-  /** Whether what it lacks is nowhere else. False for a mirror, which may not have everything yet. */
+  /** Whether what it lacks counts as missing. False for a mirror, which may not have everything yet. */
   readonly isFinal: boolean;
   /** Returns whether it has a manifest. Absent: it has all that its indexes name. */
   readonly holds?: (digest: string) => Promise<boolean>;
@@ -56,7 +43,7 @@ const MAX_SKIPPED = 100;
  *
  * @throws ImageError, or what the source throws
  */
-export async function explore(root: Manifest, source: ManifestSource): Promise<Explored | Gaps> {
+export async function explore(root: Manifest, source: ManifestSource): Promise<Explored> {
   if (root.kind === 'image') {
     const body = await source.config(root);
     const config = contentOf(() => parseImageConfig(body));
@@ -69,10 +56,9 @@ export async function explore(root: Manifest, source: ManifestSource): Promise<E
   }
   const isSparse = source.holds !== undefined;
   const children = new Map<string, Child>();
-  const missing = new Map<string, string>();
   const refusals: Refused[] = [];
-  /** Entries that had to be read and are at no endpoint. */
-  const unread: [string, string][] = [];
+  /** The platforms of entries that are not there. */
+  const missing: string[] = [];
   const count = { content: 0, presence: 0 };
   let entries = root.entries.length;
   let selection = select(root, children, isSparse);
@@ -84,18 +70,16 @@ export async function explore(root: Manifest, source: ManifestSource): Promise<E
     }
     for (const { digest, depth, by, name } of selection.children) {
       if (by === 'presence') {
-        if (await source.holds?.(digest)) children.set(digest, { kind: 'held', isElsewhere: false });
-        else {
-          missing.set(digest, name);
-          children.set(digest, { kind: 'missing', reason: notIn([source.label], name) });
-        }
+        const isHeld = await source.holds?.(digest);
+        if (!isHeld) missing.push(name);
+        children.set(digest, isHeld ? { kind: 'held' } : { kind: 'missing', reason: notIn(source, name) });
         continue;
       }
       const child = await exploreChild(digest, source, entries);
       if ('refusal' in child) {
         refusals.push(child);
         const refused = refusedChild(child, name, source);
-        if (refused.kind === 'missing') unread.push([digest, name]);
+        if (refused.kind === 'missing') missing.push(name);
         children.set(digest, refused);
       } else {
         if (child.kind === 'index' && depth > MAX_DEPTH)
@@ -106,59 +90,34 @@ export async function explore(root: Manifest, source: ManifestSource): Promise<E
     }
     selection = select(root, children, isSparse);
   }
-  const settle: Gaps['settle'] = (elsewhere, asked) => {
-    for (const [digest, name] of missing) {
-      const isElsewhere = elsewhere.has(digest);
-      children.set(
-        digest,
-        isElsewhere ? { kind: 'held', isElsewhere } : { kind: 'missing', reason: notIn(asked, name) },
-      );
-    }
-    const found = select(root, children, isSparse);
-    // What decides was read, and an entry that is missing leads to no other one.
-    if (found.kind === 'needs') throw tooLarge('has entries that lead to each other', source);
-    return factsOf(found, [...unread, ...[...missing].filter(([digest]) => !elsewhere.has(digest))], asked);
-  };
-  return missing.size === 0 ? factsOf(selection, unread, [source.label]) : { missing, settle };
-
-  function factsOf(
-    { platforms, skipped, only }: Extract<Selection, { kind: 'selected' }>,
-    gaps: readonly (readonly [string, string])[],
-    asked: readonly string[],
-  ): Explored {
-    if (platforms.length === 0) {
-      if (gaps.length > 0)
-        throw nothingHeld(
-          gaps.map(([, name]) => name),
-          asked,
-          source,
-        );
-      throw without(
-        refusals.map(({ refusal }) => refusal),
-        skipped(),
-        source,
-      );
-    }
-    return {
-      platforms: uniquePlatforms(platforms),
-      skipped: source.namesSkipped ? skipped().slice(0, MAX_SKIPPED) : [],
-      isIndex: true,
-      ...(only === undefined ? {} : { only }),
-      isComplete: gaps.length === 0 && refusals.every(({ isLasting }) => isLasting),
-    };
+  const { platforms, skipped, only } = selection;
+  if (platforms.length === 0) {
+    if (missing.length > 0) throw nothingHeld(missing, source);
+    throw without(
+      refusals.map(({ refusal }) => refusal),
+      skipped(),
+      source,
+    );
   }
+  return {
+    platforms: uniquePlatforms(platforms),
+    skipped: source.namesSkipped ? skipped().slice(0, MAX_SKIPPED) : [],
+    isIndex: true,
+    ...(only === undefined ? {} : { only }),
+    isComplete: missing.length === 0 && refusals.every(({ isLasting }) => isLasting),
+  };
 }
 
-function notIn(endpoints: readonly string[], name: string): string {
-  return `not in ${endpoints.join(' or ')} (${name})`;
+function notIn({ label }: ManifestSource, name: string): string {
+  return `not in ${label} (${name})`;
 }
 
-function refusedChild({ refusal }: Refused, name: string, { holds, label }: ManifestSource): Child {
+function refusedChild({ refusal }: Refused, name: string, source: ManifestSource): Child {
   const { code, message } = refusal;
   if (code !== 'not-found') return { kind: 'refused', reason: message };
-  return holds === undefined
+  return source.holds === undefined
     ? { kind: 'refused', reason: 'not in the registry' }
-    : { kind: 'missing', reason: notIn([label], name) };
+    : { kind: 'missing', reason: notIn(source, name) };
 }
 
 /**
@@ -223,11 +182,11 @@ function without(refusals: readonly ImageError[], skipped: readonly Skipped[], {
 /** The most platforms that a message names. */
 const MAX_NAMED = 10;
 
-function nothingHeld(names: readonly string[], asked: readonly string[], { label }: ManifestSource): ImageError {
+function nothingHeld(names: readonly string[], { label }: ManifestSource): ImageError {
   const platforms = [...new Set(names)];
   const more = platforms.length > MAX_NAMED ? ` and ${platforms.length - MAX_NAMED} more` : '';
   return new ImageError(
-    `${asked.join(' or ')} has none of the platforms of the index (${platforms.slice(0, MAX_NAMED).join(', ')}${more}): copy one of them there`,
+    `${label} has none of the platforms of the index (${platforms.slice(0, MAX_NAMED).join(', ')}${more}): copy one of them there`,
     { code: 'not-found', temporary: true, endpoint: label },
   );
 }

@@ -12,8 +12,7 @@ import { type Circuits, extentOf } from './circuit.ts';
 import { createHeadless } from './headless.ts';
 import { claimOf, type Limiter } from './limiter.ts';
 import { type Target, targetOf } from './place.ts';
-import { createPresence } from './presence.ts';
-import { type Answer, createQuery, type OpenAnswer, ownerOf } from './query.ts';
+import { type Answer, createQuery, ownerOf } from './query.ts';
 
 type LookupTask = {
   readonly reference: Reference;
@@ -36,7 +35,6 @@ type LookupTask = {
 };
 
 type LookupAnswer = Answer & { readonly owner: CacheOwner };
-type OpenLookup = OpenAnswer & { readonly owner: CacheOwner };
 
 export type LookupOptions = {
   readonly send: SendRequest;
@@ -54,8 +52,6 @@ export type LookupOptions = {
   readonly namesSkipped?: boolean;
 };
 
-/** The most platforms that a message names. */
-const MAX_NAMED = 10;
 /** The longest wait for a turn at a host that answers, in multiples of the time budget. */
 const PATIENCE = 10;
 
@@ -70,7 +66,6 @@ export function createLookup(options: LookupOptions): Lookups {
   const { circuits, now, after = systemClock.after } = options;
   const headless = createHeadless(now);
   const query = createQuery({ ...options, headless });
-  const presence = createPresence({ ...options, headless });
   const candidates = createCandidates(options);
 
   async function lookup(task: LookupTask): Promise<LookupAnswer> {
@@ -80,32 +75,23 @@ export function createLookup(options: LookupOptions): Lookups {
     const budget = createBudget(budgetMs, now);
     for (const [index, endpoint] of able.entries()) {
       const target = targetOf(endpoint, reference);
-      let answer: LookupAnswer | OpenLookup;
       try {
-        const left = able.length - index;
-        answer = await within(target, task, budget, left, (during) => askEndpoint(target, during, left === 1));
+        return await within(target, task, budget, able.length - index);
       } catch (error) {
         if (task.signal.aborted || !(error instanceof ImageError)) throw error;
         failures.push({ endpoint, error });
-        continue;
       }
-      if ('entry' in answer) return answer;
-      const others = endpoints.filter(
-        (each) => each !== endpoint && !failures.some((failed) => failed.endpoint === each),
-      );
-      return fill(answer, target, others, task, budget);
     }
     throw summary(failures, reference);
   }
 
-  /** Runs work at an endpoint, with a slot there, in its share of the time that is left. */
-  async function within<T>(
+  /** Asks an endpoint, with a slot there, in its share of the time that is left. */
+  async function within(
     target: Target,
     task: LookupTask,
     budget: Budget,
     endpointsLeft: number,
-    work: (task: LookupTask) => Promise<T>,
-  ): Promise<T> {
+  ): Promise<LookupAnswer> {
     const release = await admit(target, task);
     const share = budget.start(endpointsLeft);
     try {
@@ -113,96 +99,13 @@ export function createLookup(options: LookupOptions): Lookups {
         share,
         task.signal,
         () => late(target, 'did not answer', share),
-        (signal) => work({ ...task, signal }),
+        (signal) => askEndpoint(target, { ...task, signal }),
         after,
       );
     } finally {
       release();
       budget.end();
     }
-  }
-
-  /**
-   * Asks the other endpoints for the manifests that a sparse one lacks. containerd asks its hosts in order for each manifest,
-   * whatever the failure of the one before, so it has what any of them has.
-   */
-  async function fill(
-    { missing, settle, owner }: OpenLookup,
-    first: Target,
-    others: readonly Endpoint[],
-    task: LookupTask,
-    budget: Budget,
-  ): Promise<LookupAnswer> {
-    const elsewhere = new Set<string>();
-    const targets = others.map((endpoint) => targetOf(endpoint, task.reference));
-    let failure: { readonly target: Target; readonly error: ImageError } | undefined;
-    for (const [index, target] of targets.entries()) {
-      const digests = [...missing.keys()].filter((digest) => !elsewhere.has(digest));
-      if (digests.length === 0) break;
-      try {
-        await within(target, task, budget, targets.length - index, (during) =>
-          findAt(target, digests, elsewhere, during),
-        );
-      } catch (error) {
-        if (task.signal.aborted || !(error instanceof ImageError)) throw error;
-        failure ??= { target, error };
-      }
-    }
-    const open = [...missing].flatMap(([digest, name]) => (elsewhere.has(digest) ? [] : [name]));
-    if (failure !== undefined && open.length > 0) throw undecided(first, open, failure);
-    return { ...settle(elsewhere, [first, ...targets].map(labelOf)), owner };
-  }
-
-  /** Adds to `found` the manifests that an endpoint serves with any of the credentials. */
-  async function findAt(
-    target: Target,
-    digests: readonly string[],
-    found: Set<string>,
-    task: LookupTask,
-  ): Promise<void> {
-    const { endpoint, place } = target;
-    const { isPrivate, ordered } = await toTry(target, task);
-    const generation = candidates.generation();
-    let failure: ImageError | undefined;
-    for (const credential of ordered) {
-      const left = digests.filter((digest) => !found.has(digest));
-      if (left.length === 0) return;
-      const refusal = candidates.refusal(target, credential);
-      if (refusal !== undefined) {
-        if (refusal.temporary) failure ??= refusal;
-        continue;
-      }
-      try {
-        for (const digest of left) {
-          const answer = await presence({ ...target, credential, isPrivate, signal: task.signal }, digest);
-          if (answer === 'held') found.add(digest);
-          // It would refuse the others, too.
-          if (answer === 'refused') break;
-        }
-        circuits.record(place, task.askers.names(), undefined);
-        if (left.some((digest) => found.has(digest))) {
-          candidates.worked(target, credential);
-          // It may read the repository, so the rest is not there.
-          return;
-        }
-      } catch (error) {
-        if (!(error instanceof ImageError)) throw error;
-        circuits.record(place, task.askers.names(), error, extentOf(error, endpoint.host));
-        candidates.failed(target, credential, error, generation);
-        failure ??= error;
-        if (isOutage(error)) break;
-      }
-    }
-    if (failure !== undefined && digests.some((digest) => !found.has(digest))) throw failure;
-  }
-
-  /** Returns the credentials for an endpoint, and an anonymous try, in the order in which they are tried. */
-  async function toTry(target: Target, { credentials, signal, askers }: LookupTask) {
-    const { endpoint, reference } = target;
-    const own: Candidate[] = [...(await credentials(endpoint.credentialName, signal, askers))];
-    const isPrivate = options.isPrivate(reference.name) || options.isPrivate(endpoint.credentialName);
-    if (!isPrivate) own.push(undefined);
-    return { isPrivate, ordered: candidates.order(target, own) };
   }
 
   /**
@@ -244,12 +147,15 @@ export function createLookup(options: LookupOptions): Lookups {
     }
   }
 
-  async function askEndpoint(target: Target, task: LookupTask, isLast: boolean): Promise<LookupAnswer | OpenLookup> {
-    const { endpoint, place } = target;
-    const { signal, previous } = task;
+  async function askEndpoint(target: Target, task: LookupTask): Promise<LookupAnswer> {
+    const { endpoint, place, reference } = target;
+    const { credentials, signal, askers, previous } = task;
     const route = sparseRoute(task.endpoints);
     const failures: ImageError[] = [];
-    const { isPrivate, ordered } = await toTry(target, task);
+    const own: Candidate[] = [...(await credentials(endpoint.credentialName, signal, askers))];
+    const isPrivate = options.isPrivate(reference.name) || options.isPrivate(endpoint.credentialName);
+    if (!isPrivate) own.push(undefined);
+    const ordered = candidates.order(target, own);
     const generation = candidates.generation();
     for (const [index, credential] of ordered.entries()) {
       const refusal = candidates.refusal(target, credential);
@@ -258,15 +164,15 @@ export function createLookup(options: LookupOptions): Lookups {
         continue;
       }
       try {
-        const answer = await query({ ...target, credential, isPrivate, signal, route, isLast }, previous);
-        circuits.record(place, task.askers.names(), undefined);
+        const answer = await query({ ...target, credential, isPrivate, signal, route }, previous);
+        circuits.record(place, askers.names(), undefined);
         candidates.worked(target, credential);
         return { ...answer, owner: ownerOf(credential) };
       } catch (error) {
         if (!(error instanceof ImageError)) throw error;
         // If a token service fails for each credential in turn, that counts as one failure.
         if (!failures.some(isOutage) || !isOutage(error)) {
-          circuits.record(place, task.askers.names(), error, extentOf(error, endpoint.host));
+          circuits.record(place, askers.names(), error, extentOf(error, endpoint.host));
         }
         if (!error.byCredential && !['denied', 'not-found', 'rate-limited'].includes(error.code)) throw error;
         failures.push(error);
@@ -335,20 +241,6 @@ function summary(failures: readonly { endpoint: Endpoint; error: ImageError }[],
       isUnanswered: error.isUnanswered,
       cause: error,
     },
-  );
-}
-
-/** The failure of a lookup if an endpoint lacks manifests, and another one did not say whether it has them. */
-function undecided(
-  first: Target,
-  names: readonly string[],
-  { target, error }: { readonly target: Target; readonly error: ImageError },
-): ImageError {
-  const { code, retryAfterMs, endpoint, isUnasked, isUnanswered } = error;
-  const what = [...new Set(names)].slice(0, MAX_NAMED).join(', ');
-  return new ImageError(
-    `${labelOf(first)} lacks ${what}, and it is unknown whether ${labelOf(target)} has it: ${error.message}`,
-    { code, temporary: true, retryAfterMs, endpoint, isUnasked, isUnanswered, cause: error },
   );
 }
 

@@ -6,9 +6,6 @@ import type { Headless } from './headless.ts';
 import type { Target } from './place.ts';
 import { type QueriedEndpoint, requestFor } from './request.ts';
 
-/** Whether an endpoint serves a manifest. `refused`: not with this credential. */
-export type Presence = 'held' | 'missing' | 'refused';
-
 type PresenceOptions = { readonly send: SendRequest; readonly headless: Headless; readonly now: () => number };
 
 /**
@@ -18,7 +15,7 @@ type PresenceOptions = { readonly send: SendRequest; readonly headless: Headless
  * @throws (the returned function) ImageError, or the signal's reason
  */
 export function createPresence({ send, headless, now }: PresenceOptions) {
-  return async (asked: QueriedEndpoint & Pick<Target, 'place'>, digest: string): Promise<Presence> => {
+  return async (asked: QueriedEndpoint & Pick<Target, 'place'>, digest: string): Promise<boolean> => {
     const ask = (method: 'GET' | 'HEAD') =>
       send(
         requestFor(asked, `manifests/${digest}`, {
@@ -31,19 +28,19 @@ export function createPresence({ send, headless, now }: PresenceOptions) {
       const { status, headers } = await ask('HEAD');
       const claimed = headers['docker-content-digest'] ?? '';
       const isOther = isDigest(claimed) && claimed !== digest;
-      if (status >= 200 && status <= 299 && !isOther) return 'held';
-      if (status === 404 || status === 410) return 'missing';
+      if (status >= 200 && status <= 299 && !isOther) return true;
+      if (status === 404 || status === 410) return false;
       // All else may be an answer to HEAD and not about the manifest; a limit or an outage is GET's as well.
     }
     const response = await ask('GET');
     const { status, body } = response;
     if (status >= 200 && status <= 299) {
-      if (!matchesDigest(body, digest)) return 'missing';
+      if (!matchesDigest(body, digest)) return false;
       headless.remember(asked.place, false);
-      return 'held';
+      return true;
     }
     const error = statusError(response, labelOf(asked), 'the manifest', now());
     if (error.temporary) throw error;
-    return error.code === 'denied' ? 'refused' : 'missing';
+    return false;
   };
 }

@@ -6,7 +6,7 @@ import { ImageError } from '../errors.ts';
 import { type Credential, type RegistryResponse, type SendRequest, statusError } from '../http/transport.ts';
 import { MANIFEST_ACCEPT, MAX_CONFIG, MAX_MANIFEST, type Manifest, parseManifest, refuseSchema1 } from '../manifest.ts';
 import { digestName } from '../reference.ts';
-import { type Explored, explore, type Gaps, type ManifestSource } from './explore.ts';
+import { type Explored, explore, type ManifestSource } from './explore.ts';
 import type { Headless } from './headless.ts';
 import type { Target } from './place.ts';
 import { createPresence } from './presence.ts';
@@ -23,15 +23,7 @@ type QueriedTarget = QueriedEndpoint &
   Pick<Target, 'place'> & {
     /** The key of all endpoints of the image, if some may lack manifests (`sparseRoute`). */
     readonly route?: string | undefined;
-    /** Whether other endpoints follow. */
-    readonly isLast: boolean;
   };
-
-/** An answer for which other endpoints must be asked about manifests that this one lacks. */
-export type OpenAnswer = Pick<Gaps, 'missing'> & {
-  /** @throws ImageError if nothing counts */
-  readonly settle: (...found: Parameters<Gaps['settle']>) => Answer;
-};
 
 export type Answer = {
   /** `revalidated`: the tag still points to the same digest. */
@@ -65,7 +57,7 @@ export type QueryOptions = {
  */
 export function createQuery(
   options: QueryOptions,
-): (asked: QueriedTarget, previous: TagEntry | undefined) => Promise<Answer | OpenAnswer> {
+): (asked: QueriedTarget, previous: TagEntry | undefined) => Promise<Answer> {
   const { headless } = options;
   const presence = createPresence(options);
   /**
@@ -76,7 +68,7 @@ export function createQuery(
 
   return ask;
 
-  async function ask(asked: QueriedTarget, previous: TagEntry | undefined): Promise<Answer | OpenAnswer> {
+  async function ask(asked: QueriedTarget, previous: TagEntry | undefined): Promise<Answer> {
     const { reference, place } = asked;
     const target = reference.digest ?? reference.tag ?? 'latest';
     if (previous === undefined || reference.digest !== undefined) {
@@ -116,7 +108,7 @@ export function createQuery(
     return { outcome: 'revalidated', entry: { ...previous, checkedAt: options.now() } };
   }
 
-  async function found(sent: Sent, asked: QueriedTarget, previous: TagEntry | undefined): Promise<Answer | OpenAnswer> {
+  async function found(sent: Sent, asked: QueriedTarget, previous: TagEntry | undefined): Promise<Answer> {
     const { digest, etag, at } = sent;
     const entry = (known: ImageFacts): TagEntry => ({
       ...entryOf(digest, known, asked),
@@ -128,18 +120,10 @@ export function createQuery(
     }
     const known = knownOf(digest, asked);
     if (known !== undefined) return { outcome: 'found', entry: entry(known) };
-    const answer = ({ isComplete, ...explored }: Explored): Answer => ({
-      outcome: 'found',
-      entry: { ...entry(explored), ...(isComplete ? {} : { isPartial: true }) },
-    });
-    const explored = await finish(sent, asked);
+    const { isComplete, ...facts } = await finish(sent, asked);
     // Another registry may hold the parts of an index that this one lacks, so the gap is not a property of the digest.
-    if ('settle' in explored) {
-      return { missing: explored.missing, settle: (...elsewhere) => answer(explored.settle(...elsewhere)) };
-    }
-    const { isComplete, ...facts } = explored;
     if (isComplete) options.cache.setDigest(digest, facts);
-    return answer(explored);
+    return { outcome: 'found', entry: { ...entry(facts), ...(isComplete ? {} : { isPartial: true }) } };
   }
 
   /** Whether what was found for a tag holds for the endpoints that are asked now, as long as the tag has the same digest. */
@@ -157,7 +141,7 @@ export function createQuery(
     return entry !== undefined && stillHolds(entry, asked) ? entry.found : undefined;
   }
 
-  async function finish(sent: Sent, asked: QueriedTarget): Promise<Explored | Gaps> {
+  async function finish(sent: Sent, asked: QueriedTarget): Promise<Explored> {
     const name = nameOf(asked);
     const manifest = sent.manifest(0);
     try {
@@ -187,10 +171,10 @@ export function createQuery(
     const { isSource, isSparse } = asked.endpoint;
     return {
       label: labelOf(asked),
-      isFinal: isSource || (isSparse === true && asked.isLast),
+      isFinal: isSource || isSparse === true,
       // What is known of a digest does not say that it is here.
       known: (digest) => (isSparse ? undefined : options.cache.digest(digest)),
-      ...(isSparse ? { holds: async (digest: string) => (await presence(asked, digest)) === 'held' } : {}),
+      ...(isSparse ? { holds: (digest: string) => presence(asked, digest) } : {}),
       manifest: async (digest) => (await getManifest(asked, digest, digest)).manifest,
       config: (image) => getConfig(asked, image),
       namesSkipped: options.namesSkipped,
