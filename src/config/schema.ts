@@ -144,13 +144,13 @@ export const schema = z.strictObject({
           }),
         )
         .default({}),
-      'Mirrors that are asked before a registry; with fallback: false the registry itself is not asked. sparse: true means that a mirror may lack some of the platforms of an index, so that each is asked for.',
+      'Mirrors that are asked before a registry; with fallback: false the registry itself is not asked. There, sparse: true means that a mirror may lack some of the platforms of an index, so that each is asked for.',
       MIRRORS_EXAMPLE,
     ),
     sparse: texts(
       HOST,
       [],
-      'Registries and mirrors that may lack some of the platforms of an index: a platform counts only if its manifest is there.',
+      'Registries and mirrors that may lack some of the platforms of an index: a platform counts only if its manifest is there. Only where none that has everything is asked after them.',
       'a list of host or host:port',
     ),
     private: texts(

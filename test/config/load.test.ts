@@ -186,6 +186,7 @@ describe('every key', () => {
     '{docker.io: {endpoints: ["user:secret@mirror.example.com"]}}',
     '{docker.io: {endpoints: ["mirror.example.com"], credentials: none}}',
     '{docker.io: {endpoints: ["mirror.example.com"], sparse: sometimes}}',
+    '{docker.io: {endpoints: ["mirror.example.com"], sparse: true}}',
     '{docker.io: [mirror.example.com]}',
     '{"docker.io/library": {endpoints: ["mirror.example.com"]}}',
     '{docker.io: {endpoint: mirror.example.com}}',
@@ -449,6 +450,15 @@ describe('a value that is not allowed', () => {
       [
         'architectures.preferred.arm64: got 101, expected a map from architectures to whole numbers from 1 to 100, such as {arm64: 75, amd64: 25} (config.yaml:2)',
         `architectures.preferred.x86_64: got "x86_64", ${EXPECTED}; did you mean amd64? (config.yaml:2)`,
+      ],
+    ],
+    [
+      'a sparse mirror before a registry that has what it lacks',
+      {
+        file: 'registries:\n  mirrors:\n    quay.io: {endpoints: [m.test], sparse: true, fallback: false}\n    docker.io:\n      endpoints: [m.test]\n      sparse: true\n',
+      },
+      [
+        'registries.mirrors.docker.io.sparse: got true, expected false, or fallback: false beside it, because the registry has what its mirrors lack (config.yaml:6)',
       ],
     ],
     [

@@ -23,14 +23,13 @@ const REFUSED = /could not fetch content descriptor|not found/;
 /** The registry in the image's name: one whose mirror is asked first, and one whose mirror is asked alone. */
 type Name = 'first.test' | 'alone.test';
 /** Who has the manifest of the node's architecture. */
-type Holder = 'mirror' | 'source' | 'none';
+type Holder = 'mirror' | 'source';
 
 type Row = { readonly registry: Name; readonly holder: Holder; readonly isNested: boolean; readonly isPulled: boolean };
 
 const ROWS: readonly Row[] = [false, true].flatMap((isNested) => [
   { registry: 'first.test', holder: 'mirror', isNested, isPulled: true },
   { registry: 'first.test', holder: 'source', isNested, isPulled: true },
-  { registry: 'first.test', holder: 'none', isNested, isPulled: false },
   { registry: 'alone.test', holder: 'mirror', isNested, isPulled: true },
   { registry: 'alone.test', holder: 'source', isNested, isPulled: false },
 ]);
@@ -60,7 +59,6 @@ describe('what containerd pulls through a mirror that lacks platforms, on a real
     mirror = await startRegistry({ contentsOf: source, node, directory: join(node.directory, 'mirror') });
     for (const { row, digest } of images) {
       if (row.holder !== 'mirror') await remove(mirror, digest);
-      if (row.holder === 'none') await remove(source, digest);
     }
 
     const directory = nodeFiles(node.directory).registries;

@@ -479,26 +479,50 @@ describe('the endpoints of an image that may lack platforms', () => {
   const rows: [what: string, image: string, options: Partial<RouteOptions>, expected: string[]][] = [
     ['none, where nothing says so', 'quay.io/a', { mirrors: { 'quay.io': mirror(['m.test']) } }, []],
     [
-      'all of a mirror, and not its source',
+      'all mirrors, if the source is not asked',
       'quay.io/a',
-      { mirrors: { 'quay.io': mirror(['m.test', 'n.test/hub'], { sparse: true }) } },
+      { mirrors: { 'quay.io': mirror(['m.test', 'n.test/hub'], { sparse: true, fallback: false }) } },
       ['m.test', 'n.test/hub'],
     ],
     [
       'a named host, under any path',
       'quay.io/a',
-      { mirrors: { 'quay.io': mirror(['m.test', 'N.test/hub']) }, sparse: ['n.test'] },
+      { mirrors: { 'quay.io': mirror(['m.test', 'N.test/hub'], { fallback: false }) }, sparse: ['n.test'] },
       ['n.test/hub'],
+    ],
+    [
+      'no mirror before one that has everything',
+      'quay.io/a',
+      { mirrors: { 'quay.io': mirror(['m.test', 'n.test'], { fallback: false }) }, sparse: ['m.test'] },
+      [],
+    ],
+    [
+      'no mirror before its source',
+      'quay.io/a',
+      { mirrors: { 'quay.io': mirror(['m.test']) }, sparse: ['m.test'] },
+      [],
+    ],
+    [
+      'a mirror and its source, if both are named',
+      'quay.io/a',
+      { mirrors: { 'quay.io': mirror(['m.test']) }, sparse: ['m.test', 'quay.io'] },
+      ['m.test', 'quay.io'],
     ],
     ['a named registry', 'quay.example.com/a', { sparse: ['Quay.example.com'] }, ['quay.example.com']],
     ['a named registry at its usual port', 'quay.io/a', { sparse: ['quay.io:443'] }, ['quay.io']],
     ['no registry at another port', 'quay.io:8443/a', { sparse: ['quay.io'] }, []],
     ['Docker Hub by any of its names', 'nginx', { sparse: ['docker.io'] }, ['registry-1.docker.io']],
     [
-      "a host of containerd's directory",
+      "a host of containerd's directory, if nothing is after it",
+      'quay.io/a',
+      { ...directory(entry('m.test'), entry('n.test')), sparse: ['n.test'] },
+      ['n.test'],
+    ],
+    [
+      "no host of containerd's directory that another one is after",
       'quay.io/a',
       { ...directory(entry('m.test'), entry('n.test')), sparse: ['m.test'] },
-      ['m.test'],
+      [],
     ],
   ];
   for (const [what, image, options, expected] of rows) {
