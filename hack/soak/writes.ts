@@ -14,7 +14,7 @@ export type Sent = {
 export type Written = {
   /** Writes that the API server took. Dry runs are not among them. */
   readonly taken: number;
-  /** Writes that it refused, lost conflicts and dry runs included. */
+  /** Writes that it refused, lost conflicts included. */
   readonly refused: number;
 };
 
@@ -63,8 +63,7 @@ export function mostWrites(minutes: number, changes: number): Written {
   const pauses = Math.floor(Math.log2(minutes / PAUSE_MINUTES + 1));
   return {
     taken: UNDONE + pauses + OTHER_WRITES + changes,
-    // Each attempt may be followed by one dry run.
-    refused: 2 * (FIRST_TRIES + Math.ceil(LATER_TRIES_PER_MINUTE * minutes)) + changes,
+    refused: FIRST_TRIES + Math.ceil(LATER_TRIES_PER_MINUTE * minutes) + changes,
   };
 }
 

@@ -81,14 +81,6 @@ export function mayBeWrongStatus({ status, message }: ApiError): boolean {
   return status === 500 && !AWAY.test(message);
 }
 
-/**
- * Whether a refusal is about what was to be written: a field that is not allowed, or a policy or a webhook that denied the request.
- * False for missing rights, which the API server answers for every write of this kind.
- */
-export function refusesContent(error: ApiError): boolean {
-  return [400, 403, 422].includes(error.status) && (error.hasCauses || /denied (?:the )?request/.test(error.message));
-}
-
 /** Whether the object is gone. */
 export function isGone(error: unknown): boolean {
   return error instanceof ApiError && error.status === 404;

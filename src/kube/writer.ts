@@ -11,8 +11,6 @@ export type WriteTarget = {
   readonly name: string;
   /** The purpose of the write in one word, for logs and `plan`. */
   readonly action: 'tolerate' | 'release' | 'taint' | 'untaint' | 'label' | 'unlabel' | 'restore' | 'give-back';
-  /** The API server checks the write and stores nothing; default: false. */
-  readonly dryRun?: boolean;
 };
 
 /** The result of a write: the object as it is now (or its metadata alone), or why it was not written. */
@@ -30,7 +28,7 @@ export type WriteResult =
 export type Writer = (target: WriteTarget, patch: readonly Operation[], signal: AbortSignal) => Promise<WriteResult>;
 
 /** Returns the path of an object in the API. */
-export function pathOf({ kind, namespace = '', name }: Omit<WriteTarget, 'action' | 'dryRun'>): string {
+export function pathOf({ kind, namespace = '', name }: Omit<WriteTarget, 'action'>): string {
   switch (kind) {
     case 'Pod':
       return `/api/v1/namespaces/${namespace}/pods/${name}`;
@@ -55,16 +53,12 @@ export function createWriter(
   return async (target, patch, signal) => {
     if (!mayWrite()) throw new LeaseLostError(`not written: ${target.kind} ${target.name}: the lease is not fresh`);
     try {
-      const object = await client.request(
-        'patch',
-        `${pathOf(target)}?fieldManager=${FIELD_MANAGER}${target.dryRun ? '&dryRun=All' : ''}`,
-        {
-          body: patch,
-          contentType: 'application/json-patch+json',
-          metadataOnly: answers === 'metadata' || target.kind === 'Pod',
-          signal,
-        },
-      );
+      const object = await client.request('patch', `${pathOf(target)}?fieldManager=${FIELD_MANAGER}`, {
+        body: patch,
+        contentType: 'application/json-patch+json',
+        metadataOnly: answers === 'metadata' || target.kind === 'Pod',
+        signal,
+      });
       return { kind: 'written', object: isObject(object) ? object : {} };
     } catch (error) {
       if (isConflict(error)) return { kind: 'conflict' };

@@ -2,19 +2,17 @@ import type { Result } from '../../kube/control-loop.ts';
 import { isRefusal } from '../../kube/errors.ts';
 import type { WriteResult } from '../../kube/writer.ts';
 import type { Decision, Placement } from '../../placement/decide.ts';
-import { GUESSED, readDaemonSet } from '../../placement/objects/daemonset.ts';
+import { readDaemonSet } from '../../placement/objects/daemonset.ts';
 import { onlyObserves, placingText, wantedTolerations } from '../../placement/placing.ts';
 import { decisionNote } from '../../placement/reasons.ts';
 import type { Want } from '../../placement/rollout/brake.ts';
 import { decideTemplate } from '../../placement/rollout/template.ts';
 import { recordBasis } from '../../placement/standing.ts';
 import { answered, HELD_AGAIN_MS, type Memory, OPEN_AGAIN_MS } from '../memory.ts';
-import type { RefusedEntries } from '../refused-entries.ts';
 import { NO_ROOM_AGAIN_MS } from '../waiting.ts';
 import { guessBasis } from './change.ts';
 import type { DaemonSetControllerOptions } from './contract.ts';
 import type { Ownership } from './give-back.ts';
-import { withoutRefused } from './refused-tolerations.ts';
 import type { RolloutTurn } from './rollout.ts';
 import type { TemplateCase } from './template-decision.ts';
 import type { TemplateWriter } from './template-write.ts';
@@ -22,7 +20,6 @@ import type { Unserved } from './unserved.ts';
 
 type ActParts = Pick<DaemonSetControllerOptions, 'daemonSets' | 'liveTaints' | 'isPaced' | 'clock'> & {
   readonly memory: Memory;
-  readonly entries: RefusedEntries;
   readonly ownership: Ownership;
   readonly turn: RolloutTurn;
   readonly unserved: Unserved;
@@ -44,20 +41,12 @@ export function createAct(parts: ActParts): (at: TemplateCase, decision: Decisio
   async function place(at: TemplateCase, decision: Placement): Promise<Result> {
     const { key, daemonSet, record, subject, settings } = at;
     const againInMs = decision.unknown.length > 0 ? OPEN_AGAIN_MS : undefined;
-    const all = wantedTolerations(settings, decision.architectures);
-    const { wanted, againInMs: refusedMs } = withoutRefused(parts.entries, daemonSet, all);
-    const known = decision.unknown.length > 0 ? guessBasis(daemonSet) : recordBasis(subject);
-    // A template that lacks what was refused is not what its images call for. The next process must decide again.
-    const basis = refusedMs === undefined ? known : GUESSED;
+    const wanted = wantedTolerations(settings, decision.architectures);
+    const basis = decision.unknown.length > 0 ? guessBasis(daemonSet) : recordBasis(subject);
     const change = decideTemplate(daemonSet, wanted, parts.liveTaints(), basis);
     const lacks = (why: Want, answer = '') =>
-      unserved.lacks(key, { architectures: all.map(({ value }) => value), why, answer });
-    const lacksRefused = (ms: number): Result => {
-      lacks('refused', unserved.get(key)?.answer);
-      return { outcome: 'waiting', againInMs: ms };
-    };
+      unserved.lacks(key, { architectures: wanted.map(({ value }) => value), why, answer });
     if (change.kind === 'unchanged') {
-      if (refusedMs !== undefined) return lacksRefused(refusedMs);
       unserved.served(key);
       keep(at, decision);
       return { outcome: 'unchanged', againInMs };
@@ -74,7 +63,7 @@ export function createAct(parts: ActParts): (at: TemplateCase, decision: Decisio
     }
     let written: WriteResult;
     try {
-      written = await writer.write(at, change, wanted);
+      written = await writer.write(at, change);
     } catch (error) {
       if (isRefusal(error)) lacks(writer.whyRefused(daemonSet, error), error.message);
       else lacks('failed');
@@ -85,7 +74,6 @@ export function createAct(parts: ActParts): (at: TemplateCase, decision: Decisio
       return { outcome: 'conflict' };
     }
     if (written.kind === 'gone') return { outcome: 'unchanged' };
-    if (refusedMs !== undefined) return lacksRefused(refusedMs);
     // Only the watch shows whether a webhook took the tolerations out of the same write.
     if (change.rolls && written.kind === 'written') lacks('failed');
     else unserved.served(key);

@@ -4,7 +4,6 @@ import { createAnnouncer, problemsOf, secretProblems } from '../announce.ts';
 import { createContention } from '../contention.ts';
 import { answered, type Memory } from '../memory.ts';
 import { createRefusals } from '../refusals.ts';
-import { createRefusedEntries } from '../refused-entries.ts';
 import { createAct, WAITS_FOR_TURN } from './act.ts';
 import { intentOf, regarding } from './change.ts';
 import type { DaemonSetControllerOptions } from './contract.ts';
@@ -34,10 +33,9 @@ export function createServe(parts: ServeParts): Serve {
   const announcer = createAnnouncer(parts.events, clock);
   const contention = createContention(announcer, clock);
   const noteRefusal = createRefusals({ ...parts, announcer });
-  const entries = createRefusedEntries(clock);
   const ownership = createOwnership({ write, clock, onRefused });
-  const writer = createTemplateWriter({ ...parts, entries, contention, noteRefusal });
-  const act = createAct({ ...parts, entries, ownership, writer });
+  const writer = createTemplateWriter({ ...parts, contention, noteRefusal });
+  const act = createAct({ ...parts, ownership, writer });
   const lost = createLostRecords({
     ...{ write, clock, contestedMs: writer.contestedMs, onRefused },
     onWritten: (record, change) => contention.wrote(record, intentOf(change)),

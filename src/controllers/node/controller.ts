@@ -6,11 +6,10 @@ import type { Store } from '../../kube/watch/store.ts';
 import type { WriteResult, Writer } from '../../kube/writer.ts';
 import {
   decideNode,
-  entriesOf,
   type NodeChange,
   type NodeDecision,
   type NodeRules,
-  partOf,
+  taintsAlone,
 } from '../../placement/nodes/decide-node.ts';
 import { labelConflictNote } from '../../placement/nodes/labels.ts';
 import { managedText, readManaged } from '../../placement/nodes/managed.ts';
@@ -20,7 +19,6 @@ import { createAnnouncer } from '../announce.ts';
 import { createContention } from '../contention.ts';
 import { createRecords, note } from '../object-record.ts';
 import { createRefusals } from '../refusals.ts';
-import { createRefusedEntries } from '../refused-entries.ts';
 
 export type NodeControllerOptions = {
   readonly nodes: Store<Node>;
@@ -58,8 +56,6 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
   const announcer = createAnnouncer(options.events, clock);
   const contention = createContention(announcer, clock);
   const noteRefusal = createRefusals({ ...options, announcer });
-  /** Every node gets the same labels, so what is refused for one is refused for all. */
-  const refused = createRefusedEntries(clock);
 
   async function reconcileOnce(key: string, node: Node, signal: AbortSignal): Promise<Result> {
     const decision = decideOnceAllowed(node);
@@ -79,20 +75,12 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
       default:
         return decision satisfies never;
     }
-    const entries = entriesOf(node, decision);
-    const pauses = entries.map((entry) => refused.pauseMs('', entry));
-    const rest = new Set(entries.filter((_, index) => pauses[index] === 0));
-    const isWhole = rest.size === entries.length;
-    const change = isWhole ? decision : partOf(node, decision, rest);
-    const later = { outcome: 'waiting', againInMs: Math.min(...pauses.filter((ms) => ms > 0)) } as const;
-    if (change === undefined) return later;
-    const waitMs = contestedMs(key, node, change);
+    const waitMs = contestedMs(key, node, decision);
     if (waitMs > 0) return { outcome: 'conflict', againInMs: waitMs };
-    const written = await writeChange(key, node, change, signal);
+    const written = await writeChange(key, node, decision, signal);
     if (written.kind === 'conflict') return { outcome: 'conflict' };
     // The store is not updated here but by the event of this write: its listeners compare the node before and after.
-    if (written.kind === 'written') contention.wrote(records.of(key, node.uid), intentOf(change));
-    if (!isWhole) return later;
+    if (written.kind === 'written') contention.wrote(records.of(key, node.uid), intentOf(decision));
     if (written.kind === 'gone') return { outcome: 'unchanged' };
     return { outcome: 'written', detail: managedText(readManaged(decision.managed)) };
   }
@@ -114,38 +102,20 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
     });
   }
 
-  /** Writes a change. If the API server refuses a part of it, the rest is written before the refusal is thrown. */
+  /** Writes a change. If the API server refuses it, its taints are written without its labels before the refusal is thrown. */
   async function writeChange(key: string, node: Node, change: NodeChange, signal: AbortSignal): Promise<WriteResult> {
-    const send = (what: NodeChange, dryRun: boolean) => {
-      const target = {
-        kind: 'Node',
-        name: node.name,
-        action: nodeAction(node, what),
-        ...(dryRun ? { dryRun } : {}),
-      } as const;
-      return write(target, nodePatch(node, what), signal);
-    };
-    const entries = entriesOf(node, change);
+    const send = (what: NodeChange) =>
+      write({ kind: 'Node', name: node.name, action: nodeAction(node, what) }, nodePatch(node, what), signal);
     try {
-      const written = await send(change, false);
+      const written = await send(change);
       note(records.of(key, node.uid), 'refused', undefined);
-      refused.took('', entries);
       return written;
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      const isForGood = noteRefusal(records.of(key, node.uid), regardingNode(node), error);
-      const taken = await refused.sift('', entries, error, {
-        // A single entry that is refused may be refused for this node only.
-        hasOthers: false,
-        isForGood,
-        async dryRun(entry) {
-          const single = partOf(node, change, new Set([entry]));
-          return single === undefined ? { kind: 'conflict' } : await send(single, true);
-        },
-      });
-      const part = taken && partOf(node, change, taken);
+      noteRefusal(records.of(key, node.uid), regardingNode(node), error);
+      const part = taintsAlone(node, change);
       if (part !== undefined && contestedMs(key, node, part) === 0) {
-        const written = await send(part, false);
+        const written = await send(part);
         if (written.kind === 'written') contention.wrote(records.of(key, node.uid), intentOf(part));
       }
       throw error;

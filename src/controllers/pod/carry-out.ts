@@ -78,8 +78,6 @@ export function createCarryOut(parts: CarryOutParts): CarryOut {
       case 'gone':
         parts.forget(key);
         return { outcome: 'unchanged' };
-      case 'refused':
-        return { outcome: 'waiting', againInMs: written.againInMs };
       case 'nothing':
       case 'recorded':
         remember(at, pod, decision);
@@ -119,7 +117,6 @@ export function createCarryOut(parts: CarryOutParts): CarryOut {
           note(record, 'expected', undefined);
         }
       },
-      check: (pod, patch) => parts.write({ ...targetOf(pod), dryRun: true }, patch, signal),
     };
   }
 

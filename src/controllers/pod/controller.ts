@@ -17,7 +17,6 @@ import { createLargeTurns } from '../large-turns.ts';
 import { behindMs, createMemory, HELD_AGAIN_MS, type Holding } from '../memory.ts';
 import type { ObjectRecord } from '../object-record.ts';
 import { createRefusals } from '../refusals.ts';
-import { createRefusedEntries } from '../refused-entries.ts';
 import type { Due } from '../waiting.ts';
 import { createBacklog } from './backlog.ts';
 import { confirm, follows, isStillValid, isUpToDate, type PodAtHand } from './basis.ts';
@@ -79,7 +78,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
   const announcer = createAnnouncer(options.events, clock);
   const contention = createContention(announcer, clock);
   const noteRefusal = createRefusals({ ...options, announcer });
-  const release = createRelease({ noteRefusal, entries: createRefusedEntries(clock), announcer });
+  const release = createRelease({ noteRefusal, announcer });
   const backlog = createBacklog(clock, options.onTurn);
   const larges = createLargeTurns(clock, options.isPaced, options.onTurn);
   const carryOut = createCarryOut({ ...options, memory, backlog, contention, release, forget });

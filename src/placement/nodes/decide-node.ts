@@ -134,36 +134,18 @@ function taintsOfOthers(taints: readonly JsonObject[], managed: Managed, setting
   );
 }
 
-/** Returns the entries that a change sets or removes, as texts: its taints together, and each of its labels. */
-export function entriesOf(node: Node, change: NodeChange): string[] {
-  const { addedLabels, removedLabels } = change;
-  const isTaint = !isSameList(change.taints, node.taints ?? []);
-  return [...(isTaint ? [taintsOf(node)] : []), ...[...addedLabels, ...removedLabels].map((label) => `label ${label}`)];
-}
-
-/** Taints differ from node to node, so the text names the node; labels are the same on many nodes. */
-function taintsOf({ name }: Node): string {
-  return `taints of ${name}`;
-}
-
-/** Returns a change with these entries only, and the record that fits; undefined if nothing is left. */
-export function partOf(node: Node, change: NodeChange, entries: ReadonlySet<string>): NodeChange | undefined {
-  const [before, after] = [readManaged(node.managed), readManaged(change.managed)];
-  const isKept = (label: string) => entries.has(`label ${label}`);
-  const [added, removed] = [change.addedLabels.filter(isKept), change.removedLabels.filter(isKept)];
-  const labels = [
-    ...after.labels.filter((label) => isKept(label) || !change.addedLabels.includes(label)),
-    ...change.removedLabels.filter((label) => !isKept(label)),
-  ].sort();
-  const keepsTaints = entries.has(taintsOf(node));
-  const part: NodeChange = {
+/** Returns the part of a change that concerns taints, and the record that fits; undefined if the change has no other part, or no such. */
+export function taintsAlone(node: Node, change: NodeChange): NodeChange | undefined {
+  const { taints, addedLabels, removedLabels, managed } = change;
+  if (addedLabels.length + removedLabels.length === 0 || isSameList(taints, node.taints ?? [])) return undefined;
+  const { labels } = readManaged(node.managed);
+  return {
     kind: 'set',
-    taints: keepsTaints ? change.taints : (node.taints ?? []),
-    addedLabels: added,
-    removedLabels: removed,
-    managed: writeManaged({ taints: keepsTaints ? after.taints : before.taints, labels }),
+    taints,
+    addedLabels: [],
+    removedLabels: [],
+    managed: writeManaged({ taints: readManaged(managed).taints, labels }),
   };
-  return entriesOf(node, part).length === 0 ? undefined : part;
 }
 
 /** Decides a node for `clean`: without archaware's taints, labels and annotation. */

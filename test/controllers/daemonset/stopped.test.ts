@@ -236,16 +236,4 @@ describe('a DaemonSet whose write is refused', () => {
       expect(arranged.controller.holders(node('n1'))).to.deep.equal([]);
     }
   });
-
-  it('by a part: the nodes of the refused architecture stay untainted', async () => {
-    const { put, run, world, controller, show } = arrangeDaemonSets();
-    put({ images: ['app'], templateAnnotations: { 'archaware.dev/architectures': 'all' } });
-    world.denies = '"value":"arm64"';
-    for (let time = 0; time < 2; time++) await run().catch(() => undefined);
-    show();
-    await run();
-    const amd64 = readNode({ metadata: { name: 'x' }, status: { nodeInfo: { architecture: 'amd64' } } });
-    expect(controller.holders(node('n1'))).to.have.length(1);
-    expect(controller.holders(amd64)).to.deep.equal([]);
-  });
 });

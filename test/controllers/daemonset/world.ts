@@ -1,7 +1,6 @@
 /** A DaemonSet controller over stores, an API server and a registry that the test holds in its hands. */
 import { createDaemonSetController } from '../../../src/controllers/daemonset/controller.ts';
 import { type JsonObject, numberAt, objectAt } from '../../../src/kit/json.ts';
-import { ApiError } from '../../../src/kube/errors.ts';
 import { createStore } from '../../../src/kube/watch/store.ts';
 import type { WriteResult } from '../../../src/kube/writer.ts';
 import type { ImageAnswer } from '../../../src/placement/images.ts';
@@ -15,7 +14,6 @@ import { createHandClock } from '../hand-clock.ts';
 import { outcomeOf } from '../outcome.ts';
 
 export const KEY = 'shop/agent';
-const DENIED = new ApiError(422, { message: "ValidatingAdmissionPolicy 'a' denied request: no" }, 'patch');
 const NEVER = new AbortController().signal;
 
 export type DaemonSetGiven = {
@@ -39,8 +37,6 @@ export function arrangeDaemonSets(given: Partial<Settings> = {}) {
     answers: { app: known('linux/arm64'), other: known('linux/amd64') } as Record<string, ImageAnswer>,
     /** How the API server answers a write, if it does not carry it out. */
     refusal: undefined as Exclude<WriteResult, { kind: 'written' }> | Error | undefined,
-    /** A policy denies every write whose patch has this text. */
-    denies: undefined as string | undefined,
     /** What another writer makes of the result of a write. */
     webhook: (object: JsonObject): JsonObject => object,
     secrets: [] as { name: string; reason: string }[],
@@ -76,10 +72,8 @@ export function arrangeDaemonSets(given: Partial<Settings> = {}) {
       canonicalOf: (image) => `canonical/${image}`,
       unusableSecrets: () => world.secrets,
     },
-    async write({ kind, action, namespace, name, dryRun }, patch) {
-      writes.push(`${dryRun ? 'check: ' : ''}${action} ${kind} ${namespace}/${name}`);
-      if (world.denies !== undefined && JSON.stringify(patch).includes(world.denies)) throw DENIED;
-      if (dryRun) return { kind: 'written', object: {} };
+    async write({ kind, action, namespace, name }, patch) {
+      writes.push(`${action} ${kind} ${namespace}/${name}`);
       if (world.refusal instanceof Error) throw world.refusal;
       if (world.refusal !== undefined) return world.refusal;
       const before = objects.get(name) ?? {};
