@@ -34,17 +34,6 @@ export const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
 export const OS_LABEL = 'kubernetes.io/os';
 /** The name of that label before Kubernetes 1.14, which some pods still ask for. */
 export const OLD_OS_LABEL = 'beta.kubernetes.io/os';
-/**
- * The labels by which node-feature-discovery (0.19 or later) says that the CPU of a node has a level of x86-64. Levels include the
- * lower ones: a CPU of v4 has all three labels (`microarchLevelFlags` in its source/cpu/cpu.go).
- */
-export const CPU_LEVEL_LABELS = {
-  v2: 'feature.node.kubernetes.io/cpu-cpuid.X86_64_V2',
-  v3: 'feature.node.kubernetes.io/cpu-cpuid.X86_64_V3',
-  v4: 'feature.node.kubernetes.io/cpu-cpuid.X86_64_V4',
-} as const;
-/** The value of those labels. */
-export const CPU_LEVEL_VALUE = 'true';
 /** Label of a node that Karpenter made: the name of its NodePool. */
 export const KARPENTER_POOL = 'karpenter.sh/nodepool';
 /** Labels that name the pool of a node; the first one that a node has counts. */

@@ -27,8 +27,8 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
   OpenPlacement: {
     about: ['Pod', 'DaemonSet'],
     meaning:
-      'Placed without knowing all images: on all architectures that are possible, on `architectures.fallback`, or without the part that the API server refused. In the mode `observe` the note says what the pod would tolerate. Or an image is a single manifest for a CPU level, and archaware does not require the label of nodes that have it; the note says why.',
-    next: 'Look at the Event `ImageUnresolvable` or `NoCommonArchitecture` of the same object, or at the refusal in the note. For a CPU level: let the `nodeSelector` ask for the label, or run node-feature-discovery.',
+      'Placed without knowing all images: on all architectures that are possible, on `architectures.fallback`, or without the part that the API server refused. In the mode `observe` the note says what the pod would tolerate.',
+    next: 'Look at the Event `ImageUnresolvable` or `NoCommonArchitecture` of the same object, or at the refusal in the note.',
   },
   StaleToleration: {
     about: ['Pod'],

@@ -66,7 +66,6 @@ export function startWebhook(parts: WebhookParts) {
     settings: running.settings,
     namespaceOf: (name) => watches.namespaces.store.get(name),
     clusterArchitectures: watches.witnesses.architectures,
-    cpuLevels: watches.cpuLevels,
     // This reads all nodes. It is called only for reviews of DaemonSets, which are rare.
     liveTaints: () => new Set([...nodes.values()].flatMap(taintKinds)),
     namesOf: images.namesOf,

@@ -5,12 +5,11 @@ import { printable } from '../kit/printable.ts';
 import type { EventRecorder, Occurrence, Regarding } from '../kube/events.ts';
 import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, NOTE_BYTES, PREFERRED } from '../names.ts';
 import { contradictionOf } from '../placement/contradiction.ts';
-import type { Decision, FailedImage, ImageSet, Placement } from '../placement/decide.ts';
+import type { Decision, FailedImage, ImageSet } from '../placement/decide.ts';
 import { readStatement } from '../placement/images.ts';
-import { levelNote } from '../placement/levels/cpu-level.ts';
 import { isDaemonSet } from '../placement/objects/kinds.ts';
 import type { Pod, PodTemplate } from '../placement/objects/pod.ts';
-import { onlyObserves, type PlacementIntent, usesAffinity } from '../placement/placing.ts';
+import { onlyObserves, type PlacementIntent } from '../placement/placing.ts';
 import { preferredProblems, readPreferred } from '../placement/preference.ts';
 import { noCommonArchitectureNote, openNote, staleUnder, unresolvableNote } from '../placement/reasons.ts';
 import type { Settings } from '../placement/settings.ts';
@@ -79,8 +78,7 @@ const GUESSED: ReadonlySet<string> = new Set(['open', 'fallback', 'released']);
 const MOST_FAILED = 8;
 
 /** The parts of an object from which the problems for its author are made. Pods have more of them than templates of DaemonSets. */
-type Announced = Pick<PodTemplate, 'statement' | 'tolerations' | 'os' | 'asked' | 'asksForLevel'> &
-  Partial<Pick<Pod, 'owner' | 'nodeName'>> & { readonly isDaemonSet?: true };
+type Announced = Pick<PodTemplate, 'statement' | 'tolerations' | 'os' | 'asked'> & Partial<Pick<Pod, 'owner'>>;
 
 /**
  * Returns the problems that a decision shows. `outlook`: how long a pod that waits for a lookup will wait; empty: nothing is known.
@@ -113,7 +111,6 @@ export function problemsOf(
         problems.push(placing('OpenPlacement', by + openNote(decision, verb)));
       }
       if (decision.images.length > 0) problems.push(nothingInCommon(decision.images));
-      problems.push(...levelProblem(template, decision, settings).map((said) => placing('OpenPlacement', by + said)));
       const contradiction = contradictionOf(decision, template.asked, settings);
       if (contradiction !== undefined) problems.push(placing('NoCommonArchitecture', by + contradiction));
       if (settings.mode === 'affinity') return problems;
@@ -128,20 +125,6 @@ export function problemsOf(
     default:
       return decision satisfies never;
   }
-}
-
-/**
- * Says which CPU level an object needs and does not get, unless its author speaks of the level. A pod that has its node would hear
- * of it too late, and one of a DaemonSet has the Event of that.
- */
-function levelProblem(
-  { asksForLevel, owner, nodeName, isDaemonSet: isOfNodes }: Announced,
-  { level }: Placement,
-  settings: Settings,
-): string[] {
-  if (level === undefined || asksForLevel || nodeName !== undefined || isDaemonSet(owner)) return [];
-  const note = levelNote(level, isOfNodes ? 'never' : usesAffinity(settings) ? 'yes' : 'in-other-modes');
-  return note === undefined ? [] : [note];
 }
 
 function statementProblem({ statement }: Pick<PodTemplate, 'statement'>): string[] {

@@ -8,8 +8,6 @@ import { rememberDigests } from '../kube/watch/digests.ts';
 import { createKeeper, digestOf, type Keeper } from '../kube/watch/keeper.ts';
 import { createReflector, type Reflector, type ReflectorOptions } from '../kube/watch/reflector.ts';
 import { pathOf } from '../kube/writer.ts';
-import type { CpuLevels } from '../placement/levels/cpu-level.ts';
-import { levelKinds, levelsOf } from '../placement/levels/level-labels.ts';
 import { isSameNode, type Node, readNode, readNodeSections } from '../placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
 import {
@@ -23,7 +21,6 @@ import {
 } from '../placement/objects/large.ts';
 import { type Namespace, readNamespace } from '../placement/objects/namespace.ts';
 import { type Pod, readPod, readPodSections } from '../placement/objects/pod.ts';
-import { createTally } from './node/taint-tally.ts';
 import { createWitnesses } from './node/witnesses.ts';
 import type { Telemetry } from './telemetry.ts';
 
@@ -100,7 +97,6 @@ export function createWatches(options: {
     onChange: (change) => listeners.pod?.(change),
   });
   const witnesses = createWitnesses(clock);
-  const levels = createTally(levelKinds);
   const nodes: Reflector<Node> = reflect<Node>('nodes', {
     path: '/api/v1/nodes',
     read: readNode,
@@ -112,8 +108,6 @@ export function createWatches(options: {
       // Every kubelet reports every few seconds, and nearly never anything that is read.
       if (now !== undefined && before !== undefined && isSameNode(now, before)) return;
       witnesses.seen(change, !nodes.synced());
-      levels.count(now, 1);
-      levels.count(before, -1);
       listeners.node?.(change);
     },
   });
@@ -138,8 +132,6 @@ export function createWatches(options: {
     ...{ pods, nodes, namespaces, daemonSets, listeners },
     /** The cluster's architectures that count for objects which follow them. */
     witnesses: { architectures: witnesses.architectures, dueInMs: witnesses.dueInMs },
-    /** Returns how many of the cluster's nodes carry the labels of CPU levels. */
-    cpuLevels: (): CpuLevels => levelsOf(levels.all()),
     /** Reads an object of which too little is kept; undefined if it is gone. Throws what the client throws. */
     whole: {
       async pod(kept: Pod, signal: AbortSignal): Promise<Pod | undefined> {

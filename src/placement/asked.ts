@@ -3,7 +3,6 @@ import type { JsonObject } from '../kit/json.ts';
 import { ARCHITECTURES } from '../kit/platform.ts';
 import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL } from '../names.ts';
 import { type Demands, meetsLabel, readDemands, requirementText } from './fit.ts';
-import { labelsOfLevel } from './levels/cpu-level.ts';
 
 type ArchitectureDemand = {
   /** The architectures that the pod names and that all its demands together allow. */
@@ -74,7 +73,7 @@ export function withoutOurs(demands: Demands): Demands {
   return { ...demands, terms: terms.length > 0 ? terms : undefined };
 }
 
-/** Whether archaware may have written a requirement: on the architecture, or on the label of a CPU level. */
+/** Whether archaware may have written a requirement on the architecture. */
 function isOfOurForm({ key, operator }: { readonly key: string; readonly operator: string }): boolean {
-  return operator === 'In' && (key === ARCHITECTURE_LABEL || labelsOfLevel(key).length > 0);
+  return operator === 'In' && key === ARCHITECTURE_LABEL;
 }

@@ -1,7 +1,6 @@
 import { ARCHITECTURES_ANNOTATION } from '../names.ts';
 import { SYSTEM_WAIT_MS } from './eligibility.ts';
 import { type ImageAnswer, intersect, type NamesOf, narrow, onlySchedulable, statementOf } from './images.ts';
-import { type CpuLevel, type CpuLevels, type LevelNeed, levelNeed, NO_CPU_LEVELS } from './levels/cpu-level.ts';
 import type { PodImage } from './objects/image.ts';
 import type { Subject } from './subject.ts';
 
@@ -51,8 +50,6 @@ export type Decision =
       readonly unknown: readonly string[];
       /** The platforms of each image, if the pod was released although its images have no architecture in common. */
       readonly images: readonly ImageSet[];
-      /** The CPU level that the images need; absent: none, or not all images are known. */
-      readonly level?: LevelNeed;
     }
   | {
       readonly kind: 'wait';
@@ -75,8 +72,6 @@ export type Placement = Extract<Decision, { kind: 'place' }>;
 export type Knowledge = {
   /** Architectures of the cluster's nodes, sorted. */
   readonly clusterArchitectures: readonly string[];
-  /** How many of the cluster's nodes carry the labels of CPU levels; absent: none does, or there is no cluster. */
-  readonly cpuLevels?: CpuLevels;
   readonly namesOf: NamesOf;
   readonly answerOf: (image: PodImage) => ImageAnswer;
   /** Milliseconds since this process first saw the object. */
@@ -86,7 +81,6 @@ export type Knowledge = {
 type Evidence = {
   sets: (readonly string[])[];
   seen: ImageSet[];
-  levels: { image: string; level: CpuLevel }[];
   failed: (FailedImage & { sinceMs: number; retryInMs: number })[];
   pending: string[];
   /** Milliseconds until an image must be asked for again that no lookup is planned for. */
@@ -118,9 +112,7 @@ export function decide(subject: Subject, knowledge: Knowledge): Decision {
   }
   if (evidence.pending.length === 0 && evidence.failed.length === 0) {
     if (common === undefined) return place(onlySchedulable(clusterArchitectures, settings), 'cluster', true);
-    const architectures = onlySchedulable(common, settings);
-    const level = levelNeed(evidence.levels, architectures, knowledge.cpuLevels ?? NO_CPU_LEVELS);
-    return { ...place(architectures, 'images'), os: osOf(evidence, os), ...(level === undefined ? {} : { level }) };
+    return { ...place(onlySchedulable(common, settings), 'images'), os: osOf(evidence, os) };
   }
   return withoutKnowing(evidence, common, subject, knowledge);
 }
@@ -141,14 +133,7 @@ export function isGuess(decision: Placement): boolean {
 }
 
 function gather(subject: Subject, knowledge: Knowledge): Evidence {
-  const evidence: Evidence = {
-    sets: [],
-    seen: [],
-    levels: [],
-    failed: [],
-    pending: [],
-    askAgainInMs: Number.POSITIVE_INFINITY,
-  };
+  const evidence: Evidence = { sets: [], seen: [], failed: [], pending: [], askAgainInMs: Number.POSITIVE_INFINITY };
   for (const { image, said } of narrow(subject, knowledge)) {
     const named = whatNames(image);
     switch (said.kind) {
@@ -158,7 +143,6 @@ function gather(subject: Subject, knowledge: Knowledge): Evidence {
       case 'set':
         evidence.sets.push(said.architectures);
         evidence.seen.push({ ...named, platforms: said.platforms });
-        if (said.level !== undefined) evidence.levels.push({ image: image.image, level: said.level });
         break;
       case 'failed':
         // An image limit that is exceeded is known from the start, and is reported before the other failures.

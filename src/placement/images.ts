@@ -1,7 +1,6 @@
 import { matchesGlob } from '../kit/glob.ts';
 import { didYouMean, isWebAssembly, type Platform, readArchitecture } from '../kit/platform.ts';
 import { ARCHITECTURES_ANNOTATION } from '../names.ts';
-import { type CpuLevel, levelOf } from './levels/cpu-level.ts';
 import type { PodImage } from './objects/image.ts';
 import { MOST_IMAGE_CHARACTERS, MOST_IMAGES, type PodTemplate } from './objects/pod.ts';
 import type { Settings } from './settings.ts';
@@ -55,8 +54,6 @@ export type Narrowing =
       readonly architectures: readonly string[];
       /** The platforms of the image, as `linux/amd64`. */
       readonly platforms: readonly string[];
-      /** The CPU level that a container of this image needs; absent: none. */
-      readonly level?: CpuLevel;
     }
   | Exclude<ImageAnswer, { readonly kind: 'known' }>;
 
@@ -100,9 +97,7 @@ export function narrowingOf(
   if (image.volume !== undefined && isSingleManifest(answer)) return { kind: 'anywhere', as: 'volume' };
   if (answer.kind !== 'known') return answer;
   if (answer.isBundle) return { kind: 'anywhere', as: 'bundle' };
-  const narrowed = narrowedBy('registry', answer.platforms, image, template, settings, answer.isIndex);
-  const level = image.volume === undefined ? levelOf(answer.platforms, os, answer.isIndex) : undefined;
-  return narrowed.kind === 'set' && level !== undefined ? { ...narrowed, level } : narrowed;
+  return narrowedBy('registry', answer.platforms, image, template, settings, answer.isIndex);
 }
 
 function narrowedBy(

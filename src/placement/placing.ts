@@ -1,7 +1,6 @@
 import { isArchitecture } from '../kit/platform.ts';
-import { ARCHITECTURE_LABEL, CPU_LEVEL_LABELS, CPU_LEVEL_VALUE, OS_LABEL } from '../names.ts';
+import { ARCHITECTURE_LABEL, OS_LABEL } from '../names.ts';
 import type { Placement } from './decide.ts';
-import { isLevelRequired } from './levels/cpu-level.ts';
 import type { AffinityIntent, Requirement } from './patch/affinity.ts';
 import { type Toleration, tolerationsFor } from './patch/tolerations.ts';
 import { preferencesFor } from './preference.ts';
@@ -74,7 +73,7 @@ export function placingFor(decision: Placement, subject: Placed): PlacementInten
   };
 }
 
-function affinityFor({ architectures, followsCluster, os, level }: Placement, subject: Placed): AffinityIntent {
+function affinityFor({ architectures, followsCluster, os }: Placement, subject: Placed): AffinityIntent {
   const { labels, settings } = subject;
   // Affinity cannot be widened later. So a decision that follows the cluster requires only what `architectures.schedulable` says.
   const set = followsCluster ? settings.schedulable : architectures;
@@ -83,7 +82,6 @@ function affinityFor({ architectures, followsCluster, os, level }: Placement, su
     required: [
       ...(set.length > 0 ? [isIn(ARCHITECTURE_LABEL, [...set].sort())] : []),
       ...(os === undefined ? [] : [isIn(OS_LABEL, [os])]),
-      ...(isLevelRequired(level) ? [isIn(CPU_LEVEL_LABELS[level.level], [CPU_LEVEL_VALUE])] : []),
       ...settings.matchNodeLabels.flatMap((key) => {
         const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
         return value === undefined ? [] : isIn(key, [value]);

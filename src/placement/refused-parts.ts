@@ -1,4 +1,4 @@
-import { ARCHITECTURE_GATE, ARCHITECTURE_LABEL, CPU_LEVEL_LABELS, OLD_ARCHITECTURE_LABEL } from '../names.ts';
+import { ARCHITECTURE_GATE, ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL } from '../names.ts';
 
 /** What archaware adds to a pod, in parts that the API server may refuse one by one. */
 export type PlacedPart = 'tolerations' | 'affinity' | 'gate';
@@ -28,7 +28,7 @@ export function refusedParts(message: string, key: string): readonly PlacedPart[
   if (NOT_A_POLICY.test(message)) return [];
   const names: Readonly<Record<PlacedPart, readonly string[]>> = {
     tolerations: [key],
-    affinity: [ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL, ...Object.values(CPU_LEVEL_LABELS)],
+    affinity: [ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL],
     gate: [ARCHITECTURE_GATE],
   };
   const isNamed = (part: PlacedPart) => WORDS[part].test(message) || names[part].some((name) => hasName(message, name));

@@ -7,7 +7,6 @@ import { admitJob } from '../placement/admission/job.ts';
 import { type AdmissionDecision, type AdmissionInput, admitPod } from '../placement/admission/pod.ts';
 import type { Seal } from '../placement/admission/record.ts';
 import type { ImageAnswer } from '../placement/images.ts';
-import { type CpuLevels, NO_CPU_LEVELS } from '../placement/levels/cpu-level.ts';
 import type { PodImage } from '../placement/objects/image.ts';
 import type { Namespace } from '../placement/objects/namespace.ts';
 import { readPullSecrets } from '../placement/objects/pod.ts';
@@ -20,8 +19,6 @@ export type ReviewerOptions = {
   readonly settings: () => Settings;
   readonly namespaceOf: (name: string) => Namespace | undefined;
   readonly clusterArchitectures: () => readonly string[];
-  /** Returns how many of the cluster's nodes carry the labels of CPU levels. Absent: none does. */
-  readonly cpuLevels?: (() => CpuLevels) | undefined;
   /** Returns the taints that nodes have, as `key:effect`. */
   readonly liveTaints: () => ReadonlySet<string>;
   readonly namesOf: (image: string) => readonly string[];
@@ -167,7 +164,6 @@ function commonOf(request: JsonObject, options: ReviewerOptions) {
     // The watch may not show a new namespace yet. It is then treated as a namespace without labels.
     namespace: options.namespaceOf(name) ?? { name, labels: {}, preferred: undefined },
     clusterArchitectures: options.clusterArchitectures(),
-    cpuLevels: options.cpuLevels?.() ?? NO_CPU_LEVELS,
     namesOf: options.namesOf,
     answerOf: (image: PodImage) => options.answerOf(image, name, pullSecrets, mayStart),
   };

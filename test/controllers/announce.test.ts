@@ -5,12 +5,9 @@ import type { JsonObject } from '../../src/kit/json.ts';
 import type { Occurrence } from '../../src/kube/events.ts';
 import type { Decision } from '../../src/placement/decide.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
-import { type CpuLevels, NO_CPU_LEVELS } from '../../src/placement/levels/cpu-level.ts';
 import type { Settings } from '../../src/placement/settings.ts';
 import { decideCase, failed, input, known, settings, template, toleration } from '../placement/objects.ts';
 import { createHandClock } from './hand-clock.ts';
-
-const SOME: CpuLevels = { v2: 'all', v3: 'some', v4: 'none' };
 
 describe('the Events for a decision', () => {
   const ARM = known('linux/arm64');
@@ -25,34 +22,20 @@ describe('the Events for a decision', () => {
     readonly statement?: string;
     readonly tolerations?: typeof TOLERATIONS;
     readonly spec?: JsonObject;
-    readonly nodeName?: string;
-    readonly isDaemonSet?: true;
-    readonly cpuLevels?: CpuLevels;
     /** The kind of the pod's owner. */
     readonly owner?: string;
   };
-  function notes({ answers = {}, statement, tolerations, owner, spec, cpuLevels = SOME, ...given }: Given): string[] {
+  function notes({ answers = {}, statement, tolerations, owner, spec, ...given }: Given): string[] {
     const all = { ...settings(given.settings), ...given.settings };
     const annotations = statement === undefined ? {} : { 'archaware.dev/architectures': statement };
     const subject = template(Object.keys(answers), { tolerations, ...spec }, { annotations });
-    const decision: Decision = decideCase(input(answers, { template: subject, settings: all, cpuLevels }));
+    const decision: Decision = decideCase(input(answers, { template: subject, settings: all }));
     const pod = {
       ...subject,
       ...(owner === undefined ? {} : { owner: { kind: owner, name: 'up', apiVersion: 'apps/v1', uid: '' } }),
-      nodeName: given.nodeName,
-      ...(given.isDaemonSet ? { isDaemonSet: given.isDaemonSet } : {}),
     };
     return problemsOf(pod, 'shop', decision, all).map(({ reason, action, note }) => `${reason} ${action}: ${note}`);
   }
-  const V3: ImageAnswer = {
-    kind: 'known',
-    platforms: [{ os: 'linux', architecture: 'amd64', variant: 'v3' }],
-    isIndex: false,
-  };
-  const LABEL = 'feature.node.kubernetes.io/cpu-cpuid.X86_64_V3';
-  const NEEDS =
-    'OpenPlacement Placing: needs CPUs of amd64/v3 for image a, which may die with "illegal instruction" on others; ';
-  const ASK = `${NEEDS}let its nodeSelector ask for ${LABEL}=true`;
   const GUESS = 'OpenPlacement Placing: tolerates';
   const UNRESOLVED = 'ImageUnresolvable Resolving: image i0';
   const NOTHING = 'NoCommonArchitecture Placing: no architecture';
@@ -106,28 +89,6 @@ describe('the Events for a decision', () => {
       'no such toleration in the mode affinity',
       { answers: { a: ARM }, tolerations: TOLERATIONS, settings: { mode: 'affinity' } },
       [],
-    ],
-    [
-      'a CPU level that the mode requires of no node',
-      { answers: { a: V3 } },
-      [`${ASK}, or use placement.mode affinity`],
-    ],
-    ['the same in the mode observe', { answers: { a: V3 }, settings: { mode: 'observe' } }, [ASK]],
-    ['the same of a DaemonSet', { answers: { a: V3 }, isDaemonSet: true }, [ASK]],
-    [
-      'the same of a DaemonSet in the mode both',
-      { answers: { a: V3 }, isDaemonSet: true, settings: { mode: 'both' } },
-      [ASK],
-    ],
-    ['no such level of the pods of a DaemonSet', { answers: { a: V3 }, owner: 'DaemonSet' }, []],
-    ['no level that is required', { answers: { a: V3 }, settings: { mode: 'both' } }, []],
-    ['no level that the author asks for', { answers: { a: V3 }, spec: { nodeSelector: { [LABEL]: 'true' } } }, []],
-    ['no level of a pod that has its node', { answers: { a: V3 }, nodeName: 'n' }, []],
-    ['no level that every node has', { answers: { a: V3 }, cpuLevels: { ...SOME, v3: 'all' } }, []],
-    [
-      'a level that no node has',
-      { answers: { a: V3 }, cpuLevels: NO_CPU_LEVELS, settings: { mode: 'affinity' } },
-      [`${NEEDS}nothing is required, because no node that every pod may use has the label ${LABEL}=true`],
     ],
     [
       'no toleration that a guess does not need',

@@ -84,40 +84,4 @@ describe('the watch of nodes', () => {
     end.abort();
     await running;
   });
-
-  it('knows how many nodes carry the label of a CPU level, as labels come and go', async () => {
-    const end = new AbortController();
-    const of = (name: string, labels: object, resourceVersion = '2') => ({
-      ...node(name, 'amd64'),
-      metadata: { name, uid: name, resourceVersion, labels },
-    });
-    const v2 = { 'feature.node.kubernetes.io/cpu-cpuid.X86_64_V2': 'true' };
-    const seen: string[] = [];
-    const client: ApiClient = {
-      host: 'api.test',
-      addresses: () => new Set(),
-      request: async () => ({ metadata: { resourceVersion: '1' }, items: [of('a', v2), of('b', {})] }),
-      async watch(_path, { signal, onOpen, onPiece }) {
-        onOpen();
-        const send = (type: string, object: object) => onPiece(Buffer.from(`${JSON.stringify({ type, object })}\n`));
-        send('MODIFIED', of('b', v2, '3'));
-        send('MODIFIED', of('a', {}, '4'));
-        send('DELETED', of('b', v2, '5'));
-        await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
-      },
-      close: async () => undefined,
-    };
-    const watches = createWatches({ client, clock: createSetClock(), kinds: new Set(['nodes']) });
-    const gone = new Promise<void>((resolve) => {
-      watches.listeners.node = ({ now }) => {
-        seen.push(watches.cpuLevels().v2);
-        if (now === undefined) resolve();
-      };
-    });
-    const running = watches.run(end.signal);
-    await gone;
-    expect(seen).to.deep.equal(['all', 'some', 'all', 'some', 'none']);
-    end.abort();
-    await running;
-  });
 });

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../src/kit/json.ts';
 import { put } from '../../src/placement/admission/record.ts';
-import type { ImageAnswer } from '../../src/placement/images.ts';
 import { REQUIRED } from '../../src/placement/patch/affinity.ts';
 import type { Settings } from '../../src/placement/settings.ts';
 import { createSeal } from '../../src/webhook/seal.ts';
@@ -9,19 +8,12 @@ import { type Circumstances, GATE, injected, MANAGED, placement, pod, review, SE
 import { expression, preference, requires, term } from './affinities.ts';
 import { known, pending, toleration } from './objects.ts';
 
-const ofLevel = (variant: string): ImageAnswer => ({
-  kind: 'known',
-  platforms: [{ os: 'linux', architecture: 'amd64', variant }],
-  isIndex: false,
-});
 const answers = {
   a: known('linux/amd64,linux/arm64'),
   arm: known('linux/arm64'),
   s390x: known('linux/s390x'),
   mixed: known('linux/amd64,linux/arm64,windows/amd64'),
   both: known('linux/amd64,linux/arm64'),
-  v2: ofLevel('v2'),
-  v3: ofLevel('v3'),
   cold: pending,
 };
 const ARM = toleration('supported-arch=arm64:NoSchedule');
@@ -86,14 +78,6 @@ const both =
   (object) =>
     changes.reduce((so, change) => change(so), object);
 
-const levelled: Circumstances = {
-  ...by('affinity', { preferred: {} }),
-  cpuLevels: { v2: 'some', v3: 'some', v4: 'none' },
-};
-const [V2, V3] = ['V2', 'V3'].map(
-  (level) => `arch In amd64 & feature.node.kubernetes.io/cpu-cpuid.X86_64_${level} In true`,
-);
-
 describe('admission that is called again with its first answer in the pod', () => {
   const tolerates = 'tolerates supported-arch=amd64,supported-arch=arm64';
   const full = `${tolerates}; affinity ${BOTH}; prefers arch In arm64 (75); ${NOTED}`;
@@ -109,28 +93,6 @@ describe('admission that is called again with its first answer in the pod', () =
       `unchanged: tolerates x,${tolerates.slice(10)}; affinity zone In a & ${BOTH}; prefers arch In arm64 (75); ${NOTED}`,
     ],
     ['with an image of the same set', pod(), sidecar('both'), by('both'), `unchanged: ${full}`],
-    ['of a CPU level', pod({}, {}, ['v2']), same, levelled, `unchanged: affinity ${V2}; ${NOTED}`],
-    [
-      'with an image of a higher level',
-      pod({}, {}, ['v2']),
-      sidecar('v3'),
-      levelled,
-      `patched: affinity ${V3}; ${NOTED}`,
-    ],
-    [
-      'with an image of a lower level',
-      pod({}, {}, ['v3']),
-      sidecar('v2'),
-      levelled,
-      `unchanged: affinity ${V3}; ${NOTED}`,
-    ],
-    [
-      'with an image of both architectures',
-      pod({}, {}, ['v3']),
-      sidecar('both'),
-      levelled,
-      `unchanged: affinity ${V3}; ${NOTED}`,
-    ],
     ['another webhook added a toleration', pod(), tolerating(X), by('taints'), `unchanged: ${tolerates},x; ${NOTED}`],
     ['another webhook added an annotation', pod(), annotated, by('taints'), `unchanged: ${tolerates}; ${NOTED},other`],
     [

@@ -25,7 +25,6 @@ export type Circumstances = {
   readonly mayGate?: boolean;
   readonly withdrawn?: AdmissionInput['withdrawn'];
   readonly clusterArchitectures?: readonly string[];
-  readonly cpuLevels?: NonNullable<AdmissionInput['cpuLevels']>;
 };
 
 /** A pod as the API server sends it for review, with one container for each image. */
@@ -55,7 +54,6 @@ export function admissionOf(object: JsonObject, given: Circumstances = {}): Admi
     object,
     settings: all,
     clusterArchitectures: given.clusterArchitectures ?? clusterArchitectures,
-    ...(given.cpuLevels === undefined ? {} : { cpuLevels: given.cpuLevels }),
     namesOf,
     answerOf,
     namespace: { name: 'shop', labels: {}, preferred: undefined, ...namespace },

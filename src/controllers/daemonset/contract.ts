@@ -3,7 +3,6 @@ import type { Reconciler } from '../../kube/control-loop.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import type { Writer } from '../../kube/writer.ts';
-import type { CpuLevels } from '../../placement/levels/cpu-level.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import type { Namespace } from '../../placement/objects/namespace.ts';
@@ -19,8 +18,6 @@ export type DaemonSetControllerOptions = {
   /** Returns the present settings; a reload may replace them at any time. */
   readonly settings: () => Settings;
   readonly clusterArchitectures: () => readonly string[];
-  /** Returns how many of the cluster's nodes carry the labels of CPU levels. Absent: none does. */
-  readonly cpuLevels?: (() => CpuLevels) | undefined;
   /** Returns the taints that nodes have, as `key:effect`. */
   readonly liveTaints: () => ReadonlySet<string>;
   /** Returns the pull secrets that the API server adds to pods of this service account. */

@@ -75,7 +75,7 @@ export function createServe(parts: ServeParts): Serve {
     // The controller removes extra tolerations from templates, so no Event reports them as stale.
     const template = { ...daemonSet.template, tolerations: undefined };
     for (const problem of [
-      ...problemsOf({ ...template, isDaemonSet: true }, namespace, decision, settings),
+      ...problemsOf(template, namespace, decision, settings),
       ...secretProblems(images.unusableSecrets(namespace, template.pullSecrets)),
     ]) {
       announcer.report(record, regarding(daemonSet), problem);

@@ -1,5 +1,4 @@
 import { type Decision, decide, standing } from '../../placement/decide.ts';
-import { NO_CPU_LEVELS } from '../../placement/levels/cpu-level.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import { NOTHING_NEEDED } from '../../placement/placing.ts';
 import type { Settings } from '../../placement/settings.ts';
@@ -21,7 +20,7 @@ export type TemplateCase = {
 
 type TemplateDecisionParts = Pick<
   DaemonSetControllerOptions,
-  'images' | 'clusterArchitectures' | 'cpuLevels' | 'clock' | 'serviceAccountSecrets'
+  'images' | 'clusterArchitectures' | 'clock' | 'serviceAccountSecrets'
 >;
 
 /** Decides about the template of a DaemonSet. Images of an unchanged one are not looked up again at every event of its status. */
@@ -45,7 +44,6 @@ export async function decideForTemplate(parts: TemplateDecisionParts, at: Templa
     own.length > 0 ? own : await parts.serviceAccountSecrets(namespace, template.serviceAccountName, signal);
   const decision = decide(subject, {
     clusterArchitectures: parts.clusterArchitectures(),
-    cpuLevels: parts.cpuLevels?.() ?? NO_CPU_LEVELS,
     namesOf: images.namesOf,
     answerOf: (image) => images.answer(image, namespace, secrets),
     waitedMs: waitedMs(record, authored, clock.monotonic()),

@@ -10,10 +10,9 @@ import type { Cluster } from './cluster.ts';
 import type { Queues } from './queues.ts';
 
 /** The stores of the watches, and their listeners. */
-export type WatchedStores = Pick<Watches, 'listeners' | 'whole' | 'witnesses'> &
-  Partial<Pick<Watches, 'cpuLevels'>> & {
-    readonly [kind in 'pods' | 'nodes' | 'namespaces' | 'daemonSets']: Pick<Watches[kind], 'store'>;
-  };
+export type WatchedStores = Pick<Watches, 'listeners' | 'whole' | 'witnesses'> & {
+  readonly [kind in 'pods' | 'nodes' | 'namespaces' | 'daemonSets']: Pick<Watches[kind], 'store'>;
+};
 
 /** Creates the listeners that queue an object when it changes, and the ways to queue many. They listen to nothing before `begin`. */
 export function createArrivals({

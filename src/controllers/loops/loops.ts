@@ -59,7 +59,6 @@ export function createLoops(options: LoopsOptions) {
     ...{ pods, nodes, daemonSets, namespaces: watches.namespaces.store },
     ...{ wholePod: watches.whole.pod, wholeDaemonSet: watches.whole.daemonSet },
     clusterArchitectures: cluster.architectures,
-    cpuLevels: watches.cpuLevels,
     managesNodes: runs('nodes'),
     isPaced: lasts,
   };

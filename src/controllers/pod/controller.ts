@@ -3,7 +3,6 @@ import type { Reconciler, Result } from '../../kube/control-loop.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import type { Writer } from '../../kube/writer.ts';
-import type { CpuLevels } from '../../placement/levels/cpu-level.ts';
 import { isStub } from '../../placement/objects/large.ts';
 import type { Namespace } from '../../placement/objects/namespace.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
@@ -30,8 +29,6 @@ export type PodControllerOptions = {
   readonly namespaces: Store<Namespace>;
   readonly settings: () => Settings;
   readonly clusterArchitectures: () => readonly string[];
-  /** Returns how many of the cluster's nodes carry the labels of CPU levels. Absent: none does. */
-  readonly cpuLevels?: (() => CpuLevels) | undefined;
   readonly images: ImageSource;
   readonly write: Writer;
   readonly events: Pick<EventRecorder, 'emit'>;

@@ -1,6 +1,5 @@
 import type { Clock } from '../../kit/clock.ts';
 import { type Decision, decide, standing } from '../../placement/decide.ts';
-import { type CpuLevels, NO_CPU_LEVELS } from '../../placement/levels/cpu-level.ts';
 import type { PodImage } from '../../placement/objects/image.ts';
 import { overPlaced, standingArchitectures } from '../../placement/standing.ts';
 import type { Subject } from '../../placement/subject.ts';
@@ -21,7 +20,6 @@ export type PodCase = PodAtHand & {
 type DecisionParts = {
   readonly images: ImageSource;
   readonly clusterArchitectures: () => readonly string[];
-  readonly cpuLevels?: (() => CpuLevels) | undefined;
   readonly clock: Clock;
   /** Whether images of bound pods are looked up slowly. */
   readonly isPaced: boolean;
@@ -50,7 +48,6 @@ export function decidePod(parts: DecisionParts, at: PodCase): Decision {
   const decision = decide(subject, {
     ...{ answerOf, namesOf: images.namesOf, waitedMs: waited },
     clusterArchitectures: parts.clusterArchitectures(),
-    cpuLevels: parts.cpuLevels?.() ?? NO_CPU_LEVELS,
   });
   return overPlaced(decision, pod, placed);
 }

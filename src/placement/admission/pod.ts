@@ -88,9 +88,9 @@ export function readAdmitted({ object, namespace, settings: all, ownNamespace, s
 /** Returns a text that is the same only if admission answers the same, by the same knowledge of images and with the same key. */
 export function admissionKey(
   { subject, wished: _, ...rest }: Admitted,
-  { clusterArchitectures, cpuLevels, mayGate, withdrawn }: AdmissionKnowledge,
+  { clusterArchitectures, mayGate, withdrawn }: AdmissionKnowledge,
 ): string {
-  return JSON.stringify([subject.key, rest, clusterArchitectures, cpuLevels, mayGate, withdrawn]);
+  return JSON.stringify([subject.key, rest, clusterArchitectures, mayGate, withdrawn]);
 }
 
 /** Decides about a new pod. If its images are known, it gets tolerations and affinity, else the gate (KEP-3521, KEP-3838). */

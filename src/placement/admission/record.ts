@@ -1,12 +1,5 @@
 import { isObject, type JsonObject, listAt, objectAt, parseJson, stringAt } from '../../kit/json.ts';
-import {
-  ARCHITECTURE_GATE,
-  ARCHITECTURE_LABEL,
-  CPU_LEVEL_LABELS,
-  CPU_LEVEL_VALUE,
-  MANAGED_ANNOTATION,
-  OS_LABEL,
-} from '../../names.ts';
+import { ARCHITECTURE_GATE, ARCHITECTURE_LABEL, MANAGED_ANNOTATION, OS_LABEL } from '../../names.ts';
 import {
   type AddedRequirement,
   addedTo,
@@ -135,12 +128,9 @@ type Given = Pick<Settings, 'taints' | 'matchNodeLabels'>;
 /** Returns the entries that archaware can have written. Other entries stay on the pod, even if the annotation lists them. */
 function possible(managed: PodManaged, { taints, matchNodeLabels }: Given): PodManaged {
   const keys = new Set([ARCHITECTURE_LABEL, OS_LABEL, ...matchNodeLabels]);
-  const levels = new Set<string>(Object.values(CPU_LEVEL_LABELS));
   return {
     tolerations: managed.tolerations.filter(({ key, effect }) => key === taints.key && effect === taints.effect),
-    required: managed.required.filter(
-      ({ key, values }) => keys.has(key) || (levels.has(key) && values.join() === CPU_LEVEL_VALUE),
-    ),
+    required: managed.required.filter(({ key }) => keys.has(key)),
     preferred: managed.preferred,
   };
 }

@@ -3,7 +3,6 @@ import { whatNames } from '../decide.ts';
 import type { SkipReason } from '../eligibility.ts';
 import type { Demands, Obstacle } from '../fit.ts';
 import { intersect } from '../images.ts';
-import { adviseOnLevel } from '../levels/level-advice.ts';
 import { taintText } from '../nodes/managed.ts';
 import { isOtherDaemonSet } from '../objects/kinds.ts';
 import { tolerationText } from '../patch/tolerations.ts';
@@ -46,7 +45,6 @@ export function advise(input: ExplainInput, explained: WithoutAdvice, evidence: 
     ...adviseGated(explained),
     ...advisePlaced(input, explained, evidence),
     ...adviseLate(input, evidence),
-    ...adviseOnLevel(input, evidence),
     ...adviseNodes(input, explained, evidence),
     ...adviseSpread(evidence),
   ];

@@ -4,7 +4,6 @@ import { type Decision, decide, type Knowledge, whatNames } from '../decide.ts';
 import type { SkipReason } from '../eligibility.ts';
 import { type Demands, groupNodes, obstaclesTo, obstacleText } from '../fit.ts';
 import { type ImageAnswer, intersect, type NarrowedImage, narrow, statementOf } from '../images.ts';
-import { cpuLevelsOf } from '../levels/level-labels.ts';
 import { taintText } from '../nodes/managed.ts';
 import { architecturesOf, nodeArchitecture } from '../nodes/node.ts';
 import type { PodImage } from '../objects/image.ts';
@@ -88,7 +87,6 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
     clash: clashOf(input, decision, narrowed, clusterArchitectures, settings),
     wrongNode: wrongNodeOf(input, outcome, subject, asking(0)),
     demands,
-    level: decision?.kind === 'place' && !isOfItsAuthor(input) ? decision.level : undefined,
     isLate: placing?.affinity !== undefined && isTooLate(input, placing.affinity),
     spread: spreadFindingFor(input, outcome, { authored: now, placed: demands }, settings),
     obstacles: nodes.map(({ left }) => left),
@@ -129,11 +127,6 @@ function overEarlier({ workload: { pod }, applied, namesOf }: ExplainInput, deci
   return overPlaced(decision, pod, standingArchitectures(subject, pod.written, namesOf));
 }
 
-/** Whether the author, and not archaware, speaks of the CPU level. */
-function isOfItsAuthor({ workload: { template, pod } }: ExplainInput): boolean {
-  return template.asksForLevel && pod?.written?.architectures === undefined;
-}
-
 /** Whether the images are examined. A bound daemon pod is skipped by the rules, but it may be on a wrong node. */
 function isLookedAt({ workload: { pod } }: ExplainInput, skipped: SkipReason | undefined): boolean {
   return skipped === undefined || (skipped === 'daemon-pod' && pod?.broken !== undefined);
@@ -161,7 +154,7 @@ function settingsOf({ settings, namespace, workload }: ExplainInput): Settings {
 }
 
 function knowledgeOf({ nodes, namesOf }: ExplainInput, answerOf: Knowledge['answerOf'], waitedMs = 0): Knowledge {
-  return { clusterArchitectures: architecturesOf(nodes), cpuLevels: cpuLevelsOf(nodes), namesOf, answerOf, waitedMs };
+  return { clusterArchitectures: architecturesOf(nodes), namesOf, answerOf, waitedMs };
 }
 
 /** Turns a lookup into an answer. An image that was not looked up is `pending`: no platforms would mean that it runs nowhere. */

@@ -1,5 +1,4 @@
 import { type Demands, readDemands } from '../fit.ts';
-import { labelsOfLevel } from '../levels/cpu-level.ts';
 import { isDaemonSetOfAnyGroup, isForOneNode } from '../objects/kinds.ts';
 import { type AffinityIntent, type Requirement, withAffinity } from '../patch/affinity.ts';
 import type { Preference } from '../preference.ts';
@@ -31,9 +30,7 @@ export function isTooLate(input: Pick<ExplainInput, 'workload' | 'applied'>, int
   const { workload, applied } = input;
   const waits = applied && workload.pod?.nodeName === undefined && !isAgent(workload);
   if (!waits || mayBeNarrowed(input)) return false;
-  // A label of a CPU level may have come to the nodes after the pod.
-  const required = intent.required.filter(({ key }) => labelsOfLevel(key).length === 0);
-  return withAffinity(workload.spec, { required, preferred: [] }) !== undefined;
+  return withAffinity(workload.spec, { ...intent, preferred: [] }) !== undefined;
 }
 
 /** Lists an intent's requirements and preferences, and which of them the pod has. */

@@ -2,7 +2,6 @@ import type { Platform } from '../../kit/platform.ts';
 import type { SkipReason } from '../eligibility.ts';
 import type { Demands, Obstacle } from '../fit.ts';
 import type { NarrowedImage } from '../images.ts';
-import type { LevelNeed } from '../levels/cpu-level.ts';
 import type { Toleration } from '../patch/tolerations.ts';
 import type { Settings } from '../settings.ts';
 import type { SpreadFinding } from '../spread/finding.ts';
@@ -130,8 +129,6 @@ export type ExplainEvidence = {
   readonly isLate: boolean;
   /** Set if the pod asks for other architectures than its images run on. */
   readonly clash: Clash | undefined;
-  /** The CPU level that its images need; undefined: none, or its author speaks of the level. */
-  readonly level: LevelNeed | undefined;
   /** What a topology spread constraint keeps off. */
   readonly spread: SpreadFinding | undefined;
   /** For each entry of the explanation's `nodes`: what keeps the pod off even with the decision's tolerations and affinity. */

@@ -1,10 +1,8 @@
 import { isWebAssembly, type Platform } from '../../kit/platform.ts';
-import { levelLabelText, levelOf } from '../levels/cpu-level.ts';
 
 /**
  * The variants of an architecture that every CPU with Linux and a kubelet runs. Other variants need CPUs of a level (GOAMD64, GOARM,
- * GOARM64, GOPPC64, GORISCV64): an image with nothing else crashes on lower ones. Of these levels, only those of amd64 have node labels
- * (`cpu-level.ts`).
+ * GOARM64, GOPPC64, GORISCV64): an image with nothing else crashes on lower ones. That is said, and decides nothing.
  */
 const BASELINES: Readonly<Record<string, readonly string[]>> = {
   amd64: ['v1'],
@@ -34,10 +32,6 @@ export function platformNotes(platforms: readonly Platform[]): string[] {
     const levels = [...new Set(builds.map(({ variant }) => `${architecture}/${variant}`))];
     if (isForAll || levels.length === 0) return [];
     const need = `nodes need ${levels.length === 1 ? 'that CPU level' : 'one of these CPU levels'}`;
-    // Entries of an index with such a level are not among the platforms.
-    const level = platforms.length === 1 ? levelOf(platforms, 'linux', false) : undefined;
-    const label =
-      level === undefined ? '' : `, which node-feature-discovery shows as the label ${levelLabelText(level)}`;
-    return `only for ${levels.join(', ')}: ${need}${label}`;
+    return `only for ${levels.join(', ')}: ${need}`;
   });
 }

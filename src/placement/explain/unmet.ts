@@ -11,8 +11,8 @@ const FACTS: readonly RegExp[] = [
   /^topology\./,
   /^failure-domain\.beta\.kubernetes\.io\//,
   /^metadata\.name$/,
-  // node-feature-discovery sets it from the CPU.
-  /^feature\.node\.kubernetes\.io\/cpu-cpuid\./,
+  // Of node-feature-discovery.
+  /^feature\.node\.kubernetes\.io\//,
 ];
 
 /** Whether a label of a node states a fact that nobody should change. */

@@ -11,7 +11,6 @@ import {
 } from '../../kit/json.ts';
 import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, MIRROR_ANNOTATION } from '../../names.ts';
 import { type Asked, readAsked } from '../asked.ts';
-import { asksForLevel } from '../levels/cpu-level.ts';
 import { lacking, type Toleration } from '../patch/tolerations.ts';
 import { createShared } from './equal-values.ts';
 import { imageName, type PodImage } from './image.ts';
@@ -40,8 +39,6 @@ export type PodTemplate = {
   readonly serviceAccountName: string;
   /** The architectures that its node selector and its node affinity ask for; undefined: any. */
   readonly asked: Asked | undefined;
-  /** Whether its node selector or its node affinity names the label of a CPU level. */
-  readonly asksForLevel: boolean;
 };
 
 /** The fields of a gated pod that its release changes or depends on, as the API server sent them. */
@@ -110,7 +107,6 @@ export function readPod(object: JsonObject, before?: Pod): Pod {
     pullSecrets: template.pullSecrets,
     serviceAccountName: template.serviceAccountName,
     asked: template.asked,
-    asksForLevel: template.asksForLevel,
     namespace: known?.namespace ?? shareName(stringAt(metadata, 'namespace') ?? ''),
     name: known?.name ?? stringAt(metadata, 'name') ?? '',
     uid: known?.uid ?? stringAt(metadata, 'uid') ?? '',
@@ -195,7 +191,6 @@ export function readTemplate(metadata: JsonObject, spec: JsonObject): PodTemplat
     pullSecrets: share(readPullSecrets(spec)),
     serviceAccountName: shareName(stringAt(spec, 'serviceAccountName') || 'default'),
     asked: share(readAsked(spec)),
-    asksForLevel: asksForLevel(spec),
   };
 }
 
@@ -298,7 +293,6 @@ export function podAfter(before: Pod, wanted: readonly Toleration[], answer: Jso
     pullSecrets: before.pullSecrets,
     serviceAccountName: before.serviceAccountName,
     asked: before.asked,
-    asksForLevel: before.asksForLevel,
     namespace: before.namespace,
     name: before.name,
     uid: before.uid,

@@ -1,6 +1,5 @@
 import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL, OLD_OS_LABEL, OS_LABEL } from '../../names.ts';
-import { labelsOfLevel } from '../levels/cpu-level.ts';
 import type { Preference } from '../preference.ts';
 
 /** A requirement on a node's label, in the form that archaware writes (core/v1 `NodeSelectorRequirement`). */
@@ -112,11 +111,8 @@ function speaksOf(expression: JsonObject, key: string): boolean {
   return namesOf(key).includes(stringAt(expression, 'key') ?? '');
 }
 
-/**
- * Returns the labels by which the author of a pod speaks of the same thing: the label itself, its older name, and for a CPU level
- * the labels of the higher levels.
- */
+/** Returns the labels by which the author of a pod speaks of the same thing: the label itself, and its older name. */
 export function namesOf(key: string): readonly string[] {
   const alias = ALIASES[key];
-  return alias === undefined ? [...new Set([key, ...labelsOfLevel(key)])] : [key, alias];
+  return alias === undefined ? [key] : [key, alias];
 }

@@ -3,7 +3,6 @@ import { type Decision, decide } from '../decide.ts';
 import type { SkipReason } from '../eligibility.ts';
 import type { Demands } from '../fit.ts';
 import { type ImageAnswer, type NarrowedImage, narrow, statementOf } from '../images.ts';
-import { type CpuLevels, labelsOfLevel, NO_CPU_LEVELS } from '../levels/cpu-level.ts';
 import type { PodImage } from '../objects/image.ts';
 import { isDaemonSetOfAnyGroup } from '../objects/kinds.ts';
 import type { Namespace } from '../objects/namespace.ts';
@@ -20,8 +19,6 @@ export type Circumstances = {
   readonly settings: Settings;
   /** The architectures of the cluster's nodes and the targets, sorted: what follows the cluster may go to any of them. */
   readonly architectures: readonly string[];
-  /** How many of the cluster's nodes carry the labels of CPU levels; absent: there is no cluster. */
-  readonly cpuLevels?: CpuLevels;
   readonly namespaceOf: (name: string) => Pick<Namespace, 'name' | 'labels' | 'preferred'>;
   /** The normalised names of an image, as `decide` takes them. */
   readonly namesOf: (image: string) => readonly string[];
@@ -62,8 +59,8 @@ export function assess(
   if (reason !== undefined && reason !== 'daemon-pod') {
     return { subject, settings, outcome: { kind: 'skip', reason }, narrowed: [] };
   }
-  const { architectures: clusterArchitectures, cpuLevels = NO_CPU_LEVELS, namesOf } = circumstances;
-  const knowledge = { clusterArchitectures, cpuLevels, namesOf, answerOf, waitedMs: Number.POSITIVE_INFINITY };
+  const { architectures: clusterArchitectures, namesOf } = circumstances;
+  const knowledge = { clusterArchitectures, namesOf, answerOf, waitedMs: Number.POSITIVE_INFINITY };
   const isStated = statementOf(subject.statement) !== undefined;
   return {
     subject,
@@ -73,10 +70,7 @@ export function assess(
   };
 }
 
-/**
- * Returns the node labels that `pods.matchNodeLabels` and the CPU level of an image make archaware require of nodes for these pods, as a
- * node selector.
- */
+/** Returns the node labels that `pods.matchNodeLabels` makes archaware require of nodes for these pods, as a node selector. */
 export function labelsRequired(
   { kind, demands }: Pick<Candidate, 'kind' | 'demands'>,
   { subject, outcome }: Assessment,
@@ -84,13 +78,8 @@ export function labelsRequired(
   if (outcome.kind !== 'place' || isDaemonSetOfAnyGroup(kind) || !usesAffinity(subject.settings)) return {};
   const required = placingFor(outcome, subject).affinity?.required ?? [];
   const mentioned = (demands.terms ?? []).flatMap(({ expressions }) => expressions.map(({ key }) => key));
-  const spoken = [...Object.keys(demands.nodeSelector), ...mentioned];
-  const own = [ARCHITECTURE_LABEL, OS_LABEL, ...spoken];
+  const own = [ARCHITECTURE_LABEL, OS_LABEL, ...Object.keys(demands.nodeSelector), ...mentioned];
   return Object.fromEntries(
-    required.flatMap(({ key, values: [value] }) =>
-      own.includes(key) || value === undefined || labelsOfLevel(key).some((label) => spoken.includes(label))
-        ? []
-        : [[key, value]],
-    ),
+    required.flatMap(({ key, values: [value] }) => (own.includes(key) || value === undefined ? [] : [[key, value]])),
   );
 }

@@ -1,5 +1,4 @@
 import { type ImageAnswer, onlySchedulable } from '../images.ts';
-import { cpuLevelsOf } from '../levels/level-labels.ts';
 import { architecturesOf, type Node, nodeArchitecture } from '../nodes/node.ts';
 import type { PodImage } from '../objects/image.ts';
 import { createSpreadReasons } from '../spread/readiness.ts';
@@ -34,11 +33,10 @@ export type ReportInput = Omit<Circumstances, 'architectures'> & {
 export function buildReport(input: ReportInput): Report {
   const { units, nodes, settings, answerOf, registryOf, grouping, unread, newerOf = () => undefined } = input;
   const own = architecturesOf(nodes);
-  const cpuLevels = cpuLevelsOf(nodes);
   const assessed = ({ parts }: Unit, architectures: readonly string[]) =>
     parts.map((part) => ({
       part,
-      assessment: assess(part, { ...input, architectures, cpuLevels }, (image) => answerOf(image, part)),
+      assessment: assess(part, { ...input, architectures }, (image) => answerOf(image, part)),
     }));
   const targets = input.targets ?? possibleTargets(own, (unit) => assessed(unit, own), input);
   const architectures = [...new Set([...own, ...targets])].sort();

@@ -1,6 +1,5 @@
 import { ARCHITECTURES_ANNOTATION } from '../../names.ts';
 import { type Narrowing, onlySchedulable, statementOf } from '../images.ts';
-import { labelsOfLevel } from '../levels/cpu-level.ts';
 import type { PodImage } from '../objects/image.ts';
 import { isDaemonSet, isDaemonSetOfAnyGroup, isOtherDaemonSet } from '../objects/kinds.ts';
 import { few, skipNote, webAssemblyAmong } from '../reasons.ts';
@@ -112,9 +111,7 @@ function labelReason(candidate: Candidate, assessment: Assessment, target: strin
   const { demands } = candidate;
   const narrowed = { ...demands, nodeSelector: { ...demands.nodeSelector, ...required } };
   if (pinsOf(demands, target).length > 0 || pinsOf(narrowed, target).length === 0) return [];
-  const isOfLevel = Object.keys(required).some((key) => labelsOfLevel(key).length > 0);
-  const who = isOfLevel ? 'archaware (by the CPU level of an image, or pods.matchNodeLabels)' : 'pods.matchNodeLabels';
-  return [{ kind: 'node-affinity', text: `${who} asks for ${wanted.join(', ')}` }];
+  return [{ kind: 'node-affinity', text: `pods.matchNodeLabels asks for ${wanted.join(', ')}` }];
 }
 
 /** The states of several parts of one workload count as the worst of them. */

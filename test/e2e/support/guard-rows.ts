@@ -68,17 +68,11 @@ export const OBJECTS: readonly KubernetesObject[] = [
   daemonSet(NS, 'agent', { images, tolerations: [foreign, own('amd64'), own('arm64')], spec: nowhere }),
 ];
 
-const LEVEL = 'feature.node.kubernetes.io/cpu-cpuid.X86_64_V3';
 const required = '/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms';
 const preferred = '/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution';
 const toleration = (value: unknown) => [add('/spec/tolerations/-', value)];
 
 export const PODS_ALLOWED: readonly Attempt[] = [
-  [
-    'narrow by the label of a CPU level',
-    HELD,
-    [remove('/spec/schedulingGates/1'), add(`${required}/0/matchExpressions/-`, isIn(LEVEL, 'true'))],
-  ],
   ['add our tolerations', PLAIN, [...toleration(own('amd64')), ...toleration(own('arm64'))]],
   [
     'add ours where ExtendedResourceToleration and PodTolerationRestriction add theirs',
@@ -145,26 +139,6 @@ export const PODS_REFUSED: readonly Attempt[] = [
   ["remove another's gate where ours is, too", HELD, [remove('/spec/schedulingGates/0')]],
   ['remove all gates', HELD, [remove('/spec/schedulingGates')]],
   ['narrow a pod that does not hold our gate', OTHERS, [add('/spec/affinity', { nodeAffinity })]],
-  [
-    'narrow by the label of a CPU level with another value',
-    HELD,
-    [add(`${required}/0/matchExpressions/-`, isIn(LEVEL, 'false'))],
-  ],
-  [
-    'narrow by the label of a CPU level with a second value',
-    HELD,
-    [add(`${required}/0/matchExpressions/-`, { ...isIn(LEVEL, 'true'), values: ['true', 'other'] })],
-  ],
-  [
-    'narrow by the label of a CPU level with another operator',
-    HELD,
-    [add(`${required}/0/matchExpressions/-`, { key: LEVEL, operator: 'DoesNotExist' })],
-  ],
-  [
-    'narrow by another label of node-feature-discovery',
-    HELD,
-    [add(`${required}/0/matchExpressions/-`, isIn('feature.node.kubernetes.io/cpu-cpuid.AVX2', 'true'))],
-  ],
   [
     'narrow by a foreign label',
     HELD,

@@ -19,7 +19,6 @@ const answers: Readonly<Record<string, ImageAnswer>> = {
   arm: known('linux/arm64'),
   mixed: known('linux/amd64,linux/arm64,windows/amd64'),
   wasm: known('wasi/wasm'),
-  levelled: { kind: 'known', platforms: [{ os: 'linux', architecture: 'amd64', variant: 'v3' }], isIndex: false },
   cold: pending,
   lost: failed(300),
 };
@@ -138,7 +137,6 @@ describe('the key of an admission', () => {
   });
   const arm = (spec: JsonObject = {}, metadata: JsonObject = {}) => pod(spec, metadata, ['arm']);
   const cold = pod({}, {}, ['cold']);
-  const levelled = pod({}, {}, ['levelled']);
   const never = pod({ containers: [{ image: 'arm', imagePullPolicy: 'Never' }] });
   const owned = { ownerReferences: [{ kind: 'DaemonSet', apiVersion: 'apps/v1', name: 'd', controller: true }] };
   const own = { namespace: { name: 'archaware' } };
@@ -156,7 +154,6 @@ describe('the key of an admission', () => {
     mayBeHeldBack: [of(cold), of(cold, {}, { ownNamespace: 'shop' })],
     sent: [of(arm()), of(arm({ tolerations: [{ key: 'gpu', operator: 'Exists' }] }))],
     clusterArchitectures: [of(never), of(never, { clusterArchitectures: ['arm64'] })],
-    cpuLevels: [of(levelled), of(levelled, {}, { cpuLevels: { v2: 'all', v3: 'some', v4: 'none' } })],
     mayGate: [of(cold), of(cold, { mayGate: false })],
     withdrawn: [of(arm()), of(arm(), { withdrawn: ['tolerations'] })],
   };

@@ -24,6 +24,7 @@ describe('labels that state facts', () => {
     'topology.ebs.csi.aws.com/zone',
     'failure-domain.beta.kubernetes.io/zone',
     'failure-domain.beta.kubernetes.io/region',
+    'feature.node.kubernetes.io/cpu-cpuid.AVX2',
   ];
   for (const label of facts) {
     it(`${label} does`, () => {

@@ -47,7 +47,6 @@ describe('reading a pod', () => {
       statement: 'amd64',
       os: 'windows',
       hasRuntimeClass: false,
-      asksForLevel: false,
       asked: { text: 'kubernetes.io/arch=arm64 by its nodeSelector', architectures: ['arm64'] },
       images: [
         { image: 'init', pullPolicy: 'Always' },
