@@ -203,6 +203,13 @@ describe('the Helm chart', () => {
       taints: "['example.com/arch:PreferNoSchedule']",
       labels: "['accelerators', 'example.com']",
     });
+    const lease = COMBINATIONS['no replica, a Lease elsewhere'];
+    const [policy] = listAt(
+      find(await helm.render(lease), 'ValidatingAdmissionPolicy', 'archaware-guard-leases'),
+      'spec',
+      'variables',
+    );
+    expect(policy).to.deep.equal({ name: 'lease', expression: "'other'" });
     const other = await helm.render({ serviceAccount: { name: 'other' } }, '--namespace', 'elsewhere');
     for (const policy of other.filter(({ kind }) => kind === 'ValidatingAdmissionPolicy')) {
       expect(stringify(policy)).to.include("'system:serviceaccount:elsewhere:other'");

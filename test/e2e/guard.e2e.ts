@@ -271,6 +271,21 @@ for (const { form, options, ...nodes } of FORMS) {
       }
     });
 
+    it('lets it create its Lease, and no other', async () => {
+      const LEASES = '/apis/coordination.k8s.io/v1/namespaces/archaware/leases';
+      const create = async (metadata: object) => {
+        const lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata };
+        const { status, body } = await account.request('POST', `${LEASES}?dryRun=All`, lease);
+        return { status, message: String(at(body, 'message') ?? '') };
+      };
+      expect(await create({ name: 'archaware-controller' })).to.deep.equal({ status: 201, message: '' });
+      for (const metadata of [{ name: 'other' }, { generateName: 'archaware-controller' }]) {
+        const { status, message } = await create(metadata);
+        expect(message).to.include("ValidatingAdmissionPolicy 'archaware-guard-leases'");
+        expect(status).to.equal(422);
+      }
+    });
+
     it("leaves what others' Events say as it is, though it may patch Events", async () => {
       const event = {
         apiVersion: 'events.k8s.io/v1',
@@ -307,6 +322,7 @@ for (const { form, options, ...nodes } of FORMS) {
       ['write to Deployments', 'PATCH', '/apis/apps/v1/namespaces/archaware/deployments/archaware-controller'],
       ['list Secrets', 'GET', `/api/v1/namespaces/${rows.NS}/secrets`],
       ['write other Secrets', 'PATCH', `${SECRETS}/other`],
+      ['create ConfigMaps', 'POST', '/api/v1/namespaces/archaware/configmaps'],
       ['read ConfigMaps', 'GET', '/api/v1/namespaces/archaware/configmaps/archaware-controller'],
       ['delete Events', 'DELETE', `${EVENTS}/theirs`],
       ['write Events of the older kind', 'POST', `/api/v1/namespaces/${rows.NS}/events`],
