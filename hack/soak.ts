@@ -59,7 +59,7 @@ async function main(): Promise<boolean> {
       const flags = [
         ...['--kubeconfig', kubeconfig, '--registries.insecure', registry.host, '--placement.mode', 'both'],
         ...['--webhook.enabled', '--webhook.address', `127.0.0.1:${port}`, '--images.fallbackAfter', '24h'],
-        ...['--images.cache.file', join(directory, 'images.json'), '--pods.onWrongNode', 'evict'],
+        ...['--pods.onWrongNode', 'evict'],
       ];
       const environment = { NODE_OPTIONS: `--import ${PROBE.href}`, SOAK_PROBE: file };
       const controller = await startController(flags, { environment });

@@ -25,7 +25,7 @@ describe('docs/reference', () => {
         /^\| `taints\.key`<br>`ARCHAWARE_TAINTS__KEY` \| `supported-arch` \|.*\| after a restart \|$/m,
       ],
       ['configuration.md', /^\| `images\.overrides`.*\| at once \|$/m],
-      ['configuration.md', /^\| `images\.cache\.file`.*\| after a restart \|$/m],
+      ['configuration.md', /^\| `images\.cache\.maxEntries`.*\| after a restart \|$/m],
       ['flags.md', /^\| `--all-pods` \| Also remove pods that no controller creates again \|$/m],
       ['metrics.md', /^\| `archaware_reconcile_total` \| counter \| `controller`, `result` \|/m],
       ['metrics.md', /^\| `archaware_admission_duration_seconds` \| histogram \| {2}\|/m],

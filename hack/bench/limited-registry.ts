@@ -33,8 +33,6 @@ export type LimitedRegistry = {
   readonly host: string;
   /** In the order of the answers. */
   asked(): readonly Asked[];
-  /** Forgets the requests; the next GET begins the first window. */
-  forget(): void;
   stop(): Promise<void>;
 };
 
@@ -77,11 +75,6 @@ export async function startLimitedRegistry(options: LimitedRegistryOptions): Pro
   return {
     host: `127.0.0.1:${address.port}`,
     asked: () => [...asked],
-    forget() {
-      asked.splice(0);
-      opened = undefined;
-      current = { window: 0, taken: 0 };
-    },
     async stop() {
       server.close();
       server.closeAllConnections();

@@ -1,8 +1,5 @@
 // Measures requests and time of the controller at a registry with a rate limit, beside the least that any client needs.
 // Usage: npm run bench -- registry [--window SECONDS] [--embedded]
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { startEmbeddedCluster } from '../../test/simulator/embedded-cluster.ts';
 import { startController } from '../../test/support/controller-process.ts';
@@ -10,7 +7,7 @@ import type { RunningController } from '../../test/support/running.ts';
 import { type ImageFixture, image, multiPlatform } from '../../testimg/build.ts';
 import { startCluster } from '../cluster/cluster.ts';
 import { type Asked, type LimitedRegistry, startLimitedRegistry } from './limited-registry.ts';
-import { type BenchCluster, createAndWatch, type Measured, prepareNamespace, removePods } from './load.ts';
+import { type BenchCluster, createAndWatch, type Measured, prepareNamespace } from './load.ts';
 import { printTable } from './table.ts';
 
 const REPOSITORY = 'bench';
@@ -44,24 +41,19 @@ export async function benchRegistry(args: string[]): Promise<void> {
     perWindow: PER_WINDOW,
     windowMs: seconds * 1000,
   });
-  const directory = await mkdtemp(join(tmpdir(), 'archaware-bench-'));
   try {
     await prepareNamespace(cluster);
-    const flags = ['--images.cache.file', join(directory, 'cache.json')];
-    process.stderr.write(`first run, at least ${(WINDOWS - 1) * seconds} s\n`);
-    const first = await converge(cluster, registry, flags, 'first');
-    process.stderr.write('second run, with the cache file of the first\n');
-    const second = await converge(cluster, registry, flags, 'second');
+    process.stderr.write(`this takes at least ${(WINDOWS - 1) * seconds} s\n`);
+    const outcome = await converge(cluster, registry);
     const scale = seconds === 60 ? '' : `; a minute is scaled to ${seconds} s (--window 60 for the real one)`;
     process.stdout.write(
       `${PODS} pods of ${IMAGES} images, ${SINGLES} of them single-platform; ${values.embedded ? 'embedded' : 'real'} ` +
         `cluster; ${DELAY_MS} ms before each answer; ${PER_WINDOW} GETs in ${seconds} s, else 429${scale}\n\n`,
     );
-    printTable([['what', 'measured', 'lower bound', 'ratio'], ...firstRows(first, seconds), ...secondRows(second)]);
+    printTable([['what', 'measured', 'lower bound', 'ratio'], ...rows(outcome, seconds)]);
   } finally {
     await registry.stop();
     await cluster.stop();
-    await rm(directory, { recursive: true, force: true });
   }
 }
 
@@ -78,25 +70,23 @@ function images(): Map<string, ImageFixture> {
 }
 
 /** Starts the controller, creates all pods at once, and waits until each has its toleration. */
-async function converge(
-  cluster: BenchCluster,
-  registry: LimitedRegistry,
-  flags: readonly string[],
-  prefix: string,
-): Promise<Outcome> {
-  registry.forget();
-  const controller = await start(cluster, registry, flags);
+async function converge(cluster: BenchCluster, registry: LimitedRegistry): Promise<Outcome> {
+  const controller = await start(cluster, registry);
   try {
     const references = Array.from({ length: IMAGES }, (_, index) => `${registry.host}/${REPOSITORY}:t${index}`);
-    const measured = await createAndWatch(cluster, { count: PODS, images: references, prefix, deadlineMs: 600_000 });
+    const measured = await createAndWatch(cluster, {
+      count: PODS,
+      images: references,
+      prefix: 'first',
+      deadlineMs: 600_000,
+    });
     return { measured, asked: registry.asked() };
   } finally {
     await controller.stop();
-    await removePods(cluster);
   }
 }
 
-function start(cluster: BenchCluster, registry: LimitedRegistry, flags: readonly string[]): Promise<RunningController> {
+function start(cluster: BenchCluster, registry: LimitedRegistry): Promise<RunningController> {
   return startController([
     '--kubeconfig',
     cluster.kubeconfig,
@@ -107,11 +97,10 @@ function start(cluster: BenchCluster, registry: LimitedRegistry, flags: readonly
     // A pod that was released without an answer would count as converged.
     '--images.unresolvable',
     'wait',
-    ...flags,
   ]);
 }
 
-function firstRows({ measured, asked }: Outcome, seconds: number): Row[] {
+function rows({ measured, asked }: Outcome, seconds: number): Row[] {
   const answered = (kind: Asked['kind']) => asked.filter(isGet(kind)).filter(({ status }) => status === 200).length;
   const refused = asked.filter(({ status }) => status === 429).length;
   const bound = (WINDOWS - 1) * seconds;
@@ -130,22 +119,6 @@ function firstRows({ measured, asked }: Outcome, seconds: number): Row[] {
       bound === 0 ? '' : (total / bound).toFixed(2),
     ],
     ['last answer of each window', `after ${late.join(', ')} s`, `after ${fewestSeconds()} s at 8 at once`, ''],
-  ];
-}
-
-function secondRows({ measured, asked }: Outcome): Row[] {
-  const gets = asked.filter(({ method, kind }) => method === 'GET' && kind !== 'other').length;
-  return [
-    counted('after a restart: GETs of manifests and blobs', gets, 0),
-    counted('after a restart: HEADs', asked.filter(({ method }) => method === 'HEAD').length, 0),
-    ['after a restart: all pods tolerate', `${(measured.totalMs / 1000).toFixed(1)} s`, '', ''],
-    // Most of the first time is what the API server needs to create the pods.
-    [
-      'after a restart: slowest pod',
-      `${(Math.max(...measured.delays) / 1000).toFixed(1)} s after its creation`,
-      '',
-      '',
-    ],
   ];
 }
 

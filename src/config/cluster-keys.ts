@@ -47,7 +47,6 @@ export const CLUSTER_KEYS: Readonly<Record<PathsOf<Config>, ClusterUse>> = {
   'images.unresolvable': 'decides',
   'images.fallbackAfter': 'decides',
   'images.overrides': 'decides',
-  'images.cache.file': 'never',
   'images.cache.maxEntries': 'decides',
   'images.cache.tagTtl': 'decides',
   'images.cache.alwaysTagTtl': 'decides',

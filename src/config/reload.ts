@@ -14,8 +14,8 @@ export type Reload = {
 
 /** Keys that, with all keys below them, apply at once to every later decision. */
 const AT_ONCE = ['policies', 'architectures', 'pods', 'images', 'registries', 'credentials', 'log.level'];
-/** Exceptions: the cache of images and its file are opened once, with these keys. */
-const BUT = ['images.cache.file', 'images.cache.maxEntries'];
+/** An exception: the cache of images is created once, with this size. */
+const BUT = 'images.cache.maxEntries';
 
 /** Compares the current configuration with one that was read again. */
 export function compareConfig(before: Config, after: Config): Reload {
@@ -37,7 +37,7 @@ export function concernsRegistries(key: string): boolean {
 
 /** Whether a changed key applies without a restart. */
 export function appliesAtOnce(key: string): boolean {
-  return AT_ONCE.some((group) => isWithin(group, key)) && !BUT.includes(key);
+  return AT_ONCE.some((group) => isWithin(group, key)) && key !== BUT;
 }
 
 function isWithin(group: string, key: string): boolean {

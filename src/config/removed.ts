@@ -7,6 +7,10 @@ import { variableName } from './keys.ts';
 export const REMOVED: ReadonlyMap<string, string> = new Map<string, string>([
   // Sorted by path.
   [
+    'images.cache.file',
+    'remove it: what is known of images is kept in memory only, and after a restart one request is sent for each image that is needed',
+  ],
+  [
     'images.lies',
     'remove it: archaware no longer learns from a crash; state the architectures of such an image in images.overrides',
   ],

@@ -108,7 +108,6 @@ export const schema = z.strictObject({
       'a list of {pattern: registry.example.com/legacy/*, architectures: [amd64]}',
     ),
     cache: z.strictObject({
-      file: path('File that keeps the platforms of known images across restarts; empty: none.', 'the path of a file'),
       maxEntries: whole(100, 10_000_000, 50_000, 'Maximum number of tags, and of digests, that are remembered.'),
       tagTtl: duration(
         '1s',

@@ -23,7 +23,6 @@ const HARMLESS: Readonly<Record<string, string>> = {
 
 /** A valid value that is not the default, for each key that is not taken. */
 const OTHER: Readonly<Record<string, unknown>> = {
-  'images.cache.file': '/tmp/evil/cache',
   'registries.containerdConfigDirectory': '/tmp/evil/certs.d',
   'registries.caFile': '/tmp/evil/ca.crt',
   'registries.addresses.allow': ['10.0.0.0/8'],

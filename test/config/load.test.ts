@@ -116,7 +116,6 @@ describe('every key', () => {
       '[{"pattern": "r.example.com/*", "architectures": ["amd64"]}]',
       [{ pattern: 'r.example.com/*', architectures: ['amd64'] }],
     ],
-    'images.cache.file': ['/var/cache/archaware/images.json', '/var/cache/archaware/images.json'],
     'images.cache.maxEntries': ['100', 100],
     'images.cache.tagTtl': ['1m', '1m'],
     'images.cache.alwaysTagTtl': ['1s', '1s'],

@@ -23,7 +23,7 @@ describe('a configuration that is read again', () => {
     ['', 'architectures: {schedulable: [arm64]}', ['architectures.schedulable'], []],
     ['', 'pods: {daemonSets: ignore}', ['pods.daemonSets'], []],
     ['', 'images: {unresolvable: wait, cache: {tagTtl: 1m}}', ['images.unresolvable', 'images.cache.tagTtl'], []],
-    ['', 'images: {cache: {file: /a, maxEntries: 100}}', [], ['images.cache.file', 'images.cache.maxEntries']],
+    ['', 'images: {cache: {maxEntries: 100}}', [], ['images.cache.maxEntries']],
     ['', 'registries: {private: [a]}', ['registries.private'], []],
     ['', 'credentials: {pullSecrets: false}', ['credentials.pullSecrets'], []],
     ['', 'log: {level: debug, format: pretty}', ['log.level'], ['log.format']],
@@ -45,13 +45,13 @@ describe('a configuration that is read again', () => {
   }
 
   it('applies except for what needs a restart, which keeps its old value', () => {
-    const before = load('taints: {key: old}\nimages: {cache: {file: /old}}');
-    const after = load('taints: {key: new}\nimages: {cache: {file: /new, tagTtl: 1m}}\npolicies: [{name: a}]');
+    const before = load('taints: {key: old}\nimages: {cache: {maxEntries: 100}}');
+    const after = load('taints: {key: new}\nimages: {cache: {maxEntries: 200, tagTtl: 1m}}\npolicies: [{name: a}]');
     const { config } = compareConfig(before, after);
     expect(config).to.deep.equal({
       ...after,
       taints: before.taints,
-      images: { ...after.images, cache: { ...after.images.cache, file: '/old' } },
+      images: { ...after.images, cache: { ...after.images.cache, maxEntries: 100 } },
     });
   });
 

@@ -259,7 +259,7 @@ describe('changing the mode, with the chart, on the real control plane', () => {
     const path = '/api/v1/namespaces/archaware/configmaps/archaware-controller';
     const config = String(at((await world.cluster.request('GET', path)).body, 'data', 'config.yaml'));
     const [port = 0] = await freePorts(1);
-    const address = ['--images.cache.file', '', '--webhook.address', `127.0.0.1:${port}`];
+    const address = ['--webhook.address', `127.0.0.1:${port}`];
     const flags = ['--config', await places.file(`config-${++count}.yaml`, config), ...address];
     const next = await world.run(flags);
     await replica?.stop();

@@ -148,8 +148,8 @@ describe('helm, on the real control plane, in this order', () => {
     flags = [
       ...['--config', await places.file('config.yaml', String(at(body, 'data', 'config.yaml')))],
       ...['--nodeLabels.directory', `${places.directory}/labels`],
-      // Of the container; and nobody calls the webhook here, as no pod of the Service runs.
-      ...['--images.cache.file', '', '--webhook.address', `127.0.0.1:${port}`],
+      // Nobody calls the webhook here, as no pod of the Service runs.
+      ...['--webhook.address', `127.0.0.1:${port}`],
     ];
     controller = await world.run(flags);
     await world.create(

@@ -1,4 +1,3 @@
-import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { account } from '../../hack/cluster/account.ts';
@@ -366,57 +365,6 @@ describe('registries as production has them, on the real control plane', () => {
       await serves('beside-proxy', world.registry.host);
       expect([...new Set(proxy.targets)]).to.deep.equal([`CONNECT ${SECURE}:443`]);
       expect(controller.logs().join('\n')).to.not.include('proxied@');
-    });
-  });
-
-  describe('with images.cache.file', () => {
-    let file: string;
-    let host: string;
-    let asked: Front;
-    const tags = { multi: BOTH, arm64: ours('arm64'), riscv64: ours('riscv64') };
-    const run = () => world.run([...OPEN_LATE, '--images.cache.file', file]);
-
-    before(async () => {
-      asked = await source();
-      host = asked.host;
-      file = join(places.directory, 'cache', 'images.json');
-      await places.file('cache/README', 'nothing of ours');
-    });
-    after(clear);
-
-    async function servesAll(namespace: string): Promise<void> {
-      await world.namespace(namespace);
-      for (const tag of Object.keys(tags)) await create(namespace, tag, host, tag);
-      for (const [tag, wanted] of Object.entries(tags)) await world.eventuallyTolerates(namespace, tag, wanted);
-    }
-
-    it('asks no registry again after a restart for what is known and fresh', async () => {
-      const first = await run();
-      await servesAll('cache-first');
-      expect(asked.requests()).to.not.deep.equal([]);
-      expect(await first.stop()).to.equal(0);
-      asked.forgetRequests();
-      await run();
-      await servesAll('cache-second');
-      expect(asked.requests()).to.deep.equal([]);
-      await world.stopControllers();
-    });
-
-    it('renames a file that is not a cache, reports it, and goes on', async () => {
-      const content = await readFile(file);
-      // As a disk that was full leaves it.
-      await writeFile(file, content.subarray(0, content.length / 2));
-      const controller = await run();
-      await servesAll('cache-corrupt');
-      expect(asked.requests()).to.not.deep.equal([]);
-      expect(controller.logs().filter((line) => line.includes(file))).to.have.length.of.at.least(1);
-      await world.stopControllers();
-      const names = await readdir(join(places.directory, 'cache'));
-      expect(names.filter((name) => name.startsWith('images.json') && name !== 'images.json')).to.have.lengthOf(1);
-      asked.forgetRequests();
-      await run();
-      await servesAll('cache-again');
-      expect(asked.requests()).to.deep.equal([]);
     });
   });
 });

@@ -6,10 +6,8 @@ import { rename } from 'node:fs/promises';
 export const NOT_ON_WINDOWS = {
   bash: 'bash runs the blocks of documents, and scripts',
   link: 'a symbolic link is replaced, as the kubelet does in the folders of ConfigMaps and Secrets, or leads to itself',
-  rename: 'a file is replaced while it is open',
   program: 'a credential helper or plug-in is started by its first line (`#!`)',
   signal: 'SIGTERM asks a process to end; on Windows it ends the process at once',
-  permission: 'a file has a mode, such as 0600',
   pipe: 'a named pipe (`mkfifo`), or a pipe of a shell',
   name: 'a name of a file that Windows does not allow',
 } as const;

@@ -7,7 +7,6 @@ import { createImageCache } from '../../oci/cache/cache.ts';
 import { onlyObserves } from '../../placement/placing.ts';
 import { connect } from '../connect.ts';
 import { loadLabelRules } from '../label-rules/follow-label-rules.ts';
-import { startCacheFile } from '../registries/keep-cache.ts';
 import { openFiles } from '../registries/registries.ts';
 import type { Context } from '../surroundings.ts';
 import { VERSION } from '../version.ts';
@@ -28,7 +27,6 @@ export async function createBase(context: Context) {
   const files = await openFiles(config, clock, log);
   const labels = await loadLabelRules(config, clock);
   const cache = createImageCache(config.images.cache.maxEntries);
-  const cacheFile = await startCacheFile(config, cache, clock, log);
   const answers = createAnswers(clock);
   const connection = await connect(context, (request) => {
     metrics.apiAnswered(request);
@@ -38,7 +36,7 @@ export async function createBase(context: Context) {
   const end = new AbortController();
   const ending = createEnding(signal, clock);
   return {
-    ...{ context, config, clock, ending, log, metrics, files, labels, cache, cacheFile, answers },
+    ...{ context, config, clock, ending, log, metrics, files, labels, cache, answers },
     telemetry: createTelemetry(log, metrics, (bytes) => {
       answers.heard();
       context.received(bytes);

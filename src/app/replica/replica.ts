@@ -93,7 +93,7 @@ async function serveAdmission(
 }
 
 /** Releases the Lease at once, and answers reviews until the API server no longer calls this replica. */
-async function leave({ clock, ending, cacheFile, log }: Base, { running, events, admission }: Parts): Promise<void> {
+async function leave({ clock, ending, log }: Base, { running, events, admission }: Parts): Promise<void> {
   const { lease } = running;
   await sayFarewell({ lease, events, clock, log }, ending.all);
   if (admission !== undefined) {
@@ -101,7 +101,6 @@ async function leave({ clock, ending, cacheFile, log }: Base, { running, events,
     void lease?.follow(ending.admission);
     await Promise.race([admission.closed(), until(ending.all)]);
   }
-  await Promise.race([cacheFile?.close(), until(ending.all)]);
   log.info('ended');
   log.flush();
 }

@@ -44,30 +44,12 @@ export type TagEntry = {
 export type CacheOwner = string;
 export const EVERYBODY: CacheOwner = '';
 
-/** Entries that everybody may get and that may therefore be written to a file; the most recently used first. */
-export type SharedEntries = {
-  readonly digests: readonly (readonly [digest: string, found: ImageFacts])[];
-  readonly tags: readonly (readonly [canonical: string, entry: TagEntry])[];
-};
-
-/**
- * What is known of images, in memory, limited by use. Only digests, and tags owned by {@link EVERYBODY}, may be written
- * to a file: fingerprints are valid in one process only.
- */
+/** What is known of images, in memory, limited by use. */
 export type ImageCache = {
   digest(digest: string): ImageFacts | undefined;
   setDigest(digest: string, found: ImageFacts): void;
   tag(canonical: string, owner: CacheOwner): TagEntry | undefined;
   setTag(canonical: string, owner: CacheOwner, entry: TagEntry): void;
-  /** Returns the entries that may be written to a file now, at most `most`. */
-  sharedDigests(most: number): SharedEntries['digests'];
-  sharedTags(most: number): SharedEntries['tags'];
-  /** Adds entries from a file for names that are not known yet, before the first lookup; does not call the listener. */
-  restore(entries: SharedEntries): void;
-  /**
-   * Calls the listener after each change of an entry that may be written to a file; reading an entry is not a change.
-   */
-  onChange(listener: () => void): void;
 };
 
 /** The most bytes of the digests, and of the tags: a registry decides how long the lists of its images are. */
@@ -86,7 +68,7 @@ function bytesOfTag({ etag = '', source, digest, ...entry }: TagEntry, key: stri
 }
 
 /** Whether the facts of a tag may be others than those of its digest. */
-export function hasOwnFacts({ route, isPartial }: Pick<TagEntry, 'route' | 'isPartial'>): boolean {
+function hasOwnFacts({ route, isPartial }: Pick<TagEntry, 'route' | 'isPartial'>): boolean {
   return route !== undefined || isPartial === true;
 }
 
@@ -96,45 +78,12 @@ export function createImageCache(maxEntries: number): ImageCache {
     createLru<T>(most, (value, key) => Math.max(Math.floor(most / maxEntries), bytesOf(value, key)));
   const digests = limited(MOST_DIGESTS, bytesOfFacts);
   const tags = limited(MOST_TAGS, bytesOfTag);
-  const listeners: (() => void)[] = [];
   // A canonical name contains no space.
   const key = (canonical: string, owner: CacheOwner): string => `${canonical} ${owner}`;
-  const notify = (): void => {
-    for (const listener of listeners) listener();
-  };
   return {
     digest: (digest) => digests.get(digest),
-    setDigest(digest, found) {
-      const isNew = digests.peek(digest) !== found;
-      digests.set(digest, found);
-      if (isNew) notify();
-    },
+    setDigest: (digest, found) => void digests.set(digest, found),
     tag: (canonical, owner) => tags.get(key(canonical, owner)),
-    setTag(canonical, owner, entry) {
-      tags.set(key(canonical, owner), entry);
-      if (owner === EVERYBODY) notify();
-    },
-    sharedDigests(most) {
-      const found: [string, ImageFacts][] = [];
-      digests.forEach((value, digest) => {
-        if (found.length < most) found.push([digest, value]);
-      });
-      return found;
-    },
-    sharedTags(most) {
-      const found: [string, TagEntry][] = [];
-      tags.forEach((value, name) => {
-        // Every owner other than EVERYBODY is a fingerprint after the space, so a key that ends in a space is shared.
-        if (found.length < most && name.endsWith(' ')) found.push([name.slice(0, -1), value]);
-      });
-      return found;
-    },
-    restore(entries) {
-      for (const [digest, found] of entries.digests.toReversed()) if (!digests.has(digest)) digests.set(digest, found);
-      for (const [canonical, entry] of entries.tags.toReversed()) {
-        if (!tags.has(key(canonical, EVERYBODY))) tags.set(key(canonical, EVERYBODY), entry);
-      }
-    },
-    onChange: (listener) => void listeners.push(listener),
+    setTag: (canonical, owner, entry) => void tags.set(key(canonical, owner), entry),
   };
 }

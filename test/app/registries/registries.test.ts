@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -39,35 +39,6 @@ describe("the operator's settings for registries", () => {
     await product.cluster.createPod({ name: 'later', images: [next] });
     await product.eventuallyTolerates('default', 'later', ours('amd64'));
     expect(controller.logs().join('\n')).not.to.contain('horse');
-  });
-
-  it('cause no request after a restart for images in the cache file', async () => {
-    product = await startProduct();
-    const flags = ['--images.cache.file', file('images.json')];
-    const [index, single] = [
-      product.image('index', ['amd64', 'arm64']),
-      product.image('one', ['arm64'], { single: true }),
-    ];
-    const first = await product.run(flags);
-    await product.cluster.createPod({ name: 'a', images: [index, single] });
-    await product.eventuallyTolerates('default', 'a', ours('arm64'));
-    expect(await first.stop()).to.equal(0);
-    product.registry.clearRequests();
-    const second = await product.run(flags);
-    await product.cluster.createPod({ name: 'b', images: [index] });
-    await product.eventuallyTolerates('default', 'b', ours('amd64', 'arm64'));
-    expect(product.registry.requests()).to.deep.equal([]);
-    expect(await second.metric('archaware_resolver_cache_total', { result: 'hit' })).to.be.greaterThan(0);
-  });
-
-  it('let a broken cache file be set aside, with a message, and go on', async () => {
-    product = await startProduct();
-    await writeFile(file('images.json'), '{"version":1,"digests":{"sha256:');
-    const controller = await product.run(['--images.cache.file', file('images.json')]);
-    await product.cluster.createPod({ name: 'a', images: [product.image('app', ['arm64'])] });
-    await product.eventuallyTolerates('default', 'a', ours('arm64'));
-    expect(await readFile(file('images.json.corrupt'), 'utf8')).to.match(/^\{"version":1/);
-    expect(controller.logs().join('\n')).to.contain('images.json.corrupt');
   });
 
   describe('of mirrors', () => {

@@ -35,8 +35,7 @@ export async function buildOverlay(name: string, component?: string): Promise<Ov
     deployment: all.find(({ kind }) => kind === 'Deployment'),
     manifest: objects.map((object) => stringify(object)).join('---\n'),
     config: String(at(configuration, 'data', 'config.yaml')),
-    // The cache is in a directory of the container.
-    flags: ['--webhook.address', `127.0.0.1:${port}`, '--images.cache.file', ''],
+    flags: ['--webhook.address', `127.0.0.1:${port}`],
   };
 }
 

@@ -34,8 +34,7 @@ export function standInForDeployment(cluster: Cluster, environment: Readonly<Rec
     await mkdir(join(cluster.directory, 'stand-in'), { recursive: true });
     await writeFile(file, textAt(body, 'data', 'config.yaml'));
     const kubeconfig = await cluster.serviceAccountKubeconfig('archaware', 'archaware-controller');
-    // Its volumes are not here.
-    return startController(['--kubeconfig', kubeconfig, '--config', file, '--images.cache.file', ''], { environment });
+    return startController(['--kubeconfig', kubeconfig, '--config', file], { environment });
   }
 
   async function follow(): Promise<void> {

@@ -1,10 +1,6 @@
-/** The machine of the replicas: clocks, names, disks. */
-import { execFileSync } from 'node:child_process';
-import { mkdtemp, readFile, rmdir, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+/** The machine of the replicas: clocks and names. */
+import { readFile, writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect } from 'chai';
 import { parse, stringify } from 'yaml';
 import { type Control, createControl } from '../support/control.ts';
 import type { Fault, Scene } from '../support/harness.ts';
@@ -110,45 +106,4 @@ export const machine: readonly Fault[] = [
       return `for ${seconds(ms)}`;
     },
   ),
-  diskFull(),
 ];
-
-/** The file of the image cache on a file system of 64 KiB, which another file fills. */
-function diskFull(): Fault {
-  let directory = '';
-  const file = () => join(directory, 'images.json');
-  return {
-    name: 'disk full: the file of the image cache',
-    // A file system of its own is mounted.
-    needsRoot: true,
-    async prepare(lab) {
-      directory = await mkdtemp(join(tmpdir(), 'archaware-disk-'));
-      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', directory]);
-      await lab.replicas.keep(0);
-      const flags = ['--images.cache.file', file()];
-      await Promise.all([lab.replicas.start({ flags }), lab.replicas.start({ flags })]);
-      return async () => {
-        await lab.replicas.keep(0);
-        execFileSync('umount', [directory]);
-        await rmdir(directory);
-      };
-    },
-    async happen({ lab, load, dice }) {
-      await writeFile(join(directory, 'filler'), Buffer.alloc(64 * 1024)).catch((error: unknown) => {
-        if (!(error instanceof Error && 'code' in error && error.code === 'ENOSPC')) throw error;
-      });
-      await load.add(dice.whole(3, 6));
-      await lab.eventually('a warning that the file cannot be written', async () =>
-        lab.replicas.all().some(({ controller }) => controller.logs().some((line) => line.includes('ENOSPC'))),
-      );
-      execFileSync('rm', [join(directory, 'filler')]);
-      return 'until the first warning';
-    },
-    async check({ lab }) {
-      // At its end a replica writes what it knows: a file that is whole.
-      await lab.replicas.keep(0);
-      const written: unknown = JSON.parse(await readFile(file(), 'utf8'));
-      expect(written).to.be.an('object');
-    },
-  };
-}

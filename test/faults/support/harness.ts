@@ -14,7 +14,6 @@ export type Fault = {
   readonly name: string;
   /** Runs only on the real control plane, or only on the simulator. Default: on the real one, if that is there. */
   readonly on?: 'control plane' | 'simulator';
-  readonly needsRoot?: boolean;
   /** The name under which images have the registry, where that is not its address. */
   readonly host?: (lab: Lab) => string;
   /** Before the load: replicas of its own, for example. Returns what is undone at the end. */

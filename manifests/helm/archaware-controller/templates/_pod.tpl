@@ -70,15 +70,12 @@ containers:
   {{- end }}
   volumeMounts:
   - {name: config, mountPath: /etc/archaware, readOnly: true}
-  - {name: cache, mountPath: /var/cache/archaware}
   {{- with include "archaware.mounts" . | trim }}
   {{- . | nindent 2 }}
   {{- end }}
 volumes:
 - name: config
   configMap: {name: archaware-controller}
-- name: cache
-  emptyDir: {sizeLimit: 128Mi}
 {{- with include "archaware.volumes" . | trim }}
 {{ . }}
 {{- end }}
