@@ -53,7 +53,6 @@ describe('text of a cluster', () => {
     ['plan', '--pods'],
     ['plan', '-o', 'json'],
     ['report'],
-    ['report', '-o', 'markdown'],
     ['status'],
     ['status', '-o', 'yaml'],
     ['clean', '--dry-run'],

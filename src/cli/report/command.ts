@@ -5,7 +5,7 @@ import { ALL_NAMESPACES, INSTALLATION, inputProblems, LOOKUP_TIMEOUT, SELECTOR }
 import { reportOptions } from './options.ts';
 
 /** What `--output` of the report can be. */
-const FORMS: readonly string[] = ['table', 'wide', 'json', 'yaml', 'csv', 'markdown', 'html'];
+const FORMS: readonly string[] = ['table', 'json', 'yaml', 'html'];
 
 export const reportCommand: Command = {
   name: 'report',

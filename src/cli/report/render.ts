@@ -1,10 +1,7 @@
 import type { Report } from '../../placement/readiness/report.ts';
 import { valueText } from '../output.ts';
-import { reportCsv } from './csv.ts';
 import { type HtmlOptions, renderHtml } from './html/html.ts';
-import { reportMarkdown } from './markdown-report.ts';
 import { reportTable } from './table.ts';
-import { reportWide } from './wide.ts';
 
 export type RenderOptions = HtmlOptions & {
   /** Whether `--to` named the targets: then each gets its details. */
@@ -18,12 +15,6 @@ export function renderReport(report: Report, form: string, options: RenderOption
     case 'json':
     case 'yaml':
       return valueText(report, form);
-    case 'wide':
-      return reportWide(report);
-    case 'csv':
-      return reportCsv(report);
-    case 'markdown':
-      return reportMarkdown(report);
     case 'html':
       return renderHtml(report, options);
     default:

@@ -21,9 +21,6 @@ import type { ReportOptions } from './options.ts';
 import { type Gathered, gather, gatherFiles, type Neighbourhood } from './read-workloads.ts';
 import { renderReport } from './render.ts';
 
-/** The forms that say by themselves how many images were not looked up. */
-const SAYS_WHAT_IS_UNKNOWN: readonly string[] = ['table', 'markdown', 'html'];
-const MACHINE_FORMS: readonly string[] = ['json', 'yaml', 'csv'];
 /** The namespace of an object in a file that names none. */
 const DEFAULT = 'default';
 
@@ -52,11 +49,12 @@ export async function report(context: Context, options: ReportOptions): Promise<
         : await gather(client, namespace, { candidate: inquiry.ask, read: progress.show }, signal);
     const made = await makeReport(inquiry, gathered, options, { resolver, progress, note, signal });
     progress.end();
-    const isMachine = MACHINE_FORMS.includes(options.form);
+    const isMachine = options.form === 'json' || options.form === 'yaml';
     if (!isMachine) refuseNothing(made, options);
     for (const { text } of made.summary.unread) note(text);
     const notKnown = notLookedUpText(made.summary.notLookedUp);
-    if (notKnown !== undefined && !SAYS_WHAT_IS_UNKNOWN.includes(options.form)) note(notKnown);
+    // The other forms say it beside the share.
+    if (isMachine && notKnown !== undefined) note(notKnown);
     noteSecrets(unusable, note);
     const source = client?.host ?? files.join(', ');
     const createdAt = new Date(clock.wall()).toISOString();
