@@ -1,8 +1,14 @@
 import { printable } from '../../kit/printable.ts';
-import { READINESS_STATES, type Reason, type Report } from '../../placement/readiness/report.ts';
+import {
+  READINESS_STATES,
+  type ReadinessState,
+  type Reason,
+  type Report,
+  type ReportedWorkload,
+} from '../../placement/readiness/report.ts';
 import { few } from '../../placement/reasons.ts';
 import { cutMiddle, table, wrapped } from '../output.ts';
-import { coresText, groupRows, headlines, inTheWay, newerTagOf, percent, totalRows, workloadText } from './texts.ts';
+import { bytesText, coresText, headlines, newerTagOf, percent } from './texts.ts';
 
 /** The width where standard output is not a terminal. */
 const WIDTH = 80;
@@ -36,10 +42,30 @@ function mostInteresting({ targets, summary }: Report): string[] {
   return order.slice(0, MOST_DETAILED).sort();
 }
 
-function summaryTable(report: Report): string {
-  const share = report.summary.measure === 'cpu' ? 'CPU READY' : 'REPLICAS READY';
+function summaryTable({ targets, summary }: Report): string {
+  const share = summary.measure === 'cpu' ? 'CPU READY' : 'REPLICAS READY';
   const [ready = '', ...others] = READINESS_STATES.map((state) => state.toUpperCase());
-  return table(['TARGET', share, `WORKLOADS ${ready}`, ...others], totalRows(report));
+  const rows = targets.map((target) => {
+    const { states, readyShare = 0 } = summary.targets[target] ?? {};
+    return [target, percent(readyShare), ...READINESS_STATES.map((state) => String(states?.[state].workloads ?? 0))];
+  });
+  return table(['TARGET', share, `WORKLOADS ${ready}`, ...others], rows);
+}
+
+/** The states in the order of their urgency, for lists of what cannot move. */
+const IN_THE_WAY: readonly ReadinessState[] = ['blocked', 'missing', 'pinned', 'unknown'];
+
+/** Returns the workloads that are not ready for a target: by state, then those that request most, then by name. */
+function inTheWay({ workloads }: Report, target: string): ReportedWorkload[] {
+  const rank = (workload: ReportedWorkload) => IN_THE_WAY.indexOf(workload.verdicts[target]?.state ?? 'ready');
+  return workloads
+    .filter((workload) => rank(workload) >= 0)
+    .sort((one, other) => rank(one) - rank(other) || other.cpu - one.cpu || other.replicas - one.replicas);
+}
+
+/** `Deployment shop/web`. */
+function workloadText({ kind, namespace, name }: ReportedWorkload): string {
+  return `${kind} ${namespace === '' ? '' : `${namespace}/`}${name}`;
 }
 
 function details(report: Report, target: string, width: number): string {
@@ -86,13 +112,19 @@ function withoutPath(image: string): string {
 }
 
 /** A newer tag that has the target: `🆙 2.0`. */
-export function newerText(newer: string | undefined): string {
+function newerText(newer: string | undefined): string {
   return newer === undefined ? '' : ` 🆙 ${newer}`;
 }
 
 function groupTable(report: Report, width: number): string {
-  const { targets, groupBy = '' } = report;
-  const rows = groupRows(report, (name) => cutEnd(printable(name, 4_000) || '(none)', Math.floor(width / 3)));
+  const { targets, groupBy = '', groups = [] } = report;
+  const rows = groups.map(({ name, all, targets: found }) => [
+    cutEnd(printable(name, 4_000) || '(none)', Math.floor(width / 3)),
+    String(all.workloads),
+    coresText(all.cpu),
+    bytesText(all.memory),
+    ...targets.map((target) => percent(found[target]?.readyShare ?? 0)),
+  ]);
   const header = ['GROUP', 'WORKLOADS', 'CPU', 'MEMORY', ...targets.map((target) => target.toUpperCase())];
   return `By ${printable(groupBy, 200)}.\n${table(header, rows)}`;
 }

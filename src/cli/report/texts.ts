@@ -1,14 +1,5 @@
 import { notLookedUpText } from '../../placement/readiness/not-looked-up.ts';
-import {
-  READINESS_STATES,
-  type ReadinessState,
-  type Rebuild,
-  type Report,
-  type ReportedWorkload,
-  type Summary,
-  type Tally,
-  type Verdict,
-} from '../../placement/readiness/report.ts';
+import type { Rebuild, Report, Summary, Tally, Verdict } from '../../placement/readiness/report.ts';
 import { shareOf, tallyOf } from '../../placement/readiness/tally.ts';
 
 /** A share as a percentage, rounded down: 99.9 % is not everything. */
@@ -29,30 +20,6 @@ export function bytesText(bytes: number): string {
   let [value, unit] = [bytes, 0];
   while (value >= 1024 && unit < UNITS.length - 1) [value, unit] = [value / 1024, unit + 1];
   return `${Number(value.toFixed(value >= 100 ? 0 : 1))}${UNITS[unit]}`;
-}
-
-/** `Deployment shop/web`. */
-export function workloadText({ kind, namespace, name }: Pick<ReportedWorkload, 'kind' | 'namespace' | 'name'>): string {
-  return `${kind} ${namespace === '' ? '' : `${namespace}/`}${name}`;
-}
-
-/** Returns a row for each target: its share that is ready, and the number of workloads in each state. */
-export function totalRows({ targets, summary }: Report): string[][] {
-  return targets.map((target) => {
-    const { states, readyShare = 0 } = summary.targets[target] ?? {};
-    return [target, percent(readyShare), ...READINESS_STATES.map((state) => String(states?.[state].workloads ?? 0))];
-  });
-}
-
-/** Returns a row for each group: its name, workloads, CPU, memory, and the share that is ready for each target. */
-export function groupRows({ targets, groups = [] }: Report, nameText: (name: string) => string): string[][] {
-  return groups.map(({ name, all, targets: found }) => [
-    nameText(name),
-    String(all.workloads),
-    coresText(all.cpu),
-    bytesText(all.memory),
-    ...targets.map((target) => percent(found[target]?.readyShare ?? 0)),
-  ]);
 }
 
 /** Returns a newer tag of an image that has a build for a target, if one was found. */
@@ -93,7 +60,7 @@ export function headlines(report: Report, target: string): string[] {
 }
 
 /** Returns what the share of a target does not say: what it leaves out, and what is not known. */
-export function notes({ summary, workloads }: Report, target: string): string[] {
+function notes({ summary, workloads }: Report, target: string): string[] {
   const found = summary.targets[target];
   const lines: string[] = [];
   if (found?.withoutCpu !== undefined) {
@@ -129,15 +96,4 @@ function rebuildLines(rebuilds: readonly Rebuild[]): string[] {
   if (first.length === 0) return [];
   const [these, hold] = first.length === 1 ? ['One image', 'holds'] : [`${first.length} images`, 'hold'];
   return [`${these} ${hold} back ${percent(share)} more; see below.`];
-}
-
-/** The states in the order of their urgency, for lists of what cannot move. */
-const IN_THE_WAY: readonly ReadinessState[] = ['blocked', 'missing', 'pinned', 'unknown'];
-
-/** Returns the workloads that are not ready for a target: by state, then those that request most, then by name. */
-export function inTheWay({ workloads }: Report, target: string): ReportedWorkload[] {
-  const rank = (workload: ReportedWorkload) => IN_THE_WAY.indexOf(workload.verdicts[target]?.state ?? 'ready');
-  return workloads
-    .filter((workload) => rank(workload) >= 0)
-    .sort((one, other) => rank(one) - rank(other) || other.cpu - one.cpu || other.replicas - one.replicas);
 }

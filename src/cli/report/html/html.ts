@@ -1,15 +1,19 @@
 import { createHash } from 'node:crypto';
 import { VERSION } from '../../../app/version.ts';
 import { groupWorkloads } from '../../../placement/readiness/groups.ts';
-import type { Report } from '../../../placement/readiness/report.ts';
-import { html, type Markup, trusted } from './markup.ts';
-import { amount, count, listText, memoryText } from './numbers.ts';
-import { failedImages } from './rebuild-table.ts';
+import {
+  READINESS_STATES,
+  type ReadinessState,
+  type Report,
+  type ReportGroup,
+  type TargetSummary,
+  type Verdict,
+} from '../../../placement/readiness/report.ts';
+import { bytesText, coresText, headlines, newerTagOf, percent } from '../texts.ts';
+import { box, html, list, type Markup, number, trusted } from './markup.ts';
 import { SCRIPT } from './script.ts';
-import { legend } from './states.ts';
+import { legend, stateBar, stateMark } from './states.ts';
 import { STYLE } from './style.ts';
-import { type Chart, targetSection } from './target-section.ts';
-import { NO_NAMESPACE, workloadSection } from './workloads.ts';
 
 export type HtmlOptions = {
   /** Where the workloads come from: the host of the API server, or the files. */
@@ -18,18 +22,16 @@ export type HtmlOptions = {
   readonly createdAt: string;
 };
 
-/** The icon of the tab: without one, a browser asks the server of the page for it. */
-const ICON =
-  'data:image/svg+xml,%3Csvg xmlns=%22http://www.w3.org/2000/svg%22 viewBox=%220 0 16 16%22%3E%3Cpath fill=%22%230b7a5c%22 d=%22M1 9h6v6H1z%22/%3E%3Cpath fill=%22%230b5cad%22 d=%22M9 1h6v14H9z%22/%3E%3C/svg%3E';
-
 /**
  * Returns the report as one HTML document that needs no network. Its content security policy allows the one style and the one
- * script inside it, by their hashes, and nothing else.
+ * script inside it, by their hashes, and nothing else. The empty icon keeps a browser from asking the server of the page for one.
  */
-export function renderHtml(report: Report, options: HtmlOptions): string {
-  const title = `Readiness for ${listText(report.targets)}`;
+export function renderHtml(report: Report, { source, createdAt }: HtmlOptions): string {
+  const { targets, summary, workloads, groupBy = 'namespace', groups } = report;
+  const { all, measure, unread } = summary;
+  const title = `Readiness for ${targets.join(', ')}`;
   const policy = `default-src 'none'; style-src ${hash(STYLE)}; script-src ${hash(SCRIPT)}; img-src data:; base-uri 'none'; form-action 'none'`;
-  const page = html`<!doctype html>
+  return html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -37,76 +39,141 @@ export function renderHtml(report: Report, options: HtmlOptions): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="referrer" content="no-referrer">
-<title>${title}: ${options.source}</title>
-<link rel="icon" href="${trusted(ICON)}">
+<title>${title}: ${source}</title>
+<link rel="icon" href="data:,">
 <style>${trusted(STYLE)}</style>
-<script>${trusted(SCRIPT)}</script>
 </head>
 <body>
-<a class="skip" href="#workloads">Skip to the table of workloads</a>
-${header(report, options, title)}
+<header>
+<h1>${title}</h1>
+<p>Workloads: ${all.workloads}. Replicas: ${all.replicas}. Requested: ${coresText(all.cpu)} cores, ${bytesText(all.memory)} of memory.</p>
+<p>Source: ${source}. Made at <time datetime="${createdAt}">${createdAt.replace(/^(.{10})T(.{5}).*$/, '$1 $2 UTC')}</time> by archaware ${VERSION}.</p>
+<nav aria-label="Contents"><ul>${targets.map((target, at) => html`<li><a href="#target-${at}">${target}</a></li>`)}
+<li><a href="#groups">By ${groupBy}</a></li><li><a href="#workloads">Workloads</a></li></ul></nav>
+${legend()}
+</header>
 <main>
-${unread(report)}
-${report.targets.map((target) => targetSection(report, target, charts(report)))}
+${unread.length === 0 ? '' : html`<section class="warning" aria-labelledby="unread"><h2 id="unread">This report is not complete</h2>${list(unread.map(({ text }) => text))}</section>`}
+${targets.map((target, at) => targetSection(report, target, `target-${at}`))}
+${groupTable(report, groupBy, groups ?? groupWorkloads(workloads, targets, { by: 'namespace' }, measure, () => ''))}
 ${failedImages(report)}
-${workloadSection(report)}
+${workloadTable(report)}
 </main>
+<script>${trusted(SCRIPT)}</script>
 </body>
 </html>
-`;
-  return page.markup;
+`.markup;
 }
 
 function hash(text: string): string {
   return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 }
 
-function header({ summary, targets }: Report, { source, createdAt }: HtmlOptions, title: string): Markup {
-  const { all } = summary;
-  const contents = [
-    ...targets.map((target, at) => html`<li><a href="#target-${at}">${target}</a></li>`),
-    html`<li><a href="#workloads">Workloads</a></li>`,
-  ];
-  return html`<header>
-<div class="head"><h1>${title}</h1>
-<label class="controls theme">Colors <select id="theme"><option value="">As the system</option><option value="light">Light</option><option value="dark">Dark</option></select></label></div>
-<p>${count(all.workloads, 'workload')} with ${count(all.replicas, 'replica')}, which request ${amount(all, 'cpu')} and ${memoryText(all.memory)} of memory.</p>
-<p>Source: ${source}. Made at <time datetime="${createdAt}">${timeText(createdAt)}</time> by archaware ${VERSION}.</p>
-<nav aria-label="Contents"><ul>${contents}</ul></nav>
-${legend()}
-</header>`;
+function targetSection(report: Report, target: string, id: string): Markup {
+  const { summary } = report;
+  const found = summary.targets[target];
+  if (found === undefined) return html``;
+  const [today, ...others] = headlines(report, target);
+  const nodes = found.nodes === undefined ? '' : `nodes: ${found.nodes}`;
+  return html`<section aria-labelledby="${id}">
+<h2 id="${id}">${target} <small>${nodes}</small></h2>
+<div class="tiles"><div class="tile big"><p class="figure">${percent(found.readyShare)}</p><p>${today}</p>
+${stateBar(found, summary.all, summary.measure, target)}</div>
+${READINESS_STATES.map((state) => stateTile(found, state))}</div>
+${others.map((line) => html`<p class="hint">${line}</p>`)}
+${rebuildTable(report, found, target, `${id}-images`)}
+</section>`;
 }
 
-function timeText(iso: string): string {
-  return iso.replace(/^(\d{4}-\d\d-\d\d)T(\d\d:\d\d).*Z$/, '$1 $2 UTC');
+function stateTile({ states }: TargetSummary, state: ReadinessState): Markup {
+  const { workloads, replicas, cpu } = states[state];
+  return html`<div class="tile">${stateMark(state)}<p class="figure">${workloads}</p>
+<p class="hint">${workloads === 1 ? 'workload' : 'workloads'}; replicas: ${replicas}, cores: ${coresText(cpu)}</p></div>`;
 }
 
-function unread({ summary }: Report): Markup {
-  if (summary.unread.length === 0) return html``;
-  return html`<section class="warning" aria-labelledby="unread"><h2 id="unread">This report is not complete</h2>
-<ul>${summary.unread.map(({ text }) => html`<li>${text}</li>`)}</ul></section>`;
+/** The images that block workloads: first those whose rebuild makes something ready, ranked, then the others. */
+function rebuildTable(report: Report, { rebuilds }: TargetSummary, target: string, id: string): Markup {
+  const ranked = new Map(rebuilds.map((rebuild, at) => [rebuild.image, { ...rebuild, rank: at + 1 }]));
+  const reported = new Map(report.images.map((image) => [image.image, image]));
+  const blocking = report.images.filter((image) => image.blocking[target] !== undefined).map(({ image }) => image);
+  const names = [...new Set([...ranked.keys(), ...blocking])];
+  if (names.length === 0) return html`<p class="hint">No image is known to lack a build for ${target}.</p>`;
+  const rows = names.map((name) => {
+    const [rebuild, image, newer] = [ranked.get(name), reported.get(name), newerTagOf(report, name, target)];
+    return html`<tr>${number(rebuild?.rank, names.length + 1)}
+<th scope="row">${name}${newer === undefined ? '' : html`<p class="hint">The newer tag <b>${newer}</b> has a build for ${target}.</p>`}</th>
+<td>${image?.platforms.join(', ')}</td>
+${number(image?.blocking[target]?.blocks.workloads, 0)}
+${number(rebuild?.frees.workloads, 0)}
+${number(rebuild?.frees.cpu, 0, coresText)}
+${number(rebuild?.readyAfter, 0, percent)}</tr>`;
+  });
+  return html`<h3 id="${id}">Images to build for ${target}</h3>
+<p class="hint">The most useful build comes first; each line counts what it frees after the lines above it. An image without a rank frees nothing: something else keeps its workloads away as well.</p>
+${box(id, ['Rank', 'Image', 'Has builds for', 'Blocks workloads', 'Frees workloads', 'Frees cores', 'Ready after it'], rows)}`;
 }
 
-/** The chart by namespace, and one for the groups that were asked for. */
-function charts(report: Report): Chart[] {
-  const { targets, workloads, groupBy, groups, summary } = report;
-  const byNamespace: Chart = {
-    title: 'By namespace',
-    noun: 'namespace',
-    nouns: 'namespaces',
-    unnamed: NO_NAMESPACE,
-    groups: groupWorkloads(workloads, targets, { by: 'namespace' }, summary.measure, () => ''),
-  };
-  if (groupBy === undefined || groups === undefined || groupBy === 'namespace') return [byNamespace];
-  if (groupBy === 'registry') {
-    return [
-      byNamespace,
-      { title: 'By registry', noun: 'registry', nouns: 'registries', unnamed: '(malformed image name)', groups },
-    ];
-  }
-  const label = groupBy.replace(/^label:/, '');
-  return [
-    byNamespace,
-    { title: `By label ${label}`, noun: 'value', nouns: 'values', unnamed: '(without the label)', groups },
-  ];
+/** What is furthest from ready for the first target stands first. A bar is a picture of the number beside it. */
+function groupTable(
+  { targets, summary: { measure } }: Report,
+  groupBy: string,
+  groups: readonly ReportGroup[],
+): Markup {
+  const [first = ''] = targets;
+  const rest = ({ all, targets: found }: ReportGroup) => all[measure] - (found[first]?.states.ready[measure] ?? 0);
+  const rows = [...groups]
+    .sort((one, other) => rest(other) - rest(one))
+    .map(
+      ({ name, all, targets: found }) => html`<tr><th scope="row">${name || '(none)'}</th>
+${number(all.workloads, 0)}${number(all.replicas, 0)}${number(all.cpu, 0, coresText)}
+${targets.map((target) => {
+  const readiness = found[target];
+  if (readiness === undefined || all[measure] === 0) return html`<td data-v="2">–</td>`;
+  return html`<td data-v="${readiness.readyShare}">${percent(readiness.readyShare)} ${stateBar(readiness, all, measure, target)}</td>`;
+})}</tr>`,
+    );
+  return html`<section aria-labelledby="groups"><h2 id="groups">By ${groupBy}</h2>
+${box('groups', [groupBy, 'Workloads', 'Replicas', 'Cores', ...targets.map((target) => `${target} ready`)], rows)}</section>`;
+}
+
+/** The images that could not be looked up, so that their workloads are unknown. */
+function failedImages({ images }: Report): Markup {
+  const rows = images.flatMap(({ image, error, used }) =>
+    error === undefined
+      ? []
+      : [
+          html`<tr><th scope="row">${image}</th><td>${error.code}: ${error.message}</td>${number(used.workloads, 0)}</tr>`,
+        ],
+  );
+  if (rows.length === 0) return html``;
+  return html`<section aria-labelledby="failed"><h2 id="failed">Images that could not be looked up</h2>
+${box('failed', ['Image', 'Why', 'Workloads'], rows)}</section>`;
+}
+
+/** The table of all workloads. The script reads everything that it filters and exports from this table. */
+function workloadTable({ targets, workloads }: Report): Markup {
+  const rows = workloads.map(
+    ({ namespace, kind, name, replicas, cpu, memory, verdicts, images }) => html`<tr>
+<td>${namespace}</td> <td>${kind}</td> <th scope="row">${name}</th>
+${number(replicas, 0)} ${number(cpu, 0, coresText)} ${number(memory, 0, bytesText)}
+${targets.map((target) => verdictCell(verdicts[target]))} <td>${list(images)}</td></tr>
+`,
+  );
+  return html`<section aria-labelledby="workloads"><h2 id="workloads">Workloads</h2>
+<form id="filters" hidden>
+<label>Text <input type="search" name="text" autocomplete="off" spellcheck="false" placeholder="Namespace, name, image or reason"></label>
+<label>State <select name="state"><option value="">All states</option><option value="not-ready">not ready</option>${READINESS_STATES.map(
+    (state) => html`<option>${state}</option>`,
+  )}</select></label>
+<button type="button" id="export">Export CSV</button>
+<p id="count" role="status"></p>
+</form>
+${box('workloads', ['Namespace', 'Kind', 'Name', 'Replicas', 'Cores', 'Memory', ...targets, 'Images'], rows)}
+</section>`;
+}
+
+function verdictCell(verdict: Verdict | undefined): Markup {
+  if (verdict === undefined) return html`<td data-v="9" data-state="">–</td>`;
+  const { state, reasons } = verdict;
+  return html`<td data-v="${READINESS_STATES.indexOf(state)}" data-state="${state}">${stateMark(state)} ${list(reasons.map(({ text }) => text))}</td>`;
 }

@@ -30,9 +30,21 @@ export function trusted(markup: string): Markup {
   return { markup };
 }
 
-/** A name of an image as text that breaks after slashes. */
-export function breakable(name: string): Markup {
-  return html`${name.split('/').map((part, at) => (at === 0 ? part : html`/<wbr>${part}`))}`;
+/** A list, or nothing. */
+export function list(items: readonly Part[]): Markup {
+  return items.length === 0 ? html`` : html`<ul>${items.map((item) => html`<li>${item}</li>`)}</ul>`;
+}
+
+/** A cell with a number, which the script sorts by its value. An absent number is sorted as `absent`. */
+export function number(value: number | undefined, absent: number, textOf: (value: number) => string = String): Markup {
+  return html`<td class="n" data-v="${value ?? absent}">${value === undefined ? '–' : textOf(value)}</td>`;
+}
+
+/** A table in a box of its own, so that where the page is narrow or the table is long only the box scrolls. */
+export function box(id: string, heads: readonly string[], rows: readonly Markup[]): Markup {
+  return html`<div class="scroll" role="group" tabindex="0" aria-labelledby="${id}"><table aria-labelledby="${id}">
+<thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead>
+<tbody>${rows}</tbody></table></div>`;
 }
 
 function write(part: Part): string {
