@@ -1,4 +1,4 @@
-import { fieldOf, isObject, type JsonObject, parseObject } from '../kit/json.ts';
+import { fieldOf, isObject, type JsonObject, onlyFields, parseObject } from '../kit/json.ts';
 import { normaliseArchitecture, type Platform } from '../kit/platform.ts';
 import { printableAscii } from '../kit/printable.ts';
 import { isDigest } from './digest.ts';
@@ -95,6 +95,15 @@ const IMAGE_CONFIG = new Set([
 /** Types that clients of 2016 pushed for real images (github.com/distribution/distribution/issues/1621). */
 const LEGACY_CONFIG = new Set(['application/octet-stream', 'application/json', 'text/html', '']);
 
+const fields = (...names: string[]): ReadonlySet<string> => new Set(names.map((name) => name.toLowerCase()));
+const MANIFEST_FIELDS = fields(
+  ...['schemaVersion', 'mediaType', 'artifactType', 'annotations'],
+  ...['manifests', 'config', 'layers', 'fsLayers'],
+);
+const ENTRY_FIELDS = fields('mediaType', 'digest', 'size', 'artifactType', 'annotations', 'platform');
+const PLATFORM_FIELDS = fields('os', 'architecture', 'variant', 'os.version', 'os.features');
+const CONFIG_FIELDS = fields(...PLATFORM_FIELDS, 'config');
+
 function malformed(problem: string): ImageError {
   return new ImageError(`the manifest ${problem}`, { code: 'malformed', temporary: false });
 }
@@ -115,8 +124,9 @@ export function parseManifest(body: Uint8Array, contentType: string | undefined,
   if (body.byteLength > MAX_MANIFEST) {
     throw new ImageError(`the manifest is larger than ${MAX_MANIFEST} bytes`, { code: 'too-large', temporary: false });
   }
-  const manifest = parseObject(body);
-  if (manifest === undefined) throw malformed('is not a JSON object');
+  const whole = parseObject(body);
+  if (whole === undefined) throw malformed('is not a JSON object');
+  const manifest = onlyFields(whole, MANIFEST_FIELDS);
   const declared = [mediaType(contentType), mediaType(fieldOf(manifest, 'mediaType'))].map((type) => KIND.get(type));
   const structure = structureOf(manifest);
   if (structure === 'schema1' || (structure === undefined && declared.includes('schema1'))) throw schema1();
@@ -190,7 +200,7 @@ function parseIndex(index: JsonObject, before: number): Manifest {
 /** @throws ImageError `malformed` if a field has a type for which container runtimes refuse the whole index, whatever they choose. */
 function parseEntry(value: unknown): IndexEntry {
   if (value !== null && !isObject(value)) throw wrongType();
-  const entry = value ?? {};
+  const entry = onlyFields(value ?? {}, ENTRY_FIELDS);
   const child = descriptor(entry);
   const annotations = fieldOf(entry, 'annotations');
   const size = fieldOf(entry, 'size') ?? 0;
@@ -204,7 +214,8 @@ function parseEntry(value: unknown): IndexEntry {
   const annotation = (name: string): unknown => (isObject(annotations) ? annotations[name] : undefined);
   // containerd compares this type as it is written.
   const type = textOf(fieldOf(entry, 'mediaType'));
-  const platform = fieldOf(entry, 'platform');
+  const stated = fieldOf(entry, 'platform');
+  const platform = isObject(stated) ? onlyFields(stated, PLATFORM_FIELDS) : stated;
   if (platform !== undefined && !isPlatform(platform)) throw wrongType();
   return {
     ...(child === undefined ? {} : { digest: child.digest }),
@@ -273,10 +284,11 @@ const BUNDLE_LABELS = [
  * @throws ImageError `malformed`, or `unsupported` if it names the platform `unknown`
  */
 export function parseImageConfig(body: Uint8Array): ImageConfig {
-  const config = parseObject(body);
-  if (config === undefined) {
+  const whole = parseObject(body);
+  if (whole === undefined) {
     throw new ImageError('the config blob is not a JSON object', { code: 'malformed', temporary: false });
   }
+  const config = onlyFields(whole, CONFIG_FIELDS);
   const stated = statedPlatform(config);
   if (stated.architecture === '') {
     throw new ImageError('the config blob names no architecture', { code: 'malformed', temporary: false });

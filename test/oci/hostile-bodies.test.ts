@@ -210,6 +210,27 @@ describe('a hostile registry whose answer', () => {
       });
     }
 
+    for (const [what, length, requests] of [
+      ['of 4 MiB together is read', 1.2 * MEBIBYTE, undefined],
+      ['of more than 4 MiB together is too large, and the rest is not asked for', 1.5 * MEBIBYTE, 4],
+    ] as const) {
+      it(`has three indexes within it, ${what}`, async () => {
+        world = await startHostileWorld();
+        const manifests = ['os0', 'os1', 'os2', 'os3'].map((os, at) => {
+          const body = JSON.stringify(indexOf(`${os}/amd64`)).padEnd(at < 3 ? length : 0);
+          world.evil.on(`/v2/app/manifests/${sha256(body)}`, manifest(body));
+          return { mediaType: INDEX, digest: sha256(body), platform: { os, architecture: 'amd64' } };
+        });
+        world.evil.on('/v2/app/manifests/v1', manifest({ schemaVersion: 2, manifests }));
+        if (requests === undefined) expect((await world.resolve()).platforms).to.have.length(4);
+        else {
+          expect(await world.fails()).to.include({ code: 'too-large', temporary: false });
+          expect(world.evil.asked.filter(({ target }) => target.includes('/manifests/'))).to.have.length(requests);
+        }
+        await world.expectNoHarm();
+      });
+    }
+
     it('nests indexes to a depth of 50 is followed for three', async () => {
       world = await startHostileWorld();
       let inner = GOOD;

@@ -217,3 +217,54 @@ describe('a config blob', () => {
     });
   }
 });
+
+describe('the fields of what a registry sends, however many there are', () => {
+  const MANY = 10_000;
+  const more = Object.fromEntries(Array.from({ length: MANY }, (_, at) => [`k${at}`, 'v']));
+  const good = entry('linux', 'amd64');
+  const index = (manifests: unknown): object => ({ schemaVersion: 2, manifests });
+
+  /** Counts the names that are listed of all objects that are parsed meanwhile. */
+  function listedBy(run: () => void): number {
+    let count = 0;
+    const watched = (_key: string, value: unknown): unknown =>
+      typeof value !== 'object' || value === null
+        ? value
+        : new Proxy(value, {
+            ownKeys(target) {
+              const keys = Reflect.ownKeys(target);
+              count += keys.length;
+              return keys;
+            },
+          });
+    const { parse } = JSON;
+    JSON.parse = (text) => parse(text, watched);
+    try {
+      run();
+    } finally {
+      JSON.parse = parse;
+    }
+    return count;
+  }
+
+  const rows: [what: string, value: object, read: (body: Uint8Array) => unknown][] = [
+    ['an index', { ...index([good]), ...more }, (body) => parseManifest(body, INDEX)],
+    ['an entry', index([{ ...good, ...more }]), (body) => parseManifest(body, INDEX)],
+    ['a platform', index([entry('linux', 'amd64', more)]), (body) => parseManifest(body, INDEX)],
+    ['annotations', index([{ ...good, annotations: more }]), (body) => parseManifest(body, INDEX)],
+    ['a manifest', { schemaVersion: 2, config, layers: [], ...more }, (body) => parseManifest(body, IMAGE)],
+    [
+      'its config',
+      { schemaVersion: 2, config: { ...config, ...more }, layers: [] },
+      (body) => parseManifest(body, IMAGE),
+    ],
+    ['a config blob', { architecture: 'arm64', os: 'linux', ...more }, parseImageConfig],
+    ['its labels', { architecture: 'arm64', os: 'linux', config: { Labels: more, ...more } }, parseImageConfig],
+  ];
+  for (const [what, value, read] of rows) {
+    it(`are gone through a few times in ${what}`, () => {
+      const body = bytes(value);
+      expect(listedBy(() => void read(body)) / MANY).to.be.within(1, 3);
+    });
+  }
+});

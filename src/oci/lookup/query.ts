@@ -145,7 +145,7 @@ export function createQuery(
     const name = nameOf(asked);
     const manifest = sent.manifest(0);
     try {
-      const known = await explore(manifest, sourceOf(asked));
+      const known = await explore(manifest, sourceOf(asked, sent));
       unfinished.delete(name);
       return known;
     } catch (error) {
@@ -167,22 +167,37 @@ export function createQuery(
     };
   }
 
-  function sourceOf(asked: QueriedTarget): ManifestSource {
+  function sourceOf(asked: QueriedTarget, root: Sent): ManifestSource {
     const { isSource, isSparse } = asked.endpoint;
+    // All that is read of one image, together.
+    const left = { manifests: MAX_MANIFEST - root.bytes, configs: MAX_CONFIG };
     return {
       label: labelOf(asked),
       isFinal: isSource || isSparse === true,
       // What is known of a digest does not say that it is here.
       known: (digest) => (isSparse ? undefined : options.cache.digest(digest)),
       ...(isSparse ? { holds: (digest: string) => presence(asked, digest) } : {}),
-      manifest: async (digest) => (await getManifest(asked, digest, digest)).manifest,
-      config: (image) => getConfig(asked, image),
+      async manifest(digest) {
+        const sent = await getManifest(asked, digest, digest, left.manifests);
+        left.manifests -= sent.bytes;
+        return sent.manifest;
+      },
+      async config(image) {
+        const body = await getConfig(asked, image, left.configs);
+        left.configs -= body.byteLength;
+        return body;
+      },
       namesSkipped: options.namesSkipped,
     };
   }
 
-  async function getManifest(asked: QueriedTarget, target: string, digest: string | undefined): Promise<Sent> {
-    const response = await request(asked, 'GET', `manifests/${target}`, MAX_MANIFEST, {});
+  async function getManifest(
+    asked: QueriedTarget,
+    target: string,
+    digest: string | undefined,
+    maxBytes = MAX_MANIFEST,
+  ): Promise<Sent> {
+    const response = await request(asked, 'GET', `manifests/${target}`, maxBytes, {});
     if (!isSuccess(response)) throw failed(response, asked, 'the manifest');
     return verified(response, asked, digest);
   }
@@ -210,8 +225,9 @@ export function createQuery(
   async function getConfig(
     asked: QueriedTarget,
     { config }: Extract<Manifest, { kind: 'image' }>,
+    maxBytes: number,
   ): Promise<Uint8Array> {
-    const response = await request(asked, 'GET', `blobs/${config.digest}`, MAX_CONFIG, {});
+    const response = await request(asked, 'GET', `blobs/${config.digest}`, maxBytes, {});
     if (!isSuccess(response)) throw failed(response, asked, 'the config blob');
     if (!matchesDigest(response.body, config.digest)) throw mismatch(asked, 'config blob');
     return response.body;
