@@ -67,7 +67,7 @@ export async function parse(
   let help = '';
   const argv = await parser.parseAsync(normalised(words), {}, (_error: unknown, _argv: unknown, output: string) => {
     // The type says nothing that the name of the flag and its text do not say.
-    help = output.replaceAll(/\s*\[(?:string|boolean)\]$/gm, '');
+    help = output.replaceAll(/(?<!\s)\s*\[(?:string|boolean)\]$/gm, '');
   });
   // The help was asked for in another way, as with `-Ah`.
   if (help !== '' && !isHelpAsked) return parse(words, surroundings, true);

@@ -24,7 +24,7 @@ export function shown(value: unknown): string {
   return text.length > 120 ? `${text.slice(0, 117)}...` : text;
 }
 
-const STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/g;
+const STRING = /(?<!\\)"[^"\\]*(?:\\.[^"\\]*)*"/g;
 
 /** Returns a text without its login, for example `https://***@mirror.example.com`. */
 export function withoutLogin(text: string): string {

@@ -1,4 +1,5 @@
 import type { Clock } from '../kit/clock.ts';
+import { strangersText } from '../kit/cut.ts';
 import { createAllowance } from '../kit/fairness/allowance.ts';
 import { createLedger } from '../kit/fairness/ledger.ts';
 import { type JsonObject, objectAt, stringAt } from '../kit/json.ts';
@@ -14,7 +15,6 @@ export type FailedCreation = {
   readonly message: string;
 };
 
-const LONGEST_MESSAGE = 4096;
 const NAME = /^[\w.-]{1,253}$/;
 const KIND = /^[A-Z][A-Za-z]{0,62}$/;
 
@@ -29,7 +29,7 @@ export function readFailedCreation(event: JsonObject): FailedCreation | undefine
   const apiVersion = stringAt(regarding, 'apiVersion') ?? '';
   if (stringAt(event, 'reason') !== 'FailedCreate' || stringAt(regarding, 'namespace') !== namespace) return undefined;
   if (!KIND.test(kind) || !NAME.test(name) || !NAME.test(uid) || apiVersion.length > 100) return undefined;
-  const message = (stringAt(event, 'note') ?? '').slice(0, LONGEST_MESSAGE);
+  const message = strangersText(stringAt(event, 'note') ?? '');
   return { owner: { apiVersion, kind, namespace, name, uid }, message };
 }
 

@@ -9,7 +9,7 @@ export const DURATION = /^(?:[0-9]+(?:\.[0-9]+)?(?:ms|h|m|s))+$/;
 export function parseDuration(text: string): number | undefined {
   if (text.length > 40 || !DURATION.test(text)) return undefined;
   let total = 0;
-  for (const [, amount = '', unit = ''] of text.matchAll(/([0-9.]+)(ms|h|m|s)/g)) {
+  for (const [, amount = '', unit = ''] of text.matchAll(/(?<![0-9.])([0-9.]+)(ms|h|m|s)/g)) {
     total += Number(amount) * (UNITS[unit] ?? 0);
   }
   return total;

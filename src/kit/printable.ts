@@ -3,15 +3,18 @@
  * pairs are escaped as `\u…`, and what is longer than `max` bytes of UTF-8 is cut and ends in `…`.
  */
 export function printable(text: string, max: number): string {
-  const escaped = text.replace(
-    /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu,
-    (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`,
-  );
+  // Cut before escaping: the input may be megabytes. Each character is at least one byte, so one more is left to cut.
+  const escaped = text
+    .slice(0, max + 1)
+    .replace(
+      /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu,
+      (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`,
+    );
   if (Buffer.byteLength(escaped) <= max) return escaped;
   const cut = Buffer.from(escaped)
     .subarray(0, max - 3)
     .toString('utf8')
-    .replace(/\uFFFD+$/, '');
+    .replace(/\uFFFD{1,3}$/, '');
   return `${cut}…`;
 }
 

@@ -75,7 +75,7 @@ export function findCluster(options: { kubeconfig?: string | undefined; context?
     config.clusters = config.clusters.map((entry) => (entry === cluster ? { ...entry, skipTLSVerify: true } : entry));
   }
   return {
-    server: cluster.server.replace(/\/+$/, ''),
+    server: cluster.server.replace(/(?<!\/)\/+$/, ''),
     inCluster: config.getCurrentContext() === IN_CLUSTER_CONTEXT,
     namespace: config.getContextObject(config.getCurrentContext())?.namespace,
     tls: rereading(config),

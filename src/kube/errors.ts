@@ -1,3 +1,4 @@
+import { strangersText } from '../kit/cut.ts';
 import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../kit/json.ts';
 
 /** An answer of the API server that is not a success, with the fields of its `Status` object. */
@@ -18,7 +19,9 @@ export class ApiError extends Error {
 
   constructor(status: number, body: unknown, request: string, retryAfterMs?: number) {
     const object: JsonObject = isObject(body) ? body : {};
-    super(`${request}: ${status} ${stringAt(object, 'message') ?? stringAt(object, 'reason') ?? 'no message'}`);
+    // A policy or webhook of others may have written the message, and what a tenant wrote can be quoted in it.
+    const message = strangersText(stringAt(object, 'message') ?? stringAt(object, 'reason') ?? 'no message');
+    super(`${request}: ${status} ${message}`);
     this.status = status;
     this.reason = stringAt(object, 'reason') ?? '';
     this.hasCauses = (listAt(objectAt(object, 'details'), 'causes') ?? []).length > 0;

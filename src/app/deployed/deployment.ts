@@ -59,7 +59,7 @@ function readMount(mount: JsonObject, volumes: ReadonlyMap<string, JsonObject>):
   if (configMap === undefined || path === undefined) return undefined;
   const items = listAt(source, 'items');
   return {
-    path: path.replace(/\/+$/, ''),
+    path: path.replace(/(?<!\/)\/+$/, ''),
     configMap,
     items: items && new Map(items.map((item) => [stringAt(item, 'key') ?? '', stringAt(item, 'path') ?? ''])),
     subPath: stringAt(mount, 'subPath') || undefined,

@@ -1,6 +1,7 @@
 /** What the controller has said in its Events about an object. */
 
 import type { Clock } from '../../kit/clock.ts';
+import { strangersText } from '../../kit/cut.ts';
 import { type JsonObject, objectAt, stringAt } from '../../kit/json.ts';
 import { printable } from '../../kit/printable.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
@@ -42,7 +43,7 @@ function newestTime(events: readonly JsonObject[]): number | undefined {
   const [newest] = events
     .flatMap((event) => {
       const writtenMs = Date.parse(stringAt(event, 'eventTime') ?? '');
-      const atMs = readStartsAtLatest(stringAt(event, 'note') ?? '', writtenMs);
+      const atMs = readStartsAtLatest(strangersText(stringAt(event, 'note') ?? ''), writtenMs);
       return atMs === undefined ? [] : { writtenMs, atMs };
     })
     .sort((one, other) => other.writtenMs - one.writtenMs);

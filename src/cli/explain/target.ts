@@ -63,7 +63,8 @@ export function explainTarget(
     throw refuse();
   const [first = '', name] = words;
   if (name === undefined) return { kind: 'object', of: 'Pod', namespace, name: first };
-  const known = KINDS.find(({ names }) => names.includes(first.toLowerCase().replace(/\..*$/, '')));
+  const [resource = ''] = first.toLowerCase().split('.', 1);
+  const known = KINDS.find(({ names }) => names.includes(resource));
   if (known !== undefined) return { kind: 'object', of: known.kind, namespace, name };
   if (operands.length === 2) {
     const kinds = KINDS.map(({ kind }) => kind.toLowerCase()).join(', ');

@@ -62,7 +62,7 @@ export function readArchitectures(flag: string, values: readonly string[]): stri
 
 function readPercentage(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
-  const value = Number(text.replace(/\s*%$/, ''));
+  const value = Number(text.replace(/(?<!\s)\s*%$/, ''));
   if (text.trim() === '' || !(value >= 0 && value <= 100)) {
     throw new ConfigurationError([`--fail-under: got ${JSON.stringify(text)}, expected a percentage from 0 to 100`]);
   }

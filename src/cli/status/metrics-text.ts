@@ -1,3 +1,5 @@
+import { strangersText } from '../../kit/cut.ts';
+
 /** One value of a metric with its labels. */
 export type Sample = { readonly labels: Readonly<Record<string, string>>; readonly value: number };
 
@@ -23,13 +25,13 @@ export type ReplicaMetrics = {
 };
 
 const LINE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?$/;
-const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g;
+const LABEL = /\b([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g;
 
 /** Parses the text format of Prometheus; lines that are not samples are left out. */
 export function parseSamples(text: string): ReadonlyMap<string, readonly Sample[]> {
   const found = new Map<string, Sample[]>();
   for (const line of text.split('\n')) {
-    const [, name, labels = '', value = ''] = LINE.exec(line.trim()) ?? [];
+    const [, name, labels = '', value = ''] = LINE.exec(strangersText(line).trim()) ?? [];
     if (name === undefined) continue;
     const pairs = [...labels.matchAll(LABEL)].map(([, label = '', quoted = '']) => [label, unescaped(quoted)] as const);
     const samples = found.get(name) ?? [];

@@ -3,6 +3,7 @@ import { readPoolProblems } from '../../app/read-node-pools.ts';
 import type { Context } from '../../app/surroundings.ts';
 import { VERSION } from '../../app/version.ts';
 import { loopsThatRun, toSettings } from '../../config/settings.ts';
+import { strangersText } from '../../kit/cut.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { readDeployments } from '../../kube/installation/deployments.ts';
 import { findInstallations, type Installation, LABELLED } from '../../kube/installation/installations.ts';
@@ -159,7 +160,7 @@ function readReplica(object: JsonObject): Omit<Replica, 'metrics'> | undefined {
   return {
     name: stringAt(metadata, 'name') ?? '',
     ready: conditions.some(({ type, status: is }) => type === 'Ready' && is === 'True'),
-    trouble: waiting[0] ?? (unscheduled && stringAt(unscheduled, 'message')) ?? '',
+    trouble: strangersText(waiting[0] ?? (unscheduled && stringAt(unscheduled, 'message')) ?? ''),
   };
 }
 

@@ -1,3 +1,4 @@
+import { strangersText } from '../../kit/cut.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { isOurTaint, readManaged } from '../../placement/nodes/managed.ts';
 import type { Node } from '../../placement/nodes/node.ts';
@@ -51,7 +52,7 @@ export function readWaiting(object: JsonObject, taints: readonly SeenTaint[], no
     return undefined;
   const conditions = listAt(objectAt(object, 'status'), 'conditions') ?? [];
   const unscheduled = conditions.find(({ type, status }) => type === 'PodScheduled' && status === 'False');
-  const message = (unscheduled && stringAt(unscheduled, 'message')) ?? '';
+  const message = strangersText((unscheduled && stringAt(unscheduled, 'message')) ?? '');
   const present = pod.tolerations ?? [];
   const { asked } = pod;
   const possible = asked === undefined ? taints : taints.filter(({ value }) => asked.architectures.includes(value));
@@ -75,5 +76,5 @@ export function oldestOf(pods: readonly WaitingPod[]): Waiting {
 export function newestNote(events: readonly JsonObject[]): string | undefined {
   const [newest] = [...events].sort((one, other) => eventTime(other) - eventTime(one));
   const note = newest && stringAt(newest, 'note');
-  return newest === undefined || !note ? undefined : `${stringAt(newest, 'reason')}: ${note}`;
+  return newest === undefined || !note ? undefined : strangersText(`${stringAt(newest, 'reason')}: ${note}`);
 }

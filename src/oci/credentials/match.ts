@@ -60,7 +60,7 @@ function split(name: string): Omit<Key, 'key'> & { host: string } {
   // An IPv6 address without its brackets, because a glob would read them as a character class.
   return {
     host,
-    labels: bare.replace(/^\[(.*:.*)\]$/, '$1').split('.'),
+    labels: bare.replace(/^\[([^:]*:.*)\]$/, '$1').split('.'),
     port,
     path: slash < 0 ? '' : name.slice(slash),
   };

@@ -201,7 +201,7 @@ export function parseGoDuration(text: string): number | undefined {
   if (rest === '0') return 0;
   if (!/^(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/.test(rest)) return undefined;
   let total = 0;
-  for (const [, amount = '', unit = ''] of rest.matchAll(/([\d.]+)([^\d.]+)/g)) {
+  for (const [, amount = '', unit = ''] of rest.matchAll(/(?<![\d.])([\d.]+)([^\d.]+)/g)) {
     total += Number(amount) * (UNITS[unit] ?? 0);
   }
   return sign === '-' ? -total : total;

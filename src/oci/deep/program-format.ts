@@ -116,7 +116,9 @@ function peOf(head: Buffer): Format {
 function scriptOf(head: Buffer): Format {
   const text = head.toString('utf8', 2, SCRIPT_LINE);
   const [line = ''] = text.split('\n', 1);
-  const [, interpreter = '', argument = ''] = /^[ \t]*([^ \t]*)[ \t]*(.*?)[ \t]*$/s.exec(line) ?? [];
+  const words = line.replace(/^[ \t]+|(?<![ \t])[ \t]+$/g, '');
+  const [interpreter = ''] = words.split(/[ \t]/, 1);
+  const argument = words.slice(interpreter.length).replace(/^[ \t]+/, '');
   return interpreter === '' ? OTHER : { kind: 'script', interpreter, argument };
 }
 

@@ -247,7 +247,8 @@ function tlsProblem(code: string, request: RegistryRequest): string | undefined 
     return `closed the connection early (${code}); registries that require a client certificate do this too`;
   }
   if (/^ERR_OSSL_/.test(code)) return `could not be reached: its client certificate or key cannot be used (${code})`;
-  if (/^ERR_SSL_.*ALERT_.*(CERT|UNKNOWN_CA|HANDSHAKE_FAILURE)/.test(code)) {
+  const [, ...alert] = code.startsWith('ERR_SSL_') ? code.split('ALERT_') : [];
+  if (alert.some((each) => /CERT|UNKNOWN_CA|HANDSHAKE_FAILURE/.test(each))) {
     return `could not be reached: ${host} requires a client certificate, or refused the configured one (${code})`;
   }
   const key = keyFor(request);

@@ -15,6 +15,8 @@ import { requestFor } from './request.ts';
 const PAGE = 1_000;
 const MOST_PAGES = 5;
 const MAX_BYTES = 512 * 1024;
+/** Characters of a `Link` header that are read. */
+const MAX_LINK = 8192;
 /** Distribution specification, "Pulling manifests". */
 const TAG = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/;
 
@@ -110,7 +112,8 @@ function readTags({ body }: RegistryResponse, task: TagsTask): string[] {
 
 /** Returns where the next page begins. Only that is taken from the header: the registry must not choose the URL. */
 function nextOf({ headers }: RegistryResponse): string | undefined {
-  const [, target = ''] = /<([^>]*)>\s*;[^,]*\brel="?next\b/.exec(headers.link ?? '') ?? [];
+  const link = (headers.link ?? '').slice(0, MAX_LINK);
+  const [, target = ''] = /<([^<>]*)>\s*;[^,<]*\brel="?next\b/.exec(link) ?? [];
   const last = /[?&]last=([^&]*)/.exec(target)?.[1];
   try {
     const tag = last === undefined ? '' : decodeURIComponent(last);

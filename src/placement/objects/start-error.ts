@@ -1,3 +1,4 @@
+import { strangersText } from '../../kit/cut.ts';
 import { isObject, type JsonObject, listAt, stringAt } from '../../kit/json.ts';
 import { imageName, type PodImage } from './image.ts';
 
@@ -85,13 +86,16 @@ function brokenIn(
   before: readonly BrokenContainer[] | undefined,
 ): BrokenContainer[] {
   const found: BrokenContainer[] = [];
+  // Maps, because a kubelet may write as many statuses as fit into an object.
+  const containerOf = new Map(containers.map((each) => [stringAt(each, 'name') ?? '', each]));
+  const lastOf = new Map(before?.map((each) => [`${each.name} ${each.image}`, each]));
   for (const status of Array.isArray(statuses) ? statuses : []) {
     const shown = troubleOf(status);
     if (shown === undefined || !isObject(status)) continue;
     const name = stringAt(status, 'name') ?? '';
-    const container = containers.find((each) => each.name === name);
+    const container = containerOf.get(name);
     const image = imageName((container && stringAt(container, 'image')) ?? '');
-    const last = before?.find((each) => each.name === name && each.image === image);
+    const last = lastOf.get(`${name} ${image}`);
     const trouble = last !== undefined && isBackingOff(status) ? last.trouble : shown;
     // An image with the pull policy Never was put onto the node by hand, so no registry is asked about it.
     const isPulled = container?.imagePullPolicy !== 'Never';
@@ -127,9 +131,11 @@ function troubleOf(status: unknown): ContainerTrouble | undefined {
 }
 
 function says(state: unknown, text: RegExp): boolean {
-  if (!isObject(state)) return false;
-  const { message, reason } = state;
-  return (typeof message === 'string' && text.test(message)) || (typeof reason === 'string' && text.test(reason));
+  return isObject(state) && (isIn(state.message, text) || isIn(state.reason, text));
+}
+
+function isIn(shown: unknown, text: RegExp): boolean {
+  return typeof shown === 'string' && text.test(strangersText(shown));
 }
 
 /**

@@ -1,3 +1,4 @@
+import { strangersText } from '../../kit/cut.ts';
 import { type JsonObject, listAt, numberAt, objectAt, stringAt } from '../../kit/json.ts';
 import { type Demands, readDemands } from '../fit.ts';
 import type { Settings } from '../settings.ts';
@@ -93,7 +94,7 @@ export function readWorkload(object: JsonObject): Workload | undefined {
     spread: readHardSpread(spec, template.labels),
     replicas,
     rollsAhead: rollsAhead(kind, objectAt(object, 'spec'), replicas ?? 0),
-    scheduler: unscheduled === undefined ? undefined : stringAt(unscheduled, 'message') || undefined,
+    scheduler: strangersText((unscheduled && stringAt(unscheduled, 'message')) ?? '') || undefined,
   };
 }
 

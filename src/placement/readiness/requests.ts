@@ -17,7 +17,7 @@ const FACTORS: ReadonlyMap<string, number> = new Map([
 /** Reads a quantity of the API (`250m`, `1.5Gi`, `2e3`, or a number as YAML has it). Anything else counts as 0. */
 export function readQuantity(value: unknown): number {
   const text = typeof value === 'number' ? String(value) : typeof value === 'string' ? value.trim() : '';
-  const parts = /^(\+?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:([eE][+-]?[0-9]{1,2})|([numkMGTPE]|[KMGTPE]i)?)$/.exec(text);
+  const parts = /^(\+?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:([eE][+-]?[0-9]{1,2})|([numkMGTPE]|[KMGTPE]i)?)$/.exec(text);
   if (parts === null) return 0;
   const [, number = '', exponent = '', suffix = ''] = parts;
   return Number(number + exponent) * (FACTORS.get(suffix) ?? 0);

@@ -158,11 +158,16 @@ export function isUnfit(
     return true;
   }
   if (status === 422 && /^[^"]*: 422 DaemonSet\.apps "[^"]*" is invalid: /.test(message)) return true;
-  if (
-    status === 500 &&
-    /^[^"]*: 500 (?:etcdserver: request is too large|rpc error: [^"]*larger than max)/.test(message)
-  ) {
-    return true;
-  }
+  if (status === 500 && isTooLarge(message)) return true;
   return isLarge && [400, 403, 422, 500].includes(status) && /denied (?:the )?request/.test(message);
+}
+
+/** Whether etcd refused an object for its size, or the connection to it did. */
+function isTooLarge(message: string): boolean {
+  const [unquoted = ''] = message.split('"', 1);
+  const error = unquoted.indexOf(': 500 rpc error: ');
+  return (
+    unquoted.includes(': 500 etcdserver: request is too large') ||
+    (error >= 0 && unquoted.includes('larger than max', error))
+  );
 }

@@ -105,6 +105,46 @@ describe('what the status of a pod shows', () => {
   }
 });
 
+describe('a message as long as a request may be', () => {
+  /** Returns the length of the longest text that an expression was tried on meanwhile. */
+  function longestSeen(act: () => void): number {
+    const { exec } = RegExp.prototype;
+    let longest = 0;
+    RegExp.prototype.exec = function (this: RegExp, text: string) {
+      longest = Math.max(longest, text.length);
+      return exec.call(this, text);
+    };
+    try {
+      act();
+    } finally {
+      RegExp.prototype.exec = exec;
+    }
+    return longest;
+  }
+
+  for (const text of [`${'/'.repeat(300_000)}: exec format error`, `exec "${'/x '.repeat(100_000)}": no match for`]) {
+    for (const status of [
+      crashing(text),
+      crashing('', text),
+      waiting('StartError', text),
+      waiting(text),
+      ended(1, text),
+    ]) {
+      it(`reaches no expression: ${text.slice(-25)}, ${Object.keys(status.state).join()}`, () => {
+        const spec = { containers: [{ name: 'c0', image: 'x', volumeMounts: [{ mountPath: '/data' }] }] };
+        const longest = longestSeen(() => readBroken(spec, of(status)));
+        expect(longest).to.be.within(1, 1024);
+      });
+    }
+  }
+
+  it('still says at its end that the program was refused, or that there is no platform', () => {
+    const command = `exec: "${'x'.repeat(100_000)}": `;
+    const broken = readBroken({}, of(crashing(command + GO), waiting('ErrImagePull', command + NO_MATCH))) ?? [];
+    expect(broken.map(({ trouble }) => trouble)).to.deep.equal(['exec-format-error', 'no-match-for-platform']);
+  });
+});
+
 describe('what was pulled for a broken container', () => {
   const DIGEST = `sha256:${'a'.repeat(64)}`;
   const rows: [image: string, imageID: string, expected: string | undefined, more?: JsonObject][] = [
