@@ -3,9 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
-import { CONSTELLATIONS, DOMAINS, spread } from '../placement/spread/constellations.ts';
 import { nameOf, runs, scheduledOn } from '../support/objects.ts';
-import { deployment, type PodOptions, pod } from '../support/workloads.ts';
+import { deployment, type PodOptions, pod, spread } from '../support/workloads.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 describe('explain, beside the scheduler', () => {
@@ -149,92 +148,33 @@ describe('explain, beside the scheduler', () => {
     expect([...new Set(pods.map(scheduledOn))].sort()).to.deep.equal(names);
   });
 
-  describe('and topology spread constraints', () => {
-    const of = (index: number) => `spread-${index}`;
-    /** Runs a command as an administrator: the account of the controller may not read Deployments. */
-    const asked = async (...args: readonly string[]): Promise<unknown> => {
-      const flags = ['--kubeconfig', world.cluster.kubeconfig, '-o', 'json'];
-      return JSON.parse((await world.command([...args, ...flags])).stdout);
-    };
-
-    before(async () => {
-      for (const [name, labels] of Object.entries(DOMAINS))
-        await world.patch('Node', '', name, { metadata: { labels } });
-      for (const [index, { image, replicas, constraints, spec, labels, others = [] }] of CONSTELLATIONS.entries()) {
-        const namespace = await world.namespace(of(index));
-        for (const [count, { on, labels: own }] of others.entries()) {
-          const images = [world.image('multi')];
-          await world.create(pod(namespace, `other-${count}`, { images, labels: own, spec: { nodeName: on } }));
-        }
-        const more = { ...spec, topologySpreadConstraints: constraints };
-        const options = { images: [world.image(image)], replicas, spec: more, ...(labels && { labels }) };
-        await world.create(deployment(namespace, 'web', options));
-      }
-    });
-
-    /** The pods of a Deployment once each of them runs, or waits and the scheduler says why. */
-    const settled = (namespace: string, replicas: number) =>
-      world.eventually('the scheduler to have judged all pods', async () => {
-        const found = (await world.pods(namespace, 'web')).filter((each) => !nameOf(each).startsWith('other-'));
-        return found.length === replicas && found.every((each) => runs(each) || isRefused(each)) && found;
-      });
+  it('the taint keeps pods of a hard topology spread waiting; explain and plan name it, and what they advise lets all run', async () => {
+    const namespace = await world.namespace('spread');
+    const counting = (more = {}) => ({ topologySpreadConstraints: [spread('kubernetes.io/hostname', more)] });
+    const images = [world.image('amd64')];
+    await world.create(deployment(namespace, 'web', { images, replicas: 4, spec: counting() }));
     const isRefused = (found: unknown) =>
       String(at(listAt(found, 'status', 'conditions')[0], 'message')).includes('topology spread constraints');
-
-    for (const [index, { title, replicas, runs: count }] of CONSTELLATIONS.entries()) {
-      it(`the scheduler lets ${count} of ${replicas} pods run: ${title}`, async () => {
-        const found = await settled(of(index), replicas);
-        expect(found.filter(runs)).to.have.length(count);
-      });
-    }
-
-    const BY_ZONE = CONSTELLATIONS.findIndex(({ title }) => title.startsWith('by zone'));
-    const TEXT =
-      'its topology spread over zone (DoNotSchedule) counts c, where the taint supported-arch=arm64:NoSchedule keeps it off';
-    const CURES = 'set nodeTaintsPolicy: Honor in that constraint, or use placement.mode both (docs/workloads.md)';
-
-    it('explain says it of a pod that waits and of its Deployment, and plan counts it', async () => {
-      const namespace = of(BY_ZONE);
-      const [waits] = (await settled(namespace, 4)).filter((each) => !runs(each));
-      expect(listAt(await explain(`${namespace}/${nameOf(waits)}`), 'advice')).to.deep.equal([
-        `${TEXT}: at most 2 such pods can run; ${CURES}`,
-      ]);
-      const all = `${TEXT}: at most 2 of its 4 pods can run; ${CURES}`;
-      expect(listAt(await asked('explain', 'deployment/web', '-n', namespace), 'advice')).to.deep.equal([all]);
-      const [workload] = listAt(await asked('plan', '-n', namespace), 'workloads');
-      expect(workload).to.deep.include({ kind: 'Deployment', pendingAtRestart: true, pendingNow: true, why: all });
-      const [row] = listAt(await asked('report', '-n', namespace, '--to', 'arm64'), 'workloads');
-      expect(listAt(row, 'verdicts', 'arm64', 'reasons').map((reason) => at(reason, 'kind'))).to.deep.equal([
-        'image',
-        'spread',
-      ]);
+    const waits = await world.eventually('the scheduler to have judged all pods', async () => {
+      const found = await world.pods(namespace, 'web');
+      const refused = found.filter((each) => !runs(each) && isRefused(each));
+      return found.filter(runs).length === 2 && refused.length === 2 && refused[0];
     });
+    const advice = listAt(await explain(`${namespace}/${nameOf(waits)}`), 'advice').map(String);
+    expect(advice.join()).to.match(
+      /topology spread over kubernetes\.io\/hostname .* counts arm64 nodes.*: set nodeTaintsPolicy: Honor/,
+    );
+    const planned = await world.command(['plan', '-n', namespace]);
+    expect(planned.stderr).to.include(`Deployment ${namespace}/web: ${advice[0]}`);
 
-    it('plan says of as many pods as can run that a rollout would wait for ever, and it does', async () => {
-      const namespace = of(BY_ZONE);
-      await world.patch('Deployment', namespace, 'web', { spec: { replicas: 2 } });
-      await settled(namespace, 2);
-      const [workload] = listAt(await asked('plan', '-n', namespace), 'workloads');
-      expect(workload).to.deep.include({ pendingAtRestart: true, pendingNow: false });
-      expect(String(at(workload, 'why'))).to.include('a rollout that first starts one more would wait for ever');
-      const template = { metadata: { annotations: { restarted: 'now' } } };
-      await world.patch('Deployment', namespace, 'web', { spec: { template } });
-      const found = await settled(namespace, 3);
-      expect(found.filter(runs)).to.have.length(2);
+    await world.patch('Deployment', namespace, 'web', {
+      spec: { template: { spec: counting({ nodeTaintsPolicy: 'Honor' }) } },
     });
-
-    it('what it advises lets all pods run', async () => {
-      const namespace = of(BY_ZONE);
-      const topologySpreadConstraints = [spread('zone', { nodeTaintsPolicy: 'Honor' })];
-      await world.patch('Deployment', namespace, 'web', {
-        spec: { replicas: 4, template: { spec: { topologySpreadConstraints } } },
-      });
-      const found = await world.eventually('all to run', async () => {
-        const pods = await world.pods(namespace, 'web');
-        return pods.length === 4 && pods.every(runs) && pods;
-      });
-      expect([...new Set(found.map(scheduledOn))].sort()).to.deep.equal(['amd64-1', 'amd64-2']);
+    const found = await world.eventually('all to run', async () => {
+      const pods = await world.pods(namespace, 'web');
+      return pods.length === 4 && pods.every(runs) && pods;
     });
+    expect([...new Set(found.map(scheduledOn))].sort()).to.deep.equal(['amd64-1', 'amd64-2']);
   });
 });
 

@@ -95,3 +95,9 @@ function spec({ images, initImages = [], sidecarImages = [], pullSecrets, tolera
     ...options.spec,
   };
 }
+
+/** A hard topology spread constraint that counts the pods with the label `app: web`. */
+export function spread(topologyKey: string, more: Readonly<Record<string, unknown>> = {}) {
+  const labelSelector = { matchLabels: { app: 'web' } };
+  return { maxSkew: 1, topologyKey, whenUnsatisfiable: 'DoNotSchedule', labelSelector, ...more };
+}

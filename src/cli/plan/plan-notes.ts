@@ -28,6 +28,7 @@ type Planned = {
   /** Undefined if the NodePools cannot be read. */
   readonly pools: readonly PoolProblem[] | undefined;
   readonly ignored: Plan['ignored'];
+  readonly workloads: Plan['workloads'];
 };
 
 /** How many objects a note lists without `--wide`. */
@@ -43,6 +44,7 @@ export function planNotes(planned: Planned): string[] {
     ...(back === undefined ? [] : [back]),
     ...leftAloneNotes(ignored, isWide),
     ...otherDaemonSetNotes(planned),
+    ...spreadNotes(planned),
     ...pools.map((pool) => `${pool.severity}: NodePool ${pool.name} ${pool.note}`),
     ...(isWhole ? nodeNotes(planned) : []),
   ];
@@ -85,6 +87,16 @@ function otherDaemonSetNotes({ watches, loops, isWide }: Planned): string[] {
   const shown = isWide ? lacking : lacking.slice(0, MOST_NOTED);
   const more = lacking.length - shown.length;
   return [...shown.map(otherDaemonSetNote), ...(more > 0 ? [`${more} more of such DaemonSets (--wide)`] : [])];
+}
+
+/** Returns the notes about workloads whose topology spread counts nodes that their taint keeps them off. */
+function spreadNotes({ workloads, isWide }: Planned): string[] {
+  const found = workloads.flatMap(({ kind, namespace, name, spread }) =>
+    spread === undefined ? [] : `${kind} ${namespace}/${name}: ${spread}`,
+  );
+  const shown = isWide ? found : found.slice(0, MOST_NOTED);
+  const more = found.length - shown.length;
+  return [...shown, ...(more > 0 ? [`${more} more workloads with such a topology spread (--wide)`] : [])];
 }
 
 function leftAloneNotes(ignored: Plan['ignored'], isWide: boolean): string[] {

@@ -7,20 +7,23 @@ import { toSettings } from '../../config/settings.ts';
 import type { Loops } from '../../controllers/loops/loops.ts';
 import { type Decided, decidedOf } from '../../controllers/object-record.ts';
 import type { Scope, Watches } from '../../controllers/watches.ts';
+import { type JsonObject, objectAt } from '../../kit/json.ts';
 import type { FailedImage } from '../../placement/decide.ts';
 import { isLeftAlone } from '../../placement/eligibility.ts';
 import { architecturesOf, nodeArchitecture } from '../../placement/nodes/node.ts';
 import { taintsNodes } from '../../placement/nodes/pools.ts';
+import { isForOneNode } from '../../placement/objects/kinds.ts';
+import type { Pod } from '../../placement/objects/pod.ts';
 import { onlyObserves } from '../../placement/placing.ts';
 import { withinText } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { byName, overviewLines, type Subject } from '../../placement/workloads/overview.ts';
+import { byName, overviewLines, overviewOf, type Subject } from '../../placement/workloads/overview.ts';
 import { workloadOf } from '../../placement/workloads/owner.ts';
+import { type HardSpread, readHardSpread, spreadNote, taintedArchitectures } from '../../placement/workloads/spread.ts';
 import { withLookups } from '../lookups/with-lookups.ts';
 import { valueText } from '../output.ts';
 import { askWhetherAllowed } from './ask.ts';
 import { decideAll } from './decide-all.ts';
-import { createSpreadReader, judgeSpread, type SpreadReader, spreadSurroundings } from './judge-spread.ts';
 import { planNotes } from './plan-notes.ts';
 import type { Named, Plan, Seen } from './plan-shape.ts';
 import { planText, unknownCount } from './text.ts';
@@ -48,19 +51,16 @@ export async function plan(given: Context, options: PlanOptions): Promise<number
   return withLookups(context, { limitMs: lookupTimeoutMs, connect: () => connect(context) }, async (asking) => {
     const { client } = asking.cluster;
     const settings = toSettings(config);
-    const spreads = createSpreadReader();
-    const reading = { scope, onPod: spreads.read, labelRules: labels.rules };
+    const spreads: Spreads = new Map();
+    const onPod = (object: JsonObject, pod: Pod) => readSpread(spreads, object, pod);
+    const reading = { scope, onPod, labelRules: labels.rules };
     const { changes, watches, loops } = await decideAll(context, settings, reading, asking);
 
     const refused = await askWhetherAllowed({ context, client, settings, watches, loops, changes });
     const { headings, ...summary } = summarise(decidedOf(loops.podStates), decidedOf(loops.daemonSetStates));
     const pools = isWhole ? await readPoolProblems(client, settings, note, given.signal) : [];
     const absent = absentNotes(config, watches.nodes.store.values());
-    const workloads = await judgeSpread(
-      () => subjectsOf(watches, loops, spreads),
-      { ...surroundingsOf(watches, settings), spread: spreadSurroundings(watches, settings) },
-      { client, signal: given.signal },
-    );
+    const workloads = overviewOf(subjectsOf(watches, loops, spreads, settings), surroundingsOf(watches, settings));
     const result: Plan = { changes, ...summary, workloads, refused, pools: pools ?? [] };
     if (output === 'table') {
       const seen = seenIn(watches, headings, settings);
@@ -74,7 +74,7 @@ export async function plan(given: Context, options: PlanOptions): Promise<number
     // At a terminal, the table shows these notes too, so they are not printed twice.
     const isShown = output === 'table' && columns !== undefined;
     for (const line of isShown ? [] : absent) note(line);
-    const world = { config, settings, watches, loops, isWide, isWhole, pools, ignored: summary.ignored };
+    const world = { config, settings, watches, loops, isWide, isWhole, pools, workloads, ignored: summary.ignored };
     for (const line of planNotes(world)) note(line);
     return changes.length > 0 && !onlyObserves(settings) ? EXIT.found : EXIT.done;
   });
@@ -85,9 +85,19 @@ function withoutNodes(config: Context['config']): Context['config'] {
   return { ...config, loops: config.loops.filter((loop) => loop === 'pods' || loop === 'daemonsets') };
 }
 
+/** The hard topology spread constraints of pods, by their uid. Nearly no pod has any, and the watches keep none. */
+type Spreads = Map<string, readonly HardSpread[]>;
+
+function readSpread(spreads: Spreads, object: JsonObject, pod: Pod): void {
+  const spec = objectAt(object, 'spec');
+  const constraints = readHardSpread(spec);
+  if (constraints.length > 0 && !isForOneNode(pod.owner, spec)) spreads.set(pod.uid, constraints);
+}
+
 /** Returns the pods and the templates of DaemonSets with the decisions about them. A daemon pod follows its template. */
-function* subjectsOf(watches: Watches, loops: Loops, spreads: SpreadReader): Generator<Subject> {
+function* subjectsOf(watches: Watches, loops: Loops, spreads: Spreads, all: Settings): Generator<Subject> {
   const templates = decidedOf(loops.daemonSetStates);
+  const tainted = taintedArchitectures(watches.nodes.store.values(), all);
   for (const [key, state] of decidedOf(loops.podStates)) {
     const pod = watches.pods.store.get(key);
     if (pod === undefined) continue;
@@ -102,7 +112,7 @@ function* subjectsOf(watches: Watches, loops: Loops, spreads: SpreadReader): Gen
       bound: pod.nodeName !== undefined,
       nodeArchitecture: node && nodeArchitecture(node),
       asked: pod.asked,
-      spread: spreads.of(pod, decision, settings),
+      spread: spreadNote(spreads.get(pod.uid) ?? [], pod, decision, settings, tainted),
     };
   }
   for (const [key, { decision, settings }] of templates) {

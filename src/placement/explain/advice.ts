@@ -46,7 +46,7 @@ export function advise(input: ExplainInput, explained: WithoutAdvice, evidence: 
     ...advisePlaced(input, explained, evidence),
     ...adviseLate(input, evidence),
     ...adviseNodes(input, explained, evidence),
-    ...adviseSpread(evidence),
+    ...(evidence.spread === undefined ? [] : [evidence.spread]),
   ];
   return [...new Set(lines)];
 }
@@ -245,11 +245,6 @@ function adviseLate({ workload: { pod }, refusal }: ExplainInput, { isLate }: Ex
   const again =
     pod?.owner === undefined ? 'create the pod again' : `delete it, so that its ${pod.owner.kind} creates another`;
   return [`admission did not change it, and affinity cannot be added later: ${again}`];
-}
-
-/** Advises on pods that a topology spread constraint keeps off because of nodes to which they cannot go. */
-function adviseSpread({ spread }: ExplainEvidence): string[] {
-  return spread === undefined ? [] : [`${spread.text}; ${spread.cure}`];
 }
 
 /** Advises on a pod that fits no node: what would make one fit. */

@@ -13,9 +13,9 @@ import { placingFor } from '../placing.ts';
 import { settingsFor } from '../policy.ts';
 import { decisionNote, imageText, skipNote, staleUnder } from '../reasons.ts';
 import type { Settings } from '../settings.ts';
-import { explainSpread, spreadFindingFor } from '../spread/explained.ts';
 import { overPlaced, standingArchitectures } from '../standing.ts';
 import type { Subject } from '../subject.ts';
+import { spreadNote, taintedArchitectures } from '../workloads/spread.ts';
 import { findWrongNode, type WrongNodeFinding, whatIsKnown, whatWasPulled } from '../wrong-node/judge.ts';
 import { advise, isIn } from './advice.ts';
 import { clashOf } from './clash.ts';
@@ -88,7 +88,9 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
     wrongNode: wrongNodeOf(input, outcome, subject, asking(0)),
     demands,
     isLate: placing?.affinity !== undefined && isTooLate(input, placing.affinity),
-    spread: spreadFindingFor(input, outcome, { authored: now, placed: demands }, settings),
+    spread:
+      decision &&
+      spreadNote(workload.spread, template, decision, settings, taintedArchitectures(input.nodes, settings)),
     obstacles: nodes.map(({ left }) => left),
   };
   const explanation = {
@@ -108,7 +110,6 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
     ],
     ...(intent === undefined ? {} : { affinity: explainAffinity(workload, intent) }),
     nodes: nodes.map(({ shown }) => shown),
-    ...explainSpread(evidence.spread),
   };
   const blocked = whyBlocked(explanation, evidence);
   const complete = { ...explanation, decision: blocked === undefined ? decided : { ...decided, blocked } };

@@ -4,7 +4,6 @@ import type { Demands, Obstacle } from '../fit.ts';
 import type { NarrowedImage } from '../images.ts';
 import type { Toleration } from '../patch/tolerations.ts';
 import type { Settings } from '../settings.ts';
-import type { SpreadFinding } from '../spread/finding.ts';
 import type { WrongNodeFinding } from '../wrong-node/judge.ts';
 import type { Clash } from './clash.ts';
 import type { ExplainedAffinity } from './explained-affinity.ts';
@@ -101,16 +100,6 @@ export type Explanation = {
   /** Absent if the mode has no affinity, or if it is too late to write it. */
   readonly affinity?: ExplainedAffinity;
   readonly nodes: readonly ExplainedNodes[];
-  /**
-   * A topology spread constraint of the pod that keeps pods off, because it counts nodes to which they cannot go: the domains that
-   * stay empty, and how many such pods can run at most. Absent if there is none.
-   */
-  readonly spread?: {
-    readonly topologyKey: string;
-    readonly empty: readonly string[];
-    readonly most: number;
-    readonly text: string;
-  };
   readonly advice: readonly string[];
 };
 
@@ -129,8 +118,8 @@ export type ExplainEvidence = {
   readonly isLate: boolean;
   /** Set if the pod asks for other architectures than its images run on. */
   readonly clash: Clash | undefined;
-  /** What a topology spread constraint keeps off. */
-  readonly spread: SpreadFinding | undefined;
+  /** What the taints do to its topology spread, and what helps. */
+  readonly spread: string | undefined;
   /** For each entry of the explanation's `nodes`: what keeps the pod off even with the decision's tolerations and affinity. */
   readonly obstacles: readonly (readonly Obstacle[])[];
 };

@@ -2,8 +2,6 @@ import { strangersText } from '../../kit/cut.ts';
 import { type JsonObject, listAt, numberAt, objectAt, stringAt } from '../../kit/json.ts';
 import { type Demands, readDemands } from '../fit.ts';
 import type { Settings } from '../settings.ts';
-import { type HardSpread, readHardSpread } from '../spread/constraint.ts';
-import { rollsAhead } from '../spread/pod.ts';
 import {
   readDaemonSetSubject,
   readPodSubject,
@@ -11,8 +9,9 @@ import {
   type Subject,
   type SubjectNamespace,
 } from '../subject.ts';
+import { type HardSpread, readHardSpread } from '../workloads/spread.ts';
 import { type DaemonSet, readDaemonSet } from './daemonset.ts';
-import { isOfKubernetes, shownKind } from './kinds.ts';
+import { isDaemonSetOfAnyGroup, isForOneNode, isOfKubernetes, shownKind } from './kinds.ts';
 import { type Pod, type PodTemplate, readPod, readTemplate } from './pod.ts';
 import { writersOf } from './written.ts';
 
@@ -34,12 +33,10 @@ export type Workload = {
   readonly spec: JsonObject;
   /** Names of the scheduling gates. */
   readonly gates: readonly string[];
-  /** The topology spread constraints of its pods that the scheduler enforces. */
+  /** The hard topology spread constraints of its pods that count nodes whatever their taints; empty for pods of a DaemonSet. */
   readonly spread: readonly HardSpread[];
   /** How many pods it wants at the moment; undefined for a Job that has finished. */
   readonly replicas: number | undefined;
-  /** Whether a rollout waits for a new pod before it stops an old one. */
-  readonly rollsAhead: boolean;
   /** The scheduler's last message about a pod that it could not place. */
   readonly scheduler: string | undefined;
 };
@@ -91,9 +88,9 @@ export function readWorkload(object: JsonObject): Workload | undefined {
     namesNode: kind !== 'Pod' || writersOf(object, 'f:nodeName').length > 0,
     spec,
     gates: (listAt(spec, 'schedulingGates') ?? []).flatMap((gate) => stringAt(gate, 'name') ?? []),
-    spread: readHardSpread(spec, template.labels),
+    // A pod of a DaemonSet names its node, so no other node counts.
+    spread: isDaemonSetOfAnyGroup(shownKind(typed)) || isForOneNode(pod?.owner, spec) ? [] : readHardSpread(spec),
     replicas,
-    rollsAhead: rollsAhead(kind, objectAt(object, 'spec'), replicas ?? 0),
     scheduler: strangersText((unscheduled && stringAt(unscheduled, 'message')) ?? '') || undefined,
   };
 }

@@ -112,7 +112,7 @@ function speaksOf(expression: JsonObject, key: string): boolean {
 }
 
 /** Returns the labels by which the author of a pod speaks of the same thing: the label itself, and its older name. */
-export function namesOf(key: string): readonly string[] {
+function namesOf(key: string): readonly string[] {
   const alias = ALIASES[key];
   return alias === undefined ? [key] : [key, alias];
 }

@@ -1,7 +1,6 @@
 import { type ImageAnswer, onlySchedulable } from '../images.ts';
 import { architecturesOf, type Node, nodeArchitecture } from '../nodes/node.ts';
 import type { PodImage } from '../objects/image.ts';
-import { createSpreadReasons } from '../spread/readiness.ts';
 import { type Assessment, assess, type Circumstances } from './assess.ts';
 import type { Candidate } from './candidate.ts';
 import { type Grouping, groupingText, groupWorkloads } from './groups.ts';
@@ -40,14 +39,14 @@ export function buildReport(input: ReportInput): Report {
     }));
   const targets = input.targets ?? possibleTargets(own, (unit) => assessed(unit, own), input);
   const architectures = [...new Set([...own, ...targets])].sort();
-  const surroundings = { pinsOf: createPins(nodes, settings), spreadOf: createSpreadReasons(nodes, settings) };
+  const pinsOf = createPins(nodes, settings);
   const findings = new Map<string, ImageFinding>();
   // One workload after the other: what its assessment takes is free again before the next one.
   const workloads = units.map((unit): ReportedWorkload => {
     const found = assessed(unit, architectures);
     for (const { assessment } of found) collect(assessment, findings);
     const verdicts = targets.map((target) => {
-      const each = found.map(({ part, assessment }) => verdictOf(part, assessment, target, surroundings));
+      const each = found.map(({ part, assessment }) => verdictOf(part, assessment, target, pinsOf));
       return [target, joined(each)] as const;
     });
     return { ...workloadOf(unit, found[0]?.assessment), verdicts: Object.fromEntries(verdicts) };

@@ -8,7 +8,7 @@ import { type Requests, requestsOf } from './requests.ts';
 /** An object that creates pods, or a pod, reduced to what the report needs: the object itself may be dropped. */
 export type Candidate = Pick<
   Workload,
-  'kind' | 'namespace' | 'name' | 'template' | 'pod' | 'daemonSet' | 'demands' | 'spread' | 'rollsAhead'
+  'kind' | 'namespace' | 'name' | 'template' | 'pod' | 'daemonSet' | 'demands' | 'spread'
 > & {
   readonly uid: string;
   readonly owner: Owner | undefined;
@@ -43,7 +43,6 @@ export function readCandidate(object: JsonObject): Candidate | undefined {
     daemonSet,
     demands: pod?.written?.architectures === undefined ? authored : withoutOurs(authored),
     spread: workload.spread,
-    rollsAhead: workload.rollsAhead,
     uid: stringAt(metadata, 'uid') ?? '',
     owner: readOwner(metadata),
     labels: Object.keys(own).length > 0 ? own : template.labels,

@@ -1,6 +1,6 @@
 import { type ImageAnswer, intersect, onlySchedulable, statementOf } from '../images.ts';
 import type { PodImage } from '../objects/image.ts';
-import { spreadWithoutNodes } from '../spread/readiness.ts';
+import { spreadNote } from '../workloads/spread.ts';
 import { type Assessment, assess, type Circumstances } from './assess.ts';
 import type { Candidate } from './candidate.ts';
 import type { Unit } from './inventory.ts';
@@ -46,7 +46,7 @@ type CheckNote = Pick<Missing, 'kind' | 'namespace' | 'name' | 'text'>;
 const COUNTED: ReadonlySet<Reason['kind']> = new Set(['image', 'lookup', 'statement', 'schedulable']);
 
 /** Which nodes there are is not known, and an object lacks nothing because of them. */
-const LEAVING_OUT = { pinsOf: () => [], spreadOf: () => [] };
+const LEAVING_OUT = () => [];
 
 /** Checks objects by the same decisions as `run`. An object that archaware leaves alone is checked by its images all the same. */
 export function checkObjects(
@@ -91,8 +91,7 @@ function checkOne(
   }
   const images = candidate.template.images.map(({ image }) => image);
   const object = { ...named, images: [...new Set(images)], architectures: commonOf(assessment, candidate, on) };
-  const elsewhere = on.filter((architecture) => !object.architectures.includes(architecture));
-  const spread = spreadWithoutNodes(candidate, assessment, elsewhere);
+  const spread = spreadNote(candidate.spread, candidate.template, assessment.outcome, assessment.settings, on);
   const notes = spread === undefined ? [] : [{ ...named, text: spread }];
   return { object, missing: [...byText.values()], notes };
 }

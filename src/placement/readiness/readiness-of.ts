@@ -3,21 +3,13 @@ import { type Narrowing, onlySchedulable, statementOf } from '../images.ts';
 import type { PodImage } from '../objects/image.ts';
 import { isDaemonSet, isDaemonSetOfAnyGroup, isOtherDaemonSet } from '../objects/kinds.ts';
 import { few, skipNote, webAssemblyAmong } from '../reasons.ts';
-import type { SpreadReasonsOf } from '../spread/readiness.ts';
 import { type Assessment, labelsRequired } from './assess.ts';
 import { type Candidate, usersOf } from './candidate.ts';
 import type { PinsOf } from './places.ts';
 import type { ReadinessState, Reason, Verdict } from './report.ts';
 
-/**
- * Says whether the pods of a candidate can run on a target, what is in the way, and what nodes of the target do to its pods elsewhere.
- */
-export function verdictOf(
-  candidate: Candidate,
-  assessment: Assessment,
-  target: string,
-  { pinsOf, spreadOf }: { readonly pinsOf: PinsOf; readonly spreadOf: SpreadReasonsOf },
-): Verdict {
+/** Says whether the pods of a candidate can run on a target, and what is in the way. */
+export function verdictOf(candidate: Candidate, assessment: Assessment, target: string, pinsOf: PinsOf): Verdict {
   const { outcome, settings, narrowed } = assessment;
   if (outcome.kind === 'skip') {
     return {
@@ -37,10 +29,7 @@ export function verdictOf(
   // An open placement is a guess, but then an image could not be looked up, and that is a reason.
   const isPlaced = outcome.kind === 'place' && outcome.architectures.includes(target);
   if (isPlaced && reasons.length === 0) return { state: 'ready', reasons };
-  return {
-    state: stateOf(candidate, blocking, failing, pins),
-    reasons: [...reasons, ...spreadOf(candidate, assessment, target)],
-  };
+  return { state: stateOf(candidate, blocking, failing, pins), reasons };
 }
 
 function stateOf(

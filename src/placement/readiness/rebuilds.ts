@@ -54,7 +54,6 @@ function heldBack(workload: ReportedWorkload, target: string): Held | undefined 
   if (verdict?.state !== 'blocked' && verdict?.state !== 'missing') return undefined;
   const by = new Set<string>();
   for (const reason of verdict.reasons) {
-    if (reason.kind === 'spread') continue;
     if (reason.kind !== 'image') return undefined;
     by.add(reason.image);
   }

@@ -44,7 +44,7 @@ function blockedBy(workloads: readonly ReportedWorkload[], target: string): Map<
   for (const workload of workloads) {
     const reasons = workload.verdicts[target]?.reasons ?? [];
     const images = new Set(reasons.flatMap((reason) => (reason.kind === 'image' ? reason.image : [])));
-    const isAlone = images.size === 1 && reasons.every(({ kind }) => kind === 'image' || kind === 'spread');
+    const isAlone = images.size === 1 && reasons.every(({ kind }) => kind === 'image');
     for (const image of images) {
       const blocked = found.get(image) ?? { all: [], alone: [] };
       found.set(image, blocked);

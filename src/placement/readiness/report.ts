@@ -31,12 +31,7 @@ export type Reason =
   /** `architectures.schedulable`, of the configuration or of a policy, excludes the architecture. */
   | { readonly kind: 'schedulable'; readonly text: string }
   /** The configuration or a label says that archaware leaves the workload alone. */
-  | { readonly kind: 'left-alone'; readonly text: string }
-  /**
-   * Not a cause, but what nodes of an architecture that it does not run on do to the workload elsewhere: a topology spread constraint
-   * counts them, so that some of its pods stay Pending.
-   */
-  | { readonly kind: 'spread'; readonly text: string };
+  | { readonly kind: 'left-alone'; readonly text: string };
 
 type OfImage = {
   readonly image: string;

@@ -9,8 +9,6 @@ import { lacking } from '../patch/tolerations.ts';
 import { onlyObserves, usesTaints, wantedTolerations } from '../placing.ts';
 import { decisionNote, skipNote, withinText } from '../reasons.ts';
 import type { Settings } from '../settings.ts';
-import type { SpreadPod } from '../spread/limit.ts';
-import { type Crowd, createCrowd, type SpreadSurroundings } from './crowd.ts';
 import type { WorkloadName } from './owner.ts';
 
 /** A pod, or the template of a DaemonSet, with the decision about it. */
@@ -25,8 +23,8 @@ export type Subject = {
   readonly nodeArchitecture: string | undefined;
   /** The architectures that the pod itself asks for; undefined: any. */
   readonly asked: Asked | undefined;
-  /** The pod with its hard topology spread constraints; absent if it has none. */
-  readonly spread?: SpreadPod | undefined;
+  /** What the taints do to its topology spread; absent if nothing. */
+  readonly spread?: string | undefined;
 };
 
 /** What is true of the cluster for every subject. */
@@ -35,8 +33,6 @@ export type Surroundings = {
   readonly architectures: readonly string[];
   /** Whether every node gets the taint, so that no pod can run without a toleration. */
   readonly allTainted: boolean;
-  /** Says what topology spread constraints keep off; absent if that is not asked. */
-  readonly spread?: SpreadSurroundings | undefined;
 };
 
 /** Where the pods of a workload can run. A workload is in exactly one of these groups. */
@@ -65,12 +61,13 @@ export type JudgedWorkload = WorkloadName & {
   readonly pendingNow: boolean;
   /** Why it is on a wrong node, Pending, or on no node; empty if it is none of these. */
   readonly why: string;
+  /** What the taints do to its topology spread, and what helps; absent if nothing. */
+  readonly spread?: string;
 };
 
 /** Judges workloads by the decisions about their pods, sorted by kind, namespace and name. Ending or finished objects do not count. */
 export function overviewOf(subjects: Iterable<Subject>, surroundings: Surroundings): JudgedWorkload[] {
   const found = new Map<string, { group: Group; workload: JudgedWorkload }>();
-  const crowds = new Map<string, Crowd>();
   for (const subject of subjects) {
     const group = groupOf(subject, surroundings.architectures);
     if (group === undefined) continue;
@@ -81,6 +78,7 @@ export function overviewOf(subjects: Iterable<Subject>, surroundings: Surroundin
     const says = before === undefined || group.rank > before.group.rank ? group : before.group;
     const noNode = whyNoNode(subject, surroundings);
     const onWrongNode = isOnWrongNode(subject);
+    const spread = before?.workload.spread ?? subject.spread;
     const reason = noNode ?? (onWrongNode || group.reach === 'nowhere' ? whatItRunsOn(subject) : '');
     const workload: JudgedWorkload = {
       ...{ kind, namespace, name, reach: says.reach },
@@ -89,34 +87,11 @@ export function overviewOf(subjects: Iterable<Subject>, surroundings: Surroundin
       pendingAtRestart: (noNode !== undefined && subject.bound) || before?.workload.pendingAtRestart === true,
       pendingNow: (noNode !== undefined && !subject.bound) || before?.workload.pendingNow === true,
       why: before?.workload.why || reason,
+      ...(spread === undefined ? {} : { spread }),
     };
     found.set(key, { group: says, workload });
-    if (surroundings.spread !== undefined && subject.spread !== undefined && !onlyObserves(subject.settings)) {
-      const crowd = crowds.get(key) ?? createCrowd(subject.workload);
-      crowds.set(key, crowd);
-      crowd.add(subject.spread, subject.bound);
-    }
   }
-  return [...found]
-    .map(([key, { workload }]) => withSpread(workload, crowds.get(key), surroundings.spread))
-    .sort(byName);
-}
-
-/** Adds what a topology spread constraint keeps off: pods that wait now, or that would after the next restart of all of them. */
-function withSpread(
-  workload: JudgedWorkload,
-  crowd: Crowd | undefined,
-  surroundings: SpreadSurroundings | undefined,
-): JudgedWorkload {
-  const judged = surroundings && crowd?.judge(surroundings);
-  if (judged === undefined) return workload;
-  const { finding, bound, waiting } = judged;
-  return {
-    ...workload,
-    pendingAtRestart: workload.pendingAtRestart || bound > 0,
-    pendingNow: workload.pendingNow || waiting > 0,
-    why: [workload.why, finding.text, finding.cure].filter((text) => text !== '').join('; '),
-  };
+  return [...found.values()].map(({ workload }) => workload).sort(byName);
 }
 
 /** Compares two objects by kind, namespace and name. */

@@ -9,14 +9,12 @@ import { known, settings, taint } from '../objects.ts';
 
 /** What is explained. */
 export type Given = {
-  /** The lookup result of each of the pod's images: platforms, one of them of a single manifest after `=`, or an error code after `!`. */
+  /** The lookup result of each of the pod's images: platforms, or an error code after `!`. */
   readonly images?: Readonly<Record<string, string>>;
   readonly kind?: 'Pod' | 'Deployment' | 'DaemonSet';
   readonly applied?: boolean;
   readonly isTemplate?: boolean;
   readonly spec?: JsonObject;
-  /** Of an object that creates pods. */
-  readonly replicas?: number;
   readonly metadata?: JsonObject;
   readonly status?: JsonObject;
   readonly apiVersion?: string;
@@ -49,7 +47,7 @@ export function inputOf(given: Given): ExplainInput {
     kind,
     apiVersion: given.apiVersion,
     metadata: { name: 'p', namespace: namespace.name, ...metadata },
-    spec: kind === 'Pod' ? spec : { template: { metadata, spec }, replicas: given.replicas },
+    spec: kind === 'Pod' ? spec : { template: { metadata, spec } },
     status,
   });
   if (workload === undefined) throw new Error(`there is no ${kind}`);
@@ -68,10 +66,9 @@ export function inputOf(given: Given): ExplainInput {
 
 function lookup(text: string): LookupResult {
   if (text.startsWith('!')) return { error: { code: text.slice(1), message: 'no', registry: 'registry.example.com' } };
-  const isSingle = text.startsWith('=');
-  const answer = known(isSingle ? text.slice(1) : text);
+  const answer = known(text);
   const platforms = answer.kind === 'known' ? answer.platforms : [];
-  return { platforms, skipped: [], digest: 'sha256:1', ...(isSingle ? { isIndex: false } : {}) };
+  return { platforms, skipped: [], digest: 'sha256:1' };
 }
 
 /** Explains a pod or a workload with these lookup results. */
