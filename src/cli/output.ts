@@ -7,8 +7,8 @@ const LEAST_COLUMN = 12;
 /** The last column gets at least the width of its longest word before other columns are made narrower, within these limits. */
 const LEAST_LAST = 28;
 const MOST_LAST = 40;
-/** How many digits of a digest a terminal shows. */
-const DIGEST_DIGITS = 12;
+/** A digest, up to the last digit that a terminal shows, and its others. */
+const DIGEST = /(sha\d+:[0-9a-f]{12})[0-9a-f]{20,}/g;
 
 /**
  * Returns a table whose columns are as wide as their widest cell, except the last one. Text from outside is escaped.
@@ -66,9 +66,7 @@ function fittedWidths(cells: readonly (readonly string[])[], columns: number): n
 
 function shown(cell: string, isTerminal: boolean): string {
   const text = printable(cell, 4_000);
-  return isTerminal
-    ? text.replaceAll(new RegExp(`(sha\\d+:[0-9a-f]{${DIGEST_DIGITS}})[0-9a-f]{20,}`, 'g'), '$1…')
-    : text;
+  return isTerminal ? text.replaceAll(DIGEST, '$1…') : text;
 }
 
 /** Cuts a text in the middle: the beginning and the end of a generated name say most. */

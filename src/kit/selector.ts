@@ -11,6 +11,7 @@ export type Selector = readonly Requirement[];
 
 const KEY = '(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?';
 const VALUE = '(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?';
+const WHOLE_VALUE = new RegExp(`^${VALUE}$`);
 const EXISTENCE = new RegExp(`^(!?)\\s*(${KEY})$`);
 const EQUALITY = new RegExp(`^(${KEY})\\s*(==|=|!=)\\s*(${VALUE})$`);
 const MEMBERSHIP = new RegExp(`^(${KEY})\\s+(in|notin)\\s*\\(([^()]*)\\)$`);
@@ -45,7 +46,7 @@ function parseRequirement(part: string): Requirement {
   if (membership) {
     const [, key = '', operator = '', list = ''] = membership;
     const values = list.split(',').map((value) => value.trim());
-    if (values.every((value) => new RegExp(`^${VALUE}$`).test(value))) {
+    if (values.every((value) => WHOLE_VALUE.test(value))) {
       return { key, operator: operator === 'in' ? 'in' : 'notin', values };
     }
   }
