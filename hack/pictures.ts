@@ -1,11 +1,6 @@
-/** Writes docs/pictures: `tsx hack/pictures.ts`, a part of `npm run generate`. */
+/** Writes the pictures that come from a recording or a measurement, a part of `npm run generate`. The others are drawn by hand. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { decision } from './pictures/decision.ts';
-import { gatedPod } from './pictures/gated-pod.ts';
-import { mode } from './pictures/mode.ts';
-import { overview } from './pictures/overview.ts';
-import { pending } from './pictures/pending.ts';
 import { recordingPicture } from './pictures/recording.ts';
 import { SCALE, scalePicture } from './pictures/scale.ts';
 
@@ -17,11 +12,6 @@ export const RECORDING = fileURLToPath(new URL('pictures/demo.txt', import.meta.
 /** Every picture, by its file. */
 async function pictures(): Promise<ReadonlyMap<string, string>> {
   return new Map([
-    ['overview.svg', overview()],
-    ['decision.svg', decision()],
-    ['gated-pod.svg', gatedPod()],
-    ['mode.svg', mode()],
-    ['pending.svg', pending()],
     ['demo.svg', recordingPicture(await readFile(RECORDING, 'utf8'))],
     ['scale.svg', scalePicture(JSON.parse(await readFile(SCALE, 'utf8')))],
   ]);

@@ -3,15 +3,13 @@
 export type Tone = 'plain' | 'accent' | 'good' | 'bad' | 'warn';
 export type Point = readonly [x: number, y: number];
 
-/** One line of text in a box or beside an arrow. */
-export type Line =
-  | string
-  | { readonly text: string; readonly tone?: Tone; readonly bold?: boolean; readonly mono?: boolean };
+/** One line of text. */
+type Line = string | { readonly text: string; readonly tone?: Tone; readonly bold?: boolean; readonly mono?: boolean };
 
 const FONT = "system-ui, 'Segoe UI', 'DejaVu Sans', Verdana, sans-serif";
 const MONO = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace";
 
-/** For each tone: the text and the border, and what a box is filled with. */
+/** For each tone: the text and the border, and the filling. */
 type Colours = Readonly<Record<Tone, readonly [ink: string, fill: string]>>;
 const LIGHT: Colours = {
   plain: ['#59636e', '#f6f8fa'],
@@ -32,7 +30,7 @@ const DARK: Colours = {
 export function picture(width: number, height: number, title: string, ...parts: readonly string[]): string {
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img">`,
-    '<!-- Made by hack/pictures.ts; change that, then run: npm run generate -->',
+    '<!-- Made by hack/pictures/scale.ts; change that, then run: npm run generate -->',
     `<title>${escaped(title)}</title>`,
     `<style>${sheet()}</style>`,
     `<rect class="page" width="${width}" height="${height}" rx="12"/>`,
@@ -43,7 +41,7 @@ export function picture(width: number, height: number, title: string, ...parts: 
 }
 
 /** The rules of one colour scheme. */
-export function colourRules(ink: string, page: string, colours: Colours): string {
+function colourRules(ink: string, page: string, colours: Colours): string {
   const tones = Object.entries(colours).map(
     ([tone, [text, fill]]) =>
       `.t-${tone}{fill:${text}}.b-${tone}{fill:${fill};stroke:${text}}.l-${tone}{stroke:${text}}`,
@@ -60,53 +58,9 @@ function sheet(): string {
   ].join('');
 }
 
-/** A box with lines of text from its top; the first one is bold. */
-export function box(
-  x: number,
-  y: number,
-  width: number,
-  height: number,
-  tone: Tone,
-  ...lines: readonly Line[]
-): string {
-  const [first, ...others] = lines;
-  const head: Line[] = first === undefined ? [] : [typeof first === 'string' ? { text: first, bold: true } : first];
-  const texts = [...head, ...others].map((line, index) => textAt(x + 14, y + 24 + 20 * index, line));
-  return [`<rect class="b-${tone}" x="${x}" y="${y}" width="${width}" height="${height}" rx="8"/>`, ...texts].join(
-    '\n',
-  );
-}
-
 /** Lines of text, centred or from the left. */
 export function label(x: number, y: number, anchor: 'start' | 'middle' | 'end', ...lines: readonly Line[]): string {
   return lines.map((line, index) => textAt(x, y + 17 * index, line, anchor)).join('\n');
-}
-
-/** A line through points that ends in an arrow head. */
-export function arrow(points: readonly Point[], tone: Tone = 'plain', style: 'solid' | 'dashed' = 'solid'): string {
-  const [end = [0, 0], before = [0, 0]] = [...points].reverse();
-  const angle = Math.atan2(end[1] - before[1], end[0] - before[0]);
-  const corner = (turn: number) =>
-    `${round(end[0] - 10 * Math.cos(angle + turn))},${round(end[1] - 10 * Math.sin(angle + turn))}`;
-  const dashed = style === 'dashed' ? ' dashed' : '';
-  return [
-    `<polyline class="line l-${tone}${dashed}" points="${points.map(([x, y]) => `${x},${y}`).join(' ')}"/>`,
-    `<polygon class="t-${tone}" points="${end.join(',')} ${corner(0.45)} ${corner(-0.45)}"/>`,
-  ].join('\n');
-}
-
-/** A cross, where an arrow would lead to something that never happens. */
-export function cross(x: number, y: number): string {
-  return [
-    `<circle class="b-bad" cx="${x}" cy="${y}" r="13"/>`,
-    `<path class="line l-bad" d="M${x - 6} ${y - 6}l12 12m0 -12l-12 12"/>`,
-  ].join('\n');
-}
-
-/** A line without an arrow head. */
-export function line(points: readonly Point[], tone: Tone, style: 'solid' | 'dashed' = 'solid'): string {
-  const dashed = style === 'dashed' ? ' dashed' : '';
-  return `<polyline class="line l-${tone}${dashed}" points="${points.map(([x, y]) => `${x},${y}`).join(' ')}"/>`;
 }
 
 function textAt(x: number, y: number, line: Line, anchor: 'start' | 'middle' | 'end' = 'start'): string {
@@ -120,8 +74,4 @@ function textAt(x: number, y: number, line: Line, anchor: 'start' | 'middle' | '
 /** Text as XML takes it. */
 export function escaped(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
-}
-
-function round(value: number): number {
-  return Math.round(value * 10) / 10;
 }
