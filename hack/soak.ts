@@ -18,15 +18,12 @@ import { manifestWithoutDeployment, webhookManifest } from '../test/support/mani
 import { freePorts } from './cluster/ports.ts';
 import { waitFor } from './cluster/wait.ts';
 import { churn, LOAD } from './soak/churn.ts';
-import { GROUPS, type NeighboursDid, neighbours } from './soak/neighbours.ts';
 import { createSampler, type Sample } from './soak/sample.ts';
-import { soakTable, TOO_SHORT_MINUTES, verdicts, writesTable } from './soak/table.ts';
-import { createTally, type Judged, judgeWrites } from './soak/writes.ts';
+import { soakTable, TOO_SHORT_MINUTES, verdicts } from './soak/table.ts';
 import { writeBetween } from './write-between.ts';
 
 const DOCUMENT = new URL('../docs/reliability.md', import.meta.url);
 const PROBE = new URL('./soak/probe.mjs', import.meta.url);
-const ACCOUNT = 'system:serviceaccount:archaware:archaware-controller';
 const SAMPLE_EVERY_MS = 10_000;
 const DEADLINE_MS = 120_000;
 
@@ -70,21 +67,11 @@ async function main(): Promise<boolean> {
     const end = new AbortController();
     // Each pod of the churn waits for it.
     setMaxListeners(0, end.signal);
-    const tally = createTally(ACCOUNT);
-    // What this process remembers would slow it down after an hour.
-    const forget = () => {
-      tally.add(cluster.requests());
-      cluster.forgetRequests();
-    };
-    const changing = churn(cluster, registry, createDice(seed, 'soak'), forget, end.signal);
-    const annoying = neighbours(cluster, registry, end.signal);
-    for (const work of [changing, annoying]) work.catch(() => end.abort());
+    const changing = churn(cluster, registry, createDice(seed, 'soak'), end.signal);
+    changing.catch(() => end.abort());
     await sampleUntil(watched, minutes * 60, elapsed, end.signal);
     end.abort();
     const counts = await changing;
-    const did = await annoying;
-    forget();
-    const writes = judgeWrites(tally.counts, elapsed() / 60, did.changes);
     await waitFor(
       'the state that the rules say',
       async () => {
@@ -94,7 +81,7 @@ async function main(): Promise<boolean> {
       },
       DEADLINE_MS,
     );
-    return await report(watched, counts, did, writes);
+    return await report(watched, counts);
   } finally {
     await Promise.all(stops.map((stop) => stop()));
     await Promise.all([cluster.stop(), registry.stop()]);
@@ -122,14 +109,8 @@ async function wrongOf(cluster: EmbeddedCluster): Promise<string[]> {
   ].filter((problem) => problem !== undefined);
 }
 
-/** Prints the table; returns whether everything is flat and no object is written without end. */
-async function report(
-  watched: readonly Watched[],
-  counts: Awaited<ReturnType<typeof churn>>,
-  did: NeighboursDid,
-  writes: readonly Judged[],
-): Promise<boolean> {
-  const hasEnd = !writes.some(({ isEndless }) => isEndless);
+/** Prints the table; returns whether everything is flat. */
+async function report(watched: readonly Watched[], counts: Awaited<ReturnType<typeof churn>>): Promise<boolean> {
   const judged = watched.map(({ name, samples }) => verdicts(name, samples, minutes * 60));
   const used = judged.map(({ name, cpu }) => `${name} ${(cpu * 100).toFixed(1)} %`).join(', ');
   const text = [
@@ -138,11 +119,6 @@ async function report(
     `came and went; all watches ended every ${LOAD.watchesEndEverySeconds} s. Processor time: ${used} of a core.`,
     '',
     soakTable(judged),
-    '',
-    `The neighbours reverted ${did.reverted} times, refused ${did.refused} requests, and rolled a DaemonSet ${did.rolled} times. The`,
-    'objects of each that the controller wrote most often, and of all others:',
-    '',
-    writesTable(writes, GROUPS),
   ].join('\n');
   process.stdout.write(`\n${text}\n\n`);
   if (process.env.WRITE_TABLE) await writeBetween(DOCUMENT, 'soak', text);
@@ -150,9 +126,9 @@ async function report(
     process.stdout.write(
       `Under ${TOO_SHORT_MINUTES} minutes a program still warms up: this was a try, and the lines of its table say nothing.\n`,
     );
-    return hasEnd;
+    return true;
   }
-  return hasEnd && judged.every(({ lines }) => lines.every(({ trend }) => !trend.grows));
+  return judged.every(({ lines }) => lines.every(({ trend }) => !trend.grows));
 }
 
 const isFlat = await main();

@@ -6,10 +6,8 @@
 #
 #   hack/cluster/move-kubernetes.sh VERSION [--drop MINOR]...   1.38 (its newest patch), 1.38.1 or 1.38.0-rc.1; --drop: an older
 #                                                               minor, or the old main line, that is no longer tried
-#   hack/cluster/move-kubernetes.sh --check                     prints what is newer than what the tests run on
-#   hack/cluster/move-kubernetes.sh --next                      prints the version to move to first, or nothing
 #
-# Exit codes: 0 done, or --check found nothing; 1 failed; 2 --check found something; 3 usage
+# Exit codes: 0 done; 1 failed; 3 usage
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

@@ -33,16 +33,9 @@ const KIND_OF_POD: readonly Kind[] = [
 const NAMESPACE = 'soak';
 
 /**
- * Lets things change until the signal aborts; resolves when the pods of the churn are gone. Throws what went wrong. `forget`: called
- * whenever the log of requests should be emptied.
+ * Lets things change until the signal aborts; resolves when the pods of the churn are gone. Throws what went wrong.
  */
-export async function churn(
-  cluster: EmbeddedCluster,
-  registry: TestRegistry,
-  dice: Dice,
-  forget: () => void,
-  signal: AbortSignal,
-) {
+export async function churn(cluster: EmbeddedCluster, registry: TestRegistry, dice: Dice, signal: AbortSignal) {
   const failures: unknown[] = [];
   const underWay = new Set<Promise<void>>();
   const counts = { pods: 0, nodes: 0, namespaces: 0 };
@@ -118,7 +111,8 @@ export async function churn(
     every(LOAD.watchesEndEverySeconds, () => {
       cluster.faults.closeWatches();
       // What this process remembers would slow it down after an hour.
-      forget();
+      // What this process remembers would slow it down after an hour.
+      cluster.forgetRequests();
       registry.clearRequests();
     }),
   ]);

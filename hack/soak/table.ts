@@ -1,12 +1,11 @@
 /** What the soak found, as a table. */
 import { MEASURES, type Measure, type Sample } from './sample.ts';
 import { type Tolerance, type Trend, trendOf } from './trend.ts';
-import type { Judged } from './writes.ts';
 
 /** In less time no line through the samples means anything. */
 export const TOO_SHORT_MINUTES = 10;
 
-export type Verdicts = {
+type Verdicts = {
   readonly name: string;
   /** The part of a core that the process used. */
   readonly cpu: number;
@@ -63,25 +62,6 @@ export function soakTable(judged: readonly Verdicts[]): string {
     ]),
   );
   return markdown(['replica', 'what', 'start', 'end', 'slope per hour', 'verdict'], rows);
-}
-
-/**
- * The object with the most writes of each group, and every object that is written without end, in Markdown. `groups`: which objects
- * are of a group, by their names.
- */
-export function writesTable(judged: readonly Judged[], groups: readonly RegExp[]): string {
-  const firsts = [...groups, /./].map((group, index) =>
-    judged.find(({ name }) => group.test(name) && !groups.slice(0, index).some((earlier) => earlier.test(name))),
-  );
-  const rows = judged
-    .filter((one) => one.isEndless || firsts.includes(one))
-    .map(({ name, written, most, isEndless }) => [
-      name.startsWith('/') ? `\`${name}\`` : name,
-      `${written.taken} (${most.taken})`,
-      `${written.refused} (${most.refused})`,
-      isEndless ? '**without end**' : 'ends',
-    ]);
-  return markdown(['object', 'writes (at most)', 'refused (at most)', 'verdict'], rows);
 }
 
 function markdown(header: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -8,40 +8,18 @@ import { parseArgs } from 'node:util';
 import { MENTIONS, moved } from './mentions.ts';
 import { goModFor, readUpstream } from './module.ts';
 import { type ModuleToWrite, planMove } from './move.ts';
-import { newerThan, prereleases } from './newer.ts';
-import { publishedVersions, resolveVersion, tidy, upstreamGoMod } from './proxy.ts';
+import { resolveVersion, tidy, upstreamGoMod } from './proxy.ts';
 import { PAGE, withSupportTable } from './table.ts';
 import { formatRecord, minorOf, moduleFolder, RECORD, readVersions, triedOf } from './versions.ts';
 
 const ROOT = new URL('../../../', import.meta.url);
-const EXIT = { done: 0, failed: 1, found: 2, usage: 3 } as const;
+const EXIT = { done: 0, failed: 1, usage: 3 } as const;
 const VERSION = /^1[.]\d+(?:[.]\d+(?:-[a-z]+[.]\d+)?)?$/;
 
 const at = (path: string) => fileURLToPath(new URL(path, ROOT));
 const say = (text: string) => process.stdout.write(`${text}\n`);
 /** A wrong command line. */
 class Usage extends Error {}
-
-/** Prints what is newer than what the tests run on; exit code 2 if anything is. */
-async function check(): Promise<number> {
-  const published = await publishedVersions();
-  const { main, older } = triedOf(readVersions(ROOT));
-  const newer = newerThan(published, main, older);
-  for (const { version, from, kind } of newer) say(`newer ${kind}: ${version} (the tests run on ${from})`);
-  const early = prereleases(published, main);
-  if (early.length > 0) say(`pre-releases, which do not count: ${early.join(', ')}`);
-  if (newer.length === 0)
-    say(`nothing newer is published; the tests run on ${[main, ...older].map(({ patch }) => patch).join(', ')}`);
-  return newer.length === 0 ? EXIT.done : EXIT.found;
-}
-
-/** Prints the version to move to: the next minor, else a patch of the main line, else of an older minor; nothing if there is none. */
-async function next(): Promise<number> {
-  const { main, older } = triedOf(readVersions(ROOT));
-  const [first] = newerThan(await publishedVersions(), main, older);
-  if (first !== undefined) say(first.version);
-  return EXIT.done;
-}
 
 /** Makes a module's go.mod and go.sum in a folder of its own, and returns that folder. */
 async function make(work: string, { minor, version, isMain }: ModuleToWrite): Promise<string> {
@@ -102,10 +80,8 @@ async function writeTable(): Promise<number> {
 async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = parsed(args);
   const [wanted, ...more] = positionals;
-  const modes = [values.check, values.next, values.table, wanted !== undefined].filter(Boolean).length;
-  if (modes !== 1 || more.length > 0) throw new Usage('give one of VERSION, --check, --next and --table');
-  if (values.check) return check();
-  if (values.next) return next();
+  if ((values.table ?? false) === (wanted !== undefined) || more.length > 0)
+    throw new Usage('give one of VERSION and --table');
   if (values.table) return writeTable();
   for (const one of [wanted ?? '', ...(values.drop ?? [])]) {
     if (!VERSION.test(one)) throw new Usage(`"${one}" is not a version of Kubernetes, such as 1.38 or 1.38.1`);
@@ -115,12 +91,11 @@ async function run(args: readonly string[]): Promise<number> {
 }
 
 function parsed(args: readonly string[]) {
-  const flag = { type: 'boolean' } as const;
   try {
     return parseArgs({
       args: [...args],
       allowPositionals: true,
-      options: { check: flag, next: flag, table: flag, drop: { type: 'string', multiple: true } },
+      options: { table: { type: 'boolean' }, drop: { type: 'string', multiple: true } },
     });
   } catch (error) {
     throw new Usage(error instanceof Error ? error.message : String(error));

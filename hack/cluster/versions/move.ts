@@ -1,5 +1,4 @@
 /** What a move to another version of Kubernetes changes: pure. */
-import { computedEnd } from './newer.ts';
 import { byNewest, minorOf, type Versions, type VersionsRecord } from './versions.ts';
 
 /** What to move, and to what. `drop`: older minors that the tests shall no longer run on. */
@@ -60,4 +59,13 @@ export function planMove(versions: Versions, wish: Wish, released: string, today
     ],
     remove: dropped,
   };
+}
+
+/**
+ * Returns the day on which upstream's support of a minor ends, as upstream computes it: the 28th of the month, 14 months after the
+ * release. `released`: a day, or an instant as the module proxy gives it.
+ */
+function computedEnd(released: string): string {
+  const day = new Date(released);
+  return new Date(Date.UTC(day.getUTCFullYear(), day.getUTCMonth() + 14, 28)).toISOString().slice(0, 10);
 }

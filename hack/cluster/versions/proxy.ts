@@ -23,12 +23,6 @@ async function go(args: readonly string[], cwd = tmpdir(), timeout = LOOKUP_MS):
   }
 }
 
-/** Returns every version of Kubernetes that the proxy lists, without the leading v. A proxy may know more than it lists. */
-export async function publishedVersions(): Promise<string[]> {
-  const [, ...versions] = (await go(['list', '-m', '-versions', KUBERNETES])).trim().split(' ');
-  return versions.map((version) => version.replace(/^v/, ''));
-}
-
 const moduleSchema = z.object({ Version: z.string(), Time: z.string().optional() });
 
 /**
