@@ -22,8 +22,7 @@ const found = await Promise.all(
 );
 
 for (const { document, blocks } of found.filter((one) => one.blocks.length > 0)) {
-  describe(`the blocks of ${document} that need Node.js alone`, function () {
-    this.timeout(60_000);
+  describe(`the blocks of ${document} that need Node.js alone`, () => {
     let product: Product;
     let registry: Awaited<ReturnType<typeof startDocumentRegistry>>;
     let workplace: Workplace;

@@ -14,8 +14,7 @@ const GPU = 'example.com/gpu';
 const MANAGED = 'archaware.dev/managed';
 
 /** The controller checks the directory every two seconds. */
-describe('label rules', function () {
-  this.timeout(40_000);
+describe('label rules', () => {
   let world: Labelled;
   let product: Product;
   let directory: string;

@@ -13,8 +13,7 @@ import { taintsOf } from '../support/world.ts';
 const SUCCESS = 'archaware_config_reload_success';
 
 /** The controller checks the file every two seconds. */
-describe("a change of run's configuration file", function () {
-  this.timeout(40_000);
+describe("a change of run's configuration file", () => {
   let product: Product;
   let directory: string;
   let file: string;

@@ -64,7 +64,7 @@ function startedWith(
     await cluster.createNode({ name: 'contract-arm64', architecture: 'arm64' });
   });
   after(async function () {
-    this.timeout(30_000);
+    this.timeout(120_000);
     await started?.client.close();
     await started?.cluster.stop();
   });

@@ -12,6 +12,8 @@ import {
   type ResolverOptions,
   type TagResolver,
 } from '../../src/oci/resolver.ts';
+import { PATIENCE_MS } from '../simulator/client.ts';
+import { patientClock } from '../support/patient-clock.ts';
 
 export type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -84,9 +86,9 @@ export async function startServer(tls?: ServerOptions): Promise<ScriptedServer> 
   };
 }
 
-/** Waits until a condition holds, for at most this many milliseconds. */
-export async function until(isSo: () => boolean | Promise<boolean>, milliseconds = 5000): Promise<void> {
-  const end = performance.now() + milliseconds;
+/** Waits until a condition holds. */
+export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+  const end = performance.now() + PATIENCE_MS;
   while (!(await isSo())) {
     if (performance.now() > end) throw new Error('it did not become so in time');
     await new Promise((resolve) => setImmediate(resolve));
@@ -164,12 +166,13 @@ export function startResolver(hosts: readonly string[], overrides: Partial<Resol
     pullSecrets: async () => [],
     maxEntries: 1000,
     ttl: { tag: 600_000, always: 10_000, failure: 30_000 },
-    timeoutMs: 2000,
+    timeoutMs: 20_000,
     maxInFlight: 8,
     insecure: hosts,
     addresses: {},
     userAgent: 'archaware-controller/test',
     now: () => time,
+    after: patientClock().after,
     random: () => 0.5,
     signal: controller.signal,
     telemetry: {

@@ -75,11 +75,14 @@ export async function setNodeArchitecture(request: Request, name: string, archit
   succeeded(`label of ${name}`, await request('PATCH', path, labels));
 }
 
+/** The longest wait for what should be there in a moment: a machine may be busy. Below the time-out of a test, so that it says what is missing. */
+export const PATIENCE_MS = 100_000;
+
 /** Repeats the question until the answer is neither false nor undefined. */
 export async function waitFor<T>(
   description: string,
   condition: () => Promise<T | false | undefined>,
-  timeoutMs = 30_000,
+  timeoutMs = PATIENCE_MS,
 ): Promise<T> {
   const deadline = performance.now() + timeoutMs;
   let cause: unknown;

@@ -98,7 +98,7 @@ export async function startHostileWorld(options: WorldOptions = {}): Promise<Hos
   settle();
   const isVerified = options.tls === 'verified';
   const harness = startResolver(isVerified ? [hosts.bank] : [hosts.evil, hosts.bank], {
-    timeoutMs: options.timeoutMs ?? 5000,
+    timeoutMs: options.timeoutMs ?? 20_000,
     addresses: options.reachable === true ? { allow: ['127.0.0.1/32'] } : {},
     authorities: () => (isVerified && authority !== undefined ? [authority.certificate] : []),
     pullSecrets: async () => [secretFor({ [hosts.evil]: EVIL_LOGIN, [hosts.bank]: BANK_LOGIN })],

@@ -5,8 +5,9 @@
 import type { Surroundings } from '../../src/app/surroundings.ts';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { PROGRAM } from '../../src/cli/program.ts';
-import { type Clock, systemClock } from '../../src/kit/clock.ts';
+import type { Clock } from '../../src/kit/clock.ts';
 import type { Finished } from './controller-process.ts';
+import { patientClock } from './patient-clock.ts';
 import { follow, type RunningController } from './running.ts';
 
 export type InProcessOptions = {
@@ -51,21 +52,6 @@ export async function startInProcess(
   });
 }
 
-/** Returns a clock on which everything takes a fraction of the time. */
-export function fastClock(factor: number): Clock {
-  const { monotonic, wall, delay, after, random } = systemClock;
-  const [startedAt, startedOn] = [monotonic(), wall()];
-  const passed = () => (monotonic() - startedAt) * factor;
-  return {
-    monotonic: () => startedAt + passed(),
-    wall: () => startedOn + passed(),
-    steady: () => startedOn + passed(),
-    delay: (ms, signal) => delay(ms / factor, signal),
-    after: (ms, action) => after(ms / factor, action),
-    random,
-  };
-}
-
 function surround(options: InProcessOptions, signal: AbortSignal = new AbortController().signal) {
   const output = { stdout: '', stderr: '' };
   const answers = [...(options.answers ?? [])];
@@ -98,7 +84,7 @@ function surround(options: InProcessOptions, signal: AbortSignal = new AbortCont
     // It would slow down every later test of this process.
     keepHeapSmall() {},
     received() {},
-    clock: options.clock ?? systemClock,
+    clock: options.clock ?? patientClock(),
     signal,
   };
   return { surroundings, stdout: () => output.stdout, stderr: () => output.stderr };

@@ -10,8 +10,9 @@ import {
   type TestRegistryOptions,
 } from '../simulator/registry/registry.ts';
 import type { Finished } from './controller-process.ts';
-import { fastClock, type InProcessOptions, runInProcess, startInProcess } from './in-process.ts';
+import { type InProcessOptions, runInProcess, startInProcess } from './in-process.ts';
 import { manifestWithoutDeployment } from './manifest.ts';
+import { patientClock } from './patient-clock.ts';
 import type { RunningController } from './running.ts';
 import { accessOf, imageAt, isOfInterest, objectsOf, type World, withoutDefaults } from './world.ts';
 
@@ -42,13 +43,11 @@ export type Product = Omit<World, 'cluster' | 'registry' | 'image' | 'run' | 'co
 };
 
 export const PODS = '/api/v1/namespaces/default/pods';
-/** A test waits this long for what should be there in a moment: a machine may be busy. */
-export const DEADLINE_MS = 28_000;
 
 /** Starts everything but the controller; in some 50 ms. */
 export async function startProduct(options: ProductOptions = {}): Promise<Product> {
   const { nodes = ['amd64', 'arm64'], speed = 5 } = options;
-  const clock = fastClock(speed);
+  const clock = patientClock(speed);
   const manifest = await manifestWithoutDeployment();
   const cluster = await startEmbeddedCluster({ manifest, ...options.cluster });
   const registry = await startTestRegistry(options.registry);
@@ -59,7 +58,7 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
   const common = ['--kubeconfig', kubeconfig, ...own];
   for (const architecture of nodes) await cluster.createNode({ name: `${architecture}-1`, architecture });
 
-  const objects = objectsOf(cluster, DEADLINE_MS);
+  const objects = objectsOf(cluster);
   const stopControllers: World['stopControllers'] = async (signal) => {
     await Promise.all(running.splice(0).map((controller) => controller.stop(signal)));
   };

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { request } from 'undici';
+import { PATIENCE_MS } from '../simulator/client.ts';
 
 /** A running controller, in a process of its own or in the one of the test. */
 export type RunningController = {
@@ -32,7 +33,7 @@ export async function follow({ pid, stderr, exitCode, kill, ended }: Running): P
     stderr()
       .split('\n')
       .filter((line) => line !== '');
-  const deadline = performance.now() + 30_000;
+  const deadline = performance.now() + PATIENCE_MS;
   let port = 0;
   for (;;) {
     if (exitCode() !== undefined) throw new Error(`the controller ended with ${exitCode()}:\n${stderr()}`);

@@ -134,7 +134,7 @@ export function isOfInterest(path: string): boolean {
 }
 
 /** Returns functions that read and write the objects of a cluster. `deadlineMs`: the longest wait for a condition. */
-export function objectsOf(cluster: Pick<TestCluster, 'request' | 'waitFor'>, deadlineMs: number): Objects {
+export function objectsOf(cluster: Pick<TestCluster, 'request' | 'waitFor'>, deadlineMs?: number): Objects {
   const { request } = cluster;
   const eventually: Objects['eventually'] = (what, condition) => cluster.waitFor(what, condition, deadlineMs);
   const get = async (kindOrPath: string, namespace?: string, name?: string) => {

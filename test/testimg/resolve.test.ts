@@ -98,8 +98,7 @@ describe('resolving image fixtures', () => {
     [QUAY_REGISTRY || 'quay.io', QUAY_NS],
   ] as const) {
     if (!DOCKER_NS || !QUAY_NS || !namespace) continue;
-    describe(`on ${registry}/${namespace}`, function () {
-      this.timeout(60_000);
+    describe(`on ${registry}/${namespace}`, () => {
       for (const fixture of FIXTURES) {
         it(`${fixture.tag}: ${fixture.description}`, async function () {
           if (!(await check(registry, `${namespace}/${TESTIMG_REPOSITORY}`, fixture))) this.skip();

@@ -18,12 +18,11 @@ function update(args: readonly string[], env: Readonly<Record<string, string>> =
   });
 }
 
-describe('testimg/update.sh', function () {
+describe('testimg/update.sh', () => {
   before(function () {
     needsPosix(this, 'bash');
   });
   // It starts npm and a compiler; seconds where the machine is busy.
-  this.timeout(60_000);
   let registries: TestRegistry[] = [];
   let directory = '';
 

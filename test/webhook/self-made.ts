@@ -13,6 +13,7 @@ import {
 } from '../../src/webhook/keep-configuration.ts';
 import { createPaths } from '../../src/webhook/paths.ts';
 import { createHandClock } from '../controllers/hand-clock.ts';
+import { PATIENCE_MS } from '../simulator/client.ts';
 
 export const NAMESPACE = 'archaware';
 export const SECRETS = `/api/v1/namespaces/${NAMESPACE}/secrets`;
@@ -21,9 +22,9 @@ export const CONFIGURATIONS = '/apis/admissionregistration.k8s.io/v1/mutatingweb
 export const CONFIGURATION = `${CONFIGURATIONS}/archaware-controller`;
 export const HOST = 'archaware-controller.archaware.svc';
 
-/** Waits for a condition; fails after 20 s. */
+/** Waits for a condition. */
 export async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + 20_000;
+  const deadline = performance.now() + PATIENCE_MS;
   while (!(await condition())) {
     if (performance.now() > deadline) throw new Error(`waited in vain until ${what}`);
     await new Promise((resolve) => setImmediate(resolve));

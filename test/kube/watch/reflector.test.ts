@@ -60,8 +60,7 @@ describe('the reflector', () => {
   const remove = (name: string) => server.cluster.request('DELETE', `${PODS}/${name}`, { gracePeriodSeconds: 0 });
   const lists = () => server.asked('/api/v1/pods?limit').length;
   const watches = () => server.asked('/api/v1/pods?watch').length;
-  const until = (what: string, condition: () => boolean) =>
-    server.cluster.waitFor(what, async () => condition(), 5_000);
+  const until = (what: string, condition: () => boolean) => server.cluster.waitFor(what, async () => condition());
   const watching = () => until('an open watch', () => server.cluster.openWatches() === 1);
   const seen = (change: string) => until(change, () => changes.includes(change));
 

@@ -10,6 +10,7 @@ import {
   programEnvironment,
   runProgram,
 } from '../../../src/oci/credentials/process.ts';
+import { waitFor } from '../../simulator/client.ts';
 import { type CredentialPrograms, createCredentialPrograms } from '../../support/credential-programs.ts';
 import { needsPosix } from '../../support/platforms.ts';
 
@@ -19,13 +20,7 @@ function isRunning(pid: number): boolean {
   return stdout.trim() !== '' && !stdout.trim().startsWith('Z');
 }
 
-async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  const end = Date.now() + 20_000;
-  while (!(await condition())) {
-    if (Date.now() > end) throw new Error('the condition did not become true');
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
+const until = (condition: () => boolean | Promise<boolean>) => waitFor('the condition', async () => condition());
 
 describe('a program', () => {
   let programs: CredentialPrograms;

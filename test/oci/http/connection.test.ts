@@ -16,6 +16,7 @@ import {
   type SendRequest,
 } from '../../../src/oci/http/transport.ts';
 import { insecureTrust, type Trust } from '../../../src/oci/http/trust.ts';
+import { patientClock } from '../../support/patient-clock.ts';
 import { reply, type ScriptedServer, startServer } from '../server.ts';
 
 const authority = createAuthority('registries');
@@ -47,7 +48,10 @@ describe('a connection to a registry', () => {
         callback(null, [{ address: '127.0.0.1', family: 4 }]);
       },
     });
-    send = chain([deadline(5000), followRedirects(() => undefined)], createSend({ guard, userAgent: 'ours/1' }));
+    send = chain(
+      [deadline(20_000, patientClock().after), followRedirects(() => undefined)],
+      createSend({ guard, userAgent: 'ours/1' }),
+    );
   });
   afterEach(async () => {
     guard.destroy();

@@ -13,6 +13,7 @@ import {
 } from '../../../src/oci/http/transport.ts';
 import { insecureTrust, type Trust } from '../../../src/oci/http/trust.ts';
 import { type ForwardProxyOptions, type ForwardProxyServer, startForwardProxy } from '../../support/forward-proxy.ts';
+import { patientClock } from '../../support/patient-clock.ts';
 import { reply, type ScriptedServer, startServer } from '../server.ts';
 
 describe('the proxy of the environment', () => {
@@ -149,14 +150,14 @@ describe('a request through a proxy', () => {
     const login = options.sends ?? options.login;
     const through = login === undefined ? started.url : started.url.replace('//', `//${login}@`);
     guard = createGuard({
-      connectTimeoutMs: 1000,
+      connectTimeoutMs: 20_000,
       now: Date.now,
       authorities: () => options.authorities ?? [],
       lookup: (_name, _options, callback) => callback(Object.assign(new Error(), { code: 'ENOTFOUND' }), []),
     });
     const selector = createProxySelector({ HTTPS_PROXY: through, HTTP_PROXY: through, ...options.variables });
     const send = chain(
-      [deadline(10_000), followRedirects(() => undefined)],
+      [deadline(20_000, patientClock().after), followRedirects(() => undefined)],
       createSend({ guard, userAgent: 'test', proxy: selector }),
     );
     return (url, more = {}) =>

@@ -18,7 +18,7 @@ describe('a connection that is kept', () => {
   let sockets: Socket[];
 
   beforeEach(async () => {
-    guard = createGuard({ connectTimeoutMs: 2000, now: Date.now, allow: ['127.0.0.1'] });
+    guard = createGuard({ connectTimeoutMs: 20_000, now: Date.now, allow: ['127.0.0.1'] });
     [script, requests, sockets] = [[], [], []];
     server = createServer((socket) => {
       const turns = script[sockets.length] ?? [];

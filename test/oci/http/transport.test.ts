@@ -15,6 +15,7 @@ import {
 } from '../../../src/oci/http/transport.ts';
 import { insecureTrust } from '../../../src/oci/http/trust.ts';
 import type { RequestRecord } from '../../../src/oci/resolver-telemetry.ts';
+import { patientClock } from '../../support/patient-clock.ts';
 import { reply, type ScriptedServer, startServer } from '../server.ts';
 
 describe('a request to a registry', () => {
@@ -27,9 +28,9 @@ describe('a request to a registry', () => {
   beforeEach(async () => {
     server = await startServer();
     other = await startServer();
-    guard = createGuard({ connectTimeoutMs: 1000, now: Date.now });
+    guard = createGuard({ connectTimeoutMs: 20_000, now: Date.now });
     records = [];
-    waitFor(5000);
+    waitFor(20_000);
   });
   afterEach(async () => {
     guard.destroy();
@@ -38,7 +39,11 @@ describe('a request to a registry', () => {
 
   function waitFor(milliseconds: number): void {
     send = chain(
-      [deadline(milliseconds), followRedirects(() => undefined), measure((record) => records.push(record), Date.now)],
+      [
+        deadline(milliseconds, patientClock().after),
+        followRedirects(() => undefined),
+        measure((record) => records.push(record), Date.now),
+      ],
       createSend({ guard, userAgent: 'archaware-controller/test' }),
     );
   }
