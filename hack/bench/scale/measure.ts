@@ -12,7 +12,7 @@ export type Size = {
   readonly pods: number;
   readonly nodes: number;
   readonly images: number;
-  /** Node status updates in a second: each node sends one every 10 seconds. */
+  /** Node status updates in a second: each node sends one every 5 minutes. */
   readonly heartbeats: number;
   /** Status updates of pods in a second. */
   readonly updates: number;

@@ -33,7 +33,7 @@ export function rowsOf(cost: Cost): Row[] {
       judge(cost.idleRequests, { atMost: 0 }),
     ),
     row(
-      `${of}: ${size.heartbeats} heartbeats/s and ${size.updates} status updates/s`,
+      `${of}: ${size.heartbeats.toFixed(0)} heartbeats/s and ${size.updates.toFixed(0)} status updates/s`,
       percent(load),
       judge(load, { atMost: GOALS.loadPercent }, ' %'),
     ),
@@ -89,7 +89,7 @@ export function sizingText(points: readonly ScalePoint[]): string {
     `memory, MiB      = ${memory.base.toFixed(0)} + ${memory.slope.toFixed(2)} × pods / 1000`,
     `CPU, millicores  = ${idle.toFixed(1)} + ${event.toFixed(2)} × events/s + ${pod.toFixed(2)} × new pods/s`,
     `                   (up to ${alone.toFixed(2)} × events/s where they are so few that each arrives alone)`,
-    'events/s         = nodes / 10 + status updates of pods/s',
+    'events/s         = nodes / 300 + status updates of pods/s',
     '```',
   ].join('\n');
 }

@@ -18,7 +18,8 @@ const REPOSITORY = 'bench';
 const SIZES = '1000,10000,30000,100000';
 /** The pods of a node where no number of nodes is given. */
 const PODS_OF_NODE = 20;
-const HEARTBEAT_SECONDS = 10;
+/** The kubelet's nodeStatusReportFrequency: how often it writes a status in which nothing has changed. */
+const HEARTBEAT_SECONDS = 300;
 /** Status updates in a second for each pod: 200 at 100,000 pods. */
 const UPDATES_PER_POD = 1 / 500;
 const REPORT = { pods: 10_000, images: 500 };
