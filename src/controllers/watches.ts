@@ -4,11 +4,10 @@ import { type JsonObject, objectAt } from '../kit/json.ts';
 import type { ApiClient } from '../kube/api-client.ts';
 import { find, findLarge } from '../kube/read.ts';
 import type { Change } from '../kube/watch/collection.ts';
-import { rememberDigests } from '../kube/watch/digests.ts';
 import { createKeeper, digestOf, type Keeper } from '../kube/watch/keeper.ts';
 import { createReflector, type Reflector, type ReflectorOptions } from '../kube/watch/reflector.ts';
 import { pathOf } from '../kube/writer.ts';
-import { isSameNode, type Node, readNode, readNodeSections } from '../placement/nodes/node.ts';
+import { isSameNode, type Node, readNode } from '../placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
 import {
   boundedLabels,
@@ -20,7 +19,7 @@ import {
   wholePod,
 } from '../placement/objects/large.ts';
 import { type Namespace, readNamespace } from '../placement/objects/namespace.ts';
-import { type Pod, readPod, readPodSections } from '../placement/objects/pod.ts';
+import { type Pod, readPod } from '../placement/objects/pod.ts';
 import { createWitnesses } from './node/witnesses.ts';
 import type { Telemetry } from './telemetry.ts';
 
@@ -63,10 +62,7 @@ export function createWatches(options: {
   const listeners: Listeners = {};
   const reflect = <T extends { readonly uid: string; readonly resourceVersion: string }>(
     kind: string,
-    {
-      keeper,
-      ...how
-    }: Pick<ReflectorOptions<T>, 'path' | 'query' | 'read' | 'readSections' | 'keyOf' | 'keeper' | 'onChange'>,
+    { keeper, ...how }: Pick<ReflectorOptions<T>, 'path' | 'query' | 'read' | 'keyOf' | 'keeper' | 'onChange'>,
   ) =>
     createReflector<T>({
       ...how,
@@ -91,7 +87,6 @@ export function createWatches(options: {
       options.onPod?.(object, pod);
       return pod;
     },
-    readSections: (sections) => readPodSections(sections, pods.store.get(namespaced(sections))),
     keyOf: namespaced,
     keeper: createKeeper<Pod>({ weigh: weightOfPod, stub: stubOfPod, groupOf, sharesAll: isSamePod }),
     onChange: (change) => listeners.pod?.(change),
@@ -100,12 +95,11 @@ export function createWatches(options: {
   const nodes: Reflector<Node> = reflect<Node>('nodes', {
     path: '/api/v1/nodes',
     read: readNode,
-    readSections: rememberDigests(readNodeSections, ({ name }) => nodes.store.get(name)),
     keyOf: named,
     keeper: withBoundedLabels(),
     onChange(change) {
       const { now, before } = change;
-      // Every kubelet reports every few seconds, and nearly never anything that is read.
+      // Kubelets write the status of their nodes again and again, and nearly never change anything that is read.
       if (now !== undefined && before !== undefined && isSameNode(now, before)) return;
       witnesses.seen(change, !nodes.synced());
       listeners.node?.(change);

@@ -1,7 +1,7 @@
 import { isObject, type JsonObject, parseJson } from '../kit/json.ts';
 import type { ApiClient, BodyReader } from './api-client.ts';
 import { ConnectionError, isGone } from './errors.ts';
-import { withoutManagedFields } from './watch/sections.ts';
+import { withoutManagedFields } from './watch/lines.ts';
 
 type Reader = Pick<ApiClient, 'request'>;
 

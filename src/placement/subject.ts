@@ -1,9 +1,8 @@
-import { type JsonObject, sha256 } from '../kit/json.ts';
+import { sha256 } from '../kit/json.ts';
 import { NOE_PREFERRED, PREFERRED } from '../names.ts';
 import type { Asked } from './asked.ts';
 import { isSystemPod, type SkipReason, skipDaemonSet, skipPod, skipTemplate } from './eligibility.ts';
 import type { DaemonSet } from './objects/daemonset.ts';
-import { createShared } from './objects/equal-values.ts';
 import type { PodImage } from './objects/image.ts';
 import type { Namespace } from './objects/namespace.ts';
 import type { Pod, PodTemplate } from './objects/pod.ts';
@@ -62,7 +61,7 @@ type Fields = {
  * All that may decide about a pod or a template, except what is known of images and of the cluster. Only this file makes one.
  * `key`: a text of 64 characters that is the same only if all fields are (SHA-256). It decides whether an event matters, and whether an
  * answer may be given again; {@link evidenceKey} decides whether a record still holds. The uid of the object is not in it, so alike
- * pods share a subject. Nor are the node of a pod and what archaware recorded that it wrote (`Written`): a decision that may change
+ * pods have the same key. Nor are the node of a pod and what archaware recorded that it wrote (`Written`): a decision that may change
  * because of these is not final (`standing.ts`).
  */
 export type Subject = Fields & { readonly key: string };
@@ -100,16 +99,13 @@ export function readDaemonSetSubject(
 ): Subject {
   return subjectOf(daemonSet.template, { ...namespace, preferred: undefined }, settings, {
     skipped: skipDaemonSet(daemonSet, namespace, settings),
-    labels: NO_LABELS,
+    labels: {},
     ...OF_A_TEMPLATE,
     digest: daemonSet.authored,
   });
 }
 
 const OF_A_TEMPLATE = { tolerated: [], isGated: false } as const;
-
-/** One empty list and one empty object for all subjects, which are compared by identity. */
-const [NO_NAMES, NO_LABELS]: [readonly string[], Readonly<Record<string, string>>] = [[], {}];
 
 /** The settings of a subject, once for each object of settings. */
 const settingsOf = new WeakMap<Settings, { readonly deciding: SubjectSettings; readonly text: string }>();
@@ -134,7 +130,7 @@ type Own = Pick<Fields, 'skipped' | 'labels' | 'tolerated' | 'isGated' | 'digest
 function subjectOf(template: PodTemplate, namespace: SubjectNamespace, settings: Settings, own: Own): Subject {
   const of = deciding(settings);
   // Every field is named: this runs for each event of a pod.
-  return keyed(
+  return withKey(
     {
       namespace: namespace.name,
       images: template.images,
@@ -156,86 +152,28 @@ function subjectOf(template: PodTemplate, namespace: SubjectNamespace, settings:
   );
 }
 
-/** Few pods have such labels. Equal ones are one value, so that two subjects are compared without a look into them. */
-const share = createShared({ most: 256 * 1024 });
-
 function labelsOf({ labels }: PodTemplate, { matchNodeLabels }: Settings): PodTemplate['labels'] {
   const names = [...matchNodeLabels, PREFERRED, NOE_PREFERRED].filter((name) => Object.hasOwn(labels, name));
-  return names.length === 0 ? NO_LABELS : share(Object.fromEntries(names.map((name) => [name, labels[name] ?? ''])));
+  return Object.fromEntries(names.map((name) => [name, labels[name] ?? '']));
 }
 
-/** The last result for each list of tolerations, which nearly all pods of a cluster share. */
-const lastTolerated = new WeakMap<object, { readonly settings: Settings; readonly tolerated: readonly string[] }>();
-
 function toleratedBy({ tolerations }: Pod, settings: Settings): readonly string[] {
-  if (tolerations === undefined) return NO_NAMES;
-  const last = lastTolerated.get(tolerations);
-  if (last?.settings === settings) return last.tolerated;
-  const found = tolerations.flatMap((toleration) => asOurs(toleration, settings.taints)?.value ?? []);
-  const tolerated = found.length === 0 ? NO_NAMES : found;
-  lastTolerated.set(tolerations, { settings, tolerated });
-  return tolerated;
+  return (tolerations ?? []).flatMap((toleration) => asOurs(toleration, settings.taints)?.value ?? []);
 }
 
 /** Empty values for the fields that a digest stands for. */
 const NOTHING_OF_THE_AUTHOR = {
-  images: NO_NAMES,
+  images: [],
   statement: undefined,
-  pullSecrets: NO_NAMES,
+  pullSecrets: [],
   asked: undefined,
-  labels: NO_LABELS,
-  tolerated: NO_NAMES,
+  labels: {},
+  tolerated: [],
 } as const;
-
-/** How many subjects with the same list of images are remembered: pods that wait, run and are over, in some namespaces. */
-const MOST_ALIKE = 8;
-
-type Alike = { readonly subject: Subject; readonly characters: number };
-type Recent = WeakMap<readonly PodImage[], readonly Alike[]>;
-
-/**
- * The last subjects, by their list of images: pods share equal lists, and most events of a pod change nothing here. When those in
- * `young` have this many characters, it becomes `old`: so neither pods that are all different nor the long texts of a tenant, in one
- * version after the other, take memory without end.
- */
-const MOST_YOUNG = 4 * 1024 * 1024;
-let [young, old, characters]: [Recent, Recent, number] = [new WeakMap(), new WeakMap(), 0];
-
-function keyed(fields: Fields, settingsText: string): Subject {
-  const { images, digest } = fields;
-  if (digest !== undefined) return withKey(fields, settingsText);
-  const known = young.get(images);
-  const alike = known ?? old.get(images) ?? [];
-  const found = alike.find(({ subject }) => hasAll(subject, fields));
-  if (found !== undefined && known !== undefined) return found.subject;
-  const one = found ?? { subject: withKey(fields, settingsText), characters: charactersOf(fields) };
-  keep(images, found === undefined ? [one, ...alike].slice(0, MOST_ALIKE) : alike);
-  return one.subject;
-}
-
-function keep(images: readonly PodImage[], alike: readonly Alike[]): void {
-  if (characters >= MOST_YOUNG) [young, old, characters] = [new WeakMap(), young, 0];
-  young.set(images, alike);
-  for (const one of alike) characters += one.characters;
-}
-
-/** Returns the characters that a subject may keep in memory alone. The list of images and the namespace's annotation are shared. */
-function charactersOf({ statement = '', pullSecrets, asked }: Fields): number {
-  const own = statement.length + JSON.stringify([pullSecrets, asked]).length;
-  return ENTRY + own;
-}
-
-/** Characters for the object itself: with short texts, 8,192 subjects are remembered. */
-const ENTRY = 512;
 
 function withKey(fields: Fields, settingsText: string): Subject {
   // Assigned and not copied: V8 copies an object with so many fields slowly, and keeps the copy in more memory.
   return Object.assign(fields, { key: hashOf(fields, settingsText) });
-}
-
-function hasAll(subject: JsonObject, fields: JsonObject): boolean {
-  for (const field in fields) if (subject[field] !== fields[field]) return false;
-  return true;
 }
 
 /** `settingsText`: the settings as text, which is made once for all subjects. */

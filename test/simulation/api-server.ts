@@ -36,8 +36,6 @@ export type ServerOptions = {
   readonly onApplied: (applied: Applied) => void;
   /** Called when the answer to a write has arrived. */
   readonly onAnswered: (write: Write, answer: JsonObject) => void;
-  /** Called with every line that a watch delivers. */
-  readonly onLine: (line: string) => void;
   /** Whether another webhook removes archaware's tolerations from pods now. */
   readonly strips: () => boolean;
   /** Whether a policy refuses what replicas write to DaemonSets now. */
@@ -119,7 +117,7 @@ export function createModelServer(options: ServerOptions): ModelServer {
     addToken() {},
   });
   const response = new ServerResponse(new IncomingMessage(new Socket()));
-  const streams = createWatchStreams(world, store, options.onLine);
+  const streams = createWatchStreams(world, store);
 
   async function answer(
     method: string,

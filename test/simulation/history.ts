@@ -1,15 +1,7 @@
 import type { Config } from '../../src/config/schema.ts';
 import { type Actors, createActors, NAMESPACE, SYSTEM } from './actors.ts';
 import { createModelServer, type ModelServer } from './api-server.ts';
-import {
-  type Cleaner,
-  configOf,
-  LEASE_NAMESPACE,
-  type Replica,
-  readingOf,
-  startCleaner,
-  startReplica,
-} from './program.ts';
+import { type Cleaner, configOf, LEASE_NAMESPACE, type Replica, startCleaner, startReplica } from './program.ts';
 import { createModelRegistry, type ModelRegistry } from './registry.ts';
 import { CLEANER, createRules, type Rules } from './rules.ts';
 import { type History, NODES, SETS, SETTINGS, type Step } from './steps.ts';
@@ -28,9 +20,6 @@ export type Verdict = {
   readonly broken: string | undefined;
   readonly trace: readonly string[];
   readonly states: number;
-  /** How many events of changed pods and nodes arrived in a form that is cut into sections, and how many did not. */
-  readonly cut: number;
-  readonly whole: number;
 };
 
 type Stage = {
@@ -40,7 +29,6 @@ type Stage = {
   readonly rules: Rules;
   readonly actors: Actors;
   readonly replicas: Replica[];
-  readonly lines: Record<ReturnType<typeof readingOf>, number>;
   strips: boolean;
   refusesTemplates: boolean;
   /** Whether templates were refused at some time: a `clean` may then say that some are left, and is run again. */
@@ -69,8 +57,7 @@ export async function play(history: History): Promise<Verdict> {
   const { trace } = stage.world;
   for (const replica of stage.replicas) replica.kill();
   stage.cleaner?.kill();
-  const { cut, whole } = stage.lines;
-  return { broken: stage.rules.broken(), trace, states: trace.length, cut, whole };
+  return { broken: stage.rules.broken(), trace, states: trace.length };
 }
 
 /** Everything that was broken works again, and everybody else puts things back. Then the rules for the end must hold. */
@@ -123,9 +110,6 @@ async function setUp({ mode, replicas, leaseDuration = '300s', seed, pageSize = 
       rules.onApplied(applied);
     },
     onAnswered: rules.onAnswered,
-    onLine(line) {
-      if (CUT.test(line)) stage.lines[readingOf(line)]++;
-    },
     strips: () => stage.strips,
     refusesTemplates: () => stage.refusesTemplates,
     pageSize,
@@ -143,7 +127,6 @@ async function setUp({ mode, replicas, leaseDuration = '300s', seed, pageSize = 
     rules,
     actors: createActors({ world, server, rules }),
     replicas: [],
-    lines: { cut: 0, whole: 0, other: 0 },
     strips: false,
     refusesTemplates: false,
     hasRefused: false,
@@ -174,9 +157,6 @@ async function setUp({ mode, replicas, leaseDuration = '300s', seed, pageSize = 
   for (let started = 0; started < replicas; started++) stage.start();
   return stage;
 }
-
-/** The events that are cut into sections. */
-const CUT = /^{"type":"MODIFIED","object":{"kind":"(?:Pod|Node)"/;
 
 /** Runs an interrupted `clean` again, as its message says. After that nothing of archaware may be left. */
 async function finishCleaning(stage: Stage): Promise<void> {

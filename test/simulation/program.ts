@@ -14,7 +14,6 @@ import { milliseconds } from '../../src/kit/duration.ts';
 import type { Occurrence } from '../../src/kube/events.ts';
 import { createLease, type Lease, leadInTurns } from '../../src/kube/lease.ts';
 import { createRetryingClient } from '../../src/kube/retry.ts';
-import { isModified, sectionsOf } from '../../src/kube/watch/sections.ts';
 import { createWriter } from '../../src/kube/writer.ts';
 import { obstaclesTo, readDemands } from '../../src/placement/fit.ts';
 import { NO_RULES } from '../../src/placement/nodes/label-rules.ts';
@@ -263,13 +262,6 @@ export type Kept = 'pods' | 'nodes' | 'namespaces' | 'daemonSets';
 export function expectedOf(kind: Kept, item: JsonObject): object {
   const parsed: unknown = JSON.parse(jsonOf(item));
   return READERS[kind](object(parsed));
-}
-
-/** How the line of a watch event is read: `cut` into sections, as a `whole`, or not at all a change of an object. */
-export function readingOf(line: string): 'cut' | 'whole' | 'other' {
-  const bytes = Buffer.from(line);
-  if (!isModified(bytes)) return 'other';
-  return sectionsOf(bytes) === undefined ? 'whole' : 'cut';
 }
 
 /** Whether the scheduler may place a pod with this spec on a node. */

@@ -27,21 +27,4 @@ describe('a simulation of replicas, an API server and a registry', () => {
     if (history === undefined) throw new Error('no history');
     expect((await play(history)).trace).to.deep.equal((await play(history)).trace);
   });
-
-  it('sends changes of pods and nodes in the form of the real server, so that they are cut into sections', async () => {
-    const { broken, cut, whole } = await play({
-      mode: 'taints',
-      replicas: 2,
-      steps: [
-        { do: 'node', node: 0, architecture: 'amd64' },
-        { do: 'pod', pod: 0, images: [2], isGated: false },
-        { do: 'wait', ms: 20_000 },
-        { do: 'bind' },
-        { do: 'heartbeat', node: 0, is: true },
-      ],
-    });
-    expect(broken).to.equal(undefined);
-    // Two replicas see each change: those of three nodes, and the placement, the binding and the status of the pod.
-    expect({ isEnough: cut >= 14, whole }, `${cut} were cut`).to.deep.equal({ isEnough: true, whole: 0 });
-  });
 });

@@ -23,8 +23,8 @@ type Channel = { push(piece: string): void; end(error?: unknown): void; readonly
 
 const BOOKMARK_MS = 60_000;
 
-/** Creates the watches over a store. `onLine`: called with every line that is sent. */
-export function createWatchStreams(world: World, store: Store, onLine: (line: string) => void): WatchStreams {
+/** Creates the watches over a store. */
+export function createWatchStreams(world: World, store: Store): WatchStreams {
   const streams = new Set<Stream>();
 
   store.subscribe((event) => {
@@ -80,7 +80,6 @@ export function createWatchStreams(world: World, store: Store, onLine: (line: st
 
   /** An event arrives in one piece or in two. */
   function deliver({ channel }: Stream, line: string): void {
-    onLine(line);
     const end = Math.floor(world.random() * 2 * line.length);
     if (end > 0 && end < line.length) channel.push(line.slice(0, end));
     channel.push(`${line.slice(end < line.length ? end : 0)}\n`);

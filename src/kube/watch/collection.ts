@@ -2,8 +2,8 @@ import { inTurns, type Turns } from '../../kit/fairness/turns.ts';
 import type { JsonObject } from '../../kit/json.ts';
 import type { ApiClient } from '../api-client.ts';
 import type { Keeper } from './keeper.ts';
+import { readEvent } from './lines.ts';
 import { createLister } from './lister.ts';
-import { isModified, readEvent, type Sections, sectionsOf } from './sections.ts';
 import { createStore, type Stored } from './store.ts';
 
 /** One change of a stored object: `now` is absent if it was deleted, `before` if it is new. */
@@ -26,11 +26,6 @@ export type CollectionOptions<T> = {
    * of the object before is valid, as in {@link Change}.
    */
   readonly read: (object: JsonObject, isReset: boolean) => T;
-  /**
-   * Reads a change of a stored object from the parts of its event that it needs. Undefined: the event must be read as a whole.
-   * Absent: every event is.
-   */
-  readonly readSections?: ((sections: Sections) => T | undefined) | undefined;
   readonly keyOf: (object: T) => string;
   /** Decides how much of each object is kept; absent: all of it. */
   readonly keeper?: Keeper<T> | undefined;
@@ -42,18 +37,15 @@ export type Collection<T extends Stored> = ReturnType<typeof createCollection<T>
 
 /** Creates an empty collection. */
 export function createCollection<T extends Stored>(options: CollectionOptions<T>, turns: Turns) {
-  const { path, read, readSections, keyOf, onChange } = options;
+  const { path, read, keyOf, onChange } = options;
   const store = createStore<T>(options.keeper);
   const lister = createLister({ ...options, keep });
   let last = '';
   let changes = 0;
   let hasBookmarks = false;
 
-  function keep(object: JsonObject, isReset = false): string {
-    return put(read(object, isReset), isReset);
-  }
-
-  function put(object: T, isReset = false): string {
+  function keep(given: JsonObject, isReset = false): string {
+    const object = read(given, isReset);
     const key = keyOf(object);
     const stored = store.put(key, object, isReset);
     if (stored === 'stale') return key;
@@ -86,13 +78,6 @@ export function createCollection<T extends Stored>(options: CollectionOptions<T>
     wentBack: (signal: AbortSignal): Promise<boolean> => lister.wentBack(last, signal),
     /** Takes one event of the watch. Throws if the server says that the watch is over. */
     take(line: Buffer): void {
-      const sections = readSections && isModified(line) ? sectionsOf(line) : undefined;
-      const part = sections && readSections?.(sections);
-      if (part !== undefined) {
-        last = part.resourceVersion;
-        put(part);
-        return;
-      }
       const { type, object, version } = readEvent(line, path);
       last = version ?? last;
       if (type === 'BOOKMARK') hasBookmarks = true;

@@ -2,7 +2,7 @@ import { backoff, type Clock } from '../../kit/clock.ts';
 import { isObject, type JsonObject, objectAt, stringAt } from '../../kit/json.ts';
 import type { ApiClient } from '../api-client.ts';
 import { ApiError, isExpired, isFromTheFuture } from '../errors.ts';
-import { readEvent } from './sections.ts';
+import { readEvent } from './lines.ts';
 import { createTrouble, type TroubleOptions } from './trouble.ts';
 import { watchOnce } from './watch-once.ts';
 

@@ -2,7 +2,7 @@ import { isObject, type JsonObject, objectAt, stringAt } from '../../kit/json.ts
 import type { ApiClient } from '../api-client.ts';
 import { isExpired } from '../errors.ts';
 import { type ItemReaderOptions, readList } from './items.ts';
-import { withoutManagedFields } from './sections.ts';
+import { withoutManagedFields } from './lines.ts';
 import { isOlder } from './store.ts';
 
 type ListerOptions = {

@@ -2,7 +2,7 @@ import { onAbort } from '../../kit/abort.ts';
 import type { Clock } from '../../kit/clock.ts';
 import type { ApiClient } from '../api-client.ts';
 import { ApiError, ConnectionError, isExpired, isFromTheFuture } from '../errors.ts';
-import { splitLines } from './sections.ts';
+import { splitLines } from './lines.ts';
 
 /** How a watch ended: whether anything arrived, and the failure if it ended before its time. */
 type Ended = { readonly heard: boolean; readonly failure: Failure | undefined };

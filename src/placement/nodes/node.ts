@@ -43,34 +43,6 @@ export function readNode(object: JsonObject): Node {
   };
 }
 
-/** The parts of a changed node that {@link readNodeSections} needs. */
-type NodeSections = {
-  readonly resourceVersion: string;
-  metadata(): JsonObject | undefined;
-  spec(): JsonObject | undefined;
-  statusHas(bytes: string): boolean;
-};
-
-/** The condition of a node that is ready, in the order in which the API server writes its fields. */
-const READY = '"type":"Ready","status":"True"';
-
-/**
- * Reads a node that was read before from the parts of its event. Kubelets report the status of every node every few seconds, with
- * its conditions and its images, and hardly any of that is read. `isStatus`: the event changes nothing but the status. Undefined: the
- * node must be read as a whole.
- */
-export function readNodeSections(sections: NodeSections, before?: Node, isStatus = false): Node | undefined {
-  if (before === undefined || before.reportedArchitecture === '' || !before.ready) return undefined;
-  const { reportedArchitecture: architecture } = before;
-  if (!sections.statusHas(`"architecture":${JSON.stringify(architecture)}`) || !sections.statusHas(READY))
-    return undefined;
-  if (isStatus) return { ...before, resourceVersion: sections.resourceVersion };
-  const [metadata, spec] = [sections.metadata(), sections.spec()];
-  if (metadata === undefined || spec === undefined || metadata.uid !== before.uid) return undefined;
-  const conditions = [{ type: 'Ready', status: 'True' }];
-  return readNode({ metadata, spec, status: { nodeInfo: { architecture }, conditions } });
-}
-
 /** Whether two readings of a node differ in nothing but the version. */
 export function isSameNode(one: Node, other: Node): boolean {
   return (

@@ -15,7 +15,7 @@ import { lacking, type Toleration } from '../patch/tolerations.ts';
 import { createShared } from './equal-values.ts';
 import { imageName, type PodImage } from './image.ts';
 import { readOs } from './os.ts';
-import { type BrokenContainer, mayBeBroken, readBroken } from './start-error.ts';
+import { type BrokenContainer, readBroken } from './start-error.ts';
 import { readWritten, type Written } from './written.ts';
 
 /** The fields that a pod and a pod template have in common and that archaware decides by. */
@@ -128,36 +128,6 @@ export function readPod(object: JsonObject, before?: Pod): Pod {
 /** Returns the first of two records if both have the same content, so that the other needs no memory. */
 function sameRecord<T extends JsonObject>(one: T, other: T): T {
   return isSameRecord(one, other) ? one : other;
-}
-
-/** The parts of a changed pod that {@link readPodSections} needs. */
-type PodSections = {
-  metadata(): JsonObject | undefined;
-  spec(): JsonObject | undefined;
-  status(): JsonObject | undefined;
-  specHas(bytes: string): boolean;
-  statusHas(bytes: string): boolean;
-};
-
-/** The states of a container that does not run, or of its last run. */
-const STOPPED = ['"waiting":{', '"terminated":{'];
-
-/**
- * Reads a pod that was read before from the parts of its event: most events change only the status. Undefined: the pod must be
- * read as a whole, because its spec has changed, or because a container does not run.
- */
-export function readPodSections(sections: PodSections, before?: Pod): Pod | undefined {
-  const metadata = before && sections.metadata();
-  if (metadata === undefined || !isSameGeneration(metadata, before)) return undefined;
-  // If all containers run and never ended, nothing but the phase is read from their status.
-  const { phase } = before;
-  const isCalm = sections.statusHas(`"phase":${JSON.stringify(phase)}`) && !STOPPED.some(sections.statusHas);
-  const status = isCalm ? { phase } : sections.status();
-  if (status === undefined || mayBeBroken(status)) return undefined;
-  // A pod that is bound stays on its node.
-  const { nodeName } = before;
-  const spec = nodeName === undefined && sections.specHas('"nodeName":') ? sections.spec() : { nodeName };
-  return spec && readPod({ metadata, spec, status }, before);
 }
 
 function readGated(spec: JsonObject): Gated | undefined {

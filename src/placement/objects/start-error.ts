@@ -61,17 +61,12 @@ export function readBroken(
   before?: readonly BrokenContainer[],
 ): readonly BrokenContainer[] | undefined {
   if (status.phase === 'Succeeded' || status.phase === 'Failed') return undefined;
-  if (!mayBeBroken(status)) return undefined;
+  if (!hasBroken(status.initContainerStatuses) && !hasBroken(status.containerStatuses)) return undefined;
   const broken = [
     ...brokenIn(status.initContainerStatuses, listAt(spec, 'initContainers') ?? [], before),
     ...brokenIn(status.containerStatuses, listAt(spec, 'containers') ?? [], before),
   ];
   return JSON.stringify(broken) === JSON.stringify(before) ? before : broken;
-}
-
-/** Whether {@link readBroken} may find a container that does not run; then it needs the whole spec. */
-export function mayBeBroken(status: JsonObject): boolean {
-  return hasBroken(status.initContainerStatuses) || hasBroken(status.containerStatuses);
 }
 
 function hasBroken(statuses: unknown): boolean {

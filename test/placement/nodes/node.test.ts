@@ -3,7 +3,13 @@ import type { JsonObject } from '../../../src/kit/json.ts';
 import { parseSelector } from '../../../src/kit/selector.ts';
 import { cleanNode, decideNode } from '../../../src/placement/nodes/decide-node.ts';
 import { isOurTaint, readManaged, writeManaged } from '../../../src/placement/nodes/managed.ts';
-import { architecturesOf, type Node, nodeArchitecture } from '../../../src/placement/nodes/node.ts';
+import {
+  architecturesOf,
+  isSameNode,
+  type Node,
+  nodeArchitecture,
+  readNode,
+} from '../../../src/placement/nodes/node.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { node, settings, taint } from '../objects.ts';
 
@@ -491,4 +497,36 @@ describe("the cluster's architectures", () => {
     expect(architecturesOf(nodes)).to.deep.equal(['amd64', 'arm64']);
     expect(nodes.map(nodeArchitecture)).to.deep.equal(['s390x', 'arm64', 'amd64', undefined, 'amd64']);
   });
+});
+
+describe('two readings of a node', () => {
+  const METADATA = { name: 'n', uid: 'u', resourceVersion: '1', labels: { pool: 'a' }, annotations: {} };
+  const STATUS = { nodeInfo: { architecture: 'arm64' }, conditions: [{ type: 'Ready', status: 'True' }], images: [] };
+  const read = ({ metadata = {}, spec = {}, status = {} }: Readonly<Record<string, JsonObject>>): Node =>
+    readNode({
+      metadata: { ...METADATA, ...metadata },
+      spec: { taints: [taint(ARM)], ...spec },
+      status: { ...STATUS, ...status },
+    });
+  const rows: readonly (readonly [what: string, change: Parameters<typeof read>[0], isSame: boolean])[] = [
+    ['another version', { metadata: { resourceVersion: '2' } }, true],
+    ['other annotations', { metadata: { annotations: { other: 'x' } } }, true],
+    ['other images and conditions', { status: { images: [{}], conditions: [...STATUS.conditions, {}] } }, true],
+    ['another uid', { metadata: { uid: 'v' } }, false],
+    ['its deletion', { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }, false],
+    ['another label', { metadata: { labels: { pool: 'b' } } }, false],
+    ['no labels', { metadata: { labels: undefined } }, false],
+    ['no annotations', { metadata: { annotations: undefined } }, false],
+    ["archaware's record", { metadata: { annotations: { 'archaware.dev/managed': '{}' } } }, false],
+    ['another taint', { spec: { taints: [taint(AMD)] } }, false],
+    ['no taints', { spec: { taints: undefined } }, false],
+    ['unschedulable', { spec: { unschedulable: true } }, false],
+    ['not ready', { status: { conditions: [{ type: 'Ready', status: 'Unknown' }] } }, false],
+    ['another architecture', { status: { nodeInfo: { architecture: 'amd64' } } }, false],
+  ];
+  for (const [what, change, isSame] of rows) {
+    it(`${isSame ? 'are the same' : 'differ'} with ${what}`, () => {
+      expect(isSameNode(read(change), read({}))).to.equal(isSame);
+    });
+  }
 });
