@@ -52,7 +52,7 @@ export function createWatches(options: {
   readonly scope?: Scope;
   /** Keeps whole objects, however large: for a command that ends soon, with more memory than a replica. */
   readonly keepsAll?: boolean;
-  /** Called with each pod that is read as a whole, for a command that needs more of it than the replicas keep. */
+  /** Called with each pod that arrives, for a command that needs more of it than the replicas keep. */
   readonly onPod?: (object: JsonObject, pod: Pod) => void;
   readonly telemetry?: Partial<Telemetry>;
   /** Milliseconds for which a refused first list is retried; default: half a minute. */
