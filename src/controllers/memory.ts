@@ -79,10 +79,13 @@ export function isFinal(decision: Decided['decision']): boolean {
 /** A record whose decision is still valid. */
 export type Holding = ObjectRecord & Decided & { at: number };
 
-/** Whether the last decision need not be made again: it depends on no lookup, and nothing that decides has changed. */
-export function holds(record: ObjectRecord, subjectKey: string): record is Holding {
+/**
+ * Whether the last decision need not be made again: it depends on no lookup, and nothing that decides has changed. `subjectKey`: called
+ * only where nothing else says no, because to make a key takes longer than all the rest.
+ */
+export function holds(record: ObjectRecord, subjectKey: () => string): record is Holding {
   if (record.decision === undefined || record.at === undefined) return false;
-  return record.subjectKey === subjectKey && isFinal(record.decision);
+  return isFinal(record.decision) && record.subjectKey === subjectKey();
 }
 
 /** Returns the milliseconds since an object was first decided with these images. `of`: what is equal only for equal images. */

@@ -28,7 +28,7 @@ export async function decideForTemplate(parts: TemplateDecisionParts, at: Templa
   const { daemonSet, record, subject, signal } = at;
   const { images, clock } = parts;
   if (subject.settings.mode === 'affinity') return NOTHING_NEEDED;
-  if (holds(record, subject.key)) {
+  if (holds(record, () => subject.key)) {
     const { decision } = record;
     const isDue = decision.kind === 'hold' && clock.monotonic() - record.at >= HELD_AGAIN_MS;
     const follows = decision.kind === 'place' && decision.followsCluster;

@@ -23,7 +23,7 @@ export function isStillValid(record: ObjectRecord, at: PodAtHand): record is Hol
   const { pod } = at;
   if (record.decision === undefined || !hasTolerations(pod, record.notes?.wrote ?? [])) return false;
   const isDone = record.decision.kind === 'place' && pod.nodeName !== undefined;
-  return holds(record, keyOf(isDone ? { ...at, settings: record.settings } : at));
+  return holds(record, () => keyOf(isDone ? { ...at, settings: record.settings } : at));
 }
 
 /**

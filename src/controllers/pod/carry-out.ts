@@ -47,7 +47,8 @@ export function createCarryOut(parts: CarryOutParts): CarryOut {
   function remember(at: PodCase, now: Pod, decision: Decision, wrote?: readonly Toleration[]): boolean {
     const { key, record, settings } = at;
     if (isFinal(decision)) backlog.forget(key);
-    return memory.remember(key, record, { subjectKey: keyOf({ ...at, pod: now }), settings }, decision, wrote);
+    const subjectKey = now === at.pod ? at.subject.key : keyOf({ ...at, pod: now });
+    return memory.remember(key, record, { subjectKey, settings }, decision, wrote);
   }
 
   /**
