@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import { at, objects, text } from '../simulator/json.ts';
-import { type HostileServer, head, says, sends, startHostileServer } from '../support/hostile-registry.ts';
+import { type HostileServer, says, sends, startHostileServer } from '../support/hostile-registry.ts';
 import { BODY, manifest, putSingle } from '../support/hostile-world.ts';
 import { ours } from '../support/objects.ts';
 import { PODS, type Product, startProduct } from '../support/product.ts';
-import { IMAGE, INDEX, indexOf, sha256 } from './server.ts';
+import { IMAGE, indexOf, sha256 } from './server.ts';
 
 const EVIL = '\u001b[2J\u001b]0;owned\u0007\r\n{"level":"fatal","msg":"owned"}\u202e\u0000\u009b31m';
 
@@ -38,36 +38,23 @@ describe('a controller with images of a hostile registry', () => {
   /** Images by name, and the expected result of their lookup. */
   function images(): Readonly<Record<string, RegExp>> {
     const on = (name: string, speak: Parameters<HostileServer['on']>[1]) => evil.on(`/v2/${name}/manifests/v1`, speak);
-    const config = { mediaType: EVIL, digest: sha256('x'), size: 1 };
     on('platforms', manifest(strange()));
-    on('artifact', manifest({ schemaVersion: 2, artifactType: EVIL, config, layers: [] }, IMAGE));
+    on(
+      'artifact',
+      manifest({ schemaVersion: 2, artifactType: EVIL, config: { digest: sha256('x') }, layers: [] }, IMAGE),
+    );
     on('page', says(200, [['Content-Type', `text/html; ${BODY}`]], `${BODY}${EVIL}`));
     on('refusal', says(403, [['X-Reason', BODY]], `{"errors":[{"message":"${BODY}"}]}`));
-    on('challenge', says(401, [['WWW-Authenticate', `Bearer realm="http://127.0.0.1:${canary.port}/${BODY}"`]]));
     on('redirect', says(302, [['Location', `http://127.0.0.1:${canary.port}/${BODY}`]]));
-    on('scheme', says(302, [['Location', `file:///${BODY}`]]));
     on('nonsense', sends(`HTTP/1.1 200 ${BODY}\r\n${BODY}\0\r\n\r\n`));
-    on(
-      'large',
-      sends(
-        head(200, [
-          ['Content-Type', INDEX],
-          ['Content-Length', '999999999'],
-        ]),
-        BODY,
-      ),
-    );
     putSingle(evil, 'single', { os: EVIL, architecture: EVIL });
     return {
       platforms: /unsupported/,
       artifact: /unsupported/,
       page: /malformed/,
       refusal: /denied/,
-      challenge: /forbidden-address/,
       redirect: /forbidden-address/,
-      scheme: /forbidden-address/,
       nonsense: /malformed/,
-      large: /too-large/,
       single: /unsupported/,
     };
   }

@@ -31,10 +31,10 @@ export type HostileServer = {
 };
 
 /** Starts one on 127.0.0.1, with TLS where it is given a certificate. It answers 404 where no answer was set. */
-export async function startHostileServer(
-  tls?: { readonly certificate: string; readonly key: string },
-  address = '127.0.0.1',
-): Promise<HostileServer> {
+export async function startHostileServer(tls?: {
+  readonly certificate: string;
+  readonly key: string;
+}): Promise<HostileServer> {
   const answers = new Map<string, Speak>();
   const asked: Asked[] = [];
   const sockets = new Set<Socket>();
@@ -72,7 +72,7 @@ export async function startHostileServer(
   server.on('tlsClientError', () => undefined);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(0, address, resolve);
+    server.listen(0, '127.0.0.1', resolve);
   });
   return {
     port: (server.address() as AddressInfo).port,

@@ -3,7 +3,6 @@ import { expect } from 'chai';
 import { createAuthority } from '../../hack/cluster/certificates.ts';
 import type { Access, ReadSecret } from '../../src/oci/credentials/keyring.ts';
 import { ImageError } from '../../src/oci/errors.ts';
-import type { SendRequest } from '../../src/oci/http/transport.ts';
 import type { Resolution } from '../../src/oci/resolver.ts';
 import { CONFIG, type Harness, IMAGE, INDEX, indexOf, sha256, startResolver } from '../oci/server.ts';
 import {
@@ -21,12 +20,10 @@ export type Answers = readonly string[] | (() => readonly string[] | Promise<rea
 export type WorldOptions = {
   /** Every name may lead to 127.0.0.1: redirects and realms reach the honest registry, and what they bring is seen there. */
   readonly reachable?: boolean;
-  /** The hostile registry speaks TLS: with a certificate that nobody verifies, or as one that nobody named as insecure. */
-  readonly tls?: 'insecure' | 'verified';
+  /** The hostile registry speaks TLS, and nobody named it as insecure. */
+  readonly isVerified?: boolean;
   /** Milliseconds for one request; a whole lookup gets three times that. It is short for tests in which the deadline ends the lookup. */
   readonly timeoutMs?: number;
-  /** In place of all connections. */
-  readonly send?: SendRequest;
 };
 
 export type HostileWorld = {
@@ -77,7 +74,7 @@ function hostileAuthority(): ReturnType<typeof createAuthority> {
 }
 
 export async function startHostileWorld(options: WorldOptions = {}): Promise<HostileWorld> {
-  const authority = options.tls === undefined ? undefined : hostileAuthority();
+  const authority = options.isVerified === true ? hostileAuthority() : undefined;
   const evil = await startHostileServer(authority?.issue('evil.test', ['evil.test', 'other.test']));
   const [bank, canary] = [await startHostileServer(), await startHostileServer()];
   const hosts = {
@@ -96,13 +93,11 @@ export async function startHostileWorld(options: WorldOptions = {}): Promise<Hos
     bank.on('*', guarded(manifest(indexOf('linux/ppc64le'))));
   };
   settle();
-  const isVerified = options.tls === 'verified';
-  const harness = startResolver(isVerified ? [hosts.bank] : [hosts.evil, hosts.bank], {
+  const harness = startResolver(authority === undefined ? [hosts.evil, hosts.bank] : [hosts.bank], {
     timeoutMs: options.timeoutMs ?? 20_000,
     addresses: options.reachable === true ? { allow: ['127.0.0.1/32'] } : {},
-    authorities: () => (isVerified && authority !== undefined ? [authority.certificate] : []),
+    authorities: () => (authority === undefined ? [] : [authority.certificate]),
     pullSecrets: async () => [secretFor({ [hosts.evil]: EVIL_LOGIN, [hosts.bank]: BANK_LOGIN })],
-    ...(options.send === undefined ? {} : { send: options.send }),
     lookup: (name, _options, callback) => {
       const answers = names.get(name) ?? [];
       // Never at once: the system's does not do that either.
