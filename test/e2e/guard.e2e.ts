@@ -133,7 +133,7 @@ for (const { form, options, ...nodes } of FORMS) {
     /** The manifest for 1.30 has the webhook in the place of this policy. */
     const hasKeep = options.manifest === undefined && hasMutatingPolicies();
     it('are all tried here, and the API server finds nothing wrong with their expressions', async () => {
-      const guards = [...KINDS.map(([kind]) => kind), 'secrets'].map((kind) => `archaware-guard-${kind}`);
+      const guards = [...KINDS.map(([kind]) => kind), 'secrets', 'leases'].map((kind) => `archaware-guard-${kind}`);
       expect(await policyNames(world)).to.have.members([
         ...guards,
         ...(hasKeep ? ['archaware-keep', 'archaware-keep-pods'] : []),
@@ -411,7 +411,9 @@ function describeLies(worldOf: () => LiveWorld): void {
       await world.cluster.apply(refusing('s390x', PICKY));
       const image = world.image('nested');
       const elsewhere = { nodeSelector: { 'example.com/nowhere': 'yes' } };
-      await world.create(pod(PICKY, 'probe', { images: [image], spec: elsewhere }));
+      // A toleration of its own, so that there is a list to add to.
+      const own = { ...elsewhere, tolerations: [{ key: 'example.com/own', operator: 'Exists' }] };
+      await world.create(pod(PICKY, 'probe', { images: [image], spec: own }));
       await world.eventually('the policy to be in force', async () => {
         const path = `/api/v1/namespaces/${PICKY}/pods/probe?dryRun=All`;
         const { body } = await world.cluster.request('PATCH', path, [add('/spec/tolerations/-', rows.own('s390x'))]);
