@@ -8,7 +8,6 @@ import { createAuthority } from '../../hack/cluster/certificates.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
 import { at, objects, text } from '../simulator/json.ts';
 import { webhookManifest } from '../support/manifest.ts';
-import { ours } from '../support/objects.ts';
 import { PODS, type Product, startProduct, tolerated, workload } from '../support/product.ts';
 
 const CONFIGURATION = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
@@ -48,29 +47,6 @@ describe('run with the webhook', () => {
     );
   const pod = (name: string) => product.get(`${PODS}/${name}`);
   const patches = (name: string) => product.written().filter((write) => write === `PATCH ${PODS}/${name}`).length;
-
-  it('gates a pod with unknown images, and releases it with everything in one patch', async () => {
-    const image = product.image('app', ['arm64']);
-    const faster = product.registry.inject({ kind: 'delay', ms: 300 });
-    await run();
-    await create('web', image);
-    expect(gates(await pod('web'))).to.deep.equal(['archaware.dev/architecture']);
-    const released = await product.eventually('the release', async () => {
-      const found = await pod('web');
-      return gates(found).length === 0 && found;
-    });
-    faster();
-    expect(required(released)).to.contain('"values":["arm64"]');
-    expect(tolerated(released.spec)).to.deep.equal(['arm64']);
-    expect(patches('web')).to.equal(1);
-    await create('again', image);
-    const warm = await pod('again');
-    expect([gates(warm), tolerated(warm.spec)]).to.deep.equal([[], ['arm64']]);
-    expect(required(warm)).to.equal(required(released));
-    await product.eventuallyTolerates('default', 'again', ours('arm64'));
-    expect(patches('again')).to.equal(0);
-    expect(product.lookUps('app')).to.equal(1);
-  });
 
   it('lets no new pod follow an architecture that a node has just begun to report', async () => {
     await run('--bootstrap.timeout', '1s');
@@ -151,84 +127,6 @@ describe('run with the webhook', () => {
       expect(required(await pod(name))).to.contain('"values":["amd64"]');
       expect(patches(name)).to.equal(1);
     }
-  });
-
-  it('releases a pod with an unresolvable image after the limit, without a requirement', async () => {
-    product.image('app', ['amd64']);
-    product.registry.inject({ kind: 'status', status: 500 });
-    await run('--images.fallbackAfter', '1s');
-    await create('web', `${product.registry.host}/app:1`);
-    expect(gates(await pod('web'))).to.have.lengthOf(1);
-    await product.eventuallyEvent('default', 'OpenPlacement', /not resolved/);
-    const released = await product.eventually('the release', async () => {
-      const found = await pod('web');
-      return gates(found).length === 0 && found;
-    });
-    expect(required(released)).to.equal('[]');
-    expect(tolerated(released.spec)).to.deep.equal(['amd64', 'arm64']);
-  });
-
-  it('keeps the gate while the API server refuses the affinity, with an Event, and releases the pod with affinity later', async () => {
-    const image = product.image('app', ['arm64']);
-    const thaw = product.registry.inject({ kind: 'hang' });
-    const controller = await run('--registries.timeout', '1s');
-    await create('web', image);
-    const refusal = { method: 'PATCH', path: /\/pods\/web/, status: 422 };
-    const causes = [{ field: 'spec.affinity', message: 'no' }];
-    const body = {
-      kind: 'Status',
-      status: 'Failure',
-      reason: 'Invalid',
-      message: 'spec.affinity: no',
-      details: { causes },
-    };
-    const heal = product.cluster.faults.inject({ ...refusal, body });
-    thaw();
-    await product.eventuallyEvent(
-      'default',
-      'WriteRefused',
-      /the API server refuses the change, and the controller tries again: .*spec.affinity: no/,
-    );
-    expect(gates(await pod('web'))).to.have.lengthOf(1);
-    heal();
-    const released = await product.eventually('the release', async () => {
-      const found = await pod('web');
-      return gates(found).length === 0 && found;
-    });
-    expect(required(released)).not.to.equal('[]');
-    expect(tolerated(released.spec)).to.deep.equal(['arm64']);
-    await controller.stop();
-  });
-
-  it('releases a pod that is skipped from now on', async () => {
-    const image = product.image('app', ['arm64']);
-    product.registry.inject({ kind: 'hang' });
-    await run();
-    await create('web', image);
-    expect(gates(await pod('web'))).to.have.lengthOf(1);
-    await product.patch('/api/v1/namespaces/default', { metadata: { labels: { 'archaware.dev/ignore': 'true' } } });
-    await product.eventually('the release', async () => gates(await pod('web')).length === 0);
-    expect([required(await pod('web')), tolerated((await pod('web')).spec)]).to.deep.equal(['[]', []]);
-  });
-
-  it('keeps the tolerations of a DaemonSet that an update drops', async () => {
-    const image = product.image('app', ['amd64', 'arm64']);
-    for (const kind of ['mutatingadmissionpolicybindings', 'mutatingadmissionpolicies']) {
-      await product.cluster.request('DELETE', `/apis/admissionregistration.k8s.io/v1/${kind}/archaware-keep`);
-    }
-    await run();
-    await product.cluster.apply(workload('DaemonSet', 'agent', [image]));
-    const path = '/apis/apps/v1/namespaces/default/daemonsets/agent';
-    const template = async () => at(await product.get(path), 'spec', 'template', 'spec');
-    await product.eventually('the tolerations', async () => tolerated(await template()).length === 2);
-    const writes = () => product.written().filter((write) => write.includes('daemonsets'));
-    // The template is written first, then the list is given back to its author. The cluster notes a request when it has answered it,
-    // which may be later than its effect is seen.
-    await product.eventually('the end of both writes', async () => writes().length === 2);
-    product.cluster.forgetRequests();
-    await product.patch(path, { metadata: { annotations: null }, spec: { template: { spec: { tolerations: null } } } });
-    expect(tolerated(await template())).to.deep.equal(['amd64', 'arm64']);
-    expect(writes()).to.deep.equal([]);
   });
 
   it('is undone by clean, first the webhook, then the gates', async () => {

@@ -138,22 +138,6 @@ describe('explain', () => {
     }
   });
 
-  it('explains what happens with an image that is not found', async () => {
-    await start();
-    const image = `${product.registry.host}/nothing:1`;
-    await product.cluster.createPod({ name: 'lost', images: [image] });
-    const told = await explain('lost', '--images.fallbackAfter', '7m');
-    expect(at(objects(told.images)[0], 'error')).to.deep.include({ code: 'not-found' });
-    expect(at(told.decision, 'kind')).to.equal('wait');
-    expect(at(told.decision, 'afterwards')).to.deep.include({ basis: 'open', architectures: ['amd64', 'arm64'] });
-    expect(told.settings).to.deep.include({
-      key: 'images.fallbackAfter',
-      value: '7m',
-      source: '--images.fallbackAfter',
-    });
-    expect(advice(told)).to.contain(`push ${image}, or correct its name`);
-  });
-
   it('says that the pull secret of a private image is missing, and uses it once it is there', async () => {
     await start({ registry: { auth: 'basic', users: { ops: 'horse' } } });
     const image = product.image('private', ['arm64']);

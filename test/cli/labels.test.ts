@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { at, object, objects, text } from '../simulator/json.ts';
+import { at, objects, text } from '../simulator/json.ts';
 import { runInProcess } from '../support/in-process.ts';
 import { AMD, ARM, type Labelled, startLabelled, USB } from '../support/labelled.ts';
 import type { Contents } from '../support/mounted.ts';
@@ -29,11 +29,6 @@ describe('label rules', () => {
   const label: Labelled['label'] = (node, labels) => world.label(node, labels);
   const labelsOf = (node: string) => world.labelsOf(node);
   const eventually = (node: string, ...labels: string[]) => world.eventually(node, ...labels);
-  const withLabel = async (node: string, key: string) => {
-    const found = await product.get(node);
-    const metadata = object(found.metadata);
-    return { ...found, metadata: { ...metadata, labels: { ...object(metadata.labels), [key]: 'true' } } };
-  };
   const eventuallyLogged = (controller: RunningController, ...words: string[]) =>
     product.eventually(`a line of the log with ${words.join(', ')}`, async () =>
       controller.logs().find((line) => words.every((word) => line.includes(word))),
@@ -70,21 +65,6 @@ describe('label rules', () => {
     await eventually(AMD, 'example.com/pci=2', `${USB}=false`);
   });
 
-  it("apply in one write even if one reads another's label, and need no second write", async () => {
-    await write({ 'example.com/b': 'example.com/a', 'example.com/a': USB, 'example.com/self': '!example.com/self' });
-    await write({ 'other/none': '!example.com/b' });
-    await run('--loops', 'labels');
-    await eventually(AMD, 'other/none=true');
-    product.cluster.forgetRequests();
-    await label(AMD, { [USB]: 'true' });
-    await eventually(AMD, `${USB}=true`, 'example.com/a=true', 'example.com/b=true');
-    // Each write comes back as an event; the event of the last one causes no further write.
-    await label(AMD, { [USB]: null });
-    await eventually(AMD, 'other/none=true');
-    expect(product.written().filter((line) => line === `PATCH ${AMD}`)).to.have.lengthOf(2);
-    await product.eventuallyEvent('archaware', 'ConfigurationRejected', /self:1: example.com\/self is itself decided/);
-  });
-
   it("never overwrite or remove somebody else's label, and report it once", async () => {
     await write({ [GPU]: USB, 'example.com/tpu': USB });
     await label(AMD, { [GPU]: 'manual', [USB]: 'true' });
@@ -110,29 +90,6 @@ describe('label rules', () => {
     // Once it is removed, the rule decides again.
     await label(AMD, { [GPU]: null, [USB]: 'true' });
     await eventually(AMD, `${GPU}=true`, `${USB}=true`, 'example.com/tpu=theirs', 'example.com/unrelated=1');
-  });
-
-  it("never overwrite somebody else's label that came in between", async () => {
-    await write({ [GPU]: USB });
-    product.cluster.faults.conflictNextPatch(/nodes\/amd64-1/, () => label(AMD, { [GPU]: 'theirs' }));
-    await run('--loops', 'labels');
-    // The other writer writes just before archaware's first write to the node.
-    await product.cluster.request('PUT', AMD, await withLabel(AMD, USB));
-    await product.eventuallyEvent('default', 'LabelConflict', /gpu=theirs/);
-    expect(await labelsOf(AMD)).to.deep.equal([`${GPU}=theirs`, `${USB}=true`]);
-    expect(await world.recorded(AMD)).to.equal(undefined);
-  });
-
-  it('restore a label that somebody removed, but not forever', async () => {
-    await write({ [GPU]: USB });
-    await label(AMD, { [USB]: 'true' });
-    await run();
-    for (let time = 0; time < 3; time++) {
-      await eventually(AMD, `${GPU}=true`, `${USB}=true`);
-      await label(AMD, { [GPU]: null });
-    }
-    await product.eventuallyEvent('default', 'WriteContested', /another writer undid .*example.com\/gpu/);
-    expect(await labelsOf(AMD)).to.deep.equal([`${USB}=true`]);
   });
 
   it('apply to all nodes when they change: a file, another name, none, no file at all', async () => {
@@ -264,16 +221,6 @@ describe('label rules', () => {
     await eventually(AMD);
     await eventually(ARM, `${USB}=true`);
     expect(taintsOf(await product.get(AMD))).to.deep.equal(['amd64']);
-  });
-
-  it('do not wait for pods, unlike the taint', async () => {
-    await write({ [GPU]: USB });
-    await label(AMD, { [USB]: 'true' });
-    product.registry.inject({ kind: 'hang' }, { path: /\/slow\// });
-    await product.cluster.createPod({ name: 'slow', images: [product.image('slow', ['amd64'])] });
-    await run('--registries.timeout', '5m');
-    await eventually(AMD, `${GPU}=true`, `${USB}=true`);
-    expect(taintsOf(await product.get(AMD))).to.deep.equal([]);
   });
 
   it("are shown by plan, and clean removes exactly archaware's labels", async () => {

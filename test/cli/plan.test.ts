@@ -26,8 +26,10 @@ describe('plan', () => {
     const image = product.image('app', ['amd64', 'arm64']);
     await product.cluster.createPod({ name: 'p', images: [image] });
     await product.cluster.apply(workload('DaemonSet', 'agent', [product.image('agent', ['arm64'])]));
-    const { code, changes } = await plan();
+    const { code, changes, result } = await plan();
     expect(code).to.equal(2);
+    const fields = ['changes', 'waiting', 'held', 'unresolved', 'ignored', 'workloads', 'refused'];
+    expect(Object.keys(Object(result))).to.deep.equal(fields);
     expect(changes.filter((line) => !line.startsWith('Pod agent'))).to.deep.equal([
       'DaemonSet agent tolerate',
       'Node amd64-1 taint',

@@ -8,7 +8,6 @@ import { startTestRegistry, type TestRegistry } from '../simulator/registry/regi
 import { ours } from '../support/objects.ts';
 import { PODS, type Product, startProduct, tolerated } from '../support/product.ts';
 import type { RunningController } from '../support/running.ts';
-import { taintsOf } from '../support/world.ts';
 
 const SUCCESS = 'archaware_config_reload_success';
 
@@ -144,26 +143,6 @@ describe("a change of run's configuration file", () => {
       ['architectures.schedulable', ['riscv64']],
       ['policies[0].fallback', ['s390x']],
     ]);
-  });
-
-  it('names the keys that need a restart, applies the others at once, and no flag is lost', async () => {
-    const controller = await run({}, ['--images.unresolvable', 'wait']);
-    await write({
-      taints: { key: 'other' },
-      workers: 3,
-      log: { level: 'debug' },
-      images: { unresolvable: 'open', fallbackAfter: '0s' },
-      architectures: { schedulable: ['arm64'] },
-    });
-    const line = await eventuallyLogged(controller, '"level":"warn"', 'needs a restart');
-    expect(JSON.parse(line)).to.deep.include({ file, keys: ['taints.key', 'workers'] });
-    await product.cluster.createPod({ name: 'arm', images: [product.image('app', ['amd64', 'arm64'])] });
-    await product.cluster.createPod({ name: 'waits', images: [`${product.registry.host}/nowhere:1`] });
-    await product.eventuallyTolerates('default', 'arm', ours('arm64'));
-    await eventuallyLogged(controller, '"level":"debug"', '"default/waits"', '"waiting"');
-    expect(taintsOf(await product.get('/api/v1/nodes/amd64-1'))).to.deep.equal(['amd64']);
-    expect(tolerated((await product.get(`${PODS}/waits`)).spec)).to.deep.equal([]);
-    expect(await controller.metric(SUCCESS)).to.equal(1);
   });
 
   describe('with another mirror', () => {

@@ -168,36 +168,6 @@ describe('report', () => {
     expect(await newer('--newer')).to.deep.equal(['3']);
   });
 
-  it("uses the configuration of the cluster's controller, also for another namespace", async () => {
-    await product.cluster.apply(workload('Deployment', 'web', [product.image('both', ['amd64', 'arm64'])]));
-    const data = { 'config.yaml': 'architectures: {schedulable: [amd64]}' };
-    await product.cluster.apply(
-      JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace: 'archaware', name: 'c' }, data }),
-    );
-    const template = {
-      serviceAccountName: 'archaware-controller',
-      containers: [
-        {
-          name: 'controller',
-          image: 'x',
-          args: ['--config', '/etc/archaware/config.yaml'],
-          volumeMounts: [{ name: 'config', mountPath: '/etc/archaware' }],
-        },
-      ],
-      volumes: [{ name: 'config', configMap: { name: 'c' } }],
-    };
-    const deployment = JSON.parse(workload('Deployment', 'controller', [], { template }));
-    deployment.metadata = {
-      namespace: 'archaware',
-      name: 'controller',
-      labels: { 'app.kubernetes.io/name': 'archaware-controller' },
-    };
-    await product.cluster.apply(JSON.stringify(deployment));
-    const { stdout, stderr } = await asAdmin('-n', 'default', '--to', 'arm64', '-o', 'json');
-    expect(stderr).to.contain('configuration: ConfigMap archaware/c');
-    expect(states(stdout)).to.deep.equal(['Deployment web pinned']);
-  });
-
   const mistakes: readonly (readonly [words: readonly string[], message: string])[] = [
     [['--to', 'amd64,arm64', '--fail-under', '80'], '--fail-under: got --to amd64,arm64, expected --to with the one'],
     [['--fail-under', '80'], '--fail-under: got no --to'],

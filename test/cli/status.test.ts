@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import { freePorts } from '../../hack/cluster/ports.ts';
-import { at, type JsonObject, objects, text } from '../simulator/json.ts';
+import { at, objects, text } from '../simulator/json.ts';
 import type { Finished } from '../support/controller-process.ts';
 import { runInProcess } from '../support/in-process.ts';
 import { webhookManifest } from '../support/manifest.ts';
 import { ours } from '../support/objects.ts';
-import { PODS, type Product, startProduct } from '../support/product.ts';
+import { type Product, startProduct } from '../support/product.ts';
 
 const OWN_PODS = '/api/v1/namespaces/archaware/pods';
 const LABELS = { 'app.kubernetes.io/name': 'archaware-controller' };
@@ -117,44 +117,6 @@ describe('status', () => {
     expect(text(oldest[0]?.reason)).to.match(/^ImageUnresolvable: image .*nothing:1 could not be resolved/);
   });
 
-  it('names the missing right where the account of the controller runs it, and needs no other right', async () => {
-    await install();
-    const finished = await product.command(['status', ...metrics()]);
-    expect(finished.code, finished.stderr + finished.stdout).to.equal(0);
-    const missing = 'unknown: needs the right to get pods/proxy in namespace archaware';
-    expect(line(finished, 'pods')).to.equal(missing);
-    expect(line(finished, 'reload')).to.equal(missing);
-    expect(line(finished, 'nodes')).to.equal('amd64 1 (1 tainted); arm64 1 (1 tainted)');
-    expect(line(finished, 'leader')).to.match(/renewed/);
-    const json = await product.command(['status', '-o', 'json', ...metrics()]);
-    expect(json.stderr).to.match(/^metrics: needs the right to get pods\/proxy in namespace archaware$/m);
-    expect(at(JSON.parse(json.stdout), 'pods')).to.equal(null);
-  });
-
-  it('reports a controller that is scaled to 0, and that nobody leads', async () => {
-    await product.cluster.apply(
-      JSON.stringify({
-        apiVersion: 'apps/v1',
-        kind: 'Deployment',
-        metadata: { name: 'arch', namespace: 'archaware', labels: LABELS },
-        spec: {
-          replicas: 0,
-          selector: { matchLabels: LABELS },
-          template: {
-            metadata: { labels: LABELS },
-            spec: { serviceAccountName: 'archaware-controller', containers: [{ name: 'c', image: 'x' }] },
-          },
-        },
-      }),
-    );
-    const { code, problems } = await asJson();
-    expect(code).to.equal(2);
-    expect(problems).to.include.members([
-      'Deployment archaware/arch is scaled to 0',
-      'no replica leads: there is no Lease archaware/archaware-controller',
-    ]);
-  });
-
   it('does not say that there are no problems where it could read nothing: exit code 1', async () => {
     await install();
     const kubeconfig = await product.cluster.serviceAccountKubeconfig('default', 'nobody');
@@ -222,26 +184,6 @@ describe('status', () => {
         'both',
       );
     });
-    const webhook = async (...args: readonly string[]) => {
-      const { result } = await asJson('--webhook.enabled', '--placement.mode', 'both', ...args);
-      return at(result, 'webhook') as JsonObject;
-    };
-
-    it('tests it by a dry run in the named namespace, which creates nothing', async () => {
-      expect(await webhook('-n', 'default')).to.deep.include({ state: 'not-reached' });
-      await install(...flags);
-      await product.eventually('the API server to trust it', async () =>
-        objects((await product.get(CONFIGURATION)).webhooks).every((each) => at(each, 'clientConfig', 'caBundle')),
-      );
-      expect(await webhook()).to.deep.equal({
-        state: 'reached',
-        why: 'a pod in default, created as a dry run, came back changed',
-      });
-      expect(await webhook('-n', 'default')).to.deep.include({ state: 'reached' });
-      expect(await webhook('-n', 'archaware')).to.deep.include({ state: 'unknown' });
-      expect(await product.list(PODS)).to.deep.equal([]);
-    });
-
     it('sees that the MutatingWebhookConfiguration is gone, whatever else works', async () => {
       await install(...flags);
       expect((await product.cluster.request('DELETE', CONFIGURATION)).status).to.be.below(300);
@@ -250,26 +192,6 @@ describe('status', () => {
       expect(code).to.equal(2);
       expect(at(result, 'webhook')).to.deep.equal({ state: 'not-reached', why });
       expect(problems).to.include(why);
-    });
-
-    it('does not test it with a pod where it is called for DaemonSets only', async () => {
-      const path = '/webhooks';
-      const { webhooks } = await product.get(CONFIGURATION);
-      const value = objects(webhooks).filter(({ name }) => name === 'daemonsets.archaware.dev');
-      expect(value).to.have.length(1);
-      await product.cluster.request('PATCH', CONFIGURATION, [{ op: 'replace', path, value }]);
-      expect(await webhook()).to.deep.equal({
-        state: 'unknown',
-        why: 'it is called for DaemonSets only; the line guard says whether that works',
-      });
-    });
-
-    it('needs no namespace where only default is left alone', async () => {
-      const labels = { 'archaware.dev/ignore': 'true' };
-      await product.cluster.request('PATCH', '/api/v1/namespaces/default', { metadata: { labels } });
-      await product.cluster.request('POST', '/api/v1/namespaces', { metadata: { name: 'shop' } });
-      const { why } = await webhook();
-      expect(why).to.match(/^a pod in shop, created as a dry run, came back unchanged/);
     });
   });
 });

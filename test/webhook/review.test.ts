@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import fc from 'fast-check';
 import { systemClock } from '../../src/kit/clock.ts';
 import { type JsonObject, objectAt, parseObject, stringAt } from '../../src/kit/json.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
@@ -336,53 +335,6 @@ describe('a body that is not a review', () => {
   it('is shown in part only', () => {
     const { review } = reviewer();
     expect(() => review({ ...asking(), kind: 'x'.repeat(3_000_000) })).to.throw(/^kind: got "x{60,80}…, expected/);
-  });
-
-  it('is answered with a review or a RequestError in any case', () => {
-    const name = fc.constantFrom(
-      ...[
-        'metadata',
-        'spec',
-        'containers',
-        'tolerations',
-        'affinity',
-        'nodeAffinity',
-        'annotations',
-        'labels',
-        'image',
-      ],
-      ...['requiredDuringSchedulingIgnoredDuringExecution', 'nodeSelectorTerms', 'matchExpressions', 'schedulingGates'],
-      ...['preferredDuringSchedulingIgnoredDuringExecution', 'archaware.dev/managed', 'template', 'name', '__proto__'],
-    );
-    const { value } = fc.letrec((tie) => ({
-      value: fc.oneof(
-        { maxDepth: 7 },
-        fc.constantFrom(null, 1, '', 'x', '{"required":[{"term":0,"key":"kubernetes.io/arch","values":["arm64"]}]}'),
-        fc.array(tie('value'), { maxLength: 3 }),
-        fc.array(fc.tuple(name, tie('value')), { maxLength: 5 }).map((entries) => Object.fromEntries(entries)),
-      ),
-    }));
-    const object = fc.record({
-      metadata: value,
-      spec: fc.record({ affinity: value, tolerations: value, template: value }),
-    });
-    const body = fc.oneof(
-      value,
-      fc
-        .record({ resource: fc.constantFrom(pods, daemonSets), object: fc.oneof(value, object), oldObject: value })
-        .map(asking),
-    );
-    const { review } = reviewer();
-    fc.assert(
-      fc.property(body, (given) => {
-        try {
-          expect(responseIn(review(given))).to.include({ uid: 'u1', allowed: true });
-        } catch (error) {
-          expect(error).to.be.instanceOf(RequestError);
-        }
-      }),
-      { numRuns: 1000 },
-    );
   });
 });
 

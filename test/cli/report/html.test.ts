@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
-import { Script } from 'node:vm';
+import { runInNewContext, Script } from 'node:vm';
 import { expect } from 'chai';
 import { renderHtml } from '../../../src/cli/report/html/html.ts';
 import { html } from '../../../src/cli/report/html/markup.ts';
+import { SCRIPT } from '../../../src/cli/report/html/script.ts';
 import { STYLE } from '../../../src/cli/report/html/style.ts';
 import type { ReportedWorkload } from '../../../src/placement/readiness/report.ts';
 import { HOSTILE_NAMES, hostileReport } from '../../browser/reports.ts';
@@ -98,6 +99,22 @@ describe('report -o html', () => {
     expect(page.match(/<(script|style)\b/g)).to.have.length(2);
     expect(page).not.to.match(/\sstyle=|\son\w+="|src=|@import|url\(/);
   });
+
+  const cells: readonly (readonly [text: string, cell: string])[] = [
+    ['web', '"web"'],
+    ['a "b", c', '"a ""b"", c"'],
+    ['5-1', '"5-1"'],
+    ['=HYPERLINK("x","y")', `"'=HYPERLINK(""x"",""y"")"`],
+    ...['+1', '-1', '@x', ' \t=1', '\r\n=1', '\uff1d1', '\uff0b1', '\uff0d1', '\uff201'].map(
+      (text): [string, string] => [text, `"'${text}"`],
+    ),
+  ];
+  for (const [text, cell] of cells) {
+    it(`exports ${JSON.stringify(text)} to a spreadsheet as text: ${JSON.stringify(cell)}`, () => {
+      const [definition = ''] = /^const quoted = [\s\S]*?;$/m.exec(SCRIPT) ?? [];
+      expect(runInNewContext(`${definition} quoted(text)`, { text })).to.equal(cell);
+    });
+  }
 
   it('writes hostile names as text only', () => {
     const [benign, hostile] = [SAMPLE, hostileReport()].map((report) => renderHtml(report, OPTIONS));

@@ -167,53 +167,6 @@ describe('the reflector', () => {
     }
   });
 
-  it('lists again if watch after watch is broken off, because the version itself may be wrong', async () => {
-    reflect();
-    await watching();
-    const heal = server.cluster.faults.inject({ path: /pods\?watch/, reset: true });
-    server.cluster.faults.stallWatches();
-    server.cluster.faults.closeWatches();
-    // Between two of them it asks for the server's version.
-    const asked = () => server.asked('/api/v1/pods?').flatMap((line) => /watch|limit=500/.exec(line)?.[0] ?? []);
-    await until('a second list', () => asked().filter((what) => what === 'limit=500').length >= 2);
-    server.cluster.faults.stallWatches(false);
-    expect(asked().slice(0, 7)).to.deep.equal(['limit=500', ...Array.from({ length: 5 }, () => 'watch'), 'limit=500']);
-    heal();
-    await watching();
-  });
-
-  for (const [what, fault] of Object.entries({
-    'a reset': { reset: true },
-    'a 500': { status: 500 },
-    'a 429': { status: 429, headers: { 'retry-after': '1' } },
-  })) {
-    it(`survives ${what} of a watch`, async () => {
-      reflect();
-      await watching();
-      server.cluster.faults.inject({ path: /pods\?watch/, times: 2, ...fault });
-      server.cluster.faults.closeWatches();
-      await until('both failures', () => restarts.length === 2);
-      await watching();
-      await pod('p');
-      await seen('new p');
-    });
-
-    it(`survives ${what} of the first list`, async () => {
-      server.cluster.faults.inject({ path: /pods\?limit/, times: 2, ...fault });
-      const reflector = reflect();
-      await reflector.whenSynced;
-      expect(lists()).to.equal(3);
-    });
-  }
-
-  it('begins the list again if its pages expire meanwhile', async () => {
-    await Promise.all(Array.from({ length: 501 }, (_, index) => pod(`p${index}`)));
-    server.cluster.faults.inject({ path: /continue=/, times: 1, status: 410 });
-    const reflector = reflect();
-    await reflector.whenSynced;
-    expect([reflector.store.size, lists()]).to.deep.equal([501, 4]);
-  });
-
   it("ignores an event that is older than the program's own write", async () => {
     const reflector = reflect();
     await watching();
@@ -263,21 +216,6 @@ describe('the reflector', () => {
       [false, true],
       [undefined, true],
     ]);
-  });
-
-  it('notices nothing wrong with a server that sends no bookmarks, and sees what happens', async () => {
-    await server.stop();
-    server = await startServer({ bookmarkPeriodMs: 3_600_000 });
-    await pod('a');
-    const reflector = reflect({ clock: slow(), idleMs: 500 });
-    await watching();
-    for (const count of [1, 2, 3]) {
-      await until(`silent watch ${count}`, () => restarts.filter((reason) => reason === 'silent').length >= count);
-      expect(reflector.health().brokenSinceMs).to.equal(undefined);
-    }
-    await pod('b');
-    await seen('new b');
-    expect([...new Set(restarts)]).to.deep.equal(['silent']);
   });
 
   it('ends at once, whether it watches or waits', async () => {

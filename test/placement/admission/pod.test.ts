@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import type { Policy, Settings } from '../../../src/placement/settings.ts';
 import { admit, type Circumstances, GATE, placement, pod, review } from '../admissions.ts';
-import { prefers, requires, term } from '../affinities.ts';
+import { requires, term } from '../affinities.ts';
 import { failed, known, pending, settings, toleration } from '../objects.ts';
 
 const ARM = known('linux/arm64');
@@ -60,70 +60,10 @@ describe('a new pod whose images are known', () => {
     ['by both', pod(), by('both'), `patched: ${BOTH_TOLERATED}; affinity arch In amd64,arm64; ${NOTED}`],
     ['needs no leader', pod(), { ...affinity(), mayGate: false }, `patched: affinity arch In amd64,arm64; ${NOTED}`],
     [
-      'two images',
-      pod({}, {}, ['a', 'b']),
-      { ...affinity(), answers: { a: known('linux/amd64,linux/arm64'), b: ARM } },
-      `patched: affinity arch In arm64; ${NOTED}`,
-    ],
-    [
-      'an override',
-      pod(),
-      { ...affinity({ overrides: [{ pattern: 'a', architectures: ['s390x'] }] }), answers: {} },
-      `patched: affinity arch In s390x; ${NOTED}`,
-    ],
-    [
-      'a statement',
-      pod({}, { annotations: { 'archaware.dev/architectures': 'arm64' } }),
-      { ...affinity(), answers: {} },
-      `patched: affinity arch In arm64; notes archaware.dev/architectures,archaware.dev/managed`,
-    ],
-    [
-      'the statement all, by affinity',
-      pod({}, { annotations: { 'archaware.dev/architectures': 'all' } }),
-      { ...affinity(), answers: {} },
-      'unchanged',
-    ],
-    [
-      'the statement all, by taints',
-      pod({}, { annotations: { 'archaware.dev/architectures': 'all' } }),
-      { ...by('taints'), answers: {} },
-      `patched: ${BOTH_TOLERATED}; notes archaware.dev/architectures,archaware.dev/managed`,
-    ],
-    [
-      'an image that is never pulled',
-      pod({ containers: [{ name: 'c', image: 'x', imagePullPolicy: 'Never' }] }),
-      { ...affinity(), answers: {} },
-      'unchanged',
-    ],
-    [
-      'architectures.schedulable',
-      pod(),
-      by('both', { schedulable: ['arm64'] }),
-      `patched: tolerates supported-arch=arm64; affinity arch In arm64; ${NOTED}`,
-    ],
-    [
       'pods.matchNodeLabels',
       pod({}, { labels: { pool: 'fast' } }),
       affinity({ matchNodeLabels: ['pool', 'team'] }),
       `patched: affinity arch In amd64,arm64 & pool In fast; ${NOTED}`,
-    ],
-    [
-      'pods.matchNodeLabels, of a label that the pod selects itself',
-      pod({ nodeSelector: { pool: 'slow' } }, { labels: { pool: 'fast' } }),
-      affinity({ matchNodeLabels: ['pool'] }),
-      `patched: affinity arch In amd64,arm64; ${NOTED}`,
-    ],
-    [
-      'an image that exists for several systems',
-      pod(),
-      { ...affinity(), answers: { a: known('linux/amd64,windows/amd64') } },
-      `patched: affinity arch In amd64 & os In linux; ${NOTED}`,
-    ],
-    [
-      'such an image, and an affinity that says which system: nothing is added about it',
-      pod({ affinity: requires(term('kubernetes.io/os In windows')) }),
-      { ...affinity(), answers: { a: known('linux/amd64,linux/arm64,windows/amd64') } },
-      `patched: affinity os In windows & arch In amd64; ${NOTED}`,
     ],
   ]);
 });
@@ -141,30 +81,11 @@ describe('a new pod with tolerations or affinity of its own', () => {
     ],
     ['requirements of the architecture are left alone', own(requires(term('arch In arm64'))), affinity(), 'unchanged'],
     [
-      'though the preference is added',
-      own(requires(term('arch In arm64'))),
-      affinity({ preferred: { arm64: 75 } }),
-      `patched: affinity arch In arm64; prefers arch In arm64 (75); ${NOTED}`,
-    ],
-    [
-      'preferences of architectures are left alone',
-      own(prefers('amd64=10')),
-      affinity({ preferred: { arm64: 75 } }),
-      `patched: affinity arch In amd64,arm64; prefers arch In amd64 (10); ${NOTED}`,
-    ],
-    [
-      'preferences of other labels are added to',
-      own(prefers('zone In a')),
-      affinity({ preferred: { arm64: 75 } }),
-      `patched: affinity arch In amd64,arm64; prefers zone In a (1), arch In arm64 (75); ${NOTED}`,
-    ],
-    [
       'a node selector on the architecture',
       pod({ nodeSelector: { 'kubernetes.io/arch': 'arm64' } }),
       affinity(),
       'unchanged',
     ],
-    ['one by its old name', pod({ nodeSelector: { 'beta.kubernetes.io/arch': 'arm64' } }), affinity(), 'unchanged'],
     [
       'a node selector does not keep tolerations away',
       pod({ nodeSelector: { 'kubernetes.io/arch': 'arm64' } }),
@@ -213,12 +134,6 @@ describe('a new pod whose images are not known', () => {
       { ...affinity(), ...cold },
       `gated: gates example.com/quota,${GATE}`,
     ],
-    [
-      'is gated though one is known',
-      pod({}, {}, ['a', 'b']),
-      { ...affinity(), answers: { a: ARM, b: pending } },
-      GATED,
-    ],
     ['is gated where a ReplicaSet makes it', pod({}, ownedBy('ReplicaSet')), { ...affinity(), ...cold }, GATED],
     ['passes where a DaemonSet makes it', pod({}, ownedBy('DaemonSet')), { ...affinity(), ...cold }, 'unchanged'],
     [
@@ -251,37 +166,10 @@ describe('a new pod whose images are not known', () => {
       `patched: ${BOTH_TOLERATED}; ${NOTED}`,
     ],
     [
-      'is gated however long it failed, with unresolvable: wait',
-      pod(),
-      { ...affinity({ unresolvable: 'wait' }), answers: { a: failed(9999) } },
-      GATED,
-    ],
-    [
-      'falls back, with unresolvable: fallback',
-      pod(),
-      { ...affinity({ unresolvable: 'fallback', fallback: ['amd64'] }), answers: { a: failed(300) } },
-      `patched: affinity arch In amd64; ${NOTED}`,
-    ],
-    [
-      'is gated before that, with unresolvable: fallback',
-      pod(),
-      { ...affinity({ unresolvable: 'fallback', fallback: ['amd64'] }), answers: { a: failed(5) } },
-      GATED,
-    ],
-    [
       'is open after the first failure in a system namespace',
       pod(),
       { ...by('taints'), ...system, answers: { a: failed(0) } },
       `patched: ${BOTH_TOLERATED}; ${NOTED}`,
-    ],
-    [
-      'keeps its preference where it is open',
-      pod(),
-      {
-        ...affinity({ preferred: { arm64: 75 } }),
-        answers: { a: failed(300) },
-      },
-      `patched: affinity prefers arch In arm64 (75); ${NOTED}`,
     ],
   ]);
 
@@ -348,42 +236,9 @@ describe('a new pod whose images have nothing in common', () => {
     ['reject, where all is not known', two, { ...affinity(reject), answers: { a: ARM, b: pending } }, GATED],
     ['release, by taints', two, { ...by('taints', release), ...apart }, `patched: ${BOTH_TOLERATED}; ${NOTED}`],
     ['release, by affinity', two, { ...affinity(release), ...apart }, 'unchanged'],
-    [
-      'release, by affinity, of what may be used at all',
-      two,
-      { ...affinity({ ...release, schedulable: ['amd64'] }), ...apart },
-      `patched: affinity arch In amd64; ${NOTED}`,
-    ],
-    ['hold, as what may be used at all excludes it', pod(), { ...affinity({ schedulable: ['s390x'] }) }, GATED],
   ]);
 
   const wasm = { answers: { a: known('wasi/wasm') } };
-  const withVolume = pod({ volumes: [{ name: 'data', image: { reference: 'v' } }] });
-  const index = {
-    answers: {
-      a: AMD,
-      v: { kind: 'known', platforms: [{ os: 'linux', architecture: 'arm64' }], isIndex: true } as const,
-    },
-  };
-  const single = { answers: { a: AMD, v: { ...index.answers.v, isIndex: false } } };
-  check([
-    ['WebAssembly, held', pod(), { ...affinity(), ...wasm }, GATED],
-    ['WebAssembly, rejected', pod(), { ...affinity(reject), ...wasm }, 'rejected'],
-    [
-      'WebAssembly with a RuntimeClass',
-      pod({ runtimeClassName: 'w' }),
-      { ...by('taints'), ...wasm },
-      `patched: ${BOTH_TOLERATED}; ${NOTED}`,
-    ],
-    ['an index in a volume, rejected', withVolume, { ...affinity(reject), ...index }, 'rejected'],
-    [
-      'a single manifest in a volume',
-      withVolume,
-      { ...affinity(reject), ...single },
-      `patched: affinity arch In amd64; ${NOTED}`,
-    ],
-  ]);
-
   it('is rejected for WebAssembly with the hint that a RuntimeClass is missing', () => {
     expect(admit(pod(), { ...affinity(reject), ...wasm })).to.have.property(
       'message',
@@ -399,9 +254,8 @@ describe('a new pod whose images have nothing in common', () => {
   });
 });
 
-describe('preferences by source, the first that has one of its architectures wins', () => {
+describe('preferences by source, the first wins', () => {
   const label = { 'archaware.dev/preferred': 'arm64' };
-  const noe = { 'arch.noe.adevinta.com/preferred': 'amd64' };
   const policy = (preferred: Settings['preferred']): Policy => ({
     name: 'team',
     namespaces: ['shop'],
@@ -415,24 +269,10 @@ describe('preferences by source, the first that has one of its architectures win
     namespace: { preferred: 'arm64=3' },
   };
   check([
-    ["the pod's label", pod({}, { labels: { ...noe, ...label } }), all, prefer('arch In arm64 (100)')],
-    ["Noe's label", pod({}, { labels: noe }), all, prefer('arch In amd64 (100)')],
+    ["the pod's label", pod({}, { labels: label }), all, prefer('arch In arm64 (100)')],
     ["its namespace's annotation", pod(), all, prefer('arch In arm64 (3)')],
     ['its policy', pod(), { ...all, namespace: {} }, prefer('arch In arm64 (2)')],
     ['the configuration', pod(), affinity({ preferred: { arm64: 1 } }), prefer('arch In arm64 (1)')],
-    [
-      'a source without one',
-      pod({}, { labels: { 'archaware.dev/preferred': 's390x' } }),
-      all,
-      prefer('arch In arm64 (3)'),
-    ],
-    [
-      'none',
-      pod({}, { labels: { 'archaware.dev/preferred': 's390x' } }),
-      affinity(),
-      `patched: affinity arch In amd64,arm64; ${NOTED}`,
-    ],
-    ['not by taints', pod({}, { labels: label }), by('taints'), `patched: ${BOTH_TOLERATED}; ${NOTED}`],
   ]);
 });
 
