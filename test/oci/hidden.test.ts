@@ -1,9 +1,17 @@
 import { expect } from 'chai';
 import { createRoutes } from '../../src/oci/endpoints/mirrors.ts';
-import { ImageError } from '../../src/oci/errors.ts';
-import { type Harness, INDEX, indexOf, reply, type ScriptedServer, startResolver, startServer } from './server.ts';
-
-const never = new AbortController().signal;
+import {
+  failureOf,
+  type Harness,
+  INDEX,
+  indexOf,
+  never,
+  pullSecret,
+  reply,
+  type ScriptedServer,
+  startResolver,
+  startServer,
+} from './server.ts';
 
 /** crane, docker and CRI-O log in at such a registry, because they ask the root of its API first. */
 describe('a registry that hides what may not be read', () => {
@@ -31,20 +39,12 @@ describe('a registry that hides what may not be read', () => {
     const insecure = [server.host, other.host];
     harness = startResolver(insecure, {
       endpointsOf: createRoutes({ mirrors, insecure, hosts: () => undefined }).endpointsOf,
-      pullSecrets: async () =>
-        users.map((user) => {
-          const data = JSON.stringify({ auths: { [server.host]: { username: user, password: 'x' } } });
-          const type = 'kubernetes.io/dockerconfigjson';
-          return { name: user, type, data: { '.dockerconfigjson': Buffer.from(data).toString('base64') } };
-        }),
+      pullSecrets: async () => users.map((user) => pullSecret(user, { [server.host]: `${user}:x` })),
     });
   }
   const access = { namespace: 'default', pullSecrets: ['any'], always: false };
   const resolve = (image: string) => harness.resolver.resolve(`${server.host}/${image}`, access, never);
-  const failure = async (image: string): Promise<ImageError> => {
-    const error: unknown = await resolve(image).catch((reason: unknown) => reason);
-    return error instanceof ImageError ? error : expect.fail(String(error));
-  };
+  const failure = (image: string) => failureOf(resolve(image));
   const asked = (): string[] =>
     server.asked.splice(0).map((line, index) => {
       const { authorization = 'nobody' } = server.headers[index] ?? {};

@@ -1,10 +1,20 @@
 import { expect } from 'chai';
 import nock from 'nock';
-import type { Access, ReadSecret } from '../../src/oci/credentials/keyring.ts';
-import { ImageError } from '../../src/oci/errors.ts';
+import type { Access } from '../../src/oci/credentials/keyring.ts';
 import type { SendRequest } from '../../src/oci/http/transport.ts';
 import type { Resolution } from '../../src/oci/resolver.ts';
-import { CONFIG, type Harness, IMAGE, INDEX, indexOf, sha256, startResolver } from './server.ts';
+import {
+  CONFIG,
+  failureOf,
+  type Harness,
+  IMAGE,
+  INDEX,
+  indexOf,
+  never,
+  pullSecret,
+  sha256,
+  startResolver,
+} from './server.ts';
 
 // nock replaces the process's http when it is imported; the other tests have real servers.
 nock.restore();
@@ -27,7 +37,6 @@ describe('a hosted registry', () => {
   const manifest = { 'content-type': INDEX, 'docker-content-digest': sha256(body) };
   const access: Access = { namespace: 'default', pullSecrets: [], always: false };
   const holder: Access = { ...access, pullSecrets: ['hosted'] };
-  const never = new AbortController().signal;
 
   beforeEach(() => {
     nock.activate();
@@ -89,13 +98,10 @@ describe('a hosted registry', () => {
 
     /** Looks up through nock, with these logins in a pull secret. */
     function resolve(image: string, logins: Readonly<Record<string, string>> = {}): Promise<Resolution> {
-      harness = startResolver([], { send: overFetch, pullSecrets: async () => [secretOf(logins)] });
+      harness = startResolver([], { send: overFetch, pullSecrets: async () => [pullSecret('hosted', logins)] });
       return harness.resolver.resolve(image, Object.keys(logins).length === 0 ? access : holder, never);
     }
-    async function failure(...args: Parameters<typeof resolve>): Promise<ImageError> {
-      const error: unknown = await resolve(...args).catch((reason: unknown) => reason);
-      return error instanceof ImageError ? error : expect.fail(String(error));
-    }
+    const failure = (...args: Parameters<typeof resolve>) => failureOf(resolve(...args));
     /** Answers with one challenge for a realm; the request must carry no credential. */
     function challenges(host: string, path: string, realm: string, more = ''): void {
       nock(`https://${host}`, { badheaders: ['authorization'] })
@@ -333,12 +339,4 @@ function splitUrl(url: string): { origin: string; pathname: string } {
 
 function basicOf(login: string): string {
   return `Basic ${Buffer.from(login).toString('base64')}`;
-}
-
-function secretOf(logins: Readonly<Record<string, string>>): ReadSecret {
-  const auths = Object.fromEntries(
-    Object.entries(logins).map(([key, login]) => [key, { auth: Buffer.from(login).toString('base64') }]),
-  );
-  const config = Buffer.from(JSON.stringify({ auths })).toString('base64');
-  return { name: 'hosted', type: 'kubernetes.io/dockerconfigjson', data: { '.dockerconfigjson': config } };
 }

@@ -1,10 +1,17 @@
 import { expect } from 'chai';
-import type { Access } from '../../src/oci/credentials/keyring.ts';
 import { ImageError } from '../../src/oci/errors.ts';
-import { type Harness, IMAGE, indexOf, putImage, type ScriptedServer, startResolver, startServer } from './server.ts';
+import {
+  ANYONE,
+  type Harness,
+  IMAGE,
+  indexOf,
+  never,
+  putImage,
+  type ScriptedServer,
+  startResolver,
+  startServer,
+} from './server.ts';
 
-const ANYONE: Access = { namespace: 'default', pullSecrets: [], always: false };
-const never = new AbortController().signal;
 const platforms = [{ os: 'linux', architecture: 'arm64' }];
 
 describe('whether an image is an index', () => {

@@ -1,13 +1,14 @@
 import { expect } from 'chai';
-import type { Access } from '../../src/oci/credentials/keyring.ts';
 import { createRoutes } from '../../src/oci/endpoints/mirrors.ts';
-import { ImageError } from '../../src/oci/errors.ts';
 import {
+  ANYONE,
   CONFIG,
+  failureOf,
   type Harness,
   IMAGE,
   INDEX,
   indexOf,
+  never,
   reply,
   type ScriptedServer,
   sha256,
@@ -15,8 +16,6 @@ import {
   startServer,
 } from './server.ts';
 
-const ANYONE: Access = { namespace: 'default', pullSecrets: [], always: false };
-const never = new AbortController().signal;
 const SCHEMA1 = 'application/vnd.docker.distribution.manifest.v1+prettyjws';
 
 describe('an image that is not perfect', () => {
@@ -35,10 +34,7 @@ describe('an image that is not perfect', () => {
   });
 
   const resolve = (rest = 'app:v1') => harness.resolver.resolve(`${server.host}/${rest}`, ANYONE, never);
-  async function failure(rest?: string): Promise<ImageError> {
-    const error: unknown = await resolve(rest).catch((reason: unknown) => reason);
-    return error instanceof ImageError ? error : expect.fail(String(error));
-  }
+  const failure = (rest?: string) => failureOf(resolve(rest));
   const good = {
     mediaType: IMAGE,
     digest: sha256('amd64'),

@@ -1,13 +1,14 @@
 import type { ServerOptions } from 'node:https';
 import { expect } from 'chai';
 import { createAuthority } from '../../hack/cluster/certificates.ts';
-import type { Access } from '../../src/oci/credentials/keyring.ts';
-import { ImageError } from '../../src/oci/errors.ts';
 import type { Resolution, ResolverOptions } from '../../src/oci/resolver.ts';
 import {
+  ANYONE,
   CONFIG,
+  failureOf,
   type Harness,
   IMAGE,
+  never,
   reply,
   type ScriptedServer,
   sha256,
@@ -15,8 +16,6 @@ import {
   startServer,
 } from './server.ts';
 
-const ANYONE: Access = { namespace: 'default', pullSecrets: [], always: false };
-const never = new AbortController().signal;
 const authority = createAuthority('stores');
 const pair = authority.issue('127.0.0.1', ['127.0.0.1']);
 const tls: ServerOptions = { cert: pair.certificate, key: pair.key };
@@ -56,10 +55,7 @@ describe('a host to which a registry redirects', () => {
     harness = startResolver(insecure, { addresses: { allow: ['127.0.0.1/32'] }, ...more });
   }
   const resolve = (): Promise<Resolution> => harness.resolver.resolve(`${registry.host}/app:v1`, ANYONE, never);
-  async function failure(): Promise<ImageError> {
-    const error: unknown = await resolve().catch((reason: unknown) => reason);
-    return error instanceof ImageError ? error : expect.fail(String(error));
-  }
+  const failure = () => failureOf(resolve());
 
   it('over TLS, with an unverifiable certificate, is asked if registries.insecure names it', async () => {
     await startStore(tls);

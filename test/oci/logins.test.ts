@@ -4,9 +4,12 @@ import { ImageError } from '../../src/oci/errors.ts';
 import type { Resolution } from '../../src/oci/resolver.ts';
 import {
   type Answer,
+  failureOf,
   type Harness,
   INDEX,
   indexOf,
+  never,
+  pullSecret,
   reply,
   type ScriptedServer,
   startResolver,
@@ -14,7 +17,6 @@ import {
 } from './server.ts';
 
 const ACCESS: Access = { namespace: 'default', pullSecrets: ['wrong', 'right'], always: false };
-const never = new AbortController().signal;
 const basic = (login: string): string => `Basic ${Buffer.from(login).toString('base64')}`;
 const WRONG = basic('wrong:x');
 const RIGHT = basic('right:x');
@@ -48,20 +50,12 @@ describe('several logins for one image', () => {
   function start(logins: readonly string[], timeoutMs = 2000): void {
     harness = startResolver([server.host], {
       timeoutMs,
-      pullSecrets: async () =>
-        logins.map((login) => {
-          const auths = { [server.host]: { auth: Buffer.from(login).toString('base64') } };
-          const data = { '.dockerconfigjson': Buffer.from(JSON.stringify({ auths })).toString('base64') };
-          return { name: login.split(':')[0] ?? '', type: 'kubernetes.io/dockerconfigjson', data };
-        }),
+      pullSecrets: async () => logins.map((login) => pullSecret(login.split(':')[0] ?? '', { [server.host]: login })),
     });
   }
   const resolve = (name = 'app:v1'): Promise<Resolution> =>
     harness.resolver.resolve(`${server.host}/${name}`, ACCESS, never);
-  async function failure(): Promise<ImageError> {
-    const error: unknown = await resolve().catch((reason: unknown) => reason);
-    return error instanceof ImageError ? error : expect.fail(String(error));
-  }
+  const failure = () => failureOf(resolve());
   const page = reply(200, { 'content-type': 'text/html' }, '<html>please log in</html>');
 
   const answers: [what: string, answer: Answer, code: string, temporary: boolean][] = [
@@ -154,10 +148,8 @@ describe('a token service that supports only POST', () => {
           : reply(401, { 'www-authenticate': `Bearer realm="http://${server.host}/token",service="s"` });
       answer(request, response);
     });
-    const auths = { [server.host]: { username: 'me', password: 'a&b=c' } };
-    const data = { '.dockerconfigjson': Buffer.from(JSON.stringify({ auths })).toString('base64') };
     harness = startResolver([server.host], {
-      pullSecrets: async () => [{ name: 's', type: 'kubernetes.io/dockerconfigjson', data }],
+      pullSecrets: async () => [pullSecret('s', { [server.host]: 'me:a&b=c' })],
     });
   });
   afterEach(async () => {

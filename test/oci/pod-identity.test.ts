@@ -1,10 +1,16 @@
 import { expect } from 'chai';
-import type { Access } from '../../src/oci/credentials/keyring.ts';
 import { ImageError } from '../../src/oci/errors.ts';
-import { type Harness, putImage, reply, type ScriptedServer, startResolver, startServer } from './server.ts';
+import {
+  ANYONE,
+  type Harness,
+  never,
+  putImage,
+  reply,
+  type ScriptedServer,
+  startResolver,
+  startServer,
+} from './server.ts';
 
-const ANYONE: Access = { namespace: 'default', pullSecrets: [], always: false };
-const never = new AbortController().signal;
 const REASON =
   `kubelets pull it as the pod's service account (credential provider "ecr" with tokenAttributes), and archaware has no such token: ` +
   `give it a pull secret or credentials.directory, or state the architectures in images.overrides or in the annotation ` +

@@ -2,9 +2,16 @@ import { expect } from 'chai';
 import { createImageCache } from '../../src/oci/cache/cache.ts';
 import { createFailures } from '../../src/oci/cache/failures.ts';
 import { type Access, newFingerprintKey } from '../../src/oci/credentials/keyring.ts';
-import { type Harness, indexOf, reply, type ScriptedServer, startResolver, startServer } from './server.ts';
-
-const never = new AbortController().signal;
+import {
+  type Harness,
+  indexOf,
+  never,
+  pullSecret,
+  reply,
+  type ScriptedServer,
+  startResolver,
+  startServer,
+} from './server.ts';
 
 describe('a resolver that replaces another', () => {
   let server: ScriptedServer;
@@ -41,13 +48,8 @@ describe('a resolver that replaces another', () => {
   });
 
   it('gives holders of a pull secret what the other found out with it, and no one else', async () => {
-    const data = Buffer.from(JSON.stringify({ auths: { [server.host]: { username: 'me', password: 'right' } } }));
     const pullSecrets = async ({ pullSecrets: names }: Access) =>
-      names.map((name) => ({
-        name,
-        type: 'kubernetes.io/dockerconfigjson',
-        data: { '.dockerconfigjson': data.toString('base64') },
-      }));
+      names.map((name) => pullSecret(name, { [server.host]: 'me:right' }));
     const [good, nobody] = [
       { namespace: 'a', pullSecrets: ['good'], always: false },
       { namespace: 'a', pullSecrets: [], always: false },

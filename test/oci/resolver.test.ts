@@ -1,12 +1,15 @@
 import { expect } from 'chai';
 import type { Access } from '../../src/oci/credentials/keyring.ts';
-import { ImageError } from '../../src/oci/errors.ts';
 import {
+  ANYONE,
   CONFIG,
+  failureOf,
   type Harness,
   IMAGE,
   INDEX,
   indexOf,
+  never,
+  pullSecret,
   putImage,
   reply,
   type ScriptedServer,
@@ -14,9 +17,6 @@ import {
   startResolver,
   startServer,
 } from './server.ts';
-
-const ANYONE: Access = { namespace: 'default', pullSecrets: [], always: false };
-const never = new AbortController().signal;
 
 function platformNames(platforms: readonly { os: string; architecture: string }[] | undefined): string[] | undefined {
   return platforms?.map(({ os, architecture }) => `${os}/${architecture}`);
@@ -37,10 +37,7 @@ describe('the resolver', () => {
   const image = (rest: string): string => `${server.host}/${rest}`;
   const resolve = (rest: string, access = ANYONE): ReturnType<Harness['resolver']['resolve']> =>
     harness.resolver.resolve(image(rest), access, never);
-  const failure = async (rest: string, access = ANYONE): Promise<ImageError> => {
-    const error: unknown = await resolve(rest, access).catch((reason: unknown) => reason);
-    return error instanceof ImageError ? error : expect.fail(String(error));
-  };
+  const failure = (rest: string, access = ANYONE) => failureOf(resolve(rest, access));
   /** The requests since the last call. */
   const asked = (): string[] => server.asked.splice(0);
 
@@ -491,19 +488,6 @@ describe('the resolver', () => {
   });
 
   describe('with pull secrets', () => {
-    const secret = (name: string, auths: Record<string, string>) => ({
-      name,
-      type: 'kubernetes.io/dockerconfigjson',
-      data: {
-        '.dockerconfigjson': Buffer.from(
-          JSON.stringify({
-            auths: Object.fromEntries(
-              Object.entries(auths).map(([host, login]) => [host, { auth: Buffer.from(login).toString('base64') }]),
-            ),
-          }),
-        ).toString('base64'),
-      },
-    });
     const logins = (): string[] =>
       server.headers
         .splice(0)
@@ -521,13 +505,13 @@ describe('the resolver', () => {
           if (pullSecrets.includes('down')) throw new Error('hunter2');
           return pullSecrets.map((name) =>
             name === 'good' || name === 'copy'
-              ? secret(name, { [server.host]: 'me:right' })
+              ? pullSecret(name, { [server.host]: 'me:right' })
               : name === 'bad'
-                ? secret(name, { [server.host]: 'me:wrong' })
+                ? pullSecret(name, { [server.host]: 'me:wrong' })
                 : name === 'specific'
-                  ? secret(name, { [`${server.host}/private`]: 'me:specific' })
+                  ? pullSecret(name, { [`${server.host}/private`]: 'me:specific' })
                   : name === 'foreign'
-                    ? secret(name, { 'elsewhere.example.com': 'me:right' })
+                    ? pullSecret(name, { 'elsewhere.example.com': 'me:right' })
                     : name === 'opaque'
                       ? { name, type: 'Opaque', data: {} }
                       : { name, problem: 'not found' },

@@ -2,9 +2,11 @@ import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { expect } from 'chai';
 import { createImageCache } from '../../src/oci/cache/cache.ts';
-import type { Access } from '../../src/oci/credentials/keyring.ts';
+import type { Access, ReadSecret } from '../../src/oci/credentials/keyring.ts';
 import { createRoutes } from '../../src/oci/endpoints/mirrors.ts';
+import { ImageError } from '../../src/oci/errors.ts';
 import {
   createResolver,
   type Look,
@@ -39,6 +41,24 @@ export type ScriptedServer = {
 export const INDEX = 'application/vnd.oci.image.index.v1+json';
 export const IMAGE = 'application/vnd.oci.image.manifest.v1+json';
 export const CONFIG = 'application/vnd.oci.image.config.v1+json';
+
+/** A pod without pull secrets. */
+export const ANYONE: Access = { namespace: 'default', pullSecrets: [], always: false };
+export const never = new AbortController().signal;
+
+/** The error with which it fails; it must be an ImageError. */
+export async function failureOf(promise: Promise<unknown>): Promise<ImageError> {
+  const error = await promise.catch((reason: unknown) => reason);
+  return error instanceof ImageError ? error : expect.fail(String(error));
+}
+
+/** A pull secret with these logins (`user:password`) by registry. */
+export function pullSecret(name: string, logins: Readonly<Record<string, string>>): ReadSecret {
+  const base64 = (text: string): string => Buffer.from(text).toString('base64');
+  const auths = Object.fromEntries(Object.entries(logins).map(([host, login]) => [host, { auth: base64(login) }]));
+  const data = { '.dockerconfigjson': base64(JSON.stringify({ auths })) };
+  return { name, type: 'kubernetes.io/dockerconfigjson', data };
+}
 
 export function sha256(body: string): string {
   return `sha256:${createHash('sha256').update(body).digest('hex')}`;

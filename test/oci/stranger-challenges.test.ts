@@ -1,10 +1,9 @@
 import { expect } from 'chai';
-import type { Access, ReadSecret } from '../../src/oci/credentials/keyring.ts';
+import type { Access } from '../../src/oci/credentials/keyring.ts';
 import { ImageError } from '../../src/oci/errors.ts';
 import type { RegistryRequest, RegistryResponse, SendRequest } from '../../src/oci/http/transport.ts';
-import { type Harness, INDEX, indexOf, sha256, startResolver } from './server.ts';
+import { type Harness, INDEX, indexOf, never, pullSecret, sha256, startResolver } from './server.ts';
 
-const never = new AbortController().signal;
 const ACCESS: Access = { namespace: 'default', pullSecrets: ['s'], always: false };
 const REGISTRY = 'reg.example.com';
 const BODY = JSON.stringify(indexOf('linux/amd64', 'linux/arm64'));
@@ -47,15 +46,10 @@ describe('a registry that redirects to another one, which has tokens of its own'
       const { status = 200, headers: answered = {}, body = '' } = hosts[url.host]?.(request) ?? { status: 404 };
       return { status, headers: answered, body: Buffer.from(body), url };
     };
-    const auth = Buffer.from('me:hunter2').toString('base64');
-    const secret: ReadSecret = {
-      name: 's',
-      type: 'kubernetes.io/dockerconfigjson',
-      data: {
-        '.dockerconfigjson': Buffer.from(JSON.stringify({ auths: { [REGISTRY]: { auth } } })).toString('base64'),
-      },
-    };
-    const started = startResolver([], { send, pullSecrets: async () => (logins ? [secret] : []) });
+    const started = startResolver([], {
+      send,
+      pullSecrets: async () => (logins ? [pullSecret('s', { [REGISTRY]: 'me:hunter2' })] : []),
+    });
     harness = started;
     return {
       log,
@@ -211,12 +205,10 @@ describe('a registry that redirects to another one, which has tokens of its own'
       } = answers[url.pathname] ?? (headers.authorization === 'Bearer t' ? manifest : { status: 500 });
       return { status, headers: answered, body: Buffer.from(body), url };
     };
-    const auths = { [REGISTRY]: { username: 'me', password: 'hunter2' } };
-    const data = { '.dockerconfigjson': Buffer.from(JSON.stringify({ auths })).toString('base64') };
     harness = startResolver([], {
       send,
       isPrivate: () => true,
-      pullSecrets: async () => [{ name: 's', type: 'kubernetes.io/dockerconfigjson', data }],
+      pullSecrets: async () => [pullSecret('s', { [REGISTRY]: 'me:hunter2' })],
     });
     await harness.resolver.resolve(`${REGISTRY}/a/b`, ACCESS, never);
     expect(log).to.deep.equal(['/v2/', '/token?scope=repository:a/b:pull', '/v2/a/b/manifests/latest']);

@@ -176,12 +176,6 @@ describe('what affinity prefers', () => {
       'amd64=5',
     ],
     [
-      'the namespace before the settings',
-      placed({ a: BOTH }, { mode, preferred: { arm64: 9 } }),
-      `${arch}; prefers amd64=5`,
-      'amd64=5',
-    ],
-    [
       'what the pod can run on',
       placed({ a: AMD }, { mode, preferred: { arm64: 9 } }, { labels }),
       'requires kubernetes.io/arch=amd64',

@@ -2,13 +2,11 @@ import { expect } from 'chai';
 import type { JsonObject } from '../../src/kit/json.ts';
 import { normaliseArchitecture } from '../../src/kit/platform.ts';
 import type { Decision } from '../../src/placement/decide.ts';
-import { explainPlacement, imagesToAsk } from '../../src/placement/explain/explain.ts';
-import type { ExplainInput } from '../../src/placement/explain/input.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
-import { readWorkload } from '../../src/placement/objects/workload.ts';
 import { decisionNote } from '../../src/placement/reasons.ts';
 import type { Settings } from '../../src/placement/settings.ts';
-import { decideCase, input, known, settings, template } from './objects.ts';
+import { explained } from './explain/explained.ts';
+import { decideCase, input, known, template } from './objects.ts';
 
 const WASM = known('wasi/wasm');
 const CLASS = { runtimeClassName: 'wasmtime' };
@@ -113,39 +111,18 @@ describe('an image that is WebAssembly', () => {
 });
 
 describe('an explanation of WebAssembly', () => {
-  const explained = (spec: JsonObject) => {
-    const workload = readWorkload({
-      kind: 'Pod',
-      metadata: { name: 'web' },
-      spec: { containers: [{ image: 'a' }], ...spec },
-    });
-    if (workload === undefined) throw new Error('no pod');
-    const asking: ExplainInput = {
-      workload,
-      applied: true,
-      namespace: { name: 'shop', labels: {}, preferred: undefined },
-      settings: settings(),
-      nodes: [],
-      namesOf: (image) => [image],
-    };
-    const asked = imagesToAsk(asking);
-    return explainPlacement(asking, {
-      lookupOf: (image) =>
-        asked.includes(image) ? { platforms: [{ os: 'wasi', architecture: 'wasm' }], skipped: [] } : undefined,
-      pullSecrets: [],
-      sourceOf: (key) => ({ value: key, source: 'default' }),
-    });
-  };
+  const of = (spec: JsonObject) =>
+    explained({ images: { a: 'wasi/wasm' }, nodes: [], spec: { containers: [{ image: 'a' }], ...spec } });
 
   it('says that the image runs anywhere if the pod has a RuntimeClass', () => {
-    const { images, decision, advice } = explained(CLASS);
+    const { images, decision, advice } = of(CLASS);
     expect(images[0]).to.deep.include({ anywhere: 'webassembly', platforms: [{ os: 'wasi', architecture: 'wasm' }] });
     expect(decision.kind).to.equal('place');
     expect(advice.join()).not.to.include('runtimeClassName');
   });
 
   it('advises a RuntimeClass if the pod has none', () => {
-    const { images, decision, advice } = explained({});
+    const { images, decision, advice } = of({});
     expect(images[0]).not.to.have.property('anywhere');
     expect(decision.kind).to.equal('hold');
     expect(advice[0]).to.equal('set runtimeClassName to a RuntimeClass that runs WebAssembly (a)');

@@ -1,10 +1,20 @@
 /** A hostile registry, an honest one, and something internal that nobody may reach, around one resolver. */
 import { expect } from 'chai';
 import { createAuthority } from '../../hack/cluster/certificates.ts';
-import type { Access, ReadSecret } from '../../src/oci/credentials/keyring.ts';
+import type { Access } from '../../src/oci/credentials/keyring.ts';
 import { ImageError } from '../../src/oci/errors.ts';
 import type { Resolution } from '../../src/oci/resolver.ts';
-import { CONFIG, type Harness, IMAGE, INDEX, indexOf, sha256, startResolver } from '../oci/server.ts';
+import {
+  CONFIG,
+  type Harness,
+  IMAGE,
+  INDEX,
+  indexOf,
+  never,
+  pullSecret,
+  sha256,
+  startResolver,
+} from '../oci/server.ts';
 import {
   type HeaderLines,
   type HostileServer,
@@ -60,7 +70,6 @@ export const BANK_LOGIN = 'teller:opensesame';
 export const BODY = 'INTERNAL-PAGE';
 
 const ACCESS: Access = { namespace: 'default', pullSecrets: ['both'], always: false };
-const never = new AbortController().signal;
 
 export function base64(text: string): string {
   return Buffer.from(text).toString('base64');
@@ -97,7 +106,7 @@ export async function startHostileWorld(options: WorldOptions = {}): Promise<Hos
     timeoutMs: options.timeoutMs ?? 20_000,
     addresses: options.reachable === true ? { allow: ['127.0.0.1/32'] } : {},
     authorities: () => (authority === undefined ? [] : [authority.certificate]),
-    pullSecrets: async () => [secretFor({ [hosts.evil]: EVIL_LOGIN, [hosts.bank]: BANK_LOGIN })],
+    pullSecrets: async () => [pullSecret('both', { [hosts.evil]: EVIL_LOGIN, [hosts.bank]: BANK_LOGIN })],
     lookup: (name, _options, callback) => {
       const answers = names.get(name) ?? [];
       // Never at once: the system's does not do that either.
@@ -208,16 +217,6 @@ export function strayed(server: HostileServer, login: string): string[] {
   return server.asked
     .map(({ text }) => text)
     .filter((text) => secretsOf(login).some((secret) => text.includes(secret)));
-}
-
-/** A pull secret with these logins by host. */
-function secretFor(logins: Readonly<Record<string, string>>): ReadSecret {
-  const auths = Object.fromEntries(Object.entries(logins).map(([host, login]) => [host, { auth: base64(login) }]));
-  return {
-    name: 'both',
-    type: 'kubernetes.io/dockerconfigjson',
-    data: { '.dockerconfigjson': base64(JSON.stringify({ auths })) },
-  };
 }
 
 /** Says a manifest, with its type and digest. */

@@ -1,6 +1,3 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect } from 'chai';
 import { at, listAt } from '../../../hack/cluster/json.ts';
 import { FIXTURES } from '../../../testimg/fixtures.ts';
@@ -14,17 +11,14 @@ export function describeExplain(start: Start): void {
     const namespace = 'bound';
     const ANYWHERE = [{ key: 'supported-arch', operator: 'Exists' }];
     let world: World;
-    let directory: string;
 
     before(async () => {
-      directory = await mkdtemp(join(tmpdir(), 'archaware-explain-'));
       world = await start();
       await world.run();
       await world.namespace(namespace);
     });
     after(async () => {
       await world?.stop();
-      if (directory !== undefined) await rm(directory, { recursive: true });
     });
 
     const explain = async (...args: readonly string[]) => {
@@ -83,15 +77,6 @@ export function describeExplain(start: Start): void {
       expect(advice[0]).to.not.contain('(none)').and.not.contain('delete the pod');
     });
 
-    it('of a pod that contradicts its image: the Event of run has both sides', async () => {
-      const spec = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
-      await world.create(pod(namespace, 'legacy', { images: [world.image('amd64')], spec }));
-      const note = /^requires kubernetes\.io\/arch=arm64 by its nodeSelector, but its images run on amd64 only$/;
-      await world.eventuallyEvent(namespace, 'NoCommonArchitecture', note);
-      const { explained } = await explain(`${namespace}/legacy`);
-      expect(at(explained, 'verdict', 'state')).to.equal('fits-nowhere');
-    });
-
     it("of a pod that waits for an image: the time of the controller's Event, for a user who may list Events", async () => {
       const image = `${world.registry.host}/nothing/here:1`;
       await world.create(pod(namespace, 'lost', { images: [image] }));
@@ -141,18 +126,6 @@ export function describeExplain(start: Start): void {
       );
       const told = (await world.list('Event', namespace)).filter((event) => at(event, 'reason') === 'WrongNode');
       expect(told.map((event) => at(event, 'regarding', 'name'))).to.not.include(nameOf(healthy));
-    });
-
-    it('of an image and a nodeSelector that contradict each other: which build is missing, and no label to set', async () => {
-      const spec = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
-      const file = join(directory, 'legacy.json');
-      await writeFile(file, JSON.stringify(deployment('shop', 'legacy', { images: [world.image('amd64')], spec })));
-      const { explained, advice } = await explain('-f', file);
-      expect(at(explained, 'decision', 'blocked')).to.equal('the pod asks for arm64: no node fits');
-      expect(advice).to.deep.equal([
-        `the pod asks for arm64, its image is amd64 only: push a linux/arm64 build of ${world.image('amd64')}`,
-        'or remove the architecture from its nodeSelector',
-      ]);
     });
   });
 }

@@ -259,16 +259,6 @@ describe('a pod that is found on a wrong node', () => {
     expect(counted).to.deep.equal(['platforms warned', 'platforms warned']);
   });
 
-  it('stays if the next one would fit no node: because of its nodeSelector, or because every right node is cordoned', async () => {
-    const { pod, run, nodes, evicted, reported } = arrange();
-    await run(pod('a', { spec: { nodeSelector: { disk: 'ssd' } } }));
-    const right = nodes.get('amd64');
-    if (right !== undefined) nodes.put('amd64', { ...right, unschedulable: true });
-    await run(pod('b'));
-    expect(evicted).to.deep.equal([]);
-    expect(reported.map((text) => /no node of amd64 would take another one/.test(text))).to.deep.equal([true, true]);
-  });
-
   it('waits for the lookup of the digest, then of its tags, and is never evicted on a guess', async () => {
     const { pod, run, world, controller, evicted, reported } = arrange();
     const key = pod('a');
@@ -308,9 +298,7 @@ describe('a pod that is found on a wrong node', () => {
 
   const alone: [given: string, what: Parameters<ReturnType<typeof arrange>['pod']>[1]][] = [
     ['is ignored', { metadata: { labels: { 'archaware.dev/ignore': 'true' } } }],
-    ['is a mirror pod', { metadata: { annotations: { 'kubernetes.io/config.mirror': 'x' } } }],
     ['is being deleted', { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }],
-    ['has ended', { status: { ...CRASHING, phase: 'Failed' } }],
     ['runs, whatever its tag says by now', { status: RUNNING }],
     [
       'starts',
@@ -332,17 +320,6 @@ describe('a pod that fails although the pulled image has the platform of its nod
     world.pulled = known('linux/amd64,linux/arm64');
     expect(await run(pod('a'))).to.include({ outcome: 'unchanged', againInMs: undefined });
     expect([reported, asked]).to.deep.equal([[], [`app@${digest('app')}`]]);
-  });
-
-  it('is never evicted after an exec format error: the image is wrong, and the Event says so', async () => {
-    const { pod, run, world, evicted, reported, counted } = arrange();
-    world.pulled = known('linux/amd64,linux/arm64');
-    await run(pod('a', { status: DIED }));
-    expect(evicted).to.deep.equal([]);
-    expect(reported[0]).to.match(
-      /main died with an exec format error .*; not evicted: its image app@\S+ claims to run on arm64, but .*\{pattern: "app[^"]*", architectures: \[amd64\]\}/,
-    );
-    expect(counted).to.deep.equal(['exec-format-error warned']);
   });
 });
 

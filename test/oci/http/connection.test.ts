@@ -4,7 +4,6 @@ import { createServer as createFront, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { expect } from 'chai';
 import { createAuthority } from '../../../hack/cluster/certificates.ts';
-import { ImageError } from '../../../src/oci/errors.ts';
 import { createGuard, type Guard } from '../../../src/oci/http/address-guard.ts';
 import { createSend } from '../../../src/oci/http/connection.ts';
 import {
@@ -17,7 +16,7 @@ import {
 } from '../../../src/oci/http/transport.ts';
 import { insecureTrust, type Trust } from '../../../src/oci/http/trust.ts';
 import { patientClock } from '../../support/patient-clock.ts';
-import { reply, type ScriptedServer, startServer } from '../server.ts';
+import { failureOf, reply, type ScriptedServer, startServer } from '../server.ts';
 
 const authority = createAuthority('registries');
 const stranger = createAuthority('stranger');
@@ -78,12 +77,6 @@ describe('a connection to a registry', () => {
       ...more,
     });
   }
-  const failure = (promise: Promise<unknown>): Promise<ImageError> =>
-    promise.then(
-      () => expect.fail('it did not fail'),
-      (error: unknown) => (error instanceof ImageError ? error : expect.fail(String(error))),
-    );
-
   describe('over TLS', () => {
     let server: ScriptedServer & { readonly port: string };
     let url: string;
@@ -94,7 +87,7 @@ describe('a connection to a registry', () => {
 
     it('is verified with the authorities of its trust only', async () => {
       expect(await ask(url, { trust: own })).to.include({ status: 200 });
-      const error = await failure(ask(url));
+      const error = await failureOf(ask(url));
       expect(error).to.include({ code: 'unavailable', endpoint: 'the-registry' });
       expect(error.message).to.equal(
         `the-registry has a certificate at registry.example.com:${server.port} that cannot be verified ` +
@@ -102,7 +95,7 @@ describe('a connection to a registry', () => {
           `registries.insecure: ["registry.example.com:${server.port}"] skips the verification`,
       );
       const other = { ...own, id: 'other', authorities: [stranger.certificate] };
-      expect((await failure(ask(url, { trust: other }))).message).to.match(/certificate.*cannot be verified/);
+      expect((await failureOf(ask(url, { trust: other }))).message).to.match(/certificate.*cannot be verified/);
       expect(server.asked).to.have.length(1);
     });
 
@@ -111,11 +104,11 @@ describe('a connection to a registry', () => {
       expect(await ask(url)).to.include({ status: 200 });
       expect(await ask(url, { trust: { ...own, id: 'none', authorities: [] } })).to.include({ status: 200 });
       authorities = [stranger.certificate];
-      expect((await failure(ask(url))).message).to.match(/certificate.*cannot be verified/);
+      expect((await failureOf(ask(url))).message).to.match(/certificate.*cannot be verified/);
     });
 
     it('with a certificate for another name is refused', async () => {
-      const error = await failure(ask(`https://third.example.com:${server.port}/`, { trust: own }));
+      const error = await failureOf(ask(`https://third.example.com:${server.port}/`, { trust: own }));
       expect(error.message).to.match(
         /at third\.example\.com:\d+ .*\(ERR_TLS_CERT_ALTNAME_INVALID\); registries\.insecure/,
       );
@@ -123,11 +116,11 @@ describe('a connection to a registry', () => {
 
     it('of a hosts.toml names that file as the place to allow it', async () => {
       const trust = { ...own, id: 'file', authorities: [], file: '/certs.d/registry.example.com/hosts.toml' };
-      expect((await failure(ask(url, { trust }))).message).to.match(
+      expect((await failureOf(ask(url, { trust }))).message).to.match(
         /; ca in \/certs\.d\/registry\.example\.com\/hosts\.toml names the authority .*, skip_verify = true in \/certs/,
       );
       const { host } = await start();
-      expect((await failure(ask(`https://${host}/`, { trust }))).message).to.include(
+      expect((await failureOf(ask(`https://${host}/`, { trust }))).message).to.include(
         `if it speaks plain http, "http://${host}" in /certs.d/registry.example.com/hosts.toml allows it`,
       );
     });
@@ -135,7 +128,7 @@ describe('a connection to a registry', () => {
     it('with an expired certificate is refused', async () => {
       const { certificate, key } = authority.issue('old', ['registry.example.com'], new Date(Date.now() - 1000));
       const old = await start({ cert: certificate, key });
-      const error = await failure(ask(`https://registry.example.com:${old.port}/`, { trust: own }));
+      const error = await failureOf(ask(`https://registry.example.com:${old.port}/`, { trust: own }));
       expect(error.message).to.match(/\(CERT_HAS_EXPIRED\); registries\.insecure/);
     });
 
@@ -146,7 +139,7 @@ describe('a connection to a registry', () => {
     });
 
     it('is verified for a host that the operator named in another way', async () => {
-      expect((await failure(ask(url, { policy: 'configured' }))).message).to.match(/certificate/);
+      expect((await failureOf(ask(url, { policy: 'configured' }))).message).to.match(/certificate/);
     });
   });
 
@@ -154,7 +147,7 @@ describe('a connection to a registry', () => {
     it('is made only if the trust allows it, or the URL says so', async () => {
       const { host, asked } = await start();
       for (const trust of [undefined, own, { ...insecureTrust, id: 'skip', plain: false }]) {
-        const error = await failure(ask(`https://${host}/`, trust === undefined ? {} : { trust }));
+        const error = await failureOf(ask(`https://${host}/`, trust === undefined ? {} : { trust }));
         expect(error).to.include({ code: 'unavailable' });
         expect(error.message).to.equal(
           `the-registry could not be reached: ${host} does not speak TLS (ERR_SSL_WRONG_VERSION_NUMBER); ` +
@@ -214,7 +207,7 @@ describe('a connection to a registry', () => {
 
       it('is not chosen because the registry was being restarted at the first request', async () => {
         phase = 'hangs up on TLS';
-        const error = await failure(insecure());
+        const error = await failureOf(insecure());
         expect(error.message).to.match(/^the-registry closed the connection early/);
         expect(seen).to.deep.equal(['http']);
         phase = 'tls';
@@ -234,7 +227,7 @@ describe('a connection to a registry', () => {
       it('is chosen when the registry loses TLS, but not while it only hangs up', async () => {
         expect(await insecure()).to.include({ status: 200 });
         phase = 'hangs up on TLS';
-        await failure(insecure());
+        await failureOf(insecure());
         expect(seen).to.deep.equal(['https']);
         phase = 'plain';
         expect(await insecure()).to.include({ status: 200 });
@@ -300,7 +293,7 @@ describe('a connection to a registry', () => {
     for (const [what, trust] of rows) {
       it(`reports that it may be required, after ${what}`, async () => {
         const { port, asked } = await start(mutual);
-        const error = await failure(ask(`https://registry.example.com:${port}/`, { trust }));
+        const error = await failureOf(ask(`https://registry.example.com:${port}/`, { trust }));
         expect(error).to.include({ code: 'unavailable' });
         expect(error.message).to.match(
           /^the-registry closed the connection early \(.*\); registries that require a client certificate/,
@@ -317,7 +310,7 @@ describe('a connection to a registry', () => {
           throw Object.assign(new Error('192.0.2.1'), { code });
         };
         send = createSend({ guard: { ...guard, route }, userAgent: 'ours/1' });
-        const error = await failure(ask('https://registry.example.com/', { trust: insecureTrust }));
+        const error = await failureOf(ask('https://registry.example.com/', { trust: insecureTrust }));
         expect(error.message).to.equal(
           `the-registry could not be reached: registry.example.com requires a client certificate, or refused the configured one (${code})`,
         );
@@ -331,7 +324,7 @@ describe('a connection to a registry', () => {
       'has a key that is none': { certificate: login.certificate, key: 'hello' },
     })) {
       it(`reports that its own ${what}`, async () => {
-        const error = await failure(ask('https://registry.example.com/', { trust: { ...own, clients: [client] } }));
+        const error = await failureOf(ask('https://registry.example.com/', { trust: { ...own, clients: [client] } }));
         expect(error).to.include({ code: 'unavailable' });
         expect(error.message).to.match(/client certificate or key cannot be used \(ERR_OSSL_/);
       });
@@ -426,7 +419,7 @@ describe('a connection to a registry', () => {
           response.write('five.', () => request.socket.destroy());
         });
         const url = urlOf(plain.host, secure.port);
-        const error = await failure(ask(url));
+        const error = await failureOf(ask(url));
         expect(['unavailable', 'timeout']).to.include(error.code);
         expect(error.unreachable).to.equal(isReached ? undefined : new URL(url).host);
       });
@@ -442,7 +435,7 @@ describe('a connection to a registry', () => {
     for (const [problem, code, message, kind] of rows) {
       it(`because it ${problem} is ${kind}`, async () => {
         lookups.set('dead.example.com', code);
-        const error = await failure(ask('https://dead.example.com/'));
+        const error = await failureOf(ask('https://dead.example.com/'));
         expect(error).to.include({ message, code: kind, temporary: true, unreachable: 'dead.example.com' });
       });
     }

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createAuthority } from '../../../hack/cluster/certificates.ts';
-import { ImageError } from '../../../src/oci/errors.ts';
+import type { ImageError } from '../../../src/oci/errors.ts';
 import { createGuard, type Guard } from '../../../src/oci/http/address-guard.ts';
 import { createSend } from '../../../src/oci/http/connection.ts';
 import { createProxySelector } from '../../../src/oci/http/proxy.ts';
@@ -14,7 +14,7 @@ import {
 import { insecureTrust, type Trust } from '../../../src/oci/http/trust.ts';
 import { type ForwardProxyOptions, type ForwardProxyServer, startForwardProxy } from '../../support/forward-proxy.ts';
 import { patientClock } from '../../support/patient-clock.ts';
-import { reply, type ScriptedServer, startServer } from '../server.ts';
+import { failureOf, reply, type ScriptedServer, startServer } from '../server.ts';
 
 describe('the proxy of the environment', () => {
   const https = 'https://registry.example.com/v2/';
@@ -176,12 +176,6 @@ describe('a request through a proxy', () => {
   }
   const textOf = async (response: Promise<RegistryResponse>): Promise<string> =>
     Buffer.from((await response).body).toString();
-  const failure = (promise: Promise<unknown>): Promise<ImageError> =>
-    promise.then(
-      () => expect.fail('it did not fail'),
-      (error: unknown) => (error instanceof ImageError ? error : expect.fail(String(error))),
-    );
-
   it('connects to the name, which only the proxy resolves, and speaks TLS with the registry', async () => {
     const ask = await start();
     expect(await textOf(ask('https://registry.example.com/'))).to.equal('secure');
@@ -206,13 +200,13 @@ describe('a request through a proxy', () => {
 
   it('is not sent through it if NO_PROXY says so', async () => {
     const ask = await start({ variables: { NO_PROXY: '.example.com' } });
-    expect(await failure(ask('https://registry.example.com/'))).to.include({ code: 'unavailable' });
+    expect(await failureOf(ask('https://registry.example.com/'))).to.include({ code: 'unavailable' });
     expect(proxy?.targets).to.deep.equal([]);
   });
 
   it("logs in, and an endpoint's headers cannot change the login", async () => {
     const ask = await start({ login: 'user:secret', sends: 'user:secre' });
-    const error = await failure(ask('https://registry.example.com/'));
+    const error = await failureOf(ask('https://registry.example.com/'));
     expect(error.message)
       .to.match(/answers 407 .*: the user or password in HTTPS_PROXY is wrong$/)
       .and.not.match(/secre/);
@@ -237,7 +231,7 @@ describe('a request through a proxy', () => {
       it('reports a proxy that requires a login', async () => {
         const ask = await start({ refusal: 407 });
         told(
-          await failure(ask(url)),
+          await failureOf(ask(url)),
           /answers 407 Proxy Authentication Required: HTTPS?_PROXY needs a user and password$/,
         );
       });
@@ -245,7 +239,7 @@ describe('a request through a proxy', () => {
       it('reports a proxy that is down', async () => {
         const ask = await start();
         await proxy?.stop();
-        told(await failure(ask(url)), /could not be reached \(ECONNREFUSED\)$/);
+        told(await failureOf(ask(url)), /could not be reached \(ECONNREFUSED\)$/);
         proxy = undefined;
       });
     });
@@ -253,18 +247,18 @@ describe('a request through a proxy', () => {
 
   it('reports a proxy that refuses, or that does not reach the registry', async () => {
     const ask = await start({ refusal: 403 });
-    expect((await failure(ask('https://registry.example.com/'))).message).to.match(
+    expect((await failureOf(ask('https://registry.example.com/'))).message).to.match(
       /\(HTTPS_PROXY\) answers 403 Forbidden$/,
     );
     await proxy?.stop();
     const other = await start();
-    const error = await failure(other('https://closed.example.com/'));
+    const error = await failureOf(other('https://closed.example.com/'));
     expect(error.message).to.match(/\(HTTPS_PROXY\) answers 502 Bad Gateway$/);
   });
 
   it('reports a proxy that hangs up', async () => {
     const ask = await start({ refusal: 0 });
-    expect((await failure(ask('https://registry.example.com/'))).message).to.match(
+    expect((await failureOf(ask('https://registry.example.com/'))).message).to.match(
       /\(HTTPS_PROXY\) did not open a connection/,
     );
   });
@@ -278,7 +272,7 @@ describe('a request through a proxy', () => {
   for (const url of forbidden) {
     it(`to ${url} is refused before the proxy gets it`, async () => {
       const ask = await start();
-      expect(await failure(ask(url))).to.include({ code: 'forbidden-address' });
+      expect(await failureOf(ask(url))).to.include({ code: 'forbidden-address' });
       expect(proxy?.targets).to.deep.equal([]);
     });
   }
@@ -286,17 +280,17 @@ describe('a request through a proxy', () => {
   it('that is redirected to a forbidden address is refused', async () => {
     server.on('/', reply(302, { location: 'https://169.254.169.254/latest' }));
     const ask = await start();
-    expect(await failure(ask('https://registry.example.com/'))).to.include({ code: 'forbidden-address' });
+    expect(await failureOf(ask('https://registry.example.com/'))).to.include({ code: 'forbidden-address' });
     expect(proxy?.targets).to.deep.equal(['CONNECT registry.example.com:443']);
   });
 
   it('verifies the registry behind it', async () => {
     const ask = await start();
-    const unknown = await failure(
+    const unknown = await failureOf(
       ask('https://registry.example.com/', { trust: { ...trust, id: 'none', authorities: [] } }),
     );
     expect(unknown.message).to.match(/certificate.*UNABLE_TO_VERIFY_LEAF_SIGNATURE.*registries\.caFile/);
-    const wrong = await failure(ask('https://other.example.com/'));
+    const wrong = await failureOf(ask('https://other.example.com/'));
     expect(wrong.message).to.match(/certificate.*other\.example\.com.*ERR_TLS_CERT_ALTNAME_INVALID/);
     expect(server.asked).to.deep.equal([]);
   });
@@ -312,7 +306,7 @@ describe('a request through a proxy', () => {
     ]);
     await proxy?.stop();
     const strict = await start();
-    expect(await failure(strict(url))).to.include({ code: 'unavailable' });
+    expect(await failureOf(strict(url))).to.include({ code: 'unavailable' });
   });
 
   it('speaks TLS with the proxy too, verified with the configured authorities', async () => {
@@ -323,14 +317,14 @@ describe('a request through a proxy', () => {
     expect(await textOf(ask('http://registry.example.com/'))).to.equal('plain');
     await proxy?.stop();
     const other = await start({ tls });
-    const error = await failure(
+    const error = await failureOf(
       other('https://registry.example.com/', { trust: { ...trust, authorities: [company.certificate] } }),
     );
     expect(error.message).to.match(/the proxy .* could not be reached \(UNABLE_TO_VERIFY_LEAF_SIGNATURE\)/);
     const third = createAuthority('third');
     await proxy?.stop();
     const wrong = await start({ tls: third.issue('proxy', ['proxy.example.com']), authorities: [third.certificate] });
-    const mismatch = await failure(wrong('https://registry.example.com/'));
+    const mismatch = await failureOf(wrong('https://registry.example.com/'));
     expect(mismatch.message).to.match(/the proxy .* could not be reached \(ERR_TLS_CERT_ALTNAME_INVALID\)/);
   });
 });

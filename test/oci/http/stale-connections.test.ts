@@ -1,10 +1,9 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { expect } from 'chai';
-import { ImageError } from '../../../src/oci/errors.ts';
 import { createGuard, type Guard } from '../../../src/oci/http/address-guard.ts';
 import { createSend } from '../../../src/oci/http/connection.ts';
 import type { RegistryRequest, RegistryResponse } from '../../../src/oci/http/transport.ts';
-import { reply, startServer } from '../server.ts';
+import { failureOf, reply, startServer } from '../server.ts';
 
 /** The server's reaction to a request: it answers, or hangs up before the first byte of an answer. */
 type Turn = 'answers' | 'hangs up';
@@ -57,12 +56,6 @@ describe('a connection that is kept', () => {
     await ask();
     for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate);
   }
-  const failure = (promise: Promise<unknown>): Promise<ImageError> =>
-    promise.then(
-      () => expect.fail('it did not fail'),
-      (error: unknown) => (error instanceof ImageError ? error : expect.fail(String(error))),
-    );
-
   for (const method of ['GET', 'HEAD'] as const) {
     it(`and closed by the server meanwhile costs a ${method} one more try, over another one`, async () => {
       script = [['answers', 'hangs up'], ['answers']];
@@ -75,20 +68,20 @@ describe('a connection that is kept', () => {
   it('and closed is tried once more, not for ever', async () => {
     script = [['answers', 'hangs up'], ['hangs up']];
     await askAndKeep();
-    expect(await failure(ask())).to.include({ code: 'unavailable' });
+    expect(await failureOf(ask())).to.include({ code: 'unavailable' });
     expect(requests).to.deep.equal(['0 GET', '0 GET', '1 GET']);
   });
 
   it('is the only kind that counts: a new one that is closed at once is a failure of the host', async () => {
     script = [['hangs up'], ['answers']];
-    expect(await failure(ask())).to.include({ code: 'unavailable' });
+    expect(await failureOf(ask())).to.include({ code: 'unavailable' });
     expect(requests).to.deep.equal(['0 GET']);
   });
 
   it('and closed does not repeat a POST', async () => {
     script = [['answers', 'hangs up'], ['answers']];
     await askAndKeep();
-    expect(await failure(ask({ method: 'POST', body: 'a=b' }))).to.include({ code: 'unavailable' });
+    expect(await failureOf(ask({ method: 'POST', body: 'a=b' }))).to.include({ code: 'unavailable' });
     expect(requests).to.deep.equal(['0 GET', '0 POST']);
   });
 

@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import { ImageError } from '../../../src/oci/errors.ts';
 import { createGuard, type Guard } from '../../../src/oci/http/address-guard.ts';
 import { createSend } from '../../../src/oci/http/connection.ts';
 import {
@@ -16,7 +15,7 @@ import {
 import { insecureTrust } from '../../../src/oci/http/trust.ts';
 import type { RequestRecord } from '../../../src/oci/resolver-telemetry.ts';
 import { patientClock } from '../../support/patient-clock.ts';
-import { reply, type ScriptedServer, startServer } from '../server.ts';
+import { failureOf, reply, type ScriptedServer, startServer } from '../server.ts';
 
 describe('a request to a registry', () => {
   let server: ScriptedServer;
@@ -62,12 +61,6 @@ describe('a request to a registry', () => {
       ...more,
     });
   }
-  const failure = (promise: Promise<unknown>): Promise<ImageError> =>
-    promise.then(
-      () => expect.fail('it did not fail'),
-      (error: unknown) => (error instanceof ImageError ? error : expect.fail(String(error))),
-    );
-
   it('falls back to http for an insecure host, sends its user agent, and asks for no compression', async () => {
     server.on('/', reply(200, { 'x-a': 'b' }, 'hello'));
     const response = await ask('/');
@@ -87,7 +80,7 @@ describe('a request to a registry', () => {
 
   it('refuses a compressed body', async () => {
     server.on('/', reply(200, { 'content-encoding': 'gzip' }, 'zip'));
-    expect(await failure(ask('/'))).to.include({ code: 'malformed' });
+    expect(await failureOf(ask('/'))).to.include({ code: 'malformed' });
   });
 
   for (const encoding of ['', ' ', 'identity', 'Identity']) {
@@ -106,8 +99,8 @@ describe('a request to a registry', () => {
       response.writeHead(200);
       more();
     });
-    expect(await failure(ask('/'))).to.include({ code: 'too-large' });
-    expect(await failure(ask('/stream'))).to.include({ code: 'too-large' });
+    expect(await failureOf(ask('/'))).to.include({ code: 'too-large' });
+    expect(await failureOf(ask('/stream'))).to.include({ code: 'too-large' });
   });
 
   it('ends in time if the body drips, and if nothing answers', async () => {
@@ -123,7 +116,7 @@ describe('a request to a registry', () => {
     server.on('/silent', () => undefined);
     waitFor(100);
     for (const path of ['/drip', '/drip-error', '/silent']) {
-      expect(await failure(ask(path)), path).to.include({ code: 'timeout', temporary: true });
+      expect(await failureOf(ask(path)), path).to.include({ code: 'timeout', temporary: true });
     }
     for (const timer of timers) clearInterval(timer);
   });
@@ -142,13 +135,13 @@ describe('a request to a registry', () => {
       response.write('x', () => response.destroy());
     });
     server.on('/nonsense', (request) => request.socket.end('nonsense\r\n\r\n'));
-    expect(await failure(ask('/'))).to.include({ code: 'unavailable', temporary: true });
-    expect(await failure(ask('/nonsense'))).to.include({ code: 'malformed' });
+    expect(await failureOf(ask('/'))).to.include({ code: 'unavailable', temporary: true });
+    expect(await failureOf(ask('/nonsense'))).to.include({ code: 'malformed' });
   });
 
   it('reports a closed port as unavailable', async () => {
     await server.stop();
-    expect(await failure(ask('/'))).to.include({ code: 'unavailable', temporary: true });
+    expect(await failureOf(ask('/'))).to.include({ code: 'unavailable', temporary: true });
     server = await startServer();
   });
 
@@ -163,7 +156,7 @@ describe('a request to a registry', () => {
 
     it('does not reach loopback at another host, even if the first host may be there', async () => {
       server.on('/', reply(302, { location: `http://${other.host}/` }));
-      expect(await failure(ask('/'))).to.include({ code: 'forbidden-address' });
+      expect(await failureOf(ask('/'))).to.include({ code: 'forbidden-address' });
       expect(other.asked).to.deep.equal([]);
     });
 
@@ -219,7 +212,7 @@ describe('a request to a registry', () => {
         maxBytes: 1,
         signal: new AbortController().signal,
       });
-      return { asked, error: failure(following) };
+      return { asked, error: failureOf(following) };
     }
     const refused: Readonly<Record<string, readonly (string | undefined)[]>> = {
       malformed: [

@@ -1,12 +1,15 @@
 import { expect } from 'chai';
 import type { Access } from '../../../src/oci/credentials/keyring.ts';
 import { createRoutes, type Mirrors } from '../../../src/oci/endpoints/mirrors.ts';
-import { ImageError } from '../../../src/oci/errors.ts';
 import type { ResolverOptions } from '../../../src/oci/resolver.ts';
 import {
+  ANYONE,
+  failureOf,
   type Harness,
   INDEX,
   indexOf,
+  never,
+  pullSecret,
   putImage,
   reply,
   type ScriptedServer,
@@ -15,9 +18,6 @@ import {
   startServer,
   until,
 } from '../server.ts';
-
-const ANYONE: Access = { namespace: 'default', pullSecrets: [], always: false };
-const never = new AbortController().signal;
 
 describe('the lookup over mirrors', () => {
   let source: ScriptedServer;
@@ -50,10 +50,7 @@ describe('the lookup over mirrors', () => {
   }
   const resolve = (name = 'app:v1', access = ANYONE) =>
     harness.resolver.resolve(`${source.host}/${name}`, access, never);
-  const failure = async (name = 'app:v1', access = ANYONE): Promise<ImageError> => {
-    const error: unknown = await resolve(name, access).catch((reason: unknown) => reason);
-    return error instanceof ImageError ? error : expect.fail(String(error));
-  };
+  const failure = (name = 'app:v1', access = ANYONE) => failureOf(resolve(name, access));
   const have = (server: ScriptedServer, ...platforms: string[]) =>
     server.put('app', 'manifests', indexOf(...platforms), { tag: 'v1' });
 
@@ -245,14 +242,7 @@ describe('the lookup over mirrors', () => {
     it("gives everybody the answers of the operator's credential, but those of a pod's only to holders of the same one", async () => {
       source.on('*', wants('pod'));
       const pod: Access = { ...ANYONE, pullSecrets: ['own'] };
-      const data = { auths: { [source.host]: { username: 'pod', password: 'secret' } } };
-      const pullSecrets = async () => [
-        {
-          name: 'own',
-          type: 'kubernetes.io/dockerconfigjson',
-          data: { '.dockerconfigjson': Buffer.from(JSON.stringify(data)).toString('base64') },
-        },
-      ];
+      const pullSecrets = async () => [pullSecret('own', { [source.host]: 'pod:secret' })];
       let operators: ReturnType<typeof login>[] = [];
       start({ endpoints: [source.host] }, { pullSecrets, operator: async () => operators });
       await resolve('app:v1', pod);
@@ -264,20 +254,6 @@ describe('the lookup over mirrors', () => {
   });
 
   describe('of a registry that limits requests', () => {
-    it('pauses for as long as the registry asks, and then goes on', async () => {
-      source.on('*', reply(429, { 'retry-after': '60' }));
-      start({ endpoints: [source.host] });
-      expect(await failure('app:v1')).to.include({ code: 'rate-limited', retryAfterMs: 60_000, isUnasked: false });
-      expect(await failure('app:v2')).to.include({ code: 'rate-limited', retryAfterMs: 60_000, isUnasked: true });
-      expect(source.asked).to.have.length(1);
-      // Another project may be asked, and is paused when it answers the same.
-      for (const name of ['other:v1', 'other:v2']) expect(await failure(name)).to.include({ code: 'rate-limited' });
-      expect(source.asked).to.have.length(2);
-      harness.advance(60_000);
-      source.on('*', reply(200, { 'content-type': INDEX }, JSON.stringify(indexOf('linux/amd64'))));
-      await resolve('other:v1');
-    });
-
     it('is due again when the pause is over, however often it was asked too early', async () => {
       source.on('*', reply(429, { 'retry-after': '60' }));
       start({ endpoints: [source.host] });
