@@ -210,26 +210,4 @@ describe('an image that is not perfect', () => {
     put({ ...good, digest: `sha384:${'a'.repeat(96)}` });
     expect((await resolve()).platforms).to.have.length(1);
   });
-
-  for (const status of [501, 405]) {
-    it(`because its registry answers HEAD with ${status} is requested with GET, from then on at once`, async () => {
-      const body = JSON.stringify({ schemaVersion: 2, mediaType: INDEX, manifests: [good] });
-      server.on('/v2/app/manifests/v1', (request, response) => {
-        const answer =
-          request.method === 'HEAD' ? reply(status) : reply(200, { 'content-type': INDEX, etag: '"e"' }, body);
-        answer(request, response);
-      });
-      await resolve();
-      harness.advance(600_000);
-      await resolve();
-      expect(server.asked.splice(0)).to.deep.equal([
-        'GET /v2/app/manifests/v1',
-        'HEAD /v2/app/manifests/v1',
-        'GET /v2/app/manifests/v1',
-      ]);
-      harness.advance(3_600_000);
-      await resolve();
-      expect(server.asked).to.deep.equal(['GET /v2/app/manifests/v1']);
-    });
-  }
 });

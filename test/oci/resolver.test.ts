@@ -167,6 +167,7 @@ describe('the resolver', () => {
       ['names no digest', reply(200)],
       ['names a bad digest', reply(200, { 'docker-content-digest': 'sha256:x' })],
       ['is not allowed', reply(405)],
+      ['is not implemented', reply(501)],
       ['is forbidden', reply(403)],
     ] as const) {
       it(`with If-None-Match, and less often, if HEAD ${what}`, async () => {
