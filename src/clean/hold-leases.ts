@@ -25,13 +25,14 @@ export type HoldOptions = {
 export type HeldLeases = {
   /** Whether a write may be sent: each Lease was renewed a short time ago. */
   fresh(): boolean;
-  /** Releases the Leases, so that the next leader need not wait. */
-  release(signal: AbortSignal): Promise<void>;
+  /** Releases the Leases, so that the next leader need not wait. It takes 5 s at most. */
+  release(): Promise<void>;
   /** Releases the Leases, and deletes those that nobody else has taken meanwhile. */
   remove(signal: AbortSignal): Promise<void>;
 };
 
 const WATCH_MS = 500;
+const RELEASE_MS = 5_000;
 
 /**
  * Returns the Leases to hold so that no archaware controller can lead: those that exist, and for a Deployment without one the
@@ -63,8 +64,11 @@ export async function holdLeases(
 ): Promise<HeldLeases> {
   const held: Lease[] = [];
   let refused: unknown;
-  const release = async (signal: AbortSignal) => {
-    await Promise.all(held.map((lease) => lease.release(signal).catch(() => undefined)));
+  const release = async () => {
+    const late = new AbortController();
+    const cancel = options.clock.after(RELEASE_MS, () => late.abort());
+    await Promise.all(held.map((lease) => lease.release(late.signal).catch(() => undefined)));
+    cancel();
   };
   try {
     for (const leaseName of names) {
@@ -76,7 +80,7 @@ export async function holdLeases(
     }
     if (held.length === 0 && refused !== undefined) throw refused;
   } catch (error) {
-    await release(AbortSignal.timeout(5_000));
+    await release();
     throw error;
   }
   return {

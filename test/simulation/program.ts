@@ -220,7 +220,7 @@ export function startCleaner(options: { name: string; world: World; server: Mode
       before,
     );
     outcome = ledger.outcome('not reached');
-    await leases.release(new AbortController().signal);
+    await leases.release();
   }
   void run()
     // An interrupted `clean` is run again.

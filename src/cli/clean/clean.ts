@@ -98,7 +98,7 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
   } finally {
     end.abort();
     // The signal may be aborted already. The Leases are released nevertheless, so that the next leader need not wait.
-    await run.leases?.release(AbortSignal.timeout(5_000));
+    await run.leases?.release();
     await run.connection.close();
   }
 }

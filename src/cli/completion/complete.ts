@@ -24,7 +24,11 @@ export async function complete(
   const valuesOf = (path: string) => keys.find((key) => key.path === path)?.choices ?? [];
   const found = candidatesFor(words, commands, common, paths, valuesOf);
   const current = words.at(-1) ?? '';
-  const live = await liveNames(found, surroundings).catch(() => []);
+  const late = new AbortController();
+  const cancel = surroundings.clock.after(PATIENCE_MS, () => late.abort());
+  const signal = AbortSignal.any([surroundings.signal, late.signal]);
+  const live = await liveNames(found, { ...surroundings, signal }).catch(() => []);
+  cancel();
   // A name of the cluster is printed as it is: what is not a name of Kubernetes is left out, as a shell would run it.
   const names = live
     .filter((name) => /^[\w.@:/-]+$/.test(name))
@@ -39,7 +43,6 @@ async function liveNames(
 ): Promise<readonly string[]> {
   if (live === undefined) return [];
   if (live === 'contexts') return contextNames(kubeconfig);
-  const signal = AbortSignal.any([surroundings.signal, AbortSignal.timeout(PATIENCE_MS)]);
   const words = {
     keys: {},
     configFile: undefined,
@@ -48,7 +51,7 @@ async function liveNames(
     installation: undefined,
     output: 'table',
   } as const;
-  const context = await ownContext(words, { ...surroundings, environment: {}, signal });
+  const context = await ownContext(words, { ...surroundings, environment: {} });
   const { client, namespace: home, close } = await connect(context);
   try {
     const group = KINDS.find(({ names }) => names[1] === live)?.path ?? '/api/v1';
@@ -56,7 +59,7 @@ async function liveNames(
       live === 'namespaces'
         ? '/api/v1/namespaces'
         : `${group}/namespaces/${encodeURIComponent(namespace ?? home)}/${live}`;
-    return await readAll(client, path, (object) => stringAt(objectAt(object, 'metadata'), 'name'), signal);
+    return await readAll(client, path, (object) => stringAt(objectAt(object, 'metadata'), 'name'), surroundings.signal);
   } finally {
     await close();
   }

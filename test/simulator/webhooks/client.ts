@@ -1,4 +1,5 @@
 import { Agent, buildConnector, request as send } from 'undici';
+import { patientClock } from '../../support/patient-clock.ts';
 import { at, type JsonObject, object, text } from '../json.ts';
 import { SERVICES } from '../objects/resources.ts';
 import type { Store } from '../objects/store.ts';
@@ -10,6 +11,7 @@ import { CallFailure } from './answer.ts';
  */
 export function createWebhookClient(store: Store) {
   const agents = new Map<string, Agent>();
+  const clock = patientClock();
 
   /** `NAME.NAMESPACE.svc` is what the certificate is for, whatever the Service leads to. */
   function hostOf(hostname: string): string {
@@ -48,25 +50,28 @@ export function createWebhookClient(store: Store) {
       const config = object(webhook.clientConfig);
       const seconds = Number(webhook.timeoutSeconds);
       const url = `${urlOf(config)}?timeout=${seconds}s`;
-      const signal = AbortSignal.timeout(seconds * 1000);
+      const late = new AbortController();
+      const cancel = clock.after(seconds * 1000, () => late.abort());
       try {
         const answer = await send(url, {
           method: 'POST',
           headers: { 'content-type': 'application/json', 'user-agent': 'kube-apiserver-admission' },
           body: JSON.stringify(review),
           dispatcher: agentOf(text(config.caBundle)),
-          signal,
+          signal: late.signal,
         });
         const source = await answer.body.text();
         if (answer.statusCode === 200) return source;
         throw new Error(`the server responded with the status code ${answer.statusCode}`);
       } catch (error) {
-        const why = signal.aborted
+        const why = late.signal.aborted
           ? 'context deadline exceeded'
           : error instanceof Error
             ? error.message
             : String(error);
         throw new CallFailure(`failed to call webhook: Post "${url}": ${why}`);
+      } finally {
+        cancel();
       }
     },
     close: () => Promise.all([...agents.values()].map((agent) => agent.destroy())),
