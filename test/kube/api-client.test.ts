@@ -6,6 +6,9 @@ import { ApiError, ConnectionError } from '../../src/kube/errors.ts';
 
 type Answer = { readonly status?: number; readonly headers?: Record<string, string>; readonly body?: string };
 
+/** More than a second: undici then counts it in turns of the event loop, so a busy machine has time to answer. */
+const SILENCE_MS = 1_500;
+
 describe('the client', () => {
   let answers: (Answer | 'reset' | 'silence' | 'half' | 'stall' | 'drip')[];
   let asked: { line: string; authorization: string; body: string }[];
@@ -35,7 +38,7 @@ describe('the client', () => {
   });
   afterEach(() => stop());
 
-  const connect = (url: string) =>
+  const connect = (url: string, silenceMs = 60_000) =>
     createClient({
       access: {
         server: url,
@@ -48,7 +51,7 @@ describe('the client', () => {
       userAgent: 'test',
       now: () => now,
       onRequest: (request) => void finished.push(request),
-      silenceMs: 200,
+      silenceMs,
       after(ms, act) {
         const planned = { ms, act };
         later.push(planned);
@@ -209,14 +212,18 @@ describe('the client', () => {
 
   it('gives up an answer whose body stalls, to a list and to a patch', async () => {
     answers = ['stall', 'stall'];
+    const impatient = connect(server, SILENCE_MS);
     const errors = await Promise.all(
-      [client.request('list', '/api/v1/pods'), client.request('patch', '/api/v1/pods', { body: [] })].map(failure),
+      [impatient.request('list', '/api/v1/pods'), impatient.request('patch', '/api/v1/pods', { body: [] })].map(
+        failure,
+      ),
     );
     for (const error of errors) {
       expect(error).to.be.instanceOf(ConnectionError);
       expect(String(error)).to.include('ended its answer too early: UND_ERR_BODY_TIMEOUT');
     }
     expect(later).to.deep.equal([]);
+    await impatient.close();
   });
 
   it('gives up an answer that is never complete, even if bytes arrive', async () => {
@@ -232,11 +239,12 @@ describe('the client', () => {
 
   it('leaves a watch open that is silent for longer than an answer may be', async () => {
     answers = ['stall'];
+    const impatient = connect(server, SILENCE_MS);
     const end = new AbortController();
     const pieces: string[] = [];
     let isOpen = false;
     const reading = failure(
-      client.watch('/api/v1/pods?watch=true', {
+      impatient.watch('/api/v1/pods?watch=true', {
         signal: end.signal,
         onOpen: () => {
           isOpen = true;
@@ -247,11 +255,12 @@ describe('the client', () => {
     while (!isOpen) await new Promise((resolve) => setImmediate(resolve));
     answers = ['silence'];
     // By then a body would have been given up as well: undici owns both timers, and they began in this order.
-    expect(String(await failure(get()))).to.include('UND_ERR_HEADERS_TIMEOUT');
+    expect(String(await failure(impatient.request('get', '/api/v1/nodes/n')))).to.include('UND_ERR_HEADERS_TIMEOUT');
     expect(getEventListeners(end.signal, 'abort')).to.have.lengthOf(1);
     end.abort(new Error('enough'));
     expect(String(await reading)).to.equal('Error: enough');
     expect(pieces).to.deep.equal(['{']);
+    await impatient.close();
     await new Promise((resolve) => setImmediate(resolve));
     expect(getEventListeners(end.signal, 'abort')).to.have.lengthOf(0);
   });

@@ -160,7 +160,7 @@ describe('the admission server', () => {
   for (const [what, sent, status] of broken) {
     it(`answers ${what} with ${status}, once, and hangs up`, async () => {
       // Only what does not end needs a short time, which a busy machine takes for the handshake alone.
-      await start(status === 408 ? { time: 250 } : {});
+      await start(status === 408 ? { time: 1_000 } : {});
       const socket = await world.open();
       socket.write(sent);
       const text = await textOf(socket);
@@ -181,7 +181,7 @@ describe('the admission server', () => {
   });
 
   it('waits for the first request of a connection that was opened in advance', async () => {
-    await start({ time: 250 });
+    await start({ time: 1_000 });
     const ahead = await world.open();
     // Connections that were opened later are closed, but not this one.
     const slow = await world.open();
