@@ -2,13 +2,26 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 
 const FOLDER = new URL('../docs/decisions/', import.meta.url);
-const files = readdirSync(FOLDER).sort();
+const files = readdirSync(FOLDER)
+  .filter((file) => file !== 'README.md')
+  .sort();
 
 describe('docs/decisions', () => {
   it('are numbered once, and each title has the number of its file', () => {
     const numbers = files.map((file) => Number(file.slice(0, 3)));
     expect(new Set(numbers).size).to.equal(numbers.length);
     for (const file of files) expect(readFileSync(new URL(file, FOLDER), 'utf8'), file).to.match(titleOf(file));
+  });
+
+  it('stand in the index in their order, each with its title', () => {
+    const rows = readFileSync(new URL('README.md', FOLDER), 'utf8')
+      .split('\n')
+      .filter((line) => /^\| \d/.test(line));
+    const wanted = files.map((file, index) => {
+      const [title = ''] = readFileSync(new URL(file, FOLDER), 'utf8').split('\n');
+      return `| ${index + 1} | ${title.slice(7)} | [${file.slice(0, 3)}](${file}) |`;
+    });
+    expect(rows).to.deep.equal(wanted);
   });
 
   it('refer to nothing outside of the repository', () => {
