@@ -419,7 +419,8 @@ describe('a connection to a registry', () => {
           response.write('five.', () => request.socket.destroy());
         });
         const url = urlOf(plain.host, secure.port);
-        const error = await failureOf(ask(url));
+        // Only silence lasts as long as the request may.
+        const error = await failureOf(ask(url, url.endsWith('/silent') ? { timeoutMs: 1_000 } : {}));
         expect(['unavailable', 'timeout']).to.include(error.code);
         expect(error.unreachable).to.equal(isReached ? undefined : new URL(url).host);
       });
