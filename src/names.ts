@@ -96,7 +96,6 @@ export type EventReason =
   | 'ConfigurationRejected'
   | 'CertificateInvalid'
   | 'JoinedUntainted'
-  | 'UnmanagedTaint'
   | 'NodeNotInitialized'
   | 'NodeArchitectureChanged'
   | 'WriteRefused'

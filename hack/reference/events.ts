@@ -78,12 +78,6 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
       'A node of an autoscaled pool joined without the taint. The controller taints it, but the autoscaler plans with a template that lacks the taint, and may start nodes that pending pods cannot use.',
     next: 'Add the taint that the note names to the template of the pool (NodePool, node group, `--register-with-taints`): [autoscalers](../autoscalers.md).',
   },
-  UnmanagedTaint: {
-    about: ['Node', 'Pod'],
-    meaning:
-      'The node carries a taint of archaware that this configuration does not manage: the loop `nodes` does not run, or, in the mode `affinity`, the annotation of archaware does not record the taint. Nobody updates or removes it; in the mode `affinity` new pods stay Pending because of it. Three nodes get the Event, and the note says how many more there are. In the mode `observe`, which removes nothing, every such taint is reported, and so is every pod that holds the scheduling gate of archaware; no replica is ready then.',
-    next: 'Let the loop `nodes` run until the taint is gone ([changing modes](../changing-modes.md)), or run `clean`, or remove the taint by hand. In the mode `observe`: run `clean` ([a first week](../first-week.md#install)).',
-  },
   NodeNotInitialized: {
     about: ['Node'],
     meaning:

@@ -1,8 +1,7 @@
-import { stringAt } from '../kit/json.ts';
 import { findCluster } from '../kube/access.ts';
 import { type ApiClient, type ApiRequest, createClient } from '../kube/api-client.ts';
 import { isGone } from '../kube/errors.ts';
-import { get } from '../kube/read.ts';
+import { readServerVersion } from '../kube/read.ts';
 import { DEFAULT_NAMESPACE } from '../names.ts';
 import type { Clients, Context } from './surroundings.ts';
 import { USER_AGENT } from './version.ts';
@@ -76,7 +75,7 @@ export async function openClients(
 }
 
 async function checkVersion(client: ApiClient, signal: AbortSignal): Promise<void> {
-  const text = stringAt(await get(client, '/version', signal), 'gitVersion') ?? '';
+  const text = await readServerVersion(client, signal);
   const [, major = '', minor = ''] = /^v?([0-9]+)\.([0-9]+)/.exec(text) ?? [];
   if (major === '') throw new ClusterError(`${client.host} does not report its version of Kubernetes`);
   if (Number(major) === 1 && Number(minor) < LEAST_MINOR) {

@@ -3,7 +3,7 @@ import type { Clock } from '../kit/clock.ts';
 import { messageOf } from '../kit/errors.ts';
 import { printable } from '../kit/printable.ts';
 import type { EventRecorder, Occurrence, Regarding } from '../kube/events.ts';
-import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, NOTE_BYTES, PREFERRED } from '../names.ts';
+import { ARCHITECTURES_ANNOTATION, NOTE_BYTES, PREFERRED } from '../names.ts';
 import { contradictionOf } from '../placement/contradiction.ts';
 import type { Decision, FailedImage, ImageSet } from '../placement/decide.ts';
 import { readStatement } from '../placement/images.ts';
@@ -169,15 +169,6 @@ export function refusalProblem(refusal: Error, placing: PlacementIntent | undefi
   const without = placing === undefined ? 'node affinity and tolerations' : left;
   const said = `released without ${without}, because the API server refuses the change: ${refusal.message}`;
   return { reason: 'OpenPlacement', action: 'Placing', note: said };
-}
-
-/** Returns the problem of a pod that holds archaware's gate in the mode `observe`, which releases no pod. */
-export function gateProblems({ gated }: Pick<Pod, 'gated'>, settings: Settings): Problem[] {
-  if (gated === undefined || !onlyObserves(settings)) return [];
-  const said =
-    `the pod holds the scheduling gate ${ARCHITECTURE_GATE} of archaware, and placement.mode observe removes nothing: ` +
-    'run archaware-controller clean; archaware is not ready until then';
-  return [{ reason: 'UnmanagedTaint', action: 'Placing', note: said }];
 }
 
 /** How many unusable pull secrets one Event names. */

@@ -1,8 +1,8 @@
-import type { Clock } from '../kit/clock.ts';
 import { messageOf } from '../kit/errors.ts';
 import { isObject } from '../kit/json.ts';
 import type { ApiClient } from '../kube/api-client.ts';
 import { ApiError, ConnectionError, isConflict, isGone } from '../kube/errors.ts';
+import { readServerVersion } from '../kube/read.ts';
 import { isTemporary } from '../kube/retry.ts';
 import { pathOf } from '../kube/writer.ts';
 import { PROBE_FIELD_MANAGER } from '../names.ts';
@@ -55,29 +55,17 @@ function refusalText(error: unknown, namespace: string): string {
   return isRight ? `needs the right to patch daemonsets.apps in namespace ${namespace}` : messageOf(error);
 }
 
-/** The pause after a probe that found that the protection holds. */
-const HOUR_MS = 60 * 60_000;
-/** The pause after any other probe: somebody who repairs a broken protection wants to see that it holds again. */
-const AGAIN_MS = 60_000;
-/** So many probes in a row must fail: while the replicas of a webhook are replaced, one may reach none of them. */
-const FAILURES = 2;
-/** The pause between these. */
-const CONFIRM_MS = 10_000;
+/** What is known after the probes so far, and the reason why the last one gave no verdict. */
+type Known = { readonly holds: boolean | undefined; readonly why: string };
 
-/** What is known after the probes so far. */
-type Known = { readonly holds: boolean | undefined; readonly failures: number; readonly why: string };
-
-const NOTHING_KNOWN: Known = { holds: undefined, failures: 0, why: '' };
+const NOTHING_KNOWN: Known = { holds: undefined, why: '' };
 
 /** Returns what is known after one more probe. One that gave no verdict leaves the last verdict as it is. */
 function after(known: Known, verdict: KeepVerdict): Known {
   switch (verdict.kind) {
     case 'holds':
-      return { holds: true, failures: 0, why: '' };
-    case 'broken': {
-      const failures = known.failures + 1;
-      return { holds: failures >= FAILURES ? false : known.holds, failures, why: '' };
-    }
+    case 'broken':
+      return { holds: verdict.kind === 'holds', why: '' };
     case 'unknown':
       return { ...known, why: verdict.why };
     case 'nothing':
@@ -87,41 +75,50 @@ function after(known: Known, verdict: KeepVerdict): Known {
   }
 }
 
-function pauseMs({ failures }: Known, { kind }: KeepVerdict): number {
-  if (kind === 'holds') return HOUR_MS;
-  return kind === 'broken' && failures < FAILURES ? CONFIRM_MS : AGAIN_MS;
-}
+/** What one term of leadership knows about the protection of DaemonSets. */
+export type KeepWatch = ReturnType<typeof createKeepWatch>;
 
-/** Tries the protection of DaemonSets during one term of leadership after the other. */
+/** Creates the knowledge of a term; nothing is tried before the first call of `look`. */
 export function createKeepWatch({
   client,
-  clock,
   probes,
   onNews,
 }: {
   readonly client: Pick<ApiClient, 'request'>;
-  readonly clock: Clock;
   /** Returns the updates to try now. */
   readonly probes: () => readonly KeepProbe[];
   /** Called when the protection is found broken, when it holds again, and with each new reason why it is not known. */
   readonly onNews: (verdict: KeepVerdict) => void;
 }) {
   let known = NOTHING_KNOWN;
+  /** The version of the API server with which the protection held. */
+  let heldWith: string | undefined;
+  let isLooking = false;
+
+  async function tryNow(signal: AbortSignal): Promise<void> {
+    const version = await readServerVersion(client, signal);
+    if (version === heldWith) return;
+    const verdict = await tryKeep(client, probes(), signal);
+    heldWith = verdict.kind === 'holds' ? version : undefined;
+    const before = known;
+    known = after(before, verdict);
+    const isTurned = known.holds !== before.holds && (known.holds === false || before.holds === false);
+    if (isTurned || (known.why !== before.why && known.why !== '')) onNews(verdict);
+  }
+
   return {
-    /** Whether the protection holds, as the present term has last found out; undefined: not known, or nothing to protect. */
+    /** Whether the protection holds; undefined: not known, or nothing to protect. */
     holds: (): boolean | undefined => known.holds,
-    /** Tries it until the signal aborts: as soon as there is something to protect, and then once an hour. */
-    async watch(signal: AbortSignal): Promise<void> {
-      while (!signal.aborted) {
-        const verdict = await tryKeep(client, probes(), signal).catch(() => undefined);
-        if (verdict === undefined || signal.aborted) break;
-        const before = known;
-        known = after(before, verdict);
-        const isTurned = known.holds !== before.holds && (known.holds === false || before.holds === false);
-        if (isTurned || (known.why !== before.why && known.why !== '')) onNews(verdict);
-        await clock.delay(pauseMs(known, verdict), signal);
-      }
-      known = NOTHING_KNOWN;
+    /**
+     * Tries it, unless it held before with this version of the API server. Call it when the term begins, and whenever a watch was
+     * opened again: an API server of another version closes the watches of the one before it. Never throws.
+     */
+    async look(signal: AbortSignal): Promise<void> {
+      if (isLooking) return;
+      isLooking = true;
+      // An API server that does not even tell its version is asked again with the next watch.
+      await tryNow(signal).catch(() => undefined);
+      isLooking = false;
     },
   };
 }

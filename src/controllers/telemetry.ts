@@ -1,6 +1,5 @@
 import type { Failure, Result } from '../kube/control-loop.ts';
 import type { WatchAttempt } from '../kube/watch/trouble.ts';
-import type { UnmanagedNode } from '../placement/nodes/unmanaged.ts';
 import type { WrongReason } from '../placement/wrong-node/judge.ts';
 import type { KeepVerdict } from './keep-watch.ts';
 import type { WrongNodeAction } from './wrong-node/controller.ts';
@@ -21,8 +20,6 @@ export type Telemetry = {
   wrongNode(reason: WrongReason, action: WrongNodeAction): void;
   /** A node of this pool joined without archaware's taint. */
   joinedUntainted(pool: string): void;
-  /** The nodes with taints of archaware that the configuration does not manage have changed. */
-  unmanagedTaints(found: readonly UnmanagedNode[]): void;
   /** The pods with archaware's gate that no controller releases (`namespace/name`) have changed. */
   gatedElsewhere(keys: readonly string[]): void;
   /** These pods could not be listed. */

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, parseJson } from '../kit/json.ts';
+import { isObject, type JsonObject, parseJson, stringAt } from '../kit/json.ts';
 import type { ApiClient, BodyReader } from './api-client.ts';
 import { ConnectionError, isGone } from './errors.ts';
 import { withoutManagedFields } from './watch/lines.ts';
@@ -48,4 +48,9 @@ export async function findLarge(client: Reader, path: string, signal: AbortSigna
 export async function get(client: Reader, path: string, signal?: AbortSignal): Promise<JsonObject> {
   const object = await client.request('get', path, { signal });
   return isObject(object) ? object : {};
+}
+
+/** Reads the version of the API server (`v1.36.0`); empty if it does not report one. Throws what the client throws. */
+export async function readServerVersion(client: Reader, signal: AbortSignal): Promise<string> {
+  return stringAt(await get(client, '/version', signal), 'gitVersion') ?? '';
 }

@@ -13,8 +13,6 @@ export type Observed = {
   readonly gatedPods: () => Promise<number>;
   /** Nodes that carry a taint of the controller, by architecture. */
   readonly taintedNodes: () => Readonly<Record<string, number>>;
-  /** Taints of archaware on nodes that the current configuration does not manage. */
-  readonly unmanagedTaints: () => number;
   /** Whether each safety net held when the leader last tried it; undefined: not known. */
   readonly safetyNets: () => Readonly<Record<string, boolean | undefined>>;
   /** Objects that the controller leaves alone for a while because another writer keeps reverting its changes. */
@@ -117,10 +115,6 @@ export function createMetrics(version: string, now: () => number) {
   const taintedNodes = gauge('tainted_nodes', 'Nodes that have the taint of archaware, by architecture.', [
     'architecture',
   ]);
-  const unmanagedTaints = gauge(
-    'unmanaged_taints',
-    'Taints of archaware that are on nodes but not managed by this configuration.',
-  );
   const joinedUntainted = counter(
     'nodes_joined_untainted_total',
     'Nodes of a pool that joined without the taint of archaware.',
@@ -223,7 +217,6 @@ export function createMetrics(version: string, now: () => number) {
       for (const [architecture, count] of Object.entries(observed.taintedNodes())) {
         taintedNodes.set({ architecture }, count);
       }
-      unmanagedTaints.set(observed.unmanagedTaints());
       for (const [net, holds] of Object.entries(observed.safetyNets())) {
         // A value of zero would raise an alarm.
         safetyNetHolds.set({ net }, holds === undefined ? Number.NaN : Number(holds));

@@ -4,7 +4,6 @@ import type { ApiClient } from '../../src/kube/api-client.ts';
 import { ApiError, ConnectionError } from '../../src/kube/errors.ts';
 import type { KeepProbe } from '../../src/placement/patch/keep-probe.ts';
 import { toleration } from '../placement/objects.ts';
-import { createHandClock } from './hand-clock.ts';
 
 const DROPPED = [toleration('supported-arch=arm64:NoSchedule')];
 const KEPT = {
@@ -105,90 +104,81 @@ describe('dry runs that drop the tolerations of DaemonSets', () => {
   });
 });
 
-describe('the watch over the protection of DaemonSets', () => {
+describe('what a term knows about the protection of DaemonSets', () => {
   function arrange(answers: readonly (object | Error)[], namespaces: readonly string[] = ['shop']) {
-    const clock = createHandClock();
     const { asked, client } = answering(answers);
     const news: string[] = [];
-    const end = new AbortController();
     const objects = [...namespaces];
+    let version: string | Error = 'v1.36.1';
     const keep = createKeepWatch({
-      ...{ client, clock },
+      client: {
+        async request(verb, path, options) {
+          if (path !== '/version') return client.request(verb, path, options);
+          if (version instanceof Error) throw version;
+          return { gitVersion: version };
+        },
+      },
       probes: () => objects.map(probe),
       onNews: (verdict) => news.push(verdict.kind),
     });
-    const running = keep.watch(end.signal);
-    /** Waits until the probe is over, and returns what is known then. */
-    const now = async () => {
-      while (clock.waiting === 0) await new Promise(setImmediate);
+    /** What is known when the term begins, or after a watch was opened. */
+    const look = async (server?: string | Error) => {
+      version = server ?? version;
+      await keep.look(NEVER);
       return keep.holds();
     };
-    const later = async (minutes: number) => {
-      await now();
-      await clock.advance(minutes * 60_000);
-      return now();
-    };
-    return { asked, news, end, running, keep, now, later, objects };
+    return { asked, news, keep, look, objects };
   }
 
-  it('says nothing while it holds, and tries again after an hour', async () => {
-    const { asked, news, now, later } = arrange([KEPT]);
-    expect(await now()).to.equal(true);
-    expect(await later(59)).to.equal(true);
-    expect(asked).to.have.length(1);
-    expect(await later(1)).to.equal(true);
-    expect([asked.length, news]).to.deep.equal([2, []]);
+  it('is found out once while the API server has the same version, and nothing is said', async () => {
+    const { asked, news, keep, look } = arrange([KEPT]);
+    expect(keep.holds()).to.equal(undefined);
+    expect([await look(), await look(), await look()]).to.deep.equal([true, true, true]);
+    expect([asked.length, news]).to.deep.equal([1, []]);
   });
 
-  it('says once that it is broken, after a second probe ten seconds later, and that it holds again', async () => {
-    const { asked, news, now, later } = arrange([LOST, LOST, LOST, KEPT]);
-    expect(await now()).to.equal(undefined);
-    expect(await later(1 / 6)).to.equal(false);
-    expect(await later(1)).to.equal(false);
-    expect(await later(1)).to.equal(true);
-    expect([asked.length, news]).to.deep.equal([4, ['broken', 'holds']]);
+  it('is found out again when the API server has another version, and said if that one breaks it', async () => {
+    const { asked, news, look } = arrange([KEPT, LOST]);
+    expect(await look()).to.equal(true);
+    expect(await look('v1.37.0')).to.equal(false);
+    expect([asked.length, news]).to.deep.equal([2, ['broken']]);
   });
 
-  it('takes one probe that no replica of the webhook corrected for no verdict', async () => {
-    const { news, now, later } = arrange([KEPT, LOST, KEPT]);
-    await now();
-    expect(await later(60)).to.equal(true);
-    expect(await later(1)).to.equal(true);
-    expect(news).to.deep.equal([]);
+  it('is tried with each watch while it does not hold, and said once, and when it holds again', async () => {
+    const { asked, news, look } = arrange([LOST, LOST, KEPT]);
+    expect([await look(), await look(), await look(), await look()]).to.deep.equal([false, false, true, true]);
+    expect([asked.length, news]).to.deep.equal([3, ['broken', 'holds']]);
   });
 
-  for (const [before, answers] of [
-    [true, [KEPT]],
-    [false, [LOST, LOST]],
-  ] as const) {
-    it(`keeps the verdict ${before} while the API server does not answer, and says why once`, async () => {
-      const { news, now, later } = arrange([...answers, AWAY, AWAY, ...answers]);
-      await now();
-      if (!before) await later(1);
-      const found = news.length;
-      expect(await later(60)).to.equal(before);
-      expect(await later(1)).to.equal(before);
-      expect(news.slice(found)).to.deep.equal(['unknown']);
-    });
-  }
+  it('is tried again after a probe that gave no verdict, which leaves the last one', async () => {
+    const { news, look } = arrange([KEPT, AWAY, AWAY, LOST]);
+    expect(await look()).to.equal(true);
+    expect([await look('v1.37.0'), await look(), await look()]).to.deep.equal([true, true, false]);
+    expect(news).to.deep.equal(['unknown', 'broken']);
+  });
 
-  it('sends nothing before there is something to protect, and forgets its verdict when there is nothing more', async () => {
-    const { asked, news, now, later, objects } = arrange([LOST, LOST], []);
-    expect(await now()).to.equal(undefined);
+  it('stays as it is while the API server does not tell its version', async () => {
+    const { asked, news, look } = arrange([KEPT]);
+    expect(await look(AWAY)).to.equal(undefined);
+    expect(await look('v1.36.1')).to.equal(true);
+    expect(await look(AWAY)).to.equal(true);
+    expect([asked.length, news]).to.deep.equal([1, []]);
+  });
+
+  it('is nothing before there is something to protect, and when there is nothing more', async () => {
+    const { asked, news, look, objects } = arrange([LOST], []);
+    expect(await look()).to.equal(undefined);
     expect(asked).to.deep.equal([]);
     objects.push('shop');
-    await later(1);
-    expect(await later(1)).to.equal(false);
+    expect(await look()).to.equal(false);
     objects.pop();
-    expect(await later(1)).to.equal(undefined);
+    expect(await look()).to.equal(undefined);
     expect(news).to.deep.equal(['broken', 'nothing']);
   });
 
-  it('knows nothing between the terms', async () => {
-    const { end, running, keep, now } = arrange([KEPT]);
-    await now();
-    end.abort();
-    await running;
-    expect(keep.holds()).to.equal(undefined);
+  it('is tried by one call at a time', async () => {
+    const { asked, keep, look } = arrange([KEPT]);
+    await Promise.all([keep.look(NEVER), look()]);
+    expect(asked).to.have.length(1);
   });
 });

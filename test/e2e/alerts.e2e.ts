@@ -85,7 +85,6 @@ describe('the alerts', () => {
         'archaware_leader',
         'archaware_oldest_waiting_pod_seconds',
         'archaware_gated_pods',
-        'archaware_unmanaged_taints',
         'archaware_safety_net_holds',
         'archaware_taints_held_back',
         'archaware_rollout_stopped',

@@ -45,7 +45,6 @@ const METRICS = [
   'safety_net_holds',
   'tainted_nodes',
   'taints_held_back',
-  'unmanaged_taints',
   'unresolvable_images',
   'watch_restarts_total',
   'workqueue_depth',

@@ -19,7 +19,6 @@ const DOCUMENTS: readonly { readonly document: string; readonly installed: boole
   { document: 'docs/runbooks/no-leader.md', installed: true },
   { document: 'docs/runbooks/pods-waiting.md', installed: true },
   { document: 'docs/runbooks/gates.md', installed: true },
-  { document: 'docs/runbooks/unmanaged-taints.md', installed: true },
   { document: 'docs/runbooks/daemonsets-unprotected.md', installed: true },
   { document: 'docs/runbooks/nodes-join-untainted.md', installed: true },
   { document: 'docs/runbooks/uninitialized-nodes.md', installed: true },

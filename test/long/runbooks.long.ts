@@ -6,7 +6,6 @@ import { binaries } from '../../hack/cluster/spawn.ts';
 import { nodePool } from '../autoscalers/support/pools.ts';
 import { gates } from '../e2e/support/placed.ts';
 import { eventuallyOn, isTrusted, reviewsPods, whatIsThere } from '../e2e/support/real-checks.ts';
-import { applyOverlay } from '../e2e/support/real-overlay.ts';
 import {
   configurationEdit,
   installManifest,
@@ -17,7 +16,7 @@ import {
 } from '../e2e/support/real-world.ts';
 import type { LiveWorld } from '../e2e/support/world.ts';
 import { isGoing, nameOf, ours, runs, scheduledOn, taints, tolerations } from '../support/objects.ts';
-import { deployment, pod, statefulSet } from '../support/workloads.ts';
+import { pod, statefulSet } from '../support/workloads.ts';
 
 const NS = 'shop';
 const LEASE = 'archaware-controller';
@@ -325,37 +324,6 @@ describe('the runbooks on a real node', function () {
       expect(await look(document, 'kubectl get nodeclaims.karpenter.sh -o')).to.include('hangs');
       await step(document, 'nodeclaims.karpenter.sh NAME', { NAME: 'hangs' });
       for (const name of ['joins-0', 'joins-1', 'joins-2', 'joins-3', 'hangs']) await world.remove('Node', '', name);
-    });
-  });
-
-  describe('unmanaged-taints', () => {
-    const document = page('unmanaged-taints');
-    const strand = async () => {
-      await applyOverlay(real, { overlay: 'affinity', components: ['without-taints'] });
-      await real.block('docs/changing-modes.md', 'kubectl apply -k mine');
-      await eventually('the Event', async () => (await world.events('default', 'UnmanagedTaint')).length > 0);
-    };
-
-    it('the loop for nodes was taken away too early: it is put back, and the taints go', async () => {
-      await strand();
-      const seen = await look(document, 'kubectl get nodes -o');
-      expect(seen)
-        .to.include('UnmanagedTaint')
-        .and.match(new RegExp(`${real.node.name} +${own} +.*supported-arch`));
-      await applyOverlay(real, { overlay: 'affinity' });
-      await real.block('docs/changing-modes.md', 'kubectl apply -k mine');
-      await eventually('no taint to be left', async () => (await allTaints()).length === 0);
-    });
-
-    it('or by hand: every pod may go to every node', async () => {
-      await applyOverlay(real, { overlay: 'taints' });
-      await real.block('docs/changing-modes.md', 'kubectl apply -k mine');
-      await eventuallyTainted();
-      await strand();
-      await step(document, 'kubectl taint nodes --all supported-arch:NoSchedule-');
-      expect(await allTaints()).to.deep.equal([]);
-      await world.create(deployment(NS, 'free', { images: [world.image('index-both')] }));
-      await real.kubectl('-n', NS, 'rollout', 'status', 'deployment/free', '--timeout=1m');
     });
   });
 });

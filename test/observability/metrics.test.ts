@@ -10,7 +10,6 @@ const NOTHING = {
   leader: () => true,
   gatedPods: async () => 0,
   taintedNodes: () => ({}),
-  unmanagedTaints: () => 0,
   safetyNets: () => ({}),
   contestedObjects: () => 0,
   taintsHeldBack: () => 0,

@@ -3,7 +3,6 @@ import type { Telemetry } from '../../controllers/telemetry.ts';
 import { LeaseLostError } from '../../kube/errors.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { Metrics } from '../../observability/metrics.ts';
-import { taintText } from '../../placement/nodes/managed.ts';
 
 const EXAMPLES = 5;
 
@@ -46,18 +45,6 @@ export function createTelemetry(
     refused: metrics.writeRefused,
     wrongNode: metrics.wrongNodeFound,
     joinedUntainted: metrics.nodeJoinedUntainted,
-    unmanagedTaints(found) {
-      if (found.length === 0) {
-        log.info('nodes no longer carry taints of archaware that this configuration does not manage');
-        return;
-      }
-      const taints = [...new Set(found.flatMap((each) => each.taints.map(taintText)))].slice(0, EXAMPLES);
-      const nodes = found.slice(0, EXAMPLES).map(({ node }) => node.name);
-      log.warn(
-        { count: found.length, nodes, taints },
-        'nodes carry taints of archaware that this configuration does not manage: new pods may stay Pending (docs/changing-modes.md)',
-      );
-    },
     gatedElsewhere(keys) {
       if (keys.length === 0) log.info('pods no longer hold the scheduling gate of archaware');
       else {

@@ -8,7 +8,7 @@ import { serveHealth } from '../../observability/health.ts';
 import type { Observed } from '../../observability/metrics.ts';
 import { carriesOurTaint } from '../../placement/nodes/managed.ts';
 import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
-import { nodesWithUnmanagedTaints, unmanagedTaints } from '../../placement/nodes/unmanaged.ts';
+import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged.ts';
 import { onlyObserves } from '../../placement/placing.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { Webhook } from '../start-webhook.ts';
@@ -101,13 +101,6 @@ function observeState(base: Base, { watches, running, terms, admission }: Health
     unresolvableImages: () => running.resolver.failing(),
     nodes: () => countByArchitecture(watches.nodes.store.values(), () => true),
     taintedNodes: () => countByArchitecture(watches.nodes.store.values(), carriesOurTaint),
-    unmanagedTaints() {
-      let count = 0;
-      for (const node of watches.nodes.store.values()) {
-        count += unmanagedTaints(node, running.settings(), base.loops.includes('nodes')).length;
-      }
-      return count;
-    },
     safetyNets: () => ({ daemonsets: terms.keepsDaemonSets() }),
     contestedObjects: () => loops()?.contested() ?? 0,
     taintsHeldBack: () => loops()?.heldBack() ?? 0,

@@ -1,8 +1,9 @@
 import { setMaxListeners } from 'node:events';
 import { createGatedPods } from '../../controllers/gated-pods.ts';
-import { createKeepWatch } from '../../controllers/keep-watch.ts';
+import { createKeepWatch, type KeepWatch } from '../../controllers/keep-watch.ts';
 import { createLoops } from '../../controllers/loops/loops.ts';
 import { createNodeFetcher, type Watches } from '../../controllers/watches.ts';
+import { until } from '../../kit/abort.ts';
 import { milliseconds } from '../../kit/duration.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import { createEvictor } from '../../kube/evict.ts';
@@ -56,27 +57,33 @@ export function createTerms(base: Base, running: Running, watches: Watches, even
     onError: telemetry.gatedUnknown,
   });
 
-  const { daemonSets, namespaces } = watches;
-  const keep = createKeepWatch({
-    client,
-    clock,
-    probes: () => keepProbes(daemonSets.store.values(), namespaces.store.get, settings()),
-    onNews: telemetry.protection,
-  });
+  const { daemonSets, namespaces, listeners } = watches;
+  let keep: KeepWatch | undefined;
 
-  /** Tries the protection of DaemonSets once the bootstrap is over, so that it does not slow down the start. */
+  /** Tries the protection of DaemonSets once the bootstrap is over, so that it does not slow down the start, and with each new watch. */
   async function watchKeep(bootstrapped: AbortSignal, over: AbortSignal): Promise<void> {
     // In the mode observe nothing is written, so nothing has to be protected.
     if (observes || !loops.includes('daemonsets')) return;
     await clock.delay(PROBE_AT_LATEST_MS, AbortSignal.any([bootstrapped, over]));
-    await keep.watch(over);
+    if (over.aborted) return;
+    const present = createKeepWatch({
+      client,
+      probes: () => keepProbes(daemonSets.store.values(), namespaces.store.get, settings()),
+      onNews: telemetry.protection,
+    });
+    keep = present;
+    listeners.daemonSetsOpened = () => void present.look(over);
+    listeners.daemonSetsOpened();
+    await until(over);
+    keep = undefined;
+    listeners.daemonSetsOpened = undefined;
   }
 
   return {
     /** Counts the gated pods that were found without a watch on pods. */
     gatedElsewhere: gated.count,
     /** Whether updates that drop archaware's tolerations from a DaemonSet are corrected; undefined: not known. */
-    keepsDaemonSets: keep.holds,
+    keepsDaemonSets: (): boolean | undefined => keep?.holds(),
     /** Runs a term until the Lease is lost or SIGTERM arrives, then waits for the writes under way. */
     async run(lost: AbortSignal, onBegin: () => void): Promise<void> {
       const kill = AbortSignal.any([lost, ending.writes]);

@@ -26,7 +26,7 @@ export function findLeftovers(
   settings: Pick<Settings, 'mode' | 'taints'>,
 ): Leftovers | undefined {
   if (settings.taints.manage) return undefined;
-  const tainted = nodesWithUnmanagedTaints(nodes, settings, false).map(({ node }) => node.name);
+  const tainted = nodesWithUnmanagedTaints(nodes, settings, false).map(({ name }) => name);
   // In modes with taints, templates keep their tolerations, for the provider's taints.
   const looked = usesTaints(settings) ? [] : daemonSets;
   const tolerating = looked && [...looked].filter(({ recorded }) => readRecorded(recorded).length > 0);

@@ -131,7 +131,7 @@ function ofNodes(facts: Facts): Problem[] {
     ...when(
       unmanaged.length > 0,
       `${nodesText(unmanaged.length)} with a taint of archaware that this configuration does not manage: ${few(unmanaged)}`,
-      'let the loop for nodes run again (loops, withoutTaints), or remove them with clean --stop (docs/runbooks/unmanaged-taints.md)',
+      'let the loop for nodes run again (loops, withoutTaints), or remove them with clean --stop (docs/changing-modes.md, "Stranded taints")',
     ),
   ];
 }

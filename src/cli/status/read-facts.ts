@@ -73,7 +73,7 @@ export async function gatherFacts(context: Context, testNamespace: string | unde
       nodes: mapped(nodes, (all) => ({
         counts: countNodes(all, settings),
         lacking,
-        unmanaged: nodesWithUnmanagedTaints(all, settings, managesNodes).map(({ node }) => node.name),
+        unmanaged: nodesWithUnmanagedTaints(all, settings, managesNodes).map(({ name }) => name),
       })),
       waiting,
       troubles,

@@ -11,7 +11,6 @@ import type { ImageSource } from '../image-source.ts';
 import { createArchitectureChanges } from '../node/architecture-changes.ts';
 import { createNodeController } from '../node/controller.ts';
 import { createPoolNodes } from '../node/pool-nodes.ts';
-import { createUnmanagedTaints } from '../node/unmanaged-taints.ts';
 import { createPodController } from '../pod/controller.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { createWrongNodes, type WrongNodes } from '../wrong-node/wrong-nodes.ts';
@@ -116,13 +115,12 @@ export function createLoops(options: LoopsOptions) {
       { ...common, evictor, onWrongNode: (reason, action) => telemetry.wrongNode?.(reason, action) },
       created,
     );
-  // These watchers only report, and `plan` reports nothing.
-  const unmanaged = createUnmanagedTaints({ ...common, onChange: (found) => telemetry.unmanagedTaints?.(found) });
+  // This watcher only reports, and `plan` reports nothing.
   const poolNodes = createPoolNodes({ ...common, onJoinedUntainted: (pool) => telemetry.joinedUntainted?.(pool) });
   const architectureChanged = createArchitectureChanges(events, clock);
   const arrivals = createArrivals({
     ...{ watches, pod, daemonSet, queues, forEach, cluster, wrongNodes },
-    nodeWatchers: [...(lasts ? [unmanaged.changed, poolNodes.changed] : []), architectureChanged],
+    nodeWatchers: [...(lasts ? [poolNodes.changed] : []), architectureChanged],
   });
   const controllers = [
     ...(runs('pods') ? [queues.pod, ...(wrongNodes ? [wrongNodes.controller] : [])] : []),
@@ -149,10 +147,7 @@ export function createLoops(options: LoopsOptions) {
       wrongNodes?.begin();
       cluster.begin(nodes.values());
       arrivals.begin();
-      if (lasts) {
-        unmanaged.look();
-        poolNodes.begin(nodes.values());
-      }
+      if (lasts) poolNodes.begin(nodes.values());
       const waitedFor = {
         pod: runs('pods') ? pods.keys() : [],
         daemonset: runs('daemonsets') ? daemonSets.keys() : [],
@@ -161,7 +156,7 @@ export function createLoops(options: LoopsOptions) {
       // Without any controller, the term only waits for its end.
       await Promise.all([until(signal), ...controllers.map((controller) => controller.run(signal, kill))]);
       arrivals.end();
-      for (const each of [cluster, taintable, unmanaged, poolNodes, pod, daemonSet, wrongNodes]) each?.end();
+      for (const each of [cluster, taintable, poolNodes, pod, daemonSet, wrongNodes]) each?.end();
     },
   };
 }

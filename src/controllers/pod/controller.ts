@@ -9,7 +9,7 @@ import type { Pod } from '../../placement/objects/pod.ts';
 import { settingsFor } from '../../placement/policy.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { readPodSubject } from '../../placement/subject.ts';
-import { createAnnouncer, gateProblems, type Problem } from '../announce.ts';
+import { createAnnouncer, type Problem } from '../announce.ts';
 import { createContention } from '../contention.ts';
 import type { ImageSource } from '../image-source.ts';
 import { createLargeTurns } from '../large-turns.ts';
@@ -132,7 +132,6 @@ export function createPodController(options: PodControllerOptions): PodControlle
     const at: PodCase = { key, record, subject, signal, ...found };
     const { skipped } = subject;
     if (skipped !== undefined) {
-      if (skipped !== 'deleting' && skipped !== 'terminal') report(at, gateProblems(pod, settings));
       const result = await carryOut.skipped(at, skipped);
       if (result.outcome !== 'conflict') options.onDecided(key);
       return result;

@@ -2,7 +2,7 @@ import type { Clock } from '../../kit/clock.ts';
 import type { Decision } from '../../placement/decide.ts';
 import { onlyObserves, usesAffinity } from '../../placement/placing.ts';
 import { startsAtLatestText, WAITS_FOR_LOOKUP } from '../../placement/reasons.ts';
-import { gateProblems, type Problem, preferenceProblems, problemsOf, secretProblems } from '../announce.ts';
+import { type Problem, preferenceProblems, problemsOf, secretProblems } from '../announce.ts';
 import type { SecretProblem } from '../image-source.ts';
 import { note } from '../object-record.ts';
 import type { PodCase } from './decision.ts';
@@ -18,7 +18,6 @@ export function problemsOfPod(
   return [
     ...problemsOf(pod, pod.namespace, decision, settings, outlookOf(at, decision, clock)),
     ...secretProblems(unusable),
-    ...gateProblems(pod, settings),
     ...(pod.nodeName === undefined && usesAffinity(settings) ? preferenceProblems(subject) : []),
   ];
 }

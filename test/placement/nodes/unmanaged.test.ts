@@ -1,10 +1,5 @@
 import { expect } from 'chai';
-import { taintText } from '../../../src/placement/nodes/managed.ts';
-import {
-  nodesWithUnmanagedTaints,
-  unmanagedTaintNote,
-  unmanagedTaints,
-} from '../../../src/placement/nodes/unmanaged.ts';
+import { nodesWithUnmanagedTaints } from '../../../src/placement/nodes/unmanaged.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { node, settings, taint } from '../objects.ts';
 
@@ -17,7 +12,7 @@ type Row = [
   given: Partial<Settings>,
   taints: readonly string[],
   recorded: unknown,
-  unmanaged: readonly string[],
+  isUnmanaged: boolean,
 ];
 
 const { taints: TAINTS } = settings();
@@ -27,37 +22,37 @@ const OBSERVE: Partial<Settings> = { mode: 'observe' };
 const KEY_OF_PROVIDER = { ...TAINTS, manage: false, key: 'kubernetes.io/arch' };
 
 const ROWS: readonly Row[] = [
-  ['recorded', 'with the loop', {}, [OURS], RECORDED, []],
+  ['recorded', 'with the loop', {}, [OURS], RECORDED, false],
   [
     'recorded under another key',
     'with the loop',
     {},
     ['old=arm64:NoSchedule'],
     { taints: ['old=arm64:NoSchedule'] },
-    [],
+    false,
   ],
-  ['not recorded, with our key', 'with the loop', {}, [OURS], undefined, []],
-  ['recorded', 'without the loop', {}, [OURS], RECORDED, [OURS]],
-  ['not recorded, with our key', 'without the loop', {}, [OURS], undefined, [OURS]],
-  ['recorded, in the mode affinity', 'with the loop', AFFINITY, [OURS], RECORDED, []],
-  ['recorded, in the mode affinity', 'without the loop', AFFINITY, [OURS], RECORDED, [OURS]],
-  ['not recorded, with our key, in the mode affinity', 'with the loop', AFFINITY, [OURS], undefined, [OURS]],
-  ['with our key and another value', 'with the loop', AFFINITY, ['supported-arch=x:NoSchedule'], undefined, []],
-  ['with our key and another effect', 'with the loop', AFFINITY, ['supported-arch=arm64:NoExecute'], undefined, []],
-  ["others'", 'without the loop', AFFINITY, ['dedicated=infra:NoSchedule'], undefined, []],
-  ['recorded, and gone from the node', 'without the loop', AFFINITY, [], RECORDED, []],
-  ['recorded, with taints.manage: false', 'with the loop', PROVIDER, [OURS], RECORDED, []],
-  ['recorded, with taints.manage: false', 'without the loop', PROVIDER, [OURS], RECORDED, [OURS]],
-  ["the provider's, with taints.manage: false", 'without the loop', PROVIDER, [OURS], undefined, []],
-  ['recorded, in the mode observe', 'without the loop', OBSERVE, [OURS], RECORDED, [OURS]],
-  ['not recorded, with our key, in the mode observe', 'without the loop', OBSERVE, [OURS], undefined, [OURS]],
+  ['not recorded, with our key', 'with the loop', {}, [OURS], undefined, false],
+  ['recorded', 'without the loop', {}, [OURS], RECORDED, true],
+  ['not recorded, with our key', 'without the loop', {}, [OURS], undefined, true],
+  ['recorded, in the mode affinity', 'with the loop', AFFINITY, [OURS], RECORDED, false],
+  ['recorded, in the mode affinity', 'without the loop', AFFINITY, [OURS], RECORDED, true],
+  ['not recorded, with our key, in the mode affinity', 'with the loop', AFFINITY, [OURS], undefined, true],
+  ['with our key and another value', 'with the loop', AFFINITY, ['supported-arch=x:NoSchedule'], undefined, false],
+  ['with our key and another effect', 'with the loop', AFFINITY, ['supported-arch=arm64:NoExecute'], undefined, false],
+  ["others'", 'without the loop', AFFINITY, ['dedicated=infra:NoSchedule'], undefined, false],
+  ['recorded, and gone from the node', 'without the loop', AFFINITY, [], RECORDED, false],
+  ['recorded, with taints.manage: false', 'with the loop', PROVIDER, [OURS], RECORDED, false],
+  ['recorded, with taints.manage: false', 'without the loop', PROVIDER, [OURS], RECORDED, true],
+  ["the provider's, with taints.manage: false", 'without the loop', PROVIDER, [OURS], undefined, false],
+  ['recorded, in the mode observe', 'without the loop', OBSERVE, [OURS], RECORDED, true],
+  ['not recorded, with our key, in the mode observe', 'without the loop', OBSERVE, [OURS], undefined, true],
   [
     "the provider's, with taints.manage: false, in the mode observe",
     'without the loop',
     { ...OBSERVE, ...PROVIDER },
     [OURS],
     undefined,
-    [],
+    false,
   ],
   [
     "the provider's, with a key of Kubernetes",
@@ -65,7 +60,7 @@ const ROWS: readonly Row[] = [
     { mode: 'affinity', taints: KEY_OF_PROVIDER },
     ['kubernetes.io/arch=arm64:NoSchedule'],
     undefined,
-    [],
+    false,
   ],
 ];
 
@@ -77,33 +72,11 @@ describe('taints that the configuration does not manage', () => {
       ...(recorded === undefined ? {} : { managed: JSON.stringify(recorded) }),
     });
 
-  for (const [what, loop, given, taints, recorded, unmanaged] of ROWS) {
-    it(`${what}, ${loop}: ${unmanaged.join() || 'none'}`, () => {
-      const found = unmanagedTaints(nodeWith(taints, recorded), settings(given), loop === 'with the loop');
-      expect(found.map(taintText)).to.deep.equal(unmanaged);
+  for (const [what, loop, given, taints, recorded, isUnmanaged] of ROWS) {
+    it(`${what}, ${loop}: ${isUnmanaged ? 'not managed' : 'managed, or of somebody else'}`, () => {
+      const nodes = [nodeWith(taints, recorded), nodeWith([], undefined)];
+      const found = nodesWithUnmanagedTaints(nodes, settings(given), loop === 'with the loop');
+      expect(found).to.deep.equal(isUnmanaged ? [nodes[0]] : []);
     });
   }
-
-  it('are listed by node', () => {
-    const nodes = [nodeWith([OURS], RECORDED), nodeWith([], undefined)];
-    const found = nodesWithUnmanagedTaints(nodes, settings(AFFINITY), false);
-    expect(found.map((each) => each.node)).to.deep.equal([nodes[0]]);
-  });
-
-  it('are reported with the reason, the consequence and what to do', () => {
-    const taints = unmanagedTaints(nodeWith([OURS], RECORDED), settings(AFFINITY), false);
-    expect(unmanagedTaintNote(taints, settings(AFFINITY), false, 2)).to.equal(
-      "taint supported-arch=arm64:NoSchedule is archaware's, and this configuration does not manage it (the loop for nodes " +
-        'does not run): new pods without a toleration stay Pending; let the loop for nodes run until it is gone, or run ' +
-        'archaware-controller clean; 2 more node(s) have such taints',
-    );
-    expect(unmanagedTaintNote(taints, settings(AFFINITY), true, 0)).to.include(
-      'kubectl taint nodes NAME supported-arch:NoSchedule-',
-    );
-    expect(unmanagedTaintNote(taints, settings(OBSERVE), false, 0)).to.equal(
-      "taint supported-arch=arm64:NoSchedule is archaware's, and this configuration does not manage it (placement.mode is " +
-        'observe, which writes nothing): new pods without a toleration stay Pending; run archaware-controller clean; ' +
-        'archaware is not ready until then',
-    );
-  });
 });
