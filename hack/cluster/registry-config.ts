@@ -5,13 +5,13 @@ import { htpasswd } from './account.ts';
 import { createAuthority } from './certificates.ts';
 import { registryName } from './node-config.ts';
 import type { RealNode } from './real-node.ts';
-import type { TokenServer, TokenServerOptions } from './token-server.ts';
+import type { TokenServer } from './token-server.ts';
 
 export interface RegistryOptions {
   /** Requires Basic credentials: those of `account`. */
   readonly htpasswd?: boolean;
   /** Requires Bearer tokens of a token server that is started with it. */
-  readonly tokenAuth?: boolean | TokenServerOptions;
+  readonly tokenAuth?: boolean;
   /**
    * HTTPS with a certificate of the authority in `caFile`, for 127.0.0.1, localhost and registry.test. `mutual`: only for clients with
    * a certificate of that authority, such as the one in `client`.

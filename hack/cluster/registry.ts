@@ -47,9 +47,7 @@ export async function startRegistry(options: RegistryOptions = {}): Promise<Regi
   const port = options.port ?? freePort;
   const host = `127.0.0.1:${port}`;
   const url = `${options.tls ? 'https' : 'http'}://${host}`;
-  const tokenServer = options.tokenAuth
-    ? await startTokenServer(options.tokenAuth === true ? {} : options.tokenAuth)
-    : undefined;
+  const tokenServer = options.tokenAuth ? await startTokenServer() : undefined;
   await writeRegistryFiles(directory.path, host, options, tokenServer);
   const files = registryFiles(directory.path);
 

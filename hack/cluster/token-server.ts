@@ -4,24 +4,6 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { account } from './account.ts';
 import { generateKey } from './certificates.ts';
 
-export interface TokenServerOptions {
-  /** Default false: only `account` gets a token. True: everybody gets a token for pulling. */
-  readonly anonymousPull?: boolean;
-  /** Seconds; default 300. */
-  readonly expiresIn?: number;
-}
-
-/** A request to the token server. */
-export interface TokenRequest {
-  /** GET with Basic credentials or without any; POST with an identity token. */
-  readonly method: string;
-  /** With the query; a POST has its parameters in its body, which is not recorded. */
-  readonly path: string;
-  /** The given user name, right or wrong. */
-  readonly user: string | undefined;
-  readonly status: number;
-}
-
 /** Issues registry tokens by the distribution project's token specification, including identity tokens. */
 export interface TokenServer {
   readonly realm: string;
@@ -29,32 +11,29 @@ export interface TokenServer {
   readonly keySet: unknown;
   /** The registry's settings below `auth.token`. */
   registryOptions(keySetFile: string): Record<string, string>;
-  requests(): TokenRequest[];
   stop(): Promise<void>;
 }
 
 const issuer = 'archaware-test';
 const service = 'archaware-registry';
 const keyId = 'test';
+/** In seconds. */
+const EXPIRES_IN = 300;
 
-export async function startTokenServer(options: TokenServerOptions = {}): Promise<TokenServer> {
+export async function startTokenServer(): Promise<TokenServer> {
   const { publicKey, privateKey } = generateKey();
-  const seen: TokenRequest[] = [];
-  const { anonymousPull = false, expiresIn = 300 } = options;
   const issue = (claims: object) =>
     jwt(claims, (text) => sign('sha256', text, { key: privateKey, dsaEncoding: 'ieee-p1363' }));
   const server = createServer(async (request, response) => {
     const { method = '', url: path = '/' } = request;
     const form = method === 'POST' ? await formOf(request) : undefined;
     const { user, known } = form === undefined ? byBasic(request) : byIdentityToken(form);
-    const status = known || (form === undefined && user === undefined && anonymousPull) ? 200 : 401;
-    seen.push({ method, path, user, status });
-    if (status !== 200) return answer(response, status, { errors: [{ code: 'UNAUTHORIZED' }] });
+    if (!known) return answer(response, 401, { errors: [{ code: 'UNAUTHORIZED' }] });
     const parameters = form ?? new URL(path, 'http://token').searchParams;
-    const token = issue(claimsFor(parameters, user ?? '', expiresIn, known));
+    const token = issue(claimsFor(parameters, user ?? ''));
     // OAuth 2 uses another name for it.
     const named = form === undefined ? { token } : { access_token: token };
-    answer(response, status, { ...named, expires_in: expiresIn, issued_at: new Date().toISOString() });
+    answer(response, 200, { ...named, expires_in: EXPIRES_IN, issued_at: new Date().toISOString() });
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();
@@ -64,7 +43,6 @@ export async function startTokenServer(options: TokenServerOptions = {}): Promis
     realm,
     keySet: { keys: [{ ...publicKey.export({ format: 'jwk' }), kid: keyId, alg: 'ES256', use: 'sig' }] },
     registryOptions: (jwks) => ({ realm, service, issuer, jwks }),
-    requests: () => [...seen],
     async stop() {
       server.close();
       server.closeAllConnections();
@@ -98,21 +76,21 @@ function byIdentityToken(form: URLSearchParams): Asker {
   return { user: known ? account.username : undefined, known };
 }
 
-function claimsFor(parameters: URLSearchParams, subject: string, expiresIn: number, mayPush: boolean) {
+function claimsFor(parameters: URLSearchParams, subject: string) {
   const now = Math.floor(Date.now() / 1000);
   const access = parameters
     .getAll('scope')
     .flatMap((scope) => scope.split(' '))
-    .flatMap((scope) => grant(scope, mayPush));
-  return { iss: issuer, aud: service, sub: subject, nbf: now - 10, iat: now, exp: now + expiresIn, access };
+    .flatMap(grant);
+  return { iss: issuer, aud: service, sub: subject, nbf: now - 10, iat: now, exp: now + EXPIRES_IN, access };
 }
 
 /** A scope is `type:name:actions`, and the name may contain colons. */
-function grant(scope: string, mayPush: boolean) {
+function grant(scope: string) {
   const match = /^([^:]+):(.+):([^:]*)$/.exec(scope);
   if (!match) return [];
   const [, type, name, wanted = ''] = match;
-  return [{ type, name, actions: wanted.split(',').filter((action) => mayPush || action === 'pull') }];
+  return [{ type, name, actions: wanted.split(',') }];
 }
 
 function jwt(claims: object, signature: (text: Buffer) => Buffer): string {

@@ -1,17 +1,13 @@
 import { once } from 'node:events';
-import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { expect } from 'chai';
-import { request } from 'undici';
 import { type Authority, createAuthority, type KeyPair } from '../../hack/cluster/certificates.ts';
 import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
-import { freePorts } from '../../hack/cluster/ports.ts';
-import { runs, uidOf } from '../support/objects.ts';
+import { uidOf } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
 import { arrangeWebhook, eventuallyTrusted, type Webhook } from '../support/webhook.ts';
 import { pod } from '../support/workloads.ts';
-import { startCommand } from './support/bundle.ts';
 import { admit, affinity, onArch, required } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
@@ -99,20 +95,6 @@ describe("the webhook's certificates, on the real control plane", () => {
   }
 
   describe('that we make ourselves', () => {
-    it('are one for all replicas, kept in a Secret, and trusted by the API server', async () => {
-      const [other = 0] = await freePorts(1);
-      await run([]);
-      await run([], other);
-      await warmUp();
-      const secret = await world.get('Secret', 'archaware', SECRET);
-      expect(secret).to.have.property('data').that.includes.keys('tls.crt', 'tls.key', 'ca.crt');
-      await world.eventually(
-        'both to serve with the same',
-        async () => (await served(webhook.port)) === (await served(other)),
-      );
-      for (const bundle of await bundles()) expect(bundle).to.include('BEGIN CERTIFICATE');
-    });
-
     it('are made again when somebody deletes the Secret, without one review that fails', async () => {
       const controller = await run([]);
       await warmUp();
@@ -188,93 +170,6 @@ describe("the webhook's certificates, on the real control plane", () => {
       expect((await reviews(controller, 'patched')) - patched).to.equal(created);
       expect(await reviews(controller, 'error')).to.equal(0);
       expect((await load(20, () => true)).missed).to.equal(0);
-    });
-
-    it('are trusted by what cert-manager fills in, where the configuration asks it to: we leave that alone', async () => {
-      const inject = (value: string | null) => ({
-        metadata: { annotations: { 'cert-manager.io/inject-ca-from': value } },
-      });
-      await world.cluster.request('PATCH', CONFIGURATION, inject('archaware/archaware-controller'));
-      const from = await world.requestCount();
-      await serve(issue());
-      await world.eventually('the leader to look at it', async () => {
-        const requests = (await world.cluster.auditedRequests()).slice(from);
-        return requests.filter(({ verb, path }) => verb === 'get' && path === CONFIGURATION).length >= 2;
-      });
-      expect(await bundles()).to.deep.equal(['', '', '']);
-      const value = Buffer.from(authority.certificate).toString('base64');
-      const fill = [0, 1, 2].map((index) => ({ op: 'add', path: `/webhooks/${index}/clientConfig/caBundle`, value }));
-      await world.cluster.request('PATCH', CONFIGURATION, fill);
-      await warmUp();
-      expect((await load(10, () => true)).missed).to.equal(0);
-      expect((await world.writesSince(from)).filter((line) => line.includes(CONFIGURATION))).to.deep.equal([]);
-      await world.cluster.request('PATCH', CONFIGURATION, inject(null));
-    });
-
-    it('are kept where what follows does not belong together or is over, with an Event', async () => {
-      const controller = await serve(issue());
-      await warmUp();
-      const good = await served(webhook.port);
-      await mount({ ...issue(), key: issue().key });
-      await world.eventuallyEvent('archaware', 'CertificateInvalid', /tls.key does not match .*tls.crt/);
-      await mount(issue(authority, new Date(Date.now() - 60_000)));
-      await world.eventuallyEvent(
-        'archaware',
-        'CertificateInvalid',
-        /tls.crt expired at .* the previous certificate stays in use/,
-      );
-      expect(await served(webhook.port)).to.equal(good);
-      expect((await load(10, () => true)).missed).to.equal(0);
-      await mount(issue());
-      await world.eventually('a good one', async () => (await served(webhook.port)) !== good);
-      expect((await load(10, () => true)).missed).to.equal(0);
-      expect(await controller.metric('archaware_certificate_expiry_seconds')).to.be.above(0);
-    });
-
-    it('are waited for: without any a replica is not ready, and says why', async () => {
-      const directory = join(places.directory, 'later');
-      const flags = [
-        '--webhook.enabled',
-        '--webhook.address',
-        `127.0.0.1:${webhook.port}`,
-        '--webhook.certificates',
-        directory,
-      ];
-      const metrics = ['--metrics.address', '127.0.0.1:0'];
-      const command = startCommand(['run', '--kubeconfig', world.kubeconfig, ...flags, ...metrics]);
-      try {
-        const ask = async () => {
-          const port = /"port":(\d+)[^\n]*readyz/.exec(command.output())?.[1];
-          if (port === undefined) return undefined;
-          const { statusCode, body } = await request(`http://127.0.0.1:${port}/readyz`);
-          return `${statusCode} ${(await body.text()).trim()}`;
-        };
-        const said = await world.eventually('it to wait for nothing else', async () => {
-          const text = await ask();
-          return text?.includes('pods') === false && text;
-        });
-        expect(said).to.match(/^503 .*certificate/);
-        const pair = issue();
-        await places.mount('later', {
-          'tls.crt': pair.certificate,
-          'tls.key': pair.key,
-          'ca.crt': authority.certificate,
-        });
-        await world.eventually('it to be ready', async () => (await ask())?.startsWith('200'));
-      } finally {
-        command.kill('SIGTERM');
-        await command.ended;
-      }
-    });
-
-    it('that are over from the start give an Event and a metric, and pods pass as they are', async () => {
-      const controller = await serve(issue(authority, new Date(Date.now() - 60_000)));
-      await world.eventuallyEvent('archaware', 'CertificateInvalid', /tls.crt expired at .* it stays in use until/);
-      const metric = await controller.metric('archaware_certificate_expiry_seconds');
-      expect(metric).to.be.below(0);
-      const passed = await admit(world, pod(ns, `passed-${++count}`, { images: [world.image('arm64')] }));
-      expect(affinity(passed)).to.equal(undefined);
-      await world.eventually('it to run', async () => runs(await world.get('Pod', ns, `passed-${count}`)));
     });
   });
 });

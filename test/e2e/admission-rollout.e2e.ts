@@ -1,11 +1,8 @@
 import { once } from 'node:events';
 import { request } from 'node:https';
-import { connect, createServer } from 'node:net';
-import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
-import { expectSuccess } from '../../hack/cluster/client.ts';
-import { at, listAt } from '../../hack/cluster/json.ts';
+import { at } from '../../hack/cluster/json.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
 import { ours, taints } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
@@ -14,7 +11,6 @@ import { pod } from '../support/workloads.ts';
 import { admit, affinity, onArch, required } from './support/placed.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
-const CONFIGURATION = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
 const SECRET = 'archaware-controller-webhook';
 const ON_ARM = JSON.stringify({ nodeAffinity: required([onArch('arm64')]) });
 
@@ -142,105 +138,4 @@ describe('a rollout, on the real control plane', () => {
     const left = await Promise.all(endpoints.map(({ replica }) => leads(replica)));
     expect(left.filter(Boolean).length).to.be.at.most(1);
   }).timeout(180_000);
-
-  it('from a version that serves /mutate alone loses no review: the path changes when the last old replica is gone', async () => {
-    const [shared = 0, first = 0, second = 0] = await freePorts(3);
-    await applyWebhook(world, shared);
-    const patch = [0, 1, 2].map((index) => ({
-      op: 'replace',
-      path: `/webhooks/${index}/clientConfig/url`,
-      value: `https://127.0.0.1:${shared}/mutate`,
-    }));
-    expectSuccess('the patch', await world.cluster.request('PATCH', CONFIGURATION, patch));
-    const called = async () => {
-      const { body } = await world.cluster.request('GET', CONFIGURATION);
-      return new Set(listAt(body, 'webhooks').map((each) => new URL(String(at(each, 'clientConfig', 'url'))).pathname));
-    };
-    // The Service: each new connection goes to one of the endpoints.
-    const endpoints = [first];
-    let connections = 0;
-    const service = createServer((socket) => {
-      const other = connect(endpoints[++connections % endpoints.length] ?? 0, '127.0.0.1');
-      for (const [one, two] of [
-        [socket, other],
-        [other, socket],
-      ] as const) {
-        one.on('error', () => two.destroy()).pipe(two);
-      }
-    }).listen(shared, '127.0.0.1');
-    await once(service, 'listening');
-
-    // Every replica knows the image from its start, so that each review shows.
-    const overrides = [{ pattern: `${world.registry.host}/*`, architectures: ['arm64'] }];
-    const known = ['--images.overrides', JSON.stringify(overrides)];
-    const old = await served(first, 'affinity', [...known, '--webhook.path', '/mutate']);
-    await eventuallyTrusted(world);
-    const isReviewed = async () => {
-      const found = await admit(world, pod(ns, `path-${++count}`, { images: [world.image('arm64')] }), true);
-      return JSON.stringify(affinity(found)) === ON_ARM;
-    };
-    await world.eventually('reviews', isReviewed);
-    // What the leader sees of its Deployment: it finds its own pod by the name of its host.
-    const replica = (name: string, hash: string) => ({
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: {
-        name,
-        namespace: 'archaware',
-        labels: { 'app.kubernetes.io/name': 'archaware-controller', 'pod-template-hash': hash },
-      },
-      spec: {
-        // As the namespace demands.
-        securityContext: { runAsNonRoot: true, runAsUser: 65532, seccompProfile: { type: 'RuntimeDefault' } },
-        containers: [
-          {
-            name: 'archaware-controller',
-            image: world.image('multi'),
-            securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
-          },
-        ],
-      },
-    });
-    await world.create(replica(hostname(), 'new'), replica('old', 'old'));
-
-    const lost: string[] = [];
-    let reviews = 0;
-    const end = new AbortController();
-    const load = async () => {
-      while (!end.signal.aborted) {
-        reviews += 1;
-        if (!(await isReviewed())) lost.push(`${reviews}: ${[...(await called())]}`);
-        await delay(50);
-      }
-    };
-    const loading = load();
-    const next = await served(second, 'affinity', known);
-    endpoints.push(second);
-    const ended = old.stop();
-    // What kube-proxy needs until it calls an address no more.
-    await delay(1_000);
-    endpoints.shift();
-    await ended;
-    await world.eventually('the new one to lead', () => leads(next));
-    const looks = async () =>
-      (await world.cluster.auditedRequests()).filter(
-        ({ verb, path }) => verb === 'get' && path.startsWith(CONFIGURATION),
-      ).length;
-    const from = await looks();
-    await world.eventually(
-      'the leader to have looked for more than half a minute',
-      async () => (await looks()) >= from + 12,
-    );
-    expect([...(await called())]).to.deep.equal(['/mutate']);
-    await world.remove('Pod', 'archaware', 'old');
-    const secret = await world.get('Secret', 'archaware', SECRET);
-    const path = Buffer.from(String(at(secret, 'data', 'path')), 'base64').toString();
-    await world.eventually('the path to be changed', async () => [...(await called())].join() === path);
-    const enough = reviews + 50;
-    await world.eventually('more reviews', async () => reviews >= enough);
-    end.abort();
-    await loading;
-    service.close();
-    expect(lost.join('\n'), `of ${reviews}`).to.equal('');
-  }).timeout(240_000);
 });

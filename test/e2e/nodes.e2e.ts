@@ -1,14 +1,14 @@
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { annotation, ours, runs, scheduledOn, taints, tolerations, uidOf } from '../support/objects.ts';
-import { daemonSet, deployment, pod } from '../support/workloads.ts';
+import { daemonSet, deployment } from '../support/workloads.ts';
 import { keepTainting } from './support/other-writer.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const MANAGED = 'archaware.dev/managed';
 const NODES = ['amd64-1', 'amd64-2', 'arm64-1'];
 /** The value of `taints.key` here; the policies need it too. */
-const KEYS = ['supported-arch', 'example.com/arch', 'kubernetes.io/arch'];
+const KEYS = ['supported-arch', 'example.com/arch'];
 
 describe('taints of nodes on the real control plane', () => {
   let world: LiveWorld;
@@ -23,10 +23,10 @@ describe('taints of nodes on the real control plane', () => {
   afterEach(() => world.stopControllers());
 
   /** Waits until the node has these taints (without those of Kubernetes), and its annotation names archaware's. */
-  const eventuallyTainted = (name: string, wanted: readonly string[], recorded: readonly string[] = wanted) =>
+  const eventuallyTainted = (name: string, wanted: readonly string[]) =>
     world.eventually(`node ${name} to have ${wanted.join(' ') || 'no taint'}`, async () => {
       const found = await world.node(name);
-      const expected = recorded.length === 0 ? undefined : JSON.stringify({ taints: recorded });
+      const expected = wanted.length === 0 ? undefined : JSON.stringify({ taints: wanted });
       if (taints(found).sort().join() === [...wanted].sort().join() && annotation(found, MANAGED) === expected) {
         return found;
       }
@@ -61,29 +61,6 @@ describe('taints of nodes on the real control plane', () => {
     const own = { key: 'supported-arch', value: 'amd64', effect: 'NoSchedule' };
     expect(found).to.have.deep.members([kept, last, own]);
     await world.remove('Node', '', node);
-  });
-
-  it('follows a node whose architecture changes', async () => {
-    await world.run();
-    await world.cluster.createNode({ name: 'reborn-1', architecture: 'amd64' });
-    await eventuallyTainted('reborn-1', ours('amd64'));
-    await world.cluster.setNodeArchitecture('reborn-1', 'aarch64');
-    await eventuallyTainted('reborn-1', ours('arm64'));
-    await world.remove('Node', '', 'reborn-1');
-    await world.cluster.createNode({ name: 'reborn-1', architecture: 's390x' });
-    await eventuallyTainted('reborn-1', ours('s390x'));
-    await world.remove('Node', '', 'reborn-1');
-  });
-
-  it('touches no second taint with our key and another effect', async () => {
-    const foreign = { key: 'supported-arch', value: 'of-the-operator', effect: 'PreferNoSchedule' };
-    await world.cluster.createNode({ name: 'second-1', architecture: 'arm64', taints: [foreign] });
-    await world.run();
-    const both = ['supported-arch=of-the-operator:PreferNoSchedule', ...ours('arm64')];
-    await eventuallyTainted('second-1', both, ours('arm64'));
-    await world.cluster.setNodeArchitecture('second-1', 'amd64');
-    await eventuallyTainted('second-1', [both[0] ?? '', ...ours('amd64')], ours('amd64'));
-    await world.remove('Node', '', 'second-1');
   });
 
   it('converges to another key, effect and selector, and no daemon or pod is lost on the way', async () => {
@@ -150,54 +127,6 @@ describe('taints of nodes on the real control plane', () => {
     expect(short).to.deep.equal([]);
     expect((await world.pods(namespace, 'app')).map(uidOf).sort()).to.deep.equal(bound);
   });
-
-  it('taints a node whose annotation holds what the API server escapes, and cannot be read', async () => {
-    const node = 'separated-1';
-    await world.cluster.createNode({ name: node, architecture: 'amd64' });
-    await world.cluster.kubectl(['annotate', 'node', node, `${MANAGED}=\u2028<&>\u2029\u0008`]);
-    await world.run();
-    await eventuallyTainted(node, ours('amd64'));
-    await world.remove('Node', '', node);
-  });
-
-  it('writes tolerations only with taints.manage: false, and takes its own taints back', async () => {
-    await world.run();
-    await eventuallyAllTainted();
-    await world.stopControllers();
-    const namespace = await world.namespace('unmanaged');
-    await world.run(['--taints.manage=false']);
-    for (const name of NODES) await eventuallyTainted(name, []);
-    await world.create(pod(namespace, 'one', { images: [world.image('arm64')] }));
-    await world.eventuallyTolerates(namespace, 'one', ours('arm64'));
-  });
-
-  for (const manage of [false, true]) {
-    it(`serves a provider's own taint and leaves it where it is, with taints.manage: ${manage}`, async () => {
-      const node = `provided-${manage}`;
-      const taint = { key: 'kubernetes.io/arch', value: 's390x', effect: 'NoSchedule' };
-      await world.cluster.createNode({ name: node, architecture: 's390x', taints: [taint] });
-      const namespace = await world.namespace(`provider-${manage}`);
-      const from = await world.requestCount();
-      await world.run([`--taints.manage=${manage}`, '--taints.key', 'kubernetes.io/arch']);
-      const images = [world.image('nested')];
-      const spec = { nodeSelector: { 'kubernetes.io/arch': 's390x' } };
-      await world.create(pod(namespace, 'one', { images, spec }), daemonSet(namespace, 'agent', { images, spec }));
-      const wanted = ['amd64', 'arm64', 's390x'].map((value) => `kubernetes.io/arch=${value}:NoSchedule`);
-      await world.eventuallyTolerates(namespace, 'one', wanted);
-      await world.eventually('both to run there', async () => {
-        const pods = await world.list('Pod', namespace);
-        return pods.length === 2 && pods.every((one) => runs(one) && scheduledOn(one) === node);
-      });
-      await eventuallyTainted(node, ['kubernetes.io/arch=s390x:NoSchedule'], []);
-      await world.stopControllers();
-      const written = await world.writesSince(from);
-      expect(written.filter((line) => line.includes(`/nodes/${node}`))).to.deep.equal([]);
-      // The taint is theirs: a run with another key does not mistake it for an outdated taint of archaware.
-      await world.run();
-      await eventuallyTainted(node, ['kubernetes.io/arch=s390x:NoSchedule', ...ours('s390x')], ours('s390x'));
-      await world.remove('Node', '', node);
-    });
-  }
 
   it('taints a node that joins under load before a pod can land there wrongly', async () => {
     await world.run();

@@ -6,7 +6,6 @@ import type { RunningController } from '../support/running.ts';
 import { daemonSet, deployment, job, pod, statefulSet, type WorkloadOptions } from '../support/workloads.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
-const ARCHITECTURES = ['amd64', 'arm64', 's390x'];
 const NODES = ['amd64-1', 'amd64-2', 'arm64-1', 's390x-1'];
 
 /** The tags of the images whose platforms are known after one lookup. */
@@ -67,74 +66,8 @@ describe('placement on the real control plane', () => {
     expect(requests.length, requests.map(({ method, path }) => `${method} ${path}`).join('\n')).to.be.at.most(most);
   });
 
-  it('gives a pod of every image fixture exactly the architectures of that image', async () => {
-    const namespace = await world.namespace('fixtures');
-    // Those that get nothing last, when there was time to get it wrong.
-    const fixtures = FIXTURES.filter(({ tag }) => world.tags.includes(tag)).sort(
-      (a, b) => Number('error' in a.expected) - Number('error' in b.expected),
-    );
-    for (const { tag } of fixtures) await world.create(pod(namespace, tag, { images: [world.image(tag)] }));
-    for (const { tag, expected } of fixtures) {
-      const platforms = 'platforms' in expected ? expected.platforms : [];
-      const own = platforms.filter(({ os }) => os === 'linux').map(({ architecture }) => architecture);
-      // An amd64 node runs 386 as well.
-      const set = new Set(own.includes('386') ? ['amd64', ...own] : own);
-      const found = await world.eventuallyTolerates(namespace, tag, ours(...set));
-      if (!ARCHITECTURES.some((architecture) => set.has(architecture))) {
-        expect(scheduledOn(found), tag).to.equal(undefined);
-        continue;
-      }
-      const bound = await world.eventually(`pod ${tag} to run`, async () => {
-        const now = await world.get('Pod', namespace, tag);
-        return runs(now) && now;
-      });
-      expect([...set], tag).to.include(architectureOf(scheduledOn(bound)));
-    }
-    expect(world.tags.length).to.be.greaterThan(15);
-  });
-
-  it('reads the platforms of the operating system that a pod asks for', async () => {
-    const namespace = await world.namespace('windows');
-    const images = [world.image('windows-mixed')];
-    const nodeSelector = { 'kubernetes.io/os': 'windows' };
-    await world.create(
-      pod(namespace, 'by-os', { images, spec: { os: { name: 'windows' }, nodeSelector } }),
-      pod(namespace, 'by-selector', { images, spec: { nodeSelector } }),
-      pod(namespace, 'linux', { images }),
-    );
-    await world.eventuallyTolerates(namespace, 'by-os', ours('amd64'));
-    await world.eventuallyTolerates(namespace, 'by-selector', ours('amd64'));
-    await world.eventuallyTolerates(namespace, 'linux', ours('amd64', 'arm64'));
-  });
-
-  it('puts Windows pods on their nodes that say so by node affinity alone', async () => {
-    const namespace = await world.namespace('windows-affinity');
-    // As Windows nodes are commonly tainted, so that no pod of another test goes there.
-    const taint = { key: 'os', value: 'windows', effect: 'NoSchedule' };
-    await world.cluster.createNode({ name: 'windows-1', architecture: 'amd64', os: 'windows', taints: [taint] });
-    const term = { matchExpressions: [{ key: 'kubernetes.io/os', operator: 'In', values: ['windows'] }] };
-    const required = { nodeSelectorTerms: [term] };
-    const affinity = { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: required } };
-    const tolerated = [{ key: 'os', operator: 'Equal', value: 'windows', effect: 'NoSchedule' }];
-    await world.create(
-      pod(namespace, 'mixed', { images: [world.image('windows-mixed')], tolerations: tolerated, spec: { affinity } }),
-      deployment(namespace, 'alone', { images: [world.image('windows')], tolerations: tolerated, spec: { affinity } }),
-    );
-    await world.eventuallyTolerates(namespace, 'mixed', ['os=windows:NoSchedule', ...ours('amd64')]);
-    const bound = await world.eventually('both to run', async () => {
-      const found = [await world.get('Pod', namespace, 'mixed'), ...(await world.pods(namespace, 'alone'))];
-      return found.length === 2 && found.every(runs) && found;
-    });
-    expect(bound.map(scheduledOn)).to.deep.equal(['windows-1', 'windows-1']);
-    await world.remove('Node', '', 'windows-1');
-  });
-
   const rows: readonly { name: string; tags: Pick<TagOptions, 'images' | 'init' | 'sidecars'>; set: string[] }[] = [
-    { name: 'one image', tags: { images: ['arm64'] }, set: ['arm64'] },
-    { name: 'three images', tags: { images: ['nested', 'multi', 'docker-single'] }, set: ['arm64'] },
     { name: 'four images', tags: { images: ['wide', 'nested', 'wide', 'multi'] }, set: ['amd64', 'arm64'] },
-    { name: 'an init container', tags: { images: ['nested'], init: ['docker-list'] }, set: ['amd64', 'arm64'] },
-    { name: 'a sidecar', tags: { images: ['nested'], sidecars: ['amd64'] }, set: ['amd64'] },
     { name: 'both', tags: { images: ['nested'], sidecars: ['multi'], init: ['arm64'] }, set: ['arm64'] },
   ];
   type TagOptions = { images: string[]; init?: string[]; sidecars?: string[] };
@@ -172,65 +105,6 @@ describe('placement on the real control plane', () => {
       }
     });
   }
-
-  it('writes no toleration that a pod has already, in whatever form', async () => {
-    const namespace = await world.namespace('own-tolerations');
-    const images = [world.image('multi')];
-    const own = { key: 'supported-arch', operator: 'Equal', value: 'amd64', effect: 'NoSchedule' };
-    const rows = {
-      everything: { present: [{ operator: 'Exists' }], after: [':'] },
-      'every-value': { present: [{ key: 'supported-arch', operator: 'Exists' }], after: ['supported-arch:'] },
-      'every-effect': {
-        present: [{ key: 'supported-arch', value: 'arm64' }],
-        after: ['supported-arch=arm64:', 'supported-arch=amd64:NoSchedule'],
-      },
-      one: { present: [own], after: ours('amd64', 'arm64') },
-      'another-effect': {
-        present: [{ ...own, effect: 'NoExecute' }],
-        after: ['supported-arch=amd64:NoExecute', ...ours('amd64', 'arm64')],
-      },
-    };
-    for (const [name, { present }] of Object.entries(rows)) {
-      await world.create(pod(namespace, name, { images, tolerations: present }));
-    }
-    for (const [name, { after }] of Object.entries(rows)) {
-      await world.eventually(`pod ${name} to run`, async () => runs(await world.get('Pod', namespace, name)));
-      await world.eventuallyTolerates(namespace, name, after);
-    }
-    const written = (await world.writesSince(0)).filter((line) => line.includes(`/namespaces/${namespace}/`));
-    expect(written.filter((line) => line.includes('/pods/every'))).to.have.length(1);
-  });
-
-  it('holds a pod whose images have no architecture in common, and says which image runs where', async () => {
-    const namespace = await world.namespace('nothing-in-common');
-    const images = [world.image('multi'), world.image('riscv64'), world.image('docker-single')];
-    await world.create(pod(namespace, 'held', { images }));
-    const note = await world.eventuallyEvent(namespace, 'NoCommonArchitecture', /no architecture/);
-    expect(note).to.include(`${images[0]} (linux/amd64, linux/arm64)`);
-    expect(note).to.include(`${images[1]} (linux/riscv64)`);
-    expect(note).to.include(`${images[2]} (linux/arm64)`);
-    const held = await world.get('Pod', namespace, 'held');
-    expect(tolerations(held)).to.deep.equal([]);
-    expect(scheduledOn(held)).to.equal(undefined);
-    expect(await controller.metric('archaware_pods', { outcome: 'held' })).to.be.at.least(1);
-  });
-
-  it('follows a StatefulSet whose pods come back under their names with another image', async () => {
-    const namespace = await world.namespace('same-names');
-    await world.create(statefulSet(namespace, 'db', { images: [world.image('amd64')], replicas: 2 }));
-    expect(await eventuallyRunsOn(namespace, 'db', 2)).to.deep.equal(['amd64']);
-    const containers = [{ name: 'main-0', image: world.image('arm64') }];
-    await world.patch('StatefulSet', namespace, 'db', [
-      { op: 'replace', path: '/spec/template/spec/containers', value: containers },
-    ]);
-    for (const name of ['db-0', 'db-1']) {
-      await world.eventually(`${name} to run on arm64`, async () => {
-        const now = await world.get('Pod', namespace, name);
-        return runs(now) && architectureOf(scheduledOn(now)) === 'arm64';
-      });
-      await world.eventuallyTolerates(namespace, name, ours('arm64'));
-    }
-  });
 
   it('never gives a pod the tolerations of another that had its name', async () => {
     const namespace = await world.namespace('created-again');
@@ -336,16 +210,6 @@ describe('placement on the real control plane', () => {
     expect(await present('own')).to.deep.equal([...(before[0] ?? []), 'example.com/two:'].sort());
     const { stderr } = await patch('own', null);
     expect(stderr).to.include('existing toleration can not be modified');
-  });
-
-  it('lets pods without a common architecture go anywhere if the configuration says so', async () => {
-    const namespace = await world.namespace('released');
-    await world.create(pod(namespace, 'one', { images: [world.image('amd64'), world.image('arm64')] }));
-    await world.eventuallyEvent(namespace, 'NoCommonArchitecture', /no architecture/);
-    await world.stopControllers();
-    controller = await world.run(['--placement.noCommonArchitecture', 'release']);
-    await world.eventuallyTolerates(namespace, 'one', ours(...ARCHITECTURES));
-    await world.eventuallyEvent(namespace, 'OpenPlacement', /no architecture in common/);
   });
 
   const eventuallyIdle = () =>

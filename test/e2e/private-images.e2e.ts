@@ -18,11 +18,8 @@ function pullSecret(namespace: string, form: (typeof FORMS)[number], registry: R
   const { username, password } = registry.account;
   const logins = { [registry.host]: { auth: base64(`${username}:${password}`) } };
   const content = form.form === 'dockercfg' ? logins : { auths: logins };
-  return secret(namespace, form.form, form.type, { [form.key]: base64(JSON.stringify(content)) });
-}
-
-function secret(namespace: string, name: string, type: string, data: Record<string, string>): KubernetesObject {
-  return { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace }, type, data };
+  const data = { [form.key]: base64(JSON.stringify(content)) };
+  return { apiVersion: 'v1', kind: 'Secret', metadata: { name: form.form, namespace }, type: form.type, data };
 }
 
 describe('private images on the real control plane', () => {
@@ -88,19 +85,6 @@ describe('private images on the real control plane', () => {
     expect(tolerations(await world.get('Pod', namespace, 'early'))).to.deep.equal([]);
     await world.create(pullSecret(namespace, FORMS[0], registry));
     await world.eventuallyTolerates(namespace, 'early', ours('amd64', 'arm64'));
-  });
-
-  it('are served by the next secret where the first one is of no use', async () => {
-    const registry = registryOf('bearer');
-    const namespace = await world.namespace('secret-broken');
-    await world.create(
-      secret(namespace, 'opaque', 'Opaque', { token: base64('hunter2') }),
-      pullSecret(namespace, FORMS[0], registry),
-    );
-    const pullSecrets = ['opaque', 'dockerconfigjson'];
-    await world.create(pod(namespace, 'one', { images: [image(registry, 'nested')], pullSecrets }));
-    await world.eventuallyTolerates(namespace, 'one', ours('amd64', 'arm64', 's390x'));
-    await world.eventuallyEvent(namespace, 'PullSecretUnusable', /opaque/);
   });
 
   it("are read for a DaemonSet's template with the secrets of its service account", async () => {

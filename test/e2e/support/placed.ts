@@ -25,14 +25,6 @@ export const required = (...terms: readonly (readonly unknown[])[]) => ({
   },
 });
 
-/** Node affinity that prefers nodes of an architecture, with these weights, the heaviest first. */
-export const preferring = (...weights: readonly (readonly [string, number])[]) => ({
-  preferredDuringSchedulingIgnoredDuringExecution: weights.map(([architecture, weight]) => ({
-    weight,
-    preference: { matchExpressions: [onArch(architecture)] },
-  })),
-});
-
 let fresh = 0;
 
 /** An image like the fixture, under a tag that nobody has asked for. */

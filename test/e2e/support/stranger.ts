@@ -23,22 +23,6 @@ export async function post(port: number, path: string, body: string | Buffer): P
   }
 }
 
-/** A review of a pod, as the API server sends it. */
-export function reviewOf(pod: unknown, namespace: string): string {
-  return JSON.stringify({
-    apiVersion: 'admission.k8s.io/v1',
-    kind: 'AdmissionReview',
-    request: {
-      uid: 'stranger',
-      kind: { group: '', version: 'v1', kind: 'Pod' },
-      resource: { group: '', version: 'v1', resource: 'pods' },
-      namespace,
-      operation: 'CREATE',
-      object: pod,
-    },
-  });
-}
-
 /** Connections that send this and then nothing. Each is open, or closed again, when it resolves. */
 export async function idle(port: number, count: number, text: string): Promise<TLSSocket[]> {
   const open = () =>
