@@ -16,7 +16,7 @@ const LEASE = 'archaware-controller';
 const PODS = Number(process.env.ARCHAWARE_PODS || 10_000);
 const DEADLINE_MS = 240_000;
 
-/** What happens to replicas and to their node, one after the other on one installation. */
+/** What happens to the node of the replicas, one after the other on one installation. */
 describe('the life of an installation on a real node', function () {
   this.timeout(600_000);
   const ns = 'shop';
@@ -57,7 +57,6 @@ describe('the life of an installation on a real node', function () {
     const holder = String(at(await world.get('Lease', 'archaware', LEASE), 'spec', 'holderIdentity'));
     return (await replicas()).find((one) => holder.startsWith(`${nameOf(one)}-`) || holder === nameOf(one));
   };
-  const currentLeader = () => eventually('a leader', async () => await leader());
   const restarts = async (name: string) =>
     Number(
       at(
@@ -85,58 +84,6 @@ describe('the life of an installation on a real node', function () {
       return tolerations(found).join() === ours(other).join() && scheduledOn(found) === real.fake;
     });
   }
-
-  /** The processes of a pod's containers, as the node sees them: all that runs node. */
-  const signal = (name: string, uid: string) =>
-    real.node.run('bash', '-c', `kill -${name} $(grep -ls "${uid}" /proc/[0-9]*/cgroup | cut -d / -f 3)`);
-
-  it('a leader that is deleted: another one leads at once', async () => {
-    const old = await currentLeader();
-    await real.kubectl('-n', 'archaware', 'delete', 'pod', nameOf(old), '--wait=false');
-    await seconds('another one leads', async () => {
-      const now = await leader();
-      return now !== undefined && nameOf(now) !== nameOf(old);
-    });
-    await serves();
-  });
-
-  it('a leader that is killed: another one leads when the Lease has run out, and its container starts again', async () => {
-    const old = await currentLeader();
-    const before = await restarts(nameOf(old));
-    await signal('KILL', uidOf(old));
-    await seconds('its container has started again', async () => (await restarts(nameOf(old))) > before);
-    await seconds('somebody leads', async () => (await leader()) !== undefined);
-    await serves();
-  });
-
-  it('a leader that hangs: another one leads, and the kubelet starts it again', async () => {
-    const old = await currentLeader();
-    const before = await restarts(nameOf(old));
-    await signal('STOP', uidOf(old));
-    await seconds('another one leads', async () => {
-      const now = await leader();
-      return now !== undefined && nameOf(now) !== nameOf(old);
-    });
-    await serves();
-    await seconds('the kubelet has started it again', async () => (await restarts(nameOf(old))) > before);
-  });
-
-  it('a leader that is cut off from the network: another one leads, and it follows when it is back', async () => {
-    const old = await currentLeader();
-    const address = String(at(old, 'status', 'podIP'));
-    await real.node.run('nft', 'add table ip cut');
-    await real.node.run('nft', 'add chain ip cut first { type filter hook prerouting priority -400; }');
-    await real.node.run('nft', `add rule ip cut first ip saddr ${address} drop`);
-    await seconds('another one leads', async () => {
-      const now = await leader();
-      return now !== undefined && nameOf(now) !== nameOf(old);
-    });
-    await serves();
-    const next = nameOf(await currentLeader());
-    await real.node.run('nft', 'delete table ip cut');
-    await seconds('it is ready again', async () => (await readyReplicas()).length === 2);
-    expect(nameOf(await currentLeader())).to.equal(next);
-  });
 
   it('a power cut of the node: what was created meanwhile is placed when it is back', async () => {
     const before = new Map(
@@ -166,17 +113,6 @@ describe('the life of an installation on a real node', function () {
     expect(await readyReplicas()).to.have.lengthOf(1);
     await serves();
     await real.kubectl('uncordon', real.node.name);
-  });
-
-  it('a node that is deleted and registers again is tainted again', async () => {
-    await real.kubectl('delete', 'node', real.node.name);
-    await world.cluster.component('kubelet').stop(5_000);
-    await world.cluster.startNode();
-    await seconds(
-      'it is tainted',
-      async () => taints(await world.node(real.node.name)).join() === ours(real.node.architecture).join(),
-    );
-    await eventually('two replicas to be ready', async () => (await readyReplicas()).length === 2);
   });
 
   it(`stays within the manifest’s memory with ${PODS} pods`, async () => {
@@ -211,17 +147,4 @@ describe('the life of an installation on a real node', function () {
     await Promise.all(Array.from({ length: nodes }, (_, index) => world.remove('Deployment', ns, `many-${index}`)));
     await seconds('they are gone', async () => (await count(path)) < 100, DEADLINE_MS + PODS * 60);
   }).timeout(1_800_000);
-
-  it('clean --stop from outside leaves nothing', async () => {
-    // What nothing would bring back, clean leaves.
-    await real.kubectl('-n', ns, 'delete', 'pods', '--all');
-    await world.create(deployment(ns, 'web', { images: [world.image(`index-${other}`)] }));
-    await real.kubectl('-n', ns, 'rollout', 'status', 'deployment/web', '--timeout=2m');
-    const begun = performance.now();
-    const { code, stdout, stderr } = await world.command(['clean', '--stop', '--yes']);
-    console.log(`        clean --stop: ${((performance.now() - begun) / 1000).toFixed(1)} s`);
-    expect(code, stdout + stderr).to.equal(0);
-    expect(await replicas()).to.deep.equal([]);
-    for (const node of await world.list('Node', '')) expect(taints(node), nameOf(node)).to.deep.equal([]);
-  });
 });
