@@ -44,10 +44,15 @@ describe('changing the mode on a real node, under a stream of pods', function ()
     const nodes = { [own]: [real.node.name, `fake-${own}`], [other]: [real.fake] };
     kinds = [own, other].map((name) => ({ image: world.image(`program-${name}`), nodes: nodes[name] ?? [] }));
     await world.namespace(NS);
+    await applyOverlay(real, { overlay: 'taints' });
+    await settled(TAINTS);
   });
   after(async () => {
     console.log(['change | seconds | pods | unreviewed | on a wrong node | pending', ...table].join('\n'));
-    await real?.stop();
+    if (real === undefined) return;
+    await uninstallOverlay(real);
+    await eventuallyNoObjects(real);
+    await real.stop();
   });
   afterEach(async function () {
     if (this.currentTest?.state === 'failed') console.log(await whatIsThere(world));
@@ -85,12 +90,6 @@ describe('changing the mode on a real node, under a stream of pods', function ()
     expect(wrong, 'on wrong nodes').to.deep.equal([]);
     if (from.webhook && to.webhook) expect(unreviewed, 'unreviewed').to.deep.equal([]);
   }
-
-  before(async () => {
-    await applyOverlay(real, { overlay: 'taints' });
-    await settled(TAINTS);
-  });
-  after(() => real && uninstallOverlay(real).then(() => eventuallyNoObjects(real)));
 
   const ALL = [...WAY, WATCHED, TAINTS];
   for (const [index, to] of ALL.slice(1).entries()) {
