@@ -1,6 +1,6 @@
 // Measures admission: the webhook beside a bare one that always gives the same answer, and releases beside a bare loop
 // with the same patches. Usage: npm run bench -- webhook
-// [--seconds N --rounds N --flat-minutes N --json FILE]
+// [--seconds N --rounds N --json FILE]
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +12,6 @@ import { type ImageFixture, multiPlatform } from '../../testimg/build.ts';
 import { createAuthority } from '../cluster/certificates.ts';
 import { type Cluster, startCluster } from '../cluster/cluster.ts';
 import { freePorts } from '../cluster/ports.ts';
-import { measureFlat } from './flat.ts';
 import { type LimitedRegistry, startLimitedRegistry } from './limited-registry.ts';
 import { createAndWatch, prepareNamespace, quantile, removePods } from './load.ts';
 import { describeMachine, judge, type Measured, publish, type Row, row } from './result.ts';
@@ -35,8 +34,8 @@ export type WebhookWorld = {
   readonly directory: string;
   readonly ca: string;
 };
-/** How long to measure. `flatMinutes`: the time at 2,000 reviews/s. */
-export type WebhookTimes = { readonly seconds: number; readonly rounds: number; readonly flatMinutes: number };
+/** How long to measure. */
+type WebhookTimes = { readonly seconds: number; readonly rounds: number };
 type Webhook = { readonly target: Target; readonly controller: RunningController };
 
 const GOALS = { p99Ms: 3, coldP99Ms: 10, share: 0.7, releaseMs: 15 };
@@ -48,7 +47,6 @@ export async function benchWebhook(args: string[]): Promise<void> {
     options: {
       seconds: { type: 'string', default: '10' },
       rounds: { type: 'string', default: '3' },
-      'flat-minutes': { type: 'string', default: '1' },
       json: { type: 'string' },
     },
   });
@@ -56,21 +54,16 @@ export async function benchWebhook(args: string[]): Promise<void> {
   const cluster = await startCluster({ kwok: false });
   try {
     await prepareNamespace(cluster);
-    const times = {
-      seconds: Number(values.seconds),
-      rounds: Number(values.rounds),
-      flatMinutes: Number(values['flat-minutes']),
-    };
-    const measured = await measureWebhook(cluster, times);
+    const measured = await measureWebhook(cluster, { seconds: Number(values.seconds), rounds: Number(values.rounds) });
     await publish({ name: 'webhook', at: new Date().toISOString(), machine, ...measured }, values.json);
   } finally {
     await cluster.stop();
   }
 }
 
-/** Measures reviews, releases of gated pods, and memory under lasting load. */
+/** Measures reviews, and releases of gated pods. */
 export async function measureWebhook(cluster: Cluster, times: WebhookTimes): Promise<Measured> {
-  const { seconds, rounds, flatMinutes } = times;
+  const { seconds, rounds } = times;
   const directory = await mkdtemp(join(tmpdir(), 'archaware-bench-'));
   const registry = await startLimitedRegistry({
     images: images(seconds * rounds),
@@ -83,11 +76,7 @@ export async function measureWebhook(cluster: Cluster, times: WebhookTimes): Pro
     const world = { cluster, registry, directory, ca: await writeCertificate(directory) };
     const reviews = await measureReviews(world, seconds, rounds);
     const releases = await measureReleases(world, seconds, rounds);
-    const { target, controller } = await startWebhook(world);
-    await warmUp(target, warmImages(registry));
-    const flat = await measureFlat(target, controller.pid, warmImages(registry), flatMinutes);
-    await controller.stop();
-    const parts = { reviews, releases, flat };
+    const parts = { reviews, releases };
     return {
       rows: Object.values(parts).flatMap(({ rows }) => rows),
       figures: Object.fromEntries(Object.entries(parts).map(([name, { figures }]) => [name, figures])),

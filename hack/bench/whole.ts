@@ -1,5 +1,5 @@
 // Measures every goal that a real control plane can show, in one run: the controller and the bare programs alternate, and the
-// ratios are of the same round. Usage: npm run bench [-- --pods N --rounds N --seconds N --flat-minutes N --idle-seconds N --json FILE]
+// ratios are of the same round. Usage: npm run bench [-- --pods N --rounds N --seconds N --idle-seconds N --json FILE]
 import { parseArgs } from 'node:util';
 import { startCluster } from '../cluster/cluster.ts';
 import { startRegistry } from '../cluster/registry.ts';
@@ -20,7 +20,6 @@ export async function benchWhole(args: string[]): Promise<void> {
       pods: { type: 'string', default: '2000' },
       rounds: { type: 'string', default: '3' },
       seconds: { type: 'string', default: '15' },
-      'flat-minutes': { type: 'string', default: '1' },
       'idle-seconds': { type: 'string', default: '60' },
       json: { type: 'string' },
     },
@@ -36,7 +35,7 @@ export async function benchWhole(args: string[]): Promise<void> {
       start: await measureStart(world),
       burst: await measureBursts(world, pods, rounds),
       delays: await measureDelays(world, seconds, rounds),
-      webhook: await measureWebhook(cluster, { seconds, rounds, flatMinutes: Number(values['flat-minutes']) }),
+      webhook: await measureWebhook(cluster, { seconds, rounds }),
     };
     const peers = await measurePeers(world, pods, seconds);
     // The last one: it applies the manifest, whose policies look at every write.

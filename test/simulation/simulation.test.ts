@@ -2,7 +2,8 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { histories, play } from './history.ts';
 
-const SEED = Number(process.env.SIMULATION_SEED ?? Date.now() % 1_000_000_000);
+/** The same by default, so that `npm test` says the same of the same sources. hack/verify.sh draws another one. */
+const SEED = Number(process.env.SIMULATION_SEED ?? 1);
 const RUNS = Number(process.env.SIMULATION_RUNS ?? 25);
 
 describe('a simulation of replicas, an API server and a registry', () => {

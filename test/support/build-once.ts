@@ -1,8 +1,12 @@
 import { readdirSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import fc from 'fast-check';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const BUILD = new URL('../../hack/build.mjs', import.meta.url).href;
+
+// Random inputs are the same in each run, so that `npm test` says the same of the same sources.
+fc.configureGlobal({ seed: Number(process.env.PROPERTY_SEED ?? 1) });
 
 /** Before the first test: some of them run dist/main.js. Builds it where a source is newer. */
 export async function mochaGlobalSetup(): Promise<void> {
