@@ -79,9 +79,7 @@ export function valuesSchema(): Schema {
       prometheusRule: group({ enabled: flag, labels: texts }),
       cleanBeforeUninstall: group({
         enabled: flag,
-        // The controller's account may not delete pods.
         pods: { enum: ['evict', 'keep'] },
-        allPods: flag,
         timeout: duration,
       }),
     }),

@@ -10,7 +10,7 @@ export function flagsPage(): Page {
   const text = join(
     heading('Commands and flags'),
     `    ${PROGRAM} COMMAND [flags]`,
-    'A flag takes its value as `--flag value` or `--flag=value`. Every [configuration key](configuration.md) is also a flag of every command.\nExit codes: [errors](errors.md#exit-codes).',
+    'A flag takes its value as `--flag value` or `--flag=value`. Every [configuration key](configuration.md) is also a flag of every command.\n`run` has no `--output`. Exit codes: [errors](errors.md#exit-codes).',
     `## Commands\n\n${table(['command', ''], commands)}`,
     `## Flags of every command\n\n${flagTable([
       ...COMMON_FLAGS,

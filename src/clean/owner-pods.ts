@@ -12,10 +12,8 @@ type SeenPod = { readonly uid: string; readonly owner: string; readonly ready: b
 /** An owner whose state is requested. */
 export type OwnerQuery = {
   readonly namespace: string;
-  /** The uid of the controlling owner; for a pod without one its own uid. */
-  readonly key: string;
-  /** The owner that says how many pods it wants; undefined if there is none, or if it does not say so. */
-  readonly wanting: Owner | undefined;
+  /** An owner of a kind that says how many pods it wants. */
+  readonly owner: Owner;
   /** The label value by which the list is narrowed, if all pods of the owner have it. */
   readonly templateHash: string | undefined;
 };
@@ -23,8 +21,8 @@ export type OwnerQuery = {
 /** An owner and its pods at one moment. Pods that are being deleted or are finished do not count. */
 export type OwnerState = {
   readonly pods: OwnersPods;
-  /** How many pods it wants by its spec; undefined if the spec does not say it; a reason if none of its pods may be removed. */
-  readonly wanted: number | undefined | { readonly reason: string };
+  /** How many pods it wants by its spec; a reason if none of its pods may be removed. */
+  readonly wanted: number | { readonly reason: string };
 };
 
 /** The paths of the kinds that say how many pods they want. */
@@ -46,20 +44,20 @@ export async function lookAtOwners(
 ): Promise<ReadonlyMap<string, OwnerState>> {
   const paths = new Set(owners.map(pathFor));
   // The owners are read first: a pod that an owner lost meanwhile then counts as lost.
-  const wanted = await Promise.all(owners.map((owner) => readWanted(client, owner, signal)));
+  const wanted = await Promise.all(
+    owners.map(async (query) => [query.owner.uid, await readWanted(client, query, signal)] as const),
+  );
   const lists = await Promise.all([...paths].map((path) => readAll(client, path, readSeen, signal)));
-  const pods = new Map(owners.map(({ key }) => [key, new Map<string, boolean>()]));
+  const pods = new Map(owners.map(({ owner }) => [owner.uid, new Map<string, boolean>()]));
   for (const { uid, owner, ready } of lists.flat()) pods.get(owner)?.set(uid, ready);
-  return new Map(owners.map(({ key }, index) => [key, { pods: pods.get(key) ?? new Map(), wanted: wanted[index] }]));
+  return new Map(wanted.map(([uid, wanted]) => [uid, { pods: pods.get(uid) ?? new Map(), wanted }]));
 }
 
 async function readWanted(
   client: ApiClient,
-  { namespace, wanting }: OwnerQuery,
+  { namespace, owner: { kind, name, uid } }: OwnerQuery,
   signal: AbortSignal,
 ): Promise<OwnerState['wanted']> {
-  if (wanting === undefined) return undefined;
-  const { kind, name, uid } = wanting;
   try {
     const path = `${COLLECTIONS[kind]}/namespaces/${namespace}/${kind.toLowerCase()}s/${encodeURIComponent(name)}`;
     const object = await find(client, path, signal);
@@ -90,7 +88,9 @@ function readSeen(object: JsonObject): SeenPod | undefined {
   const status = objectAt(object, 'status');
   const phase = stringAt(status, 'phase');
   if (stringAt(metadata, 'deletionTimestamp') !== undefined || phase === 'Succeeded' || phase === 'Failed') return;
+  const owner = readOwner(metadata)?.uid;
+  if (owner === undefined) return;
   const uid = stringAt(metadata, 'uid') ?? '';
   const ready = (listAt(status, 'conditions') ?? []).some(({ type, status: is }) => type === 'Ready' && is === 'True');
-  return { uid, owner: readOwner(metadata)?.uid ?? uid, ready };
+  return { uid, owner, ready };
 }

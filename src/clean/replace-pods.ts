@@ -3,11 +3,9 @@ import { numberAt, objectAt } from '../kit/json.ts';
 import { printable } from '../kit/printable.ts';
 import { find } from '../kube/read.ts';
 import { pathOf } from '../kube/writer.ts';
-import { whyNotBroughtBack } from '../placement/clean/cleaned.ts';
 import { nextOfTurn } from '../placement/clean/owner-turns.ts';
 import { readDaemonSet } from '../placement/objects/daemonset.ts';
-import { isDaemonSet } from '../placement/objects/kinds.ts';
-import { readPod } from '../placement/objects/pod.ts';
+import { type Owner, readPod } from '../placement/objects/pod.ts';
 import type { Ledger } from './outcomes.ts';
 import { lookAtOwners, type OwnerQuery, type OwnerState } from './owner-pods.ts';
 import { type RemoveOptions, removePod } from './remove-pod.ts';
@@ -29,8 +27,6 @@ const IN_FLIGHT = 8;
 const SAY_MS = 10_000;
 
 type Group = OwnerQuery & {
-  readonly kind: string;
-  readonly name: string;
   pods: CarryingPod[];
   /** Whether a pod was removed and its successor is not ready yet. */
   waits: boolean;
@@ -118,7 +114,7 @@ async function takeRound(work: Work): Promise<void> {
   // An owner that a disruption budget stops makes room for the next one, and is tried again later.
   work.active.push(...work.queue.splice(0, OWNERS - work.active.length));
   const states = await lookAtOwners(work.client, work.active, work.signal);
-  await Promise.all(work.active.map((group) => takeTurn(work, group, states.get(group.key))));
+  await Promise.all(work.active.map((group) => takeTurn(work, group, states.get(group.owner.uid))));
 }
 
 /** Returns the reason why a pod is left as long as nothing else is known. */
@@ -155,12 +151,16 @@ async function takeTurn(work: Work, group: Group, state: OwnerState | undefined)
       if (next.ready > group.ready) work.moved = work.clock.monotonic();
       group.ready = next.ready;
       group.waitsFor = `${next.ready} of ${next.wanted} ready`;
-      const reason = `its ${group.kind} has ${next.ready} of ${next.wanted} pods ready: the next one was not replaced`;
+      const reason = `its ${group.owner.kind} has ${next.ready} of ${next.wanted} pods ready: the next one was not replaced`;
       for (const pod of group.pods) work.ledger.left('pods', pod, reason);
       return;
     }
     case 'below':
-      leave(work, group, `its ${group.kind} has only ${next.ready} of ${next.wanted} pods ready, so none was replaced`);
+      leave(
+        work,
+        group,
+        `its ${group.owner.kind} has only ${next.ready} of ${next.wanted} pods ready, so none was replaced`,
+      );
       return;
     case 'remove': {
       if (group.waits) work.moved = work.clock.monotonic();
@@ -248,33 +248,30 @@ async function progressOf({ client, signal }: Work, set: Rolling): Promise<strin
 
 function waitingOf({ active, queue, rolling }: Work): Waiting[] {
   return [
-    ...[...active, ...queue].flatMap(({ kind, namespace, name, waitsFor }) =>
+    ...[...active, ...queue].flatMap(({ namespace, owner: { kind, name }, waitsFor }) =>
       waitsFor === undefined ? [] : { kind, namespace, name, what: waitsFor },
     ),
     ...rolling.map(({ namespace, name, state }) => ({ kind: 'DaemonSet', namespace, name, what: state })),
   ];
 }
 
+/** Groups pods by their owners. A pod without one is not replaced. */
 function groupsOf(pods: readonly CarryingPod[]): Group[] {
   const groups = new Map<string, Group>();
   for (const pod of pods) {
-    const key = pod.owner?.uid ?? pod.uid;
-    const group = groups.get(key) ?? groupOf(pod, key);
+    if (pod.owner === undefined) continue;
+    const group = groups.get(pod.owner.uid) ?? groupOf(pod, pod.owner);
     group.pods.push(pod);
-    groups.set(key, group);
+    groups.set(pod.owner.uid, group);
   }
   return [...groups.values()];
 }
 
-function groupOf({ namespace, name, owner, templateHash }: CarryingPod, key: string): Group {
-  const saysWanted = isDaemonSet(owner) || whyNotBroughtBack(owner) === undefined;
+function groupOf({ namespace, templateHash }: CarryingPod, owner: Owner): Group {
   return {
-    key,
     namespace,
-    kind: owner?.kind ?? 'Pod',
-    name: owner?.name ?? name,
-    wanting: saysWanted ? owner : undefined,
-    templateHash: owner?.kind === 'ReplicaSet' ? templateHash : undefined,
+    owner,
+    templateHash: owner.kind === 'ReplicaSet' ? templateHash : undefined,
     pods: [],
     waits: false,
     ready: 0,

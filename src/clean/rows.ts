@@ -11,7 +11,7 @@ const MOST_SHOWN = 20;
 export const PLAN_HEADER = ['STEP', 'WHAT', 'COUNT', 'DO'] as const;
 
 /** Returns the rows of the table of steps, with the number of objects for each step. */
-export function planRows(inventory: Inventory, how: string): Rows {
+export function planRows(inventory: Inventory, how: 'evict' | 'keep'): Rows {
   const { configurations, gated, nodes, daemonSets, unrecorded, pods, recorded } = inventory;
   const count = (kind: CarryingPod['cleaning']['kind']) => pods.filter(({ cleaning }) => cleaning.kind === kind).length;
   const podRows: [number, string][] =
@@ -21,7 +21,7 @@ export function planRows(inventory: Inventory, how: string): Rows {
           [count('replace'), how],
           [count('rolls'), 'replaced by their DaemonSet'],
           [count('keep'), 'keep (a new pod might start where its images do not run; the tolerations do nothing)'],
-          [count('leave'), 'left, because no controller would create them again (--all-pods)'],
+          [count('leave'), 'left, because no controller would create them again'],
         ];
   const shown = podRows.filter(([number], index) => index === 0 || number > 0);
   const row = (step: string, what: string, number: number, verb: string) => [step, what, String(number), verb];
@@ -40,10 +40,10 @@ export function planRows(inventory: Inventory, how: string): Rows {
 }
 
 /** Returns the question that the user must answer before pods are replaced. */
-export function podQuestion(pods: readonly CarryingPod[], how: string): string {
+export function podQuestion(pods: readonly CarryingPod[]): string {
   const count = (kind: CarryingPod['cleaning']['kind']) => pods.filter(({ cleaning }) => cleaning.kind === kind).length;
   const rolls = count('rolls') > 0 ? `, and wait for ${count('rolls')} that their DaemonSets replace` : '';
-  return `Now ${how} ${count('replace')} pod(s), which their controllers create again without these tolerations${rolls}?`;
+  return `Now evict ${count('replace')} pod(s), which their controllers create again without these tolerations${rolls}?`;
 }
 
 /** The header of the closing table. */

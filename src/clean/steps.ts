@@ -22,7 +22,7 @@ export type CleanOptions = {
   readonly look: LookOptions;
   readonly clock: Clock;
   /** What to do with pods that have archaware's tolerations. */
-  readonly how: 'evict' | 'delete' | 'keep';
+  readonly how: 'evict' | 'keep';
   readonly timeoutMs: number;
   /** The uids of the nodes that existed before `clean` began. A taint on a later node comes from its kubelet. */
   readonly nodesBefore: ReadonlySet<string>;
@@ -49,7 +49,7 @@ export function record(
   if (how === 'keep') return;
   for (const pod of inventory.pods) {
     if (pod.cleaning.kind === 'keep' && !planned) ledger.kept('pods', pod, pod.cleaning.reason);
-    else note('pods', pod, plannedFor(pod.cleaning, how));
+    else note('pods', pod, plannedFor(pod.cleaning));
   }
 }
 
@@ -62,10 +62,10 @@ const PLANNED: Readonly<Record<Exclude<Row, 'pods' | 'controllers'>, string>> = 
   annotations: 'its annotation would be removed',
 };
 
-function plannedFor(cleaning: CarryingPod['cleaning'], how: 'evict' | 'delete'): string {
+function plannedFor(cleaning: CarryingPod['cleaning']): string {
   switch (cleaning.kind) {
     case 'replace':
-      return how;
+      return 'evict';
     case 'rolls':
       return 'rolls: its DaemonSet replaces it';
     case 'keep':
@@ -105,7 +105,7 @@ export async function cleanAll(options: CleanOptions, before: Inventory): Promis
     ledger.leaveRest('not touched while nodes are still tainted; run clean again');
     return;
   }
-  if (how !== 'keep') await replace(options, before.pods, how);
+  if (how !== 'keep') await replace(options, before.pods);
   await lookAgain(options, before);
   await forgetPods(steps, before.recorded);
   for (const deployment of await options.findWanted()) {
@@ -140,7 +140,7 @@ async function sweep(options: CleanOptions, found: Inventory, onDone: (row: keyo
 }
 
 /** Replaces pods, unless the user says no. */
-async function replace(options: CleanOptions, found: readonly CarryingPod[], how: 'evict' | 'delete'): Promise<void> {
+async function replace(options: CleanOptions, found: readonly CarryingPod[]): Promise<void> {
   const { steps, clock, timeoutMs, say } = options;
   const { ledger, signal, client, mayWrite } = steps;
   const pods = found.filter(({ cleaning }) => cleaning.kind !== 'keep').map((pod) => unlessStuck(pod, ledger));
@@ -150,7 +150,7 @@ async function replace(options: CleanOptions, found: readonly CarryingPod[], how
     for (const pod of pods) ledger.left('pods', pod, 'kept, because you answered no');
     return;
   }
-  await replacePods({ client, clock, mayWrite, how, ledger, timeoutMs, onProgress: say, signal }, pods);
+  await replacePods({ client, clock, mayWrite, ledger, timeoutMs, onProgress: say, signal }, pods);
 }
 
 /** A DaemonSet whose template could not be restored would give a new pod the same tolerations. */

@@ -32,8 +32,6 @@ export type LookOptions = {
   readonly ownCertificates: boolean;
   /** The namespaces to search for that Secret. The first is archaware's own; the right to look in the others may be missing. */
   readonly namespaces: readonly string[];
-  /** Whether to replace also bare pods and pods of Jobs and of unknown owners. */
-  readonly allPods: boolean;
   readonly signal: AbortSignal;
 };
 
@@ -112,7 +110,6 @@ export async function takeInventory(options: LookOptions, known: readonly Carryi
   const daemonSets = sets.map(({ daemonSet }) => daemonSet);
   const cluster: CleanedCluster = {
     keys: taintsEver(taints, nodes, daemonSets),
-    allPods: options.allPods,
     daemonSetOf: byUid(sets, taints),
     fitting: createFitting(laterNodes(nodes, taints)),
   };

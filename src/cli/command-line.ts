@@ -100,16 +100,17 @@ function unknownCommand(name: string): ConfigurationError {
 }
 
 function invocationOf(
-  { flags, forms = MACHINE_FORMS }: Command,
+  command: Command,
   operands: readonly string[],
   argv: Arguments,
   surroundings: Surroundings,
   connections: Clients[],
 ): Invocation {
-  const keys = configFlags(argv, flags);
+  const keys = configFlags(argv, command);
   const text = (name: string) => (argv[name] === undefined ? undefined : String(argv[name]));
+  const { forms = MACHINE_FORMS } = command;
   const form = text('output') ?? 'table';
-  if (!forms.includes(form)) {
+  if (form !== 'table' && !forms.includes(form)) {
     throw new ConfigurationError([`--output: got ${JSON.stringify(form)}, expected one of ${forms.join(', ')}`]);
   }
   const output = form === 'json' || form === 'yaml' ? form : 'table';

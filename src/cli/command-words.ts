@@ -8,6 +8,7 @@ import { ConfigurationError } from '../config/shown-problems.ts';
 import type { Command, Flag } from './command.ts';
 import type { ConfigWords } from './command-context.ts';
 import { COMMANDS } from './commands.ts';
+import { commonFlagsOf } from './flags.ts';
 import { PROGRAM } from './program.ts';
 
 /** The flags of every command. */
@@ -104,9 +105,7 @@ function createParser(
     // yargs measures every text, also a hidden one, which would cost each command 20 ms.
     parser.option(path, isShown ? { type: 'string', group: 'Configuration keys:', describe } : HIDDEN);
   }
-  // A command may have a common flag of its own, with other values.
-  const isOwn = (flag: Flag) => named?.flags.some(({ name }) => name === flag.name) === true;
-  for (const flag of COMMON_FLAGS) if (!isOwn(flag)) addFlag(parser, flag, isHelpAsked ? 'Common:' : undefined);
+  for (const flag of commonFlagsOf(named, COMMON_FLAGS)) addFlag(parser, flag, isHelpAsked ? 'Common:' : undefined);
   for (const command of COMMANDS) {
     parser.command(command.name, command.summary, (own) => describeCommand(own, command, isHelpAsked));
   }
@@ -173,16 +172,18 @@ function textOf(value: unknown): string {
 }
 
 /** Returns the flags that are configuration keys, as text. Refuses any other flag that is neither common nor of this command. */
-export function configFlags(argv: Arguments, own: readonly Flag[]): Record<string, string> {
+export function configFlags(argv: Arguments, command: Pick<Command, 'flags' | 'forms'>): Record<string, string> {
   const paths = allKeys().map(({ path }) => path);
-  const known = [...COMMON_FLAGS, ...own];
+  const known = [...commonFlagsOf(command, COMMON_FLAGS), ...command.flags];
   const others = [...known.map(({ name }) => name), 'help', 'version'];
-  const letters = new Set([...known.flatMap(({ letter }) => letter ?? []), 'h']);
+  // yargs gives the value of a flag that it knows under both names.
+  const lettered = [...COMMON_FLAGS, ...command.flags, { name: 'help', letter: 'h' }];
+  const isLetterOf = (name: string) => lettered.some((flag) => flag.letter === name && argv[flag.name] !== undefined);
   const repeatable = new Set(known.filter(({ isRepeatable }) => isRepeatable).map(({ name }) => name));
   const flags: Record<string, string> = {};
   const problems: string[] = [];
   for (const [name, value] of Object.entries(argv)) {
-    if (name === '_' || name === '$0' || letters.has(name) || value === undefined) continue;
+    if (name === '_' || name === '$0' || isLetterOf(name) || value === undefined) continue;
     const path = keyOf(name);
     if (path !== undefined) flags[path] = textOf(value);
     else if (!others.includes(name)) problems.push(unknownFlag(name, [...paths, ...others]));

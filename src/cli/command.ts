@@ -26,7 +26,7 @@ export type Command = {
   /** What the help of the command says before the flags; the summary stands above it. */
   readonly description?: string;
   readonly flags: readonly Flag[];
-  /** What `--output` can be; default: table, json, yaml. */
+  /** What `--output` can be; default: table, json, yaml. A command with none has no such flag. */
   readonly forms?: readonly string[];
   readonly listsKeys?: boolean;
   /** The first operands with which the help does not list them. */

@@ -3,7 +3,7 @@ import { ConfigurationError } from '../config/shown-problems.ts';
 import { parseDuration } from '../kit/duration.ts';
 import { messageOf } from '../kit/errors.ts';
 import { parseSelector, type Selector } from '../kit/selector.ts';
-import type { Flag, Invocation } from './command.ts';
+import type { Command, Flag, Invocation } from './command.ts';
 
 /** The flags that several commands have, with kubectl's names. */
 export const NAMESPACE: Flag = {
@@ -25,6 +25,12 @@ export const INSTALLATION: Flag = {
   value: 'NAMESPACE',
   text: 'Namespace of archaware, if there are several installations, or if you may not list ClusterRoleBindings',
 };
+
+/** Returns those of the common flags that a command has. It may have one of its own of that name, with other values. */
+export function commonFlagsOf(command: Pick<Command, 'flags' | 'forms'> | undefined, common: readonly Flag[]): Flag[] {
+  const isOwn = ({ name }: Flag) => command?.flags.some((own) => own.name === name) === true;
+  return common.filter((flag) => !isOwn(flag) && (flag.name !== 'output' || command?.forms?.length !== 0));
+}
 
 /** Reads the namespace that a command is limited to; undefined: all. Throws ConfigurationError for two answers to that. */
 export function readNamespaceFlag(

@@ -7,7 +7,7 @@ const METADATA = { uid: 'u' };
 const DELETED = { reason: 'its ReplicaSet was deleted' };
 
 /** Looks at one owner; the server answers with this object or error. */
-async function look(kind: string | undefined, answer: JsonObject | ApiError) {
+async function look(kind: string, answer: JsonObject | ApiError) {
   const asked: string[] = [];
   const nothing = async () => undefined;
   const client = {
@@ -22,9 +22,12 @@ async function look(kind: string | undefined, answer: JsonObject | ApiError) {
       return answer;
     },
   };
-  const wanting = kind === undefined ? undefined : { kind, apiVersion: 'apps/v1', name: 'web', uid: 'u' };
-  const owner = { namespace: 'shop', key: 'u', wanting, templateHash: undefined };
-  const states = await lookAtOwners(client, [owner], new AbortController().signal);
+  const owner = { kind, apiVersion: 'apps/v1', name: 'web', uid: 'u' };
+  const states = await lookAtOwners(
+    client,
+    [{ namespace: 'shop', owner, templateHash: undefined }],
+    new AbortController().signal,
+  );
   return { wanted: states.get('u')?.wanted, asked };
 }
 
@@ -69,13 +72,12 @@ describe('how many pods an owner wants', () => {
     });
   }
 
-  it('is asked by the path of the kind, and of no pod without an owner', async () => {
+  it('is asked by the path of the kind', async () => {
     const object = { metadata: METADATA, spec: {} };
     expect((await look('StatefulSet', object)).asked).to.deep.equal(['/apis/apps/v1/namespaces/shop/statefulsets/web']);
     expect((await look('ReplicationController', object)).asked).to.deep.equal([
       '/api/v1/namespaces/shop/replicationcontrollers/web',
     ]);
-    expect(await look(undefined, object)).to.deep.equal({ wanted: undefined, asked: [] });
   });
 
   it('ends the work if the server fails otherwise', async () => {

@@ -37,7 +37,7 @@ async function evicted(...answers: ApiError[]): Promise<{ obstacle: RemovalObsta
     },
   };
   const { signal } = new AbortController();
-  const options = { client, clock: createSetClock(), mayWrite: () => true, how: 'evict', signal } as const;
+  const options = { client, clock: createSetClock(), mayWrite: () => true, signal };
   return { obstacle: await removePod(options, POD), sent };
 }
 
@@ -85,7 +85,7 @@ describe('a pod that clean evicts', () => {
       throw new Error('not used');
     };
     const client: ApiClient = { host: 'x', addresses: () => new Set(), request, watch, close: async () => {} };
-    const options = { client, clock: createSetClock(), mayWrite: () => false, how: 'evict', signal } as const;
+    const options = { client, clock: createSetClock(), mayWrite: () => false, signal };
     const error: unknown = await removePod(options, POD).catch((thrown: unknown) => thrown);
     expect(error).to.be.instanceOf(LeaseLostError);
   });

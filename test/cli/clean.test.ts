@@ -164,6 +164,7 @@ describe('clean', () => {
   it('refuses an invalid value of a flag', async () => {
     for (const [flag, value] of [
       ['--pods', 'burn'],
+      ['--pods', 'delete'],
       ['--timeout', 'soon'],
     ] as const) {
       const { code, stderr } = await product.command(['clean', '--yes', flag, value]);

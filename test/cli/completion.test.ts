@@ -21,6 +21,7 @@ describe('completion', () => {
     ['clean --dr', ['--dry-run']],
     ['clean --pods k', ['keep']],
     ['plan -o y', ['yaml']],
+    ['run --out', []],
     ['plan --taints.e', ['--taints.effect']],
     ['explain deploy', ['deployment/'], 'pods'],
     ['explain -n sh', [], 'namespaces'],

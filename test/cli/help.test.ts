@@ -36,6 +36,28 @@ describe('help', () => {
       expect(stdout).not.to.contain('--taints.nodeSelector');
     }
   });
+
+  it('of run has no --output, because run prints no result', async () => {
+    expect((await runInProcess(['plan', '--help'])).stdout).to.contain('--output');
+    expect((await runInProcess(['run', '--help'])).stdout)
+      .to.contain('--kubeconfig')
+      .and.not.to.contain('--output');
+  });
+});
+
+describe('run', () => {
+  for (const words of [
+    ['run', '--output', 'json'],
+    ['run', '-o', 'json'],
+    ['--output', 'json'],
+    ['-o', 'json'],
+  ]) {
+    it(`takes no output: ${words.join(' ')}`, async () => {
+      const { code, stderr } = await runInProcess(words);
+      expect(code).to.equal(3);
+      expect(stderr).to.match(/^archaware-controller: (--output|-o): unknown flag.*\n$/);
+    });
+  }
 });
 
 describe('version', () => {

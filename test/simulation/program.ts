@@ -190,7 +190,6 @@ export function startCleaner(options: { name: string; world: World; server: Mode
       webhook: false,
       ownCertificates: false,
       namespaces: [LEASE_NAMESPACE],
-      allPods: false,
       signal: end.signal,
     };
     const say = () => {};

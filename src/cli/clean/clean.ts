@@ -42,10 +42,9 @@ import { printOutcome } from './outcome.ts';
 export type CleanFlags = {
   readonly yes: boolean;
   readonly dryRun: boolean;
-  readonly pods: 'evict' | 'delete' | 'keep';
+  readonly pods: 'evict' | 'keep';
   /** How long replacing pods may go on without progress. */
   readonly timeoutMs: number;
-  readonly allPods: boolean;
   readonly stop: boolean;
 };
 
@@ -152,7 +151,7 @@ async function showPlan(run: Run, controllers: OwnControllers): Promise<Inventor
   return inventory;
 }
 
-function lookOptions({ context, flags, search, taints }: Run, { namespaces }: OwnControllers): LookOptions {
+function lookOptions({ context, search, taints }: Run, { namespaces }: OwnControllers): LookOptions {
   const { enabled, certificates } = context.config.webhook;
   return {
     client: search.client,
@@ -160,7 +159,6 @@ function lookOptions({ context, flags, search, taints }: Run, { namespaces }: Ow
     webhook: enabled,
     ownCertificates: enabled && certificates === 'self',
     namespaces,
-    allPods: flags.allPods,
     signal: search.signal,
   };
 }
@@ -225,7 +223,7 @@ async function work(run: Run, controllers: OwnControllers, shown: Inventory | un
       timeoutMs,
       nodesBefore: before.nodeUids,
       findWanted: () => findWanted(search),
-      mayReplace: async (pods) => flags.yes || (ask?.(podQuestion(pods, how), context.signal) ?? false),
+      mayReplace: async (pods) => flags.yes || (ask?.(podQuestion(pods), context.signal) ?? false),
       say,
     },
     run.before,

@@ -15,10 +15,9 @@ export const cleanCommand: Command = {
     {
       name: 'pods',
       value: 'HOW',
-      choices: ['evict', 'delete', 'keep'],
-      text: 'Pods that carry tolerations of archaware: evict (default), delete, keep',
+      choices: ['evict', 'keep'],
+      text: 'Pods that carry tolerations of archaware: evict (default), keep',
     },
-    { name: 'all-pods', text: 'Also remove pods that no controller creates again' },
     { name: 'timeout', value: 'DURATION', text: 'Give up when no pod was replaced for this time (10m)' },
   ],
   examples: [
@@ -32,7 +31,6 @@ export const cleanCommand: Command = {
       dryRun: invocation.isSet('dry-run'),
       pods: podsFlag(invocation.text('pods') ?? 'evict'),
       timeoutMs: timeoutFlag(invocation.text('timeout') ?? '10m'),
-      allPods: invocation.isSet('all-pods'),
       stop: invocation.isSet('stop'),
     };
     const { clean } = await import('./clean.ts');
@@ -41,9 +39,9 @@ export const cleanCommand: Command = {
   },
 };
 
-function podsFlag(text: string): 'evict' | 'delete' | 'keep' {
-  if (text === 'evict' || text === 'delete' || text === 'keep') return text;
-  throw new ConfigurationError([`--pods: got ${JSON.stringify(text)}, expected one of evict, delete, keep`]);
+function podsFlag(text: string): 'evict' | 'keep' {
+  if (text === 'evict' || text === 'keep') return text;
+  throw new ConfigurationError([`--pods: got ${JSON.stringify(text)}, expected one of evict, keep`]);
 }
 
 function timeoutFlag(text: string): number {

@@ -1,5 +1,6 @@
 import type { Command, Flag } from '../command.ts';
 import { KINDS } from '../explain/target.ts';
+import { commonFlagsOf } from '../flags.ts';
 
 /** What a completion needs from the cluster: the plural of a kind, or the contexts of the kubeconfig; undefined: nothing. */
 type LiveNames = string | undefined;
@@ -31,7 +32,7 @@ export function candidatesFor(
 ): Candidates {
   const { before, current, head } = split(words);
   const command = commands.find(({ name }) => before.includes(name));
-  const flags = [...(command?.flags ?? []), ...common];
+  const flags = [...(command?.flags ?? []), ...commonFlagsOf(command, common)];
   const said = {
     namespace: givenFor(before, flags, 'namespace'),
     kubeconfig: givenFor(before, flags, 'kubeconfig'),

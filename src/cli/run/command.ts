@@ -6,6 +6,7 @@ export const runCommand: Command = {
   operands: '',
   summary: 'Taint nodes, and give pods and DaemonSets their tolerations or affinity (the default)',
   flags: [],
+  forms: [],
   examples: [
     ['run', 'Run on the cluster of the current context'],
     ['run --config config.yaml', 'Run with a configuration file, which is read again when it changes'],

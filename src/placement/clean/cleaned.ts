@@ -51,8 +51,6 @@ export type RestoredDaemonSet = { readonly daemonSet: DaemonSet; readonly demand
 export type CleanedCluster = {
   /** The present and earlier taints of archaware, for daemon pods. */
   readonly keys: readonly { readonly key: string; readonly effect: string }[];
-  /** Whether pods are removed that nothing may bring back. */
-  readonly allPods: boolean;
   /** Returns a DaemonSet by its uid. */
   readonly daemonSetOf: (uid: string) => RestoredDaemonSet | undefined;
   readonly fitting: Fitting;
@@ -76,9 +74,7 @@ export function cleanPod(object: JsonObject, cluster: CleanedCluster, pod: Pod =
   const ours = oursOf(object, tolerations);
   if (ours.length === 0) return { kind: 'none' };
   const unreturning = whyNotBroughtBack(pod.owner);
-  if (unreturning !== undefined && !cluster.allPods) return { kind: 'leave', reason: unreturning };
-  // A bare pod has no successor.
-  if (pod.owner === undefined) return { kind: 'replace' };
+  if (unreturning !== undefined) return { kind: 'leave', reason: unreturning };
   const reason = whyKept(object, pod, ours, cluster.fitting);
   return reason === undefined ? { kind: 'replace' } : { kind: 'keep', reason };
 }
@@ -144,7 +140,7 @@ function cleanDaemonPod(
   ours: readonly Toleration[],
   tolerations: readonly JsonObject[],
   restored: RestoredDaemonSet | undefined,
-  { allPods, fitting }: CleanedCluster,
+  { fitting }: CleanedCluster,
 ): PodCleaning {
   // A daemon pod without its DaemonSet is removed by the garbage collector.
   if (restored === undefined) return { kind: 'none' };
@@ -154,7 +150,6 @@ function cleanDaemonPod(
   // Its successor starts on the same node.
   if (daemonSet.rolledOut) return { kind: 'replace' };
   if (daemonSet.updateStrategy === 'OnDelete') {
-    if (allPods) return { kind: 'replace' };
     return { kind: 'leave', reason: 'its DaemonSet replaces pods only when they are deleted' };
   }
   const successor = successorOf(fitting(demands), runsOn(tolerations, kindsOf(ours)));

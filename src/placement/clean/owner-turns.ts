@@ -5,11 +5,8 @@
 export type Turn = {
   /** The uids of the pods to remove. */
   readonly pods: readonly string[];
-  /**
-   * How many pods the owner wants by its spec; undefined if the spec does not say it, as for the pods of a Job: there is no wait
-   * for new ones.
-   */
-  readonly wanted: number | undefined;
+  /** How many pods the owner wants by its spec. */
+  readonly wanted: number;
   /** Whether this run has removed a pod whose successor was not ready when last seen. */
   readonly waits: boolean;
 };
@@ -30,7 +27,6 @@ export type NextOfTurn =
 export function nextOfTurn({ pods, wanted, waits }: Turn, now: OwnersPods): NextOfTurn {
   const there = pods.filter((uid) => now.has(uid));
   const next = there.find((uid) => now.get(uid) === false) ?? there[0];
-  if (wanted === undefined) return next === undefined ? { kind: 'over' } : { kind: 'remove', uid: next };
   // An owner that was scaled to zero gets no new pods, and its controller removes those that are left.
   if (wanted === 0) return { kind: 'over' };
   const ready = [...now.values()].filter((isReady) => isReady).length;

@@ -77,7 +77,7 @@ export function describeClean(start: Start): void {
       expect((await world.written()).slice(before)).to.deep.equal([]);
     });
 
-    it('names bare pods and pods of Jobs and leaves them, until --all-pods; any further run says the same', async () => {
+    it('names bare pods and pods of Jobs and leaves them; any further run says the same', async () => {
       // Nowhere to go: kwok would complete it at once, and then it would not matter any more.
       const stuck = { spec: { nodeSelector: { nowhere: 'yes' } } };
       await world.create(
@@ -96,10 +96,6 @@ export function describeClean(start: Start): void {
       expect(first).to.deep.include({ code: 2, removed: counts(2, 0, 1), left });
       expect(await clean()).to.deep.include({ code: 2, removed: counts(0, 0, 0, 0), left });
       expect(await carrying()).to.deep.equal(['bare', task]);
-      const all = await clean('--all-pods');
-      expect(all).to.deep.include({ code: 0, removed: counts(0, 0, 2, 0), left: [] });
-      expect(await carrying()).to.deep.equal([]);
-      expect(await clean()).to.deep.include({ code: 0, removed: counts(0, 0, 0, 0), left: [] });
     });
 
     it('honours a PodDisruptionBudget: names the pods it could not evict, and evicts them once it may', async () => {
@@ -154,22 +150,6 @@ export function describeClean(start: Start): void {
       await running(5);
       expect(await clean()).to.deep.include({ code: 0, left: [] });
       expect(await carrying()).to.deep.equal([]);
-    });
-
-    it('deletes pods with --pods delete whatever their budget says, where the user may', async () => {
-      await world.create(deployment(ns, 'web', { images: [world.image('multi')], replicas: 2 }), budget(ns, 'web'));
-      await settle();
-      await running(2);
-      const refused = await clean('--pods', 'delete', '--timeout', '2s');
-      expect(refused.code).to.equal(2);
-      expect(refused.left.length).to.equal(2);
-      for (const { reason } of refused.left)
-        expect(reason).to.match(/may not delete it; run clean as an administrator/);
-      expect(await clean('--kubeconfig', world.cluster.kubeconfig, '--pods', 'delete')).to.deep.include({
-        code: 0,
-        removed: counts(0, 0, 2, 0),
-        left: [],
-      });
     });
 
     it('does not evict pods whose author gave them the very same tolerations', async () => {

@@ -44,7 +44,7 @@ const EVERYTHING = {
   },
   serviceMonitor: { enabled: true, labels: { release: 'prometheus' } },
   prometheusRule: { enabled: true, labels: { release: 'prometheus' } },
-  cleanBeforeUninstall: { enabled: true, pods: 'keep', allPods: true, timeout: '5m' },
+  cleanBeforeUninstall: { enabled: true, pods: 'keep', timeout: '5m' },
 };
 
 export const COMBINATIONS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {

@@ -27,7 +27,6 @@ type Given = {
   managedFields?: readonly JsonObject[] | string;
   metadata?: JsonObject;
   phase?: string;
-  allPods?: boolean;
   /** The tolerations of its DaemonSet's template; undefined: the DaemonSet does not exist any more. */
   template?: readonly JsonObject[];
   /** Whether the rollout of that DaemonSet is complete. */
@@ -77,7 +76,6 @@ function undo(given: Given) {
   const pod = { metadata: { ownerReferences, managedFields, ...metadata }, spec, status: { phase } };
   return cleanPod(pod, {
     keys: KEYS,
-    allPods: given.allPods ?? false,
     daemonSetOf: (uid) => (uid === 'd1' ? daemonSetOf(given) : undefined),
     fitting: createFitting(nodesOf(given.nodes ?? { arm64: {} })),
   });
@@ -142,8 +140,6 @@ describe("what clean does about a pod with archaware's tolerations", () => {
       { owner: 'ReplicaSet', controls: false },
       'leave: bare pod: nothing would bring it back',
     ],
-    ['bare, with --all-pods', { allPods: true }, 'replace'],
-    ['of a Job, with --all-pods', { owner: 'Job', allPods: true }, 'replace'],
     ['under a key of before', { owner: 'ReplicaSet', tolerations: [OLD] }, 'replace'],
     ['that runs', { owner: 'ReplicaSet', phase: 'Running' }, 'replace'],
     ['that has succeeded', { owner: 'ReplicaSet', phase: 'Succeeded' }, 'none'],
@@ -198,11 +194,6 @@ describe("what clean does about a pod with archaware's tolerations", () => {
       { owner: 'DaemonSet', template: [], strategy: 'OnDelete' },
       'leave: its DaemonSet replaces pods only when they are deleted',
     ],
-    [
-      'of a DaemonSet that replaces none by itself, with --all-pods',
-      { owner: 'DaemonSet', template: [], strategy: 'OnDelete', allPods: true },
-      'replace',
-    ],
   ];
   for (const [given, what, expected] of rows) {
     it(`${given}: ${expected}`, () => {
@@ -219,8 +210,6 @@ describe('what clean does about a pod whose images do not run everywhere', () =>
     ['runs on one of two, and waits for a node', { nodes: MIXED, phase: 'Pending' }, WRONG],
     ['runs on one of three', { nodes: { ...MIXED, s390x: {} } }, WRONG.replace('amd64', 'amd64 or s390x')],
     ['runs on one of two, of a StatefulSet', { owner: 'StatefulSet', nodes: MIXED }, WRONG],
-    ['runs on one of two, of a Job, with --all-pods', { owner: 'Job', nodes: MIXED, allPods: true }, WRONG],
-    ['runs on one of two, bare, with --all-pods', { owner: '', nodes: MIXED, allPods: true }, 'replace'],
     ['runs on one of two, and its author selects that', { nodes: MIXED, spec: ON_ARM }, 'replace'],
     ['runs on one of two, and its author requires that', { nodes: MIXED, spec: requiring(ARM_REQUIRED) }, 'replace'],
     [

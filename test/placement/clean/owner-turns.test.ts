@@ -3,14 +3,7 @@ import { type NextOfTurn, nextOfTurn } from '../../../src/placement/clean/owner-
 
 describe('the turn of an owner', () => {
   const remove = (uid: string): NextOfTurn => ({ kind: 'remove', uid });
-  const rows: [
-    what: string,
-    wanted: number | undefined,
-    waits: boolean,
-    pods: string,
-    now: string,
-    next: NextOfTurn,
-  ][] = [
+  const rows: [what: string, wanted: number, waits: boolean, pods: string, now: string, next: NextOfTurn][] = [
     // `now`: the owner's pods, a ready one with a +.
     ['begins with its first pod', 3, false, 'a b c', 'a+ b+ c+', remove('a')],
     ['waits while a pod goes', 3, true, 'a b c', 'b+ c+', { kind: 'wait', ready: 2, wanted: 3 }],
@@ -43,8 +36,6 @@ describe('the turn of an owner', () => {
     ['takes what is not ready first', 2, false, 'a b', 'a+ b x+', remove('b')],
     ['goes on where the owner has more than it wants', 1, false, 'a', 'a+ x+ y+', remove('a')],
     ['leaves pods that are not to go', 2, false, 'a', 'a+ other+', remove('a')],
-    ['waits for nothing where nobody says how many are wanted', undefined, true, 'a b', 'a b', remove('a')],
-    ['is over where nobody says so and all are gone', undefined, true, 'a b', 'x', { kind: 'over' }],
   ];
   for (const [what, wanted, waits, pods, now, next] of rows) {
     it(what, () => {
