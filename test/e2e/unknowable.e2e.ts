@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { ours, runs } from '../support/objects.ts';
+import { ours, runs, taints } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
 import { daemonSet, deployment, pod } from '../support/workloads.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
@@ -17,6 +17,10 @@ describe('images that nothing is known of, on the real control plane', () => {
     before(async () => {
       const flags = ['--images.fallbackAfter', '3s', '--images.cache.tagTtl', '1s', '--images.cache.failureTtl', '1s'];
       controller = await world.run(flags);
+      // A pod that is bound before waits for nothing.
+      for (const node of ['amd64-1', 'arm64-1']) {
+        await world.eventually(`${node} to be tainted`, async () => taints(await world.node(node)).length > 0);
+      }
     });
     after(() => world.stopControllers());
 
