@@ -53,8 +53,10 @@ export function whyNotEvicted(
   settings: Pick<Settings, 'mode' | 'taints' | 'schedulable' | 'onWrongNode'>,
   whole: Whole | undefined,
 ): string | undefined {
+  // What is wrong with the image concerns its author, whether or not pods may be evicted.
+  if (finding.verdict === 'says-it-runs') return whatLies(finding, node.architecture);
   if (settings.onWrongNode === 'warn') return 'pods.onWrongNode is warn';
-  const unproved = whyNotProved(finding, node.architecture);
+  const unproved = whyNotProved(finding);
   if (unproved !== undefined) return unproved;
   const { taints } = settings;
   const keptOff = { key: taints.key, value: node.architecture, effect: 'NoSchedule' };
@@ -93,13 +95,11 @@ export function whyNotEvicted(
     : `no node of ${possible.join(' or ')} would take another one: cordoned, tainted, or not what its nodeSelector and affinity ask for`;
 }
 
-function whyNotProved(finding: WrongNodeFinding, architecture: string): string | undefined {
-  const { verdict, container } = finding;
+function whyNotProved({ verdict, container }: WrongNodeFinding): string | undefined {
   switch (verdict) {
     case 'does-not-run':
-      return undefined;
     case 'says-it-runs':
-      return whatLies(finding, architecture);
+      return undefined;
     case 'unproved':
       return container.pulled === undefined
         ? `the status of container ${container.name} has no digest that proves which image it runs`

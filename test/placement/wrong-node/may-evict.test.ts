@@ -73,6 +73,11 @@ describe('the eviction of a pod from a wrong node', () => {
       /its image app@\S+ claims to run on arm64, but it does not .*rebuild it, or state the architectures of "app:1" in images.overrides/,
     ],
     [
+      'the same, with pods.onWrongNode: warn',
+      { trouble: 'exec-format-error', verdict: 'says-it-runs', settings: { onWrongNode: 'warn' } },
+      /its image app@\S+ claims to run on arm64, but it does not .*in images.overrides/,
+    ],
+    [
       'that cannot be pulled, though all its images have the architecture',
       { trouble: 'no-match-for-platform', verdict: 'says-it-runs', isPulled: false },
       /its images have arm64, as far as is known: the next pull may succeed/,
