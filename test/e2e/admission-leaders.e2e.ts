@@ -78,6 +78,19 @@ describe('admission by two replicas, on the real control plane', () => {
     expect(await follower.metric('archaware_admission_reviews_total', { outcome: 'gated' })).to.be.at.least(2);
   });
 
+  it('resolves what it reviews in every replica, so that a follower answers at once for an image that is known', async () => {
+    const { follower } = await two();
+    const ns = await world.namespace('known');
+    const image = await freshImage(world, 'arm64');
+    let tries = 0;
+    await world.eventually('the follower to know it', async () => {
+      const found = await admit(world, pod(ns, `web-${++tries}`, { images: [image] }));
+      return gates(found).length === 0 && JSON.stringify(affinity(found)) === JSON.stringify(ON_ARM);
+    });
+    expect(await leads(follower)).to.equal(false);
+    expect(await follower.metric('archaware_image_resolutions_total', { result: 'ok' })).to.equal(1);
+  });
+
   it('adds no gate while nobody leads, and again when somebody does', async () => {
     const { leader, follower } = await two();
     const ns = await world.namespace('leaderless');

@@ -1,6 +1,14 @@
 import { expect } from 'chai';
+import { arrangeHelm, CHART_PATH, type Helm } from '../e2e/support/helm.ts';
 import { type PodKind, streamJudged } from '../e2e/support/judged-stream.ts';
-import { eventuallyNoObjects, eventuallyOn, isTrusted, reviewsPods, whatIsThere } from '../e2e/support/real-checks.ts';
+import {
+  eventuallyNoObjects,
+  eventuallyOn,
+  isTrusted,
+  nothingIsLeft,
+  reviewsPods,
+  whatIsThere,
+} from '../e2e/support/real-checks.ts';
 import { applyOverlay, uninstallOverlay, writeOverlay } from '../e2e/support/real-overlay.ts';
 import { configurationEdit, needsRealWorld, type RealWorld, startRealWorld } from '../e2e/support/real-world.ts';
 import type { LiveWorld } from '../e2e/support/world.ts';
@@ -44,15 +52,10 @@ describe('changing the mode on a real node, under a stream of pods', function ()
     const nodes = { [own]: [real.node.name, `fake-${own}`], [other]: [real.fake] };
     kinds = [own, other].map((name) => ({ image: world.image(`program-${name}`), nodes: nodes[name] ?? [] }));
     await world.namespace(NS);
-    await applyOverlay(real, { overlay: 'taints' });
-    await settled(TAINTS);
   });
   after(async () => {
     console.log(['change | seconds | pods | unreviewed | on a wrong node | pending', ...table].join('\n'));
-    if (real === undefined) return;
-    await uninstallOverlay(real);
-    await eventuallyNoObjects(real);
-    await real.stop();
+    await real?.stop();
   });
   afterEach(async function () {
     if (this.currentTest?.state === 'failed') console.log(await whatIsThere(world));
@@ -73,7 +76,7 @@ describe('changing the mode on a real node, under a stream of pods', function ()
   }
 
   /** Makes the change while pods come, and judges them. */
-  async function underLoad(from: State, to: State, change: () => Promise<unknown>): Promise<void> {
+  async function underLoad(way: string, from: State, to: State, change: () => Promise<unknown>): Promise<void> {
     const stream = streamJudged(world, NS, kinds, PODS_PER_SECOND);
     const begun = performance.now();
     const failure = await change()
@@ -82,7 +85,7 @@ describe('changing the mode on a real node, under a stream of pods', function ()
     const seconds = ((performance.now() - begun) / 1000).toFixed(0);
     const { created, unreviewed, wrong, pending } = await stream.stop();
     const counts = [created, unreviewed.length, wrong.length, pending.length];
-    table.push([`${textOf(from)} → ${textOf(to)}`, seconds, ...counts].join(' | '));
+    table.push([`${textOf(from)} → ${textOf(to)}, ${way}`, seconds, ...counts].join(' | '));
     console.log(`        ${table.at(-1)}`);
     if (failure !== undefined) throw failure;
     expect(pending, 'pending').to.deep.equal([]);
@@ -91,22 +94,57 @@ describe('changing the mode on a real node, under a stream of pods', function ()
     if (from.webhook && to.webhook) expect(unreviewed, 'unreviewed').to.deep.equal([]);
   }
 
-  const ALL = [...WAY, WATCHED, TAINTS];
-  for (const [index, to] of ALL.slice(1).entries()) {
-    const from = ALL[index] ?? TAINTS;
-    it(`${textOf(from)} → ${textOf(to)}`, () => underLoad(from, to, () => change(from, to)));
-  }
+  describe('with kubectl', () => {
+    before(async () => {
+      await applyOverlay(real, { overlay: 'taints' });
+      await settled(TAINTS);
+    });
+    after(() => real && uninstallOverlay(real).then(() => eventuallyNoObjects(real)));
 
-  async function change(from: State, to: State): Promise<void> {
-    const edit = (...lines: string[]) => configurationEdit('images: {unresolvable: open}', ...lines);
-    if (to === WATCHED) {
-      await real.block(DOCUMENT, 'kubectl apply -f manifests/webhook.yaml', {}, edit('webhook: {enabled: true}'));
-    } else if (from.webhook && !to.webhook) {
-      const lines = ['placement: {mode: taints}', 'webhook: {enabled: false}'];
-      await real.block(DOCUMENT, 'no webhook: {enabled: true}', {}, edit(...lines));
-    } else {
-      await writeOverlay(real, { overlay: to.mode });
-      await real.block(DOCUMENT, 'kubectl apply -k mine');
+    const ALL = [...WAY, WATCHED, TAINTS];
+    for (const [index, to] of ALL.slice(1).entries()) {
+      const from = ALL[index] ?? TAINTS;
+      it(`${textOf(from)} → ${textOf(to)}`, () => underLoad('kubectl', from, to, () => change(from, to)));
     }
-  }
+
+    async function change(from: State, to: State): Promise<void> {
+      const edit = (...lines: string[]) => configurationEdit('images: {unresolvable: open}', ...lines);
+      if (to === WATCHED) {
+        await real.block(DOCUMENT, 'kubectl apply -f manifests/webhook.yaml', {}, edit('webhook: {enabled: true}'));
+      } else if (from.webhook && !to.webhook) {
+        const lines = ['placement: {mode: taints}', 'webhook: {enabled: false}'];
+        await real.block(DOCUMENT, 'no webhook: {enabled: true}', {}, edit(...lines));
+      } else {
+        await writeOverlay(real, { overlay: to.mode });
+        await real.block(DOCUMENT, 'kubectl apply -k mine');
+      }
+    }
+  });
+
+  describe('with helm upgrade --wait', () => {
+    let helm: Helm;
+    const RELEASE = ['archaware', CHART_PATH, '--namespace', 'archaware', '--create-namespace'];
+
+    before(async () => {
+      await nothingIsLeft(world);
+      helm = await arrangeHelm(world.cluster.kubeconfig);
+      await helmed(['install', ...RELEASE], TAINTS);
+      await settled(TAINTS);
+    });
+    after(() => helm?.remove());
+
+    async function helmed(args: readonly string[], { mode, webhook }: State): Promise<void> {
+      const registries = { insecure: [world.registry.nodeHost] };
+      const config = { placement: { mode }, webhook: { enabled: webhook }, registries };
+      const values = { image: await real.image(), webhook: { pods: true }, config };
+      const { code, stdout, stderr } = await helm.run([...args, '--wait', '--timeout', '2m'], values);
+      expect(code, stdout + stderr).to.equal(0);
+    }
+
+    for (const [index, to] of WAY.slice(1).entries()) {
+      const from = WAY[index] ?? TAINTS;
+      it(`${textOf(from)} → ${textOf(to)}`, () =>
+        underLoad('helm', from, to, () => helmed(['upgrade', ...RELEASE], to)));
+    }
+  });
 });
