@@ -74,7 +74,9 @@ export const challenge: Target = {
 };
 
 function checkRealm(text: string, insecure: boolean): void {
-  const url = refusing([ImageError], () => acceptRealm(text, { host: 'r.example.com', insecure }));
+  const url = refusing([ImageError], () =>
+    acceptRealm(text, { host: 'r.example.com:5000', hostname: 'r.example.com', insecure }),
+  );
   if (url === undefined) return;
   must(
     url.protocol === 'https:' || (insecure && url.protocol === 'http:'),

@@ -166,17 +166,52 @@ describe('a host to which a registry redirects', () => {
       return { cert: certificate, key };
     }
 
-    it('over plain http is refused, even if it is named, with the key that allows it', async () => {
+    it('over plain http is refused, even if it is named, with what to do', async () => {
       await startStore();
       challengeAt(`http://${store.host}/token`);
       start([store.host], verified);
       const error = await failure();
       expect(error).to.include({ code: 'forbidden-address' });
-      expect(error.message).to.include(`registries.insecure: ["${registry.host}"] allows it`);
+      expect(error.message).to.include('not https, and over https: ').and.include(`${store.host} does not speak TLS`);
+      expect(error.message).to.include(
+        `its external URL should be https (registries.insecure: ["${registry.host}"] would send logins unencrypted`,
+      );
       expect(store.asked).to.deep.equal([]);
       harness.stop();
       start([registry.host]);
       expect((await resolve()).platforms).to.deep.equal(ARM64);
+    });
+
+    it('over https is asked where its address says http on the host of the registry', async () => {
+      await startStore(tls);
+      challengeAt(`http://${store.host}/token`);
+      start([], verified);
+      expect((await resolve()).platforms).to.deep.equal(ARM64);
+      expect(store.asked[0]).to.match(/^GET \/token/);
+    });
+
+    it('is followed to another port of its host, where its certificate is verified', async () => {
+      await startStore(tls);
+      challengeAt(`https://${registry.host}/old`);
+      registry.on('/old', reply(308, { location: `https://${store.host}/token` }));
+      start([], verified);
+      expect((await resolve()).platforms).to.deep.equal(ARM64);
+      harness.stop();
+      await store.stop();
+      await startStore(unverifiable());
+      registry.on('/old', reply(308, { location: `https://${store.host}/token` }));
+      start([], verified);
+      expect((await failure()).message).to.include(`certificate at ${store.host} that cannot be verified`);
+      expect(store.asked).to.deep.equal([]);
+    });
+
+    it('is not followed to another host, even one at the same address', async () => {
+      await startStore(tls);
+      challengeAt(`https://${registry.host}/old`);
+      registry.on('/old', reply(308, { location: `https://${store.host.replace('127.0.0.1', 'localhost')}/token` }));
+      start([], verified);
+      expect(await failure()).to.include({ code: 'denied' });
+      expect(store.asked).to.deep.equal([]);
     });
 
     it('with an unverifiable certificate is refused, with the keys that allow it', async () => {

@@ -218,7 +218,7 @@ describe('a registry that redirects to another one, which has tokens of its own'
     const { resolve, log } = world(
       {
         [REGISTRY]: tokens('one', OURS, to('two.example.com')),
-        'two.example.com': () => challenged('Bearer realm="http://two.example.com/token"'),
+        'two.example.com': () => challenged('Bearer realm="http://auth.example.com/token"'),
       },
       true,
     );
@@ -226,6 +226,28 @@ describe('a registry that redirects to another one, which has tokens of its own'
     expect(error).to.be.instanceOf(ImageError).that.includes({ code: 'forbidden-address' });
     expect(String(error)).to.include('registries.insecure: ["two.example.com"]');
     for (const line of log.filter((each) => each.includes('two.example.com'))) expect(line).to.not.include('[');
+  });
+
+  it('asks the other for a token over https and without a credential, if its realm is http on its own host', async () => {
+    const two = tokens('two', OURS);
+    const { resolve, log } = world(
+      {
+        [REGISTRY]: tokens('one', OURS, to('two.example.com')),
+        'two.example.com': (request) => {
+          if (request.url.protocol === 'http:') return { status: 500 };
+          const answer = two(request);
+          const challenge = 'Bearer realm="http://two.example.com/token",service="two"';
+          return answer.status === 401 ? challenged(challenge) : answer;
+        },
+      },
+      true,
+    );
+    expect((await resolve()).platforms).to.have.length(2);
+    expect(log.filter((line) => line.includes('two.example.com'))).to.deep.equal([
+      'GET two.example.com/v2/a/b/manifests/latest',
+      'GET two.example.com/token?service=two&scope=repository:a/b:pull',
+      'GET two.example.com/v2/a/b/manifests/latest [Bearer two:repository:a/b:pull]',
+    ]);
   });
 
   it('is refused if the other redirects to a third one with a challenge', async () => {

@@ -92,14 +92,16 @@ export function pullScopes({ parameters }: Challenge): string[] {
   return [...new Set(scopes)].slice(0, MAX_SCOPES);
 }
 
+type RealmOf = { readonly host: string; readonly hostname: string; readonly insecure: boolean };
+
 /**
  * Checks the address of a token service that a registry's own 401 named: it must be https, or http if the registry is
- * configured as insecure, without user information and without a fragment. Its network addresses are judged when it is
- * dialled.
+ * configured as insecure, without user information and without a fragment. http on the registry's own host name becomes https: such
+ * a registry often does not know that TLS ends in front of it. Its network addresses are judged when it is dialled.
  *
  * @throws ImageError `forbidden-address`, or `malformed` if it is not a URL
  */
-export function acceptRealm(realm: string, registry: { readonly host: string; readonly insecure: boolean }): URL {
+export function acceptRealm(realm: string, registry: RealmOf): URL {
   const refuse = (code: 'forbidden-address' | 'malformed', problem: string): ImageError =>
     new ImageError(`${registry.host} names a token service that ${problem}`, {
       code,
@@ -108,11 +110,27 @@ export function acceptRealm(realm: string, registry: { readonly host: string; re
     });
   const url = realm.length > MAX_REALM ? undefined : parseUrl(realm);
   if (url === undefined) throw refuse('malformed', 'is not an absolute URL');
-  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && registry.insecure)) {
-    const key = url.protocol === 'http:' ? `; registries.insecure: ["${registry.host}"] allows it` : '';
-    throw refuse('forbidden-address', `is not https ("${printableAscii(url.protocol, 20)}")${key}`);
+  if (url.protocol === 'http:' && !registry.insecure) {
+    if (url.hostname !== registry.hostname) throw unencrypted(registry.host);
+    url.protocol = 'https:';
+  } else if (url.protocol !== 'https:' && url.protocol !== 'http:') {
+    throw refuse('forbidden-address', `is not https ("${printableAscii(url.protocol, 20)}")`);
   }
   if (url.username !== '' || url.password !== '') throw refuse('forbidden-address', 'contains user information');
   if (url.hash !== '') throw refuse('malformed', 'contains a fragment');
   return url;
+}
+
+/**
+ * Returns the error for a token service over plain http, of a registry that is not.
+ *
+ * @param failure what happened over https, if that was tried
+ */
+export function unencrypted(host: string, failure?: ImageError): ImageError {
+  const tried = failure === undefined ? '' : `, and over https: ${failure.message}`;
+  return new ImageError(
+    `${host} names a token service that is not https${tried}; its external URL should be https (registries.insecure: ["${host}"] ` +
+      'would send logins unencrypted, and skip the verification)',
+    { code: 'forbidden-address', temporary: false, endpoint: host },
+  );
 }

@@ -7,6 +7,7 @@ import { authenticate } from './authentication.ts';
 import { createSend } from './connection.ts';
 import type { ProxySelector } from './proxy.ts';
 import { reportRateLimit } from './rate-limit.ts';
+import { followOnHost } from './token.ts';
 import { chain, deadline, followRedirects, measure, type Named, type SendRequest } from './transport.ts';
 import { insecureTrust } from './trust.ts';
 
@@ -63,8 +64,8 @@ export function createRegistry(options: RegistryOptions): Registry {
     options.send ?? createSend({ guard, userAgent: options.userAgent, ...(proxy === undefined ? {} : { proxy }) }),
   );
   const { isPublic, destroy } = guard;
-  // A token service may not redirect: otherwise the answer of another service could come back as its token.
-  const authentication = authenticate({ named, isPublic, now, send: chain([deadline(timeoutMs, after)], wire) });
+  const tokens = chain([deadline(timeoutMs, after), followOnHost({ named, isPublic })], wire);
+  const authentication = authenticate({ named, isPublic, now, send: tokens });
   const redirects = reportRateLimit((rateLimit) => options.telemetry?.rateLimited?.(rateLimit), followRedirects(named));
   return { send: chain([authentication, deadline(timeoutMs, after), redirects], wire), destroy };
 

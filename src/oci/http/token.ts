@@ -1,23 +1,28 @@
 import { parseObject } from '../../kit/json.ts';
 import { createLru } from '../../kit/lru.ts';
 import { ImageError } from '../errors.ts';
-import { acceptRealm, type Challenge } from './challenge.ts';
+import { acceptRealm, type Challenge, unencrypted } from './challenge.ts';
 import {
   type Credential,
+  type Link,
   type Named,
   type RegistryRequest,
   type RegistryResponse,
+  redirectTo,
   type SendRequest,
   statusError,
   towards,
 } from './transport.ts';
 
-export type TokenOptions = {
-  /** Sends a token request without following redirects. */
-  readonly send: SendRequest;
+type LeadOptions = {
   readonly named: Named;
   /** Whether a host[:port] answered from a public address. */
   readonly isPublic: (host: string) => boolean;
+};
+
+export type TokenOptions = LeadOptions & {
+  /** Sends a token request, through {@link followOnHost}. */
+  readonly send: SendRequest;
   readonly now: () => number;
 };
 
@@ -36,8 +41,12 @@ const MAX_TOKEN = 65_536;
 /** Milliseconds; the distribution token specification's default for an answer without an expiry. */
 const DEFAULT_EXPIRY = 60_000;
 const MAX_EXPIRY = 3_600_000;
-/** Statuses of services that do not support POST: JFrog 401, ACR 400, others 404 and 405. */
-const KNOWS_NO_POST: readonly number[] = [400, 401, 404, 405];
+const MAX_REDIRECTS = 3;
+/**
+ * Statuses of services that do not support POST: JFrog 401, ACR 400, others 404 and 405. After 301 to 303 a POST would become
+ * a GET without its form, and a GET is followed.
+ */
+const KNOWS_NO_POST: readonly number[] = [301, 302, 303, 400, 401, 404, 405];
 /** Statuses of services that do not support GET. */
 const KNOWS_NO_GET: readonly number[] = [404, 405];
 
@@ -55,37 +64,38 @@ export function createFetchToken(options: TokenOptions): FetchToken {
   const postOnly = createLru<true>(1000);
 
   return async ({ parameters }, request, scopes) => {
-    const { host } = request.url;
-    const url = acceptRealm(parameters.get('realm') ?? '', {
-      host,
-      insecure: request.trust?.plain === true || (request.policy === 'configured' && request.url.protocol === 'http:'),
-    });
+    const { host, hostname } = request.url;
+    const realm = parameters.get('realm') ?? '';
+    const insecure =
+      request.trust?.plain === true || (request.policy === 'configured' && request.url.protocol === 'http:');
+    const url = acceptRealm(realm, { host, hostname, insecure });
     const service = parameters.get('service') ?? '';
     const asked: Asked = { base: requestTo(url, request), service, scopes: scopes.filter((scope) => scope !== '') };
+    try {
+      return await login(asked, request);
+    } catch (error) {
+      const isOpen = url.protocol === 'https:' && /^http:/i.test(realm.trim());
+      throw isOpen && error instanceof ImageError && error.unreachable !== undefined ? unencrypted(host, error) : error;
+    }
+  };
+
+  async function login(asked: Asked, request: RegistryRequest): Promise<Token> {
+    const { host } = asked.base.url;
     const { credential } = request;
     if (credential?.identityToken === undefined) return read(await getOrPost(asked, credential), request);
     const { username, identityToken } = credential;
-    if (!getOnly.has(url.host)) {
+    if (!getOnly.has(host)) {
       const answer = await post(asked, { grant_type: 'refresh_token', refresh_token: identityToken });
       if (!KNOWS_NO_POST.includes(answer.status)) return read(answer, request);
     }
     const token = read(await get(asked, { username, password: identityToken }), request);
-    getOnly.set(url.host, true);
+    getOnly.set(host, true);
     return token;
-  };
+  }
 
   /** Builds the token request from the challenged request, without its credential. */
   function requestTo(url: URL, { credential: _credential, ...request }: RegistryRequest): RegistryRequest {
-    const mine = { headers: { accept: 'application/json' }, maxBytes: MAX_BODY };
-    if (url.host === request.url.host) return { ...request, url, ...mine };
-    // If the operator did not name the registry, its credentials go only to token services with a verified certificate.
-    const mayLead = request.policy === 'configured' || request.trust?.plain === true;
-    const other = { ...towards(request, url, mayLead ? options.named : () => undefined), ...mine };
-    if (other.policy === 'configured') return other;
-    // A registry on a public address may name only a token service on a public address. Otherwise it would receive the
-    // page of an internal service as a token.
-    const policy = options.isPublic(request.url.host) ? 'public' : 'registry';
-    return { ...other, policy, ...(mayLead ? {} : { ledBy: request.url.host }) };
+    return { ...lead(request, url, options), headers: { accept: 'application/json' }, maxBytes: MAX_BODY };
   }
 
   /** Most services support GET. One that answers 404 or 405 does not, and gets POST requests from then on. */
@@ -140,7 +150,9 @@ export function createFetchToken(options: TokenOptions): FetchToken {
         byCredential: true,
       });
     if (answer.status === 404 || answer.status === 405) throw fail('denied', `answers ${answer.status}`);
-    if (answer.status >= 300 && answer.status < 400) throw fail('denied', 'redirects, which is not followed');
+    if (answer.status >= 300 && answer.status < 400) {
+      throw fail('denied', `redirects; only ${MAX_REDIRECTS} redirects with https on its own host are followed`);
+    }
     if (answer.status !== 200) throw statusError(answer, registry, 'a token', options.now(), true);
     const body = parseObject(answer.body) ?? {};
     const text = [body.token, body.access_token].find((value) => typeof value === 'string' && value !== '');
@@ -152,6 +164,38 @@ export function createFetchToken(options: TokenOptions): FetchToken {
     // Expires a little early: the token must still be valid when the registry reads it, by the registry's clock.
     return { text, expiresAt: options.now() + expiry * 0.9 };
   }
+}
+
+/** Returns the token request for a URL to which a registry, or its token service, leads. */
+function lead(request: RegistryRequest, url: URL, { named, isPublic }: LeadOptions): RegistryRequest {
+  if (url.host === request.url.host) return { ...request, url };
+  // If the operator did not name the registry, its credentials go only to token services with a verified certificate.
+  const mayLead = request.policy === 'configured' || request.trust?.plain === true;
+  const other = towards(request, url, mayLead ? named : () => undefined);
+  if (other.policy === 'configured') return other;
+  // A registry on a public address may name only a token service on a public address. Otherwise it would receive the
+  // page of an internal service as a token.
+  const policy = request.policy === 'public' || isPublic(request.url.host) ? 'public' : 'registry';
+  return { ...other, policy, ...(mayLead ? {} : { ledBy: request.ledBy ?? request.url.host }) };
+}
+
+/**
+ * Follows the redirects of a token service on its own host name, where the login may go, and never from https to http. The answer
+ * of another host must not become a token.
+ */
+export function followOnHost(options: LeadOptions): Link {
+  return async (request, next) => {
+    let current = request;
+    for (let hop = 0; ; hop += 1) {
+      const response = await next(current);
+      const url = redirectTo(response);
+      const keepsMethod = request.method === 'GET' || [307, 308].includes(response.status);
+      if (url === undefined || !keepsMethod || hop === MAX_REDIRECTS) return response;
+      if (url.hostname !== response.url.hostname || url.username !== '' || url.password !== '') return response;
+      if (url.protocol !== 'https:' && url.origin !== response.url.origin) return response;
+      current = lead(current, url, options);
+    }
+  };
 }
 
 /** Returns the value of an `Authorization` header (RFC 7617). */

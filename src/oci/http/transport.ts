@@ -142,6 +142,12 @@ export function measure(report: (record: RequestRecord) => void, now: () => numb
 }
 
 const MAX_REDIRECTS = 5;
+const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
+
+/** Returns where an answer redirects to; undefined if it does not, or not to a valid URL. */
+export function redirectTo({ status, headers: { location }, url }: RegistryResponse): URL | undefined {
+  return location === undefined || !REDIRECTS.includes(status) ? undefined : parseUrl(location, url);
+}
 
 /** Returns the settings of a URL's host[:port] that the operator named; undefined for all other hosts. */
 export type Named = (url: URL) => { readonly policy: 'configured'; readonly trust?: Trust } | undefined;
@@ -163,10 +169,9 @@ export function followRedirects(named: Named): Link {
     let current = request;
     for (let hop = 0; ; hop += 1) {
       const response = await next(current);
-      if (![301, 302, 303, 307, 308].includes(response.status)) return response;
+      if (!REDIRECTS.includes(response.status)) return response;
       if (hop === MAX_REDIRECTS) throw refuse('malformed', `redirects more than ${MAX_REDIRECTS} times`);
-      const { location } = response.headers;
-      const url = location === undefined ? undefined : parseUrl(location, response.url);
+      const url = redirectTo(response);
       if (url === undefined) throw refuse('malformed', 'redirects without a valid Location');
       if (url.protocol !== 'https:' && url.protocol !== 'http:') {
         throw refuse('forbidden-address', 'redirects to a URL that is neither http nor https');

@@ -1,7 +1,15 @@
 import { expect } from 'chai';
 import { ImageError } from '../../../src/oci/errors.ts';
 import { authenticate } from '../../../src/oci/http/authentication.ts';
-import type { Credential, RegistryRequest, RegistryResponse, SendRequest } from '../../../src/oci/http/transport.ts';
+import { followOnHost } from '../../../src/oci/http/token.ts';
+import {
+  type Credential,
+  chain,
+  type Named,
+  type RegistryRequest,
+  type RegistryResponse,
+  type SendRequest,
+} from '../../../src/oci/http/transport.ts';
 import type { Trust } from '../../../src/oci/http/trust.ts';
 
 const CREDENTIAL: Credential = { username: 'me', password: 'hunter2', fingerprint: 'f', shared: false };
@@ -24,16 +32,13 @@ function setup(script: Script, options: { isPublic?: boolean; named?: Record<str
     const body = json === undefined ? new Uint8Array() : Buffer.from(JSON.stringify(json));
     return { status: 200, headers: {}, url: request.url, body, ...response };
   };
-  const link = authenticate({
-    send,
-    now: () => time,
-    isPublic: () => options.isPublic ?? true,
-    named: ({ host }) => {
-      const trust = options.named?.[host];
-      if (!Object.hasOwn(options.named ?? {}, host)) return undefined;
-      return { policy: 'configured', ...(trust === undefined ? {} : { trust }) };
-    },
-  });
+  const named: Named = ({ host }) => {
+    const trust = options.named?.[host];
+    if (!Object.hasOwn(options.named ?? {}, host)) return undefined;
+    return { policy: 'configured', ...(trust === undefined ? {} : { trust }) };
+  };
+  const towards = { named, isPublic: () => options.isPublic ?? true };
+  const link = authenticate({ ...towards, send: chain([followOnHost(towards)], send), now: () => time });
   const ask = (more: Partial<RegistryRequest> = {}): Promise<RegistryResponse> =>
     link(
       {
@@ -242,6 +247,109 @@ describe('a challenge', () => {
       expect(asked).to.have.length(1);
     });
   }
+
+  describe('of a token service that redirects', () => {
+    const START = 'https://auth.example.com/token';
+    const QUERY = '?scope=repository%3Ateam%2Fapp%3Apull';
+    /** Answers a token at each URL for which it has no redirect: status and location. */
+    function service(hops: Record<string, [status: number, location: string]>, realm = START): Script {
+      return ({ url, headers, maxBytes }) => {
+        if (maxBytes === 100) {
+          const challenge = { 'www-authenticate': `Bearer realm="${realm}"` };
+          return headers.authorization === 'Bearer t' ? {} : { status: 401, headers: challenge };
+        }
+        const [status, location] = hops[url.origin + url.pathname] ?? [];
+        return status === undefined ? { json: { token: 't' } } : { status, headers: { location: location ?? '' } };
+      };
+    }
+    const tokenRequests = (asked: readonly RegistryRequest[]) =>
+      asked
+        .filter(({ maxBytes }) => maxBytes !== 100)
+        .map(({ method, url, headers, policy }) => `${method} ${url.href} ${policy} ${headers.authorization ?? '-'}`);
+
+    for (const status of [301, 302, 303, 307, 308]) {
+      it(`with ${status} on its own host is followed, with the login`, async () => {
+        const { ask, asked } = setup(service({ [START]: [status, `/v2/token${QUERY}`] }));
+        expect(await ask({ credential: CREDENTIAL })).to.include({ status: 200 });
+        expect(tokenRequests(asked)).to.deep.equal([
+          `GET ${START}${QUERY} public ${BASIC}`,
+          `GET https://auth.example.com/v2/token${QUERY} public ${BASIC}`,
+        ]);
+      });
+    }
+
+    it('to another port is followed, with the address policy of a token service', async () => {
+      const own = 'https://r.example.com/token';
+      for (const [isPublic, policy] of [
+        [true, 'public'],
+        [false, 'registry'],
+      ] as const) {
+        const { ask, asked } = setup(service({ [own]: [307, 'https://r.example.com:8443/t'] }, own), { isPublic });
+        expect(await ask({ credential: CREDENTIAL, endpointHeaders: { 'x-endpoint': 'secret' } })).to.include({
+          status: 200,
+        });
+        expect(tokenRequests(asked)[1]).to.equal(`GET https://r.example.com:8443/t ${policy} ${BASIC}`);
+        expect(asked[2]).to.not.have.any.keys('endpointHeaders', 'credential');
+      }
+    });
+
+    it('from http to https is followed where http is allowed', async () => {
+      const open = 'http://r.example.com/token';
+      const { ask, asked } = setup(service({ [open]: [301, 'https://r.example.com/token'] }, open));
+      const request = { url: new URL('http://r.example.com/v2/team/app/manifests/v1'), credential: CREDENTIAL };
+      expect(await ask({ ...request, policy: 'configured' })).to.include({ status: 200 });
+      expect(tokenRequests(asked)[1]).to.equal(`GET https://r.example.com/token configured ${BASIC}`);
+    });
+
+    const kept: [status: number, after: string][] = [
+      [301, 'GET'],
+      [302, 'GET'],
+      [303, 'GET'],
+      [307, 'POST'],
+      [308, 'POST'],
+    ];
+    for (const [status, method] of kept) {
+      it(`with ${status} gets an identity token by ${method}`, async () => {
+        const { ask, asked } = setup(service({ [START]: [status, '/t'] }));
+        expect(await ask({ credential: IDENTITY })).to.include({ status: 200 });
+        const last = asked.at(-2);
+        expect(last?.url.pathname).to.equal('/t');
+        expect(last?.method).to.equal(method);
+        if (method === 'POST') expect(last?.body).to.equal(asked[1]?.body).and.include('refresh%2Bme');
+        else expect(last).to.not.have.property('body');
+      });
+    }
+
+    const refused: [what: string, location: string][] = [
+      ['to another host', 'https://other.example.com/token'],
+      ['to a host within its own', 'https://a.auth.example.com/token'],
+      ['to the registry', 'https://r.example.com/token'],
+      ['to http', 'http://auth.example.com/token'],
+      ['to http on a port that is named', 'http://auth.example.com:5000/token'],
+      ['with user information', 'https://me:x@auth.example.com/t'],
+      ['to itself, again and again', START],
+      ['to no URL', 'https://'],
+      ['to another scheme', 'ftp://auth.example.com/t'],
+    ];
+    for (const [what, location] of refused) {
+      it(`${what} is refused, and the login goes nowhere else`, async () => {
+        const named = { 'auth.example.com:5000': trusts('named', true) };
+        for (const credential of [CREDENTIAL, IDENTITY]) {
+          const { ask, asked } = setup(service({ [START]: [307, location] }), { named });
+          const error: unknown = await ask({ credential }).catch((reason: unknown) => reason);
+          expect(error).to.include({
+            code: 'denied',
+            message:
+              'the token service of r.example.com redirects; only 3 redirects with https on its own host are followed',
+          });
+          expect(new Set(asked.slice(1).map(({ url }) => url.origin))).to.deep.equal(
+            new Set(['https://auth.example.com']),
+          );
+          expect(asked).to.have.length(location === START ? 5 : 2);
+        }
+      });
+    }
+  });
 
   const failures: [what: string, token: ReturnType<Script>, code: string][] = [
     ['redirects', { status: 302, headers: { location: 'https://a.b/' } }, 'denied'],

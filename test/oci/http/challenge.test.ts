@@ -50,6 +50,7 @@ describe('a WWW-Authenticate header', () => {
 });
 
 describe('a realm', () => {
+  const REGISTRY = { host: 'r.example.com:5000', hostname: 'r.example.com' };
   const rows: [realm: string, insecure: boolean, code: string | undefined][] = [
     ['https://auth.docker.io/token?x=1', false, undefined],
     ['http://auth.example.com/token', true, undefined],
@@ -73,16 +74,38 @@ describe('a realm', () => {
   ];
   for (const [realm, insecure, code] of rows) {
     it(`${realm.slice(0, 40)} ${insecure ? 'of an insecure registry ' : ''}is ${code ?? 'accepted'}`, () => {
-      const accept = (): URL => acceptRealm(realm, { host: 'r.example.com', insecure });
+      const accept = (): URL => acceptRealm(realm, { ...REGISTRY, insecure });
       if (code === undefined) expect(accept().href).to.equal(realm);
       else expect(accept).to.throw(ImageError).that.includes({ code });
     });
   }
 
+  const raised: [realm: string, accepted: string][] = [
+    ['http://r.example.com/token?x=1', 'https://r.example.com/token?x=1'],
+    ['http://R.example.com:80/token', 'https://r.example.com/token'],
+    ['http://r.example.com:8443/token', 'https://r.example.com:8443/token'],
+  ];
+  for (const [realm, accepted] of raised) {
+    it(`${realm} of that host becomes https, unless it is insecure`, () => {
+      expect(acceptRealm(realm, { ...REGISTRY, insecure: false }).href).to.equal(accepted);
+      expect(acceptRealm(realm, { ...REGISTRY, insecure: true }).href).to.equal(new URL(realm).href);
+    });
+  }
+
+  it('with http on another host, also one that only ends alike, is refused with what to do', () => {
+    for (const realm of ['http://auth.r.example.com/token', 'http://example.com/', 'http://xr.example.com/']) {
+      expect(() => acceptRealm(realm, { ...REGISTRY, insecure: false })).to.throw(
+        ImageError,
+        'r.example.com:5000 names a token service that is not https; its external URL should be https ' +
+          '(registries.insecure: ["r.example.com:5000"] would send logins unencrypted, and skip the verification)',
+      );
+    }
+  });
+
   it('that is not a URL is refused every time: URL.canParse changes its answer once it is optimised', () => {
     const accepted = Array.from({ length: 20_000 }, () => {
       try {
-        return acceptRealm('https://\u00c3\u0080', { host: 'r.example.com', insecure: false });
+        return acceptRealm('https://\u00c3\u0080', { ...REGISTRY, insecure: false });
       } catch (error) {
         return error instanceof ImageError && error.code === 'malformed' ? 'malformed' : error;
       }
