@@ -68,7 +68,7 @@ describe('a registry that fails for the moment', () => {
     });
   }
 
-  it('is given up after 10 s if its token service cannot be reached from here', async () => {
+  it('is given up after 15 s if its token service cannot be reached from here', async () => {
     const tokens = await startTestRegistry();
     await tokens.stop();
     const registry = await startTestRegistry({ auth: 'bearer', realm: `http://${tokens.host}/token` });

@@ -35,31 +35,33 @@ const LONGEST = 15_000;
 /** The least wait where a registry names a time, and a spread, so that not all images come back in one moment. Milliseconds. */
 const LEAST = 100;
 const SPREAD = 400;
-/**
- * A registry to which no connection is made, or that stays silent, is given up after this time. A name that only the cluster's DNS
- * knows, or an address behind a firewall, does not come back while somebody waits. Milliseconds.
- */
-const UNREACHABLE = 10_000;
+/** How long a registry may answer for no image before it is given up: somebody waits. Milliseconds. */
+const WITHOUT_PROGRESS = 15_000;
+
+/** The images of one registry. */
+type Place = {
+  readonly turns: NamespaceTurns;
+  /** The images that have not ended. */
+  open: number;
+  /** When it last answered for an image, or was first asked. */
+  progressAt: number;
+};
 
 /**
- * Creates a resolver that tries again what failed for the moment, as the controller does: after the time that the registry asks
- * for, else with backoff, and all images together no longer than the limit. Commands use it, because they have no later run.
+ * Creates a resolver that tries again what failed for the moment: after the time that the registry asks for, else with backoff,
+ * while the registry makes progress, and all images together no longer than the limit. Commands use it, because they have no
+ * later run. For them "not found" is an answer, at a mirror, too.
  *
  * An image counts as looked up (`onSettled`, `pending`, `look`) only when it is not tried again.
  */
 export function createPatientResolver(resolver: TagResolver, options: PatienceOptions): TagResolver {
   const { clock, limitMs, onWait, signal } = options;
-  /** The places at each registry. */
-  const places = new Map<string, NamespaceTurns>();
+  const places = new Map<string, Place>();
   /** Aborts when nothing may be tried again. */
   const over = new AbortController();
   for (const each of [signal, over.signal]) setMaxListeners(0, each);
   onAbort(signal, () => over.abort(signal.reason));
   let endsAt: number | undefined;
-  /** When a registry was first found unreachable, by host[:port]. */
-  const unreachable = new Map<string, number>();
-  /** Registries that have answered once. One that stays silent for a moment is asked again. */
-  const answering = new Set<string>();
   const counts = { done: 0, total: 0 };
   /** The lookups that `look` has asked for, by image and access; and those of them that have not ended. */
   const asked = new Set<string>();
@@ -67,10 +69,9 @@ export function createPatientResolver(resolver: TagResolver, options: PatienceOp
   const listeners: ((canonical: string) => void)[] = [];
 
   /** Returns how long to wait before the next try; undefined if there is none. */
-  function waitAfter(error: ImageError, failures: number): number | undefined {
+  function waitAfter(error: ImageError, failures: number, place: Place): number | undefined {
+    if (!error.temporary || error.code === 'not-found' || limitMs === 0) return undefined;
     const now = clock.steady();
-    const givenUp = givenUpAt(error, now);
-    if (!error.temporary || limitMs === 0) return undefined;
     if (endsAt === undefined) {
       endsAt = now + limitMs;
       onAbort(
@@ -82,22 +83,14 @@ export function createPatientResolver(resolver: TagResolver, options: PatienceOp
       error.retryAfterMs === undefined
         ? backoff(failures, FIRST, LONGEST, clock.random)
         : Math.max(error.retryAfterMs, LEAST) + SPREAD * clock.random();
-    return now + wait < Math.min(endsAt, givenUp) ? wait : undefined;
+    return now + wait < Math.min(endsAt, place.progressAt + WITHOUT_PROGRESS) ? wait : undefined;
   }
 
-  /** Returns when the registry of a failure is given up. */
-  function givenUpAt({ endpoint = '', isUnanswered, isUnasked, code }: ImageError, now: number): number {
-    if (isUnanswered) {
-      // Its silence has lasted that long already.
-      const began = code === 'timeout' && !answering.has(endpoint) ? now - UNREACHABLE : now;
-      if (!unreachable.has(endpoint)) unreachable.set(endpoint, began);
-    } else if (!isUnasked) answered(endpoint);
-    return (unreachable.get(endpoint) ?? Number.POSITIVE_INFINITY) + UNREACHABLE;
-  }
-
-  function answered(registry: string): void {
-    unreachable.delete(registry);
-    answering.add(registry);
+  function placeOf(image: string): Place {
+    const host = canonicalName(image).split('/', 1)[0] ?? '';
+    const place = places.get(host) ?? { turns: createNamespaceTurns(AT_ONCE), open: 0, progressAt: 0 };
+    places.set(host, place);
+    return place;
   }
 
   async function patiently<T>(
@@ -106,20 +99,22 @@ export function createPatientResolver(resolver: TagResolver, options: PatienceOp
     attempt: (until: AbortSignal) => Promise<T>,
   ): Promise<T> {
     counts.total += 1;
-    const host = canonicalName(image).split('/', 1)[0] ?? '';
-    const place = places.get(host) ?? createNamespaceTurns(AT_ONCE);
-    places.set(host, place);
-    const ask = (limit: AbortSignal) => place.take(createAskers(''), limit, () => untilAborted(attempt(until), limit));
+    const place = placeOf(image);
+    if (place.open === 0) place.progressAt = clock.steady();
+    place.open += 1;
+    const ask = (limit: AbortSignal) =>
+      place.turns.take(createAskers(''), limit, () => untilAborted(attempt(until), limit));
     try {
       let last: ImageError | undefined;
       for (let failures = 0; ; failures += 1) {
         try {
-          const found = await (last === undefined ? ask(until) : again(ask, until, last));
-          answered(last?.endpoint ?? host);
+          const found = await (last === undefined ? ask(until) : again(ask, until, last, place));
+          place.progressAt = clock.steady();
           return found;
         } catch (error) {
           if (!(error instanceof ImageError) || error === last) throw error;
-          const wait = waitAfter(error, failures);
+          if (!error.temporary) place.progressAt = clock.steady();
+          const wait = waitAfter(error, failures, place);
           if (wait === undefined) throw error;
           last = error;
           onWait({ registry: error.endpoint ?? image, code: error.code, againInMs: wait, ...counts });
@@ -128,17 +123,35 @@ export function createPatientResolver(resolver: TagResolver, options: PatienceOp
         }
       }
     } finally {
+      place.open -= 1;
       counts.done += 1;
     }
   }
 
-  /** A later try ends with the limit, whatever the registry does; the last failure stands then. */
-  async function again<T>(ask: (limit: AbortSignal) => Promise<T>, until: AbortSignal, last: ImageError): Promise<T> {
+  /** A later try ends with the limit, or with the registry's progress, whatever the registry does; the last failure stands then. */
+  async function again<T>(
+    ask: (limit: AbortSignal) => Promise<T>,
+    until: AbortSignal,
+    last: ImageError,
+    place: Place,
+  ): Promise<T> {
+    const limit = new AbortController();
+    const forget = onAbort(over.signal, () => limit.abort());
+    let cancel = (): void => {};
+    const watch = (): void => {
+      const left = place.progressAt + WITHOUT_PROGRESS - clock.steady();
+      if (left <= 0) limit.abort();
+      else cancel = clock.after(left, watch);
+    };
+    watch();
     try {
-      return await ask(over.signal);
+      return await ask(limit.signal);
     } catch (error) {
       until.throwIfAborted();
-      throw over.signal.aborted && !(error instanceof ImageError) ? last : error;
+      throw limit.signal.aborted && !(error instanceof ImageError) ? last : error;
+    } finally {
+      cancel();
+      forget();
     }
   }
 
