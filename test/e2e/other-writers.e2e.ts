@@ -19,7 +19,6 @@ import {
   patchesOf,
   required,
 } from './support/placed.ts';
-import { resizable } from './support/resizable.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const PLUGINS = ['NodeRestriction', 'ExtendedResourceToleration', 'PodTolerationRestriction'];
@@ -170,28 +169,6 @@ function describeMode(mode: 'taints' | 'both', around: () => Around): void {
       expect(at(listAt(found, 'spec', 'containers')[0], 'resources', 'requests', 'cpu')).to.equal('200m');
       expect(await patchesOf(world, ns, 'app')).to.equal(0);
     });
-
-    it('resizes a pod in place: archaware writes nothing and asks no registry', async () => {
-      const ns = await namespace();
-      const image = await freshImage(world, 'arm64');
-      const spec = { containers: [{ name: 'c', image, resources: resources('100m') }] };
-      await world.create(pod(ns, 'app', { images: [], spec }));
-      await running(ns, 1);
-      await resizable(world, ns, 'app');
-      const [written, asked] = [await patchesOf(world, ns, 'app'), await lookUps(world, image)];
-      const containers = [{ name: 'c', resources: resources('150m') }];
-      const resized = await world.cluster.kubectl([
-        ...['patch', 'pod', 'app', '-n', ns, '--subresource=resize'],
-        ...['--patch', JSON.stringify({ spec: { containers } })],
-      ]);
-      expect(resized.stderr).to.equal('');
-      // What comes after it in the watch has been dealt with.
-      await world.create(pod(ns, 'later', { images: [await freshImage(world, 'arm64')], labels: { app: 'later' } }));
-      await world.eventually('a later pod to run', async () => runs(await world.get('Pod', ns, 'later')));
-      const found = await world.get('Pod', ns, 'app');
-      expect(at(listAt(found, 'spec', 'containers')[0], 'resources', 'requests', 'cpu')).to.equal('150m');
-      expect([await patchesOf(world, ns, 'app'), await lookUps(world, image)]).to.deep.equal([written, asked]);
-    });
   });
 
   describe('KEDA and the HorizontalPodAutoscaler', () => {
@@ -260,71 +237,6 @@ function describeMode(mode: 'taints' | 'both', around: () => Around): void {
         const [found] = await running(ns, 1);
         expect([scheduledOn(found), tolerations(found)], first).to.deep.equal(['arm64-1', ours('arm64')]);
       }
-    });
-
-    it('gives a suspended Job the node selector and tolerations of a flavor as it admits it, and its pods get ours as well', async () => {
-      const ns = await namespace();
-      const image = await freshImage(world, 'multi');
-      await world.create(job(ns, 'app', { images: [image], workload: { suspend: true } }));
-      await change(pathOf('Job', ns, 'app'), { spec: { suspend: false, template: { spec: flavor } } });
-      const [found] = await running(ns, 1);
-      expect(scheduledOn(found)).to.equal('arm64-1');
-      expect(tolerations(found)).to.deep.equal(['dedicated=batch:NoSchedule', ...ours('amd64', 'arm64')]);
-    });
-
-    describe('has a Job in a queue', () => {
-      const QUEUED = { 'kueue.x-k8s.io/queue-name': 'main' };
-      const queued = (ns: string, image: string, labels: Readonly<Record<string, string>> = QUEUED) => {
-        const created = job(ns, 'app', { images: [image], workload: { suspend: true } });
-        return { ...created, metadata: { ...created.metadata, labels } };
-      };
-      const template = async (ns: string) => at(await world.get('Job', ns, 'app'), 'spec', 'template', 'spec');
-      const placementOf = (spec: unknown) => [at(spec, 'affinity'), at(spec, 'tolerations')];
-
-      it('whose template has the requirement of its pods from the start, if the image is known', async () => {
-        const ns = await namespace();
-        const image = await freshImage(world, 'arm64');
-        await world.create(pod(ns, 'first', { images: [image] }));
-        await world.eventually('the image to be known', async () => runs(await world.get('Pod', ns, 'first')));
-        await world.create(queued(ns, image));
-        const spec = await template(ns);
-        expect(at(spec, 'affinity')).to.deep.equal(
-          mode === 'both' ? { nodeAffinity: required([onArch('arm64')]) } : undefined,
-        );
-        expect(listAt(spec, 'tolerations').map((each) => at(each, 'value'))).to.deep.equal(['arm64']);
-        await change(pathOf('Job', ns, 'app'), { spec: { suspend: false, template: { spec: flavor } } });
-        const [found] = await running(ns, 1);
-        expect(scheduledOn(found)).to.equal('arm64-1');
-        expect(gates(found)).to.deep.equal([]);
-      });
-
-      it('whose template stays as it is while the image is not known, and the next one is served', async () => {
-        const ns = await namespace();
-        const image = await freshImage(world, 'arm64');
-        await inSilence(world, async () => {
-          await world.create(queued(ns, image));
-          expect(placementOf(await template(ns))).to.deep.equal([undefined, undefined]);
-        });
-        await world.eventually('the image to be known, by the review of the first Job', async () => {
-          const path = `${pathOf('Job', ns, 'app').replace(/\/app$/, '')}?dryRun=All`;
-          const next = queued(ns, image);
-          const { body } = await world.cluster.request('POST', path, {
-            ...next,
-            metadata: { ...next.metadata, name: 'next' },
-          });
-          return at(body, 'spec', 'template', 'spec', 'tolerations') !== undefined;
-        });
-        expect(placementOf(await template(ns))).to.deep.equal([undefined, undefined]);
-      });
-
-      it('and leaves a Job without a queue to the review of its pods', async () => {
-        const ns = await namespace();
-        const image = await freshImage(world, 'arm64');
-        await world.create(pod(ns, 'first', { images: [image] }));
-        await world.eventually('the image to be known', async () => runs(await world.get('Pod', ns, 'first')));
-        await world.create(queued(ns, image, {}));
-        expect(placementOf(await template(ns))).to.deep.equal([undefined, undefined]);
-      });
     });
 
     it('gives a Job a flavor that its image has no build for: the pod stays Pending, and an Event says why', async () => {
