@@ -1,7 +1,7 @@
 import { isAbsolute } from 'node:path';
 import fc from 'fast-check';
 import { PullSecretError, parseDockerConfig, parsePullSecret } from '../../src/oci/credentials/docker.ts';
-import { parseGoDuration, parseProviderConfig } from '../../src/oci/credentials/provider-config.ts';
+import { mergeProviders, parseGoDuration, parseProviders } from '../../src/oci/credentials/provider-config.ts';
 import { SourceError } from '../../src/oci/credentials/source-error.ts';
 import { parseTomlLogin } from '../../src/oci/credentials/toml.ts';
 import { parseHostsToml } from '../../src/oci/endpoints/hosts-toml.ts';
@@ -212,7 +212,9 @@ export const docker: Target = {
 const provider = fc.record(
   {
     name: fc.oneof({ arbitrary: fc.stringMatching(/^[a-z-]{1,12}$/), weight: 8 }, strange),
-    apiVersion: fc.constant('credentialprovider.kubelet.k8s.io/v1'),
+    apiVersion: fc.constantFrom(
+      ...['v1', 'v1beta1', 'v1alpha1'].map((each) => `credentialprovider.kubelet.k8s.io/${each}`),
+    ),
     matchImages: fc.array(fc.oneof(address, strange), { minLength: 1, maxLength: 3 }),
     defaultCacheDuration: fc.constantFrom('12h', '0', '0s', '1m30.5s', '10us', '5m', '-1s'),
     args: fc.array(strange, { maxLength: 2 }),
@@ -269,7 +271,7 @@ export const providerConfig: Target = {
   run(input) {
     const duration = parseGoDuration(input);
     must(duration === undefined || !Number.isNaN(duration), 'a duration is a number');
-    const read = refusing([SourceError], () => parseProviderConfig(input));
+    const read = refusing([SourceError], () => mergeProviders([parseProviders(input)]));
     for (const { name, defaultCacheDuration, env } of read ?? []) {
       must(!/[/\\\s\0]/.test(name) && name !== '..', 'a program is a name without a path');
       must(defaultCacheDuration >= 0, 'a duration is not negative');

@@ -190,7 +190,7 @@ export const schema = z.strictObject({
     kubelet: z.strictObject({
       config: path(
         "The kubelet's CredentialProviderConfig; its plug-ins are asked for credentials.",
-        'the path of a file, together with credentials.kubelet.binDirectory',
+        'the path of a file, or of a directory of such files, together with credentials.kubelet.binDirectory',
       ),
       binDirectory: path(
         'Directory of the plug-ins that credentials.kubelet.config names.',

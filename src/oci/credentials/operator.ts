@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { access, readFile } from 'node:fs/promises';
+import { access, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { codeOf } from '../../kit/errors.ts';
 import type { Askers } from '../lookup/askers.ts';
@@ -9,7 +9,7 @@ import { matchCredentials } from './match.ts';
 import { ProgramError } from './process.ts';
 import { createNamespaceTurns } from './program-turns.ts';
 import { createProviderPlugin, type ProviderPlugin } from './provider.ts';
-import { type Provider, parseProviderConfig } from './provider-config.ts';
+import { mergeProviders, type Provider, parseProviders } from './provider-config.ts';
 import { SourceError } from './source-error.ts';
 import { readTomlDirectory } from './toml.ts';
 
@@ -112,7 +112,7 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions): 
     const file = kubelet.config;
     if (file === '') return [];
     const read = await attempt(async () => {
-      const parsed = await readFileAs(file, providers, parseProviderConfig);
+      const parsed = await readProviders(file, providers);
       // The others are never run.
       await Promise.all(runnable(parsed.value).map(({ name }) => checkProgram(name, kubelet.binDirectory)));
       return parsed;
@@ -193,10 +193,42 @@ function runnable(providers: readonly Provider[]): Provider[] {
 
 /** Returns the last result if the text is still the same. */
 async function readFileAs<T>(file: string, last: Read<T> | undefined, parse: (text: string) => T): Promise<Read<T>> {
-  const text = await readFile(file, 'utf8').catch((error: unknown) => {
-    throw new SourceError(`it cannot be read (${codeOf(error) || 'error'})`);
-  });
+  const text = await readText(file);
   return text === last?.text ? last : { text, value: parse(text) };
+}
+
+/** Reads the configuration of plug-ins: a file, or the files of a directory in the order of their names, as the kubelet does. */
+async function readProviders(path: string, last: Read<readonly Provider[]> | undefined) {
+  const entries = await readdir(path, { withFileTypes: true }).catch((error: unknown) => {
+    if (codeOf(error) === 'ENOTDIR') return undefined;
+    throw unreadable(error);
+  });
+  if (entries === undefined) return readFileAs(path, last, (text) => mergeProviders([parseProviders(text)]));
+  const files = entries.filter((entry) => !entry.isDirectory() && /\.(?:json|ya?ml)$/.test(entry.name));
+  if (files.length === 0) throw new SourceError('it has no file *.json, *.yaml or *.yml');
+  const names = files.map(({ name }) => name).sort();
+  const texts = await Promise.all(names.map((name) => of(name, () => readText(join(path, name)))));
+  const text = JSON.stringify(texts);
+  if (text === last?.text) return last;
+  const each = texts.map((one, index) => of(names[index] ?? '', async () => parseProviders(one)));
+  return { text, value: mergeProviders(await Promise.all(each)) };
+}
+
+/** Adds to an error of a file in which one of a directory it is. */
+async function of<T>(name: string, work: () => Promise<T>): Promise<T> {
+  const result = await attempt(work);
+  if (result instanceof SourceError) throw new SourceError(`${name}: ${result.message}`);
+  return result;
+}
+
+function readText(file: string): Promise<string> {
+  return readFile(file, 'utf8').catch((error: unknown) => {
+    throw unreadable(error);
+  });
+}
+
+function unreadable(error: unknown): SourceError {
+  return new SourceError(`it cannot be read (${codeOf(error) || 'error'})`);
 }
 
 /** @throws SourceError */

@@ -18,33 +18,51 @@ export type Provider = {
    * Kubernetes 1.34). Archaware has no such token, so it never runs the program; it only names it as the reason of a refusal.
    */
   readonly isForPods?: true;
+  /** The API version of requests to it and of its answers. */
+  readonly apiVersion: string;
 };
 
-/** The API version of requests to plug-ins and of their answers. */
-export const PROVIDER_API = 'credentialprovider.kubelet.k8s.io/v1';
-const CONFIG_API = 'kubelet.config.k8s.io/v1';
+const VERSIONS = ['v1', 'v1beta1', 'v1alpha1'];
+const PROVIDER_APIS = VERSIONS.map((version) => `credentialprovider.kubelet.k8s.io/${version}`);
+const CONFIG_APIS = VERSIONS.map((version) => `kubelet.config.k8s.io/${version}`);
+const [PROVIDER_V1] = PROVIDER_APIS;
+const [CONFIG_V1] = CONFIG_APIS;
 const CONFIG_KIND = 'CredentialProviderConfig';
 
 /**
- * Parses a `CredentialProviderConfig` of kubelet.config.k8s.io/v1, YAML or JSON, as strictly as the kubelet does.
+ * Returns the providers of all files of a configuration, in the order of the files.
  *
- * @throws SourceError naming the field
+ * @throws SourceError if there is none, or if two have the same name
  */
-export function parseProviderConfig(text: string): Provider[] {
-  const config = parseYaml(text);
-  if (!isObject(config)) throw new SourceError(`it is not a ${CONFIG_KIND}`);
-  refuseUnknown(config, ['apiVersion', 'kind', 'providers'], '');
-  expectText(config, 'kind', CONFIG_KIND, '');
-  expectText(config, 'apiVersion', CONFIG_API, '');
-  const entries = config.providers;
-  if (!Array.isArray(entries) || entries.length === 0)
-    throw new SourceError('providers must be a list with at least one entry');
-  const providers = entries.map(readProvider);
+export function mergeProviders(files: readonly (readonly Provider[])[]): Provider[] {
+  const providers = files.flat();
+  if (providers.length === 0) throw new SourceError('providers must be a list with at least one entry');
   const names = providers.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined) throw new SourceError(`providers: the name "${twice}" is given twice`);
   return providers;
 }
+
+/**
+ * Parses a file with a `CredentialProviderConfig` of kubelet.config.k8s.io, YAML or JSON, as strictly as the kubelet does
+ * (pkg/credentialprovider/plugin/config.go). A file alone must have a provider: {@link mergeProviders}.
+ *
+ * @throws SourceError naming the field
+ */
+export function parseProviders(text: string): Provider[] {
+  const config = parseYaml(text);
+  if (!isObject(config)) throw new SourceError(`it is not a ${CONFIG_KIND}`);
+  refuseUnknown(config, ['apiVersion', 'kind', 'providers'], '');
+  expectText(config, 'kind', [CONFIG_KIND], '');
+  const version = expectText(config, 'apiVersion', CONFIG_APIS, '');
+  const entries = config.providers ?? [];
+  if (!Array.isArray(entries)) throw new SourceError('providers must be a list with at least one entry');
+  const fields = version === CONFIG_V1 ? [...FIELDS, 'tokenAttributes'] : FIELDS;
+  return entries.map((entry, index) => readProvider(entry, `providers[${index}]`, fields));
+}
+
+/** Of a provider, in every version. */
+const FIELDS = ['name', 'matchImages', 'defaultCacheDuration', 'apiVersion', 'args', 'env'];
 
 const MAX_TEXT = 256 * 1024;
 
@@ -81,15 +99,10 @@ function parseOrRefuse<T>(parse: () => T): T {
   }
 }
 
-function readProvider(entry: unknown, index: number): Provider {
-  const path = `providers[${index}]`;
+function readProvider(entry: unknown, path: string, fields: readonly string[]): Provider {
   if (!isObject(entry)) throw new SourceError(`${path} is not an object`);
-  refuseUnknown(
-    entry,
-    ['name', 'matchImages', 'defaultCacheDuration', 'apiVersion', 'args', 'env', 'tokenAttributes'],
-    path,
-  );
-  expectText(entry, 'apiVersion', PROVIDER_API, path);
+  refuseUnknown(entry, fields, path);
+  const apiVersion = expectText(entry, 'apiVersion', PROVIDER_APIS, path);
   const name = textAt(entry, 'name', path);
   if (!/^[^\s/\\\0]+$/.test(name) || name === '.' || name === '..') {
     throw new SourceError(`${path}.name must be the name of a program in the directory of binaries, without a path`);
@@ -109,8 +122,12 @@ function readProvider(entry: unknown, index: number): Provider {
   }
   const args = textsAt(entry, 'args', path);
   const isForPods = readTokenAttributes(entry.tokenAttributes ?? undefined, `${path}.tokenAttributes`);
+  if (isForPods && apiVersion !== PROVIDER_V1) {
+    throw new SourceError(`${path}.tokenAttributes: expected none, because apiVersion is not ${PROVIDER_V1}`);
+  }
   return {
     name,
+    apiVersion,
     matchImages,
     defaultCacheDuration: duration,
     args,
@@ -119,12 +136,22 @@ function readProvider(entry: unknown, index: number): Provider {
   };
 }
 
+/** A qualified name of Kubernetes, in any case. */
+const ANNOTATION_KEY = /^(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?\/)?[a-z0-9](?:[a-z0-9_.-]{0,61}[a-z0-9])?$/i;
+
 /** Checks `tokenAttributes` as the kubelet does; returns whether there are any. */
 function readTokenAttributes(attributes: unknown, path: string): boolean {
   if (attributes === undefined) return false;
   if (!isObject(attributes)) throw new SourceError(`${path} is not an object`);
-  const lists = ['requiredServiceAccountAnnotationKeys', 'optionalServiceAccountAnnotationKeys'];
-  refuseUnknown(attributes, ['serviceAccountTokenAudience', 'cacheType', 'requireServiceAccount', ...lists], path);
+  const [required, optional] = [
+    'requiredServiceAccountAnnotationKeys',
+    'optionalServiceAccountAnnotationKeys',
+  ] as const;
+  refuseUnknown(
+    attributes,
+    ['serviceAccountTokenAudience', 'cacheType', 'requireServiceAccount', required, optional],
+    path,
+  );
   if (textAt(attributes, 'serviceAccountTokenAudience', path) === '') {
     throw new SourceError(`${path}.serviceAccountTokenAudience must not be empty`);
   }
@@ -134,7 +161,15 @@ function readTokenAttributes(attributes: unknown, path: string): boolean {
   if (typeof attributes.requireServiceAccount !== 'boolean') {
     throw new SourceError(`${path}.requireServiceAccount must be true or false`);
   }
-  for (const list of lists) textsAt(attributes, list, path);
+  const keys = [required, optional].flatMap((list) => textsAt(attributes, list, path));
+  const wrong = keys.find((key, index) => !ANNOTATION_KEY.test(key) || keys.indexOf(key) !== index);
+  if (wrong !== undefined) {
+    const key = printableAscii(wrong, 60);
+    throw new SourceError(`${path}: "${key}" is not the key of an annotation, or is given twice`);
+  }
+  if (!attributes.requireServiceAccount && textsAt(attributes, required, path).length > 0) {
+    throw new SourceError(`${path}.${required}: expected none, because requireServiceAccount is false`);
+  }
   return true;
 }
 
@@ -147,7 +182,7 @@ function readEnvironment(list: unknown, path: string): Record<string, string> {
       refuseUnknown(variable, ['name', 'value'], at);
       const name = textAt(variable, 'name', at);
       if (!/^[^=\0]+$/.test(name)) throw new SourceError(`${at}.name is not a valid name of a variable`);
-      return [name, textAt(variable, 'value', at)];
+      return [name, (variable.value ?? '') === '' ? '' : textAt(variable, 'value', at)];
     }),
   );
 }
@@ -158,11 +193,13 @@ function refuseUnknown(object: JsonObject, known: readonly string[], path: strin
   throw new SourceError(`${path === '' ? 'it' : path} has an unknown field "${printableAscii(unknown, 60)}"`);
 }
 
-function expectText(object: JsonObject, field: string, expected: string, path: string): void {
+/** Returns the one of these texts that a field has. */
+function expectText(object: JsonObject, field: string, expected: readonly string[], path: string): string {
   const value = object[field];
-  if (value === expected) return;
+  const found = expected.find((text) => text === value);
+  if (found !== undefined) return found;
   const got = typeof value === 'string' ? `"${printableAscii(value, 60)}"` : 'a value that is not a string';
-  throw new SourceError(`${join(path, field)}: got ${got}, expected ${expected}`);
+  throw new SourceError(`${join(path, field)}: got ${got}, expected ${expected.join(' or ')}`);
 }
 
 function textAt(object: JsonObject, field: string, path: string): string {

@@ -6,7 +6,7 @@ import type { Login } from './docker.ts';
 import { matchCredentials } from './match.ts';
 import { endedWith, ProgramError, programEnvironment, runProgram } from './process.ts';
 import { createSharedRuns, type NamespaceTurns } from './program-turns.ts';
-import { PROVIDER_API, type Provider, parseGoDuration } from './provider-config.ts';
+import { type Provider, parseGoDuration } from './provider-config.ts';
 
 export type ProviderPluginOptions = {
   readonly provider: Provider;
@@ -60,14 +60,18 @@ export function createProviderPlugin({
       const result = await runProgram({
         path: join(binDirectory, provider.name),
         args: provider.args,
-        stdin: JSON.stringify({ kind: 'CredentialProviderRequest', apiVersion: PROVIDER_API, image }),
+        stdin: JSON.stringify({ kind: 'CredentialProviderRequest', apiVersion: provider.apiVersion, image }),
         env: programEnvironment(provider.env),
         timeoutMs,
         signal,
         maxOutput: MAX_OUTPUT,
       });
       if (result.code !== 0) throw endedWith(result);
-      const { keyType, duration = provider.defaultCacheDuration, logins } = readResponse(result.stdout);
+      const {
+        keyType,
+        duration = provider.defaultCacheDuration,
+        logins,
+      } = readResponse(result.stdout, provider.apiVersion);
       const key = keyType === 'Image' ? image : keyType === 'Registry' ? registryOf(image) : GLOBAL;
       if (duration > 0) answers.set(key, { until: now() + duration, logins });
       return logins;
@@ -105,13 +109,13 @@ function registryOf(image: string): string {
 }
 
 /** @throws ProgramError */
-function readResponse(stdout: string): Response {
+function readResponse(stdout: string, apiVersion: string): Response {
   const refuse = (problem: string): ProgramError =>
-    new ProgramError(`did not answer with a CredentialProviderResponse of ${PROVIDER_API}: ${problem}`);
+    new ProgramError(`did not answer with a CredentialProviderResponse of ${apiVersion}: ${problem}`);
   const response = parseObject(stdout);
   if (response === undefined) throw refuse('not a JSON object');
   if (response.kind !== 'CredentialProviderResponse') throw refuse('another kind');
-  if (response.apiVersion !== PROVIDER_API) throw refuse('another apiVersion');
+  if (response.apiVersion !== apiVersion) throw refuse('another apiVersion');
   const keyType = (['Image', 'Registry', 'Global'] as const).find((type) => type === response.cacheKeyType);
   if (keyType === undefined) throw refuse('cacheKeyType is not one of Image, Registry and Global');
   const text = response.cacheDuration ?? undefined;

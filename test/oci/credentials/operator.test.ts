@@ -131,6 +131,62 @@ describe("the operator's credentials", () => {
     expect(told).to.deep.equal([]);
   });
 
+  describe('of a directory of the kubelet', () => {
+    const inDirectory = () => setup({ kubelet: { config: at('kubelet'), binDirectory: programs.bin } });
+    beforeEach(async function () {
+      needsPosix(this, 'program');
+      await mkdir(at('kubelet'));
+      for (const name of ['one', 'two', 'three']) {
+        const login = { username: name, password: 'x' };
+        await programs.plugin(name, { cacheKeyType: 'Image', auth: { '*.example.com': login } });
+      }
+    });
+
+    it('are those of its *.json, *.yaml and *.yml files, in the order of their names', async () => {
+      await write('kubelet/b.yaml', providers({ name: 'two' }));
+      await write('kubelet/a.yml', providers());
+      await write('target', providers({ name: 'one' }));
+      await symlink('../target', at('kubelet/a.json'));
+      await write('kubelet/c.json', providers({ name: 'three' }));
+      await write('kubelet/readme.md', 'hunter2');
+      await mkdir(at('kubelet/d.yaml'));
+      const { users, problems, paths } = inDirectory();
+      expect(await problems()).to.deep.equal([]);
+      expect(paths).to.deep.equal([at('kubelet')]);
+      expect(await users('registry.example.com/app')).to.deep.equal(['one', 'two', 'three']);
+
+      await unlink(at('kubelet/b.yaml'));
+      await problems();
+      expect(await users('registry.example.com/app')).to.deep.equal(['one', 'three']);
+    });
+
+    const wrong: [what: string, files: Record<string, unknown>, problem: string][] = [
+      ['no such file', { 'a.txt': providers({ name: 'one' }) }, 'it has no file *.json, *.yaml or *.yml'],
+      ['no provider', { 'a.json': providers() }, 'providers must be a list with at least one entry'],
+      [
+        'a name in two files',
+        { 'a.json': providers({ name: 'one' }), 'b.yaml': providers({ name: 'one' }) },
+        'providers: the name "one" is given twice',
+      ],
+      [
+        'a broken file',
+        { 'a.json': providers({ name: 'one' }), 'b.yml': 'hunter2' },
+        'b.yml: it is not a CredentialProviderConfig',
+      ],
+    ];
+    for (const [what, files, problem] of wrong) {
+      it(`are refused with ${what}, and the last ones stay`, async () => {
+        await write('kubelet/z.yaml', providers({ name: 'three' }));
+        const { users, problems } = inDirectory();
+        await problems();
+        await unlink(at('kubelet/z.yaml'));
+        for (const [name, content] of Object.entries(files)) await write(`kubelet/${name}`, content);
+        expect(await problems()).to.deep.equal([`credentials.kubelet.config ${at('kubelet')}: ${problem}`]);
+        expect(await users('registry.example.com/app')).to.deep.equal(['three']);
+      });
+    }
+  });
+
   it("include Docker Hub's under all of its names, for a caller that knows every source", async () => {
     await write('a.json', { auths: { 'https://index.docker.io/v1/': auth('old:x'), 'docker.io': auth('new:x') } });
     const { users, problems } = setup({ dockerConfigFiles: [at('a.json')] });

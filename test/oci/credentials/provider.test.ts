@@ -3,7 +3,12 @@ import { stringify } from 'yaml';
 import { ProgramError } from '../../../src/oci/credentials/process.ts';
 import { createNamespaceTurns } from '../../../src/oci/credentials/program-turns.ts';
 import { createProviderPlugin } from '../../../src/oci/credentials/provider.ts';
-import { type Provider, parseGoDuration, parseProviderConfig } from '../../../src/oci/credentials/provider-config.ts';
+import {
+  mergeProviders,
+  type Provider,
+  parseGoDuration,
+  parseProviders,
+} from '../../../src/oci/credentials/provider-config.ts';
 import { SourceError } from '../../../src/oci/credentials/source-error.ts';
 import { createAskers } from '../../../src/oci/lookup/askers.ts';
 import { type CredentialPrograms, createCredentialPrograms } from '../../support/credential-programs.ts';
@@ -21,6 +26,8 @@ const CONFIG = { apiVersion: 'kubelet.config.k8s.io/v1', kind: 'CredentialProvid
 /** As a cloud writes it, whose registry lets a service account pull (KEP-4412). */
 const TOKENS = { serviceAccountTokenAudience: 'registry.example.com', cacheType: 'Token', requireServiceAccount: true };
 
+const parseProviderConfig = (text: string): Provider[] => mergeProviders([parseProviders(text)]);
+
 describe('a CredentialProviderConfig', () => {
   const full = { ...PROVIDER, args: ['get', '--x'], env: [{ name: 'AWS_PROFILE', value: 'hunter2' }] };
   const read: Provider = {
@@ -29,6 +36,7 @@ describe('a CredentialProviderConfig', () => {
     defaultCacheDuration: 43_205_000,
     args: ['get', '--x'],
     env: { AWS_PROFILE: 'hunter2' },
+    apiVersion: API,
   };
 
   it('is read from YAML and from JSON', () => {
@@ -52,6 +60,23 @@ describe('a CredentialProviderConfig', () => {
     expect(provider).to.deep.equal({ ...read, args: [], env: {}, isForPods: true });
   });
 
+  for (const version of ['v1alpha1', 'v1beta1', 'v1']) {
+    it(`may be of ${version}, with providers of every version`, () => {
+      const apis = ['v1alpha1', 'v1beta1', 'v1'].map((each) => `credentialprovider.kubelet.k8s.io/${each}`);
+      const config = {
+        ...CONFIG,
+        apiVersion: `kubelet.config.k8s.io/${version}`,
+        providers: apis.map((apiVersion, index) => ({ ...PROVIDER, apiVersion, name: `p${index}` })),
+      };
+      expect(parseProviderConfig(JSON.stringify(config)).map(({ apiVersion }) => apiVersion)).to.deep.equal(apis);
+    });
+  }
+
+  it('may leave out the value of a variable, which is empty then', () => {
+    const config = { ...CONFIG, providers: [{ ...PROVIDER, env: [{ name: 'A' }, { name: 'B', value: null }] }] };
+    expect(parseProviderConfig(JSON.stringify(config))[0]?.env).to.deep.equal({ A: '', B: '' });
+  });
+
   it('may have more than 64 lists and objects, if they are not in one another', () => {
     const env = Array.from({ length: 100 }, (_, index) => ({ name: `V${index}`, value: '[]' }));
     const [provider] = parseProviderConfig(JSON.stringify({ ...CONFIG, providers: [{ ...PROVIDER, env }] }));
@@ -63,10 +88,21 @@ describe('a CredentialProviderConfig', () => {
     ['nothing', null, 'it is not a CredentialProviderConfig'],
     ['another kind', { ...CONFIG, kind: 'KubeletConfiguration' }, 'kind: got "KubeletConfiguration", expected'],
     [
-      'v1beta1',
-      { ...CONFIG, apiVersion: 'kubelet.config.k8s.io/v1beta1' },
-      'apiVersion: got "kubelet.config.k8s.io/v1beta1"',
+      'another version',
+      { ...CONFIG, apiVersion: 'kubelet.config.k8s.io/v2' },
+      'apiVersion: got "kubelet.config.k8s.io/v2", expected kubelet.config.k8s.io/v1 or kubelet.config.k8s.io/v1beta1 or',
     ],
+    ['null as its providers', { ...CONFIG, providers: null }, 'providers must be a list'],
+    ['providers that are no list', { ...CONFIG, providers: PROVIDER }, 'providers must be a list'],
+    ...['v1alpha1', 'v1beta1'].map((version): [string, unknown, string] => [
+      `tokenAttributes in ${version}`,
+      {
+        ...CONFIG,
+        apiVersion: `kubelet.config.k8s.io/${version}`,
+        providers: [{ ...PROVIDER, tokenAttributes: TOKENS }],
+      },
+      'providers[0] has an unknown field "tokenAttributes"',
+    ]),
     ['no apiVersion', { ...CONFIG, apiVersion: undefined }, 'apiVersion: got a value that is not a string, expected'],
     ['an unknown field', { ...CONFIG, provider: [] }, 'it has an unknown field "provider"'],
     ['no providers', { ...CONFIG, providers: [] }, 'providers must be a list'],
@@ -100,6 +136,25 @@ describe('a CredentialProviderConfig', () => {
           { ...TOKENS, requiredServiceAccountAnnotationKeys: 'a' },
           '.requiredServiceAccountAnnotationKeys must be a list',
         ],
+        [
+          'a key that is no key of an annotation',
+          { ...TOKENS, optionalServiceAccountAnnotationKeys: ['a b'] },
+          ': "a b" is not the key of an annotation',
+        ],
+        [
+          'a key that is required and optional',
+          {
+            ...TOKENS,
+            requiredServiceAccountAnnotationKeys: ['a.b/C'],
+            optionalServiceAccountAnnotationKeys: ['a.b/C'],
+          },
+          ': "a.b/C" is not the key of an annotation, or is given twice',
+        ],
+        [
+          'required keys without a service account',
+          { ...TOKENS, requireServiceAccount: false, requiredServiceAccountAnnotationKeys: ['a'] },
+          '.requiredServiceAccountAnnotationKeys: expected none',
+        ],
         ['an unknown field of tokenAttributes', { ...TOKENS, audience: 'x' }, ' has an unknown field "audience"'],
       ] as const
     ).map(([what, tokenAttributes, message]): [string, unknown, string] => [
@@ -108,7 +163,12 @@ describe('a CredentialProviderConfig', () => {
       `providers[0].tokenAttributes${message}`,
     ]),
     ["a provider's unknown field", withProvider({ matchImage: [] }), 'providers[0] has an unknown field "matchImage"'],
-    ['an old protocol', withProvider({ apiVersion: `${API}alpha1` }), 'providers[0].apiVersion: got'],
+    ['an unknown protocol', withProvider({ apiVersion: `${API}alpha2` }), 'providers[0].apiVersion: got'],
+    [
+      'tokenAttributes with an old protocol',
+      withProvider({ apiVersion: `${API}beta1`, tokenAttributes: TOKENS }),
+      'providers[0].tokenAttributes: expected none, because apiVersion is not credentialprovider.kubelet.k8s.io/v1',
+    ],
     ['no name', withProvider({ name: undefined }), 'providers[0].name must be a string'],
     ['a path as a name', withProvider({ name: '../sh' }), 'providers[0].name must be the name of a program'],
     ['a dot as a name', withProvider({ name: '.' }), 'providers[0].name must be the name of a program'],
@@ -143,11 +203,6 @@ describe('a CredentialProviderConfig', () => {
     ['a negative duration', withProvider({ defaultCacheDuration: '-1h' }), 'defaultCacheDuration must be a duration'],
     ['arguments in one text', withProvider({ args: 'get --x' }), 'providers[0].args must be a list of strings'],
     ['a map of variables', withProvider({ env: { A: 'hunter2' } }), 'providers[0].env must be a list'],
-    [
-      'a variable without a value',
-      withProvider({ env: [{ name: 'A' }] }),
-      'providers[0].env[0].value must be a string',
-    ],
     ['a variable with a number', withProvider({ env: [{ name: 'A', value: 7 }] }), 'providers[0].env[0].value must be'],
     ['a variable without a name', withProvider({ env: [{ name: '', value: 'hunter2' }] }), 'providers[0].env[0].name'],
     ["a variable's unknown field", withProvider({ env: [{ name: 'A', valueFrom: {} }] }), 'unknown field "valueFrom"'],
@@ -221,6 +276,7 @@ describe('a provider plug-in', () => {
         defaultCacheDuration: 60_000,
         args: [],
         env: {},
+        apiVersion: API,
         ...provider,
       },
       binDirectory: programs.bin,
@@ -252,6 +308,20 @@ describe('a provider plug-in', () => {
       apiVersion: API,
       image: IMAGE,
     });
+  });
+
+  it('of an older version is asked, and answers, in that version', async () => {
+    const apiVersion = `${API}beta1`;
+    const answer = { kind: 'CredentialProviderResponse', cacheKeyType: 'Image', auth: AUTH };
+    const says = (version: string) => `say(JSON.stringify({ ...${JSON.stringify(answer)}, apiVersion: ${version} }));`;
+    await programs.program('plugin', says('JSON.parse(call.stdin).apiVersion'));
+    const { ask } = setup({ apiVersion });
+    expect(await ask(IMAGE)).to.deep.equal(LOGINS);
+    expect(JSON.parse((await programs.calls())[0]?.stdin ?? '')).to.include({ apiVersion });
+    await programs.program('plugin', says(`'${API}'`));
+    expect(String(await setup({ apiVersion }).failure(IMAGE))).to.include(
+      `CredentialProviderResponse of ${apiVersion}: another apiVersion`,
+    );
   });
 
   const images: [image: string, matches: boolean][] = [

@@ -132,7 +132,7 @@ volumes:
 {{- with $values.nodePaths.kubelet }}
 {{- if .config }}
 - name: kubelet-config
-  hostPath: {path: {{ .config }}, type: File}
+  hostPath: {path: {{ .config }}}
 - name: kubelet-bin
   hostPath: {path: {{ .binDirectory }}, type: Directory}
 {{- end }}
