@@ -190,10 +190,11 @@ describe('a registry that redirects to another one, which has tokens of its own'
     expect(log[1]).to.include('repository:f:pull').and.not.include('repository:g:pull');
   });
 
-  it('takes no scope from the root of the API, which is asked first', async () => {
+  it('takes no scope from the root of the API, which is asked first, once for all images that need it', async () => {
     const log: string[] = [];
     const send: SendRequest = async ({ url, headers }) => {
       log.push(`${decodeURIComponent(url.pathname + url.search)}`);
+      if (url.pathname.startsWith('/v2/public/')) expect(headers.authorization).to.equal(undefined);
       const answers: Record<string, Answer> = {
         '/v2/': challenged('Bearer realm="https://reg.example.com/token",scope="repository:some/thing:pull"'),
         '/token': { body: '{"token":"t"}' },
@@ -202,16 +203,26 @@ describe('a registry that redirects to another one, which has tokens of its own'
         status = 200,
         headers: answered = {},
         body = '',
-      } = answers[url.pathname] ?? (headers.authorization === 'Bearer t' ? manifest : { status: 500 });
+      } = answers[url.pathname] ??
+      (headers.authorization === 'Bearer t' || url.pathname.startsWith('/v2/public/') ? manifest : { status: 500 });
       return { status, headers: answered, body: Buffer.from(body), url };
     };
     harness = startResolver([], {
       send,
-      isPrivate: () => true,
+      isPrivate: (name) => !name.includes('/public/'),
       pullSecrets: async () => [pullSecret('s', { [REGISTRY]: 'me:hunter2' })],
     });
-    await harness.resolver.resolve(`${REGISTRY}/a/b`, ACCESS, never);
-    expect(log).to.deep.equal(['/v2/', '/token?scope=repository:a/b:pull', '/v2/a/b/manifests/latest']);
+    for (const name of ['a/b', 'c/d', 'public/e']) {
+      await harness.resolver.resolve(`${REGISTRY}/${name}`, ACCESS, never);
+    }
+    expect(log).to.deep.equal([
+      '/v2/',
+      '/token?scope=repository:a/b:pull',
+      '/v2/a/b/manifests/latest',
+      '/token?scope=repository:c/d:pull',
+      '/v2/c/d/manifests/latest',
+      '/v2/public/e/manifests/latest',
+    ]);
   });
 
   it('sends no credential to the other, and refuses its realm on http', async () => {

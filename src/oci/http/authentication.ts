@@ -15,19 +15,24 @@ import {
 /** The value of an `Authorization` header, and the scopes that its token was requested for. */
 type Answer = { readonly header: string; readonly expiresAt: number; readonly scopes?: readonly string[] };
 
-/** What the root of a registry's API answered: a challenge, or nothing of use. */
-type Root = { readonly challenge?: RegistryResponse; readonly until: number };
-
-/** The last challenge of a project whose answer it has accepted, and the scopes for which that was so. */
-type Habit = { readonly challenge: RegistryResponse; readonly scopes: ReadonlySet<string>; readonly until: number };
+/** What a project, or the root of a registry's API, last asked for. */
+type Wish = {
+  /** A `WWW-Authenticate` header; absent: nothing that can be answered. */
+  readonly challenge?: string;
+  readonly until: number;
+  /** The scopes for which the answer was accepted; of a root: none. */
+  readonly scopes: readonly string[];
+  /** Whether the registry hides what may not be read, so that its root asks for all of it. */
+  readonly hides?: true;
+};
 
 /** Bytes; registries choose the length of their tokens, and authors of pods the registries. */
 const MAX_ANSWERS = 16 * 1024 * 1024;
-const MAX_ROOTS = 4 * 1024 * 1024;
+const MAX_WISHES = 8 * 1024 * 1024;
 /** The bytes of an entry without its texts. */
 const ENTRY_BYTES = 300;
-const MAX_HABITS = 4 * 1024 * 1024;
-/** Milliseconds for which the answer of a registry's root is kept, and its habit of challenging. */
+/** Milliseconds: longer than the time between two checks of a tag, which then begin with the token. */
+const PROJECT_KEPT = 3_600_000;
 const ROOT_KEPT = 600_000;
 /** The number of repositories that must have challenged before the next one is not asked first. */
 const HABIT = 2;
@@ -43,30 +48,18 @@ const MAX_ROUNDS = 2;
  * sent only after a 401 from its own host, to that host or to the realm that it names. A 401 from a host that a
  * redirect leads to is answered anonymously, and does not invalidate the answer to the first host.
  *
- * A project that has challenged requests for two repositories is not asked for its challenge again: the token for its next repository
- * is requested at once, until the project answers a request without a challenge. Behind a gateway, each project may lead to another
+ * What a repository asked for is known for an hour: it gets the answer at once. So does the whole project once two of its
+ * repositories have asked, until the project answers a request without a challenge. Behind a gateway, each project may lead to another
  * registry; none may get the credentials of the others, or hold them up.
  *
  * A registry that hides what may not be read answers 403 or 404 without a challenge. If there is a credential, its root
- * is asked for the challenge, once for all images.
+ * is asked for the challenge, once for all images; so is the root of a registry that may not be asked anonymously.
  */
 export function authenticate(options: TokenOptions): Link {
-  const answers = createLru<Answer>(MAX_ANSWERS, ({ header, scopes = [] }, key) =>
-    scopes.reduce((sum, scope) => sum + 2 * scope.length, ENTRY_BYTES + 2 * (header.length + key.length)),
-  );
-  const flights = createFlights<Answer>();
-  /** The roots of registries that hide what may not be read. */
-  const roots = createLru<Root>(
-    MAX_ROOTS,
-    ({ challenge }, key) => ENTRY_BYTES + 2 * (key.length + (challenge?.headers['www-authenticate'] ?? '').length),
-  );
-  const asked = createFlights<Root>();
-  const habits = createLru<Habit>(
-    MAX_HABITS,
-    ({ challenge, scopes }, key) =>
-      [...scopes].reduce((sum, scope) => sum + 2 * scope.length, ENTRY_BYTES + 2 * key.length) +
-      2 * (challenge.headers['www-authenticate'] ?? '').length,
-  );
+  const answers = createLru<Answer>(MAX_ANSWERS, ({ header, scopes = [] }, key) => bytesOf(header, key, ...scopes));
+  const wishes = createLru<Wish>(MAX_WISHES, ({ challenge = '', scopes }, key) => bytesOf(challenge, key, ...scopes));
+  const tokens = createFlights<Answer>();
+  const roots = createFlights<Wish>();
   const fetchToken = createFetchToken(options);
 
   return async (request, next) => {
@@ -86,108 +79,112 @@ export function authenticate(options: TokenOptions): Link {
     refusal?: RegistryResponse,
   ): Promise<RegistryResponse> {
     const key = keyOf(request);
-    let held =
-      usable(key) ??
-      (await beforehand(request, next, key)) ??
-      (await hidden(request, key)) ??
-      (refusal === undefined ? await habitual(request, key) : undefined);
+    let held = usable(key) ?? (refusal === undefined ? await foreseen(request, next) : undefined);
+    if (held !== undefined) answers.set(key, held);
     let response = refusal === undefined || held !== undefined ? await next(authorised(request, held)) : refusal;
-    if (held === undefined && isFrom(request, response) && isSuccess(response)) habits.delete(habitKeyOf(request));
-    let challenge: RegistryResponse | undefined;
+    if (held === undefined && isFrom(request, response) && isSuccess(response)) wishes.delete(projectKeyOf(request));
+    let challenge: string | undefined;
     for (let round = 1; response.status === 401 && isFrom(request, response); round += 1) {
       if (answers.get(key) === held) answers.delete(key);
-      const scopes = [...new Set([request.scope, ...scopesOf(response)])];
+      const wish = wishOf(response, PROJECT_KEPT);
+      const scopes = [...new Set([request.scope, ...scopesOf(wish.challenge)])];
       const isNew = round === 1 || scopes.some((scope) => held?.scopes?.includes(scope) === false);
       if (round > MAX_ROUNDS || !isNew) return response;
       // While this request was under way, another one may have obtained an answer already.
-      const answer = usable(key) ?? (await answerTo(response, request, key, scopes));
+      const answer = usable(key) ?? (await answerTo(wish, request, scopes));
       if (answer === undefined || answer.header === held?.header) return response;
       answers.set(key, answer);
       held = answer;
-      challenge = response;
+      challenge = wish.challenge;
       response = await next(authorised(request, held));
     }
-    if (challenge !== undefined && isSuccess(response)) remember(challenge, request);
-    if (held !== undefined || !isHiding(request, response)) return response;
-    if (!isFrom(request, response)) return { ...response, isAnonymous: true };
-    await askRoot(request, next);
-    held = await hidden(request, key);
-    if (held !== undefined) return next(authorised(request, held));
+    if (challenge !== undefined && isSuccess(response)) {
+      // A registry with a name of its own for the repository must say it each time.
+      if (scopesOf(challenge).some((scope) => scope !== request.scope)) wishes.delete(projectKeyOf(request));
+      else remember(challenge, request);
+    }
+    if (held !== undefined || request.credential === undefined || ![403, 404].includes(response.status)) {
+      return response;
+    }
+    const root = isFrom(request, response) ? await hidingRoot(request, next) : undefined;
+    if (root?.challenge === undefined) return { ...response, isAnonymous: true };
+    const answer = await answerTo(root, request);
     // Another credential may be of the kind that the root asks for.
-    return roots.get(rootKeyOf(request))?.challenge === undefined ? { ...response, isAnonymous: true } : response;
+    if (answer === undefined) return response;
+    answers.set(key, answer);
+    response = await next(authorised(request, answer));
+    if (isSuccess(response)) remember(root.challenge, request);
+    return response;
   }
 
   /** Remembers a challenge whose answer was accepted. */
-  function remember(challenge: RegistryResponse, request: RegistryRequest): void {
-    const key = habitKeyOf(request);
-    // A registry with a name of its own for the repository must say it each time.
-    if (scopesOf(challenge).some((scope) => scope !== request.scope)) return void habits.delete(key);
-    const before = habits.get(key);
-    const isSame =
-      before?.challenge.headers['www-authenticate'] !== undefined && realmOf(before.challenge) === realmOf(challenge);
-    const scopes = new Set([...(isSame ? [...before.scopes].slice(-HABIT) : []), request.scope]);
-    habits.set(key, { challenge, scopes, until: options.now() + ROOT_KEPT });
+  function remember(challenge: string, request: RegistryRequest): void {
+    const key = projectKeyOf(request);
+    const before = wishes.get(key);
+    const isSame = before?.challenge !== undefined && realmOf(before.challenge) === realmOf(challenge);
+    const others = isSame ? before.scopes.filter((scope) => scope !== request.scope).slice(-HABIT) : [];
+    wishes.set(key, { challenge, scopes: [...others, request.scope], until: options.now() + PROJECT_KEPT });
   }
 
-  /** Returns what the project is used to ask for, if it has asked for it for other repositories. */
-  async function habitual(request: RegistryRequest, key: string): Promise<Answer | undefined> {
-    const habitKey = habitKeyOf(request);
-    const habit = habits.get(habitKey);
-    if (habit === undefined || habit.until <= options.now() || habit.scopes.size < HABIT) return undefined;
-    try {
-      const answer = await answerTo(habit.challenge, request, key, [request.scope]);
-      if (answer !== undefined) answers.set(key, answer);
-      return answer;
-    } catch (error) {
-      // A credential that was refused is not sent again. Anything else may concern the other repositories only.
-      if (!(error instanceof ImageError) || request.signal.aborted || error.code === 'denied') throw error;
-      habits.delete(habitKey);
-      return undefined;
+  /** Returns the answer to what is known to be asked for, if a request without it is not needed, or not allowed. */
+  async function foreseen(request: RegistryRequest, next: SendRequest): Promise<Answer | undefined> {
+    const key = projectKeyOf(request);
+    const wish = known(key);
+    if (wish !== undefined && (wish.scopes.includes(request.scope) || wish.scopes.length >= HABIT)) {
+      try {
+        return await answerTo(wish, request);
+      } catch (error) {
+        if (!(error instanceof ImageError) || request.signal.aborted) throw error;
+        wishes.delete(key);
+        // A credential that was refused is not sent again. Anything else may concern the other repositories only.
+        if (error.code === 'denied') throw error;
+      }
     }
+    const { credential } = request;
+    if (credential === undefined || request.root === undefined) return undefined;
+    const isPrivate = request.isPrivate === true;
+    const root = isPrivate ? await rootOf(request, request.root, next) : known(rootKeyOf(request));
+    if (root === undefined || !(isPrivate || root.hides)) return undefined;
+    return (await answerTo(root, request)) ?? (isPrivate ? basicAnswer(root, credential) : undefined);
   }
 
-  /** Returns what the challenge of a root asks for, if the registry is known to hide what may not be read. */
-  async function hidden(request: RegistryRequest, key: string): Promise<Answer | undefined> {
-    const root = roots.get(rootKeyOf(request));
-    if (request.credential === undefined || root?.challenge === undefined || root.until <= options.now()) {
-      return undefined;
-    }
-    const answer = await answerTo(root.challenge, request, key, [request.scope]);
-    if (answer !== undefined) answers.set(key, answer);
-    return answer;
-  }
-
-  /** Asks the root of the registry for its challenge, without a credential, unless that is known. */
-  async function askRoot(request: RegistryRequest, next: SendRequest): Promise<void> {
-    const { root: url, credential: _credential, ...rest } = request;
+  /** Asks the root of the API for its challenge, without a credential, unless that is known. */
+  async function rootOf(request: RegistryRequest, url: URL, next: SendRequest): Promise<Wish> {
+    const { credential: _credential, read: _read, ...rest } = request;
     const key = rootKeyOf(request);
-    if (url === undefined || (roots.get(key)?.until ?? 0) > options.now()) return;
+    const before = known(key);
+    if (before !== undefined) return before;
+    const root = await roots.join(key, request.signal, async (signal) => {
+      const response = await next({ ...rest, signal, method: 'GET', url, headers: { accept: '*/*' } });
+      return wishOf(response.status === 401 && isFrom(request, response) ? response : undefined, ROOT_KEPT);
+    });
+    wishes.set(key, root);
+    return root;
+  }
+
+  /** Asks the root of a registry that hides what may not be read. */
+  async function hidingRoot(request: RegistryRequest, next: SendRequest): Promise<Wish | undefined> {
+    if (request.root === undefined) return undefined;
     try {
-      const root = await asked.join(key, request.signal, async (signal) => {
-        const response = await next({ ...rest, signal, method: 'GET', url, headers: { accept: '*/*' } });
-        const isItsOwn = response.status === 401 && isFrom(request, response);
-        const isUsable = isItsOwn && (bearerOf(response) !== undefined || wantsBasic(response));
-        return { until: options.now() + ROOT_KEPT, ...(isUsable ? { challenge: response } : {}) };
-      });
-      roots.set(key, root);
+      const root = await rootOf(request, request.root, next);
+      wishes.set(rootKeyOf(request), { ...root, hides: true });
+      return root;
     } catch (error) {
       // The answer to the request itself counts.
       if (!(error instanceof ImageError) || request.signal.aborted) throw error;
+      return undefined;
     }
   }
 
-  /** For a request that must not be sent without credentials: uses the challenge of the API's root, or else Basic. */
-  async function beforehand(request: RegistryRequest, next: SendRequest, key: string): Promise<Answer | undefined> {
-    const { root: url, isPrivate, credential, ...rest } = request;
-    if (isPrivate !== true || url === undefined || credential === undefined) return undefined;
-    const root = await next({ ...rest, credential, method: 'GET', url, headers: { accept: '*/*' } });
-    const isItsOwn = root.status === 401 && isFrom(request, root);
-    // The root knows no repository. A scope in its challenge is only an example (ghcr.io:
-    // `repository:user/image:pull`).
-    const answer =
-      (isItsOwn ? await answerTo(root, request, key, [request.scope]) : undefined) ?? basicAnswer(credential);
-    answers.set(key, answer);
-    return answer;
+  function wishOf(response: RegistryResponse | undefined, kept: number): Wish {
+    const challenge = response?.headers['www-authenticate'];
+    const isUsable = bearerOf(challenge) !== undefined || wantsBasic(challenge);
+    return { until: options.now() + kept, scopes: [], ...(isUsable && challenge !== undefined ? { challenge } : {}) };
+  }
+
+  function known(key: string): Wish | undefined {
+    const wish = wishes.get(key);
+    return wish !== undefined && wish.until > options.now() ? wish : undefined;
   }
 
   function usable(key: string): Answer | undefined {
@@ -195,16 +192,16 @@ export function authenticate(options: TokenOptions): Link {
     return held !== undefined && held.expiresAt > options.now() ? held : undefined;
   }
 
+  /** Answers a challenge of the repository's own, or of its project or root, which know no other scope of it. */
   async function answerTo(
-    response: RegistryResponse,
+    wish: Wish,
     request: RegistryRequest,
-    key: string,
-    scopes: readonly string[],
+    scopes: readonly string[] = [request.scope],
   ): Promise<Answer | undefined> {
-    const bearer = bearerOf(response);
+    const bearer = bearerOf(wish.challenge);
     if (bearer !== undefined) {
       try {
-        return await flights.join([key, ...scopes].join(' '), request.signal, async (signal) => {
+        return await tokens.join([keyOf(request), ...scopes].join(' '), request.signal, async (signal) => {
           const { text, expiresAt } = await fetchToken(bearer, { ...request, signal }, scopes);
           return { header: `Bearer ${text}`, expiresAt, scopes };
         });
@@ -213,10 +210,10 @@ export function authenticate(options: TokenOptions): Link {
       }
     }
     const { credential } = request;
-    if (credential === undefined || !wantsBasic(response)) return undefined;
+    if (credential === undefined || !wantsBasic(wish.challenge)) return undefined;
     // An identity token works only with a token service.
     if (credential.identityToken !== undefined && credential.password === '') return undefined;
-    return basicAnswer(credential);
+    return basicAnswer(wish, credential);
   }
 }
 
@@ -228,26 +225,21 @@ function ofLogin(error: unknown): unknown {
   return new ImageError(error.message, { ...details, byCredential: true, cause: error });
 }
 
-/** Whether a registry answers as those do that hide what may not be read, to a request whose credential was not sent. */
-function isHiding(request: RegistryRequest, response: RegistryResponse): boolean {
-  return request.credential !== undefined && [403, 404].includes(response.status);
+/** Holds for as long as the challenge is known: Harbor asks for Basic after a token was revoked, and otherwise for Bearer. */
+function basicAnswer({ until }: Wish, credential: Credential): Answer {
+  return { header: basic(credential), expiresAt: until };
 }
 
-function basicAnswer(credential: Credential): Answer {
-  return { header: basic(credential), expiresAt: Number.POSITIVE_INFINITY };
+function bearerOf(challenge: string | undefined): Challenge | undefined {
+  return parseChallenges(challenge).find(({ scheme, parameters }) => scheme === 'bearer' && parameters.has('realm'));
 }
 
-function bearerOf(response: RegistryResponse): Challenge | undefined {
-  const challenges = parseChallenges(response.headers['www-authenticate']);
-  return challenges.find(({ scheme, parameters }) => scheme === 'bearer' && parameters.has('realm'));
+function wantsBasic(challenge: string | undefined): boolean {
+  return parseChallenges(challenge).some(({ scheme }) => scheme === 'basic');
 }
 
-function wantsBasic(response: RegistryResponse): boolean {
-  return parseChallenges(response.headers['www-authenticate']).some(({ scheme }) => scheme === 'basic');
-}
-
-function scopesOf(response: RegistryResponse): string[] {
-  const bearer = bearerOf(response);
+function scopesOf(challenge: string | undefined): string[] {
+  const bearer = bearerOf(challenge);
   return bearer === undefined ? [] : pullScopes(bearer);
 }
 
@@ -261,13 +253,13 @@ function isSuccess({ status }: RegistryResponse): boolean {
 }
 
 /** Returns what a challenge asks for, without the scope. */
-function realmOf(response: RegistryResponse): string {
-  const { parameters } = bearerOf(response) ?? {};
+function realmOf(challenge: string): string {
+  const { parameters } = bearerOf(challenge) ?? {};
   return parameters === undefined ? 'basic' : `${parameters.get('realm')} ${parameters.get('service') ?? ''}`;
 }
 
 /** Returns a key for the repositories of a project, which are expected to challenge in the same way. */
-function habitKeyOf(request: RegistryRequest): string {
+function projectKeyOf(request: RegistryRequest): string {
   const { credential, scope } = request;
   const project = scope.split(':', 2)[1]?.split('/', 1)[0] ?? '';
   return `${rootKeyOf(request)} ${project} ${credential?.fingerprint ?? ''}`;
@@ -282,6 +274,10 @@ function rootKeyOf({ url, root, policy, trust }: RegistryRequest): string {
  */
 function keyOf({ url, scope, policy, trust, credential }: RegistryRequest): string {
   return [url.origin, scope, policy, trust?.id ?? '', credential?.fingerprint ?? ''].join(' ');
+}
+
+function bytesOf(...texts: readonly string[]): number {
+  return texts.reduce((sum, text) => sum + 2 * text.length, ENTRY_BYTES);
 }
 
 function authorised(request: RegistryRequest, answer: Answer | undefined): RegistryRequest {

@@ -85,7 +85,10 @@ describe('a challenge', () => {
     expect(paths().slice(3)).to.deep.equal(['r.example.com Bearer t']);
     advance(100_000);
     await ask();
-    expect(paths().slice(4)).to.have.length(3);
+    expect(paths().slice(4), 'what it asks for is known').to.deep.equal([
+      'auth.example.com -',
+      'r.example.com Bearer t',
+    ]);
   });
 
   it('for Bearer sends the credential to the realm only; access_token counts as token', async () => {
@@ -418,7 +421,7 @@ describe('a challenge', () => {
       expect(asked).to.have.length(4);
       advance(1);
       await ask();
-      expect(asked).to.have.length(7);
+      expect(asked).to.have.length(6);
     });
   }
 
@@ -461,7 +464,7 @@ describe('a project that challenges', () => {
     expect(asked).to.have.length(2 + 2 + 1);
   });
 
-  it('decides nothing for another project, another credential, or after ten minutes', async () => {
+  it('decides nothing for another project, another credential, or after an hour', async () => {
     const { ask, paths, advance } = setup(withToken);
     for (const name of ['one', 'two']) await ask(at(`team/${name}`, CREDENTIAL));
     const firstOf = async (request: Partial<RegistryRequest>): Promise<string | undefined> => {
@@ -471,8 +474,59 @@ describe('a project that challenges', () => {
     };
     expect(await firstOf(at('other/one', CREDENTIAL))).to.equal('r.example.com -');
     expect(await firstOf(at('team/three', { ...CREDENTIAL, fingerprint: 'g' }))).to.equal('r.example.com -');
-    advance(600_000);
+    advance(3_600_000);
     expect(await firstOf(at('team/four', CREDENTIAL))).to.equal('r.example.com -');
+  });
+
+  it('with one repository alone is asked for its challenge once an hour, and others of it each for their own', async () => {
+    const { ask, paths, advance } = setup(withToken);
+    await ask(at('team/one', CREDENTIAL));
+    for (let check = 1; check <= 5; check += 1) {
+      advance(660_000);
+      await ask(at('team/one', CREDENTIAL));
+    }
+    expect(paths().slice(3)).to.deep.equal(
+      Array(5)
+        .fill([`auth.example.com ${BASIC}`, 'r.example.com Bearer t'])
+        .flat(),
+    );
+    await ask(at('team/public', CREDENTIAL));
+    expect(paths()[13]).to.equal('r.example.com -');
+  });
+
+  it('with a login that was refused is asked first the next time', async () => {
+    let status = 200;
+    const { ask, paths, advance } = setup((request) =>
+      request.url.host === 'auth.example.com' ? { status, json: { token: 't' } } : withToken(request),
+    );
+    await ask(at('team/one', CREDENTIAL));
+    advance(60_000);
+    status = 401;
+    for (const _ of [1, 2]) {
+      const error: unknown = await ask(at('team/one', CREDENTIAL)).catch((reason: unknown) => reason);
+      expect(error).to.include({ code: 'denied' });
+    }
+    const login = `auth.example.com ${BASIC}`;
+    expect(paths().slice(3)).to.deep.equal([login, 'r.example.com -', login]);
+  });
+
+  it('with Basic only after a token was revoked (Harbor) gets tokens again after an hour', async () => {
+    let valid = 't1';
+    const { ask, paths, advance } = setup(({ url, headers: { authorization } }) => {
+      if (url.host === 'auth.example.com') return { json: { token: valid, expires_in: 3600 } };
+      if (authorization === BASIC || authorization === `Bearer ${valid}`) return {};
+      const challenge = authorization === undefined ? BEARER : 'Basic realm="harbor"';
+      return { status: 401, headers: { 'www-authenticate': challenge } };
+    });
+    const last = async () => {
+      await ask(at('team/one', CREDENTIAL));
+      return paths().at(-1);
+    };
+    expect(await last()).to.equal('r.example.com Bearer t1');
+    valid = 't2';
+    expect([await last(), await last()]).to.deep.equal(Array(2).fill(`r.example.com ${BASIC}`));
+    advance(3_600_000);
+    expect(await last()).to.equal('r.example.com Bearer t2');
   });
 
   it('is asked first again once its token service fails, and each time if it names other scopes', async () => {
