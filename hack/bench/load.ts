@@ -97,29 +97,38 @@ function pod(name: string, image: string, gate?: string) {
 }
 
 /**
- * Calls back for each pod whose toleration is seen. The API server closes a watch that is read too slowly; then a new
- * one is opened.
+ * Opens a watch, which begins with an event for each pod that exists. Returns its lines, chunk by chunk and without end: the API
+ * server closes a watch that is read too slowly, and then a new one is opened.
  */
+export async function openWatch({ server, adminToken }: BenchCluster, dispatcher: Agent, signal: AbortSignal) {
+  const headers = { authorization: `Bearer ${adminToken}`, accept: 'application/json' };
+  const url = `${server}/api/v1/namespaces/${NAMESPACE}/pods?watch=true&timeoutSeconds=600`;
+  const next = () => request(url, { headers, dispatcher, signal });
+  const first = await next();
+  return (async function* () {
+    for (let answer = first; ; answer = await next()) {
+      const decoder = new StringDecoder('utf8');
+      let rest = '';
+      for await (const chunk of answer.body) {
+        const lines = (rest + decoder.write(chunk)).split('\n');
+        rest = lines.pop() ?? '';
+        yield lines;
+      }
+    }
+  })();
+}
+
+/** Calls back for each pod whose toleration is seen. */
 function watchTolerations(cluster: BenchCluster, signal: AbortSignal, onTolerated: (name: string) => void) {
   const dispatcher = new Agent({ connect: { rejectUnauthorized: false }, bodyTimeout: 0 });
-  const headers = { authorization: `Bearer ${cluster.adminToken}`, accept: 'application/json' };
-  // Without a version, a watch begins with an event for each existing object.
-  const url = `${cluster.server}/api/v1/namespaces/${NAMESPACE}/pods?watch=true&timeoutSeconds=600`;
-  const watch = () => request(url, { headers, dispatcher, signal });
-  const open = watch();
+  const open = openWatch(cluster, dispatcher, signal);
   const read = async () => {
     try {
-      for (let answer = await open; !signal.aborted; answer = await watch()) {
-        const decoder = new StringDecoder('utf8');
-        let rest = '';
-        for await (const chunk of answer.body) {
-          const lines = (rest + decoder.write(chunk)).split('\n');
-          rest = lines.pop() ?? '';
-          for (const line of lines) {
-            // Cheaper than parsing: this process must not be the bottleneck.
-            if (!line.includes('"supported-arch"')) continue;
-            onTolerated(/"metadata":\{"name":"([^"]+)"/.exec(line)?.[1] ?? '');
-          }
+      for await (const lines of await open) {
+        for (const line of lines) {
+          // Cheaper than parsing: this process must not be the bottleneck.
+          if (!line.includes('"supported-arch"')) continue;
+          onTolerated(/"metadata":\{"name":"([^"]+)"/.exec(line)?.[1] ?? '');
         }
       }
     } catch (error) {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { ARCHITECTURE_GATE } from '../../src/names.ts';
 import { runInProcess } from '../support/in-process.ts';
-import { PODS, type Product, startProduct, tolerated, workload } from '../support/product.ts';
+import { type Product, settled, startProduct } from '../support/product.ts';
 
 const NODES = '/api/v1/nodes';
 const SETS = '/apis/apps/v1/daemonsets';
@@ -16,16 +16,7 @@ describe('the readings of clean', () => {
 
   /** A Deployment of two pods and a DaemonSet with archaware's tolerations, on nodes with its taint; nobody leads. */
   async function leaveTraces() {
-    const image = product.image('app', ['amd64', 'arm64']);
-    await product.cluster.apply(workload('Deployment', 'web', [image], { spec: { replicas: 2 } }));
-    await product.cluster.apply(workload('DaemonSet', 'agent', [image]));
-    const controller = await product.run();
-    await product.eventuallyTainted();
-    await product.eventually('four pods that tolerate both', async () => {
-      const pods = await product.list(PODS);
-      return pods.length === 4 && pods.every((pod) => tolerated(pod.spec).length === 2);
-    });
-    await controller.stop();
+    await (await settled(product)).stop();
     product.cluster.forgetRequests();
   }
   const clean = (args: readonly string[], answers?: readonly string[]) =>

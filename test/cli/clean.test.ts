@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { at, objects, text } from '../simulator/json.ts';
 import { runInProcess, startInProcess } from '../support/in-process.ts';
-import { PODS, type Product, startProduct, tolerated, workload } from '../support/product.ts';
+import { PODS, type Product, settled, startProduct, tolerated, workload } from '../support/product.ts';
 import { taintsOf } from '../support/world.ts';
 
 const SET = '/apis/apps/v1/namespaces/default/daemonsets/agent';
@@ -15,19 +15,7 @@ describe('clean', () => {
   });
   afterEach(() => product.stop());
 
-  /** A Deployment of two pods and a DaemonSet on tainted nodes, and the controller that leads. */
-  async function settle() {
-    const image = product.image('app', ['amd64', 'arm64']);
-    await product.cluster.apply(workload('Deployment', 'web', [image], { spec: { replicas: 2 } }));
-    await product.cluster.apply(workload('DaemonSet', 'agent', [image]));
-    const controller = await product.run();
-    await product.eventuallyTainted();
-    await product.eventually('four pods that tolerate both', async () => {
-      const pods = await product.list(PODS);
-      return pods.length === 4 && pods.every((pod) => tolerated(pod.spec).length === 2);
-    });
-    return controller;
-  }
+  const settle = () => settled(product);
   const clean = async (...args: string[]) => {
     const { code, stdout, stderr } = await product.command([
       'clean',

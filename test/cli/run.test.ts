@@ -337,7 +337,7 @@ describe('run, if it cannot start', () => {
   it('reports in one line that the namespace of its Lease does not exist', async () => {
     const { code, said } = await line(['--leaderElection.namespace', 'nowhere']);
     expect(code).to.equal(1);
-    expect(said).to.match(/namespace "nowhere" of the Lease does not exist/);
+    expect(said).to.match(/namespace "nowhere" of the Lease does not exist: apply .*--leaderElection\.namespace/);
   });
 
   it('ends its process, although it has begun to watch its configuration file', async () => {

@@ -310,22 +310,6 @@ describe('the commands', () => {
       });
     }
 
-    it('run says that the namespace of its Lease does not exist', async () => {
-      const finished = await world.command([
-        'run',
-        '--metrics.address',
-        '127.0.0.1:0',
-        '--leaderElection.namespace',
-        'nowhere',
-      ]);
-      const last = lastLine(finished.stderr);
-      saysInOneLine(
-        { ...finished, stderr: last },
-        1,
-        /namespace "nowhere" of the Lease does not exist: apply .*--leaderElection\.namespace/,
-      );
-    });
-
     it('run says that its port is taken', async () => {
       const controller = await world.run();
       const finished = await world.command(['run', '--metrics.address', `127.0.0.1:${controller.port}`]);

@@ -106,6 +106,20 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
   };
 }
 
+/** Runs a Deployment of two pods and a DaemonSet on tainted nodes. Returns the controller, which leads. */
+export async function settled(product: Product): Promise<RunningController> {
+  const image = product.image('app', ['amd64', 'arm64']);
+  await product.cluster.apply(workload('Deployment', 'web', [image], { spec: { replicas: 2 } }));
+  await product.cluster.apply(workload('DaemonSet', 'agent', [image]));
+  const controller = await product.run();
+  await product.eventuallyTainted();
+  await product.eventually('four pods that tolerate both', async () => {
+    const pods = await product.list(PODS);
+    return pods.length === 4 && pods.every((pod) => tolerated(pod.spec).length === 2);
+  });
+  return controller;
+}
+
 /** The architectures that a pod's or a template's spec tolerates by our taint. */
 export function tolerated(spec: unknown): string[] {
   return objects(at(spec, 'tolerations'))

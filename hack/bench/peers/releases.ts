@@ -1,9 +1,8 @@
-import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Agent, request } from 'undici';
+import { Agent } from 'undici';
 import { expectSuccess } from '../../cluster/client.ts';
 import type { Cluster } from '../../cluster/cluster.ts';
-import type { Measured } from '../load.ts';
+import { type Measured, openWatch } from '../load.ts';
 
 /** The namespace that load.ts prepares and empties. */
 const PODS = '/api/v1/namespaces/bench/pods';
@@ -61,33 +60,20 @@ async function create(cluster: Cluster, { count, images, prefix, gate, perSecond
   return created;
 }
 
-type Answer = Awaited<ReturnType<typeof request>>;
-/** An open watch, and how to open the next one: the API server closes a watch that is read too slowly. */
-type Watch = { readonly first: Answer; next(): Promise<Answer> };
-
-async function openWatch({ server, adminToken }: Cluster, dispatcher: Agent, signal: AbortSignal): Promise<Watch> {
-  const headers = { authorization: `Bearer ${adminToken}`, accept: 'application/json' };
-  // Without a version, a watch begins with an event for each existing object.
-  const next = () => request(`${server}${PODS}?watch=true&timeoutSeconds=600`, { headers, dispatcher, signal });
-  return { first: await next(), next };
-}
-
 /** Writes down when each of the pods is first seen released; ends when all were. */
-async function noteReleases({ first, next }: Watch, { prefix, count }: Gated, released: Map<string, number>) {
-  for (let answer = first; ; answer = await next()) {
-    const decoder = new StringDecoder('utf8');
-    let rest = '';
-    for await (const chunk of answer.body) {
-      const lines = (rest + decoder.write(chunk)).split('\n');
-      rest = lines.pop() ?? '';
-      for (const line of lines) {
-        // Cheaper than parsing: this process must not be the bottleneck. The managed fields say "f:schedulingGates".
-        if (line.includes('"schedulingGates"') || !line.includes('"kubernetes.io/arch"')) continue;
-        const name = /"metadata":\{"name":"([^"]+)"/.exec(line)?.[1];
-        // Pods of an earlier run may still exist.
-        if (name?.startsWith(`${prefix}-`) && !released.has(name)) released.set(name, performance.now());
-      }
-      if (released.size === count) return;
+async function noteReleases(
+  watch: AsyncIterable<readonly string[]>,
+  { prefix, count }: Gated,
+  released: Map<string, number>,
+) {
+  for await (const lines of watch) {
+    for (const line of lines) {
+      // Cheaper than parsing: this process must not be the bottleneck. The managed fields say "f:schedulingGates".
+      if (line.includes('"schedulingGates"') || !line.includes('"kubernetes.io/arch"')) continue;
+      const name = /"metadata":\{"name":"([^"]+)"/.exec(line)?.[1];
+      // Pods of an earlier run may still exist.
+      if (name?.startsWith(`${prefix}-`) && !released.has(name)) released.set(name, performance.now());
     }
+    if (released.size === count) return;
   }
 }
