@@ -10,6 +10,16 @@ const WRITERS = 16;
 /** The real cluster or the embedded one. */
 export type BenchCluster = Pick<TestCluster, 'server' | 'kubeconfig' | 'adminToken' | 'apply' | 'request' | 'waitFor'>;
 
+/** The pods of one run. `perSecond` undefined: as fast as the API server accepts them. */
+export type Pods = {
+  readonly count: number;
+  readonly images: readonly string[];
+  readonly perSecond?: number;
+  readonly prefix: string;
+  /** Pods are created with this scheduling gate. */
+  readonly gate?: string;
+};
+
 /** The times of the pods of one run, in milliseconds. */
 export type Measured = {
   /** From the first creation that was sent to the last toleration that was seen. */
@@ -27,22 +37,10 @@ export async function prepareNamespace(cluster: BenchCluster): Promise<void> {
   });
 }
 
-/**
- * Creates pods for a scheduler that does not exist, and waits until the controller has added a toleration to each.
- * `perSecond` undefined: as fast as the API server accepts them.
- */
+/** Creates pods, and waits until the controller has added a toleration to each. `deadlineMs`: two minutes by default. */
 export async function createAndWatch(
   cluster: BenchCluster,
-  options: {
-    readonly count: number;
-    readonly images: readonly string[];
-    readonly perSecond?: number;
-    readonly prefix: string;
-    /** Pods are created with this scheduling gate. */
-    readonly gate?: string;
-    /** Default: two minutes. */
-    readonly deadlineMs?: number;
-  },
+  options: Pods & { readonly deadlineMs?: number },
 ): Promise<Measured> {
   const tolerated = new Map<string, number>();
   const end = new AbortController();
@@ -50,23 +48,8 @@ export async function createAndWatch(
     if (!tolerated.has(name)) tolerated.set(name, performance.now());
   });
   await watching.open;
-  const created = new Map<string, number>();
   const started = performance.now();
-  let next = 0;
-  const work = async () => {
-    for (let index = next++; index < options.count; index = next++) {
-      if (options.perSecond !== undefined)
-        await delay(started + (index * 1000) / options.perSecond - performance.now());
-      const name = `${options.prefix}-${index}`;
-      const image = options.images[index % options.images.length] ?? '';
-      expectSuccess(
-        name,
-        await cluster.request('POST', `/api/v1/namespaces/${NAMESPACE}/pods`, pod(name, image, options.gate)),
-      );
-      created.set(name, performance.now());
-    }
-  };
-  await Promise.all(Array.from({ length: WRITERS }, work));
+  const created = await createPods(cluster, options, started);
   const deadline = performance.now() + (options.deadlineMs ?? 120_000);
   while (tolerated.size < options.count && performance.now() < deadline) await delay(5);
   end.abort();
@@ -75,6 +58,28 @@ export async function createAndWatch(
     throw new Error(`only ${tolerated.size} of ${options.count} pods have a toleration`);
   const delays = [...created].map(([name, at]) => Math.max(0, (tolerated.get(name) ?? 0) - at));
   return { totalMs: Math.max(...tolerated.values()) - started, delays };
+}
+
+/** Creates pods for a scheduler that does not exist. Returns when each was created. */
+export async function createPods(
+  cluster: Pick<BenchCluster, 'request'>,
+  { count, images, prefix, gate, perSecond }: Pods,
+  started: number,
+): Promise<ReadonlyMap<string, number>> {
+  const created = new Map<string, number>();
+  let next = 0;
+  const work = async () => {
+    for (let index = next++; index < count; index = next++) {
+      if (perSecond !== undefined) await delay(started + (index * 1000) / perSecond - performance.now());
+      const name = `${prefix}-${index}`;
+      const image = images[index % images.length] ?? '';
+      const path = `/api/v1/namespaces/${NAMESPACE}/pods`;
+      expectSuccess(name, await cluster.request('POST', path, pod(name, image, gate)));
+      created.set(name, performance.now());
+    }
+  };
+  await Promise.all(Array.from({ length: WRITERS }, work));
+  return created;
 }
 
 /** Deletes the pods of a run and waits until they are gone. */

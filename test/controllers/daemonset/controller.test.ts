@@ -4,6 +4,7 @@ import { readRecord, readRecorded } from '../../../src/placement/objects/daemons
 import { withRollout } from '../../../src/placement/objects/rollout-record.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { failed, known, pending, settings } from '../../placement/objects.ts';
+import { describeEndsOfWrites } from '../ends-of-writes.ts';
 import { arrangeDaemonSets, type DaemonSetGiven, KEY, shown } from './world.ts';
 
 const SECOND = 1_000;
@@ -282,26 +283,7 @@ describe('the reconciliation of a DaemonSet', () => {
     expect(await run()).to.include({ outcome: 'written' });
   });
 
-  const answers: [
-    kind: 'conflict' | 'gone' | 'recorded',
-    outcome: string,
-    isDecided: boolean,
-    isRemembered: boolean,
-  ][] = [
-    ['conflict', 'conflict', false, false],
-    ['gone', 'unchanged', true, false],
-    ['recorded', 'written', true, true],
-  ];
-  for (const [kind, outcome, isDecided, isRemembered] of answers) {
-    it(`has the outcome ${outcome} if the write ends with ${kind}`, async () => {
-      const { put, run, world, decided, controller } = arrangeDaemonSets();
-      world.refusal = { kind };
-      put();
-      expect(await run()).to.include({ outcome });
-      expect(decided.length > 0).to.equal(isDecided);
-      expect(controller.states.get(KEY)?.decision !== undefined).to.equal(isRemembered);
-    });
-  }
+  describeEndsOfWrites(KEY, () => arrangeDaemonSets());
 
   it('is a conflict if a webhook takes the tolerations out of the same write', async () => {
     const { put, run, world } = arrangeDaemonSets();

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { failed, known, pending, toleration } from '../../placement/objects.ts';
+import { describeEndsOfWrites } from '../ends-of-writes.ts';
 import { arrangePod, GATED, KEY, NEVER, type PodGiven, shown } from './world.ts';
 
 const SECOND = 1_000;
@@ -239,26 +240,7 @@ describe('the reconciliation of a pod', () => {
     expect(await run()).to.include({ outcome: 'written' });
   });
 
-  const answers: [
-    kind: 'conflict' | 'gone' | 'recorded',
-    outcome: string,
-    isDecided: boolean,
-    isRemembered: boolean,
-  ][] = [
-    ['conflict', 'conflict', false, false],
-    ['gone', 'unchanged', true, false],
-    ['recorded', 'written', true, true],
-  ];
-  for (const [kind, outcome, isDecided, isRemembered] of answers) {
-    it(`has the outcome ${outcome} if the write ends with ${kind}`, async () => {
-      const { put, run, world, decided, controller } = arrangePod();
-      world.refusal = { kind };
-      put();
-      expect(await run()).to.include({ outcome });
-      expect(decided.length > 0).to.equal(isDecided);
-      expect(controller.states.get(KEY)?.decision !== undefined).to.equal(isRemembered);
-    });
-  }
+  describeEndsOfWrites(KEY, () => arrangePod());
 
   it('is a conflict if another webhook takes the tolerations out of the same write', async () => {
     const { put, run, world, controller } = arrangePod();
