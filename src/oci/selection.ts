@@ -246,7 +246,8 @@ function byCrio(index: Index, reader: Reader, depth: number): Taken {
   const entry = best.find(({ isZstd }) => isZstd && !index.isDockerList) ?? best[0];
   if (entry === undefined) return 'none';
   const { digest, kind, isAttestation } = entry;
-  if (digest === undefined || isAttestation || kind === 'other') return 'refused';
+  // CRI-O may run schema 1. An image of that alone is not supported, and so it is not as a part.
+  if (digest === undefined || isAttestation || kind === 'other' || kind === 'schema1') return 'refused';
   if (entry.platform !== undefined && kind !== 'index') return ofNamed(entry, digest, ranked, reader, depth);
   const child = contentOf(entry, digest, reader, depth);
   if (child === undefined) return 'none';
@@ -347,14 +348,14 @@ function reasonOf(entry: IndexEntry, child: Child | undefined, verdict: Verdict)
   const name = printedName(platform);
   const node = nodeOf(platform);
   const fits = {
-    containerd:
-      node !== undefined && kind !== 'schema1' && kind !== 'untyped' && containerdFit(platform, node)?.isExact === true,
+    containerd: node !== undefined && kind !== 'untyped' && containerdFit(platform, node)?.isExact === true,
     'CRI-O': node?.os === 'linux' && crioRank(platform, node) !== undefined,
   };
   const takers = RUNTIMES.filter((runtime) => fits[runtime]);
+  if (kind === 'schema1') return `${name} of Docker schema 1, which containerd no longer runs`;
   if (takers.length === 0) return `${name}: no container runtime takes it from an index`;
   if (node !== undefined && verdict.names.has(nameOf(node))) return undefined;
-  const of = kind === 'schema1' ? ' of Docker schema 1' : kind === 'untyped' ? ' without a media type' : '';
+  const of = kind === 'untyped' ? ' without a media type' : '';
   if (takers.length === 1 && node?.os === 'linux') return `${name}${of}: only ${takers[0]} takes it`;
   return `${name}: container runtimes choose another entry`;
 }

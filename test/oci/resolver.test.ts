@@ -171,12 +171,13 @@ describe('the resolver', () => {
       ['is not implemented', reply(501)],
       ['is forbidden', reply(403)],
     ] as const) {
-      it(`with If-None-Match, and less often, if HEAD ${what}`, async () => {
-        const body = JSON.stringify(indexOf('linux/amd64'));
+      it(`with If-None-Match if HEAD ${what}, and less often without an ETag`, async () => {
+        let etag: Record<string, string> = { etag: '"tag"' };
+        let body = JSON.stringify(indexOf('linux/amd64'));
         server.on('/v2/app/manifests/v1', (request, response) => {
           if (request.method === 'HEAD') answer(request, response);
-          else if (request.headers['if-none-match'] === '"tag"') reply(304)(request, response);
-          else reply(200, { etag: '"tag"', 'content-type': INDEX }, body)(request, response);
+          else if (request.headers['if-none-match'] === '"tag"' && etag.etag) reply(304)(request, response);
+          else reply(200, { ...etag, 'content-type': INDEX }, body)(request, response);
         });
         const methods = (): string[] => asked().map((line) => line.split(' ')[0] ?? '');
         await resolve('app:v1');
@@ -184,6 +185,14 @@ describe('the resolver', () => {
         await resolve('app:v1');
         expect(methods()).to.deep.equal(['GET', 'HEAD', 'GET']);
         expect(server.headers.at(-1)?.['if-none-match']).to.equal('"tag"');
+        harness.advance(600_000 - 1);
+        await resolve('app:v1');
+        expect(methods()).to.deep.equal([]);
+        etag = {};
+        body = JSON.stringify(indexOf('linux/arm64'));
+        harness.advance(1);
+        expect(platformNames((await resolve('app:v1')).platforms)).to.deep.equal(['linux/arm64']);
+        expect(methods()).to.deep.equal(['GET']);
         harness.advance(6 * 600_000 - 1);
         await resolve('app:v1');
         expect(methods()).to.deep.equal([]);

@@ -38,8 +38,8 @@ export type KnowledgeOptions = {
 };
 
 /**
- * The factor by which a tag stays valid longer if HEAD does not work: each check then costs a GET, which may count as a
- * pull.
+ * The factor by which a tag stays valid longer if HEAD does not work and no ETag came: each check then costs a whole GET,
+ * which may count as a pull.
  */
 const HEADLESS_FACTOR = 6;
 const NOBODY = (): readonly CacheOwner[] => [];
@@ -92,7 +92,8 @@ export function createKnowledge(
       if (entry === undefined || (entry.found.isIndex && entry.route !== route)) return undefined;
       if (digest !== undefined && route !== undefined && !entry.isPartial) return entry;
       const usual = access.always || tag === 'latest' ? ttl.always : ttl.tag;
-      return now() - entry.checkedAt < (entry.headless ? usual * HEADLESS_FACTOR : usual) ? entry : undefined;
+      const isWhole = entry.headless && entry.etag === undefined;
+      return now() - entry.checkedAt < (isWhole ? usual * HEADLESS_FACTOR : usual) ? entry : undefined;
     },
     keep(reference, owner, entry) {
       const { canonical, digest } = reference;

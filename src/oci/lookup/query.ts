@@ -61,8 +61,8 @@ export function createQuery(
   const { headless } = options;
   const presence = createPresence(options);
   /**
-   * Single-platform images whose config blob request was refused by a rate limit. Their manifest is kept, so that it is
-   * not fetched, and perhaps counted, twice.
+   * Single-platform images whose config blob could not be had for the moment. Their manifest is kept, so that it is not
+   * fetched, and perhaps counted, twice.
    */
   const unfinished = createLru<Sent>(MAX_UNFINISHED, ({ bytes }, name) => 1000 + 10 * bytes + 2 * name.length);
 
@@ -149,8 +149,9 @@ export function createQuery(
       unfinished.delete(name);
       return known;
     } catch (error) {
-      const isCounted = error instanceof ImageError && error.code === 'rate-limited';
-      if (isCounted && manifest.kind === 'image') unfinished.set(name, { ...sent, manifest: () => manifest });
+      // A registry that has lost a blob may say 500, and the tag may be pushed again to mend it.
+      const isForNow = error instanceof ImageError && error.temporary && error.status !== 500;
+      if (isForNow && manifest.kind === 'image') unfinished.set(name, { ...sent, manifest: () => manifest });
       else unfinished.delete(name);
       throw error;
     }

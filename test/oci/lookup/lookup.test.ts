@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { expect } from 'chai';
 import type { Access } from '../../../src/oci/credentials/keyring.ts';
 import { createRoutes, type Mirrors } from '../../../src/oci/endpoints/mirrors.ts';
@@ -263,21 +264,27 @@ describe('the lookup over mirrors', () => {
     });
   });
 
-  it('requests a manifest once, even if its config blob is refused for the moment', async () => {
-    putImage(source, 'one', 'arm64', 'v1');
-    const blob = `/v2/one/blobs/${sha256(JSON.stringify({ architecture: 'arm64', os: 'linux' }))}`;
-    source.on(blob, reply(429, { 'retry-after': '5' }));
-    start({ endpoints: [source.host] });
-    expect(await failure('one:v1')).to.include({ code: 'rate-limited' });
-    putImage(source, 'one', 'arm64');
-    harness.advance(5000);
-    expect((await resolve('one:v1')).platforms).to.deep.equal([{ os: 'linux', architecture: 'arm64' }]);
-    expect(source.asked.map((line) => line.replace(/sha256:.*/, 'digest'))).to.deep.equal([
-      'GET /v2/one/manifests/v1',
-      'GET /v2/one/blobs/digest',
-      'GET /v2/one/blobs/digest',
-    ]);
-  });
+  for (const [what, code, blobReply] of [
+    ['is refused for the moment', 'rate-limited', reply(429, { 'retry-after': '5' })],
+    ['is not there for the moment', 'unavailable', reply(503)],
+    ['is not answered', 'unavailable', (request: IncomingMessage) => request.socket.destroy()],
+  ] as const) {
+    it(`requests a manifest once, even if its config blob ${what}`, async () => {
+      putImage(source, 'one', 'arm64', 'v1');
+      const blob = `/v2/one/blobs/${sha256(JSON.stringify({ architecture: 'arm64', os: 'linux' }))}`;
+      source.on(blob, blobReply);
+      start({ endpoints: [source.host] });
+      expect(await failure('one:v1')).to.include({ code });
+      putImage(source, 'one', 'arm64');
+      harness.advance(5000);
+      expect((await resolve('one:v1')).platforms).to.deep.equal([{ os: 'linux', architecture: 'arm64' }]);
+      expect(source.asked.map((line) => line.replace(/sha256:.*/, 'digest'))).to.deep.equal([
+        'GET /v2/one/manifests/v1',
+        'GET /v2/one/blobs/digest',
+        'GET /v2/one/blobs/digest',
+      ]);
+    });
+  }
 
   describe('of an index of which a registry lacks a part', () => {
     const put = (server: ScriptedServer, repository: string, children: readonly string[]) => {

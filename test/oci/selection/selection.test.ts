@@ -155,8 +155,15 @@ describe('of an index, what counts', () => {
       'Docker schema 1',
       () => [arm64(), amd64({ mediaType: SCHEMA1 })],
       'linux/arm64',
-      'linux/amd64 of Docker schema 1: only CRI-O takes it',
+      'linux/amd64 of Docker schema 1, which containerd no longer runs',
     ],
+    [
+      'the first of two of Docker schema 1',
+      () => [amd64({ mediaType: SCHEMA1 }), amd64(), arm64()],
+      'linux/arm64',
+      'linux/amd64 of Docker schema 1',
+    ],
+    ['nothing but Docker schema 1', () => [amd64({ mediaType: SCHEMA1 }), amd64({ mediaType: CONFIG })], ''],
     // F10
     ['an artifact type beside a platform', () => [amd64({ artifactType: 'application/x' })], 'linux/amd64'],
     [
@@ -278,6 +285,12 @@ describe('of an index, what counts', () => {
     ],
     ['a Docker list without platforms', () => [unnamed('linux/arm64')], 'linux/arm64', 'containerd', LIST],
     ['no media type', () => [amd64({ mediaType: undefined })], 'linux/amd64', 'CRI-O'],
+    [
+      'no media type, and Docker schema 1',
+      () => [amd64({ mediaType: SCHEMA1 }), arm64({ mediaType: undefined })],
+      'linux/arm64',
+      'CRI-O',
+    ],
     [
       'os.features',
       () => [amd64({ platform: { os: 'linux', architecture: 'amd64', 'os.features': ['nydus'] } })],
