@@ -67,7 +67,11 @@ export function valuesSchema(): Schema {
       webhook: group({ pods: flag, certManager: group({ enabled: flag, issuerRef: texts }) }),
       credentials: group({ dockerConfigSecrets: { type: 'array', items: objectName }, directorySecret: optionalName }),
       caConfigMap: optionalName,
-      nodePaths: group({ kubelet: group({ config: nodePath, binDirectory: nodePath }), containerd: nodePath }),
+      nodePaths: group({
+        kubelet: group({ config: nodePath, binDirectory: nodePath }),
+        containerd: nodePath,
+        containers: nodePath,
+      }),
       nodeLabels: group({ shipped: flag, rules: rules() }),
       networkPolicy: group({
         enabled: { enum: [true, false, 'auto'] },

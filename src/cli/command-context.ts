@@ -174,6 +174,7 @@ const MATTERS: readonly string[] = [
   'registries.insecure',
   'registries.mirrors',
   'registries.containerdConfigDirectory',
+  'registries.containersRegistriesConf',
   'registries.caFile',
   'registries.addresses.allow',
   'registries.addresses.deny',

@@ -56,6 +56,7 @@ export const CLUSTER_KEYS: Readonly<Record<PathsOf<Config>, ClusterUse>> = {
   'registries.sparse': 'decides',
   'registries.private': 'decides',
   'registries.containerdConfigDirectory': 'never',
+  'registries.containersRegistriesConf': 'never',
   'registries.caFile': 'never',
   'registries.addresses.allow': 'never',
   'registries.addresses.deny': 'never',

@@ -14,6 +14,7 @@ export function crossCheck(config: Config, where: Where): string[] {
     ...checkPreferred(config, where),
     ...checkFallback(config, where),
     ...checkMirrors(config, where),
+    ...checkRuntime(config, where),
     ...checkPolicies(config, where),
   ];
 }
@@ -51,6 +52,14 @@ function checkPreferred({ architectures: { preferred, schedulable } }: Config, w
     schedulable,
     where('architectures.preferred'),
   );
+}
+
+/** A node has one container runtime, and each of the keys is one runtime's. */
+function checkRuntime({ registries }: Config, where: Where): string[] {
+  const [key, other] = ['registries.containersRegistriesConf', 'registries.containerdConfigDirectory'];
+  const { containersRegistriesConf: path, containerdConfigDirectory } = registries;
+  if (path === '' || containerdConfigDirectory === '') return [];
+  return [`${key}: got ${shown(path)} (${where(key)}), expected no value together with ${other} (${where(other)})`];
 }
 
 function checkPlugins({ credentials }: Config, where: Where): string[] {

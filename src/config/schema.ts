@@ -162,6 +162,10 @@ export const schema = z.strictObject({
       "Directory of containerd's hosts.toml files, read for registries that registries.mirrors does not name.",
       'the path of a directory, such as /etc/containerd/certs.d',
     ),
+    containersRegistriesConf: path(
+      "CRI-O's registries.conf, or the directory with it and registries.conf.d, read for registries that registries.mirrors does not name.",
+      'the path of a directory or file, such as /etc/containers, without registries.containerdConfigDirectory',
+    ),
     caFile: path(
       'CA certificates (PEM) for registries, token services and proxies, in addition to the built-in ones.',
       'the path of a file',

@@ -24,6 +24,7 @@ const HARMLESS: Readonly<Record<string, string>> = {
 /** A valid value that is not the default, for each key that is not taken. */
 const OTHER: Readonly<Record<string, unknown>> = {
   'registries.containerdConfigDirectory': '/tmp/evil/certs.d',
+  'registries.containersRegistriesConf': '/tmp/evil/containers',
   'registries.caFile': '/tmp/evil/ca.crt',
   'registries.addresses.allow': ['10.0.0.0/8'],
   'registries.addresses.deny': ['10.0.0.0/8'],

@@ -137,6 +137,7 @@ describe('every key', () => {
     'registries.sparse': ['quay.example.com,mirror.example.com:5000', ['quay.example.com', 'mirror.example.com:5000']],
     'registries.private': ['r.example.com/*,quay.io/team/*', ['r.example.com/*', 'quay.io/team/*']],
     'registries.containerdConfigDirectory': ['/etc/containerd/certs.d', '/etc/containerd/certs.d'],
+    'registries.containersRegistriesConf': ['/etc/containers', '/etc/containers'],
     'registries.caFile': ['/etc/ca.pem', '/etc/ca.pem'],
     'registries.addresses.allow': ['10.0.0.0/8,fd00::/8', ['10.0.0.0/8', 'fd00::/8']],
     'registries.addresses.deny': ['192.0.2.1', ['192.0.2.1']],

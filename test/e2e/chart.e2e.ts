@@ -113,6 +113,11 @@ const REFUSED: readonly (readonly [what: string, values: unknown, said: RegExp])
     /config\.registries\.caFile: got "\/ca\.crt"/,
   ],
   ['several that all lead', { config: { leaderElection: { enabled: false } } }, /^Error.*replicas: got 2/s],
+  [
+    'the files of two container runtimes',
+    { nodePaths: { containerd: '/etc/containerd/certs.d', containers: '/etc/containers' } },
+    /nodePaths\.containers/,
+  ],
   ['plug-ins without their directory', { nodePaths: { kubelet: { config: '/etc/x.yaml' } } }, /nodePaths\.kubelet/],
 ];
 
@@ -330,6 +335,19 @@ describe('the Helm chart', () => {
     expect(at(config, 'registries')).to.deep.equal({
       caFile: '/etc/archaware-ca/ca.crt',
       containerdConfigDirectory: '/etc/archaware-node/containerd',
+    });
+  });
+
+  it("mounts CRI-O's directory and writes its path into the configuration", async () => {
+    const objects = await helm.render({ nodePaths: { containers: '/etc/containers' } });
+    const config: unknown = parse(
+      String(at(find(objects, 'ConfigMap', 'archaware-controller'), 'data', 'config.yaml')),
+    );
+    expect(at(config, 'registries')).to.deep.equal({ containersRegistriesConf: '/etc/archaware-node/containers' });
+    const pod = at(find(objects, 'Deployment', 'archaware-controller'), 'spec', 'template', 'spec');
+    expect(listAt(pod, 'volumes')).to.deep.include({
+      name: 'containers',
+      hostPath: { path: '/etc/containers', type: 'Directory' },
     });
   });
 

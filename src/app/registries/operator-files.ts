@@ -9,6 +9,7 @@ import { createOperatorCredentials } from '../../oci/credentials/operator.ts';
 import type { Endpoint } from '../../oci/endpoints/endpoint.ts';
 import { createHostsDirectory } from '../../oci/endpoints/hosts-directory.ts';
 import { createRoutes, type RouteOptions, type Routes } from '../../oci/endpoints/mirrors.ts';
+import { createRegistriesConf } from '../../oci/endpoints/registries-conf-files.ts';
 import { createProxySelector } from '../../oci/http/proxy.ts';
 import { readAuthorities } from '../../oci/http/trust.ts';
 import type { Reference } from '../../oci/reference.ts';
@@ -26,7 +27,8 @@ export type OperatorFiles = Pick<
 /**
  * Reads the files that the configuration names.
  *
- * @param onProblem called with what is ignored: credential helpers and plug-ins that fail, unknown fields in hosts.toml
+ * @param onProblem called with what is ignored: credential helpers and plug-ins that fail, unknown fields in files of
+ *   registries
  * @throws ConfigurationError naming every file that cannot be read or is malformed
  */
 export async function loadOperatorFiles(
@@ -45,7 +47,11 @@ export async function loadOperatorFiles(
     directory: registries.containerdConfigDirectory,
     onIgnored: ({ file, problem }) => onProblem(file, problem),
   });
-  const routes = readRoutes(config, hosts.hosts);
+  const conf = createRegistriesConf({
+    path: registries.containersRegistriesConf,
+    onIgnored: ({ file, problem }) => onProblem(file, problem),
+  });
+  const routes = readRoutes(config, { hosts: hosts.hosts, sources: conf.sources });
   const proxy = orRefuse(() => createProxySelector(process.env));
   const caFiles = registries.caFile === '' ? [] : [registries.caFile];
   let authorities: readonly string[] = [];
@@ -54,16 +60,18 @@ export async function loadOperatorFiles(
   let endpoints = new WeakMap<Reference, readonly Endpoint[]>();
 
   async function reload(): Promise<string[]> {
-    const [wrongCredentials, wrongHosts, wrongAuthorities] = await Promise.all([
+    const [wrongCredentials, wrongHosts, wrongConf, wrongAuthorities] = await Promise.all([
       operator.reload(),
       hosts.reload(),
+      conf.reload(),
       readCaFiles(),
     ]);
     endpoints = new WeakMap();
-    named = new Set([...routes.namedHosts(), ...hosts.namedHosts()]);
+    named = new Set([...routes.namedHosts(), ...hosts.namedHosts(), ...conf.namedHosts()]);
     return [
       ...wrongAuthorities,
       ...wrongHosts.map((wrong) => `registries.containerdConfigDirectory: ${wrong.file}: ${wrong.problem}`),
+      ...wrongConf.map((wrong) => `registries.containersRegistriesConf: ${wrong.file}: ${wrong.problem}`),
       ...wrongCredentials.map((wrong) => `${wrong.key}: ${wrong.file}: ${wrong.problem}`),
     ];
   }
@@ -96,7 +104,7 @@ export async function loadOperatorFiles(
     },
     async watch(signal, onReloaded) {
       // A changed hosts.toml may name certificate files that it did not name before.
-      const paths = () => [...operator.paths, ...hosts.paths, ...caFiles];
+      const paths = () => [...operator.paths, ...hosts.paths, ...conf.paths, ...caFiles];
       if (paths().length === 0) return;
       const readAgain = async (isChanged: boolean) => {
         const wrong = await reload();
@@ -108,12 +116,12 @@ export async function loadOperatorFiles(
 }
 
 /**
- * Returns the endpoints of `registries.mirrors` and of containerd's hosts directory.
+ * Returns the endpoints of `registries.mirrors` and of the files of containerd or CRI-O.
  *
  * @throws ConfigurationError for invalid mirrors
  */
-export function readRoutes({ registries }: Config, hosts: RouteOptions['hosts']): Routes {
-  return orRefuse(() => createRoutes({ ...registries, hosts }));
+export function readRoutes({ registries }: Config, files: Pick<RouteOptions, 'hosts' | 'sources'>): Routes {
+  return orRefuse(() => createRoutes({ ...registries, ...files }));
 }
 
 /** Returns the registries that always get a label of their own in metrics, by their names in images. */

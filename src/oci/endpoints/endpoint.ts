@@ -9,7 +9,7 @@ export type Endpoint = {
   readonly name: string;
   /** host[:port] of the URL. */
   readonly host: string;
-  /** The URL before `/<the source's repository>/manifests/…`, for example `https://mirror.example.com/v2/hub`. */
+  /** The URL before `/<the image's repository there>/manifests/…`, for example `https://mirror.example.com/v2`. */
   readonly base: string;
   /** The image's repository there, for example `hub/library/nginx`: the repository in a token's scope. */
   readonly repository: string;
@@ -27,6 +27,8 @@ export type Endpoint = {
   readonly resolvesTags: boolean;
   /** Whether it may lack some of the manifests that its indexes name, and so may all that are asked after it. */
   readonly isSparse?: true;
+  /** Why nothing may be requested here. */
+  readonly refusal?: string;
 };
 
 /** An image at one of its endpoints. */
@@ -38,8 +40,8 @@ export function labelOf({ endpoint, reference }: EndpointTarget): string {
 }
 
 /** Returns the URL of the image's repository there, for example `https://mirror.example.com/v2/hub/library/nginx`. */
-export function repositoryUrl({ endpoint, reference }: EndpointTarget): string {
-  return `${endpoint.base}/${reference.repository}`;
+export function repositoryUrl({ base, repository }: Endpoint): string {
+  return `${base}/${repository}`;
 }
 
 /** The parts of an endpoint as a configuration writes it. */

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
-import { codeOf, messageOf } from '../../kit/errors.ts';
+import { codeOf } from '../../kit/errors.ts';
 import { readAuthorities, type Trust } from '../http/trust.ts';
 import { urlHost } from './endpoint.ts';
 import { type HostEntry, type HostsConfig, type HostsFile, parseHostsToml, type TlsFiles } from './hosts-toml.ts';
+import { readText, reason } from './operator-file.ts';
 
 /** A file, or a folder of certificates, that cannot be used or of which a part is ignored. */
 export type HostsProblem = { readonly file: string; readonly problem: string };
@@ -21,7 +22,6 @@ export type HostsDirectory = {
   readonly paths: readonly string[];
 };
 
-const MAX_FILE = 1024 * 1024;
 const DEFAULT = '_default';
 
 type Loaded = { readonly entries: HostsConfig['entries']; readonly file: string; readonly warnings: readonly string[] };
@@ -198,20 +198,6 @@ function checkPair({ certificate, key }: { certificate: string; key: string }): 
   }
 }
 
-/** Returns undefined if the file does not exist. */
-async function readText(file: string): Promise<string | undefined> {
-  try {
-    const found = await stat(file);
-    // Reading a pipe would never end.
-    if (!found.isFile()) throw new Error('is not a file');
-    if (found.size > MAX_FILE) throw new Error(`is larger than ${MAX_FILE} bytes`);
-    return new TextDecoder('utf-8', { fatal: true }).decode(await readFile(file));
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined;
-    throw error;
-  }
-}
-
 /** False also for a dangling link, which exists for a moment while a mount is swapped. */
 async function isDirectory(path: string): Promise<boolean> {
   try {
@@ -228,11 +214,4 @@ async function explained<T>(at: string, read: () => Promise<T>): Promise<T> {
   } catch (error) {
     throw new Error(`${at}: ${reason(error)}`);
   }
-}
-
-function reason(error: unknown): string {
-  const code = codeOf(error);
-  if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') return 'is not UTF-8';
-  if (code !== '') return `cannot be read (${code})`;
-  return messageOf(error);
 }

@@ -1,10 +1,9 @@
 import { isAbsolute, join } from 'node:path';
-import { parse, TomlError } from 'smol-toml';
 import { messageOf } from '../../kit/errors.ts';
-import { isObject, type JsonObject } from '../../kit/json.ts';
 import { printableAscii } from '../../kit/printable.ts';
 import type { Trust } from '../http/trust.ts';
 import { type EndpointAddress, parseEndpointAddress } from './endpoint.ts';
+import { areTexts, isTable, parseToml, readFlag, readTable, type Table, wrong } from './toml-table.ts';
 
 /** One host to ask, with its settings. `Tls` is either the paths of files or their contents. */
 export type HostEntry<Tls> = {
@@ -58,9 +57,6 @@ const OWN_HEADERS: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/** A table with its place in the file, for messages. */
-type Table = { readonly at: string; readonly fields: ReadonlyMap<string, unknown> };
-
 /**
  * Parses containerd's `hosts.toml`; paths in it are relative to `directory`, the directory of the file.
  *
@@ -96,35 +92,6 @@ export function parseHostsToml(text: string, { directory }: { readonly directory
   if (last !== undefined) entries.push(last);
   if (entries.length === 0) throw new Error('capabilities: no host with the capability pull is left');
   return { entries, warnings };
-}
-
-function parseToml(text: string): JsonObject {
-  try {
-    return parse(text);
-  } catch (error) {
-    if (!(error instanceof TomlError)) throw error;
-    // After its first line, the message quotes the file, which may hold credentials in a header.
-    const [problem = ''] = error.message.replace(/^Invalid TOML document: /, '').split('\n');
-    throw new Error(`line ${error.line}, column ${error.column}: ${problem}`);
-  }
-}
-
-/** Returns the fields by their names in lower case, as containerd's decoder reads them. */
-function readTable(table: JsonObject, at: string, known: readonly string[], warnings: string[]): Table {
-  const fields = new Map<string, unknown>();
-  for (const [name, value] of Object.entries(table)) {
-    const lower = name.toLowerCase();
-    if (known.includes(lower)) fields.set(lower, value);
-    else if (lower === 'rewrite')
-      warnings.push(
-        `${at}rewrite: not supported; k3s and RKE2 ask this host for another repository. Give the path in registries.mirrors`,
-      );
-    else
-      warnings.push(
-        `${at}${printableAscii(name, 60)}: unknown field, ignored (as by containerd); known fields: ${known.join(', ')}`,
-      );
-  }
-  return { at, fields };
 }
 
 function readAddress(text: string, at: string): EndpointAddress {
@@ -170,12 +137,6 @@ function readCapabilities({ at, fields }: Table): readonly unknown[] {
     throw new Error(`${at}capabilities: expected a list of ${CAPABILITIES.join(', ')}`);
   }
   return names.length === 0 ? CAPABILITIES : names;
-}
-
-function readFlag({ at, fields }: Table, field: string): boolean | undefined {
-  const value = fields.get(field);
-  if (value !== undefined && typeof value !== 'boolean') throw wrong(`${at}${field}`, value, 'true or false');
-  return value;
 }
 
 /** Checked because containerd refuses such a file; the values have no effect on the controller's own time-outs. */
@@ -234,26 +195,4 @@ function readTls(table: Table, directory: string): TlsFiles | undefined {
       return { certificate: absolute(certificate), key: absolute(key === '' ? certificate : key) };
     }),
   };
-}
-
-function areTexts(value: unknown): value is readonly string[] {
-  return Array.isArray(value) && value.every((item) => typeof item === 'string');
-}
-
-/** Dates of TOML are objects as well. */
-function isTable(value: unknown): value is JsonObject {
-  return isObject(value) && !(value instanceof Date);
-}
-
-function wrong(at: string, value: unknown, expected: string): Error {
-  const kind = Array.isArray(value)
-    ? 'a list'
-    : value instanceof Date
-      ? 'a date'
-      : isObject(value)
-        ? 'a table'
-        : undefined;
-  return new Error(
-    `${at}: expected ${expected}, got ${kind ?? (value === '' ? 'an empty text' : `a ${typeof value}`)}`,
-  );
 }

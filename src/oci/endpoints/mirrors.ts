@@ -3,8 +3,9 @@ import { printableAscii } from '../../kit/printable.ts';
 import type { AddressPolicy } from '../http/addresses.ts';
 import { insecureTrust, type Trust } from '../http/trust.ts';
 import type { Reference } from '../reference.ts';
-import { type Endpoint, type EndpointAddress, parseEndpointAddress, urlHost } from './endpoint.ts';
+import { type Endpoint, type EndpointAddress, parseEndpointAddress, repositoryUrl, urlHost } from './endpoint.ts';
 import type { HostEntry, HostsConfig } from './hosts-toml.ts';
+import type { PullSource } from './registries-conf.ts';
 
 /** `registries.mirrors`: mirrors by registry, with the name that images use: `docker.io`. */
 export type Mirrors = Readonly<
@@ -31,6 +32,8 @@ export type RouteOptions = {
   readonly sparse?: readonly string[];
   /** Returns what containerd's directory says of a registry; `mirrors` has precedence. */
   readonly hosts: (registry: string) => HostsConfig | undefined;
+  /** Returns what CRI-O's files say of an image; `mirrors` has precedence. */
+  readonly sources?: (reference: Reference) => readonly PullSource[] | undefined;
 };
 
 export type Routes = {
@@ -58,7 +61,7 @@ type MirrorEndpoint = {
 type Mirrored = { readonly configured: readonly MirrorEndpoint[]; readonly fallback: boolean };
 
 /** @throws Error naming the key of `registries.mirrors` and what is wrong with it */
-export function createRoutes({ mirrors, insecure, sparse = [], hosts }: RouteOptions): Routes {
+export function createRoutes({ mirrors, insecure, sparse = [], hosts, sources }: RouteOptions): Routes {
   const sparseHosts = new Set(sparse.map((host) => hubEndpoint(host.toLowerCase())));
   const isSparse = (address: EndpointAddress): boolean =>
     sparseHosts.has(hubEndpoint(address.host)) ||
@@ -105,6 +108,28 @@ export function createRoutes({ mirrors, insecure, sparse = [], hosts }: RouteOpt
     });
   }
 
+  function ofPullSource(reference: Reference, from: PullSource): Endpoint {
+    const { image, location, insecure, isNamed, refusal } = from;
+    const isSource = image.name === reference.name;
+    const address: EndpointAddress = { scheme: 'https', host: image.endpoint, path: '/v2' };
+    const trust = insecure ? insecureTrust : trustOf(image.endpoint);
+    return {
+      name: isSource || location === '' ? image.endpoint : location,
+      host: urlHost(address),
+      base: `https://${image.endpoint}/v2`,
+      repository: image.repository,
+      credentialName: image.name,
+      isSource,
+      query: '',
+      policy: isNamed || trustOf(image.endpoint) !== undefined ? 'configured' : 'registry',
+      ...(trust === undefined ? {} : { trust }),
+      headers: {},
+      resolvesTags: true,
+      ...(isSparse(address) ? { isSparse: true } : {}),
+      ...(refusal === undefined ? {} : { refusal }),
+    };
+  }
+
   function allOf(reference: Reference): Endpoint[] {
     const mirror = mirrored.get(canonical(reference.registry));
     if (mirror !== undefined) {
@@ -116,7 +141,15 @@ export function createRoutes({ mirrors, insecure, sparse = [], hosts }: RouteOpt
     return config === undefined ? [source(reference)] : withoutRepeats(ofDirectory(reference, config));
   }
 
-  return { namedHosts: () => named, endpointsOf: (reference) => believed(allOf(reference)) };
+  function endpointsOf(reference: Reference): readonly Endpoint[] {
+    const isMirrored = mirrored.has(canonical(reference.registry));
+    const pulled = isMirrored ? undefined : sources?.(reference);
+    // CRI-O takes all manifests of an image from the endpoint that has its index, whatever is asked after it.
+    if (pulled !== undefined) return withoutRepeats(pulled.map((each) => ofPullSource(reference, each)));
+    return believed(allOf(reference));
+  }
+
+  return { namedHosts: () => named, endpointsOf };
 }
 
 /**
@@ -185,7 +218,7 @@ function endpointAt(
   return {
     name,
     host: urlHost({ ...address, host: authority }),
-    base: `${address.scheme}://${authority}${address.path}`,
+    base: `${address.scheme}://${authority}${isPartOfRepository ? '/v2' : address.path}`,
     repository: isPartOfRepository ? `${prefix}/${reference.repository}` : reference.repository,
     credentialName: isSource || credentials === 'source' ? reference.name : `${name}/${reference.repository}`,
     isSource,
@@ -211,8 +244,11 @@ function readPath(path: string): { prefix: string; isPartOfRepository: boolean }
 /** Leaves out endpoints that would repeat an earlier request, as containerd does with a source that is named twice. */
 function withoutRepeats(endpoints: readonly Endpoint[]): Endpoint[] {
   const seen = new Set<string>();
-  return endpoints.filter(({ base, trust, headers, resolvesTags }) => {
-    const [weaker, full] = [false, true].map((tags) => JSON.stringify([base, trust?.id, headers, tags]));
+  return endpoints.filter((endpoint) => {
+    const { trust, headers, resolvesTags } = endpoint;
+    const [weaker, full] = [false, true].map((tags) =>
+      JSON.stringify([repositoryUrl(endpoint), trust?.id, headers, tags]),
+    );
     if (full === undefined || weaker === undefined || seen.has(full)) return false;
     if (!resolvesTags && seen.has(weaker)) return false;
     seen.add(resolvesTags ? full : weaker);

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Endpoint } from './endpoint.ts';
+import { type Endpoint, repositoryUrl } from './endpoint.ts';
 
 const known = new WeakMap<readonly Endpoint[], { readonly key: string | undefined }>();
 
@@ -16,6 +16,6 @@ export function sparseRoute(endpoints: readonly Endpoint[]): string | undefined 
 }
 
 function keyOf(endpoints: readonly Endpoint[]): string {
-  const parts = endpoints.map(({ base, query, isSparse }) => [base, query, isSparse === true]);
+  const parts = endpoints.map((each) => [repositoryUrl(each), each.query, each.isSparse === true]);
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32);
 }

@@ -1,4 +1,5 @@
 import { type Endpoint, type EndpointTarget, labelOf, repositoryUrl } from '../endpoints/endpoint.ts';
+import { ImageError } from '../errors.ts';
 import type { Reference } from '../reference.ts';
 
 /** A repository, a project or a host: `key` equals that of no other one, and `name` is for messages. */
@@ -18,13 +19,17 @@ export type Place = {
 /** An image at one of its endpoints, and its place there. */
 export type Target = EndpointTarget & { readonly place: Place };
 
+/** @throws ImageError if the image must not be requested there */
 export function targetOf(endpoint: Endpoint, reference: Reference): Target {
   const target = { endpoint, reference };
+  if (endpoint.refusal !== undefined) {
+    throw new ImageError(endpoint.refusal, { code: 'forbidden-address', temporary: false, endpoint: labelOf(target) });
+  }
   const { base, host, query, repository } = endpoint;
   const project = repository.split('/', 1)[0] ?? repository;
   const place = {
     // The query names to a mirror the registry that it stands for. Each of these may fail alone.
-    repository: { key: `repository ${repositoryUrl(target)}${query}`, name: repository },
+    repository: { key: `repository ${repositoryUrl(endpoint)}${query}`, name: repository },
     project: { key: `project ${base} ${project}${query}`, name: project },
     host: { key: `host ${host}`, name: labelOf(target) },
   };

@@ -1,7 +1,7 @@
 import { createLru } from '../../kit/lru.ts';
 import { type CacheOwner, EVERYBODY, type ImageCache, type ImageFacts, type TagEntry } from '../cache/cache.ts';
 import { digestOf, isDigest, matchesDigest } from '../digest.ts';
-import { labelOf } from '../endpoints/endpoint.ts';
+import { labelOf, repositoryUrl } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
 import { type Credential, type RegistryResponse, type SendRequest, statusError } from '../http/transport.ts';
 import { MANIFEST_ACCEPT, MAX_CONFIG, MAX_MANIFEST, type Manifest, parseManifest, refuseSchema1 } from '../manifest.ts';
@@ -257,7 +257,7 @@ export function ownerOf(credential: Credential | undefined): CacheOwner {
 
 /** Returns a key for an image at an endpoint, as one credential sees it; no part contains a space. */
 function nameOf({ endpoint, reference, credential }: QueriedTarget): string {
-  return `${endpoint.base} ${reference.canonical} ${credential?.fingerprint ?? ''}`;
+  return `${repositoryUrl(endpoint)} ${reference.canonical} ${credential?.fingerprint ?? ''}`;
 }
 
 function isSuccess({ status }: RegistryResponse): boolean {

@@ -18,7 +18,7 @@ export function requestFor(
 ): RegistryRequest {
   const { endpoint, credential, isPrivate, signal } = asked;
   return {
-    url: new URL(`${repositoryUrl(asked)}/${path}${endpoint.query}`),
+    url: new URL(`${repositoryUrl(endpoint)}/${path}${endpoint.query}`),
     scope: `repository:${endpoint.repository}:pull`,
     registry: labelOf(asked),
     policy: endpoint.policy,

@@ -141,7 +141,7 @@ function stepFor(code: string, image: string, registry: string, account: string)
     case 'rate-limited':
       return `log in to ${registry} (an imagePullSecret or credentials.*), or set a mirror (registries.mirrors)`;
     case 'forbidden-address':
-      return `allow ${registry} if this is intended: registries.addresses.allow, or registries.insecure for a loopback address`;
+      return `allow ${registry} if this is intended: registries.addresses.allow, registries.insecure for a loopback address, or the file that blocks it`;
     case 'malformed':
     case 'unsupported':
     case 'too-large':

@@ -133,6 +133,7 @@ describe("the operator's settings for registries", () => {
       ['credentials.directory', file('gone'), /ENOENT/],
       ['registries.caFile', file('broken'), /PEM/],
       ['registries.containerdConfigDirectory', file('gone'), /ENOENT/],
+      ['registries.containersRegistriesConf', file('gone'), /ENOENT/],
     ];
     const commands = [['inspect', 'nginx'], ['plan'], ['run', '--metrics.address', '']];
     for (const [index, [key, value, expected]] of rows.entries()) {

@@ -179,7 +179,7 @@ describe('hosts.toml', () => {
       '[host."https://m.b".rewrite]\n"^library/(.*)" = "a/b"',
       [/^host\."https:\/\/m\.b"\.rewrite: not supported; .*registries\.mirrors$/],
     ],
-    ['servr = "m.b"', [/^servr: unknown field, ignored \(as by containerd\); known fields: capabilities, .*server$/]],
+    ['servr = "m.b"', [/^servr: unknown field, ignored \(as by the runtime\); known fields: capabilities, .*server$/]],
     ['[host."https://m.b"]\noverridepath = true', [/^host\."https:\/\/m\.b"\.overridepath: unknown/]],
     ['[host."https://m.b"]\nserver = "n.b"', [/^host\."https:\/\/m\.b"\.server: unknown/]],
     ['[HOST."https://m.b"]', [/^HOST: unknown/]],

@@ -19,10 +19,9 @@ function endpointsOf(image: string, options: Partial<RouteOptions> = {}) {
 
 /** An endpoint on one line: the URL of a manifest, the scope, the name for credentials, and every unusual property. */
 function lines(image: string, options: Partial<RouteOptions> = {}): string[] {
-  const { repository } = parseReference(image);
   return endpointsOf(image, options).map((endpoint) =>
     [
-      `${endpoint.base}/${repository}/manifests/x${endpoint.query}`,
+      `${endpoint.base}/${endpoint.repository}/manifests/x${endpoint.query}`,
       endpoint.repository,
       endpoint.credentialName,
       endpoint.isSource ? 'source' : 'mirror',

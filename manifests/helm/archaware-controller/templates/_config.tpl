@@ -10,6 +10,7 @@ is refused, because only one of the two can apply.
   (list "credentials" "directory" "credentials.directorySecret" (ternary "" "/etc/archaware-credentials/registries" (empty .Values.credentials.directorySecret)))
   (list "registries" "caFile" "caConfigMap" (ternary "" "/etc/archaware-ca/ca.crt" (empty .Values.caConfigMap)))
   (list "registries" "containerdConfigDirectory" "nodePaths.containerd" (ternary "" "/etc/archaware-node/containerd" (empty .Values.nodePaths.containerd)))
+  (list "registries" "containersRegistriesConf" "nodePaths.containers" (ternary "" "/etc/archaware-node/containers" (empty .Values.nodePaths.containers)))
 -}}
 {{- range $mounted -}}
 {{- $group := index . 0 -}}{{- $key := index . 1 -}}{{- $path := index . 3 -}}

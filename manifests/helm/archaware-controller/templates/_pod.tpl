@@ -105,6 +105,9 @@ volumes:
 {{- if $values.nodePaths.containerd }}
 - {name: containerd, mountPath: /etc/archaware-node/containerd, readOnly: true}
 {{- end }}
+{{- if $values.nodePaths.containers }}
+- {name: containers, mountPath: /etc/archaware-node/containers, readOnly: true}
+{{- end }}
 {{- end }}
 
 {{- define "archaware.volumes" -}}
@@ -139,6 +142,10 @@ volumes:
 {{- end }}
 {{- with $values.nodePaths.containerd }}
 - name: containerd
+  hostPath: {path: {{ . }}, type: Directory}
+{{- end }}
+{{- with $values.nodePaths.containers }}
+- name: containers
   hostPath: {path: {{ . }}, type: Directory}
 {{- end }}
 {{- end }}

@@ -52,6 +52,9 @@
 {{- if ne (empty .Values.nodePaths.kubelet.config) (empty .Values.nodePaths.kubelet.binDirectory) -}}
 {{- fail "nodePaths.kubelet: expected both config and binDirectory, or neither" -}}
 {{- end -}}
+{{- if and $config.registries.containerdConfigDirectory $config.registries.containersRegistriesConf -}}
+{{- fail "nodePaths.containers: expected no value with nodePaths.containerd: a node has one container runtime" -}}
+{{- end -}}
 {{- $nodes := and (not $observes) (or (has "nodes" $config.loops) $labels) -}}
 {{- /* clean removes what any mode left, so it needs the rights of every loop, until withoutTaints says that nothing is left. */ -}}
 {{- $cleans := and .Values.rbac.clean (not $observes) -}}

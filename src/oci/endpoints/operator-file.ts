@@ -1,0 +1,26 @@
+import { readFile, stat } from 'node:fs/promises';
+import { codeOf, messageOf } from '../../kit/errors.ts';
+
+const MAX_FILE = 1024 * 1024;
+
+/** Returns undefined if the file does not exist. */
+export async function readText(file: string): Promise<string | undefined> {
+  try {
+    const found = await stat(file);
+    // Reading a pipe would never end.
+    if (!found.isFile()) throw new Error('is not a file');
+    if (found.size > MAX_FILE) throw new Error(`is larger than ${MAX_FILE} bytes`);
+    return new TextDecoder('utf-8', { fatal: true }).decode(await readFile(file));
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** Returns why a file cannot be used. */
+export function reason(error: unknown): string {
+  const code = codeOf(error);
+  if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') return 'is not UTF-8';
+  if (code !== '') return `cannot be read (${code})`;
+  return messageOf(error);
+}
