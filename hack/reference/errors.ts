@@ -27,8 +27,8 @@ const IMAGES: Readonly<Record<ImageErrorCode, { readonly meaning: string; readon
   },
   'forbidden-address': {
     meaning:
-      'The name, a redirect or a token service leads to a blocked address: loopback, link-local, metadata, the API server, one of `registries.addresses.deny`, or from https to plain http.',
-    next: 'The message names the key that allows it: `registries.insecure`, `registries.mirrors`, `registries.addresses.allow`.',
+      'The name, a redirect or a token service leads to a blocked address: loopback, link-local, metadata, the API server, one of `registries.addresses.deny`, or from https to plain http; or a `registries.conf` blocks the registry.',
+    next: 'The message names the file that blocks it, or the key that allows it: `registries.insecure`, `registries.mirrors`, `registries.addresses.allow`.',
   },
   'rate-limited': {
     meaning:

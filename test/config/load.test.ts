@@ -181,6 +181,17 @@ describe('every key', () => {
     ]);
   });
 
+  it('registries.containersRegistriesConf and registries.containerdConfigDirectory exclude each other', () => {
+    const flags = {
+      'registries.containersRegistriesConf': '/etc/containers',
+      'registries.containerdConfigDirectory': '/etc/containerd/certs.d',
+    };
+    expect(problems({ flags })).to.deep.equal([
+      'registries.containersRegistriesConf: got "/etc/containers" (--registries.containersRegistriesConf), expected no value ' +
+        'together with registries.containerdConfigDirectory (--registries.containerdConfigDirectory)',
+    ]);
+  });
+
   for (const mirrors of [
     '{docker.io: {endpoints: []}}',
     '{docker.io: {endpoints: ["ftp://mirror.example.com"]}}',
