@@ -209,3 +209,54 @@ describe('a token service that supports only POST', () => {
     expect(String(error)).to.not.include('a&b=c');
   });
 });
+
+describe('a login of a program', () => {
+  let server: ScriptedServer;
+  let store: ScriptedServer;
+  let harness: Harness | undefined;
+  beforeEach(async () => {
+    [server, store] = await Promise.all([startServer(), startServer()]);
+  });
+  afterEach(async () => {
+    harness?.stop();
+    await Promise.all([server.stop(), store.stop()]);
+  });
+
+  const asksFor =
+    (challenge: string, then: Answer): Answer =>
+    (request, response) =>
+      (request.headers.authorization === undefined ? reply(401, { 'www-authenticate': challenge }) : then)(
+        request,
+        response,
+      );
+  const rows: [what: string, isRefused: boolean, manifest: () => Answer, token: Answer][] = [
+    ['is refused with 401 as Basic', true, () => asksFor('Basic realm="x"', reply(401)), reply(404)],
+    ['is refused with 403 as Basic', true, () => asksFor('Basic realm="x"', reply(403)), reply(404)],
+    ['is refused by the token service', true, () => asksFor(bearer(), reply(403)), reply(401)],
+    ['has a token that is refused', true, () => asksFor(bearer(), reply(403)), reply(200, {}, '{"token":"t"}')],
+    ['is not asked for', false, () => reply(403), reply(404)],
+    ['finds nothing', false, () => asksFor('Basic realm="x"', reply(404)), reply(404)],
+    ['meets a failure', false, () => asksFor('Basic realm="x"', reply(503)), reply(404)],
+    [
+      'leads to a store that refuses',
+      false,
+      () => asksFor('Basic realm="x"', reply(307, { location: `http://${store.host}/x` })),
+      reply(404),
+    ],
+  ];
+  const bearer = () => `Bearer realm="http://${server.host}/token"`;
+  for (const [what, isRefused, manifest, token] of rows) {
+    it(`that ${what} is ${isRefused ? '' : 'not '}reported to the program's part`, async () => {
+      server.on('/v2/app/manifests/v1', manifest());
+      server.on('/token', token);
+      store.on('*', reply(403));
+      let refused = 0;
+      const login = { username: 'me', password: 'hunter2', onRefused: () => void (refused += 1) };
+      harness = startResolver([server.host, store.host], {
+        operator: async () => [{ pattern: server.host, ...login }],
+      });
+      await failureOf(harness.resolver.resolve(`${server.host}/app:v1`, ACCESS, never));
+      expect(refused > 0).to.equal(isRefused);
+    });
+  }
+});

@@ -9,6 +9,8 @@ export type Login = {
   readonly password: string;
   /** A refresh token for the registry's token service; only from the operator's files and programs. */
   readonly identityToken?: string;
+  /** To be called when a registry refused it. */
+  readonly onRefused?: () => void;
 };
 
 /** The part of a Secret that matters for pull secrets; the values are base64. */

@@ -4,6 +4,7 @@ import type { Askers } from '../lookup/askers.ts';
 import type { Login } from './docker.ts';
 import { endedWith, ProgramError, programEnvironment, runProgram } from './process.ts';
 import { createSharedRuns, type NamespaceTurns } from './program-turns.ts';
+import { createRefusals } from './refusals.ts';
 
 export type CredentialHelpersOptions = {
   /** The limit for one run of a program. */
@@ -21,9 +22,16 @@ export type CredentialHelpers = {
    * @throws ProgramError, or the signal's reason
    */
   ask(helper: string, host: string, signal: AbortSignal, askers: Askers): Promise<Login | undefined>;
+  /** Forgets a login of the helper that the host refused, so that the helper is asked again. */
+  refused(helper: string, host: string, login: Login): void;
 };
 
-type Outcome = { readonly until: number; readonly login?: Login; readonly error?: ProgramError };
+type Outcome = {
+  readonly until: number;
+  readonly login?: Login;
+  readonly isRefused?: true;
+  readonly error?: ProgramError;
+};
 
 const ANSWER_TTL = 60_000;
 const FAILURE_TTL = 10_000;
@@ -38,8 +46,10 @@ const TOKEN_USER = '<token>';
 export function createCredentialHelpers({ timeoutMs, now, turns }: CredentialHelpersOptions): CredentialHelpers {
   const outcomes = createLru<Outcome>(10_000);
   const runs = createSharedRuns<Outcome>(turns);
+  const refusals = createRefusals(now);
 
   async function run(helper: string, host: string, signal: AbortSignal): Promise<Outcome> {
+    refusals.called(`${helper} ${host}`);
     try {
       const result = await runProgram({
         path: `docker-credential-${helper}`,
@@ -73,6 +83,12 @@ export function createCredentialHelpers({ timeoutMs, now, turns }: CredentialHel
       outcomes.set(key, outcome);
       if (outcome.error !== undefined) throw outcome.error;
       return outcome.login;
+    },
+    refused(helper, host, login) {
+      const key = `${helper} ${host}`;
+      const held = outcomes.get(key);
+      if (held?.login !== login || held.isRefused === true) return;
+      outcomes.set(key, { ...held, isRefused: true, until: Math.min(held.until, refusals.end(key)) });
     },
   };
 }

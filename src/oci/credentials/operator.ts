@@ -167,17 +167,25 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions): 
     async lookup(name, signal, askers) {
       const host = name.split('/', 1)[0] ?? name;
       const configs = [...dockers.values()].map(({ value }) => value);
+      const asked = helpers;
       const named = configs.map((config) => config.helpers.get(host) ?? config.store ?? '');
       const runs = [
         ...[...new Set(named)]
           .filter((helper) => helper !== '')
           .map((helper) =>
             ask(`docker-credential-${helper}`, host, async () => {
-              const login = await helpers.ask(helper, host, signal, askers);
-              return login === undefined ? [] : [login];
+              const login = await asked.ask(helper, host, signal, askers);
+              return login === undefined ? [] : [{ ...login, onRefused: () => asked.refused(helper, host, login) }];
             }),
           ),
-        ...plugins.map((plugin) => ask(plugin.name, name, () => plugin.ask(name, signal, askers))),
+        ...plugins.map((plugin) =>
+          ask(plugin.name, name, async () =>
+            (await plugin.ask(name, signal, askers)).map((login) => ({
+              ...login,
+              onRefused: () => plugin.refused(name, login),
+            })),
+          ),
+        ),
       ];
       const files = [...configs.flatMap(({ logins }) => logins), ...tomls.values()];
       const all = [...files, ...(await Promise.all(runs)).flat()];

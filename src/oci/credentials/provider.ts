@@ -7,6 +7,7 @@ import { matchCredentials } from './match.ts';
 import { endedWith, ProgramError, programEnvironment, runProgram } from './process.ts';
 import { createSharedRuns, type NamespaceTurns } from './program-turns.ts';
 import { type Provider, parseGoDuration } from './provider-config.ts';
+import { createRefusals } from './refusals.ts';
 
 export type ProviderPluginOptions = {
   readonly provider: Provider;
@@ -28,7 +29,11 @@ export type ProviderPlugin = {
    * @throws ProgramError, or the signal's reason
    */
   ask(image: string, signal: AbortSignal, askers: Askers): Promise<readonly Login[]>;
+  /** Forgets the answer with a login that the registry of the image refused, so that the plug-in is asked again. */
+  refused(image: string, login: Login): void;
 };
+
+type Answer = { readonly until: number; readonly logins: readonly Login[]; readonly isRefused?: true };
 
 type Response = {
   readonly keyType: 'Image' | 'Registry' | 'Global';
@@ -50,12 +55,14 @@ export function createProviderPlugin({
   now,
   turns,
 }: ProviderPluginOptions): ProviderPlugin {
-  const answers = createLru<{ readonly until: number; readonly logins: readonly Login[] }>(MAX_ENTRIES);
+  const answers = createLru<Answer>(MAX_ENTRIES);
+  const refusals = createRefusals(now);
   const failures = createLru<{ readonly until: number; readonly error: ProgramError }>(MAX_ENTRIES);
   const runs = createSharedRuns<readonly Login[]>(turns);
   const patterns = provider.matchImages.map((pattern) => ({ pattern }));
 
   async function run(image: string, signal: AbortSignal): Promise<readonly Login[]> {
+    refusals.called(registryOf(image));
     try {
       const result = await runProgram({
         path: join(binDirectory, provider.name),
@@ -100,6 +107,14 @@ export function createProviderPlugin({
       const failure = failures.get(image);
       if (failure !== undefined && failure.until > now()) throw failure.error;
       return runs(image, askers, signal, async (shared) => remembered(image) ?? run(image, shared));
+    },
+    refused(image, login) {
+      const registry = registryOf(image);
+      for (const key of [image, registry, GLOBAL]) {
+        const held = answers.get(key);
+        if (held?.logins.includes(login) !== true || held.isRefused === true) continue;
+        answers.set(key, { ...held, isRefused: true, until: Math.min(held.until, refusals.end(registry)) });
+      }
     },
   };
 }

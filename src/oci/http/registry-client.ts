@@ -1,5 +1,6 @@
 import type { LookupFunction } from 'node:net';
 import type { Clock } from '../../kit/clock.ts';
+import { ImageError } from '../errors.ts';
 import type { ResolverTelemetry } from '../resolver-telemetry.ts';
 import { createGuard } from './address-guard.ts';
 import type { AddressRules } from './addresses.ts';
@@ -8,7 +9,16 @@ import { createSend } from './connection.ts';
 import type { ProxySelector } from './proxy.ts';
 import { reportRateLimit } from './rate-limit.ts';
 import { followOnHost } from './token.ts';
-import { chain, deadline, followRedirects, measure, type Named, type SendRequest } from './transport.ts';
+import {
+  chain,
+  deadline,
+  followRedirects,
+  measure,
+  type Named,
+  type RegistryRequest,
+  type RegistryResponse,
+  type SendRequest,
+} from './transport.ts';
 import { insecureTrust } from './trust.ts';
 
 export type RegistryOptions = {
@@ -67,7 +77,7 @@ export function createRegistry(options: RegistryOptions): Registry {
   const tokens = chain([deadline(timeoutMs, after), followOnHost({ named, isPublic })], wire);
   const authentication = authenticate({ named, isPublic, now, send: tokens });
   const redirects = reportRateLimit((rateLimit) => options.telemetry?.rateLimited?.(rateLimit), followRedirects(named));
-  return { send: chain([authentication, deadline(timeoutMs, after), redirects], wire), destroy };
+  return { send: chain([reportRefusals, authentication, deadline(timeoutMs, after), redirects], wire), destroy };
 
   /** Returns the settings of a host that the operator named, however the request gets there. */
   function named({ protocol, host, port }: URL): ReturnType<Named> {
@@ -75,5 +85,20 @@ export function createRegistry(options: RegistryOptions): Registry {
     const full = port === '' ? `${host}:${protocol === 'https:' ? 443 : 80}` : host;
     if (insecure.has(host) || insecure.has(full)) return { policy: 'configured', trust: insecureTrust };
     return options.namedHosts?.().has(host) ? { policy: 'configured' } : undefined;
+  }
+}
+
+/** Reports that the registry itself, or its token service, refused a credential that was sent: 401 or 403. */
+async function reportRefusals(request: RegistryRequest, next: SendRequest): Promise<RegistryResponse> {
+  const report = (status: number | undefined): void => {
+    if (status === 401 || status === 403) request.credential?.onRefused?.();
+  };
+  try {
+    const response = await next(request);
+    if (response.isAnonymous !== true && response.url.host === request.url.host) report(response.status);
+    return response;
+  } catch (error) {
+    if (error instanceof ImageError) report(error.status);
+    throw error;
   }
 }

@@ -17,6 +17,8 @@ export type Credential = {
   readonly fingerprint: string;
   /** Whether it belongs to the operator and not to a pod, so that everybody may get the answers that it leads to. */
   readonly shared: boolean;
+  /** To be called when its registry refused it. */
+  readonly onRefused?: () => void;
 };
 
 /** A request on its way down the chain of links. */

@@ -28,6 +28,7 @@ describe('a credential helper', () => {
     const { signal } = new AbortController();
     return {
       ask: (helper: string, host: string) => helpers.ask(helper, host, signal, askers),
+      refused: helpers.refused,
       failure: (helper: string, host: string): Promise<unknown> =>
         helpers.ask(helper, host, signal, askers).catch((error: unknown) => error),
       asked: async () =>
@@ -92,6 +93,47 @@ describe('a credential helper', () => {
     advance(1);
     expect(await ask('test', 'a.b')).to.include({ password: 'new' });
     expect(await asked()).to.have.length(2);
+  });
+
+  describe('whose login a registry refuses', () => {
+    const says = (secret: string) =>
+      programs.helper('test', { 'a.b': { username: 'me', secret }, 'c.d': { username: 'me', secret } });
+    const given = async (ask: ReturnType<typeof setup>['ask'], host = 'a.b') =>
+      (await ask('test', host)) ?? expect.fail('it has no login');
+
+    it('is asked again at once, if it was not asked for that host in the last 30 seconds', async () => {
+      await says('old');
+      const { ask, refused, advance } = setup();
+      const old = await given(ask);
+      const other = await given(ask, 'c.d');
+      await says('new');
+      advance(30_000);
+      refused('test', 'a.b', old);
+      expect(await ask('test', 'a.b')).to.include({ password: 'new' });
+      expect(await ask('test', 'c.d')).to.equal(other);
+    });
+
+    it('is asked once in 30 seconds, however often its logins are refused', async () => {
+      await says('wrong');
+      const { ask, refused, asked, advance } = setup();
+      for (let second = 0; second < 120; second += 1) {
+        for (let pod = 0; pod < 3; pod += 1) refused('test', 'a.b', await given(ask));
+        expect(await asked()).to.have.length(1 + Math.floor(second / 30));
+        advance(1000);
+      }
+    });
+
+    it('keeps a login that it gave after the one that was refused', async () => {
+      await says('old');
+      const { ask, refused, asked, advance } = setup();
+      const old = await given(ask);
+      advance(60_000);
+      await given(ask);
+      advance(59_000);
+      refused('test', 'a.b', old);
+      await given(ask);
+      expect(await asked()).to.have.length(2);
+    });
   });
 
   it('runs once for a host, however many ask, and at the same time for another host', async () => {

@@ -353,6 +353,31 @@ describe("the operator's credentials", () => {
     expect(await programs.calls()).to.have.length(2);
   });
 
+  it('of a program are asked for again once they were refused, and the others of it are kept', async function () {
+    needsPosix(this, 'program');
+    await write('a.json', { credsStore: 'store' });
+    await write('providers.yaml', providers({ name: 'plugin' }));
+    const say = async (password: string): Promise<void> => {
+      await programs.helper('store', { 'registry.example.com': { username: 'helper', secret: password } });
+      const login = { username: 'plugin', password };
+      await programs.plugin('plugin', { cacheKeyType: 'Registry', auth: { '*.example.com': login } });
+    };
+    await say('old');
+    const { lookup, problems, advance } = setup({
+      dockerConfigFiles: [at('a.json')],
+      kubelet: { config: at('providers.yaml'), binDirectory: programs.bin },
+    });
+    await problems();
+    const ask = () => lookup('registry.example.com/app', new AbortController().signal, createAskers('shop'));
+    const [helper, plugin] = await ask();
+    await say('new');
+    advance(30_000);
+    helper?.onRefused?.();
+    expect((await ask()).map(({ password }) => password)).to.deep.equal(['new', 'old']);
+    plugin?.onRefused?.();
+    expect((await ask()).map(({ password }) => password)).to.deep.equal(['new', 'new']);
+  });
+
   it('skip a program that fails, and report each problem once until it has passed', async function () {
     needsPosix(this, 'program');
     await write('a.json', { auths: { 'registry.example.com': auth('a:x') }, credsStore: 'store' });

@@ -288,6 +288,7 @@ describe('a provider plug-in', () => {
     const { signal } = new AbortController();
     return {
       ask: (image: string) => plugin.ask(image, signal, askers),
+      refused: plugin.refused,
       failure: (image: string): Promise<unknown> => plugin.ask(image, signal, askers).catch((error: unknown) => error),
       count: async () => (await programs.calls()).length,
       advance: (milliseconds: number) => {
@@ -357,6 +358,49 @@ describe('a provider plug-in', () => {
       expect(await count()).to.equal(runs);
     });
   }
+
+  for (const [cacheKeyType, runs] of keys) {
+    it(`whose answer for ${cacheKeyType} is refused runs again at once, if it did not in the last 30 seconds`, async () => {
+      await programs.plugin('plugin', { cacheKeyType, cacheDuration: '12h', auth: AUTH });
+      const { ask, refused, count, advance } = setup();
+      const askAll = async () => {
+        for (const image of [IMAGE, `${REGISTRY}/other`, 'quay.io/team/app']) await ask(image);
+      };
+      const [login] = await ask(IMAGE);
+      if (login === undefined) return expect.fail('it has no login');
+      await askAll();
+      expect(await count()).to.equal(runs);
+      advance(29_999);
+      refused(IMAGE, login);
+      await askAll();
+      expect(await count(), 'too soon').to.equal(runs);
+      advance(1);
+      await askAll();
+      expect(await count()).to.equal(runs + 1);
+      advance(3_600_000);
+      refused(IMAGE, login);
+      await askAll();
+      expect(await count(), 'a login that it no longer gives').to.equal(runs + 1);
+    });
+  }
+
+  it('runs once in 30 seconds for a registry that refuses all of its answers, and for no other', async () => {
+    await programs.plugin('plugin', { cacheKeyType: 'Image', cacheDuration: '12h', auth: AUTH });
+    const { ask, refused, count, advance } = setup();
+    const images = [IMAGE, `${REGISTRY}/a`, `${REGISTRY}/b`];
+    const refuseAll = async () => {
+      for (const image of images) for (const login of await ask(image)) refused(image, login);
+    };
+    await ask('quay.io/team/app');
+    await refuseAll();
+    expect(await count()).to.equal(4);
+    for (let turn = 1; turn <= 6; turn += 1) {
+      advance(30_000);
+      await refuseAll();
+      await ask('quay.io/team/app');
+      expect(await count()).to.equal(4 + turn);
+    }
+  });
 
   const durations: [what: string, cacheDuration: string | null | undefined, defaultMs: number, milliseconds: number][] =
     [
