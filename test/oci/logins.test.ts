@@ -250,13 +250,16 @@ describe('a login of a program', () => {
       server.on('/v2/app/manifests/v1', manifest());
       server.on('/token', token);
       store.on('*', reply(403));
-      let refused = 0;
-      const login = { username: 'me', password: 'hunter2', onRefused: () => void (refused += 1) };
+      let refused = false;
+      const onRefused = (): void => {
+        refused = true;
+      };
+      const login = { username: 'me', password: 'hunter2', onRefused };
       harness = startResolver([server.host, store.host], {
         operator: async () => [{ pattern: server.host, ...login }],
       });
       await failureOf(harness.resolver.resolve(`${server.host}/app:v1`, ACCESS, never));
-      expect(refused > 0).to.equal(isRefused);
+      expect(refused).to.equal(isRefused);
     });
   }
 });
