@@ -12,6 +12,38 @@ export const IMAGE_ERROR_CODES = [
 ] as const;
 export type ImageErrorCode = (typeof IMAGE_ERROR_CODES)[number];
 
+/** The host that failed: the registry, or one to which it leads. */
+export type FailedHost = {
+  /** host[:port] of its URL. */
+  readonly name: string;
+  readonly is: 'registry' | 'token service' | 'blob store';
+};
+
+/** Where a login comes from; nothing of its content. The name is that of a Secret, of a file, or of a program. */
+export type LoginSource = {
+  readonly kind: 'pull secret' | 'file' | 'helper' | 'plug-in';
+  readonly name: string;
+};
+
+/** The codes of errors that a registry may give (distribution specification, "Error Codes"). No other text of an answer is shown. */
+export const REGISTRY_CODES = [
+  'BLOB_UNKNOWN',
+  'BLOB_UPLOAD_INVALID',
+  'BLOB_UPLOAD_UNKNOWN',
+  'DIGEST_INVALID',
+  'MANIFEST_BLOB_UNKNOWN',
+  'MANIFEST_INVALID',
+  'MANIFEST_UNKNOWN',
+  'NAME_INVALID',
+  'NAME_UNKNOWN',
+  'SIZE_INVALID',
+  'UNAUTHORIZED',
+  'DENIED',
+  'UNSUPPORTED',
+  'TOOMANYREQUESTS',
+] as const;
+export type RegistryCode = (typeof REGISTRY_CODES)[number];
+
 export type ImageErrorDetails = {
   readonly code: ImageErrorCode;
   /** Whether a retry soon may give another answer. */
@@ -24,6 +56,12 @@ export type ImageErrorDetails = {
   readonly unreachable?: string | undefined;
   /** The HTTP status of the answer, if there was one that the failure is about. */
   readonly status?: number | undefined;
+  /** The host that answered, or that could not be asked. */
+  readonly host?: FailedHost | undefined;
+  /** The login that was refused. */
+  readonly login?: LoginSource | undefined;
+  /** The code in the registry's answer. */
+  readonly registryCode?: RegistryCode | undefined;
   /** Whether nothing was asked: the failure is one that others met before. */
   readonly isUnasked?: boolean;
   /** Whether the request was sent without credentials although there was one: nothing asked for it. */
@@ -50,6 +88,9 @@ export class ImageError extends Error {
   readonly endpoint: string | undefined;
   readonly unreachable: string | undefined;
   readonly status: number | undefined;
+  readonly host: FailedHost | undefined;
+  readonly login: LoginSource | undefined;
+  readonly registryCode: RegistryCode | undefined;
   readonly isUnasked: boolean;
   readonly isAnonymous: boolean;
   readonly byCredential: boolean;
@@ -64,6 +105,9 @@ export class ImageError extends Error {
     this.endpoint = details.endpoint;
     this.unreachable = details.unreachable;
     this.status = details.status;
+    this.host = details.host;
+    this.login = details.login;
+    this.registryCode = details.registryCode;
     this.isUnasked = details.isUnasked === true;
     this.isAnonymous = details.isAnonymous === true;
     this.byCredential = details.byCredential === true;

@@ -125,7 +125,8 @@ export function parseManifest(body: Uint8Array, contentType: string | undefined,
     throw new ImageError(`the manifest is larger than ${MAX_MANIFEST} bytes`, { code: 'too-large', temporary: false });
   }
   const whole = parseObject(body);
-  if (whole === undefined) throw malformed('is not a JSON object');
+  if (whole === undefined)
+    throw malformed(`is not a JSON object (${printableAscii(mediaType(contentType) || 'no type', 60)})`);
   const manifest = onlyFields(whole, MANIFEST_FIELDS);
   const declared = [mediaType(contentType), mediaType(fieldOf(manifest, 'mediaType'))].map((type) => KIND.get(type));
   const structure = structureOf(manifest);

@@ -57,6 +57,37 @@ describe('a host to which a registry redirects', () => {
   const resolve = (): Promise<Resolution> => harness.resolver.resolve(`${registry.host}/app:v1`, ANYONE, never);
   const failure = () => failureOf(resolve());
 
+  it('is named if it cannot be reached', async () => {
+    await startStore(tls);
+    registry.on(`/v2/app/blobs/${sha256(config)}`, reply(307, { location: 'https://cdn.zoo.invalid/blob' }));
+    start([registry.host]);
+    const error = await failure();
+    expect(error.message).to.match(
+      new RegExp(`^${registry.host} leads to cdn.zoo.invalid, which (was not found in the DNS|could not be reached)`),
+    );
+    expect(error.host).to.deep.equal({ name: 'cdn.zoo.invalid', is: 'blob store' });
+  });
+
+  it('is named if it stays silent', async () => {
+    await startStore(tls);
+    store.on('/blob', () => undefined);
+    blobsAt('https');
+    start([registry.host, store.host], { timeoutMs: 500 });
+    expect((await failure()).message).to.equal(
+      `${registry.host} leads to ${store.host}, which did not answer within 0.5 s`,
+    );
+  });
+
+  it('is named if it refuses, and no login is called refused that it never got', async () => {
+    await startStore(tls);
+    store.on('/blob', reply(403));
+    blobsAt('https');
+    start([registry.host, store.host]);
+    expect((await failure()).message).to.match(
+      new RegExp(`^${registry.host} leads to ${store.host}, which answers 403 Forbidden for the config blob: `),
+    );
+  });
+
   it('over TLS, with an unverifiable certificate, is asked if registries.insecure names it', async () => {
     await startStore(tls);
     blobsAt('https');

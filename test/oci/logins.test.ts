@@ -115,6 +115,42 @@ describe('several logins for one image', () => {
     expect(await failure()).to.include({ code: 'denied' });
   });
 
+  it('are named in their order where all are refused, with the code that the registry gives and none of its text', async () => {
+    says.set(RIGHT, reply(200, {}, '{"token":"other"}'));
+    const refused = (code: string) => JSON.stringify({ errors: [{ code, message: 'Your token has expired' }] });
+    server.on('/v2/app/manifests/v1', (request, response) => {
+      const { authorization } = request.headers;
+      const challenge = { 'www-authenticate': `Bearer realm="http://${server.host}/token"` };
+      const answer = authorization === undefined ? reply(401, challenge) : reply(403, {}, refused('DENIED'));
+      answer(request, response);
+    });
+    const error = await failure();
+    expect(error.message).to.equal(
+      `${server.host} refused the login of pull secret "wrong" (401), and the login of pull secret "right" (DENIED), and an anonymous request (401)`,
+    );
+    expect(error.login).to.deep.equal({ kind: 'pull secret', name: 'wrong' });
+    expect(error.host).to.deep.equal({ name: server.host, is: 'token service' });
+    // What is remembered of a refusal says the same.
+    harness.advance(60_000);
+    expect((await failure()).message).to.equal(error.message);
+    expect((await failureOf(resolve('app:v1'))).message).to.equal(error.message);
+  });
+
+  it('are refused with a code of the specification or with the status, whatever else the answer says', async () => {
+    for (const body of ['{"errors":[{"code":"<script>"}]}', '{"errors":7}', 'x'.repeat(100_000), '']) {
+      server.on('/v2/app/manifests/v1', (request, response) => {
+        const { authorization } = request.headers;
+        const answer = authorization === undefined ? reply(401, { 'www-authenticate': 'Basic' }) : reply(403, {}, body);
+        answer(request, response);
+      });
+      harness.stop();
+      start(['right:x']);
+      expect((await failure()).message).to.equal(
+        `${server.host} refused the login of pull secret "right" (403), and an anonymous request (401)`,
+      );
+    }
+  });
+
   it('report a failure that may pass by itself first', async () => {
     says.set(WRONG, page);
     says.set(RIGHT, reply(503, { 'retry-after': '7' }));

@@ -18,6 +18,7 @@ import { find } from '../../kube/read.ts';
 import { DEFAULT_NAMESPACE } from '../../names.ts';
 import { ImageError } from '../../oci/errors.ts';
 import type { Resolver } from '../../oci/resolver.ts';
+import { loginText } from '../../oci/sentences.ts';
 import { explainPlacement, imagesToAsk } from '../../placement/explain/explain.ts';
 import type { Explanation } from '../../placement/explain/explanation.ts';
 import type { ExplainInput, Findings, LookupResult } from '../../placement/explain/input.ts';
@@ -124,7 +125,12 @@ async function explainOne(world: World, workload: Workload, isInCluster: boolean
       if (!(error instanceof ImageError)) throw error;
       const registry = error.endpoint ?? registryOf(image);
       return {
-        error: { code: error.code, message: error.message, registry },
+        error: {
+          code: error.code,
+          message: error.message,
+          registry,
+          ...(error.login === undefined ? {} : { login: loginText(error.login) }),
+        },
         isSingleManifest: error.isSingleManifest,
       };
     }

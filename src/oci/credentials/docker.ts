@@ -1,5 +1,6 @@
 import { fieldOf, fieldsOf, isObject, type JsonObject, parseObject } from '../../kit/json.ts';
 import { printableAscii } from '../../kit/printable.ts';
+import type { LoginSource } from '../errors.ts';
 import { SourceError } from './source-error.ts';
 
 /** One login from a Docker configuration; the pattern says for which registry and path. */
@@ -11,6 +12,8 @@ export type Login = {
   readonly identityToken?: string;
   /** To be called when a registry refused it. */
   readonly onRefused?: () => void;
+  /** Absent: not known yet. */
+  readonly source?: LoginSource;
 };
 
 /** The part of a Secret that matters for pull secrets; the values are base64. */

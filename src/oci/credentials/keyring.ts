@@ -90,7 +90,8 @@ export function createKeyring(options: KeyringOptions): Keyring {
     return secrets.flatMap((secret) => {
       if ('problem' in secret) return unusable(secret.name, secret.problem);
       try {
-        return parsePullSecret(secret);
+        const source = { kind: 'pull secret', name: secret.name } as const;
+        return parsePullSecret(secret).map((login) => ({ ...login, source }));
       } catch (error) {
         if (error instanceof PullSecretError) return unusable(secret.name, error.message);
         throw error;

@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
 import { access, readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { codeOf } from '../../kit/errors.ts';
 import type { Askers } from '../lookup/askers.ts';
 import { type DockerConfig, type Login, parseDockerConfig } from './docker.ts';
@@ -138,11 +138,16 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions): 
   }
 
   /** Returns no logins if the program fails; the failure is reported. */
-  async function ask(source: string, target: string, work: () => Promise<readonly Login[]>): Promise<readonly Login[]> {
+  async function ask(
+    kind: 'helper' | 'plug-in',
+    source: string,
+    target: string,
+    work: () => Promise<readonly Login[]>,
+  ): Promise<readonly Login[]> {
     try {
       const logins = await work();
       programs.worked(source, target);
-      return logins;
+      return logins.map((login) => ({ ...login, source: { kind, name: source } }));
     } catch (error) {
       if (!(error instanceof ProgramError)) throw error;
       programs.failed(source, target, error.message);
@@ -173,13 +178,13 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions): 
         ...[...new Set(named)]
           .filter((helper) => helper !== '')
           .map((helper) =>
-            ask(`docker-credential-${helper}`, host, async () => {
+            ask('helper', `docker-credential-${helper}`, host, async () => {
               const login = await asked.ask(helper, host, signal, askers);
               return login === undefined ? [] : [{ ...login, onRefused: () => asked.refused(helper, host, login) }];
             }),
           ),
         ...plugins.map((plugin) =>
-          ask(plugin.name, name, async () =>
+          ask('plug-in', plugin.name, name, async () =>
             (await plugin.ask(name, signal, askers)).map((login) => ({
               ...login,
               onRefused: () => plugin.refused(name, login),
@@ -187,7 +192,12 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions): 
           ),
         ),
       ];
-      const files = [...configs.flatMap(({ logins }) => logins), ...tomls.values()];
+      const ofFile = (file: string, logins: readonly Login[]): Login[] =>
+        logins.map((login) => ({ ...login, source: { kind: 'file', name: basename(file) } }));
+      const files = [
+        ...[...dockers].flatMap(([file, { value }]) => ofFile(file, value.logins)),
+        ...[...tomls].flatMap(([file, login]) => ofFile(file, [login])),
+      ];
       const all = [...files, ...(await Promise.all(runs)).flat()];
       // Each login is matched alone: the caller, which sees every source, decides which of Docker Hub's names counts.
       return all.filter((login) => matchCredentials([login], name).length > 0);

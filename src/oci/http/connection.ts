@@ -1,11 +1,12 @@
 import type { Dispatcher } from 'undici';
 import { codeOf } from '../../kit/errors.ts';
+import { isObject, parseObject } from '../../kit/json.ts';
 import { createLru } from '../../kit/lru.ts';
-import { printableAscii } from '../../kit/printable.ts';
-import { ImageError } from '../errors.ts';
+import { ImageError, REGISTRY_CODES, type RegistryCode } from '../errors.ts';
+import { connectionText, subjectOf, UNVERIFIED } from '../sentences.ts';
 import type { Guard } from './address-guard.ts';
 import type { ForwardProxy, ProxySelector } from './proxy.ts';
-import type { RegistryRequest, RegistryResponse, SendRequest } from './transport.ts';
+import { hostOf, type RegistryRequest, type RegistryResponse, type SendRequest } from './transport.ts';
 import { ProxyFailure, proxyAnswered } from './tunnel.ts';
 import { parseUrl } from './url.ts';
 
@@ -20,18 +21,15 @@ export type ConnectionOptions = {
  * those.
  */
 const NOT_TLS = /^(EPROTO|ERR_SSL_(?!.*ALERT))/;
-/**
- * The codes among them that mean that the other side does not speak TLS at all; the others are about a version or a
- * cipher.
- */
-const NO_TLS = /^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|UNKNOWN_PROTOCOL))$/;
 /** Codes that such a server may cause as well, and also a registry with TLS that is just restarting. */
 const HUNG_UP = /^(ECONNRESET|UND_ERR_SOCKET)$/;
 /** Codes of a connection that was not made. Others may come after the request was sent, and concern its path alone. */
 const NOT_CONNECTED =
   /^(ECONNREFUSED|E(HOST|NET)(UNREACH|DOWN)|EAI_.*|E(NOTFOUND|NODATA|SERVFAIL|REFUSED|TIMEOUT)|ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT|ERR_OSSL_.*)$/;
-/** Codes of a certificate that cannot be verified. */
-const UNVERIFIED = /CERT|ISSUER|SIGNATURE|ALTNAME/;
+/** Codes of a host, or of a DNS server, that says nothing. */
+const SILENT = /^(UND_ERR_CONNECT_TIMEOUT|ETIMEDOUT|ETIMEOUT)$/;
+/** Bytes of the body of a refusal that are read. */
+const MAX_REFUSAL = 16 * 1024;
 /** The most remembered pairs of a trust and a host that may speak plain http; the operator names those. */
 const MAX_SPOKEN = 10_000;
 
@@ -127,12 +125,18 @@ export function createSend(options: ConnectionOptions): SendRequest {
     const answer = { status: statusCode, headers: flat, url: request.url };
     const refuse = (code: 'malformed' | 'too-large', problem: string): ImageError => {
       body.on('error', () => undefined).destroy();
-      return new ImageError(`${request.registry} ${problem}`, { code, temporary: false, endpoint: request.registry });
+      const message = `${subjectOf(request)} ${problem}`;
+      return new ImageError(message, { code, temporary: false, endpoint: request.registry, host: hostOf(request) });
     };
-    if (request.method === 'HEAD' || statusCode < 200 || statusCode > 299) {
+    const isRefusal = request.method !== 'HEAD' && statusCode >= 400 && statusCode <= 499;
+    if (!isRefusal && (request.method === 'HEAD' || statusCode < 200 || statusCode > 299)) {
       // Read the rest, up to a limit, so that the connection can be used again.
-      await body.dump({ limit: 16 * 1024, signal: request.signal });
+      await body.dump({ limit: MAX_REFUSAL, signal: request.signal });
       return { ...answer, body: new Uint8Array() };
+    }
+    if (isRefusal) {
+      const registryCode = codeIn(await upTo(MAX_REFUSAL, body).catch(nothingRead));
+      return { ...answer, body: new Uint8Array(), ...(registryCode === undefined ? {} : { registryCode }) };
     }
     const encoding = (flat['content-encoding'] ?? '').trim().toLowerCase();
     if (encoding !== '' && encoding !== 'identity')
@@ -155,6 +159,30 @@ export function createSend(options: ConnectionOptions): SendRequest {
     }
     return { ...answer, body: Buffer.concat(chunks, size) };
   }
+}
+
+/** The status is the answer, also where its body breaks off. */
+function nothingRead(): Uint8Array {
+  return new Uint8Array();
+}
+
+/** Reads the body of a refusal, up to a limit: the connection is closed if there is more. */
+async function upTo(limit: number, body: AsyncIterable<unknown>): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of bytesOf(body)) {
+    size += chunk.byteLength;
+    if (size > limit) return new Uint8Array();
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, size);
+}
+
+/** Returns the code of the first error in the body of a refusal (distribution specification, "Error Codes"). */
+function codeIn(body: Uint8Array): RegistryCode | undefined {
+  const { errors } = parseObject(body) ?? {};
+  const [first] = Array.isArray(errors) ? errors : [];
+  return isObject(first) ? REGISTRY_CODES.find((code) => code === first.code) : undefined;
 }
 
 async function* bytesOf(body: AsyncIterable<unknown>): AsyncGenerator<Uint8Array> {
@@ -211,76 +239,25 @@ function describe(error: unknown, request: RegistryRequest, proxy: ForwardProxy 
   const code = codeOf(error);
   const isUnreachable =
     error instanceof ProxyFailure || [NOT_CONNECTED, NOT_TLS, UNVERIFIED].some((codes) => codes.test(code));
-  const make = (problem: string, kind: 'unavailable' | 'timeout' | 'malformed'): ImageError =>
-    new ImageError(`${registry} ${problem}`, {
+  const make = (message: string, kind: 'unavailable' | 'timeout' | 'malformed'): ImageError =>
+    new ImageError(message, {
       code: kind,
       temporary: kind !== 'malformed',
       endpoint: registry,
+      host: hostOf(request),
       ...(isUnreachable ? { unreachable: request.url.host } : {}),
       isUnanswered: kind !== 'malformed',
     });
   if (error instanceof ProxyFailure) {
     const name = proxy === undefined ? 'its proxy' : `the proxy ${proxy.host} (${proxy.variable})`;
-    return make(`could not be reached: ${name} ${error.message}`, 'unavailable');
+    return make(`${subjectOf(request)} could not be reached: ${name} ${error.message}`, 'unavailable');
   }
-  if (code === 'UND_ERR_CONNECT_TIMEOUT' || code === 'ETIMEDOUT')
-    return make('could not be reached: the connection timed out', 'timeout');
-  if (code === 'ETIMEOUT') return make('could not be reached: the DNS server did not answer', 'timeout');
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return make(`was not found in the DNS (${code})`, 'unavailable');
   // Not all errors of the HTTP parser have a code.
   if (
     (error instanceof Error && error.name === 'HTTPParserError') ||
     /^(HPE_|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_|UND_ERR_REQ_)/.test(code)
   ) {
-    return make(`sent an invalid HTTP response`, 'malformed');
+    return make(`${subjectOf(request)} sent an invalid HTTP response`, 'malformed');
   }
-  const problem = tlsProblem(code, request);
-  return make(problem ?? `could not be reached (${code || 'connection failed'})`, 'unavailable');
-}
-
-/** Returns what the code of OpenSSL or of Node.js means for TLS; undefined if it is not about TLS. */
-function tlsProblem(code: string, request: RegistryRequest): string | undefined {
-  const { protocol, host } = request.url;
-  // In TLS 1.3 a client certificate is refused after the handshake, and undici reports only that the connection was
-  // closed.
-  if (/^(UND_ERR_SOCKET|ECONNRESET|EPIPE)$/.test(code) && protocol === 'https:') {
-    return `closed the connection early (${code}); registries that require a client certificate do this too`;
-  }
-  if (/^ERR_OSSL_/.test(code)) return `could not be reached: its client certificate or key cannot be used (${code})`;
-  const [, ...alert] = code.startsWith('ERR_SSL_') ? code.split('ALERT_') : [];
-  if (alert.some((each) => /CERT|UNKNOWN_CA|HANDSHAKE_FAILURE/.test(each))) {
-    return `could not be reached: ${host} requires a client certificate, or refused the configured one (${code})`;
-  }
-  const key = keyFor(request);
-  if (NO_TLS.test(code) && request.trust?.plain !== true) {
-    return `could not be reached: ${host} does not speak TLS (${code}); if it speaks plain http, ${key.plain} allows it`;
-  }
-  if (!UNVERIFIED.test(code)) return undefined;
-  const hint = /ISSUER|SELF_SIGNED|LEAF_SIGNATURE|UNTRUSTED/.test(code) ? `${key.authority}, ` : '';
-  return `has a certificate at ${host} that cannot be verified (${code}); ${hint}${key.unverified} skips the verification`;
-}
-
-/**
- * Returns, for error messages, the settings that would accept a host's plain http, its certificate or its authority.
- * For a trust from a `hosts.toml`, they are in that file.
- */
-function keyFor({
-  url,
-  trust,
-  ledBy,
-}: RegistryRequest): Readonly<Record<'plain' | 'unverified' | 'authority', string>> {
-  const host = printableAscii(url.host, 100);
-  if (trust?.file !== undefined) {
-    return {
-      plain: `"http://${host}" in ${trust.file}`,
-      unverified: `skip_verify = true in ${trust.file}`,
-      authority: `ca in ${trust.file} names the authority that signed it`,
-    };
-  }
-  const insecure = `registries.insecure: ["${ledBy === undefined ? host : `${printableAscii(ledBy, 100)}", "${host}`}"]`;
-  return {
-    plain: insecure,
-    unverified: insecure,
-    authority: 'registries.caFile adds the authority that signed it',
-  };
+  return make(connectionText(code, request), SILENT.test(code) ? 'timeout' : 'unavailable');
 }

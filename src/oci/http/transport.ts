@@ -1,9 +1,9 @@
-import { STATUS_CODES } from 'node:http';
 import { onAbort } from '../../kit/abort.ts';
 import { type Clock, systemClock } from '../../kit/clock.ts';
 import { printableAscii } from '../../kit/printable.ts';
-import { ImageError } from '../errors.ts';
+import { type FailedHost, ImageError, type LoginSource, type RegistryCode } from '../errors.ts';
 import type { RequestRecord } from '../resolver-telemetry.ts';
+import { silentText, statusText, subjectOf } from '../sentences.ts';
 import type { AddressPolicy } from './addresses.ts';
 import { forStrangers, type Trust } from './trust.ts';
 import { parseUrl } from './url.ts';
@@ -15,6 +15,7 @@ export type Credential = {
   /** A refresh token for the registry's token service (OAuth 2); if present, the user and password are not used. */
   readonly identityToken?: string;
   readonly fingerprint: string;
+  readonly source?: LoginSource;
   /** Whether it belongs to the operator and not to a pod, so that everybody may get the answers that it leads to. */
   readonly shared: boolean;
   /** To be called when its registry refused it. */
@@ -30,6 +31,10 @@ export type RegistryRequest = {
   readonly scope: string;
   /** The endpoint's name, for messages and metrics; it stays the same over redirects and token requests. */
   readonly registry: string;
+  /** What the URL's host is; absent: the registry. */
+  readonly hostIs?: FailedHost['is'];
+  /** Called with each request that a redirect leads to. */
+  readonly onHop?: (request: RegistryRequest) => void;
   readonly policy: AddressPolicy;
   /** Absent: verified with the built-in authorities and the configured ones. */
   readonly trust?: Trust;
@@ -66,6 +71,8 @@ export type RegistryResponse = {
   readonly body: Uint8Array;
   /** The URL that answered, after redirects. */
   readonly url: URL;
+  /** The code of the error in the body of a 4xx. */
+  readonly registryCode?: RegistryCode;
   /** Whether the request had a credential that was not sent, because nothing asked for it. */
   readonly isAnonymous?: true;
 };
@@ -110,17 +117,22 @@ export async function withDeadline<T>(
 export function deadline(milliseconds: number, after?: Clock['after']): Link {
   return (request, next) => {
     const { registry, signal: parent, timeoutMs = milliseconds } = request;
+    let current = request;
+    const onHop = (hop: RegistryRequest): void => {
+      current = hop;
+    };
     return withDeadline(
       timeoutMs,
       parent,
       () =>
-        new ImageError(`${registry} did not answer within ${timeoutMs / 1000} s`, {
+        new ImageError(silentText(current, timeoutMs), {
           code: 'timeout',
           temporary: true,
           endpoint: registry,
+          host: hostOf(current),
           isUnanswered: true,
         }),
-      (signal) => next({ ...request, signal }),
+      (signal) => next({ ...request, signal, onHop }),
       after,
     );
   };
@@ -161,10 +173,11 @@ export type Named = (url: URL) => { readonly policy: 'configured'; readonly trus
 export function followRedirects(named: Named): Link {
   return async (request, next) => {
     const refuse = (code: 'malformed' | 'forbidden-address', problem: string): ImageError =>
-      new ImageError(`${request.registry} ${problem}`, {
+      new ImageError(`${subjectOf(current)} ${problem}`, {
         code,
         temporary: false,
         endpoint: request.registry,
+        host: hostOf(current),
         // Redirects to a login page take many forms.
         byCredential: code === 'malformed',
       });
@@ -186,6 +199,7 @@ export function followRedirects(named: Named): Link {
         throw refuse('forbidden-address', 'redirects to an address with user information');
       }
       current = url.origin === response.url.origin ? { ...current, url } : elsewhere(current, url, named);
+      request.onHop?.(current);
     }
   };
 }
@@ -196,7 +210,8 @@ export function followRedirects(named: Named): Link {
  * only if the operator named the first host, too.
  */
 export function elsewhere(request: RegistryRequest, url: URL, named: Named): RegistryRequest {
-  const { credential: _credential, root: _root, isPrivate: _isPrivate, ...rest } = request;
+  const { credential: _credential, root: _root, isPrivate: _isPrivate, ...others } = request;
+  const rest = others.url.pathname.includes('/blobs/') ? { ...others, hostIs: 'blob store' as const } : others;
   const headers = Object.fromEntries(
     Object.entries(rest.headers).filter(([name]) => !['authorization', 'cookie'].includes(name.toLowerCase())),
   );
@@ -240,36 +255,46 @@ export function statusError(
   now: number,
   ofTokenService = false,
 ): ImageError {
-  const { status } = response;
-  const answered = `${registry} answers ${status} ${STATUS_CODES[status] ?? ''}`.trim();
+  const { status, url, registryCode, isAnonymous } = response;
   const retryAfterMs = parseRetryAfter(response.headers['retry-after'], now);
-  const make = (code: ImageError['code'], temporary: boolean, problem: string): ImageError =>
-    new ImageError(`${answered} for ${what}: ${problem}`, {
-      code,
-      temporary,
-      endpoint: registry,
-      status,
-      isAnonymous: response.isAnonymous === true,
-      byCredential: ofTokenService || code === 'unsupported',
-      ...(temporary && retryAfterMs !== undefined ? { retryAfterMs } : {}),
-    });
+  const isStore = what === 'the config blob' && subjectOf({ registry, url }) !== registry;
+  const is = ofTokenService ? 'token service' : isStore ? 'blob store' : 'registry';
+  const [code, temporary] = meaningOf(status);
+  return new ImageError(statusText({ registry, url }, status, what, registryCode), {
+    code,
+    temporary,
+    endpoint: registry,
+    status,
+    registryCode,
+    host: { name: url.host, is },
+    isAnonymous: isAnonymous === true,
+    byCredential: ofTokenService || code === 'unsupported',
+    ...(temporary && retryAfterMs !== undefined ? { retryAfterMs } : {}),
+  });
+}
+
+/** Returns what a status means, and whether a retry soon may give another answer. */
+function meaningOf(status: number): readonly [code: ImageError['code'], temporary: boolean] {
   switch (status) {
     // ECR answers 400 to credentials of another registry.
     case 400:
     case 401:
     case 403:
     case 451:
-      return make('denied', false, 'a pull secret that may read it is needed, or it does not exist');
+      return ['denied', false];
     case 404:
     case 410:
-      return make('not-found', false, 'it does not exist, or may be read only with a pull secret');
+      return ['not-found', false];
     case 408:
-      return make('timeout', true, 'it took too long');
+      return ['timeout', true];
     case 429:
-      return make('rate-limited', true, 'the limit of requests is reached; credentials may raise it');
+      return ['rate-limited', true];
     default:
-      return status >= 500
-        ? make('unavailable', true, 'it will be asked again')
-        : make('unsupported', false, 'this is not a registry that archaware supports');
+      return status >= 500 ? ['unavailable', true] : ['unsupported', false];
   }
+}
+
+/** Returns the host of a request's URL, as errors name it. */
+export function hostOf({ url, hostIs = 'registry' }: RegistryRequest): FailedHost {
+  return { name: url.host, is: hostIs };
 }

@@ -49,7 +49,9 @@ const DEFAULT_PAUSE = 10_000;
 const ANONYMOUS = '';
 
 /** A refusal, without what the error of the try holds in memory. */
-type Refusal = { readonly message: string; readonly byCredential: boolean; readonly until: number };
+type Refusal = Pick<ImageError, 'message' | 'byCredential' | 'status' | 'registryCode' | 'host'> & {
+  readonly until: number;
+};
 
 export function createCandidates({ refusedMs, now }: CandidatesOptions): Candidates {
   const winners = createLru<string>(MAX_BYTES, (name, key) => ENTRY_BYTES + 2 * (name.length + key.length));
@@ -103,8 +105,9 @@ export function createCandidates({ refusedMs, now }: CandidatesOptions): Candida
     },
     failed(target, candidate, error, since) {
       if (error.code === 'denied' && since === generation) {
-        const { message, byCredential } = error;
-        refused.set(tryOf(target, candidate), { message, byCredential, until: now() + refusedMs });
+        const { message, byCredential, status, registryCode, host } = error;
+        const until = now() + refusedMs;
+        refused.set(tryOf(target, candidate), { message, byCredential, status, registryCode, host, until });
       }
       if (error.code === 'rate-limited') {
         pauses.add(accountAt(target, candidate), now() + (error.retryAfterMs ?? DEFAULT_PAUSE));
@@ -124,8 +127,8 @@ function keysOf({ place: { repository, project, host } }: Target) {
   return [repository.key, project.key, host.key] as const;
 }
 
-function refusalOf(target: Target, { message, byCredential }: Refusal): ImageError {
-  return new ImageError(message, { code: 'denied', temporary: false, endpoint: labelOf(target), byCredential });
+function refusalOf(target: Target, { message, until: _until, ...before }: Refusal): ImageError {
+  return new ImageError(message, { ...before, code: 'denied', temporary: false, endpoint: labelOf(target) });
 }
 
 function paused(target: Target, of: string, wait: number): ImageError {

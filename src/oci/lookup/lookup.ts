@@ -6,6 +6,7 @@ import { sparseRoute } from '../endpoints/sparse.ts';
 import { ImageError } from '../errors.ts';
 import { type Credential, type SendRequest, withDeadline } from '../http/transport.ts';
 import type { Reference } from '../reference.ts';
+import { refusedText } from '../sentences.ts';
 import type { Askers } from './askers.ts';
 import { type Candidate, createCandidates } from './candidates.ts';
 import { type Circuits, extentOf } from './circuit.ts';
@@ -160,7 +161,7 @@ export function createLookup(options: LookupOptions): Lookups {
     for (const [index, credential] of ordered.entries()) {
       const refusal = candidates.refusal(target, credential);
       if (refusal !== undefined) {
-        failures.push(refusal);
+        failures.push(ofLogin(refusal, credential));
         continue;
       }
       try {
@@ -175,14 +176,14 @@ export function createLookup(options: LookupOptions): Lookups {
           circuits.record(place, askers.names(), error, extentOf(error, endpoint.host));
         }
         if (!error.byCredential && !['denied', 'not-found', 'rate-limited'].includes(error.code)) throw error;
-        failures.push(error);
+        failures.push(ofLogin(error, credential));
         // The other credentials would not have been sent either, so their requests would be the same one.
         const tried = error.isAnonymous && !isPrivate ? ordered.slice(index) : [credential];
         for (const each of tried) candidates.failed(target, each, error, generation);
         if (tried.length > 1) break;
       }
     }
-    throw mostUseful(failures) ?? withoutCredential(target);
+    throw withRefusals(mostUseful(failures), failures) ?? withoutCredential(target);
   }
 
   return Object.assign(lookup, { forgive: candidates.forgive });
@@ -209,6 +210,21 @@ function mostUseful(failures: readonly ImageError[]): ImageError | undefined {
     failures.find(({ code }) => code === 'not-found') ??
     failures[0]
   );
+}
+
+/** Returns a refusal with the login that was refused; the request of an anonymous one was sent without. */
+function ofLogin(error: ImageError, credential: Candidate): ImageError {
+  const isSent = !error.isAnonymous && error.host?.is !== 'blob store';
+  if (error.code !== 'denied' || !isSent || credential?.source === undefined) return error;
+  return new ImageError(error.message, { ...error, login: credential.source, cause: error });
+}
+
+/** Returns a refusal that says which logins were refused, if there were any. */
+function withRefusals(chosen: ImageError | undefined, failures: readonly ImageError[]): ImageError | undefined {
+  const refused = failures.filter(({ code, status }) => code === 'denied' && status !== undefined);
+  const first = refused.find(({ login }) => login !== undefined);
+  if (chosen?.code !== 'denied' || first === undefined) return chosen;
+  return new ImageError(refusedText(first.endpoint ?? '', refused), { ...first, cause: first });
 }
 
 /**
@@ -239,6 +255,10 @@ function summary(failures: readonly { endpoint: Endpoint; error: ImageError }[],
       isUnasked: error.isUnasked,
       isSingleManifest: error.isSingleManifest,
       isUnanswered: error.isUnanswered,
+      status: error.status,
+      host: error.host,
+      login: error.login,
+      registryCode: error.registryCode,
       cause: error,
     },
   );

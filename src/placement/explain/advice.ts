@@ -123,7 +123,11 @@ function adviseUnresolved({ workload, namespace }: ExplainInput, { images, pullS
   const secrets = pullSecrets.flatMap(({ name, problem }) =>
     problem === undefined ? [] : `fix the pull secret ${namespace.name}/${name}: ${problem}`,
   );
-  const steps = failed.map(({ image, code, registry }) => stepFor(code, image, registry || 'its registry', account));
+  const steps = failed.map(({ image, code, registry, login }) =>
+    code === 'denied' && login !== undefined
+      ? `renew the login of ${login}: ${registry || 'its registry'} refused it, or it may not read ${image}`
+      : stepFor(code, image, registry || 'its registry', account),
+  );
   const owner = workload.kind === 'Pod' ? 'the pod' : 'the template';
   return [
     ...secrets,

@@ -24,7 +24,13 @@ export type LookupResult =
     }
   | { readonly error: LookupError; readonly isSingleManifest?: boolean };
 
-export type LookupError = { readonly code: string; readonly message: string; readonly registry: string };
+export type LookupError = {
+  readonly code: string;
+  readonly message: string;
+  readonly registry: string;
+  /** The login that the registry refused: `pull secret "expired"`. */
+  readonly login?: string;
+};
 
 /** The state of the cluster and the configuration that `explain` works on. */
 export type ExplainInput = {

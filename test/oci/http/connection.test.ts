@@ -208,7 +208,7 @@ describe('a connection to a registry', () => {
       it('is not chosen because the registry was being restarted at the first request', async () => {
         phase = 'hangs up on TLS';
         const error = await failureOf(insecure());
-        expect(error.message).to.match(/^the-registry closed the connection early/);
+        expect(error.message).to.match(/^the-registry leads to [a-z0-9.:]+, which closed the connection early/);
         expect(seen).to.deep.equal(['http']);
         phase = 'tls';
         expect(await insecure()).to.include({ status: 200 });
@@ -296,7 +296,7 @@ describe('a connection to a registry', () => {
         const error = await failureOf(ask(`https://registry.example.com:${port}/`, { trust }));
         expect(error).to.include({ code: 'unavailable' });
         expect(error.message).to.match(
-          /^the-registry closed the connection early \(.*\); registries that require a client certificate/,
+          /^the-registry leads to [a-z0-9.:]+, which closed the connection early \(.*\); registries that require a client certificate/,
         );
         expect(asked).to.deep.equal([]);
       });
@@ -429,9 +429,24 @@ describe('a connection to a registry', () => {
 
   describe('whose name cannot be looked up', () => {
     const rows: [problem: string, code: string, message: string, kind: string][] = [
-      ['is unknown', 'ENOTFOUND', 'the-registry was not found in the DNS (ENOTFOUND)', 'unavailable'],
-      ['is not answered', 'ETIMEOUT', 'the-registry could not be reached: the DNS server did not answer', 'timeout'],
-      ['fails', 'EAI_FAIL', 'the-registry could not be reached (EAI_FAIL)', 'unavailable'],
+      [
+        'is unknown',
+        'ENOTFOUND',
+        'the-registry leads to dead.example.com, which was not found in the DNS (ENOTFOUND)',
+        'unavailable',
+      ],
+      [
+        'is not answered',
+        'ETIMEOUT',
+        'the-registry leads to dead.example.com, which could not be reached: the DNS server did not answer',
+        'timeout',
+      ],
+      [
+        'fails',
+        'EAI_FAIL',
+        'the-registry leads to dead.example.com, which could not be reached (EAI_FAIL)',
+        'unavailable',
+      ],
     ];
     for (const [problem, code, message, kind] of rows) {
       it(`because it ${problem} is ${kind}`, async () => {

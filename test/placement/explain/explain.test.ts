@@ -455,6 +455,11 @@ describe('the advice', () => {
       [/imagePullSecret for registry.example.com .* service account shop\/default/, /on the template$/],
     ],
     [
+      'an image whose login was refused',
+      { images: { a: '!denied pull secret "old"' } },
+      ['renew the login of pull secret "old": registry.example.com refused it, or it may not read a', /^or state/],
+    ],
+    [
       'a secret that is of no use',
       { images: { a: '!denied' }, secrets: [{ name: 's', problem: 'it does not exist' }, { name: 't' }] },
       ['fix the pull secret shop/s: it does not exist', /^give a a login/, /^or state/],

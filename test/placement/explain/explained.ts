@@ -65,7 +65,12 @@ export function inputOf(given: Given): ExplainInput {
 }
 
 function lookup(text: string): LookupResult {
-  if (text.startsWith('!')) return { error: { code: text.slice(1), message: 'no', registry: 'registry.example.com' } };
+  if (text.startsWith('!')) {
+    // `!denied pull secret "old"`: the login that was refused.
+    const [code = '', ...login] = text.slice(1).split(' ');
+    const refused = login.length === 0 ? {} : { login: login.join(' ') };
+    return { error: { code, message: 'no', registry: 'registry.example.com', ...refused } };
+  }
   const answer = known(text);
   const platforms = answer.kind === 'known' ? answer.platforms : [];
   return { platforms, skipped: [], digest: 'sha256:1' };

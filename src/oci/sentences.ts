@@ -1,0 +1,130 @@
+import { STATUS_CODES } from 'node:http';
+import { isIP } from 'node:net';
+import { printableAscii } from '../kit/printable.ts';
+import type { ImageError, LoginSource, RegistryCode } from './errors.ts';
+import type { Trust } from './http/trust.ts';
+
+/**
+ * What messages about a failed request say. Nothing of it is text from an answer, but names of hosts.
+ */
+
+/**
+ * Codes of a TLS handshake with a server that does not speak TLS at all; others are about a version or a cipher.
+ */
+const NO_TLS = /^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|UNKNOWN_PROTOCOL))$/;
+/** Codes of a certificate that cannot be verified. */
+export const UNVERIFIED = /CERT|ISSUER|SIGNATURE|ALTNAME/;
+
+/** What was asked: `registry` is the name of the endpoint in messages. */
+type Asked = { readonly registry: string; readonly url: URL };
+type Connecting = Asked & { readonly trust?: Trust; readonly ledBy?: string };
+
+/** `r.example.com`, or `r.example.com leads to auth.example.com, which`. */
+export function subjectOf({ registry, url }: Asked): string {
+  const [own = ''] = registry.split('/', 1);
+  const isOwn = [url.host, `${url.host}:${url.protocol === 'https:' ? 443 : 80}`].includes(own.toLowerCase());
+  return isOwn ? registry : `${registry} leads to ${printableAscii(url.host, 100)}, which`;
+}
+
+export function silentText(request: Asked, milliseconds: number): string {
+  return `${subjectOf(request)} did not answer within ${milliseconds / 1000} s`;
+}
+
+/** What an answer other than 2xx says. `what`: `the manifest`. */
+export function statusText(asked: Asked, status: number, what: string, code: RegistryCode | undefined): string {
+  const said = code === undefined ? '' : ` (${code})`;
+  return `${subjectOf(asked)} answers ${`${status} ${STATUS_CODES[status] ?? ''}`.trim()}${said} for ${what}: ${problemOf(status)}`;
+}
+
+function problemOf(status: number): string {
+  switch (status) {
+    case 400:
+    case 401:
+    case 403:
+    case 451:
+      return 'a pull secret that may read it is needed, or it does not exist';
+    case 404:
+    case 410:
+      return 'it does not exist, or may be read only with a pull secret';
+    case 408:
+      return 'it took too long';
+    case 429:
+      return 'the limit of requests is reached; credentials may raise it';
+    default:
+      return status >= 500 ? 'it will be asked again' : 'this is not a registry that archaware supports';
+  }
+}
+
+/** `pull secret "expired"`. */
+export function loginText({ kind, name }: LoginSource): string {
+  return `${kind} "${printableAscii(name, 100)}"`;
+}
+
+/** `r.example.com refused the login of pull secret "expired" (DENIED), and an anonymous request (401)`. */
+export function refusedText(registry: string, refusals: readonly ImageError[]): string {
+  const each = refusals.map(({ login, registryCode, status }) => {
+    const who = login === undefined ? 'an anonymous request' : `the login of ${loginText(login)}`;
+    // A registry says to an anonymous request that it needs a login, whatever the reason.
+    const why = (login === undefined ? undefined : registryCode) ?? status;
+    return why === undefined ? who : `${who} (${why})`;
+  });
+  return `${registry} refused ${[...new Set(each)].join(', and ')}`;
+}
+
+/** What the code of a connection that failed means; for a code that means nothing here, the code itself. */
+export function connectionText(code: string, request: Connecting): string {
+  const subject = subjectOf(request);
+  if (code === 'UND_ERR_CONNECT_TIMEOUT' || code === 'ETIMEDOUT') {
+    return `${subject} could not be reached: the connection timed out`;
+  }
+  if (code === 'ETIMEOUT') return `${subject} could not be reached: the DNS server did not answer`;
+  const isName = isIP(request.url.hostname.replace(/^\[|\]$/g, '')) === 0;
+  if (isName && (code === 'ENOTFOUND' || code === 'EAI_AGAIN')) return `${subject} was not found in the DNS (${code})`;
+  const problem = tlsText(code, request);
+  if (problem === undefined) return `${subject} could not be reached (${code || 'connection failed'})`;
+  // Most of these name the host.
+  return `${problem.includes(printableAscii(request.url.host, 100)) ? request.registry : subject} ${problem}`;
+}
+
+/** Returns what the code of OpenSSL or of Node.js means for TLS; undefined if it is not about TLS. */
+function tlsText(code: string, request: Connecting): string | undefined {
+  const { protocol, host } = request.url;
+  // In TLS 1.3 a client certificate is refused after the handshake, and undici reports only that the connection was
+  // closed.
+  if (/^(UND_ERR_SOCKET|ECONNRESET|EPIPE)$/.test(code) && protocol === 'https:') {
+    return `closed the connection early (${code}); registries that require a client certificate do this too`;
+  }
+  if (/^ERR_OSSL_/.test(code)) return `could not be reached: its client certificate or key cannot be used (${code})`;
+  const [, ...alert] = code.startsWith('ERR_SSL_') ? code.split('ALERT_') : [];
+  if (alert.some((each) => /CERT|UNKNOWN_CA|HANDSHAKE_FAILURE/.test(each))) {
+    return `could not be reached: ${host} requires a client certificate, or refused the configured one (${code})`;
+  }
+  const key = keyFor(request);
+  if (NO_TLS.test(code) && request.trust?.plain !== true) {
+    return `could not be reached: ${host} does not speak TLS (${code}); if it speaks plain http, ${key.plain} allows it`;
+  }
+  if (!UNVERIFIED.test(code)) return undefined;
+  const hint = /ISSUER|SELF_SIGNED|LEAF_SIGNATURE|UNTRUSTED/.test(code) ? `${key.authority}, ` : '';
+  return `has a certificate at ${host} that cannot be verified (${code}); ${hint}${key.unverified} skips the verification`;
+}
+
+/**
+ * Returns, for error messages, the settings that would accept a host's plain http, its certificate or its authority.
+ * For a trust from a `hosts.toml`, they are in that file.
+ */
+function keyFor({ url, trust, ledBy }: Connecting): Readonly<Record<'plain' | 'unverified' | 'authority', string>> {
+  const host = printableAscii(url.host, 100);
+  if (trust?.file !== undefined) {
+    return {
+      plain: `"http://${host}" in ${trust.file}`,
+      unverified: `skip_verify = true in ${trust.file}`,
+      authority: `ca in ${trust.file} names the authority that signed it`,
+    };
+  }
+  const insecure = `registries.insecure: ["${ledBy === undefined ? host : `${printableAscii(ledBy, 100)}", "${host}`}"]`;
+  return {
+    plain: insecure,
+    unverified: insecure,
+    authority: 'registries.caFile adds the authority that signed it',
+  };
+}
