@@ -9,7 +9,7 @@ usage() {
 usage: hack/image/build.sh CONTEXT DESTINATION [FLAG...]
 
 Builds the source tree CONTEXT for linux/amd64, arm64, ppc64le and s390x with buildah or docker buildx, writes the image index to
-DESTINATION and prints its digest. The flags are passed to the builder, for example --label NAME=VALUE. Nothing is emulated.
+DESTINATION and prints its digest, if it has every platform. The flags are passed to the builder, for example --label NAME=VALUE. Nothing is emulated.
 
 DESTINATION is docker://REFERENCE (loopback hosts: plain http), or oci:DIRECTORY for an OCI image layout, which must not exist yet.
 
@@ -45,6 +45,17 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+# Fails unless the index, from stdin, has every platform. A cache that finds equal layers takes one platform for another.
+has_all() {
+  local missing
+  missing=$(node -e '
+    const { manifests } = JSON.parse(require("node:fs").readFileSync(0, "utf8"));
+    const names = (manifests ?? []).map(({ platform }) => `${platform?.os}/${platform?.architecture}`);
+    console.log(process.argv.slice(1).filter((name) => !names.includes(name)).join(", "));
+  ' "${platforms[@]}") || fail 1 "the index of ${destination#docker://} could not be read"
+  [ -z "$missing" ] || fail 1 "the index of ${destination#docker://} lacks $missing: are the layers of the base image the same for several platforms?"
+}
+
 case $builder in
   buildah)
     # A separate storage: leftovers of an earlier build would be found there and would change the digest.
@@ -57,6 +68,7 @@ case $builder in
     for platform in "${platforms[@]}"; do
       "${own[@]}" build "${arguments[@]}" --layers --platform "$platform" --timestamp "$SOURCE_DATE_EPOCH" --manifest all "$context" >&2
     done
+    "${own[@]}" manifest inspect all | has_all
     [[ $destination =~ ^docker://(127\.[0-9.]+|localhost)(:|/) ]] && plain=(--tls-verify=false) || plain=()
     # buildah 1.28 exits with 0 and without a message if the push failed. Only a missing digest shows it.
     "${own[@]}" manifest push --all "${plain[@]}" --digestfile "$work/digest" all "$destination" >&2
@@ -71,6 +83,10 @@ case $builder in
     docker buildx build "${arguments[@]}" --platform "$(IFS=,; echo "${platforms[*]}")" --provenance=false --sbom=false --metadata-file "$work/metadata.json" \
       --output "$output" "$context" >&2
     digest=$(grep -oE '"containerimage.digest": *"sha256:[0-9a-f]{64}"' "$work/metadata.json" | grep -oE 'sha256:[0-9a-f]{64}')
+    case $destination in
+      oci:*) has_all < "${destination#oci:}/blobs/sha256/${digest#sha256:}" ;;
+      *) docker buildx imagetools inspect --raw "${destination#docker://}@$digest" | has_all ;;
+    esac
     ;;
 esac
 [ -n "$digest" ] || fail 1 "${destination#docker://} could not be written"

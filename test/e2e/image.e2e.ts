@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
@@ -84,6 +85,24 @@ describe('the image', function () {
       digests.map(() => `${registry.host}/team/archaware-controller`),
     );
     expect(digests[0]?.[2]).to.be.a('string').that.equals(digests[1]?.[2]);
+  });
+
+  it('is not pushed without one of the platforms, as with a base that is the same for all of them', async () => {
+    const context = join(directory, 'same');
+    const to = join(directory, 'layout');
+    await mkdir(context);
+    await writeFile(join(context, 'Dockerfile'), 'FROM scratch\nCOPY Dockerfile /\n');
+    const environment = { TMPDIR: join(directory, 'scratch'), BUILDAH_ISOLATION: 'chroot', SOURCE_DATE_EPOCH: '0' };
+    const script: Program = [
+      'bash',
+      '-c',
+      '"$0" "$@" 2>&1 || echo "exit code $?"',
+      join(checkout, 'hack/image/build.sh'),
+    ];
+    const lines = (await runWith(environment, script, context, `oci:${to}`)).trim().split('\n');
+    expect(lines.at(-2)).to.include(`the index of oci:${to} lacks linux/amd64, linux/arm64, linux/ppc64le: `);
+    expect(lines.at(-1)).to.equal('exit code 1');
+    expect(existsSync(to)).to.equal(false);
   });
 
   it('is read back by our own inspect, with every platform', async () => {
