@@ -3,7 +3,7 @@
 import { parseArgs } from 'node:util';
 import { runInThisContext } from 'node:vm';
 import fc from 'fast-check';
-import { docker, hostsToml, providerConfig, toml } from './fuzz/configurations.ts';
+import { docker, hostsToml, providerConfig, registriesConf, toml } from './fuzz/configurations.ts';
 import { type Pattern, superlinear } from './fuzz/growth.ts';
 import { challenge, proxy, rateLimit, retryAfter } from './fuzz/headers.ts';
 import { labelRules } from './fuzz/label-rules.ts';
@@ -26,6 +26,7 @@ const TARGETS: readonly Target[] = [
   config,
   layers,
   hostsToml,
+  registriesConf,
   toml,
   docker,
   providerConfig,

@@ -5,6 +5,8 @@ import { mergeProviders, parseGoDuration, parseProviders } from '../../src/oci/c
 import { SourceError } from '../../src/oci/credentials/source-error.ts';
 import { parseTomlLogin } from '../../src/oci/credentials/toml.ts';
 import { parseHostsToml } from '../../src/oci/endpoints/hosts-toml.ts';
+import { parseRegistriesConf, pullSources } from '../../src/oci/endpoints/registries-conf.ts';
+import { parseReference } from '../../src/oci/reference.ts';
 import { isShowable, must, refusing, type Target } from './target.ts';
 
 const quote = (text: string): string => JSON.stringify(text);
@@ -55,6 +57,50 @@ const TOML_PIECES = [
   '{a=',
   '\\u0000',
 ];
+
+const place = fc.constantFrom('quay.io', 'quay.io/a', '*.io', 'm.b:5000/x/', 'docker.io', '', 'mirror').map(quote);
+const placeField = fc.oneof(
+  place.map((value) => `location = ${value}`),
+  fc.boolean().map((value) => `insecure = ${value}`),
+);
+const registryTable = fc
+  .tuple(place, fc.array(placeField, { maxLength: 1 }), fc.boolean(), fc.array(placeField, { maxLength: 2 }))
+  .map(([prefix, fields, blocked, mirror]) =>
+    ['[[registry]]', `prefix = ${prefix}`, ...fields, `blocked = ${blocked}`, '[[registry.mirror]]', ...mirror].join(
+      '\n',
+    ),
+  );
+
+/** CRI-O's `registries.conf`. */
+export const registriesConf: Target = {
+  name: 'registries-conf',
+  valid: fc.array(registryTable, { maxLength: 3 }).map((tables) => tables.join('\n')),
+  pieces: [
+    ...TOML_PIECES,
+    '[[registry]]\n',
+    '[[registry.mirror]]\n',
+    'location = "quay.io"\n',
+    'prefix = "*.',
+    'blocked = true\n',
+    'pull-from-mirror = "tag-only"\n',
+  ],
+  openings: ['location = "', 'a = ', '[[registry]]\nlocation = "quay.io', '[[registry]]\nprefix = "'],
+  run(input) {
+    const read = refusing([Error], () => parseRegistriesConf(input, '/etc/containers/registries.conf'));
+    if (read === undefined) return false;
+    const prefixes = read.registries.map(({ prefix }) => prefix);
+    must(new Set(prefixes).size === prefixes.length, 'one table for each prefix');
+    for (const name of ['quay.io/a/x:1', 'nginx', `a.io:5000/x@sha256:${'a'.repeat(64)}`]) {
+      const sources = pullSources(parseReference(name), read.registries);
+      must(sources === undefined || sources.length > 0, 'there is a place for each image');
+      must(
+        (sources ?? []).every(({ refusal }) => refusal === undefined || isShowable(refusal)),
+        'it can be shown',
+      );
+    }
+    return true;
+  },
+};
 
 /** containerd's `hosts.toml`. */
 export const hostsToml: Target = {

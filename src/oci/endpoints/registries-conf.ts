@@ -2,7 +2,7 @@ import { messageOf } from '../../kit/errors.ts';
 import { printableAscii } from '../../kit/printable.ts';
 import { parseReference, type Reference } from '../reference.ts';
 import { parseEndpointAddress } from './endpoint.ts';
-import { areTexts, isTable, parseToml, readFlag, readTable, type Table, wrong } from './toml-table.ts';
+import { isTable, parseToml, readFlag, readTable, type Table, wrong } from './toml-table.ts';
 
 /** A place that a `registries.conf` names: host[:port], maybe with the beginning of a repository; empty: as in the image. */
 type Place = { readonly location: string; readonly insecure: boolean };
@@ -58,7 +58,9 @@ export function parseRegistriesConf(text: string, file: string): { registries: C
     const of = location || prefix;
     const setting = `${insecure} ${blocked}`;
     if ((settings.get(of) ?? setting) !== setting) {
-      throw new Error(`${table.at.slice(0, -1)}: "${of}" has another insecure or blocked in another table`);
+      throw new Error(
+        `${table.at.slice(0, -1)}: "${printableAscii(of, 120)}" has another insecure or blocked in another table`,
+      );
     }
     settings.set(of, setting);
     // The first table of a prefix is the one that counts.
@@ -102,8 +104,10 @@ function tables(at: string, name: string, value: unknown = [], known: readonly s
 /** Returns a name without the slashes at its end, its host in lower case, as in parsed references. */
 function readPlace({ at, fields }: Table, field: string, wildcard = ''): string {
   const value = fields.get(field) ?? '';
-  if (!areTexts([value])) throw wrong(`${at}${field}`, value, 'a text');
-  const text = String(value).replace(/\/{1,100}$/, '');
+  if (typeof value !== 'string') throw wrong(`${at}${field}`, value, 'a text');
+  let end = value.length;
+  while (value.charAt(end - 1) === '/') end -= 1;
+  const text = value.slice(0, end);
   if (text === '') return '';
   const isWild = wildcard !== '' && text.startsWith(wildcard);
   const name = isWild ? text.slice(wildcard.length) : text;
