@@ -1,4 +1,4 @@
-import type { ImageErrorCode } from './errors.ts';
+import type { ImageErrorCode, LoginSource } from './errors.ts';
 
 /** A Secret that a pod names and that cannot be used. */
 type UnusableSecret = { readonly namespace: string; readonly name: string; readonly reason: string };
@@ -9,6 +9,14 @@ export type RequestRecord = {
   readonly method: string;
   readonly code: string;
   readonly seconds: number;
+};
+
+/** Where a request went: without its query, and with the name of its login. */
+export type RequestPlace = {
+  readonly host: string;
+  readonly of: 'manifest' | 'blob' | 'token' | 'tags' | 'API root';
+  /** Absent: anonymous, or of a login without a name. */
+  readonly login?: LoginSource;
 };
 
 /** A registry's limit of pulls, as Docker Hub reports it. */
@@ -23,7 +31,7 @@ export type RateLimit = {
 export type ResolverTelemetry = {
   readonly unusableSecret: (secret: UnusableSecret) => void;
   /** A request over the wire has ended. */
-  readonly requested: (record: RequestRecord) => void;
+  readonly requested: (record: RequestRecord, place: RequestPlace) => void;
   /** A lookup has ended: `ok`, or the error's code. */
   readonly resolved: (result: 'ok' | ImageErrorCode) => void;
   /** How a question was answered from memory, or what a lookup found out. */

@@ -7,6 +7,8 @@ import { type Inside, lookIntoLayers } from '../../oci/deep/look-inside.ts';
 import { ImageError } from '../../oci/errors.ts';
 import { createAskers } from '../../oci/lookup/askers.ts';
 import type { Resolution, Resolver, TagResolver } from '../../oci/resolver.ts';
+import type { RequestPlace, RequestRecord } from '../../oci/resolver-telemetry.ts';
+import { loginText } from '../../oci/sentences.ts';
 import { platformNotes, runtimeNotes } from '../../placement/explain/platform-notes.ts';
 import { answerLocally } from '../../placement/images.ts';
 import { bytesText, insideText } from '../lookups/program-text.ts';
@@ -28,7 +30,7 @@ type Inspected = {
   readonly error?: { readonly code: string; readonly message: string };
 };
 
-type InspectOptions = { readonly lookupTimeoutMs: number; readonly isDeep: boolean };
+type InspectOptions = { readonly lookupTimeoutMs: number; readonly isDeep: boolean; readonly isVerbose: boolean };
 
 /** Images whose layers are read at the same time. */
 const AT_ONCE = 4;
@@ -40,13 +42,17 @@ const AT_ONCE = 4;
 export async function inspect(
   context: Context,
   images: readonly string[],
-  { lookupTimeoutMs, isDeep }: InspectOptions,
+  { lookupTimeoutMs, isDeep, isVerbose }: InspectOptions,
 ): Promise<number> {
   const { config, output, columns, print } = context;
   const settings = toSettings(config);
   return withLookups(
     context,
-    { limitMs: lookupTimeoutMs, connect: WITHOUT_CLUSTER },
+    {
+      limitMs: lookupTimeoutMs,
+      connect: WITHOUT_CLUSTER,
+      ...(isVerbose ? { telemetry: { requested: (...sent) => context.note(requestText(...sent)) } } : {}),
+    },
     async ({ resolver, images: { namesOf }, progress, signal }) => {
       const resolved = await Promise.all(
         images.map((image) => overridden(image, namesOf(image), settings) ?? inspectOne(resolver, image, signal)),
@@ -61,6 +67,12 @@ export async function inspect(
       return results.some(isWrong) ? EXIT.found : EXIT.done;
     },
   );
+}
+
+/** `GET manifest at registry.example.com: 200 in 12 ms, pull secret "shop"`. */
+function requestText({ method, code, seconds }: RequestRecord, { host, of, login }: RequestPlace): string {
+  const who = login === undefined ? 'anonymous' : loginText(login);
+  return `${method} ${of} at ${printable(host, 200)}: ${code} in ${Math.round(seconds * 1000)} ms, ${who}`;
 }
 
 /** Returns the platforms that `images.overrides` gives to an image. Then no registry is asked. */

@@ -70,7 +70,7 @@ export function createRegistry(options: RegistryOptions): Registry {
     ...(lookup === undefined ? {} : { lookup }),
   });
   const wire = chain(
-    [measure((record) => options.telemetry?.requested?.(record), now)],
+    [measure((record, place) => options.telemetry?.requested?.(record, place), now)],
     options.send ?? createSend({ guard, userAgent: options.userAgent, ...(proxy === undefined ? {} : { proxy }) }),
   );
   const { isPublic, destroy } = guard;

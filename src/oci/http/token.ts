@@ -94,9 +94,10 @@ export function createFetchToken(options: TokenOptions): FetchToken {
   }
 
   /** Builds the token request from the challenged request, without its credential. */
-  function requestTo(url: URL, { credential: _credential, ...request }: RegistryRequest): RegistryRequest {
+  function requestTo(url: URL, { credential, ...request }: RegistryRequest): RegistryRequest {
     const led = lead(request, url, options);
-    return { ...led, hostIs: 'token service', headers: { accept: 'application/json' }, maxBytes: MAX_BODY };
+    const login = credential?.source === undefined ? {} : { login: credential.source };
+    return { ...led, ...login, hostIs: 'token service', headers: { accept: 'application/json' }, maxBytes: MAX_BODY };
   }
 
   /** Most services support GET. One that answers 404 or 405 does not, and gets POST requests from then on. */

@@ -2,7 +2,7 @@ import { onAbort } from '../../kit/abort.ts';
 import { type Clock, systemClock } from '../../kit/clock.ts';
 import { printableAscii } from '../../kit/printable.ts';
 import { type FailedHost, ImageError, type LoginSource, type RegistryCode } from '../errors.ts';
-import type { RequestRecord } from '../resolver-telemetry.ts';
+import type { RequestPlace, RequestRecord } from '../resolver-telemetry.ts';
 import { silentText, statusText, subjectOf } from '../sentences.ts';
 import type { AddressPolicy } from './addresses.ts';
 import { forStrangers, type Trust } from './trust.ts';
@@ -33,6 +33,8 @@ export type RegistryRequest = {
   readonly registry: string;
   /** What the URL's host is; absent: the registry. */
   readonly hostIs?: FailedHost['is'];
+  /** The login that a token is requested with: its request has no credential. */
+  readonly login?: LoginSource;
   /** Called with each request that a redirect leads to. */
   readonly onHop?: (request: RegistryRequest) => void;
   readonly policy: AddressPolicy;
@@ -139,11 +141,14 @@ export function deadline(milliseconds: number, after?: Clock['after']): Link {
 }
 
 /** Reports each request that passes. */
-export function measure(report: (record: RequestRecord) => void, now: () => number): Link {
+export function measure(report: (record: RequestRecord, place: RequestPlace) => void, now: () => number): Link {
   return async (request, next) => {
     const started = now();
     const done = (code: string): void =>
-      report({ registry: request.registry, method: request.method, code, seconds: (now() - started) / 1000 });
+      report(
+        { registry: request.registry, method: request.method, code, seconds: (now() - started) / 1000 },
+        placeOf(request),
+      );
     try {
       const response = await next(request);
       done(String(response.status));
@@ -153,6 +158,19 @@ export function measure(report: (record: RequestRecord) => void, now: () => numb
       throw error;
     }
   };
+}
+
+function placeOf({ url, hostIs, headers, credential, login }: RegistryRequest): RequestPlace {
+  const [, part] = /\/(manifests|blobs|tags)\//.exec(url.pathname) ?? [];
+  const source = login ?? (headers.authorization === undefined ? undefined : credential?.source);
+  return { host: url.host, of: partOf(part, hostIs), ...(source === undefined ? {} : { login: source }) };
+}
+
+function partOf(part: string | undefined, hostIs: FailedHost['is'] | undefined): RequestPlace['of'] {
+  if (hostIs === 'token service') return 'token';
+  if (hostIs === 'blob store' || part === 'blobs') return 'blob';
+  if (part === 'manifests') return 'manifest';
+  return part === 'tags' ? 'tags' : 'API root';
 }
 
 const MAX_REDIRECTS = 5;
