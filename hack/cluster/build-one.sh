@@ -10,7 +10,7 @@ build_one() {
   here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
   bin=${ARCHAWARE_BIN:-$HOME/.cache/archaware/bin}
   stamp=$bin/.$name-stamp
-  wanted=$(cat "$here/tools/$name"/* "${BASH_SOURCE[1]}" "${BASH_SOURCE[0]}" | hash)
+  wanted=$({ find "$here/tools/$name" -type f -print0 | sort -z | xargs -0 cat; cat "${BASH_SOURCE[1]}" "${BASH_SOURCE[0]}"; } | hash)
   if [[ -f $stamp && $(< "$stamp") == "$wanted" && -x $bin/$name && (-z $module || -f $bin/$name-crds.yaml) ]]; then
     echo "$name: the binary in $bin is up to date"
     return
