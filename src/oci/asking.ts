@@ -1,4 +1,5 @@
 import { untilAborted } from '../kit/abort.ts';
+import { systemClock } from '../kit/clock.ts';
 import type { Knowledge, Known, Question } from './cache/knowledge.ts';
 import type { Keyring, Keys } from './credentials/keyring.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
@@ -9,6 +10,7 @@ import { type Askers, createJoint } from './lookup/askers.ts';
 import { type CircuitOptions, createCircuits } from './lookup/circuit.ts';
 import { BOUNDS, createLimiter } from './lookup/limiter.ts';
 import { createLookup, type LookupOptions } from './lookup/lookup.ts';
+import { createPaces } from './lookup/pace.ts';
 import { createTagLister, type ListTags } from './lookup/tags.ts';
 import type { Reference } from './reference.ts';
 
@@ -22,6 +24,8 @@ export type AskingOptions = RegistryOptions &
     readonly ttl: { readonly failure: number };
     /** The most lookups in flight at one host. */
     readonly maxInFlight: number;
+    /** Milliseconds without an answer after which no lookup waits for its turn at an account. Default: 30 s. */
+    readonly patienceMs?: number;
     /** Ends everything: lookups, connections, timers. */
     readonly signal: AbortSignal;
   };
@@ -40,6 +44,8 @@ export type Asking = {
   ask(question: Question, reference: Reference, askers: Askers): Promise<Known>;
   readonly listTags: ListTags;
   readonly parts: AskingParts;
+  /** Returns the milliseconds until those who wait for a turn at the image's registry had theirs; undefined if it does not move. */
+  waitAt(reference: Reference): number | undefined;
   /** Forgets which credentials were refused, so that they are tried again. */
   forgive(): void;
   destroy(): void;
@@ -47,12 +53,14 @@ export type Asking = {
 
 /** @throws Error for invalid CIDRs in `addresses` */
 export function createAsking(options: AskingOptions, keyring: Keyring, knowledge: Knowledge): Asking {
-  const { endpointsOf, timeoutMs, signal, telemetry, after } = options;
+  const { endpointsOf, timeoutMs, signal, telemetry, after = systemClock.after } = options;
+  const paces = createPaces({ now: options.now, after, patienceMs: options.patienceMs });
   const { send, destroy } = createRegistry(options);
   const parts = {
     ...options,
     keyring,
     send,
+    paces,
     circuits: createCircuits(options),
     limiter: createLimiter({ perHost: options.maxInFlight, ...BOUNDS }),
     refusedMs: options.ttl.failure,
@@ -101,6 +109,10 @@ export function createAsking(options: AskingOptions, keyring: Keyring, knowledge
     ask,
     listTags: createTagLister(parts),
     parts,
+    waitAt(reference) {
+      const waits = endpointsOf(reference).flatMap(({ host }) => paces.waitAt(host) ?? []);
+      return waits.length === 0 ? undefined : Math.max(...waits);
+    },
     forgive: lookup.forgive,
     destroy,
   };

@@ -68,6 +68,8 @@ export type ImageErrorDetails = {
   readonly isAnonymous?: boolean;
   /** Whether another credential may bring another answer, whatever the code says, as with a token service's answers. */
   readonly byCredential?: boolean;
+  /** Whether the login itself was refused: by the token service, or as Basic. A token that does not suffice is something else. */
+  readonly refusesLogin?: boolean;
   /** Whether the registry has a single manifest there: that of an artifact, or of an image that names no platform. */
   readonly isSingleManifest?: boolean;
   /** Whether nothing answered: no connection was made, or the host stayed silent. */
@@ -94,6 +96,7 @@ export class ImageError extends Error {
   readonly isUnasked: boolean;
   readonly isAnonymous: boolean;
   readonly byCredential: boolean;
+  readonly refusesLogin: boolean;
   readonly isSingleManifest: boolean;
   readonly isUnanswered: boolean;
 
@@ -111,6 +114,7 @@ export class ImageError extends Error {
     this.isUnasked = details.isUnasked === true;
     this.isAnonymous = details.isAnonymous === true;
     this.byCredential = details.byCredential === true;
+    this.refusesLogin = details.refusesLogin === true;
     this.isSingleManifest = details.isSingleManifest === true;
     this.isUnanswered = details.isUnanswered === true;
   }

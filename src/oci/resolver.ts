@@ -11,6 +11,7 @@ import { type Access, createKeyring, type KeyringOptions } from './credentials/k
 import { sparseRoute } from './endpoints/sparse.ts';
 import { ImageError } from './errors.ts';
 import { type Askers, createAskers, createJoint } from './lookup/askers.ts';
+import { LONGEST_WAIT } from './lookup/pace.ts';
 import { createStarts, STARTS } from './lookup/starts.ts';
 import type { Reference } from './reference.ts';
 
@@ -30,7 +31,12 @@ export type Look =
       readonly isStale?: true;
     })
   /** `isPlanned`: false if too many lookups wait already. Then nothing is planned, and it must be asked for again. */
-  | { readonly kind: 'pending'; readonly isPlanned: boolean }
+  | {
+      readonly kind: 'pending';
+      readonly isPlanned: boolean;
+      /** The registry limits requests, and the lookup waits for its turn there: about how many milliseconds. */
+      readonly turn?: { readonly registry: string; readonly inMs: number };
+    }
   | {
       readonly kind: 'failed';
       readonly error: ImageError;
@@ -187,6 +193,12 @@ export function createResolver(options: ResolverOptions): TagResolver {
     });
   }
 
+  function turnOf({ reference }: Question): { readonly turn?: { readonly registry: string; readonly inMs: number } } {
+    if (reference instanceof ImageError) return {};
+    const inMs = asking.waitAt(reference);
+    return inMs === undefined ? {} : { turn: { registry: reference.registry, inMs } };
+  }
+
   return {
     look(image, access, mayStart = ALWAYS) {
       const question = knowledge.read(image, access);
@@ -201,13 +213,16 @@ export function createResolver(options: ResolverOptions): TagResolver {
       const at = now();
       const isDue = (failure?.retryAt ?? 0) <= at;
       const isPlanned = !isDue || end.aborted || plan(image, question, key, mayStart);
-      if (failure === undefined) return { kind: 'pending', isPlanned };
+      if (failure === undefined) return { kind: 'pending', isPlanned, ...turnOf(question) };
       // What was known stays valid until a revalidation succeeds.
       const stale = knowledge.last(question);
       if (stale !== undefined) {
         telemetry?.cached?.('stale');
         return { ...knownAs(stale), isStale: true };
       }
+      // Who waits in a queue that moves has not failed, for as long as anybody may wait in one.
+      const turn = isDue && isPlanned && at - failure.firstFailedAt < LONGEST_WAIT ? turnOf(question) : {};
+      if (turn.turn !== undefined) return { kind: 'pending', isPlanned, ...turn };
       const retryInMs = isDue ? Number.POSITIVE_INFINITY : failure.retryAt - at;
       return { kind: 'failed', error: failure.error, isPlanned, sinceMs: at - failure.firstFailedAt, retryInMs };
     },

@@ -147,7 +147,7 @@ describe('a hosted registry', () => {
       nock(`https://${HUB}`)
         .get('/v2/library/nginx/manifests/latest')
         .reply(429, '{"errors":[{"code":"TOOMANYREQUESTS"}]}', { 'ratelimit-limit': '100;w=21600' });
-      expect(await failure('nginx')).to.include({ code: 'rate-limited', temporary: true, retryAfterMs: undefined });
+      expect(await failure('nginx')).to.include({ code: 'rate-limited', temporary: true, retryAfterMs: 1000 });
     });
 
     it('Docker Hub refuses a login that is wrong, and is then asked anonymously', async () => {

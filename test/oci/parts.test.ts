@@ -98,6 +98,11 @@ function startWorld(answer: (request: RegistryRequest) => Reply) {
     addresses: {},
     userAgent: 'archaware-controller/test',
     now: () => time,
+    after(ms, act) {
+      const timer = { at: time + ms, act };
+      due.push(timer);
+      return () => void (due.includes(timer) && due.splice(due.indexOf(timer), 1));
+    },
     random,
     signal: ending.signal,
     send,

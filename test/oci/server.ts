@@ -194,6 +194,8 @@ export function startResolver(hosts: readonly string[], overrides: Partial<Resol
     now: () => time,
     after: patientClock().after,
     random: () => 0.5,
+    // Who meets a limit does not wait in a queue: the tests of the pace do.
+    patienceMs: 0,
     signal: controller.signal,
     telemetry: {
       unusableSecret: ({ namespace, name, reason }) => unusable.push(`${namespace}/${name}: ${reason}`),

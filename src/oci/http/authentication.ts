@@ -89,10 +89,10 @@ export function authenticate(options: TokenOptions): Link {
       const wish = wishOf(response, PROJECT_KEPT);
       const scopes = [...new Set([request.scope, ...scopesOf(wish.challenge)])];
       const isNew = round === 1 || scopes.some((scope) => held?.scopes?.includes(scope) === false);
-      if (round > MAX_ROUNDS || !isNew) return response;
+      if (round > MAX_ROUNDS || !isNew) return withLogin(response, held);
       // While this request was under way, another one may have obtained an answer already.
       const answer = usable(key) ?? (await answerTo(wish, request, scopes));
-      if (answer === undefined || answer.header === held?.header) return response;
+      if (answer === undefined || answer.header === held?.header) return withLogin(response, held);
       answers.set(key, answer);
       held = answer;
       challenge = wish.challenge;
@@ -236,6 +236,11 @@ function bearerOf(challenge: string | undefined): Challenge | undefined {
 
 function wantsBasic(challenge: string | undefined): boolean {
   return parseChallenges(challenge).some(({ scheme }) => scheme === 'basic');
+}
+
+/** Says of a 401 to Basic that the login was refused. */
+function withLogin(response: RegistryResponse, held: Answer | undefined): RegistryResponse {
+  return held?.header.startsWith('Basic ') ? { ...response, refusesLogin: true } : response;
 }
 
 function scopesOf(challenge: string | undefined): string[] {

@@ -77,6 +77,8 @@ export type RegistryResponse = {
   readonly registryCode?: RegistryCode;
   /** Whether the request had a credential that was not sent, because nothing asked for it. */
   readonly isAnonymous?: true;
+  /** Whether the host answered 401 to a login that was sent to it as Basic. */
+  readonly refusesLogin?: true;
 };
 
 export type SendRequest = (request: RegistryRequest) => Promise<RegistryResponse>;
@@ -286,6 +288,7 @@ export function statusError(
     registryCode,
     host: { name: url.host, is },
     isAnonymous: isAnonymous === true,
+    refusesLogin: status === 401 && (ofTokenService || response.refusesLogin === true),
     byCredential: ofTokenService || code === 'unsupported',
     ...(temporary && retryAfterMs !== undefined ? { retryAfterMs } : {}),
   });

@@ -2,8 +2,8 @@ import { createLru } from '../../kit/lru.ts';
 import { labelOf } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
 import type { Credential } from '../http/transport.ts';
+import type { Paces } from './pace.ts';
 import type { Target } from './place.ts';
-import { createSpread } from './spread-starts.ts';
 
 /** A credential to try, or undefined for an anonymous try. */
 export type Candidate = Credential | undefined;
@@ -13,9 +13,9 @@ export type Candidate = Credential | undefined;
  * registry asked for a pause. It changes the order of tries and skips some, but never tries a credential that the
  * caller did not supply.
  *
- * A limit of requests (429) pauses an account at the repository that answered it, at its project once two of its
- * repositories did, and at the projects that met it once two of them did. A registry may pass on the limit of another
- * one for one project, so a project that has not met it may still be asked.
+ * A login that a registry, or its token service, refused (401) for two repositories is not sent to that host again for five
+ * minutes, unless it has worked there: else one wrong password is sent for every image, and the account may be locked. Where it
+ * has worked, the answer is about the repository: who names a repository may not take a login from others.
  */
 export type Candidates = {
   /**
@@ -38,14 +38,17 @@ export type CandidatesOptions = {
   /** Milliseconds for which a refused credential is not tried again. */
   readonly refusedMs: number;
   readonly now: () => number;
+  readonly paces: Pick<Paces, 'isProven'>;
 };
 
 /** Authors of pods choose the names. What is forgotten is tried again. */
 const MAX_BYTES = 8 * 1024 * 1024;
 /** The bytes of an entry without its names. */
 const ENTRY_BYTES = 300;
-/** Milliseconds to pause if an endpoint answers 429 without a time. */
-const DEFAULT_PAUSE = 10_000;
+/** Milliseconds for which a login is not sent to a host that refused it. */
+const LOGIN_REFUSED_MS = 300_000;
+/** The number of repositories that must refuse a login before its host counts as refusing it. */
+const REPOSITORIES = 2;
 const ANONYMOUS = '';
 
 /** A refusal, without what the error of the try holds in memory. */
@@ -53,33 +56,30 @@ type Refusal = Pick<ImageError, 'message' | 'byCredential' | 'status' | 'registr
   readonly until: number;
 };
 
-export function createCandidates({ refusedMs, now }: CandidatesOptions): Candidates {
+export function createCandidates({ refusedMs, now, paces }: CandidatesOptions): Candidates {
   const winners = createLru<string>(MAX_BYTES, (name, key) => ENTRY_BYTES + 2 * (name.length + key.length));
   const refused = createLru<Refusal>(MAX_BYTES, ({ message }, key) => ENTRY_BYTES + 2 * (message.length + key.length));
-  const pauses = createSpread(now);
+  /** By host and login: the repositories that refused it, without end. */
+  const logins = createLru<Refusal & { readonly repositories: readonly string[] }>(
+    MAX_BYTES,
+    ({ message, repositories }, key) => ENTRY_BYTES + 2 * (message.length + key.length + repositories.join().length),
+  );
   let generation = 0;
 
   const nameOf = (candidate: Candidate): string => candidate?.fingerprint ?? ANONYMOUS;
   // Neither keys nor fingerprints end with a space.
   const tryOf = (target: Target, candidate: Candidate): string => `${target.place.repository.key} ${nameOf(candidate)}`;
 
-  /** Registries limit requests by account or by address: returns the keys of that account, from narrow to wide. */
-  function accountAt({ place: { repository, project, host } }: Target, candidate: Candidate) {
-    const keyOf = (key: string): string => `${key} ${nameOf(candidate)}`;
-    return [keyOf(repository.key), keyOf(project.key), keyOf(host.key)] as const;
-  }
+  const loginOf = ({ place }: Target, candidate: Candidate): string => `${place.host.key} ${nameOf(candidate)}`;
 
-  /** Returns the pause of an account that ends last, and what it is for. */
-  function pauseOf(target: Target, candidate: Candidate): ImageError | undefined {
-    const [repository, project, host] = accountAt(target, candidate);
-    const { place } = target;
-    const all = [
-      { until: pauses.first(repository), of: `its repository ${place.repository.name}` },
-      { until: pauses.whole(project), of: `its project ${place.project.name}` },
-      { until: pauses.first(project) > 0 ? pauses.whole(host) : 0, of: 'several of its projects' },
-    ];
-    const longest = all.reduce((one, other) => (other.until > one.until ? other : one));
-    return longest.until > now() ? paused(target, longest.of, longest.until - now()) : undefined;
+  function refuseLogin(target: Target, candidate: Credential, error: ImageError): void {
+    const { message, byCredential, status, registryCode, host } = error;
+    const key = loginOf(target, candidate);
+    const before = logins.get(key);
+    const known = before !== undefined && before.until > now() ? before.repositories : [];
+    const repositories = [...new Set([...known, target.place.repository.key])].slice(0, REPOSITORIES);
+    const until = now() + LOGIN_REFUSED_MS;
+    logins.set(key, { message, byCredential, status, registryCode, host, until, repositories });
   }
 
   return {
@@ -91,8 +91,9 @@ export function createCandidates({ refusedMs, now }: CandidatesOptions): Candida
       return first.length === 0 ? candidates : [...first, ...candidates.filter((each) => !first.includes(each))];
     },
     refusal(target, candidate) {
-      const pause = pauseOf(target, candidate);
-      if (pause !== undefined) return pause;
+      const login = logins.get(loginOf(target, candidate));
+      const isRefused = login !== undefined && login.repositories.length >= REPOSITORIES && login.until > now();
+      if (isRefused && candidate !== undefined && !paces.isProven(target, candidate)) return refusalOf(target, login);
       const before = refused.get(tryOf(target, candidate));
       return before !== undefined && before.until > now() ? refusalOf(target, before) : undefined;
     },
@@ -101,21 +102,20 @@ export function createCandidates({ refusedMs, now }: CandidatesOptions): Candida
       winners.set(repository, nameOf(candidate));
       // That something may be read without a login says nothing of what else there is.
       if (candidate !== undefined) for (const key of wider) winners.set(key, nameOf(candidate));
-      pauses.remove(accountAt(target, candidate));
+      logins.delete(loginOf(target, candidate));
     },
     failed(target, candidate, error, since) {
       if (error.code === 'denied' && since === generation) {
         const { message, byCredential, status, registryCode, host } = error;
         const until = now() + refusedMs;
         refused.set(tryOf(target, candidate), { message, byCredential, status, registryCode, host, until });
-      }
-      if (error.code === 'rate-limited') {
-        pauses.add(accountAt(target, candidate), now() + (error.retryAfterMs ?? DEFAULT_PAUSE));
+        if (error.refusesLogin && candidate !== undefined) refuseLogin(target, candidate, error);
       }
     },
     forgive() {
       generation += 1;
       refused.clear();
+      logins.clear();
       winners.clear();
     },
     generation: () => generation,
@@ -127,17 +127,7 @@ function keysOf({ place: { repository, project, host } }: Target) {
   return [repository.key, project.key, host.key] as const;
 }
 
-function refusalOf(target: Target, { message, until: _until, ...before }: Refusal): ImageError {
+function refusalOf(target: Target, { message, byCredential, status, registryCode, host }: Refusal): ImageError {
+  const before = { byCredential, status, registryCode, host };
   return new ImageError(message, { ...before, code: 'denied', temporary: false, endpoint: labelOf(target) });
-}
-
-function paused(target: Target, of: string, wait: number): ImageError {
-  const label = labelOf(target);
-  return new ImageError(`${label} has reached its limit of requests for ${of}`, {
-    code: 'rate-limited',
-    temporary: true,
-    retryAfterMs: wait,
-    endpoint: label,
-    isUnasked: true,
-  });
 }

@@ -12,6 +12,7 @@ import { type Candidate, createCandidates } from './candidates.ts';
 import { type Circuits, extentOf } from './circuit.ts';
 import { createHeadless } from './headless.ts';
 import { claimOf, type Limiter } from './limiter.ts';
+import type { Pace, Paces, Try } from './pace.ts';
 import { type Target, targetOf } from './place.ts';
 import { type Answer, createQuery, ownerOf } from './query.ts';
 
@@ -42,6 +43,7 @@ export type LookupOptions = {
   readonly cache: ImageCache;
   readonly circuits: Circuits;
   readonly limiter: Limiter;
+  readonly paces: Paces;
   /** Whether an image's name must never be requested anonymously. */
   readonly isPrivate: (name: string) => boolean;
   /** Milliseconds for which a refused credential is not tried again. */
@@ -64,7 +66,9 @@ export type Lookups = {
 };
 
 export function createLookup(options: LookupOptions): Lookups {
-  const { circuits, now, after = systemClock.after } = options;
+  const { circuits, paces, now, after = systemClock.after } = options;
+  /** The account for whose turn the lookup has to wait, by the failure that says so. */
+  const waitsFor = new WeakMap<ImageError, Pace>();
   const headless = createHeadless(now);
   const query = createQuery({ ...options, headless });
   const candidates = createCandidates(options);
@@ -86,13 +90,34 @@ export function createLookup(options: LookupOptions): Lookups {
     throw summary(failures, reference);
   }
 
-  /** Asks an endpoint, with a slot there, in its share of the time that is left. */
+  /**
+   * Asks an endpoint, with a slot there, in its share of the time that is left. Where the account has reached a limit, it gives
+   * the slot back and waits for its turn, which takes nothing of that time.
+   */
   async function within(
     target: Target,
     task: LookupTask,
     budget: Budget,
     endpointsLeft: number,
   ): Promise<LookupAnswer> {
+    let since: number | undefined;
+    let turn: Try | undefined;
+    for (;;) {
+      let pace: Pace | undefined;
+      try {
+        return await once(target, task, budget, endpointsLeft, turn);
+      } catch (error) {
+        pace = error instanceof ImageError ? waitsFor.get(error) : undefined;
+        if (pace === undefined || task.signal.aborted) throw error;
+      } finally {
+        turn?.end();
+      }
+      since ??= now();
+      turn = await pace.turn(target, task.askers, { since, isLast: endpointsLeft === 1 }, task.signal);
+    }
+  }
+
+  async function once(target: Target, task: LookupTask, budget: Budget, endpointsLeft: number, turn: Try | undefined) {
     const release = await admit(target, task);
     const share = budget.start(endpointsLeft);
     try {
@@ -100,7 +125,7 @@ export function createLookup(options: LookupOptions): Lookups {
         share,
         task.signal,
         () => late(target, 'did not answer', share),
-        (signal) => askEndpoint(target, { ...task, signal }),
+        (signal) => askEndpoint(target, { ...task, signal }, turn),
         after,
       );
     } finally {
@@ -148,7 +173,7 @@ export function createLookup(options: LookupOptions): Lookups {
     }
   }
 
-  async function askEndpoint(target: Target, task: LookupTask): Promise<LookupAnswer> {
+  async function askEndpoint(target: Target, task: LookupTask, turn: Try | undefined): Promise<LookupAnswer> {
     const { endpoint, place, reference } = target;
     const { credentials, signal, askers, previous } = task;
     const route = sparseRoute(task.endpoints);
@@ -164,13 +189,28 @@ export function createLookup(options: LookupOptions): Lookups {
         failures.push(ofLogin(refusal, credential));
         continue;
       }
+      const pace = paces.of(target, credential);
+      const trial = turn?.pace === pace ? turn : pace.start();
+      if (trial === undefined) {
+        const full = pace.refusal(target);
+        waitsFor.set(full, pace);
+        failures.push(full);
+        // Another login would only be a way round a queue that moves.
+        if (pace.isProgressing()) break;
+        continue;
+      }
       try {
         const answer = await query({ ...target, credential, isPrivate, signal, route }, previous);
         circuits.record(place, askers.names(), undefined);
         candidates.worked(target, credential);
+        trial.end({ kind: 'answered', hasWorked: true });
         return { ...answer, owner: ownerOf(credential) };
       } catch (error) {
         if (!(error instanceof ImageError)) throw error;
+        if (isLimit(error)) {
+          trial.end({ kind: 'limited', retryAfterMs: error.retryAfterMs });
+          waitsFor.set(error, paces.of(target, credential));
+        } else if (!isOutage(error)) trial.end({ kind: 'answered', hasWorked: false });
         // If a token service fails for each credential in turn, that counts as one failure.
         if (!failures.some(isOutage) || !isOutage(error)) {
           circuits.record(place, askers.names(), error, extentOf(error, endpoint.host));
@@ -181,12 +221,19 @@ export function createLookup(options: LookupOptions): Lookups {
         const tried = error.isAnonymous && !isPrivate ? ordered.slice(index) : [credential];
         for (const each of tried) candidates.failed(target, each, error, generation);
         if (tried.length > 1) break;
+      } finally {
+        trial.end();
       }
     }
     throw withRefusals(mostUseful(failures), failures) ?? withoutCredential(target);
   }
 
   return Object.assign(lookup, { forgive: candidates.forgive });
+}
+
+/** Whether the account has reached a limit: 429, or 503 with a time (RFC 9110, section 15.6.4). */
+function isLimit({ code, status, retryAfterMs }: ImageError): boolean {
+  return code === 'rate-limited' || (status === 503 && retryAfterMs !== undefined);
 }
 
 function isOutage({ code }: ImageError): boolean {

@@ -7,7 +7,9 @@ import { parseReference } from '../../../src/oci/reference.ts';
 
 describe('the candidates for an image', () => {
   let time: number;
-  const candidates = () => createCandidates({ refusedMs: 30_000, now: () => time });
+  let isProven: boolean;
+  const candidates = () =>
+    createCandidates({ refusedMs: 30_000, now: () => time, paces: { isProven: () => isProven } });
   const credential = (fingerprint: string) => ({ username: 'u', password: 'p', fingerprint, shared: false });
   const place = (image: string) => {
     const reference = parseReference(image);
@@ -31,6 +33,7 @@ describe('the candidates for an image', () => {
   const [one, two, three] = [credential('one'), credential('two'), credential('three')];
   beforeEach(() => {
     time = 1000;
+    isProven = false;
   });
 
   it('begin with the one that last worked for the project, or else for the host', () => {
@@ -84,56 +87,29 @@ describe('the candidates for an image', () => {
     expect(refusal(place('r.example.com/a:1'), one)).to.equal(undefined);
   });
 
-  const limited: [what: string, met: string[], paused: string[], asked: string[]][] = [
-    ['at the repository that answered 429', ['a/x:1'], ['a/x:1', 'a/x:2'], ['a/y:1', 'b/x:1']],
-    ['at the project once two of its repositories did', ['a/x:1', 'a/y:1'], ['a/x:1', 'a/z:1'], ['b/x:1']],
-    ['at two projects that did, and at no third one', ['a/x:1', 'b/x:1'], ['a/x:1', 'a/y:1', 'b/y:1'], ['c/x:1']],
-  ];
-  for (const [what, met, paused, asked] of limited) {
-    it(`pause an account ${what}, and nobody else`, () => {
-      const { refusal, failed } = candidates();
-      for (const image of met) failed(place(`r.example.com/${image}`), one, error('rate-limited', 600_000), 0);
-      const state = (image: string, candidate: Candidate) => refusal(place(`r.example.com/${image}`), candidate)?.code;
-      for (const image of paused) expect(state(image, one), image).to.equal('rate-limited');
-      for (const image of asked) expect(state(image, one), image).to.equal(undefined);
-      for (const other of [two, undefined]) expect(state('a/x:1', other)).to.equal(undefined);
-      expect(refusal(place('s.example.com/a/x:1'), one)).to.equal(undefined);
-      time += 600_000;
-      for (const image of paused) expect(state(image, one), image).to.equal(undefined);
-    });
-  }
-
-  it('pause the projects of an account no longer when one of them answers', () => {
-    const { refusal, failed, worked } = candidates();
-    for (const image of ['a/x', 'a/y', 'b/x'])
-      failed(place(`r.example.com/${image}`), one, error('rate-limited', 60_000), 0);
-    worked(place('r.example.com/a/z'), one);
-    const refused = ['a/w', 'b/y', 'a/x', 'b/x'].map(
-      (image) => refusal(place(`r.example.com/${image}`), one) !== undefined,
-    );
-    expect(refused).to.deep.equal([false, false, true, true]);
-  });
-
-  it('say what the limit is for, and that nothing was asked', () => {
-    const { refusal, failed } = candidates();
-    failed(place('r.example.com/a/x'), one, error('rate-limited', 60_000), 0);
-    const own = 'r.example.com has reached its limit of requests for its repository a/x';
-    expect(refusal(place('r.example.com/a/x'), one)).to.include({
-      message: own,
-      isUnasked: true,
-      retryAfterMs: 60_000,
-    });
-    failed(place('r.example.com/a/y'), one, error('rate-limited', 60_000), 0);
-    const project = 'r.example.com has reached its limit of requests for its project a';
-    expect(refusal(place('r.example.com/a/z'), one)).to.include({ message: project, isUnasked: true });
-    failed(place('r.example.com/b/x'), one, error('rate-limited', 60_000), 0);
-    const several = 'r.example.com has reached its limit of requests for several of its projects';
-    expect(refusal(place('r.example.com/b/y'), one)).to.include({ message: several, isUnasked: true });
-  });
-
-  it('pause it for ten seconds if the registry names no time', () => {
-    const { refusal, failed } = candidates();
-    failed(place('r.example.com/a:1'), undefined, error('rate-limited'), 0);
-    expect(refusal(place('r.example.com/a:1'), undefined)).to.include({ code: 'rate-limited', retryAfterMs: 10_000 });
+  it('leave out for five minutes, at the whole host, a login that was refused for two repositories', () => {
+    const { refusal, failed, worked, forgive } = candidates();
+    const refused = new ImageError('no', { code: 'denied', temporary: false, status: 401, refusesLogin: true });
+    const isLeftOut = (image = 'r.example.com/c/z:1', who: Candidate = one) => refusal(place(image), who) !== undefined;
+    failed(place('r.example.com/a/x:1'), one, refused, 0);
+    failed(place('r.example.com/a/x:2'), one, refused, 0);
+    expect(isLeftOut(), 'one repository').to.equal(false);
+    failed(place('r.example.com/b/y:1'), one, refused, 0);
+    expect(isLeftOut(), 'two').to.equal(true);
+    expect([isLeftOut('s.example.com/c/z:1'), isLeftOut(undefined, two)], 'elsewhere').to.deep.equal([false, false]);
+    expect(refusal(place('r.example.com/c/z:1'), undefined), 'anonymous').to.equal(undefined);
+    isProven = true;
+    expect(isLeftOut(), 'a login that has worked there').to.equal(false);
+    isProven = false;
+    time += 299_999;
+    expect(isLeftOut()).to.equal(true);
+    time += 1;
+    expect(isLeftOut(), 'five minutes later').to.equal(false);
+    for (const image of ['r.example.com/a/x:1', 'r.example.com/b/y:1']) failed(place(image), one, refused, 0);
+    worked(place('r.example.com/d/z:1'), one);
+    expect(isLeftOut(), 'it has worked').to.equal(false);
+    for (const image of ['r.example.com/a/x:1', 'r.example.com/b/y:1']) failed(place(image), one, refused, 0);
+    forgive();
+    expect(isLeftOut(), 'credentials have changed').to.equal(false);
   });
 });

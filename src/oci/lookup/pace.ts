@@ -1,0 +1,354 @@
+import { onAbort } from '../../kit/abort.ts';
+import { createFairQueue } from '../../kit/fairness/fair-queue.ts';
+import { createLru } from '../../kit/lru.ts';
+import { labelOf } from '../endpoints/endpoint.ts';
+import { ImageError } from '../errors.ts';
+import type { Credential } from '../http/transport.ts';
+import { type Askers, waitForTurn } from './askers.ts';
+import type { Target } from './place.ts';
+
+/**
+ * What a try has shown of its account: the registry answered, or refused it because of a limit. Nothing: neither (silence, an
+ * outage, a try that was not made).
+ */
+type Outcome =
+  | { readonly kind: 'answered'; readonly hasWorked: boolean }
+  | { readonly kind: 'limited'; readonly retryAfterMs: number | undefined };
+
+/** A try that counts for its account until it ends. Only the first end counts. */
+export type Try = { readonly pace: Pace; end(outcome?: Outcome): void };
+
+/** For how long somebody waits for a turn. */
+export type Patience = {
+  /** When the lookup began to wait. */
+  readonly since: number;
+  /** Whether there is no other endpoint to go on to, so that it is worth waiting for an account that does not answer at all. */
+  readonly isLast: boolean;
+};
+
+/** The pace at which one account (a host and a login) may be asked for the images of one project. */
+export type Pace = {
+  /** Begins a try; undefined if the account is not to be asked now. */
+  start(): Try | undefined;
+  /**
+   * Begins a try when it is the turn of one of the namespaces; namespaces take turns.
+   *
+   * @throws ImageError as {@link Pace.refusal} if the account makes no progress, or the wait gets too long; the signal's reason
+   */
+  turn(target: Target, askers: Askers, patience: Patience, signal: AbortSignal): Promise<Try>;
+  /** Whether the account has answered lately, so that it is worth waiting for a turn. */
+  isProgressing(): boolean;
+  /** Why the account is not to be asked now. */
+  refusal(target: Target): ImageError;
+};
+
+/**
+ * Keeps to the limits that registries put on an account. Registries rarely say what their limit is, so the pace is found out: a
+ * refusal (429) stops all tries of the account for as long as the registry asks, else for a second, doubled while refusals go
+ * on. Then one try goes first. The pace grows with each answer, fast until the second refusal, and falls by a fifth with each
+ * refusal. A limit is a queue and not a failure: who waits in it is not refused as long as it moves.
+ *
+ * A registry may pass on the limit of another one for one project. So only projects that met a limit share the pace of their
+ * account, and one that is refused while the others are answered gets a pace of its own.
+ *
+ * A login that has not worked at a host yet has few tries at a time: a wrong password must not be sent for every image.
+ */
+export type Paces = {
+  /** Returns the pace of an account. */
+  of(target: Target, credential: Credential | undefined): Pace;
+  /** Whether the login has worked at the host. */
+  isProven(target: Target, credential: Credential): boolean;
+  /** Returns the milliseconds until everybody who waits at a host[:port] had a turn; undefined if nobody waits, or it does not move. */
+  waitAt(host: string): number | undefined;
+};
+
+export type PacesOptions = {
+  readonly now: () => number;
+  readonly after: (ms: number, action: () => void) => () => void;
+  /** Milliseconds without an answer after which nobody waits for an account any more. Default: 30 s. */
+  readonly patienceMs?: number | undefined;
+};
+
+/** Milliseconds to pause where the registry names no time; doubled up to {@link LONGEST_PAUSE}: a used-up account is asked once a minute. */
+const FIRST_PAUSE = 1000;
+const LONGEST_PAUSE = 60_000;
+/** The longest pause that a registry may ask for, in milliseconds. */
+const LONGEST_RETRY_AFTER = 300_000;
+const NO_PROGRESS = 30_000;
+/** The longest time in a queue, in milliseconds, however well it moves. */
+export const LONGEST_WAIT = 900_000;
+/** Tries per second: the slowest pace, what each answer adds to it before the second refusal and after it, and what a refusal leaves. */
+const SLOWEST = 0.2;
+const FAST_GROWTH = 0.5;
+const GROWTH = 0.07;
+const DECREASE = 0.8;
+/** A limit that refused nothing for so long is forgotten, in milliseconds. */
+const FORGOTTEN = 600_000;
+/** The most tries at a time with a login that has not worked yet. */
+const UNPROVEN = 2;
+/** The refusals in a row of one project, while others of its account are answered, that show that its limit is its own. */
+const OWN_LIMIT = 3;
+/** Authors of pods choose names and logins. What is forgotten is learned again. */
+const MAX_BYTES = 2 * 1024 * 1024;
+const MOST_ACCOUNTS = 5000;
+const MOST_PROJECTS = 1000;
+
+type Limit = {
+  /** Tries per second. */
+  rate: number;
+  pauseMs: number;
+  refusedAt: number;
+  /** When the next try may begin. */
+  nextAt: number;
+  growth: number;
+  /** Whether nothing was answered since the last refusal. */
+  isRefusing: boolean;
+};
+
+type Waiter = Patience & { readonly refuse: () => void };
+
+type Account = {
+  readonly key: string;
+  readonly host: string;
+  /** The host and the login; empty without a login. */
+  readonly login: string;
+  readonly line: ReturnType<typeof createFairQueue<() => void>>;
+  readonly waiters: Set<Waiter>;
+  running: number;
+  answeredAt: number;
+  /** When the present second of answers began, and how many there were. */
+  recent: { at: number; count: number };
+  limit?: Limit;
+  stopTick?: (() => void) | undefined;
+};
+
+/** Creates the paces; no account is limited yet. */
+export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptions): Paces {
+  const accounts = new Map<string, Account>();
+  const proven = createLru<true>(MAX_BYTES, (_value, key) => 200 + 2 * key.length);
+  /** By host and login: the tries that are under way with a login that has not worked there. */
+  const trying = new Map<string, number>();
+
+  /** By project and login: those that met a limit, until when that counts, and their refusals in a row. */
+  const met = createLru<{
+    readonly until: number;
+    readonly refusals: number;
+    readonly refusedAt: number;
+    readonly isOwn: boolean;
+  }>(MAX_BYTES, (_value, key) => 200 + 2 * key.length);
+
+  /** What is known of a project that met a limit lately. */
+  function limitOf(project: string) {
+    const known = met.get(project);
+    return known !== undefined && known.until > now() ? known : undefined;
+  }
+
+  function accountOf(key: string, host: string, login: string): Account {
+    const known = accounts.get(key);
+    if (known !== undefined) return known;
+    if (accounts.size >= MOST_ACCOUNTS) {
+      for (const { key: other, line, running } of accounts.values())
+        if (line.size + running === 0) accounts.delete(other);
+    }
+    const account: Account = {
+      key,
+      host,
+      login,
+      line: createFairQueue(),
+      waiters: new Set(),
+      running: 0,
+      answeredAt: Number.NEGATIVE_INFINITY,
+      recent: { at: 0, count: 0 },
+    };
+    accounts.set(key, account);
+    return account;
+  }
+
+  function isProgressing({ answeredAt, limit }: Account): boolean {
+    return limit === undefined || now() - answeredAt < patienceMs;
+  }
+
+  /** Whether it is worth waiting: a limit that was met just now may be a short one. */
+  function isHopeful(account: Account, { since, isLast }: Patience): boolean {
+    if (now() - since >= LONGEST_WAIT) return false;
+    if (isProgressing(account)) return true;
+    const { limit } = account;
+    return isLast && limit !== undefined && limit.nextAt - now() < patienceMs && now() - since < patienceMs;
+  }
+
+  function mayStart(account: Account): boolean {
+    const { limit, running, login } = account;
+    if ((trying.get(login) ?? 0) >= UNPROVEN && !proven.get(login)) return false;
+    if (limit === undefined) return true;
+    if (now() - limit.refusedAt >= FORGOTTEN) {
+      delete account.limit;
+      return true;
+    }
+    return now() >= limit.nextAt && (!limit.isRefusing || running === 0);
+  }
+
+  function countAnswer(account: Account): void {
+    if (now() - account.recent.at >= 1000) account.recent = { at: now(), count: 0 };
+    account.recent.count += 1;
+  }
+
+  function learnAnswer(account: Account, startedAt: number): void {
+    account.answeredAt = now();
+    const { limit } = account;
+    if (limit === undefined || startedAt < limit.refusedAt) return;
+    limit.isRefusing = false;
+    limit.pauseMs = FIRST_PAUSE;
+    limit.rate += limit.growth;
+  }
+
+  function learnLimit(account: Account, startedAt: number, retryAfterMs: number | undefined): void {
+    const { limit } = account;
+    const asked = retryAfterMs === undefined ? undefined : Math.min(retryAfterMs, LONGEST_RETRY_AFTER);
+    // Those that were under way at the last refusal tell nothing new.
+    if (limit !== undefined && startedAt < limit.refusedAt) {
+      limit.nextAt = Math.max(limit.nextAt, now() + (asked ?? 0));
+      return;
+    }
+    const rate = limit?.rate ?? account.recent.count;
+    const pauseMs = limit?.isRefusing ? Math.min(limit.pauseMs * 2, LONGEST_PAUSE) : FIRST_PAUSE;
+    account.limit = {
+      // A refused probe says nothing of the pace.
+      rate: limit?.isRefusing ? rate : Math.max(rate * DECREASE, SLOWEST),
+      growth: limit === undefined ? FAST_GROWTH : GROWTH,
+      pauseMs,
+      refusedAt: now(),
+      nextAt: now() + (asked ?? pauseMs),
+      isRefusing: true,
+    };
+  }
+
+  /** Records that a project met a limit; returns the account whose limit it is. */
+  function meet(project: string, own: Account, shared: Account): Account {
+    const before = limitOf(project);
+    const refusals = (before?.refusals ?? 0) + 1;
+    if (before === undefined) shared.answeredAt = Math.max(shared.answeredAt, own.answeredAt);
+    const areOthersAnswered = before !== undefined && shared.answeredAt > before.refusedAt;
+    const isOwn = before?.isOwn === true || (refusals >= OWN_LIMIT && areOthersAnswered);
+    met.set(project, { until: now() + FORGOTTEN, refusals, refusedAt: now(), isOwn });
+    return isOwn ? own : shared;
+  }
+
+  /** Refuses those for whom waiting is in vain, and lets those go that may. */
+  function tick(account: Account): void {
+    for (const waiter of [...account.waiters]) if (!isHopeful(account, waiter)) waiter.refuse();
+    advance(account);
+  }
+
+  function advance(account: Account): void {
+    while (account.line.size > 0 && mayStart(account)) account.line.take()?.();
+    account.stopTick?.();
+    account.stopTick = undefined;
+    if (account.line.size > 0) {
+      const wait = Math.max((account.limit?.nextAt ?? 0) - now(), 1);
+      account.stopTick = after(Math.min(wait, 1000), () => tick(account));
+    }
+  }
+
+  /** The pace of a project: of its own, or as one of those that share that of the account. */
+  function paceOf(account: Account, project: string, own: Account, shared: Account): Pace {
+    const { login } = account;
+
+    function begin(): Try {
+      const { limit } = account;
+      const startedAt = now();
+      account.running += 1;
+      const isUnproven = login !== '' && !proven.get(login);
+      if (isUnproven) trying.set(login, (trying.get(login) ?? 0) + 1);
+      if (limit !== undefined) limit.nextAt = Math.max(startedAt, limit.nextAt) + 1000 / limit.rate;
+      let hasEnded = false;
+      return {
+        pace,
+        end(outcome) {
+          if (hasEnded) return;
+          hasEnded = true;
+          account.running -= 1;
+          // A try that was not made leaves its time to the next one.
+          if (outcome === undefined && limit !== undefined && limit === account.limit)
+            limit.nextAt -= 1000 / limit.rate;
+          if (outcome?.kind === 'answered') {
+            for (const each of [own, shared]) countAnswer(each);
+            learnAnswer(account, startedAt);
+            const before = limitOf(project);
+            if (before !== undefined) met.set(project, { ...before, refusals: 0 });
+            if (outcome.hasWorked && login !== '') proven.set(login, true);
+          } else if (outcome !== undefined) learnLimit(meet(project, own, shared), startedAt, outcome.retryAfterMs);
+          if (isUnproven) {
+            const left = (trying.get(login) ?? 1) - 1;
+            if (left > 0) trying.set(login, left);
+            else trying.delete(login);
+          }
+          advance(account);
+        },
+      };
+    }
+
+    const refusal = (target: Target): ImageError => {
+      const label = labelOf(target);
+      const inMs = Math.max(waitOf(account), 1000);
+      return new ImageError(
+        `waits for its turn at ${label}, about ${Math.ceil(inMs / 1000)} s: ${account.limit === undefined ? 'its login is being tried' : 'the limit of requests is reached'}`,
+        { code: 'rate-limited', temporary: true, retryAfterMs: inMs, endpoint: label, isUnasked: true },
+      );
+    };
+
+    const pace: Pace = {
+      start: () => (account.line.size === 0 && mayStart(account) ? begin() : undefined),
+      isProgressing: () => isProgressing(account),
+      refusal,
+      async turn(target, askers, patience, signal) {
+        if (!isHopeful(account, patience)) throw refusal(target);
+        const over = new AbortController();
+        const forget = onAbort(signal, () => over.abort(signal.reason));
+        const waiter: Waiter = { ...patience, refuse: () => over.abort(refusal(target)) };
+        account.waiters.add(waiter);
+        try {
+          const turn = waitForTurn<Try>(askers, over.signal, (namespace, start) =>
+            account.line.add(namespace, () => start(begin())),
+          );
+          advance(account);
+          return await turn;
+        } finally {
+          forget();
+          account.waiters.delete(waiter);
+        }
+      },
+    };
+    return pace;
+  }
+
+  function waitOf({ line, limit }: Account): number {
+    if (limit === undefined) return 0;
+    return Math.max(limit.nextAt - now(), 0) + (1000 * line.size) / limit.rate;
+  }
+
+  const loginOf = ({ endpoint }: Target, { fingerprint }: Credential): string => `${endpoint.host} ${fingerprint}`;
+  /** By account and project: whether two tries are of the same account is a comparison of these. */
+  const paces = new WeakMap<Account, Map<string, Pace>>();
+
+  return {
+    of({ endpoint: { host }, place }, credential) {
+      const fingerprint = credential?.fingerprint ?? '';
+      const login = credential === undefined ? '' : `${host} ${fingerprint}`;
+      const project = `${place.project.key} ${fingerprint}`;
+      const own = accountOf(project, host, login);
+      const shared = accountOf(`${place.host.key} ${fingerprint}`, host, login);
+      const account = limitOf(project)?.isOwn === false ? shared : own;
+      const known = paces.get(account) ?? new Map<string, Pace>();
+      if (known.size >= MOST_PROJECTS) known.clear();
+      const pace = known.get(project) ?? paceOf(account, project, own, shared);
+      paces.set(account, known.set(project, pace));
+      return pace;
+    },
+    isProven: (target, credential) => proven.get(loginOf(target, credential)) === true,
+    waitAt(host) {
+      const all = [...accounts.values()].filter((account) => account.host === host && account.limit !== undefined);
+      const waits = all.filter((account) => account.line.size > 0 && isProgressing(account)).map(waitOf);
+      return waits.length === 0 ? undefined : Math.max(...waits);
+    },
+  };
+}

@@ -1,0 +1,273 @@
+import { expect } from 'chai';
+import type { Endpoint } from '../../../src/oci/endpoints/endpoint.ts';
+import { ImageError } from '../../../src/oci/errors.ts';
+import type { Credential } from '../../../src/oci/http/transport.ts';
+import { createAskers } from '../../../src/oci/lookup/askers.ts';
+import { createPaces, type Paces, type Try } from '../../../src/oci/lookup/pace.ts';
+import { targetOf } from '../../../src/oci/lookup/place.ts';
+import { parseReference } from '../../../src/oci/reference.ts';
+
+const LOGIN: Credential = { username: 'u', password: 'p', fingerprint: 'one', shared: false };
+
+describe('the pace of an account', () => {
+  let time: number;
+  let timers: { at: number; act: () => void }[];
+  let paces: Paces;
+  const signal = new AbortController().signal;
+
+  beforeEach(() => {
+    time = 1_000_000;
+    timers = [];
+    paces = createPaces({
+      now: () => time,
+      after(ms, act) {
+        const timer = { at: time + ms, act };
+        timers.push(timer);
+        return () => {
+          timers = timers.filter((each) => each !== timer);
+        };
+      },
+    });
+  });
+
+  function at(image: string) {
+    const reference = parseReference(`r.example.com/${image}`);
+    const endpoint: Endpoint = {
+      name: reference.endpoint,
+      host: reference.endpoint,
+      base: `https://${reference.endpoint}/v2`,
+      repository: reference.repository,
+      credentialName: reference.name,
+      isSource: true,
+      query: '',
+      policy: 'registry',
+      headers: {},
+      resolvesTags: true,
+    };
+    return targetOf(endpoint, reference);
+  }
+
+  const pass = () => new Promise((resolve) => setImmediate(resolve));
+
+  /** Lets the time pass, timer by timer. */
+  async function go(ms: number): Promise<void> {
+    const until = time + ms;
+    for (;;) {
+      const next = timers.sort((one, other) => one.at - other.at)[0];
+      if (next === undefined || next.at > until) break;
+      timers.shift();
+      time = Math.max(time, next.at);
+      next.act();
+      await pass();
+    }
+    time = until;
+    await pass();
+  }
+
+  const begin = (image = 'a/x', login?: Credential): Try => paces.of(at(image), login).start() ?? expect.fail();
+  const refuse = (retryAfterMs?: number, image?: string) => begin(image).end({ kind: 'limited', retryAfterMs });
+  const isFree = (image = 'a/x', login?: Credential): boolean => {
+    const trial = paces.of(at(image), login).start();
+    trial?.end();
+    return trial !== undefined;
+  };
+
+  it('is free until a registry refuses, and then stands still for as long as it asks, at most five minutes', async () => {
+    for (const [asked, waits] of [
+      [undefined, 1000],
+      [7000, 7000],
+      [3_600_000, 300_000],
+    ] as const) {
+      expect(isFree(), 'before').to.equal(true);
+      refuse(asked);
+      time += waits - 1;
+      expect(isFree(), `${asked} too early`).to.equal(false);
+      time += 1;
+      expect(isFree(), `${asked}`).to.equal(true);
+      time += 600_000;
+    }
+  });
+
+  it('doubles the pause while refusals go on, up to a minute, and begins again after an answer', () => {
+    const pauses: number[] = [];
+    for (let count = 0; count < 8; count += 1) {
+      refuse();
+      const from = time;
+      while (!isFree()) time += 500;
+      pauses.push(time - from);
+    }
+    expect(pauses).to.deep.equal([1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000]);
+    begin().end({ kind: 'answered', hasWorked: true });
+    time += 60_000;
+    refuse();
+    time += 1000;
+    expect(isFree()).to.equal(true);
+  });
+
+  it('lets one try go first after a pause', () => {
+    refuse();
+    time += 10_000;
+    const first = begin();
+    time += 10_000;
+    expect(isFree()).to.equal(false);
+    first.end({ kind: 'answered', hasWorked: true });
+    expect(isFree()).to.equal(true);
+  });
+
+  it('learns nothing new from tries that were under way at a refusal', () => {
+    const all = [begin(), begin(), begin()];
+    time += 10;
+    for (const each of all) each.end({ kind: 'limited', retryAfterMs: undefined });
+    time += 1000;
+    expect(isFree()).to.equal(true);
+  });
+
+  it('is that of a login at the projects that met a limit, and of nobody else', () => {
+    refuse();
+    expect([isFree('a/y'), isFree('b/x'), isFree('a/x', LOGIN)]).to.deep.equal([false, true, true]);
+    time += 1000;
+    const first = begin('a/x');
+    refuse(undefined, 'b/x');
+    first.end({ kind: 'answered', hasWorked: true });
+    expect([isFree('a/y'), isFree('b/x'), isFree('c/x')], 'two that met it').to.deep.equal([false, false, true]);
+  });
+
+  it('becomes that of one project where the others are answered while it is refused', async () => {
+    refuse(undefined, 'a/x');
+    refuse(undefined, 'b/x');
+    for (let count = 0; count < 4; count += 1) {
+      while (!isFree('a/x')) time += 500;
+      begin('a/x').end({ kind: 'answered', hasWorked: true });
+      while (!isFree('b/x')) time += 500;
+      begin('b/x').end({ kind: 'limited', retryAfterMs: 300_000 });
+      if (count < 2) time += 300_000;
+    }
+    expect([isFree('a/x'), isFree('b/x')]).to.deep.equal([true, false]);
+  });
+
+  it('lets namespaces take turns', async () => {
+    begin().end({ kind: 'answered', hasWorked: true });
+    refuse();
+    const order: string[] = [];
+    const waits = ['flood', 'flood', 'flood', 'flood', 'shop'].map(async (namespace) => {
+      const patience = { since: time, isLast: true };
+      const turn = await paces.of(at('a/x'), undefined).turn(at('a/x'), createAskers(namespace), patience, signal);
+      order.push(namespace);
+      turn.end({ kind: 'answered', hasWorked: true });
+    });
+    await go(20_000);
+    await Promise.all(waits);
+    expect(order.indexOf('shop')).to.equal(1);
+  });
+
+  /** Sends each image once to a registry that allows so many requests a second; returns how long that took, and the refusals. */
+  async function drain(images: number, perSecond: number, burst: number, retryAfterMs?: number) {
+    let tokens = burst;
+    let filledAt = time;
+    let refused = 0;
+    let done = 0;
+    const from = time;
+    const one = async (namespace: string): Promise<void> => {
+      const patience = { since: time, isLast: true };
+      for (let trial = paces.of(at('a/x'), undefined).start(); ; trial = undefined) {
+        trial ??= await paces.of(at('a/x'), undefined).turn(at('a/x'), createAskers(namespace), patience, signal);
+        tokens = Math.min(burst, tokens + ((time - filledAt) * perSecond) / 1000);
+        filledAt = time;
+        if (tokens >= 1) {
+          tokens -= 1;
+          done += 1;
+          return trial.end({ kind: 'answered', hasWorked: true });
+        }
+        refused += 1;
+        trial.end({ kind: 'limited', retryAfterMs });
+      }
+    };
+    const all = Promise.all(Array.from({ length: images }, (_, index) => one(`n${index % 7}`)));
+    while (done < images && time - from < 1_000_000) await go(100);
+    await all;
+    return { seconds: (time - from) / 1000, refused };
+  }
+
+  for (const [perSecond, burst, retryAfterMs, images = 750] of [
+    [10, 5, undefined],
+    [10, 50, undefined],
+    [10, 5, 1000],
+    [2, 1, undefined],
+    [100, 20, undefined, 4000],
+  ] as const) {
+    it(`finds ${perSecond} a second, burst ${burst}, in 1.5 times the least time and with 1.3 tries for each image${retryAfterMs === undefined ? '' : ', with Retry-After'}`, async () => {
+      const { seconds, refused } = await drain(images, perSecond, burst, retryAfterMs);
+      expect(seconds).to.be.at.most(1.5 * (images / perSecond));
+      expect(refused).to.be.at.most(0.3 * images);
+    });
+  }
+
+  it('says how long it takes until everybody had a turn', async () => {
+    begin().end({ kind: 'answered', hasWorked: true });
+    expect(paces.waitAt('r.example.com')).to.equal(undefined);
+    refuse();
+    const patience = { since: time, isLast: true };
+    const turn = paces.of(at('a/x'), undefined).turn(at('a/x'), createAskers('n'), patience, signal);
+    expect(paces.waitAt('r.example.com')).to.be.within(1000, 5000);
+    expect(paces.waitAt('s.example.com')).to.equal(undefined);
+    await go(1000);
+    (await turn).end();
+    expect(paces.waitAt('r.example.com')).to.equal(undefined);
+  });
+
+  const hopeless: [what: string, isLast: boolean, isAnswering: boolean, afterMs: number][] = [
+    ['at once where it never answered and there is another endpoint', false, false, 0],
+    ['after 30 seconds without an answer', true, false, 30_000],
+    ['30 seconds after its last answer, though there is another endpoint', false, true, 30_000],
+  ];
+  for (const [what, isLast, isAnswering, afterMs] of hopeless) {
+    it(`refuses who waits ${what}`, async () => {
+      if (isAnswering) begin().end({ kind: 'answered', hasWorked: true });
+      refuse();
+      const patience = { since: time, isLast };
+      let error: unknown;
+      // A refused turn is followed by the next, as in a lookup.
+      const wait = async (): Promise<void> => {
+        for (;;) {
+          const turn = await paces.of(at('a/x'), undefined).turn(at('a/x'), createAskers('n'), patience, signal);
+          turn.end({ kind: 'limited', retryAfterMs: undefined });
+        }
+      };
+      void wait().catch((reason: unknown) => {
+        error = reason;
+      });
+      await pass();
+      if (afterMs > 0) {
+        expect(error, 'too early').to.equal(undefined);
+        await go(afterMs);
+      }
+      expect(error).to.be.instanceOf(ImageError);
+      expect(error).to.include({ code: 'rate-limited', isUnasked: true, temporary: true });
+    });
+  }
+
+  it('lets nobody wait for more than a quarter of an hour, however well it moves', async () => {
+    begin().end({ kind: 'answered', hasWorked: true });
+    refuse();
+    let error: unknown;
+    const patience = { since: time - 900_000, isLast: true };
+    await paces
+      .of(at('a/x'), undefined)
+      .turn(at('a/x'), createAskers('n'), patience, signal)
+      .catch((reason: unknown) => {
+        error = reason;
+      });
+    expect(error).to.be.instanceOf(ImageError);
+  });
+
+  it('lets two tries at a time go with a login that has not worked at the host, and any number once it has', () => {
+    const [one, two] = [begin('a/x', LOGIN), begin('b/x', LOGIN)];
+    expect(isFree('c/x', LOGIN)).to.equal(false);
+    expect(isFree('c/x')).to.equal(true);
+    one.end({ kind: 'answered', hasWorked: false });
+    expect(isFree('c/x', LOGIN)).to.equal(true);
+    two.end({ kind: 'answered', hasWorked: true });
+    const many = [1, 2, 3, 4].map(() => begin('c/x', LOGIN));
+    for (const each of many) each.end();
+  });
+});
