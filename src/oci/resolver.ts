@@ -31,12 +31,7 @@ export type Look =
       readonly isStale?: true;
     })
   /** `isPlanned`: false if too many lookups wait already. Then nothing is planned, and it must be asked for again. */
-  | {
-      readonly kind: 'pending';
-      readonly isPlanned: boolean;
-      /** The registry limits requests, and the lookup waits for its turn there: about how many milliseconds. */
-      readonly turn?: { readonly registry: string; readonly inMs: number };
-    }
+  | { readonly kind: 'pending'; readonly isPlanned: boolean }
   | {
       readonly kind: 'failed';
       readonly error: ImageError;
@@ -193,10 +188,8 @@ export function createResolver(options: ResolverOptions): TagResolver {
     });
   }
 
-  function turnOf({ reference }: Question): { readonly turn?: { readonly registry: string; readonly inMs: number } } {
-    if (reference instanceof ImageError) return {};
-    const inMs = asking.waitAt(reference);
-    return inMs === undefined ? {} : { turn: { registry: reference.registry, inMs } };
+  function isQueueMoving({ reference }: Question): boolean {
+    return !(reference instanceof ImageError) && asking.waitAt(reference) !== undefined;
   }
 
   return {
@@ -213,7 +206,7 @@ export function createResolver(options: ResolverOptions): TagResolver {
       const at = now();
       const isDue = (failure?.retryAt ?? 0) <= at;
       const isPlanned = !isDue || end.aborted || plan(image, question, key, mayStart);
-      if (failure === undefined) return { kind: 'pending', isPlanned, ...turnOf(question) };
+      if (failure === undefined) return { kind: 'pending', isPlanned };
       // What was known stays valid until a revalidation succeeds.
       const stale = knowledge.last(question);
       if (stale !== undefined) {
@@ -221,8 +214,8 @@ export function createResolver(options: ResolverOptions): TagResolver {
         return { ...knownAs(stale), isStale: true };
       }
       // Who waits in a queue that moves has not failed, for as long as anybody may wait in one.
-      const turn = isDue && isPlanned && at - failure.firstFailedAt < LONGEST_WAIT ? turnOf(question) : {};
-      if (turn.turn !== undefined) return { kind: 'pending', isPlanned, ...turn };
+      const isInQueue = isDue && isPlanned && at - failure.firstFailedAt < LONGEST_WAIT && isQueueMoving(question);
+      if (isInQueue) return { kind: 'pending', isPlanned };
       const retryInMs = isDue ? Number.POSITIVE_INFINITY : failure.retryAt - at;
       return { kind: 'failed', error: failure.error, isPlanned, sinceMs: at - failure.firstFailedAt, retryInMs };
     },

@@ -19,7 +19,7 @@ type Outcome =
 export type Try = { readonly pace: Pace; end(outcome?: Outcome): void };
 
 /** For how long somebody waits for a turn. */
-export type Patience = {
+type Patience = {
   /** When the lookup began to wait. */
   readonly since: number;
   /** Whether there is no other endpoint to go on to, so that it is worth waiting for an account that does not answer at all. */
