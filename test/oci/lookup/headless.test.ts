@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createSpread } from '../../../src/oci/lookup/spread-starts.ts';
+import { createSpread } from '../../../src/oci/lookup/headless.ts';
 
 describe('what spreads from repositories', () => {
   const path = (repository: string) => [repository, repository.split('/', 1)[0] ?? '', 'host'];
