@@ -29,7 +29,7 @@ describe('check', () => {
     expect(code).to.equal(2);
     expect(stdout.split('\n')).to.deep.equal([
       `Deployment default/web: no arm64: ${amd} (c1) is only for linux/amd64`,
-      `StatefulSet default/db: unknown: ${registry.host}/nothing:1 (c0) could not be looked up (not-found): ${registry.host} answers 404 Not Found for the manifest: it does not exist, or may be read only with a pull secret`,
+      `StatefulSet default/db: unknown: ${registry.host}/nothing:1 (c0) could not be looked up (not-found): ${registry.host} answers 404 Not Found (MANIFEST_UNKNOWN) for the manifest: it does not exist, or may be read only with a pull secret`,
       '',
     ]);
   });
