@@ -10,7 +10,7 @@ const SOURCES = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter
 /** Of the texts of this length, those that take most steps are tried again when they are long. */
 const SHORT = 256;
 const TRIED_AGAIN = 2;
-const LONG = [1024, 16 * 1024];
+const LONG = [1024, 64 * 1024];
 /** For n times the text a linear expression needs about n times the steps, a quadratic one n times n. */
 const MARGIN = 3;
 

@@ -38,4 +38,6 @@ export type ResolverTelemetry = {
   readonly cached: (result: 'hit' | 'miss' | 'stale' | 'revalidated') => void;
   /** An answer about a manifest named the registry's limit. */
   readonly rateLimited: (rateLimit: RateLimit) => void;
+  /** A lookup waits for its turn at a registry that limits requests (host[:port]), for about this many milliseconds. */
+  readonly waits: (waiting: { readonly registry: string; readonly inMs: number }) => void;
 };

@@ -83,6 +83,7 @@ function world(answers: readonly Answer[], limitMs: number, ownClock?: Clock) {
     limitMs,
     signal: end.signal,
     onWait: (each) => waits.push(each),
+    counts: { done: 0, total: 0 },
   });
   return { resolver, askedAt, waits, time, end };
 }

@@ -24,6 +24,8 @@ type PatienceOptions = {
   /** Milliseconds from the first failure that may pass; after it nothing is tried again. 0: every image is asked for once. */
   readonly limitMs: number;
   readonly onWait: (waiting: Waiting) => void;
+  /** Counts the lookups that have ended, and all that were asked for. */
+  readonly counts: { done: number; total: number };
   readonly signal: AbortSignal;
 };
 
@@ -36,7 +38,7 @@ const LONGEST = 15_000;
 const LEAST = 100;
 const SPREAD = 400;
 /** How long a registry may answer for no image before it is given up: somebody waits. Milliseconds. */
-const WITHOUT_PROGRESS = 15_000;
+export const WITHOUT_PROGRESS = 15_000;
 
 /** The images of one registry. */
 type Place = {
@@ -55,14 +57,13 @@ type Place = {
  * An image counts as looked up (`onSettled`, `pending`, `look`) only when it is not tried again.
  */
 export function createPatientResolver(resolver: TagResolver, options: PatienceOptions): TagResolver {
-  const { clock, limitMs, onWait, signal } = options;
+  const { clock, limitMs, onWait, counts, signal } = options;
   const places = new Map<string, Place>();
   /** Aborts when nothing may be tried again. */
   const over = new AbortController();
   for (const each of [signal, over.signal]) setMaxListeners(0, each);
   onAbort(signal, () => over.abort(signal.reason));
   let endsAt: number | undefined;
-  const counts = { done: 0, total: 0 };
   /** The lookups that `look` has asked for, by image and access; and those of them that have not ended. */
   const asked = new Set<string>();
   const running = new Set<string>();

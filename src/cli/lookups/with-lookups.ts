@@ -8,7 +8,7 @@ import { createImageSource, type ImageSource } from '../../controllers/image-sou
 import { printable } from '../../kit/printable.ts';
 import type { TagResolver } from '../../oci/resolver.ts';
 import { createProgress, type Progress } from '../progress.ts';
-import { createPatientResolver, type Waiting } from './patient.ts';
+import { createPatientResolver, type Waiting, WITHOUT_PROGRESS } from './patient.ts';
 
 /** What a command that asks registries works with. */
 export type Asking<Cluster extends Connection | undefined = Connection | undefined> = {
@@ -37,7 +37,7 @@ export const WITHOUT_CLUSTER = async () => undefined;
 /** Asks registries as the configuration says, for as long as the work of a command takes. Throws what cannot be read or reached. */
 export async function withLookups<Cluster extends Connection | undefined>(
   context: Context,
-  { limitMs, connect, ...parts }: Options<Cluster>,
+  { limitMs, connect, telemetry }: Options<Cluster>,
   work: (asking: Asking<Cluster>) => Promise<number>,
 ): Promise<number> {
   const { config, clock } = context;
@@ -49,16 +49,21 @@ export async function withLookups<Cluster extends Connection | undefined>(
   setMaxListeners(0, signal);
   const progress = createProgress(context);
   try {
+    const counts = { done: 0, total: 0 };
+    const onWait = (waiting: Waiting) => progress.wait(waiting.registry, waitingText(waiting));
     const asking = resolverFor(config, clock, files, {
       pullSecrets:
         client !== undefined && config.credentials.pullSecrets ? createPullSecretReader(client, clock) : async () => [],
       ...(client === undefined ? {} : { apiServer: client }),
-      ...parts,
       namesSkipped: true,
+      patienceMs: limitMs === 0 ? 0 : WITHOUT_PROGRESS,
+      telemetry: {
+        ...telemetry,
+        waits: ({ registry, inMs }) => onWait({ registry, code: 'rate-limited', againInMs: inMs, ...counts }),
+      },
       signal,
     });
-    const onWait = (waiting: Waiting) => progress.wait(waiting.registry, waitingText(waiting));
-    const resolver = createPatientResolver(asking, { clock, limitMs, onWait, signal });
+    const resolver = createPatientResolver(asking, { clock, limitMs, onWait, counts, signal });
     const images = createImageSource(resolver);
     const registryOf = (image: string) => images.namesOf(image)[0]?.split('/', 1)[0] ?? '';
     return await work({ cluster, resolver, images, registryOf, progress, signal, end: () => over.abort() });

@@ -6,6 +6,7 @@ import { sparseRoute } from '../endpoints/sparse.ts';
 import { ImageError } from '../errors.ts';
 import { type Credential, type SendRequest, withDeadline } from '../http/transport.ts';
 import type { Reference } from '../reference.ts';
+import type { ResolverTelemetry } from '../resolver-telemetry.ts';
 import { refusedText } from '../sentences.ts';
 import type { Askers } from './askers.ts';
 import { type Candidate, createCandidates } from './candidates.ts';
@@ -44,6 +45,7 @@ export type LookupOptions = {
   readonly circuits: Circuits;
   readonly limiter: Limiter;
   readonly paces: Paces;
+  readonly telemetry?: Partial<Pick<ResolverTelemetry, 'waits'>>;
   /** Whether an image's name must never be requested anonymously. */
   readonly isPrivate: (name: string) => boolean;
   /** Milliseconds for which a refused credential is not tried again. */
@@ -113,6 +115,8 @@ export function createLookup(options: LookupOptions): Lookups {
         turn?.end();
       }
       since ??= now();
+      const { endpoint: registry = '', retryAfterMs: inMs = 0 } = pace.refusal(target);
+      options.telemetry?.waits?.({ registry, inMs });
       turn = await pace.turn(target, task.askers, { since, isLast: endpointsLeft === 1 }, task.signal);
     }
   }
