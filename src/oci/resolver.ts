@@ -214,7 +214,12 @@ export function createResolver(options: ResolverOptions): TagResolver {
         return { ...knownAs(stale), isStale: true };
       }
       // Who waits in a queue that moves has not failed, for as long as anybody may wait in one.
-      const isInQueue = isDue && isPlanned && at - failure.firstFailedAt < LONGEST_WAIT && isQueueMoving(question);
+      const isInQueue =
+        failure.error.temporary &&
+        isDue &&
+        isPlanned &&
+        at - failure.firstFailedAt < LONGEST_WAIT &&
+        isQueueMoving(question);
       if (isInQueue) return { kind: 'pending', isPlanned };
       const retryInMs = isDue ? Number.POSITIVE_INFINITY : failure.retryAt - at;
       return { kind: 'failed', error: failure.error, isPlanned, sinceMs: at - failure.firstFailedAt, retryInMs };

@@ -217,7 +217,7 @@ export function createLookup(options: LookupOptions): Lookups {
         } else if (!isOutage(error)) trial.end({ kind: 'answered', hasWorked: false });
         // If a token service fails for each credential in turn, that counts as one failure.
         if (!failures.some(isOutage) || !isOutage(error)) {
-          circuits.record(place, askers.names(), error, extentOf(error, endpoint.host));
+          circuits.record(place, askers.names(), error, isLimit(error) ? 'answer' : extentOf(error, endpoint.host));
         }
         if (!error.byCredential && !['denied', 'not-found', 'rate-limited'].includes(error.code)) throw error;
         failures.push(ofLogin(error, credential));

@@ -75,6 +75,8 @@ const LONGEST_PAUSE = 60_000;
 /** The longest pause that a registry may ask for, in milliseconds. */
 const LONGEST_RETRY_AFTER = 300_000;
 const NO_PROGRESS = 30_000;
+/** The longest pause after which an account that answered before it is waited for, in times of the patience. */
+const MOST_HOPEFUL = 3;
 /** The longest time in a queue, in milliseconds, however well it moves. */
 export const LONGEST_WAIT = 900_000;
 /** Tries per second: the slowest pace, what each answer adds to it before the second refusal and after it, and what a refusal leaves. */
@@ -82,6 +84,8 @@ const SLOWEST = 0.2;
 const FAST_GROWTH = 0.5;
 const GROWTH = 0.07;
 const DECREASE = 0.8;
+/** The longest time for which one try that does not end keeps the next one from being made after a pause, in milliseconds. */
+const PROBE = 5000;
 /** A limit that refused nothing for so long is forgotten, in milliseconds. */
 const FORGOTTEN = 600_000;
 /** The most tries at a time with a login that has not worked yet. */
@@ -101,6 +105,8 @@ type Limit = {
   /** When the next try may begin. */
   nextAt: number;
   growth: number;
+  /** Until when it counts as answering, because it answered before its last pause. */
+  hopeUntil: number;
   /** Whether nothing was answered since the last refusal. */
   isRefusing: boolean;
 };
@@ -115,6 +121,8 @@ type Account = {
   readonly line: ReturnType<typeof createFairQueue<() => void>>;
   readonly waiters: Set<Waiter>;
   running: number;
+  /** When the last try began. */
+  startedAt: number;
   answeredAt: number;
   /** When the present second of answers began, and how many there were. */
   recent: { at: number; count: number };
@@ -157,6 +165,7 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
       line: createFairQueue(),
       waiters: new Set(),
       running: 0,
+      startedAt: 0,
       answeredAt: Number.NEGATIVE_INFINITY,
       recent: { at: 0, count: 0 },
     };
@@ -164,8 +173,14 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
     return account;
   }
 
+  /** Returns the limit of an account, unless it has refused nothing for long. */
+  function limitOfAccount(account: Account): Limit | undefined {
+    if (account.limit !== undefined && now() - account.limit.refusedAt >= FORGOTTEN) delete account.limit;
+    return account.limit;
+  }
+
   function isProgressing({ answeredAt, limit }: Account): boolean {
-    return limit === undefined || now() - answeredAt < patienceMs;
+    return limit === undefined || now() - answeredAt < patienceMs || now() < limit.hopeUntil;
   }
 
   /** Whether it is worth waiting: a limit that was met just now may be a short one. */
@@ -177,14 +192,11 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
   }
 
   function mayStart(account: Account): boolean {
-    const { limit, running, login } = account;
+    const { running, login } = account;
+    const limit = limitOfAccount(account);
     if ((trying.get(login) ?? 0) >= UNPROVEN && !proven.get(login)) return false;
     if (limit === undefined) return true;
-    if (now() - limit.refusedAt >= FORGOTTEN) {
-      delete account.limit;
-      return true;
-    }
-    return now() >= limit.nextAt && (!limit.isRefusing || running === 0);
+    return now() >= limit.nextAt && (!limit.isRefusing || running === 0 || now() - account.startedAt > PROBE);
   }
 
   function countAnswer(account: Account): void {
@@ -201,8 +213,10 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
     limit.rate += limit.growth;
   }
 
-  function learnLimit(account: Account, startedAt: number, retryAfterMs: number | undefined): void {
-    const { limit } = account;
+  /** `isPaced`: whether the try had its turn by this account. One of a project that had met no limit tells it nothing new. */
+  function learnLimit(account: Account, startedAt: number, retryAfterMs: number | undefined, isPaced: boolean): void {
+    const limit = limitOfAccount(account);
+    if (limit !== undefined && !isPaced) return;
     const asked = retryAfterMs === undefined ? undefined : Math.min(retryAfterMs, LONGEST_RETRY_AFTER);
     // Those that were under way at the last refusal tell nothing new.
     if (limit !== undefined && startedAt < limit.refusedAt) {
@@ -211,20 +225,26 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
     }
     const rate = limit?.rate ?? account.recent.count;
     const pauseMs = limit?.isRefusing ? Math.min(limit.pauseMs * 2, LONGEST_PAUSE) : FIRST_PAUSE;
+    const pause = asked ?? pauseMs;
+    const hasAnswered = limit === undefined ? account.answeredAt > Number.NEGATIVE_INFINITY : !limit.isRefusing;
+    // It answered before the pause, so it is likely to answer after it.
+    const isShort = hasAnswered && pause <= MOST_HOPEFUL * patienceMs;
     account.limit = {
+      hopeUntil: isShort ? now() + pause + patienceMs : (limit?.hopeUntil ?? 0),
       // A refused probe says nothing of the pace.
       rate: limit?.isRefusing ? rate : Math.max(rate * DECREASE, SLOWEST),
       growth: limit === undefined ? FAST_GROWTH : GROWTH,
       pauseMs,
       refusedAt: now(),
-      nextAt: now() + (asked ?? pauseMs),
+      nextAt: now() + pause,
       isRefusing: true,
     };
   }
 
   /** Records that a project met a limit; returns the account whose limit it is. */
-  function meet(project: string, own: Account, shared: Account): Account {
+  function meet(project: string, own: Account, shared: Account, startedAt: number): Account {
     const before = limitOf(project);
+    if (before !== undefined && startedAt < before.refusedAt) return before.isOwn ? own : shared;
     const refusals = (before?.refusals ?? 0) + 1;
     if (before === undefined) shared.answeredAt = Math.max(shared.answeredAt, own.answeredAt);
     const areOthersAnswered = before !== undefined && shared.answeredAt > before.refusedAt;
@@ -244,8 +264,9 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
     account.stopTick?.();
     account.stopTick = undefined;
     if (account.line.size > 0) {
-      const wait = Math.max((account.limit?.nextAt ?? 0) - now(), 1);
-      account.stopTick = after(Math.min(wait, 1000), () => tick(account));
+      // What waits for the end of a try is woken by that.
+      const left = (account.limit?.nextAt ?? 0) - now();
+      account.stopTick = after(left > 0 ? Math.min(left, 1000) : 1000, () => tick(account));
     }
   }
 
@@ -257,6 +278,7 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
       const { limit } = account;
       const startedAt = now();
       account.running += 1;
+      account.startedAt = startedAt;
       const isUnproven = login !== '' && !proven.get(login);
       if (isUnproven) trying.set(login, (trying.get(login) ?? 0) + 1);
       if (limit !== undefined) limit.nextAt = Math.max(startedAt, limit.nextAt) + 1000 / limit.rate;
@@ -276,7 +298,10 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
             const before = limitOf(project);
             if (before !== undefined) met.set(project, { ...before, refusals: 0 });
             if (outcome.hasWorked && login !== '') proven.set(login, true);
-          } else if (outcome !== undefined) learnLimit(meet(project, own, shared), startedAt, outcome.retryAfterMs);
+          } else if (outcome !== undefined) {
+            const met = meet(project, own, shared, startedAt);
+            learnLimit(met, startedAt, outcome.retryAfterMs, met === account);
+          }
           if (isUnproven) {
             const left = (trying.get(login) ?? 1) - 1;
             if (left > 0) trying.set(login, left);
@@ -292,7 +317,13 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
       const inMs = Math.max(waitOf(account), 1000);
       return new ImageError(
         `waits for its turn at ${label}, about ${Math.ceil(inMs / 1000)} s: ${account.limit === undefined ? 'its login is being tried' : 'the limit of requests is reached'}`,
-        { code: 'rate-limited', temporary: true, retryAfterMs: inMs, endpoint: label, isUnasked: true },
+        {
+          code: 'rate-limited',
+          temporary: true,
+          retryAfterMs: Math.min(inMs, Math.max((account.limit?.nextAt ?? 0) - now(), LONGEST_PAUSE)),
+          endpoint: label,
+          isUnasked: true,
+        },
       );
     };
 

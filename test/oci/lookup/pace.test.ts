@@ -108,9 +108,10 @@ describe('the pace of an account', () => {
     refuse();
     time += 10_000;
     const first = begin();
-    time += 10_000;
+    time += 4000;
     expect(isFree()).to.equal(false);
     first.end({ kind: 'answered', hasWorked: true });
+    time += 1000;
     expect(isFree()).to.equal(true);
   });
 
@@ -130,6 +131,43 @@ describe('the pace of an account', () => {
     refuse(undefined, 'b/x');
     first.end({ kind: 'answered', hasWorked: true });
     expect([isFree('a/y'), isFree('b/x'), isFree('c/x')], 'two that met it').to.deep.equal([false, false, true]);
+  });
+
+  it('pauses no longer because projects that had met no limit are refused, too', () => {
+    refuse();
+    for (let index = 0; index < 100; index += 1) refuse(60_000, `new${index}/x`);
+    time += 1000;
+    expect([isFree('a/x'), isFree('new7/x')]).to.deep.equal([true, true]);
+  });
+
+  it('lets the next try go after five seconds, though one that began before does not end', () => {
+    refuse();
+    time += 1000;
+    const slow = begin('a/x');
+    time += 5000;
+    expect(isFree()).to.equal(false);
+    time += 1;
+    expect(isFree()).to.equal(true);
+    slow.end();
+  });
+
+  it('waits for an account that asks for a minute after it answered, and says to come back in time', async () => {
+    begin().end({ kind: 'answered', hasWorked: true });
+    refuse(60_000);
+    const pace = paces.of(at('a/x'), undefined);
+    const turn = pace.turn(at('a/x'), createAskers('n'), { since: time, isLast: false }, signal);
+    await go(59_999);
+    expect(pace.isProgressing()).to.equal(true);
+    await go(1);
+    (await turn).end({ kind: 'answered', hasWorked: true });
+    await go(10_000);
+    refuse();
+    const many = Array.from({ length: 500 }, () =>
+      pace.turn(at('a/x'), createAskers('n'), { since: time, isLast: true }, signal).catch(() => undefined),
+    );
+    expect(pace.refusal(at('a/x')).retryAfterMs).to.be.at.most(60_000);
+    await go(1_000_000);
+    for (const each of await Promise.all(many)) each?.end();
   });
 
   it('becomes that of one project where the others are answered while it is refused', async () => {
@@ -239,7 +277,8 @@ describe('the pace of an account', () => {
       await pass();
       if (afterMs > 0) {
         expect(error, 'too early').to.equal(undefined);
-        await go(afterMs);
+        // The first pause is a second.
+        await go(afterMs + 1000);
       }
       expect(error).to.be.instanceOf(ImageError);
       expect(error).to.include({ code: 'rate-limited', isUnasked: true, temporary: true });
