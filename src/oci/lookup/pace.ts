@@ -114,7 +114,6 @@ type Limit = {
 type Waiter = Patience & { readonly refuse: () => void };
 
 type Account = {
-  readonly key: string;
   readonly host: string;
   /** The host and the login; empty without a login. */
   readonly login: string;
@@ -133,6 +132,8 @@ type Account = {
 /** Creates the paces; no account is limited yet. */
 export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptions): Paces {
   const accounts = new Map<string, Account>();
+  /** Those in whose line somebody waits. */
+  const waitedFor = new Set<Account>();
   const proven = createLru<true>(MAX_BYTES, (_value, key) => 200 + 2 * key.length);
   /** By host and login: the tries that are under way with a login that has not worked there. */
   const trying = new Map<string, number>();
@@ -155,11 +156,9 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
     const known = accounts.get(key);
     if (known !== undefined) return known;
     if (accounts.size >= MOST_ACCOUNTS) {
-      for (const { key: other, line, running } of accounts.values())
-        if (line.size + running === 0) accounts.delete(other);
+      for (const [other, { line, running }] of accounts) if (line.size + running === 0) accounts.delete(other);
     }
     const account: Account = {
-      key,
       host,
       login,
       line: createFairQueue(),
@@ -263,7 +262,9 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
     while (account.line.size > 0 && mayStart(account)) account.line.take()?.();
     account.stopTick?.();
     account.stopTick = undefined;
-    if (account.line.size > 0) {
+    if (account.line.size === 0) waitedFor.delete(account);
+    else {
+      waitedFor.add(account);
       // What waits for the end of a try is woken by that.
       const left = (account.limit?.nextAt ?? 0) - now();
       account.stopTick = after(left > 0 ? Math.min(left, 1000) : 1000, () => tick(account));
@@ -299,8 +300,8 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
             if (before !== undefined) met.set(project, { ...before, refusals: 0 });
             if (outcome.hasWorked && login !== '') proven.set(login, true);
           } else if (outcome !== undefined) {
-            const met = meet(project, own, shared, startedAt);
-            learnLimit(met, startedAt, outcome.retryAfterMs, met === account);
+            const limited = meet(project, own, shared, startedAt);
+            learnLimit(limited, startedAt, outcome.retryAfterMs, limited === account);
           }
           if (isUnproven) {
             const left = (trying.get(login) ?? 1) - 1;
@@ -346,6 +347,8 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
         } finally {
           forget();
           account.waiters.delete(waiter);
+          // Nobody is left for whom a timer would be kept.
+          if (account.line.size === 0) advance(account);
         }
       },
     };
@@ -357,14 +360,17 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
     return Math.max(limit.nextAt - now(), 0) + (1000 * line.size) / limit.rate;
   }
 
-  const loginOf = ({ endpoint }: Target, { fingerprint }: Credential): string => `${endpoint.host} ${fingerprint}`;
+  const loginOf = ({ endpoint }: Target, credential: Credential | undefined): string =>
+    credential === undefined ? '' : `${endpoint.host} ${credential.fingerprint}`;
   /** By account and project: whether two tries are of the same account is a comparison of these. */
   const paces = new WeakMap<Account, Map<string, Pace>>();
 
   return {
-    of({ endpoint: { host }, place }, credential) {
+    of(target, credential) {
+      const { endpoint, place } = target;
+      const { host } = endpoint;
       const fingerprint = credential?.fingerprint ?? '';
-      const login = credential === undefined ? '' : `${host} ${fingerprint}`;
+      const login = loginOf(target, credential);
       const project = `${place.project.key} ${fingerprint}`;
       const own = accountOf(project, host, login);
       const shared = accountOf(`${place.host.key} ${fingerprint}`, host, login);
@@ -377,8 +383,9 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
     },
     isProven: (target, credential) => proven.get(loginOf(target, credential)) === true,
     waitAt(host) {
-      const all = [...accounts.values()].filter((account) => account.host === host && account.limit !== undefined);
-      const waits = all.filter((account) => account.line.size > 0 && isProgressing(account)).map(waitOf);
+      const waits = [...waitedFor]
+        .filter((account) => account.host === host && account.limit !== undefined && isProgressing(account))
+        .map(waitOf);
       return waits.length === 0 ? undefined : Math.max(...waits);
     },
   };

@@ -1,9 +1,7 @@
 import { expect } from 'chai';
-import type { Endpoint } from '../../../src/oci/endpoints/endpoint.ts';
 import { ImageError, type ImageErrorCode } from '../../../src/oci/errors.ts';
 import { type Candidate, createCandidates } from '../../../src/oci/lookup/candidates.ts';
-import { targetOf } from '../../../src/oci/lookup/place.ts';
-import { parseReference } from '../../../src/oci/reference.ts';
+import { targetFor } from './target.ts';
 
 describe('the candidates for an image', () => {
   let time: number;
@@ -11,22 +9,6 @@ describe('the candidates for an image', () => {
   const candidates = () =>
     createCandidates({ refusedMs: 30_000, now: () => time, paces: { isProven: () => isProven } });
   const credential = (fingerprint: string) => ({ username: 'u', password: 'p', fingerprint, shared: false });
-  const place = (image: string) => {
-    const reference = parseReference(image);
-    const endpoint: Endpoint = {
-      name: reference.endpoint,
-      host: reference.endpoint,
-      base: `https://${reference.endpoint}/v2`,
-      repository: reference.repository,
-      credentialName: reference.name,
-      isSource: true,
-      query: '',
-      policy: 'registry',
-      headers: {},
-      resolvesTags: true,
-    };
-    return targetOf(endpoint, reference);
-  };
   const error = (code: ImageErrorCode, retryAfterMs?: number) =>
     new ImageError(code, { code, temporary: false, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
   const names = (ordered: readonly Candidate[]) => ordered.map((each) => each?.fingerprint ?? 'nobody');
@@ -38,66 +20,71 @@ describe('the candidates for an image', () => {
 
   it('begin with the one that last worked for the project, or else for the host', () => {
     const { order, worked } = candidates();
-    worked(place('r.example.com/a/x:1'), two);
-    expect(names(order(place('r.example.com/b/x:1'), [one, two, undefined]))).to.deep.equal(['two', 'one', 'nobody']);
-    worked(place('r.example.com/b/y:1'), one);
-    expect(names(order(place('r.example.com/a/z:1'), [one, two]))).to.deep.equal(['two', 'one']);
-    expect(names(order(place('r.example.com/c/z:1'), [two, one]))).to.deep.equal(['one', 'two']);
-    expect(names(order(place('r.example.com/b/z:1'), [two]))).to.deep.equal(['two']);
+    worked(targetFor('r.example.com/a/x:1'), two);
+    expect(names(order(targetFor('r.example.com/b/x:1'), [one, two, undefined]))).to.deep.equal([
+      'two',
+      'one',
+      'nobody',
+    ]);
+    worked(targetFor('r.example.com/b/y:1'), one);
+    expect(names(order(targetFor('r.example.com/a/z:1'), [one, two]))).to.deep.equal(['two', 'one']);
+    expect(names(order(targetFor('r.example.com/c/z:1'), [two, one]))).to.deep.equal(['one', 'two']);
+    expect(names(order(targetFor('r.example.com/b/z:1'), [two]))).to.deep.equal(['two']);
   });
 
   it('do not begin without a login because another repository of the host needs none', () => {
     const { order, worked } = candidates();
-    worked(place('r.example.com/a/x:1'), undefined);
-    expect(names(order(place('r.example.com/a/y:1'), [one, undefined]))).to.deep.equal(['one', 'nobody']);
+    worked(targetFor('r.example.com/a/x:1'), undefined);
+    expect(names(order(targetFor('r.example.com/a/y:1'), [one, undefined]))).to.deep.equal(['one', 'nobody']);
   });
 
   it('begin with the one that last worked for the repository, whatever the tag, and on no other host', () => {
     const { order, worked } = candidates();
-    expect(names(order(place('r.example.com/a:1'), [one, two, undefined]))).to.deep.equal(['one', 'two', 'nobody']);
-    worked(place('r.example.com/a:1'), two);
-    expect(names(order(place('r.example.com/a:2'), [one, two, three]))).to.deep.equal(['two', 'one', 'three']);
-    expect(names(order(place('other.example.com/a:1'), [one, two]))).to.deep.equal(['one', 'two']);
-    worked(place('r.example.com/a:1'), undefined);
-    expect(names(order(place('r.example.com/a:1'), [one, two, undefined]))).to.deep.equal(['nobody', 'one', 'two']);
+    expect(names(order(targetFor('r.example.com/a:1'), [one, two, undefined]))).to.deep.equal(['one', 'two', 'nobody']);
+    worked(targetFor('r.example.com/a:1'), two);
+    expect(names(order(targetFor('r.example.com/a:2'), [one, two, three]))).to.deep.equal(['two', 'one', 'three']);
+    expect(names(order(targetFor('other.example.com/a:1'), [one, two]))).to.deep.equal(['one', 'two']);
+    worked(targetFor('r.example.com/a:1'), undefined);
+    expect(names(order(targetFor('r.example.com/a:1'), [one, two, undefined]))).to.deep.equal(['nobody', 'one', 'two']);
   });
 
   it('never include a credential that was not among them', () => {
     const { order, worked } = candidates();
-    worked(place('r.example.com/a:1'), two);
-    expect(names(order(place('r.example.com/a:1'), [one]))).to.deep.equal(['one']);
+    worked(targetFor('r.example.com/a:1'), two);
+    expect(names(order(targetFor('r.example.com/a:1'), [one]))).to.deep.equal(['one']);
   });
 
   it('leave out for a while a credential that was refused for the repository', () => {
     const { refusal, failed, forgive } = candidates();
-    failed(place('r.example.com/a:1'), one, error('denied'), 0);
-    expect(refusal(place('r.example.com/a:2'), one)).to.include({ code: 'denied' });
-    expect(refusal(place('r.example.com/a:1'), two)).to.equal(undefined);
-    expect(refusal(place('r.example.com/b:1'), one)).to.equal(undefined);
+    failed(targetFor('r.example.com/a:1'), one, error('denied'), 0);
+    expect(refusal(targetFor('r.example.com/a:2'), one)).to.include({ code: 'denied' });
+    expect(refusal(targetFor('r.example.com/a:1'), two)).to.equal(undefined);
+    expect(refusal(targetFor('r.example.com/b:1'), one)).to.equal(undefined);
     time += 30_000;
-    expect(refusal(place('r.example.com/a:1'), one)).to.equal(undefined);
-    failed(place('r.example.com/a:1'), one, error('denied'), 0);
+    expect(refusal(targetFor('r.example.com/a:1'), one)).to.equal(undefined);
+    failed(targetFor('r.example.com/a:1'), one, error('denied'), 0);
     forgive();
-    expect(refusal(place('r.example.com/a:1'), one)).to.equal(undefined);
+    expect(refusal(targetFor('r.example.com/a:1'), one)).to.equal(undefined);
   });
 
   it('do not leave out a credential for which a tag is missing', () => {
     const { refusal, failed } = candidates();
-    failed(place('r.example.com/a:1'), one, error('not-found'), 0);
-    expect(refusal(place('r.example.com/a:1'), one)).to.equal(undefined);
+    failed(targetFor('r.example.com/a:1'), one, error('not-found'), 0);
+    expect(refusal(targetFor('r.example.com/a:1'), one)).to.equal(undefined);
   });
 
   it('leave out for five minutes, at the whole host, a login that was refused for two repositories', () => {
     const { refusal, failed, worked, forgive } = candidates();
     const refused = new ImageError('no', { code: 'denied', temporary: false, status: 401, refusesLogin: true });
-    const isLeftOut = (image = 'r.example.com/c/z:1', who: Candidate = one) => refusal(place(image), who) !== undefined;
-    failed(place('r.example.com/a/x:1'), one, refused, 0);
-    failed(place('r.example.com/a/x:2'), one, refused, 0);
+    const isLeftOut = (image = 'r.example.com/c/z:1', who: Candidate = one) =>
+      refusal(targetFor(image), who) !== undefined;
+    failed(targetFor('r.example.com/a/x:1'), one, refused, 0);
+    failed(targetFor('r.example.com/a/x:2'), one, refused, 0);
     expect(isLeftOut(), 'one repository').to.equal(false);
-    failed(place('r.example.com/b/y:1'), one, refused, 0);
+    failed(targetFor('r.example.com/b/y:1'), one, refused, 0);
     expect(isLeftOut(), 'two').to.equal(true);
     expect([isLeftOut('s.example.com/c/z:1'), isLeftOut(undefined, two)], 'elsewhere').to.deep.equal([false, false]);
-    expect(refusal(place('r.example.com/c/z:1'), undefined), 'anonymous').to.equal(undefined);
+    expect(refusal(targetFor('r.example.com/c/z:1'), undefined), 'anonymous').to.equal(undefined);
     isProven = true;
     expect(isLeftOut(), 'a login that has worked there').to.equal(false);
     isProven = false;
@@ -105,10 +92,10 @@ describe('the candidates for an image', () => {
     expect(isLeftOut()).to.equal(true);
     time += 1;
     expect(isLeftOut(), 'five minutes later').to.equal(false);
-    for (const image of ['r.example.com/a/x:1', 'r.example.com/b/y:1']) failed(place(image), one, refused, 0);
-    worked(place('r.example.com/d/z:1'), one);
+    for (const image of ['r.example.com/a/x:1', 'r.example.com/b/y:1']) failed(targetFor(image), one, refused, 0);
+    worked(targetFor('r.example.com/d/z:1'), one);
     expect(isLeftOut(), 'it has worked').to.equal(false);
-    for (const image of ['r.example.com/a/x:1', 'r.example.com/b/y:1']) failed(place(image), one, refused, 0);
+    for (const image of ['r.example.com/a/x:1', 'r.example.com/b/y:1']) failed(targetFor(image), one, refused, 0);
     forgive();
     expect(isLeftOut(), 'credentials have changed').to.equal(false);
   });

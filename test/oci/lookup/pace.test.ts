@@ -1,11 +1,9 @@
 import { expect } from 'chai';
-import type { Endpoint } from '../../../src/oci/endpoints/endpoint.ts';
 import { ImageError } from '../../../src/oci/errors.ts';
 import type { Credential } from '../../../src/oci/http/transport.ts';
 import { createAskers } from '../../../src/oci/lookup/askers.ts';
 import { createPaces, type Paces, type Try } from '../../../src/oci/lookup/pace.ts';
-import { targetOf } from '../../../src/oci/lookup/place.ts';
-import { parseReference } from '../../../src/oci/reference.ts';
+import { targetFor } from './target.ts';
 
 const LOGIN: Credential = { username: 'u', password: 'p', fingerprint: 'one', shared: false };
 
@@ -30,22 +28,7 @@ describe('the pace of an account', () => {
     });
   });
 
-  function at(image: string) {
-    const reference = parseReference(`r.example.com/${image}`);
-    const endpoint: Endpoint = {
-      name: reference.endpoint,
-      host: reference.endpoint,
-      base: `https://${reference.endpoint}/v2`,
-      repository: reference.repository,
-      credentialName: reference.name,
-      isSource: true,
-      query: '',
-      policy: 'registry',
-      headers: {},
-      resolvesTags: true,
-    };
-    return targetOf(endpoint, reference);
-  }
+  const at = (image: string) => targetFor(`r.example.com/${image}`);
 
   const pass = () => new Promise((resolve) => setImmediate(resolve));
 
