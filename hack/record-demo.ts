@@ -1,4 +1,4 @@
-// Records the demo with its colours, for docs/pictures/demo.svg and the tables of README.md. Needs Node.js, nothing else.
+// Records the demo with its colours, for docs/pictures/demo.svg. Needs Node.js, nothing else.
 // Usage: npm run record
 import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
@@ -12,4 +12,4 @@ const { stdout } = await promisify(execFile)(process.execPath, ['--import', 'tsx
   env: { ...environment, FORCE_COLOR: '1' },
 });
 await writeFile(RECORDING, stdout);
-process.stderr.write('recorded; now run npm run generate, and copy the two tables into README.md\n');
+process.stderr.write('recorded; now run npm run generate\n');

@@ -1,3 +1,14 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { parse } from 'yaml';
+import { CHART } from '../../../hack/chart/files.ts';
+
+/** The values files that the chart ships for a mode, by their names. */
+const SHIPPED: Readonly<Record<string, Readonly<Record<string, unknown>>>> = Object.fromEntries(
+  readdirSync(CHART)
+    .filter((name) => /^values-.*\.yaml$/.test(name))
+    .map((name) => [name, parse(readFileSync(new URL(name, CHART), 'utf8'))]),
+);
+
 /** Sets of values that between them use whatever the chart offers. */
 const WEBHOOK = { webhook: { enabled: true } };
 const EVERYTHING = {
@@ -49,18 +60,17 @@ const EVERYTHING = {
 
 export const COMBINATIONS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   defaults: {},
+  ...SHIPPED,
   'nothing but taints on nodes': { config: { loops: ['nodes'] } },
   'without the policy that keeps tolerations': { keep: { enabled: false } },
   'with the webhook for DaemonSets': { config: WEBHOOK, keep: { enabled: false } },
   'with the webhook for pods in the mode taints': { config: WEBHOOK, webhook: { pods: true } },
-  affinity: { config: { placement: { mode: 'affinity' } } },
   both: { config: { placement: { mode: 'both' }, ...WEBHOOK } },
   observe: {
     config: { placement: { mode: 'observe' } },
     cleanBeforeUninstall: { enabled: true },
     keep: { enabled: true },
   },
-  'taints of the provider': { config: { taints: { manage: false, key: 'kubernetes.io/arch' } } },
   'without DaemonSets': { config: { pods: { daemonSets: 'ignore' } } },
   'cert-manager with an Issuer of its own': { config: WEBHOOK, webhook: { certManager: { enabled: true } } },
   'cert-manager with an issuer of the cluster': {
