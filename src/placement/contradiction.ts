@@ -8,7 +8,7 @@ import type { Settings } from './settings.ts';
 const SAYS: Readonly<Record<DecisionBasis, string | undefined>> = {
   images: 'its images run on',
   statement: `its annotation ${ARCHITECTURES_ANNOTATION} says`,
-  written: 'archaware placed it on',
+  written: 'by what archaware wrote to it before, its images run on',
   open: 'its known images run on',
   cluster: undefined,
   fallback: undefined,

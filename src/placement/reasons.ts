@@ -133,7 +133,9 @@ function placeNote(decision: Extract<Decision, { kind: 'place' }>): string {
     case 'cluster':
       return `its images set no limit; the cluster has ${set}`;
     case 'written':
-      return `archaware placed it before, on ${set}, and keeps this`;
+      return decision.architectures.length === 0
+        ? 'its images are not known; it has a node, so nothing is added'
+        : `by what archaware wrote to it before, its images run on ${set}`;
     case 'open':
     case 'fallback':
     case 'released':

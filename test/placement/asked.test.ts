@@ -80,7 +80,7 @@ describe('a pod that asks for other architectures than its images have', () => {
       'by what an earlier process wrote',
       ARM,
       place(['amd64'], { basis: 'written' }),
-      `${wishes} archaware placed it on amd64 only`,
+      `${wishes} by what archaware wrote to it before, its images run on amd64 only`,
     ],
     [
       'by those images that are known',

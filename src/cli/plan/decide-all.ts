@@ -9,6 +9,7 @@ import type { Writer } from '../../kube/writer.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { byName } from '../../placement/workloads/overview.ts';
 import type { Asking } from '../lookups/with-lookups.ts';
+import { decideFromImages, type FromImages } from './from-images.ts';
 import type { Plan } from './plan-shape.ts';
 
 /** The part of the cluster to read, and the rules for labels. */
@@ -24,7 +25,12 @@ export async function decideAll(
   settings: Settings,
   { scope, onPod, labelRules }: Reading,
   { cluster: { client }, resolver, images, progress, signal, end }: Asking<Connection>,
-): Promise<{ readonly changes: Plan['changes']; readonly watches: Watches; readonly loops: Loops }> {
+): Promise<{
+  readonly changes: Plan['changes'];
+  readonly watches: Watches;
+  readonly loops: Loops;
+  readonly fromImages: FromImages;
+}> {
   // Recorded by object: an object may be reconciled twice, but `run` would write it once.
   const recorded = new Map<string, Plan['changes'][number]>();
   const record: Writer = async ({ kind, namespace, name, action }, patch) => {
@@ -41,6 +47,7 @@ export async function decideAll(
     onPod,
     refusedMs: 0,
   });
+  const serviceAccountSecrets = createServiceAccountReader(client, clock);
   let failure: unknown;
   const loops = createLoops({
     watches,
@@ -50,7 +57,7 @@ export async function decideAll(
     workers: config.workers,
     bootstrapMs: undefined,
     images,
-    serviceAccountSecrets: createServiceAccountReader(client, clock),
+    serviceAccountSecrets,
     fetchNode: createNodeFetcher(client),
     write: record,
     events: { emit: () => false },
@@ -68,14 +75,21 @@ export async function decideAll(
     throw new ClusterError(`namespace ${scope.namespace} does not exist`);
   }
   const running = loops.run(signal, signal);
-  while (!signal.aborted && failure === undefined && !(loops.idle() && resolver.pending() === 0)) {
-    progress.show('images to look up', resolver.pending());
-    await wait(10);
-  }
+  const lookedUp = async () => {
+    while (!signal.aborted && failure === undefined && !(loops.idle() && resolver.pending() === 0)) {
+      progress.show('images to look up', resolver.pending());
+      await wait(10);
+    }
+  };
+  await lookedUp();
+  const deciding = { watches, loops, images, serviceAccountSecrets, signal };
+  await decideFromImages(deciding, false);
+  await lookedUp();
+  const fromImages = await decideFromImages(deciding, true);
   progress.end();
   end();
   await running;
   if (failure !== undefined) throw failure;
   interrupt.throwIfAborted();
-  return { changes: [...recorded.values()].sort(byName), watches, loops };
+  return { changes: [...recorded.values()].sort(byName), watches, loops, fromImages };
 }

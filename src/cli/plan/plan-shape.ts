@@ -1,6 +1,7 @@
 import type { Operation } from '../../kit/json-patch.ts';
 import type { FailedImage, ImageSet } from '../../placement/decide.ts';
 import type { NodePoolProblem } from '../../placement/nodes/node-pools.ts';
+import type { Requirement } from '../../placement/patch/affinity.ts';
 import type { PlacedPart } from '../../placement/refused-parts.ts';
 import type { JudgedWorkload } from '../../placement/workloads/overview.ts';
 
@@ -25,6 +26,8 @@ export type Plan = {
   readonly refused: readonly (Named & { readonly parts: readonly PlacedPart[]; readonly message: string })[];
   /** The problems of Karpenter's NodePools; empty if they cannot be read. */
   readonly pools: readonly (Named & NodePoolProblem)[];
+  /** Workloads whose new pods would get a node affinity, which pods that exist cannot get; only in modes with affinity. */
+  readonly newPods: readonly (Named & { readonly requires: readonly Requirement[] })[];
 };
 
 /** What the tables say about an object in addition to the plan. */

@@ -4,8 +4,6 @@ import { loadLabelRules } from '../../app/label-rules/follow-label-rules.ts';
 import { readPoolProblems } from '../../app/read-node-pools.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';
 import { toSettings } from '../../config/settings.ts';
-import type { Loops } from '../../controllers/loops/loops.ts';
-import { type Decided, decidedOf } from '../../controllers/object-record.ts';
 import type { Scope, Watches } from '../../controllers/watches.ts';
 import { type JsonObject, objectAt } from '../../kit/json.ts';
 import type { FailedImage } from '../../placement/decide.ts';
@@ -24,6 +22,8 @@ import { withLookups } from '../lookups/with-lookups.ts';
 import { valueText } from '../output.ts';
 import { askWhetherAllowed } from './ask.ts';
 import { decideAll } from './decide-all.ts';
+import type { FromImages } from './from-images.ts';
+import { newPodsOf, readSelecting, type Selecting } from './new-pods.ts';
 import { planNotes } from './plan-notes.ts';
 import type { Named, Plan, Seen } from './plan-shape.ts';
 import { planText, unknownCount } from './text.ts';
@@ -52,31 +52,37 @@ export async function plan(given: Context, options: PlanOptions): Promise<number
     const { client } = asking.cluster;
     const settings = toSettings(config);
     const spreads: Spreads = new Map();
-    const onPod = (object: JsonObject, pod: Pod) => readSpread(spreads, object, pod);
+    const selecting: Selecting = new Map();
+    const onPod = (object: JsonObject, pod: Pod) => {
+      readSpread(spreads, object, pod);
+      readSelecting(selecting, object, pod, settings);
+    };
     const reading = { scope, onPod, labelRules: labels.rules };
-    const { changes, watches, loops } = await decideAll(context, settings, reading, asking);
+    const { changes, watches, loops, fromImages } = await decideAll(context, settings, reading, asking);
 
     const refused = await askWhetherAllowed({ context, client, settings, watches, loops, changes });
-    const { headings, ...summary } = summarise(decidedOf(loops.podStates), decidedOf(loops.daemonSetStates));
+    const { headings, ...summary } = summarise(fromImages);
     const pools = isWhole ? await readPoolProblems(client, settings, note, given.signal) : [];
     const absent = absentNotes(config, watches.nodes.store.values());
-    const workloads = overviewOf(subjectsOf(watches, loops, spreads, settings), surroundingsOf(watches, settings));
-    const result: Plan = { changes, ...summary, workloads, refused, pools: pools ?? [] };
+    const workloads = overviewOf(subjectsOf(watches, fromImages, spreads, settings), surroundingsOf(watches, settings));
+    const newPods = newPodsOf(fromImages.pods, watches, selecting, context.installation);
+    const result: Plan = { changes, ...summary, workloads, refused, pools: pools ?? [], newPods };
     if (output === 'table') {
       const seen = seenIn(watches, headings, settings);
       const where = scope.namespace === undefined ? '' : ` in namespace ${scope.namespace}`;
       const head = workloads.length === 0 ? [] : overviewLines(workloads, unknownCount(result), where);
       print(planText(result, seen, { head, byPod, isWide, taint: settings.taints, absent, columns }));
     } else {
-      const { pools: found, ...others } = result;
-      print(valueText({ ...others, ...(found.length > 0 ? { pools: found } : {}) }, output));
+      const { pools: found, newPods: would, ...others } = result;
+      const more = { ...(found.length > 0 ? { pools: found } : {}), ...(would.length > 0 ? { newPods: would } : {}) };
+      print(valueText({ ...others, ...more }, output));
     }
     // At a terminal, the table shows these notes too, so they are not printed twice.
     const isShown = output === 'table' && columns !== undefined;
     for (const line of isShown ? [] : absent) note(line);
     const world = { config, settings, watches, loops, isWide, isWhole, pools, workloads, ignored: summary.ignored };
     for (const line of planNotes(world)) note(line);
-    return changes.length > 0 && !onlyObserves(settings) ? EXIT.found : EXIT.done;
+    return changes.length + newPods.length > 0 && !onlyObserves(settings) ? EXIT.found : EXIT.done;
   });
 }
 
@@ -95,10 +101,14 @@ function readSpread(spreads: Spreads, object: JsonObject, pod: Pod): void {
 }
 
 /** Returns the pods and the templates of DaemonSets with the decisions about them. A daemon pod follows its template. */
-function* subjectsOf(watches: Watches, loops: Loops, spreads: Spreads, all: Settings): Generator<Subject> {
-  const templates = decidedOf(loops.daemonSetStates);
+function* subjectsOf(
+  watches: Watches,
+  { pods, daemonSets: templates }: FromImages,
+  spreads: Spreads,
+  all: Settings,
+): Generator<Subject> {
   const tainted = taintedArchitectures(watches.nodes.store.values(), all);
-  for (const [key, state] of decidedOf(loops.podStates)) {
+  for (const [key, state] of pods) {
     const pod = watches.pods.store.get(key);
     if (pod === undefined) continue;
     const isDaemonPod = state.decision.kind === 'skip' && state.decision.reason === 'daemon-pod';
@@ -149,10 +159,10 @@ function seenIn(watches: Watches, headings: ReadonlyMap<Plan['held'][number], st
   };
 }
 
-function summarise(
-  pods: ReadonlyMap<string, Decided>,
-  daemonSets: ReadonlyMap<string, Decided>,
-): Omit<Plan, 'changes' | 'pools' | 'refused' | 'workloads'> & {
+function summarise({ pods, daemonSets }: FromImages): Omit<
+  Plan,
+  'changes' | 'newPods' | 'pools' | 'refused' | 'workloads'
+> & {
   readonly headings: ReadonlyMap<Plan['held'][number], string>;
 } {
   const headings = new Map<Plan['held'][number], string>();

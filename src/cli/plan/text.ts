@@ -50,13 +50,22 @@ export function planText(plan: Plan, seen: Seen, { head, byPod, isWide, taint, a
     head.map((line) => `${line}\n`).join(''),
     workloadsText(plan.workloads, isWide, columns),
     changes.length === 0
-      ? 'Nothing to change.\n'
+      ? nothingText(plan)
       : objects(byPod ? changes : alikeNodes(changes, isWide), ['ACTION', 'DETAIL'], (change) => [
           change.action,
           byPod
             ? describePatch(change.patch, change.kind)
             : brief('detail' in change ? change.detail : describePatch(change.patch, change.kind), taint),
         ]),
+    section(
+      'New pods would require, by the review of their creation. Pods that exist keep what they have.',
+      ['KIND', 'NAMESPACE', 'NAME', 'REQUIRES'],
+      plan.newPods.map(({ kind, namespace = '', name, requires }) => [
+        ...[kind, namespace, name],
+        requires.map(({ key, values }) => `${key} in (${values.join(', ')})`).join(', '),
+      ]),
+      columns,
+    ),
     ...headings.map((heading) => {
       const entries = held.filter((entry) => seen.headingOf(entry) === heading);
       const cells = (entry: (typeof entries)[number]) => [seen.stateOf(entry), describeHeld(entry.images)];
@@ -84,6 +93,10 @@ export function planText(plan: Plan, seen: Seen, { head, byPod, isWide, taint, a
       : `Configured architectures that no node has.\n${absent.map((note) => `${note}\n`).join('')}`,
   ];
   return sections.filter((text) => text !== '').join('\n');
+}
+
+function nothingText({ newPods }: Plan): string {
+  return newPods.length === 0 ? 'Nothing to change.\n' : 'Nothing to change now.\n';
 }
 
 /** Counts the images that are not known: those whose lookup failed, and those that are still looked up. */

@@ -42,7 +42,7 @@ export function clashOf(
   const only = `${architectures.join(', ')} only`;
   const images =
     sets.length === 0
-      ? `archaware placed it on ${only}`
+      ? `by what archaware wrote to it before, its images run on ${only}`
       : sets.length === 1
         ? `its image is ${only}`
         : `its images run on ${only}`;

@@ -166,7 +166,8 @@ function whyNoNode(subject: Subject, { architectures, allTainted }: Surroundings
     case 'hold':
       return whatItRunsOn(subject);
     case 'place': {
-      if (decision.followsCluster) return undefined;
+      // What is unknown proves nothing.
+      if (decision.followsCluster || decision.unknown.length > 0) return undefined;
       const there = decision.architectures.filter((name) => architectures.includes(name));
       if (there.length === 0 || contradictionOf(decision, asked, settings) !== undefined) return whatItRunsOn(subject);
       const isAskedFor = asked === undefined || there.some((name) => asked.architectures.includes(name));

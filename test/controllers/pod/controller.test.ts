@@ -119,7 +119,7 @@ describe('the reconciliation of a pod', () => {
     put({ spec: { nodeSelector: { 'kubernetes.io/arch': 'arm64' }, tolerations }, metadata: { managedFields } });
     expect(await run()).to.deep.equal({ outcome: 'unchanged', againInMs: 10 * MINUTE });
     expect(events).to.deep.equal([
-      'NoCommonArchitecture: requires kubernetes.io/arch=arm64 by its nodeSelector, but archaware placed it on amd64 only',
+      'NoCommonArchitecture: requires kubernetes.io/arch=arm64 by its nodeSelector, but by what archaware wrote to it before, its images run on amd64 only',
     ]);
     await clock.advance(10 * MINUTE);
     expect(await run()).to.deep.equal({ outcome: 'written', againInMs: undefined });
