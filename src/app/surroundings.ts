@@ -1,7 +1,7 @@
 import type { KeySource } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../kit/clock.ts';
-import type { ApiClient } from '../kube/api-client.ts';
+import type { ConnectedClient } from '../kube/api-client.ts';
 import type { LogDestination } from '../observability/log.ts';
 
 /** What a command finds around it: the streams, the environment, the time and the signals of its process. */
@@ -38,9 +38,9 @@ export type Surroundings = {
 
 /** The clients of a cluster, whatever the configuration says. */
 export type Clients = {
-  readonly client: ApiClient;
+  readonly client: ConnectedClient;
   /** A client for the Lease only, with its own connections and login: the Lease must be renewed even if other requests wait. */
-  readonly leaseClient: ApiClient;
+  readonly leaseClient: ConnectedClient;
   /** The namespace of the kubeconfig's context or of the service account, else `default`. */
   readonly namespace: string;
   /** The namespace of the Lease if the configuration names none. */

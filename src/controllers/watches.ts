@@ -6,7 +6,7 @@ import { find, findLarge } from '../kube/read.ts';
 import type { Change } from '../kube/watch/collection.ts';
 import { createKeeper, digestOf, type Keeper } from '../kube/watch/keeper.ts';
 import { createReflector, type Reflector, type ReflectorOptions } from '../kube/watch/reflector.ts';
-import { pathOf } from '../kube/writer.ts';
+import { pathOf, type WriteTarget } from '../kube/writer.ts';
 import { isSameNode, type Node, readNode } from '../placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
 import {
@@ -148,6 +148,11 @@ export function createWatches(options: {
         const daemonSet = object && readDaemonSet(object);
         return daemonSet?.uid === kept.uid ? daemonSet : undefined;
       },
+    },
+    /** Returns the version of an object as the watch of its kind has it; undefined: it has none. */
+    versionOf({ kind, namespace = '', name }: WriteTarget): string | undefined {
+      if (kind === 'Node') return nodes.store.get(name)?.resourceVersion;
+      return (kind === 'Pod' ? pods : daemonSets).store.get(`${namespace}/${name}`)?.resourceVersion;
     },
     /** Returns the kinds whose first list is not complete. */
     notSynced: (): string[] => running.flatMap(([kind, reflector]) => (reflector.synced() ? [] : kind)),

@@ -60,6 +60,15 @@ export type ApiClient = {
   close(): Promise<void>;
 };
 
+/** A client that can change its connections. */
+export type ConnectedClient = ApiClient & {
+  /**
+   * Breaks every request and watch under way, and opens new connections, at most every ten seconds. Call it when something shows that
+   * those of before may be dead without a sign.
+   */
+  renew(): void;
+};
+
 /** The verbs of the Kubernetes API that the program uses, as RBAC and audit logs name them. */
 export type ApiVerb = 'get' | 'list' | 'create' | 'update' | 'patch' | 'delete';
 
@@ -73,6 +82,8 @@ const SILENCE_MS = 30_000;
  * ever.
  */
 const COMPLETE_MS = 120_000;
+/** The least time between two renewals of the connections: a mistake about them must not cost more than that. */
+const RENEW_MS = 10_000;
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
 
 /** The headers that log in, and when they were requested. */
@@ -102,7 +113,7 @@ export type ClientOptions = {
 };
 
 /** Creates the client; nothing is sent before the first request. */
-export function createClient(options: ClientOptions): ApiClient {
+export function createClient(options: ClientOptions): ConnectedClient {
   const { access, connections, userAgent, now, onRequest, silenceMs = SILENCE_MS, after = systemClock.after } = options;
   const url = new URL(access.server);
   const prefix = url.pathname.replace(/\/$/, '');
@@ -122,17 +133,20 @@ export function createClient(options: ClientOptions): ApiClient {
   }
   const addresses = options.addresses ?? new Set<string>();
   const never = new AbortController().signal;
-  const pool = new Pool(url.origin, {
-    connections,
-    connect: (target, callback) =>
-      connectorNow()(target, (error, socket) => {
-        if (error !== null) return callback(error, null);
-        if (socket.remoteAddress !== undefined) addresses.add(socket.remoteAddress);
-        callback(null, socket);
-      }),
-    headersTimeout: silenceMs,
-    keepAliveTimeout: 60_000,
-  });
+  const openPool = () =>
+    new Pool(url.origin, {
+      connections,
+      connect: (target, callback) =>
+        connectorNow()(target, (error, socket) => {
+          if (error !== null) return callback(error, null);
+          if (socket.remoteAddress !== undefined) addresses.add(socket.remoteAddress);
+          callback(null, socket);
+        }),
+      headersTimeout: silenceMs,
+      keepAliveTimeout: 60_000,
+    });
+  let pool = openPool();
+  let renewedAt = Number.NEGATIVE_INFINITY;
   let login: Login | undefined;
   let loggingIn: Promise<Login> | undefined;
 
@@ -248,6 +262,13 @@ export function createClient(options: ClientOptions): ApiClient {
       if (status < 300) return;
       onRequest?.({ verb: 'watch', resource: resourceOf(path), code: String(status) });
       throw failure('watch', path, status, text, retryAfter);
+    },
+    renew() {
+      if (ending.signal.aborted || now() - renewedAt < RENEW_MS) return;
+      renewedAt = now();
+      const former = pool;
+      pool = openPool();
+      void former.destroy(new Error('its connections were renewed'));
     },
     async close() {
       ending.abort();

@@ -16,6 +16,8 @@ export type LeaseOptions = {
   readonly clock: Clock;
   /** A failed attempt to take or renew the Lease; another attempt follows. */
   readonly onError?: (error: unknown) => void;
+  /** The server has answered an attempt, after at least one that it did not answer: other connections may be dead too. */
+  readonly onAnswered?: (() => void) | undefined;
 };
 
 /**
@@ -75,7 +77,7 @@ const CLEANER = 'clean:';
 
 /** Creates a holder for the Lease; nothing is sent before `acquire` or `tryAcquire`. */
 export function createLease(options: LeaseOptions): Lease {
-  const { client, namespace, name, identity, durationMs, clock, onError } = options;
+  const { client, namespace, name, identity, durationMs, clock, onError, onAnswered } = options;
   const collection = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
   const path = `${collection}/${name}?fieldManager=${FIELD_MANAGER}`;
   const retryMs = durationMs / 7.5;
@@ -88,6 +90,8 @@ export function createLease(options: LeaseOptions): Lease {
   let asked = false;
   let firstLook: number | undefined;
   let isIntroduced = false;
+  /** Whether the last attempt got no answer at all. */
+  let isUnanswered = false;
 
   const stamp = () => ({ monotonic: clock.monotonic(), wall: clock.wall() });
   // The monotonic clock stops while the machine is suspended, and a correction moves the wall clock: the larger age
@@ -167,16 +171,20 @@ export function createLease(options: LeaseOptions): Lease {
     return changes > 0 && now - at <= heldMs;
   }
 
-  async function attempt(signal: AbortSignal): Promise<'held' | 'taken' | 'failed'> {
+  async function attempt(signal: AbortSignal): Promise<'held' | 'taken' | 'failed' | 'late'> {
     // An attempt that hangs must end before the Lease does.
     const late = new AbortController();
     const cancel = clock.after(Math.round(renewMs / 2), () => late.abort(new Error('no answer in time')));
     const forget = onAbort(signal, () => late.abort(signal.reason));
     try {
-      return (await tryAcquire(late.signal)).held ? 'held' : 'taken';
+      const { held } = await tryAcquire(late.signal);
+      if (isUnanswered) onAnswered?.();
+      isUnanswered = false;
+      return held ? 'held' : 'taken';
     } catch (error) {
+      isUnanswered ||= !(error instanceof ApiError);
       if (!signal.aborted) onError?.(error);
-      return 'failed';
+      return late.signal.aborted ? 'late' : 'failed';
     } finally {
       cancel();
       forget();
@@ -209,12 +217,15 @@ export function createLease(options: LeaseOptions): Lease {
       return false;
     },
     async keep(signal) {
+      let last: Awaited<ReturnType<typeof attempt>> = 'held';
       while (!signal.aborted) {
-        await clock.delay(retryMs, signal);
+        // A late attempt has taken longer than the wait. Its connection is gone, and the next one gets another.
+        if (last !== 'late') await clock.delay(retryMs, signal);
         if (signal.aborted) return;
         // After this age another replica may hold the Lease. It counts as lost even if nobody took it.
         if (age() >= renewMs) return;
-        if ((await attempt(signal)) === 'taken') {
+        last = await attempt(signal);
+        if (last === 'taken') {
           renewed = undefined;
           return;
         }

@@ -43,12 +43,14 @@ export function pathOf({ kind, namespace = '', name }: Omit<WriteTarget, 'action
 
 /**
  * Creates the writer that sends patches. `mayWrite`: whether the Lease is fresh at this moment. `answers`: `metadata` for callers
- * that know what they wrote and need only its version: a node has 10 KB. Of a pod, the answer is always its metadata.
+ * that know what they wrote and need only its version: a node has 10 KB. Of a pod, the answer is always its metadata. `onConflict`:
+ * the target has another version than the decision.
  */
 export function createWriter(
   client: ApiClient,
   mayWrite: () => boolean,
   answers: 'whole' | 'metadata' = 'whole',
+  onConflict?: (target: WriteTarget) => void,
 ): Writer {
   return async (target, patch, signal) => {
     if (!mayWrite()) throw new LeaseLostError(`not written: ${target.kind} ${target.name}: the lease is not fresh`);
@@ -61,7 +63,10 @@ export function createWriter(
       });
       return { kind: 'written', object: isObject(object) ? object : {} };
     } catch (error) {
-      if (isConflict(error)) return { kind: 'conflict' };
+      if (isConflict(error)) {
+        onConflict?.(target);
+        return { kind: 'conflict' };
+      }
       // A proxy may answer 404 for reasons of its own, so the reason of the API server must be there too.
       if (isGone(error) && error instanceof ApiError && error.reason === 'NotFound') return { kind: 'gone' };
       throw error;

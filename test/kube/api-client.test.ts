@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { expect } from 'chai';
-import { type ApiClient, type ApiRequest, createClient } from '../../src/kube/api-client.ts';
+import { type ApiRequest, type ConnectedClient, createClient } from '../../src/kube/api-client.ts';
 import { ApiError, ConnectionError } from '../../src/kube/errors.ts';
 
 type Answer = { readonly status?: number; readonly headers?: Record<string, string>; readonly body?: string };
@@ -17,7 +17,7 @@ describe('the client', () => {
   let now: number;
   let authenticate: () => Promise<Record<string, string>>;
   let later: { ms: number; act: () => void }[];
-  let client: ApiClient;
+  let client: ConnectedClient;
   let server: string;
   let stop: () => Promise<void>;
   beforeEach(async () => {
@@ -165,6 +165,29 @@ describe('the client', () => {
       expect(String(error)).to.contain('127.0.0.1:');
     });
   }
+
+  it('breaks what waits, and opens new connections, at most every ten seconds', async () => {
+    const silent = (): Promise<unknown> => {
+      answers = ['silence'];
+      return failure(get());
+    };
+    const arrived = async (count: number) => {
+      while (asked.length < count) await new Promise((resolve) => setImmediate(resolve));
+    };
+    const [first, isAsked] = [silent(), arrived(1)];
+    await isAsked;
+    client.renew();
+    expect(await first).to.be.instanceOf(ConnectionError);
+    const second = silent();
+    await arrived(2);
+    now = 9_999;
+    client.renew();
+    expect(await get(), 'the other connection').to.deep.equal({});
+    now = 10_000;
+    client.renew();
+    expect(await second).to.be.instanceOf(ConnectionError);
+    expect(await get()).to.deep.equal({});
+  });
 
   it('uses the old login while it requests a new one, so that a slow plug-in delays nothing', async () => {
     await get();

@@ -243,6 +243,35 @@ describe('the lease', () => {
     expect(a.fresh()).to.equal(true);
   });
 
+  it('tries again at once after an attempt without an answer, and says when one is answered again', async () => {
+    const [clock, end] = [createSetClock(), new AbortController()];
+    let [isDead, giveUp, answered] = [false, () => {}, 0];
+    clock.after = (_, action) => {
+      giveUp = action;
+      return () => {};
+    };
+    const client: ApiClient = {
+      ...server.client,
+      request(verb, path, options) {
+        if (!isDead) return server.client.request(verb, path, options);
+        isDead = false;
+        return new Promise((_, reject) => {
+          options?.signal?.addEventListener('abort', () => reject(options.signal?.reason));
+          giveUp();
+        });
+      },
+    };
+    const onAnswered = () => {
+      answered++;
+      end.abort();
+    };
+    const a = holder('a', clock, { client, onAnswered });
+    await a.acquire(never);
+    isDead = true;
+    await a.keep(end.signal);
+    expect([answered, clock.delays]).to.deep.equal([1, [2_000]]);
+  });
+
   it('waits for the lease until it is free, or the signal aborts', async () => {
     const [a, end] = [holder('a'), new AbortController()];
     await a.tryAcquire(never);

@@ -1,6 +1,6 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
-import type { ApiClient, ApiVerb, RequestOptions } from '../../src/kube/api-client.ts';
+import type { ApiVerb, ConnectedClient, RequestOptions } from '../../src/kube/api-client.ts';
 import { ApiError, ConnectionError } from '../../src/kube/errors.ts';
 import { createFaults } from '../simulator/faults.ts';
 import { createRest } from '../simulator/http/rest.ts';
@@ -55,11 +55,16 @@ export type ModelServer = {
   ): Promise<{ status: number; body: JsonObject }>;
   /** The objects of a kind now. */
   all(apiVersion: string, plural: string): readonly JsonObject[];
-  clientFor(owner: string): ApiClient;
+  clientFor(owner: string): ConnectedClient;
   /** Compacts the history: watches cannot begin before now. */
   compact(): void;
   /** Breaks every watch. */
   breakWatches(): void;
+  /**
+   * The connections of a process are dead from now on, without a sign: its watches are silent, and nothing that it asks is answered
+   * before it opens new ones. Those of the Lease are new after the first request that is given up.
+   */
+  letConnectionsDie(owner: string): void;
 };
 
 /** An answer as text, or as an object that needs no parsing. */
@@ -118,6 +123,31 @@ export function createModelServer(options: ServerOptions): ModelServer {
   });
   const response = new ServerResponse(new IncomingMessage(new Socket()));
   const streams = createWatchStreams(world, store);
+
+  /** The processes whose connections are dead: those of the Lease, and the others with what waits for an answer. */
+  const deadForLease = new Set<string>();
+  const dead = new Map<string, Set<() => void>>();
+
+  /** A request over a dead connection. */
+  function unanswered(owner: string, path: string, signal: AbortSignal | undefined): Promise<never> | undefined {
+    const isLease = LEASE.test(path);
+    const waiting = dead.get(owner);
+    if (isLease ? !deadForLease.has(owner) : waiting === undefined) return undefined;
+    return new Promise((_, reject) => {
+      signal?.addEventListener('abort', () => {
+        if (isLease) deadForLease.delete(owner);
+        reject(signal.reason);
+      });
+      if (!isLease) waiting?.add(() => reject(new ConnectionError(`${owner} ${path}: the connection is dead`)));
+    });
+  }
+
+  function renew(owner: string): void {
+    const waiting = dead.get(owner);
+    dead.delete(owner);
+    for (const broken of waiting ?? []) broken();
+    streams.breakAll(owner);
+  }
 
   async function answer(
     method: string,
@@ -183,6 +213,8 @@ export function createModelServer(options: ServerOptions): ModelServer {
     const { signal } = options;
     if (world.isDead(owner)) return new Promise(() => {});
     if (signal?.aborted) return Promise.reject(signal.reason);
+    const lost = unanswered(owner, path, signal);
+    if (lost !== undefined) return lost;
     const target = `${owner} ${verb} ${path.split('?')[0]}`;
     const write = { owner, verb, path, body: options.body };
     const isWrite = WRITES.has(verb);
@@ -238,12 +270,18 @@ export function createModelServer(options: ServerOptions): ModelServer {
     },
     all: (apiVersion, plural) => store.list(resourceOf(apiVersion, plural)),
     compact: () => store.compact(),
-    breakWatches: streams.breakAll,
+    breakWatches: () => streams.breakAll(),
+    letConnectionsDie(owner) {
+      deadForLease.add(owner);
+      dead.set(owner, dead.get(owner) ?? new Set());
+      streams.silence(owner);
+    },
     clientFor: (owner) => ({
       host: 'model',
       addresses: () => new Set(),
       request: (verb, path, options) => request(owner, verb, path, options),
       watch: streams.watchFor(owner),
+      renew: () => renew(owner),
       async close() {},
     }),
   };

@@ -262,6 +262,11 @@ async function perform(stage: Stage, one: Step): Promise<void> {
       await actors.createPod(one.pod, one, hasWebhook);
       return world.tick(1);
     }
+    case 'connections die': {
+      const { name } = replicaOf(stage, one.which) ?? {};
+      if (name !== undefined) server.letConnectionsDie(name);
+      return;
+    }
     case 'node':
     case 'replace node':
       if (one.architecture === 's390x') rules.joined();

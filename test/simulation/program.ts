@@ -14,6 +14,7 @@ import { milliseconds } from '../../src/kit/duration.ts';
 import type { Occurrence } from '../../src/kube/events.ts';
 import { createLease, type Lease, leadInTurns } from '../../src/kube/lease.ts';
 import { createRetryingClient } from '../../src/kube/retry.ts';
+import { createDoubt } from '../../src/kube/watch/doubt.ts';
 import { createWriter } from '../../src/kube/writer.ts';
 import { obstaclesTo, readDemands } from '../../src/placement/fit.ts';
 import { NO_RULES } from '../../src/placement/nodes/label-rules.ts';
@@ -84,6 +85,7 @@ export function startReplica(options: ReplicaOptions): Replica {
     identity: name,
     durationMs: milliseconds(config.leaderElection.leaseDuration),
     clock,
+    onAnswered: client.renew,
   });
   const watches = createWatches({ client, clock, kinds: kindsFor(config) });
   const resolver = registry.resolverFor(name, (image) => options.onAsked(name, image));
@@ -92,6 +94,10 @@ export function startReplica(options: ReplicaOptions): Replica {
   let loops: Loops | undefined;
   let terms = 0;
   resolver.onSettled((canonical) => loops?.lookupEnded(canonical));
+
+  const onConflict = createDoubt({
+    ...{ client, clock, versionOf: watches.versionOf, onDead: client.renew, signal: end.signal },
+  });
 
   async function term(over: AbortSignal): Promise<void> {
     terms++;
@@ -105,7 +111,7 @@ export function startReplica(options: ReplicaOptions): Replica {
       images,
       serviceAccountSecrets: async () => [],
       fetchNode: createNodeFetcher(client),
-      write: createWriter(client, lease.fresh, 'metadata'),
+      write: createWriter(client, lease.fresh, 'metadata', onConflict),
       events: {
         emit(occurrence) {
           options.onEvent(name, occurrence);

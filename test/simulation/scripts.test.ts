@@ -245,6 +245,21 @@ const SCRIPTS: readonly (readonly [what: string, steps: readonly Step[], setting
         { seed },
       ] as const,
   ),
+  ...[0, 1].map(
+    (which) =>
+      [
+        `faults F2: ${which === 0 ? 'a leader' : 'a follower'} whose connections die without a sign sees again within ten seconds`,
+        [
+          { do: 'quiet' },
+          { do: 'connections die', which },
+          { do: 'node', node: 0, architecture: 's390x' },
+          { do: 'pod', pod: 0, images: [0], isGated: false },
+          { do: 'wait', ms: 10_000 },
+          { do: 'check' },
+        ],
+        { replicas: 2, leaseDuration: '15s' },
+      ] as const,
+  ),
   [
     'found by the simulation: a first list that is refused does not end the work of a process',
     [{ do: 'refuse', which: 0, status: 403 }],

@@ -12,6 +12,8 @@ export type Step =
   | { readonly do: 'tick' | 'wait'; readonly ms: number }
   /** A replica is stopped, or sees no events although its requests are answered, for a time in which everything else goes on. */
   | { readonly do: 'pause' | 'hold events'; readonly ms: number; readonly which?: number }
+  /** The connections of a replica die without a sign; new ones work. */
+  | { readonly do: 'connections die'; readonly which?: number }
   /** A replica is stopped and wakes when everything else has gone on, and a pod was replaced. */
   | ({ readonly do: 'suspend'; readonly ms: number; readonly which: number; readonly pod: number } & NewPod)
   /** A policy refuses that archaware changes templates, or refuses pods of DaemonSets that tolerate archaware's taint. */
@@ -139,6 +141,7 @@ const ALWAYS: readonly Weighted[] = [
     arbitrary: fc.record({ do: just('suspend'), which, ms: fc.constantFrom(24_000, 100_000), ...newPod }),
   },
   { weight: 2, arbitrary: fc.record({ do: just('hold events'), which, ms: fc.constantFrom(1_000, 10_000) }) },
+  { weight: 1, arbitrary: fc.record({ do: just('connections die'), which }) },
   { weight: 1, arbitrary: fc.record({ do: just('heartbeat'), node, is: fc.constant(true) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('quiet' as const, 'quiet' as const, 'clean' as const) }) },
 ];

@@ -8,8 +8,10 @@ import type { World } from './world.ts';
 /** The watches of the model: each event waits in the world until the history lets it arrive. */
 export type WatchStreams = {
   watchFor(owner: string): ApiClient['watch'];
-  /** Breaks every watch. */
-  breakAll(): void;
+  /** Breaks every watch, or those of one process. */
+  breakAll(owner?: string): void;
+  /** The watches of a process are silent from now on, and do not end. */
+  silence(owner: string): void;
 };
 
 type Stream = {
@@ -17,7 +19,8 @@ type Stream = {
   readonly plural: string;
   queue: { readonly line: string; readonly title: string }[];
   isPlanned: boolean;
-  channel: Channel;
+  isDead: boolean;
+  readonly channel: Channel;
 };
 type Channel = { push(piece: string): void; end(error?: unknown): void; readonly chunks: AsyncIterable<Buffer> };
 
@@ -37,6 +40,7 @@ export function createWatchStreams(world: World, store: Store): WatchStreams {
   }
 
   function enqueue(stream: Stream, line: string, title: string): void {
+    if (stream.isDead) return;
     stream.queue.push({ line, title });
     planNext(stream);
   }
@@ -44,7 +48,7 @@ export function createWatchStreams(world: World, store: Store): WatchStreams {
   /** Sends bookmarks, as the real server does about once a minute: a watch without events is not silent. */
   function bookmark(stream: Stream): void {
     world.clockFor(stream.owner).after(BOOKMARK_MS, () => {
-      if (!streams.has(stream)) return;
+      if (!streams.has(stream) || stream.isDead) return;
       const metadata = `{"resourceVersion":"${store.version()}","creationTimestamp":null}`;
       const line = `{"type":"BOOKMARK","object":{"kind":"Bookmark","metadata":${metadata}}}`;
       if (world.isCalmFor(stream.owner) && stream.queue.length === 0) stream.channel.push(`${line}\n`);
@@ -61,7 +65,7 @@ export function createWatchStreams(world: World, store: Store): WatchStreams {
     const go = () => {
       stream.isPlanned = false;
       stream.queue.shift();
-      if (!streams.has(stream)) return;
+      if (!streams.has(stream) || stream.isDead) return;
       deliver(stream, line);
       planNext(stream);
     };
@@ -98,7 +102,7 @@ export function createWatchStreams(world: World, store: Store): WatchStreams {
           if (signal.aborted) return;
           const channel = createChannel();
           const since = store.since(Number(searchParams.get('resourceVersion') ?? 0));
-          const opened: Stream = { owner, plural, queue: [], isPlanned: false, channel };
+          const opened: Stream = { owner, plural, queue: [], isPlanned: false, isDead: false, channel };
           const end = () => {
             streams.delete(opened);
             channel.end(signal.reason);
@@ -124,9 +128,15 @@ export function createWatchStreams(world: World, store: Store): WatchStreams {
 
   return {
     watchFor: (owner) => watchOver((path, signal) => open(owner, path, signal)),
-    breakAll() {
-      for (const { channel } of streams) channel.end(new ConnectionError('the watch broke'));
-      streams.clear();
+    breakAll(owner) {
+      for (const stream of streams) {
+        if (owner !== undefined && stream.owner !== owner) continue;
+        streams.delete(stream);
+        stream.channel.end(new ConnectionError('the watch broke'));
+      }
+    },
+    silence(owner) {
+      for (const stream of streams) if (stream.owner === owner) stream.isDead = true;
     },
   };
 }

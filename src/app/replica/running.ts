@@ -80,8 +80,14 @@ async function prepareToLead(base: Base, identity: string): Promise<Leadership> 
   if (!enabled) return leadAlone(signal, end);
   await checkLeaseNamespace(client, namespace, signal);
   const durationMs = milliseconds(leaseDuration);
-  const onError = (err: unknown) => log.warn({ err, lease: `${namespace}/${name}` }, 'lease not renewed');
-  return createLeadership({ client: leaseClient, namespace, name, identity, durationMs, clock, onError }, signal);
+  function onError(err: unknown): void {
+    log.warn({ err, lease: `${namespace}/${name}` }, 'lease not renewed');
+    // All its connections may be dead, and nothing else waits for them.
+    leaseClient.renew();
+  }
+  const onAnswered = base.renewConnections;
+  const how = { client: leaseClient, namespace, name, identity, durationMs, clock, onError, onAnswered };
+  return createLeadership(how, signal);
 }
 
 /** Creates the resolver, and the memory of pull secrets that could not be used. */

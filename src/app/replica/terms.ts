@@ -7,6 +7,7 @@ import { until } from '../../kit/abort.ts';
 import { milliseconds } from '../../kit/duration.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import { createEvictor } from '../../kube/evict.ts';
+import { createDoubt } from '../../kube/watch/doubt.ts';
 import { createWriter } from '../../kube/writer.ts';
 import { keepProbes } from '../../placement/patch/keep-probe.ts';
 import { createServiceAccountReader } from '../registries/pull-secrets.ts';
@@ -32,6 +33,10 @@ export function createTerms(base: Base, running: Running, watches: Watches, even
     if (!signal.aborted) context.keepHeapSmall();
   }
 
+  const onConflict = createDoubt({
+    ...{ client, clock, versionOf: watches.versionOf, onDead: base.renewConnections },
+    signal: base.end,
+  });
   const createTerm = (onBootstrapped: () => void) =>
     createLoops({
       ...{ watches, settings, labelRules, loops, images, events, clock, telemetry },
@@ -39,7 +44,7 @@ export function createTerms(base: Base, running: Running, watches: Watches, even
       bootstrapMs: milliseconds(config.bootstrap.timeout),
       serviceAccountSecrets: createServiceAccountReader(client, clock),
       fetchNode: createNodeFetcher(client),
-      write: createWriter(client, mayWrite, 'metadata'),
+      write: createWriter(client, mayWrite, 'metadata', onConflict),
       evictor: createEvictor(client, mayWrite),
       lastWriteMs: base.answers.lastWriteMs,
       onBootstrapped(undecided) {
