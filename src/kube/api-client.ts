@@ -82,6 +82,8 @@ const SILENCE_MS = 30_000;
  * ever.
  */
 const COMPLETE_MS = 120_000;
+/** The longest `Retry-After` that is honoured, by lists, watches, writes and commands. */
+const LONGEST_ASKED_MS = 30_000;
 /** The least time between two renewals of the connections: a mistake about them must not cost more than that. */
 const RENEW_MS = 10_000;
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
@@ -237,7 +239,7 @@ export function createClient(options: ClientOptions): ConnectedClient {
 
   function failure(verb: ApiVerb | 'watch', path: string, status: number, text: string, retryAfter: unknown): ApiError {
     const seconds = typeof retryAfter === 'string' ? Number(retryAfter) : Number.NaN;
-    const delay = Number.isFinite(seconds) ? Math.min(seconds, 600) * 1000 : undefined;
+    const delay = Number.isFinite(seconds) ? Math.min(seconds * 1000, LONGEST_ASKED_MS) : undefined;
     const target = path.split('?')[0] ?? path;
     return new ApiError(status, parseJson(text) ?? { message: text.slice(0, 200) }, `${verb} ${target}`, delay);
   }

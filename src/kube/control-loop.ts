@@ -1,6 +1,6 @@
 import type { Clock } from '../kit/clock.ts';
 import { createTurns, type Turns } from '../kit/fairness/turns.ts';
-import { ApiError, LeaseLostError } from './errors.ts';
+import { ApiError, concernsServer, LeaseLostError } from './errors.ts';
 import { createWorkqueue, type Priority, type Workqueue } from './workqueue.ts';
 
 /** How a reconciliation ended, as `archaware_reconcile_total` counts it. */
@@ -69,11 +69,12 @@ export function createController(options: ControllerOptions): Controller {
       // The workers take keys from each other in microtasks, so without this nothing else would happen until the queue is empty.
       while (turns.isOver()) await turns.next();
       const started = clock.monotonic();
-      let succeeded = false;
+      let [succeeded, written] = [false, false];
       try {
         const result = await reconcile(key, kill);
         const { outcome, againInMs, isPostponed } = result;
         succeeded = outcome !== 'conflict' && isPostponed !== true;
+        written = outcome === 'written';
         onOutcome(key, (clock.monotonic() - started) / 1000, result);
         if (outcome === 'conflict' && againInMs === undefined) queue.retry(key, priorityOf(key));
         else if (againInMs !== undefined) queue.addAfter(key, priorityOf(key), againInMs);
@@ -86,9 +87,10 @@ export function createController(options: ControllerOptions): Controller {
           continue;
         }
         // The time that the API server asks for when it is overloaded (429, 503).
-        queue.retry(key, priorityOf(key), error instanceof ApiError ? error.retryAfterMs : undefined);
+        const leastMs = error instanceof ApiError ? error.retryAfterMs : undefined;
+        queue.retry(key, priorityOf(key), leastMs, concernsServer(error));
       } finally {
-        queue.done(key, succeeded);
+        queue.done(key, succeeded, written);
       }
     }
   }

@@ -15,6 +15,7 @@ export class ApiError extends Error {
    * if there was none.
    */
   readonly continueToken: string;
+  /** How long the server asks to wait; at most 30 seconds. */
   readonly retryAfterMs: number | undefined;
 
   constructor(status: number, body: unknown, request: string, retryAfterMs?: number) {
@@ -70,6 +71,16 @@ const OWN_POLICY = 'archaware-guard-';
  */
 export function concernsObject(error: ApiError): boolean {
   return [400, 403, 422].includes(error.status) && error.hasCauses && !error.message.includes(OWN_POLICY);
+}
+
+/**
+ * Whether a failure is most likely the server's, and ends for all objects at once: no answer, a 5xx, a missing right or login. False if
+ * the server says when to ask again.
+ */
+export function concernsServer(error: unknown): boolean {
+  if (error instanceof ConnectionError) return true;
+  if (!(error instanceof ApiError) || error.retryAfterMs !== undefined) return false;
+  return error.status >= 500 || ([401, 403].includes(error.status) && !concernsObject(error));
 }
 
 /** What the API server says when the fault is not in the request: another webhook or etcd does not answer. */

@@ -211,15 +211,16 @@ export function createLease(options: LeaseOptions): Lease {
     },
     async acquire(signal) {
       while (!signal.aborted) {
-        if ((await attempt(signal)) === 'held') return true;
-        await clock.delay(retryMs * (0.9 + 0.2 * clock.random()), signal);
+        const ended = await attempt(signal);
+        if (ended === 'held') return true;
+        // A late attempt has taken longer than the wait. Its connection is gone, and the next one gets another.
+        if (ended !== 'late') await clock.delay(retryMs * (0.9 + 0.2 * clock.random()), signal);
       }
       return false;
     },
     async keep(signal) {
       let last: Awaited<ReturnType<typeof attempt>> = 'held';
       while (!signal.aborted) {
-        // A late attempt has taken longer than the wait. Its connection is gone, and the next one gets another.
         if (last !== 'late') await clock.delay(retryMs, signal);
         if (signal.aborted) return;
         // After this age another replica may hold the Lease. It counts as lost even if nobody took it.

@@ -15,8 +15,6 @@ export type RetryOptions = {
 const ATTEMPTS = 5;
 const FIRST_MS = 500;
 const LONGEST_MS = 8_000;
-/** The longest `Retry-After` that is honoured. */
-const LONGEST_ASKED_MS = 30_000;
 
 /** These are safe to send twice: every patch of the program tests what it changes. */
 const REPEATABLE: ReadonlySet<ApiVerb> = new Set(['get', 'list', 'patch', 'delete']);
@@ -37,7 +35,7 @@ export async function retrying<T>(action: () => Promise<T>, options: RetryOption
       return await action();
     } catch (error) {
       if (attempt + 1 >= ATTEMPTS || signal.aborted || !may(error)) throw error;
-      const asked = error instanceof ApiError ? Math.min(error.retryAfterMs ?? 0, LONGEST_ASKED_MS) : 0;
+      const asked = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;
       const inMs = Math.max(asked, backoff(attempt, FIRST_MS, LONGEST_MS, clock.random));
       onRetry?.(error, inMs);
       await clock.delay(inMs, signal);

@@ -10,12 +10,18 @@ export type Workqueue = {
   add(key: string, priority: Priority): void;
   /** Adds a key after this many milliseconds; if it was added with several times, the earliest one counts. */
   addAfter(key: string, priority: Priority, ms: number): void;
-  /** Adds a key that failed: later with each failure, and not before `leastMs` milliseconds have passed. */
-  retry(key: string, priority: Priority, leastMs?: number): void;
+  /**
+   * Adds a key that failed: later with each failure, and not before `leastMs` milliseconds have passed. `withServer`: the server failed,
+   * so it may soon be well again. Of all such keys, one is tried again every few seconds.
+   */
+  retry(key: string, priority: Priority, leastMs?: number, withServer?: boolean): void;
   /** Takes the next key; undefined once the queue is closed. Give the key back with `done`. */
   take(): Promise<string | undefined>;
-  /** Gives a key back; `succeeded` resets its count of failures. */
-  done(key: string, succeeded: boolean): void;
+  /**
+   * Gives a key back; `succeeded` resets its count of failures. `written`: the server did what the key needed, so all keys that failed
+   * with it are added now.
+   */
+  done(key: string, succeeded: boolean, written?: boolean): void;
   /** Drops everything about a key: its timers, its failures and its place in the queue. */
   forget(key: string): void;
   /** The number of keys that could be taken now. */
@@ -28,6 +34,8 @@ export type Workqueue = {
 
 const RETRY_BASE_MS = 100;
 const RETRY_CAP_MS = 60_000;
+/** The longest wait of the key that finds out whether the server works again. */
+const PROBE_MS = 4_000;
 
 /** Creates a queue with two priorities. Within one, namespaces take turns, each first come, first served. */
 export function createWorkqueue(clock: Clock): Workqueue {
@@ -36,6 +44,11 @@ export function createWorkqueue(clock: Clock): Workqueue {
   const again = new Map<string, Priority>();
   const failures = new Map<string, number>();
   const timers = new Map<string, { at: number; cancel: () => void }>();
+  /** The keys that failed with the server, and the first of them. */
+  const withServer = new Map<string, Priority>();
+  let probe: string | undefined;
+  /** Keys that failed again after the server worked for another. They fail by themselves, and wait as others do. */
+  const stubborn = new Set<string>();
   const waiting: (() => void)[] = [];
   let closed = false;
 
@@ -63,6 +76,23 @@ export function createWorkqueue(clock: Clock): Workqueue {
     timers.set(key, { at, cancel });
   }
 
+  /** The key no longer waits for the server. */
+  function release(key: string): void {
+    withServer.delete(key);
+    if (probe === key) probe = undefined;
+  }
+
+  function serverWorks(): void {
+    for (const [key, priority] of withServer) {
+      stubborn.add(key);
+      timers.get(key)?.cancel();
+      timers.delete(key);
+      add(key, priority);
+    }
+    withServer.clear();
+    probe = undefined;
+  }
+
   async function take(): Promise<string | undefined> {
     while (!closed) {
       const key = queues.urgent.take() ?? queues.backlog.take();
@@ -78,15 +108,26 @@ export function createWorkqueue(clock: Clock): Workqueue {
   return {
     add,
     addAfter,
-    retry(key, priority, leastMs = 0) {
+    retry(key, priority, leastMs = 0, failedWithServer = false) {
       const attempt = failures.get(key) ?? 0;
       failures.set(key, attempt + 1);
-      addAfter(key, priority, Math.max(leastMs, backoff(attempt, RETRY_BASE_MS, RETRY_CAP_MS, clock.random)));
+      if (!failedWithServer || stubborn.has(key)) release(key);
+      else {
+        withServer.set(key, priority);
+        probe ??= key;
+      }
+      const plain = backoff(attempt, RETRY_BASE_MS, RETRY_CAP_MS, clock.random);
+      addAfter(key, priority, Math.max(leastMs, probe === key ? Math.min(plain, PROBE_MS) : plain));
     },
     take,
-    done(key, succeeded) {
+    done(key, succeeded, written = false) {
       working.delete(key);
-      if (succeeded) failures.delete(key);
+      if (succeeded) {
+        failures.delete(key);
+        stubborn.delete(key);
+        release(key);
+      }
+      if (written) serverWorks();
       const priority = again.get(key);
       again.delete(key);
       if (priority !== undefined) add(key, priority);
@@ -95,6 +136,8 @@ export function createWorkqueue(clock: Clock): Workqueue {
       timers.get(key)?.cancel();
       timers.delete(key);
       failures.delete(key);
+      stubborn.delete(key);
+      release(key);
       queues.urgent.delete(key);
       queues.backlog.delete(key);
     },

@@ -112,6 +112,73 @@ describe('the work queue', () => {
   });
 });
 
+describe('the work queue while the server fails', () => {
+  let now: number;
+  let timers: { at: number; action: () => void }[];
+  let queue: Workqueue;
+  beforeEach(() => {
+    [now, timers] = [0, []];
+    const after = (ms: number, action: () => void) => {
+      const timer = { at: now + ms, action };
+      timers.push(timer);
+      return () => void timers.splice(timers.indexOf(timer), 1);
+    };
+    queue = createWorkqueue({ ...systemClock, random: () => 0.5, monotonic: () => now, after });
+  });
+  afterEach(() => queue.close());
+
+  type Attempt = 'server' | 'itself' | 'written' | 'unchanged';
+
+  /** Works until this time. Returns when each key was tried, in seconds. */
+  async function workUntil(end: number, attempt: (key: string) => Attempt): Promise<Map<string, number[]>> {
+    const tried = new Map<string, number[]>();
+    for (; now <= end; now += 100) {
+      for (const timer of timers.filter(({ at }) => at <= now)) {
+        timers.splice(timers.indexOf(timer), 1);
+        timer.action();
+      }
+      while (queue.depth() > 0) {
+        const key = (await queue.take()) ?? '';
+        tried.set(key, [...(tried.get(key) ?? []), now / 1000]);
+        const result = attempt(key);
+        if (result === 'server' || result === 'itself') queue.retry(key, 'urgent', 0, result === 'server');
+        queue.done(key, result === 'written' || result === 'unchanged', result === 'written');
+      }
+    }
+    return tried;
+  }
+  const longestWait = (times: readonly number[] = []) =>
+    Math.max(...times.slice(1).map((time, index) => time - (times[index] ?? 0)));
+
+  it('tries one of the keys every few seconds, and the others once it works for that one', async () => {
+    for (const key of ['a', 'b', 'c', 'own']) queue.add(key, 'urgent');
+    const during = await workUntil(200_000, (key) => (key === 'own' ? 'itself' : 'server'));
+    expect(longestWait(during.get('a'))).to.be.within(3.9, 4.1);
+    for (const key of ['b', 'c', 'own']) expect(longestWait(during.get(key)), key).to.be.above(50);
+    const then = await workUntil(204_200, (key) => (key === 'own' ? 'itself' : 'written'));
+    expect([...then.keys()]).to.have.members(['a', 'b', 'c']);
+  });
+
+  it('adds a key once only because of others, until it succeeds itself', async () => {
+    queue.add('stubborn', 'urgent');
+    await workUntil(200_000, () => 'server');
+    for (let count = 0; count < 40; count++) {
+      queue.add('other', 'urgent');
+      const more = await workUntil(now + 1_000, (key) => (key === 'stubborn' ? 'server' : 'written'));
+      expect(more.get('stubborn') ?? [], String(count)).to.have.lengthOf(count === 0 ? 1 : 0);
+    }
+  });
+
+  it('learns nothing from a key that needed no write', async () => {
+    for (const key of ['a', 'b']) queue.add(key, 'urgent');
+    await workUntil(200_000, () => 'server');
+    queue.add('other', 'urgent');
+    expect((await workUntil(200_200, (key) => (key === 'other' ? 'unchanged' : 'server'))).get('b')).to.equal(
+      undefined,
+    );
+  });
+});
+
 describe('backoff', () => {
   const rows: readonly (readonly [attempt: number, chance: number, ms: number])[] = [
     [0, 0.5, 100],

@@ -51,10 +51,9 @@ const RELIST_AFTER = 5;
 const SHORT_MS = 1_000;
 /** A watch that stays open for this long counts as working, even if nothing has happened yet, unless the one before was dead. */
 const STEADY_MS = 10_000;
-const RETRY_MS = { base: 250, cap: 30_000 } as const;
+/** There are few reflectors, so a short wait burdens no server, and after an outage all see again soon. */
+const RETRY_MS = { base: 250, cap: 5_000 } as const;
 const REFUSED_MS = 30_000;
-/** The longest wait between two attempts at a refused first list. */
-const REFUSED_CAP_MS = 5_000;
 const REFUSALS: ReadonlySet<number> = new Set([401, 403, 404]);
 
 /** Creates a reflector; it starts with `run`. */
@@ -104,7 +103,8 @@ async function keepInStep<T extends Stored>(
       return 0;
     } catch (error) {
       if (signal.aborted) return 0;
-      return failed('list', error, lists++, first.isRefused(error) ? REFUSED_CAP_MS : RETRY_MS.cap);
+      first.failed(error);
+      return failed('list', error, lists++);
     }
   }
 
@@ -118,7 +118,7 @@ async function keepInStep<T extends Stored>(
       [wasAway, isBack] = [false, true];
       return 0;
     } catch (error) {
-      return signal.aborted ? 0 : failed('watch', error, watches++, RETRY_MS.cap);
+      return signal.aborted ? 0 : failed('watch', error, watches++);
     }
   }
 
@@ -164,14 +164,14 @@ async function keepInStep<T extends Stored>(
     if (cause === 'fruitless' && !heard) fruitless += 1;
     if (fruitless >= RELIST_AFTER) [fruitless, isListed] = [0, false];
     trouble.failed('watch', error, failure?.silence === 'unanswered' ? now - idleMs : now);
-    return waitMs(error, watches++, RETRY_MS.cap, clock);
+    return waitMs(error, watches++, clock);
   }
 
   /** Reports a failure that is not the end of a watch; returns the milliseconds to wait. */
-  function failed(attempt: WatchAttempt, error: unknown, failures: number, cap: number): number {
+  function failed(attempt: WatchAttempt, error: unknown, failures: number): number {
     trouble.failed(attempt, error);
     onRestart?.(messageOf(error));
-    return waitMs(error, failures, cap, clock);
+    return waitMs(error, failures, clock);
   }
 
   /** Believes an open watch after a while. After a dead one, an open but silent watch does not prove that the server works. */
@@ -202,16 +202,15 @@ function createFirstList(refusedMs: number, { monotonic }: Pick<Clock, 'monotoni
     },
     isComplete: (): boolean => isComplete,
     whenComplete,
-    /** Whether this error is a refusal of the first list. Throws it if refusals have lasted for too long. */
-    isRefused(error: unknown): boolean {
+    /** Records a list that failed. Throws the error if it is a refusal of the first list, and refusals have lasted for too long. */
+    failed(error: unknown): void {
       const isRefusal = error instanceof ApiError && REFUSALS.has(error.status);
       if (isComplete || !isRefusal) {
         refusedSince = undefined;
-        return false;
+        return;
       }
       refusedSince ??= monotonic();
       if (monotonic() - refusedSince >= refusedMs) throw error;
-      return true;
     },
   };
 }
@@ -252,7 +251,7 @@ function createSilence<T extends Stored>(
 }
 
 /** Waits longer after each failure, and at least as long as the server asks. */
-function waitMs(error: unknown, failures: number, cap: number, { random }: Clock): number {
+function waitMs(error: unknown, failures: number, { random }: Clock): number {
   const asked = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;
-  return Math.max(asked, backoff(failures, RETRY_MS.base, cap, random));
+  return Math.max(asked, backoff(failures, RETRY_MS.base, RETRY_MS.cap, random));
 }
