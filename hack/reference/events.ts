@@ -99,7 +99,7 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
   RolloutStopped: {
     about: ['DaemonSet'],
     meaning:
-      'archaware changed the template of the DaemonSet, and its rollout has made no progress for five minutes. archaware changes no other DaemonSet of the namespace, or none at all and taints no node: the note says which. Where the API server lets no pod with the tolerations in, and no node has the taint yet, archaware takes its change back, once.',
+      'archaware changed the template of the DaemonSet, and its rollout has made no progress for five minutes. archaware changes no other DaemonSet of the namespace, or, for one of a system namespace, none at all and taints no node. After three other namespaces in a row it changes none for 30 minutes. Where the API server lets no pod with the tolerations in, and no node has the taint yet, archaware takes its change back, once.',
     next: 'Look at the Events of the DaemonSet. Allow the tolerations in the policy that refuses the pods, then run `kubectl rollout restart`; or label it `archaware.dev/ignore=true`, if it may lose its pods on nodes with the taint ([runbook](../runbooks/rollout-stopped.md)).',
   },
   WriteRefused: {

@@ -65,7 +65,7 @@ export function createAct(parts: ActParts): (at: TemplateCase, decision: Decisio
     try {
       written = await writer.write(at, change);
     } catch (error) {
-      if (isRefusal(error)) lacks(writer.whyRefused(daemonSet, error), error.message);
+      if (isRefusal(error)) lacks('refused', error.message);
       else lacks('failed');
       throw error;
     }

@@ -1,14 +1,12 @@
 import type { Clock } from '../../kit/clock.ts';
 import type { Store } from '../../kube/watch/store.ts';
-import { type DaemonSet, readRecord } from '../../placement/objects/daemonset.ts';
-import { rolloutOf } from '../../placement/objects/rollout-record.ts';
+import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import {
   isUnproven,
   judge,
-  type Late,
   progressOf,
   type Rollout,
-  stoppingAll,
+  recordedRollout,
   type Verdict,
 } from '../../placement/rollout/brake.ts';
 import { createLine, namespaceOf } from './line.ts';
@@ -20,16 +18,15 @@ export type RolloutTurn = {
    * DaemonSet takes it while the write is under way. If not, it waits in the line ({@link createLine}).
    */
   take(key: string, daemonSet: DaemonSet): boolean;
-  /**
-   * Undoes the last {@link RolloutTurn.take}, because nothing was written. `isSure`: false if no answer arrived. If the watch shows
-   * later that it was written after all, the DaemonSet owns the turn again.
-   */
-  giveBack(key: string, isSure: boolean): void;
+  /** Undoes the last {@link RolloutTurn.take}, because nothing was written. Only the record says then whether it rolls. */
+  giveBack(key: string): void;
+  /** Takes up what a DaemonSet is that was just read. The watch may not show it yet. */
+  shows(key: string, daemonSet: DaemonSet | undefined): void;
   /**
    * Records that archaware takes its change back by a write that leads to this generation. Call it before the write: the watch may
-   * show its result before the answer arrives. Returns what undoes this, for a write that fails; `isSure` as for `giveBack`.
+   * show its result before the answer arrives. Returns what undoes this, for a write that was not carried out.
    */
-  takesBack(key: string, generation: number): (isSure: boolean) => void;
+  takesBack(key: string, generation: number): () => void;
   /** Takes a DaemonSet out of the line: it need not roll, or it cannot be decided now. */
   leave(key: string): void;
   /** Forgets a DaemonSet that is gone, or that archaware leaves alone. */
@@ -54,16 +51,15 @@ export type RolloutTurn = {
   unproven(): readonly string[];
   /** Returns the keys of the DaemonSets that are stopped. */
   stopped(): readonly string[];
-  /**
-   * Returns the keys of those of them that stop everything ({@link stoppingAll}): no further template is written, and no further node
-   * is tainted.
-   */
+  /** Returns the keys of those of a system namespace: no further template is written, and no further node is tainted. */
   stopsAll(): readonly string[];
+  /** Whether the line pauses because DaemonSets of several other namespaces in a row did not come back. */
+  isPaused(): boolean;
 };
 
 export type RolloutTurnOptions = {
   readonly daemonSets: Store<DaemonSet>;
-  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly clock: Pick<Clock, 'monotonic' | 'wall'>;
   /** Whether a namespace is a system namespace. */
   readonly isSystem: (namespace: string) => boolean;
   /** Returns how many nodes that the DaemonSet wants are not ready. */
@@ -81,81 +77,122 @@ function runsNowhere({ current, misscheduled }: DaemonSet): boolean {
  */
 const ORDER_MS = 15_000;
 
+/** The line pauses if DaemonSets of so many namespaces in a row did not come back: a policy may refuse what archaware adds. */
+const MOST_IN_A_ROW = 3;
+const PAUSE_MS = 30 * 60_000;
+
 /** Creates the turn over the DaemonSets in the store. */
 export function createRolloutTurn({ daemonSets, clock, isSystem, unreadyNodes }: RolloutTurnOptions): RolloutTurn {
   const rollouts = new Map<string, Rollout>();
-  /** What was known before a DaemonSet took the turn. */
-  const earlier = new Map<string, Rollout | undefined>();
-  /** The rollouts that a write has begun to which no answer arrived, if it was carried out. */
-  const unanswered = new Map<string, Rollout>();
+  /** DaemonSets that were read, as long as the watch shows an earlier generation. */
+  const read = new Map<string, DaemonSet>();
+  /** The generation of each DaemonSet whose rollout is over, or that has none: what happens to its pods later is not archaware's doing. */
+  const done = new Map<string, Pick<DaemonSet, 'uid' | 'generation'>>();
   const line = createLine(isSystem);
   const lookedAt = new Set<string>();
+  const isSystemKey = (key: string) => isSystem(namespaceOf(key));
   /** When the turn was first asked for; undefined: not yet. */
   let since: number | undefined;
+  /** The namespaces outside of the system whose DaemonSets did not come back, one after the other. */
+  const inARow = new Set<string>();
+  const counted = new WeakSet<Rollout>();
+  let pausedUntil = Number.NEGATIVE_INFINITY;
+  /** Since when records of namespaces outside of the system may hold the turn: all together for as long as one turn. */
+  let adoptedSince = Number.NEGATIVE_INFINITY;
 
-  const unreadyOf = (daemonSet: DaemonSet) => () => unreadyNodes(daemonSet);
+  function newest(key: string): DaemonSet | undefined {
+    const [kept, later] = [daemonSets.get(key), read.get(key)];
+    if (later !== undefined && kept?.uid === later.uid && kept.generation < later.generation) return later;
+    read.delete(key);
+    return kept;
+  }
+
+  function judged(key: string, rollout: Rollout, daemonSet: DaemonSet | undefined): Verdict {
+    const unready = () => (daemonSet === undefined ? 0 : unreadyNodes(daemonSet));
+    return judge(rollout, daemonSet, { now: clock.monotonic(), unready, isSystem: isSystemKey(key) });
+  }
 
   function verdictOf(key: string): Verdict | undefined {
-    const rollout = rollouts.get(key);
-    const daemonSet = daemonSets.get(key);
+    let rollout = rollouts.get(key);
+    const daemonSet = newest(key);
     if (rollout === undefined) return undefined;
-    const now = clock.monotonic();
     const isOurs = daemonSet?.generation === rollout.generation && daemonSet.observed;
     const progress = isOurs ? progressOf(daemonSet) : 0;
-    const known = progress > rollout.progress ? { ...rollout, progress, progressAt: now } : rollout;
-    rollouts.set(key, known);
-    const verdict = judge(known, daemonSet, now, daemonSet === undefined ? () => 0 : unreadyOf(daemonSet));
-    if (verdict.kind === 'over') rollouts.delete(key);
+    if (progress > rollout.progress) {
+      rollout = { ...rollout, progress, progressAt: clock.monotonic() };
+      rollouts.set(key, rollout);
+    }
+    const verdict = judged(key, rollout, daemonSet);
+    if (verdict.kind === 'over') {
+      rollouts.delete(key);
+      if (daemonSet !== undefined && daemonSet.generation <= rollout.generation) {
+        done.set(key, { uid: daemonSet.uid, generation: daemonSet.generation });
+      }
+      if (verdict.isBack && !rollout.isAdopted) inARow.clear();
+    }
+    if (verdict.kind === 'stopped') count(key, rollout);
     return verdict;
   }
 
-  /** Takes over what an earlier leader began. This process cannot know when that was, so its time begins now. */
+  /** Counts a DaemonSet that did not come back. A record proves nothing here: each tenant can write one. */
+  function count(key: string, rollout: Rollout): void {
+    if (isSystemKey(key) || rollout.isAdopted || rollout.isTakenBack || counted.has(rollout)) return;
+    counted.add(rollout);
+    inARow.add(namespaceOf(key));
+    if (inARow.size < MOST_IN_A_ROW) return;
+    inARow.clear();
+    pausedUntil = clock.monotonic() + PAUSE_MS;
+  }
+
+  /** Takes up the rollout that the record of a DaemonSet names, whoever began it. */
+  function adopt(key: string): void {
+    const daemonSet = newest(key);
+    if (daemonSet === undefined) return;
+    const { uid, generation } = daemonSet;
+    const isKnown = (known: Pick<Rollout, 'uid' | 'generation'> | undefined) =>
+      known?.uid === uid && known.generation >= generation;
+    if (isKnown(rollouts.get(key)) || isKnown(done.get(key))) return;
+    const now = clock.monotonic();
+    const rollout = recordedRollout(daemonSet, { now, wall: clock.wall() });
+    if (rollout === undefined || judged(key, rollout, daemonSet).kind === 'over') {
+      done.set(key, { uid, generation });
+      return;
+    }
+    let { begunAt } = rollout;
+    if (!isSystemKey(key)) {
+      if (now - adoptedSince > PAUSE_MS) adoptedSince = now;
+      begunAt = Math.min(begunAt, adoptedSince);
+    }
+    rollouts.set(key, { ...rollout, begunAt });
+  }
+
+  function adoptAll(): void {
+    for (const key of daemonSets.keys()) adopt(key);
+  }
+
+  /** Takes over what an earlier leader began. Returns when this was. */
   function begin(): number {
-    recall();
     if (since !== undefined) return since;
     since = clock.monotonic();
-    for (const key of daemonSets.keys()) adopt(key, since);
+    adoptAll();
     return since;
   }
 
-  /** Takes up the rollouts of writes without an answer, once the watch shows them. The record says whose they are. */
-  function recall(): void {
-    for (const [key, rollout] of unanswered) {
-      const daemonSet = daemonSets.get(key);
-      const isSame = daemonSet?.uid === rollout.uid;
-      if (isSame && daemonSet.generation < rollout.generation) continue;
-      unanswered.delete(key);
-      if (!isSame || daemonSet.generation > rollout.generation) continue;
-      const isKnown = rollouts.get(key)?.generation === rollout.generation;
-      if (!isKnown && recordedState(daemonSet) === stateOf(rollout)) rollouts.set(key, rollout);
-    }
-  }
-
-  function adopt(key: string, now: number): void {
-    const daemonSet = daemonSets.get(key);
-    if (daemonSet?.recorded === undefined || daemonSet.updateStrategy === 'OnDelete') return;
-    const state = recordedState(daemonSet);
-    // One that had rolled out may have lost all of its pods since.
-    const isDone = daemonSet.rolledOut || (state !== 'awaited' && runsNowhere(daemonSet));
-    // Earlier versions did not record for which rollouts they waited.
-    if (state === 'taken-back' || !isDone) rollouts.set(key, begun(daemonSet, daemonSet.generation, now, state));
-  }
-
-  function late(): Late[] {
+  function standing(): { readonly key: string; readonly kind: 'rolling' | 'slow' | 'stopped' }[] {
     begin();
-    return [...rollouts.keys()].flatMap((key): Late[] => {
-      const verdict = verdictOf(key);
-      const daemonSet = daemonSets.get(key);
-      const rollout = rollouts.get(key);
-      if (verdict === undefined || verdict.kind === 'over' || verdict.kind === 'rolling') return [];
-      const namespace = namespaceOf(key);
-      // Anybody can write the name of such a class. Only pods that ran with it show that the API server lets them have it.
-      const ran = rollout?.isAwaited === true && rollout.currentBefore > 0;
-      const hasSystemClass = ran && daemonSet?.template.priorityClassName?.startsWith('system-') === true;
-      const isAdopted = rollout?.isAdopted === true;
-      return [{ key, namespace, isSystemNamespace: isSystem(namespace), hasSystemClass, verdict, isAdopted }];
+    return [...rollouts.keys()].flatMap((key) => {
+      const kind = verdictOf(key)?.kind;
+      return kind === undefined || kind === 'over' ? [] : { key, kind };
     });
   }
+
+  const stopped = () => standing().flatMap(({ key, kind }) => (kind === 'stopped' ? key : []));
+  const stopsAll = () => stopped().filter(isSystemKey);
+  /** The namespaces that wait for a DaemonSet of their own, while others go on. */
+  const stoppedNamespaces = () =>
+    new Set(standing().flatMap(({ key, kind }) => (kind === 'rolling' ? [] : namespaceOf(key))));
+  const isPaused = () => clock.monotonic() < pausedUntil;
+  const isHeld = () => isPaused() || stopsAll().length > 0 || standing().some(({ kind }) => kind === 'rolling');
 
   /** Whether a DaemonSet of which nothing is known yet may have to roll before this one. */
   function waitsForOthers(key: string): boolean {
@@ -171,80 +208,72 @@ export function createRolloutTurn({ daemonSets, clock, isSystem, unreadyNodes }:
   }
 
   function rankOf(key: string): number {
-    return (isSystem(namespaceOf(key)) ? 0 : 2) + (daemonSets.get(key)?.takesMany === true ? 1 : 0);
+    return (isSystemKey(key) ? 0 : 2) + (daemonSets.get(key)?.takesMany === true ? 1 : 0);
   }
 
   function next(): string | undefined {
-    const waiting = late();
-    if (rollouts.size > waiting.length || stoppingAll(waiting).length > 0) return undefined;
-    const stopped = new Set(waiting.map(({ namespace }) => namespace));
-    const first = line.first((namespace) => stopped.has(namespace));
+    if (line.first(() => false) === undefined || isHeld()) return undefined;
+    // The watch may have shown a rollout of an earlier leader a moment ago.
+    adoptAll();
+    if (isHeld()) return undefined;
+    const held = stoppedNamespaces();
+    const first = line.first((namespace) => held.has(namespace));
     return first === undefined || waitsForOthers(first) ? undefined : first;
   }
 
-  /** Whether a DaemonSet of the same namespace holds up the others there. */
-  const isNamespaceStopped = (key: string) => late().some(({ namespace }) => namespace === namespaceOf(key));
-  const isLineStopped = () => stoppingAll(late()).length > 0;
-
   function isUnprovenNow(key: string): boolean {
     const rollout = rollouts.get(key);
-    return rollout !== undefined && isUnproven(rollout, daemonSets.get(key), clock.monotonic());
+    return rollout !== undefined && isUnproven(rollout, newest(key), clock.monotonic());
   }
 
   return {
     take(key, daemonSet) {
       begin();
-      earlier.delete(key);
+      adopt(key);
       lookedAt.add(key);
-      const isStopped = isNamespaceStopped(key) || isLineStopped();
       // archaware's change adds no disruption if no pod would be replaced, or if the DaemonSet is about to roll anyway for a
       // change that its controller has not seen yet. Its pods may depend on the change, so it does not wait.
       const isAlone = runsNowhere(daemonSet) || daemonSet.updateStrategy === 'OnDelete';
-      const rollout = rollouts.get(key);
-      if (rollout === undefined && (isAlone || (!daemonSet.observed && !isStopped))) {
+      const isHeldUp = () => stoppedNamespaces().has(namespaceOf(key)) || stopsAll().length > 0;
+      if (!rollouts.has(key) && (isAlone || (!daemonSet.observed && !isHeldUp()))) {
         line.delete(key);
         return true;
       }
       const generation = daemonSet.generation + 1;
-      if (rollout !== undefined && verdictOf(key)?.kind === 'rolling') {
+      const isRolling = verdictOf(key)?.kind === 'rolling';
+      const rollout = rollouts.get(key);
+      if (rollout !== undefined && isRolling) {
         // A second write does not make the turn longer: its author could bring about one after the other.
-        const known = rollouts.get(key) ?? rollout;
-        earlier.set(key, known);
-        rollouts.set(key, { ...known, generation });
+        rollouts.set(key, { ...rollout, generation });
         return true;
       }
       line.add(key, daemonSet.takesMany);
       if (next() !== key) return false;
       line.take(key);
-      earlier.set(key, undefined);
-      const state = daemonSet.rolledOut ? 'awaited' : undefined;
-      rollouts.set(key, { ...begun(daemonSet, generation, clock.monotonic(), state), isAdopted: false });
+      const now = clock.monotonic();
+      rollouts.set(key, {
+        ...{ uid: daemonSet.uid, generation, begunAt: now, progress: 0, progressAt: now },
+        ...{ isAwaited: daemonSet.rolledOut, currentBefore: daemonSet.current, isTakenBack: false, isAdopted: false },
+      });
       return true;
     },
-    giveBack(key, isSure) {
-      const begun = rollouts.get(key);
-      if (begun === undefined || !earlier.has(key)) return;
-      if (!isSure) unanswered.set(key, begun);
-      // Without an earlier write, this DaemonSet is not rolling because of archaware.
-      const before = earlier.get(key);
-      earlier.delete(key);
-      if (before === undefined) rollouts.delete(key);
-      else rollouts.set(key, before);
+    giveBack(key) {
+      rollouts.delete(key);
+      adopt(key);
+    },
+    shows(key, daemonSet) {
+      if (daemonSet !== undefined) read.set(key, daemonSet);
     },
     takesBack(key, generation) {
       const rollout = rollouts.get(key);
       if (rollout === undefined) return () => undefined;
-      const back = { ...rollout, generation, isTakenBack: true };
-      rollouts.set(key, back);
-      return (isSure) => {
-        if (!isSure) unanswered.set(key, back);
-        rollouts.set(key, rollout);
-      };
+      rollouts.set(key, { ...rollout, generation, isTakenBack: true });
+      return () => void rollouts.set(key, rollout);
     },
     leave: line.delete,
     forget(key) {
       line.delete(key);
-      for (const memory of [rollouts, earlier, unanswered]) memory.delete(key);
+      for (const memory of [rollouts, read, done]) memory.delete(key);
       if (daemonSets.get(key) === undefined) lookedAt.delete(key);
     },
     seen(key) {
@@ -252,47 +281,18 @@ export function createRolloutTurn({ daemonSets, clock, isSystem, unreadyNodes }:
       lookedAt.add(key);
       return next();
     },
-    waits: (key) => line.has(key) && (!isNamespaceStopped(key) || isLineStopped()),
+    waits: (key) => line.has(key) && (!stoppedNamespaces().has(namespaceOf(key)) || stopsAll().length > 0),
     next,
     verdict(key) {
       begin();
+      adopt(key);
       const verdict = verdictOf(key);
       return verdict?.kind === 'over' ? undefined : verdict;
     },
     isUnproven: isUnprovenNow,
     unproven: () => [...rollouts.keys()].filter(isUnprovenNow),
-    stopped: () => late().flatMap(({ key, verdict }) => (verdict.kind === 'stopped' ? [key] : [])),
-    stopsAll: () => stoppingAll(late()).flatMap(({ key, verdict }) => (verdict.kind === 'stopped' ? [key] : [])),
-  };
-}
-
-/** Returns what the record says of the rollout to the present generation. */
-function recordedState({ recorded, generation }: DaemonSet): ReturnType<typeof rolloutOf> {
-  return rolloutOf(readRecord(recorded).basis?.rollout, generation);
-}
-
-/** Returns what the record says of a rollout if it was begun. */
-function stateOf({ isAwaited, isTakenBack }: Rollout): ReturnType<typeof rolloutOf> {
-  if (isTakenBack) return 'taken-back';
-  return isAwaited ? 'awaited' : undefined;
-}
-
-/** Returns a rollout that begins now. `state`: what the record says of it, or will say. */
-function begun(
-  { uid, current }: DaemonSet,
-  generation: number,
-  now: number,
-  state: ReturnType<typeof rolloutOf>,
-): Rollout {
-  return {
-    uid,
-    generation,
-    begunAt: now,
-    isAwaited: state === 'awaited',
-    currentBefore: current,
-    progress: 0,
-    progressAt: now,
-    isTakenBack: state === 'taken-back',
-    isAdopted: true,
+    stopped,
+    stopsAll,
+    isPaused,
   };
 }

@@ -47,7 +47,10 @@ export function createStops(options: StopsOptions) {
     announcer.report(record, regarding(daemonSet), {
       reason: 'RolloutStopped',
       action: 'Placing',
-      note: stoppedNote(daemonSet, { isMissing: verdict.missing, isTakenBack: wasTakenBack, stopsAll }),
+      note: stoppedNote(daemonSet, {
+        ...{ isMissing: verdict.missing, isTakenBack: wasTakenBack, stopsAll },
+        isPaused: turn.isPaused(),
+      }),
     });
     if (wasTakenBack || !verdict.missing || !canTakeBack(daemonSet, nodes(), taints)) {
       return { outcome: 'held', againInMs: AGAIN_MS };
@@ -57,14 +60,16 @@ export function createStops(options: StopsOptions) {
     try {
       const written = await write(target, daemonSetPatch(daemonSet, takeBack(daemonSet, liveTaints(), taints)), signal);
       if (written.kind !== 'written') {
-        undo(true);
+        undo();
         return { outcome: 'conflict' };
       }
       const { resourceVersion } = readDaemonSet(written.object);
       answered(record, resourceVersion, daemonSets.get(key), clock.monotonic());
     } catch (error) {
-      undo(isRefusal(error));
-      if (isRefusal(error)) options.noteRefusal(record, regarding(daemonSet), error);
+      // Without an answer it may be carried out yet; the next try shows that.
+      if (!isRefusal(error)) throw error;
+      undo();
+      options.noteRefusal(record, regarding(daemonSet), error);
       throw error;
     }
     return { outcome: 'written', detail: 'template as its author wrote it: the rollout did not come back' };
@@ -123,13 +128,18 @@ function takeBack(daemonSet: DaemonSet, liveTaints: ReadonlySet<string>, taints:
 /** Returns the note of the Event `RolloutStopped`. */
 function stoppedNote(
   { desired, current, updated, available }: DaemonSet,
-  state: { readonly isMissing: boolean; readonly isTakenBack: boolean; readonly stopsAll: boolean },
+  state: {
+    readonly isMissing: boolean;
+    readonly isTakenBack: boolean;
+    readonly stopsAll: boolean;
+    readonly isPaused: boolean;
+  },
 ): string {
-  const { isMissing, isTakenBack, stopsAll } = state;
+  const { isMissing, isTakenBack, stopsAll, isPaused } = state;
   const what = `no progress for 5 minutes after archaware added tolerations to its template: ${updated} of ${desired} pods are updated, ${available} available, ${desired - current} missing`;
   const result = stopsAll
     ? 'archaware changes no other DaemonSet and taints no node until this one is back'
-    : 'archaware changes no other DaemonSet of this namespace until this one is back; nodes get the taint nevertheless, and pods there that lack the toleration do not come back once they end';
+    : `archaware changes no other DaemonSet of this namespace until this one is back${isPaused ? ', and none at all for up to 30 minutes, because those of several namespaces did not come back' : ''}; nodes get the taint nevertheless, and pods there that lack the toleration do not come back once they end`;
   const cause = isMissing
     ? 'look for FailedCreate in its Events; a policy may refuse pods with the toleration'
     : 'look at why its pods do not get ready';
@@ -145,7 +155,6 @@ function unservedNote(entry: { readonly why: Want; readonly answer: string } | u
   const why = entry?.why ?? 'failed';
   switch (why) {
     case 'refused':
-    case 'unfit':
       return `its template cannot get the tolerations; allow the account of archaware to write them, or add them to the source of the template: ${entry?.answer || 'the API server refuses them'}`;
     case 'contested':
       return 'another writer keeps removing the tolerations from its template: add them to the source of the template';

@@ -1,19 +1,18 @@
-import { type ApiError, isRefusal } from '../../kube/errors.ts';
-import type { Store } from '../../kube/watch/store.ts';
+import { isRefusal } from '../../kube/errors.ts';
 import type { WriteResult, Writer } from '../../kube/writer.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import { daemonSetPatch } from '../../placement/patch/patch.ts';
-import { isUnfit, type Want } from '../../placement/rollout/brake.ts';
 import type { Contention } from '../contention.ts';
 import { note, type ObjectRecord } from '../object-record.ts';
 import type { NoteRefusal } from '../refusals.ts';
 import { begun, type Change, contestedNote, hasRolled, intentOf, regarding } from './change.ts';
+import type { DaemonSetControllerOptions } from './contract.ts';
 import type { RolloutTurn } from './rollout.ts';
 import type { TemplateCase } from './template-decision.ts';
 
 type TemplateWriterParts = {
-  readonly daemonSets: Store<DaemonSet>;
   readonly write: Writer;
+  readonly wholeDaemonSet: DaemonSetControllerOptions['wholeDaemonSet'];
   readonly turn: RolloutTurn;
   readonly contention: Contention;
   readonly noteRefusal: NoteRefusal;
@@ -27,17 +26,19 @@ export type TemplateWriter = {
   write(at: TemplateCase, change: Change): Promise<WriteResult>;
   /** Returns the milliseconds to leave a DaemonSet alone because another writer keeps undoing this change; 0: write. */
   contestedMs(record: ObjectRecord, daemonSet: DaemonSet, change: Change): number;
-  /** Returns why a DaemonSet lacks its tolerations after this refusal. */
-  whyRefused(daemonSet: DaemonSet, error: ApiError): Want;
 };
 
 /** Creates the writer of templates. */
 export function createTemplateWriter(parts: TemplateWriterParts): TemplateWriter {
-  const { daemonSets, turn, contention } = parts;
+  const { turn, contention } = parts;
 
-  function whyRefused({ namespace, name, recorded }: DaemonSet, error: ApiError): Want {
-    const isLarge = daemonSets.get(`${namespace}/${name}`)?.isLarge === true;
-    return isUnfit(error, { isLarge, isRecorded: recorded !== undefined }) ? 'unfit' : 'refused';
+  /**
+   * Gives the turn to the next DaemonSet. `isSure`: false where the write may have been carried out, or the DaemonSet may roll already: a
+   * cache may be stale, the turn may not.
+   */
+  async function passOn({ key, daemonSet, signal }: TemplateCase, isSure: boolean): Promise<void> {
+    if (!isSure) turn.shows(key, await parts.wholeDaemonSet(daemonSet, signal));
+    turn.giveBack(key);
   }
 
   function contestedMs(record: ObjectRecord, daemonSet: DaemonSet, change: Change): number {
@@ -46,27 +47,26 @@ export function createTemplateWriter(parts: TemplateWriterParts): TemplateWriter
   }
 
   return {
-    whyRefused,
     contestedMs,
-    async write({ key, daemonSet, record, signal }, change) {
+    async write(at, change) {
+      const { daemonSet, record, signal } = at;
       const { namespace, name } = daemonSet;
       const target = { kind: 'DaemonSet', namespace, name, action: 'tolerate' } as const;
-      let rolls = false;
-      let isSure = true;
+      let written: WriteResult;
       try {
-        const written = await parts.write(target, daemonSetPatch(daemonSet, begun(daemonSet, change)), signal);
-        rolls = hasRolled(daemonSet, written);
-        if (written.kind === 'written') contention.wrote(record, intentOf(change));
-        if (written.kind !== 'conflict') note(record, 'refused', undefined);
-        return written;
+        written = await parts.write(target, daemonSetPatch(daemonSet, begun(daemonSet, change)), signal);
       } catch (error) {
-        isSure = isRefusal(error);
-        if (isRefusal(error)) parts.noteRefusal(record, regarding(daemonSet), error);
+        // Without an answer the turn stays: the next try, or the watch, shows what became of the write.
+        if (!isRefusal(error)) throw error;
+        parts.noteRefusal(record, regarding(daemonSet), error);
+        if (change.rolls) await passOn(at, error.status < 500);
         throw error;
-      } finally {
-        // A change of the record alone did not take the turn.
-        if (change.rolls && !rolls) turn.giveBack(key, isSure);
       }
+      // A change of the record alone did not take the turn.
+      if (change.rolls && !hasRolled(daemonSet, written)) await passOn(at, written.kind !== 'conflict');
+      if (written.kind === 'written') contention.wrote(record, intentOf(change));
+      if (written.kind !== 'conflict') note(record, 'refused', undefined);
+      return written;
     },
   };
 }

@@ -2,7 +2,7 @@ import type { Store } from '../../kube/watch/store.ts';
 import { isCutOff } from '../../placement/nodes/cut-off.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
-import { holdsTaint, type Want } from '../../placement/rollout/brake.ts';
+import type { Want } from '../../placement/rollout/brake.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { namespaceOf } from './line.ts';
 
@@ -43,9 +43,10 @@ export function createUnserved({ daemonSets, isSystem, taints, onServed }: Unser
     get: (key) => entries.get(key),
     holders(node) {
       const found: string[] = [];
-      for (const [key, { architectures, why }] of entries) {
+      for (const [key, { architectures }] of entries) {
         const daemonSet = daemonSets.get(key);
-        if (daemonSet === undefined || !holdsTaint(why, isSystem(namespaceOf(key)))) continue;
+        // What a tenant has in his namespace holds nobody up: the refused write is named there.
+        if (daemonSet === undefined || !isSystem(namespaceOf(key))) continue;
         if (isCutOff(daemonSet, architectures, node, taints())) found.push(key);
       }
       return found;

@@ -22,6 +22,10 @@ type FieldsEntry = {
   readonly index: number;
   /** Whether it owns a field of the spec: then the list of tolerations, which archaware wrote last, is archaware's alone. */
   readonly ownsSpec: boolean;
+  /** When archaware last wrote to the object, in milliseconds since the epoch by the clock of the API server. Absent: not known. */
+  readonly at?: number;
+  /** When the status last changed, likewise. */
+  readonly statusAt?: number;
 };
 
 /** A DaemonSet, reduced to the fields that archaware reads. */
@@ -111,7 +115,19 @@ function readEntry(metadata: JsonObject): FieldsEntry | undefined {
     ({ manager, operation, subresource }) => manager === FIELD_MANAGER && operation === 'Update' && !subresource,
   );
   const entry = entries[index];
-  return entry && { index, ownsSpec: 'f:spec' in fieldsOf(entry) };
+  if (entry === undefined) return undefined;
+  const at = newestTime([entry]);
+  const statusAt = newestTime(entries.filter(({ subresource }) => subresource === 'status'));
+  return {
+    ...{ index, ownsSpec: 'f:spec' in fieldsOf(entry) },
+    ...(at === undefined ? {} : { at }),
+    ...(statusAt === undefined ? {} : { statusAt }),
+  };
+}
+
+function newestTime(entries: readonly JsonObject[]): number | undefined {
+  const times = entries.map((entry) => Date.parse(stringAt(entry, 'time') ?? '')).filter((time) => !Number.isNaN(time));
+  return times.length === 0 ? undefined : Math.max(...times);
 }
 
 /**

@@ -1,4 +1,5 @@
-import type { DaemonSet } from '../objects/daemonset.ts';
+import { type DaemonSet, readRecord } from '../objects/daemonset.ts';
+import { rolloutOf } from '../objects/rollout-record.ts';
 
 /** A rollout that archaware began by a write to a template. */
 export type Rollout = {
@@ -16,25 +17,29 @@ export type Rollout = {
   readonly progressAt: number;
   /** Whether the change was taken back. */
   readonly isTakenBack: boolean;
-  /** Whether an earlier leader began it. What is known of it then comes from the record, which its author can write. */
+  /** Whether it was found in a record, which the author of the DaemonSet can write. */
   readonly isAdopted: boolean;
 };
 
 /**
- * - `over`: the next DaemonSet may roll.
+ * - `over`: the next DaemonSet may roll. `isBack`: all of its pods have the change.
  * - `rolling`: it has the turn.
- * - `slow`: it goes on, but for so long that only its own namespace waits for it (for a system DaemonSet: everything).
+ * - `slow`: it goes on, but for so long that only its own namespace waits for it. A DaemonSet of the system never is.
  * - `stopped`: it is not back, and does not come further. `missing`: pods are not created, or are refused; else they do not get
- *   ready, which the author of the pods can bring about.
+ *   ready, which tolerations cannot bring about.
  */
 export type Verdict =
-  | { readonly kind: 'over' }
+  | { readonly kind: 'over'; readonly isBack: boolean }
   | { readonly kind: 'rolling' }
   | { readonly kind: 'slow' }
   | { readonly kind: 'stopped'; readonly missing: boolean };
 
 /** The time without progress after which a rollout counts as stopped. */
 const TURN_MS = 5 * 60_000;
+/** For so long a new leader looks at a rollout before it judges: clocks may differ, and a pod may just be replaced. */
+const LOOK_MS = 30_000;
+/** An unfinished rollout that is older may as well have lost pods since: its time begins anew. */
+const OLD_MS = 30 * 60_000;
 /**
  * The time until the next DaemonSet rolls after one that had not rolled out before it was written. Nobody can say when such a
  * rollout ends, so it is not waited for. But a dead node makes every DaemonSet of the cluster such a one, and they must not all roll
@@ -48,23 +53,54 @@ const PAUSE_MS = 15_000;
  */
 const TAKING_BACK_MS = 2 * 60_000;
 
-const OVER: Verdict = { kind: 'over' };
+const OVER: Verdict = { kind: 'over', isBack: false };
+
+/** The present time, by a clock that never goes back and by the wall clock. */
+type Times = { readonly now: number; readonly wall: number };
+
+/**
+ * Returns the rollout that the record of a DaemonSet names and that may still go on; undefined: there is none. It began when archaware
+ * last wrote to the DaemonSet, and came further at the earliest when its status last changed; the API server has noted both.
+ */
+export function recordedRollout(daemonSet: DaemonSet, { now, wall }: Times): Rollout | undefined {
+  const { uid, generation, entry, current, observed } = daemonSet;
+  const state = rolloutOf(readRecord(daemonSet.recorded).basis?.rollout, generation);
+  if (state === undefined || daemonSet.updateStrategy === 'OnDelete') return undefined;
+  const ago = (time = wall) => Math.max(0, wall - time);
+  const age = ago(entry?.at);
+  const begunAt = age > OLD_MS ? now : now - age;
+  const progress = observed ? progressOf(daemonSet) : 0;
+  const progressAt = progress === 0 ? begunAt : Math.max(begunAt, now - ago(entry?.statusAt));
+  return {
+    ...{ uid, generation, begunAt, currentBefore: current, progress },
+    isAwaited: state === 'awaited',
+    progressAt: Math.max(progressAt, now - TURN_MS + LOOK_MS),
+    isTakenBack: state === 'taken-back',
+    isAdopted: true,
+  };
+}
 
 /**
  * Judges a rollout. `unready`: how many of the nodes that the DaemonSet wants are not ready; their pods say nothing about the change.
  */
-export function judge(rollout: Rollout, daemonSet: DaemonSet | undefined, now: number, unready: () => number): Verdict {
+export function judge(
+  rollout: Rollout,
+  daemonSet: DaemonSet | undefined,
+  { now, unready, isSystem }: { readonly now: number; readonly unready: () => number; readonly isSystem: boolean },
+): Verdict {
   if (daemonSet === undefined || daemonSet.uid !== rollout.uid) return OVER;
   // The author has changed it since, so what happens to it is the author's rollout.
   if (daemonSet.generation > rollout.generation) return OVER;
   if (rollout.isTakenBack) return { kind: 'stopped', missing: true };
   const lasted = now - rollout.begunAt;
   const isSeen = daemonSet.generation === rollout.generation && daemonSet.observed;
-  if (isSeen && isBack(daemonSet, unready)) return OVER;
+  if (isSeen && isBack(daemonSet, unready)) return { kind: 'over', isBack: true };
   const isHarmless = !rollout.isAwaited && daemonSet.current >= rollout.currentBefore;
   if (isHarmless && lasted > PAUSE_MS) return OVER;
+  // No answer arrived to the write, and it was not carried out.
+  if (daemonSet.generation < rollout.generation && lasted > TURN_MS) return OVER;
   if (now - rollout.progressAt > TURN_MS) return { kind: 'stopped', missing: isMissing(daemonSet) };
-  return lasted > TURN_MS ? { kind: 'slow' } : { kind: 'rolling' };
+  return isSystem || lasted <= TURN_MS ? { kind: 'rolling' } : { kind: 'slow' };
 }
 
 function isBack(daemonSet: DaemonSet, unready: () => number): boolean {
@@ -99,75 +135,13 @@ export function isUnproven(
   return !isSeen || (daemonSet.updated === 0 && daemonSet.desired > 0);
 }
 
-/** A DaemonSet that waits too long, with what decides about whom it holds up. */
-export type Late = {
-  readonly key: string;
-  readonly namespace: string;
-  readonly isSystemNamespace: boolean;
-  readonly hasSystemClass: boolean;
-  readonly verdict: Extract<Verdict, { kind: 'slow' | 'stopped' }>;
-  readonly isAdopted: boolean;
-};
-
-/**
- * Returns the DaemonSets that stop the whole line: no further template is written. A DaemonSet of a system namespace does. So do
- * DaemonSets whose pods are missing, if they are in two namespaces or have a `system-*` priority class. Pods that do not get ready,
- * and such a class alone, hold up only their own namespace: a tenant can bring both about.
- */
-export function stoppingAll(late: readonly Late[]): readonly Late[] {
-  const missing = late.filter(({ verdict, isAdopted }) => verdict.kind === 'stopped' && verdict.missing && !isAdopted);
-  const inTwo = new Set(missing.map(({ namespace }) => namespace)).size > 1;
-  return late.filter((one) => one.isSystemNamespace || (missing.includes(one) && (one.hasSystemClass || inTwo)));
-}
-
 /** Why a DaemonSet does not have its tolerations. */
 export type Want =
-  /** The API server, a policy or a webhook refuses the write, for a reason that is not the DaemonSet's own. */
+  /** The API server, a policy or a webhook refuses the write. */
   | 'refused'
-  /** The write is refused because of what the DaemonSet is: too large, or not valid any more. */
-  | 'unfit'
   /** Another writer keeps undoing the write. */
   | 'contested'
   /** It waits for its turn. */
   | 'in-line'
   /** The write did not get through. */
   | 'failed';
-
-/** Whether nodes stay without the taint for a DaemonSet that lacks its tolerations. A tenant can bring about all but a refusal. */
-export function holdsTaint(want: Want, isSystemNamespace: boolean): boolean {
-  return want === 'refused' || isSystemNamespace;
-}
-
-/**
- * Returns whether the author of a DaemonSet can bring a refusal about alone: the object is too large for a request or for etcd, or a
- * field of it is not valid (`DaemonSet.apps "name" is invalid: …`). What the author wrote can be quoted in such a message, so only
- * its beginning counts. `isLarge`: the DaemonSet is so large that policies may give up on it. `isRecorded`: it has a record, which anybody
- * who may write the DaemonSet can forge, so that archaware's own guard policy refuses what archaware makes of it.
- */
-export function isUnfit(
-  { status, message }: { readonly status: number; readonly message: string },
-  { isLarge, isRecorded }: { readonly isLarge: boolean; readonly isRecorded: boolean },
-): boolean {
-  if (status === 413) return true;
-  if (
-    isRecorded &&
-    /^[^"]*: 4(?:03|22) daemonsets\.apps "[^"]*" is forbidden: ValidatingAdmissionPolicy 'archaware-guard-/.test(
-      message,
-    )
-  ) {
-    return true;
-  }
-  if (status === 422 && /^[^"]*: 422 DaemonSet\.apps "[^"]*" is invalid: /.test(message)) return true;
-  if (status === 500 && isTooLarge(message)) return true;
-  return isLarge && [400, 403, 422, 500].includes(status) && /denied (?:the )?request/.test(message);
-}
-
-/** Whether etcd refused an object for its size, or the connection to it did. */
-function isTooLarge(message: string): boolean {
-  const [unquoted = ''] = message.split('"', 1);
-  const error = unquoted.indexOf(': 500 rpc error: ');
-  return (
-    unquoted.includes(': 500 etcdserver: request is too large') ||
-    (error >= 0 && unquoted.includes('larger than max', error))
-  );
-}

@@ -45,6 +45,40 @@ describe('DaemonSets that must roll', () => {
     });
   }
 
+  it('wait for one that another leader rolls, which a conflict shows before the watch does', async () => {
+    const leader = arrangeDaemonSets();
+    leader.put();
+    await leader.run();
+    const { put, run, world } = arrangeDaemonSets();
+    put();
+    put({ name: 'second' });
+    const rolling = leader.now();
+    world.read = () => rolling;
+    world.refusal = { kind: 'conflict' };
+    expect(await run()).to.include({ outcome: 'conflict' });
+    world.refusal = undefined;
+    expect(await run('shop/second')).to.include({ outcome: 'waiting' });
+  });
+
+  for (const [what, refusal] of [
+    ['without an answer', new Error('broken')],
+    ['with an answer that may come too early', new ApiError(504, { message: 'request timed out' }, 'patch')],
+  ] as const) {
+    it(`wait for one that was written ${what}, until a read or a second try shows what became of it`, async () => {
+      const { put, run, world } = arrangeDaemonSets();
+      put({ name: 'agent' });
+      put({ name: 'second' });
+      world.refusal = refusal;
+      world.read = () => {
+        throw new Error('no answer either');
+      };
+      await run().catch(() => undefined);
+      world.refusal = undefined;
+      expect(await run('shop/second')).to.include({ outcome: 'waiting' });
+      expect(await run()).to.include({ outcome: 'written' });
+    });
+  }
+
   it('are not counted as waiting when they are gone', async () => {
     const { put, run, show, controller, daemonSets } = arrangeDaemonSets();
     put({ name: 'agent' });

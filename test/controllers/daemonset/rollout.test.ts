@@ -21,7 +21,6 @@ type Given = {
   rollout?: string;
   /** Whether archaware wrote to it before. */
   isRecorded?: boolean;
-  priorityClass?: string;
 };
 
 function daemonSet(name: string, given: Given = {}): DaemonSet {
@@ -38,7 +37,6 @@ function daemonSet(name: string, given: Given = {}): DaemonSet {
     metadata: { namespace: 'ops', name, uid: name, generation, annotations },
     spec: {
       updateStrategy: { type: strategy, rollingUpdate: { maxUnavailable: given.maxUnavailable } },
-      template: { spec: { priorityClassName: given.priorityClass } },
     },
     status: {
       observedGeneration: observed,
@@ -167,14 +165,75 @@ describe('the turn of a DaemonSet to roll', () => {
     ['that an earlier version wrote', { isRecorded: true, available: 1 }],
     ['that had not rolled out when it was written', { rollout: '', available: 1 }],
   ] as const) {
-    it(`does not belong for long to one ${what}`, async () => {
-      const { clock, turn, put } = turns();
+    it(`does not belong to one ${what}`, () => {
+      const { turn, put } = turns();
       put(daemonSet('kube-system/first', given));
-      turn.take('ops/second', daemonSet('ops/second'));
-      await clock.advance(15 * SECOND + 1);
-      expect([turn.next(), turn.stopped()]).to.deep.equal(['ops/second', []]);
+      turn.seen('kube-system/first');
+      expect(turn.take('ops/second', daemonSet('ops/second'))).to.equal(true);
     });
   }
+
+  it('belongs to one whose rollout the watch shows only later, but not to one that lost pods after its rollout', () => {
+    const { turn, put } = turns();
+    put(daemonSet('kube-system/first', { rollout: 'awaited 1' }));
+    turn.seen('kube-system/first');
+    put(daemonSet('ops/a'));
+    expect(turn.take('ops/a', daemonSet('ops/a'))).to.equal(true);
+    put(daemonSet('ops/a', { generation: 2 }));
+    put(daemonSet('kube-system/first', { rollout: 'awaited 1', available: 1 }));
+    expect(turn.take('shop/a', daemonSet('shop/a'))).to.equal(true);
+    put(daemonSet('shop/a', { generation: 2 }));
+    put(daemonSet('kube-system/first', { rollout: 'awaited 2', generation: 2, available: 1 }));
+    expect(turn.take('shop/b', daemonSet('shop/b'))).to.equal(false);
+    expect(turn.verdict('kube-system/first')).to.deep.equal({ kind: 'rolling' });
+  });
+
+  it('belongs to one that a read shows rolling, until the watch shows it too', () => {
+    const { turn, put } = turns();
+    put(daemonSet('ops/first'));
+    expect(turn.take('ops/first', daemonSet('ops/first'))).to.equal(true);
+    turn.shows('ops/first', daemonSet('ops/first', { rollout: 'awaited 2', generation: 2, available: 1 }));
+    turn.giveBack('ops/first');
+    expect(turn.take('shop/a', daemonSet('shop/a'))).to.equal(false);
+    put(daemonSet('ops/first', { rollout: 'awaited 2', generation: 2 }));
+    expect(turn.take('shop/a', daemonSet('shop/a'))).to.equal(true);
+  });
+
+  it('is held by the records of tenants for five minutes in half an hour, however often they write them', async () => {
+    const { clock, turn, put } = turns();
+    const forge = (namespace: string, generation: number) => {
+      put(daemonSet(`${namespace}/a`, { generation, rollout: `awaited ${generation}`, available: 1 }));
+      return turn.take('shop/a', daemonSet('shop/a'));
+    };
+    expect(forge('one', 2)).to.equal(false);
+    await clock.advance(4 * MINUTE);
+    expect(forge('one', 3)).to.equal(false);
+    expect(forge('two', 2)).to.equal(false);
+    await clock.advance(MINUTE + 1);
+    expect(forge('one', 4)).to.equal(true);
+  });
+
+  it('pauses for half an hour after those of three namespaces in a row that did not come back, and no sooner', async () => {
+    const { clock, turn, put } = turns();
+    const isLate = async (key: string) => {
+      roll(turn, put, key);
+      await clock.advance(5 * MINUTE + 1);
+      expect(turn.stopped()).to.include(key);
+    };
+    await isLate('one/a');
+    await isLate('two/a');
+    expect([turn.isPaused(), turn.stopsAll()]).to.deep.equal([false, []]);
+    roll(turn, put, 'ops/good');
+    put(daemonSet('ops/good', { generation: 2 }));
+    for (const key of ['three/a', 'four/a']) await isLate(key);
+    expect(turn.isPaused(), 'one came back in between').to.equal(false);
+    await isLate('five/a');
+    expect([turn.isPaused(), turn.take('ops/b', daemonSet('ops/b'))]).to.deep.equal([true, false]);
+    await clock.advance(30 * MINUTE - 1);
+    expect(turn.next()).to.equal(undefined);
+    await clock.advance(1);
+    expect(turn.next()).to.equal('ops/b');
+  });
 
   it('is stopped from the start where an earlier leader took its change back', () => {
     const { turn, put } = turns();
@@ -253,60 +312,23 @@ describe('the turn of a DaemonSet to roll', () => {
     expect(turn.stopsAll()).to.deep.equal(['kube-system/first']);
   });
 
-  for (const [what, before, lost, isAll] of [
-    ['whose pods ran with a system class', {}, {}, true],
-    ['whose author only wrote a system class, and deletes its pods', { available: 2 }, { current: 2 }, false],
-    ['that wanted no pod with a system class', { desired: 0, misscheduled: 1 }, { desired: 1, current: 0 }, false],
-  ] as const) {
-    it(`stops ${isAll ? 'all' : 'its namespace only'} if it does not come back to one ${what}`, async () => {
-      const { clock, turn, put } = turns();
-      const given = { ...before, priorityClass: 'system-none' };
-      put(daemonSet('ops/first', given));
-      expect(turn.take('ops/first', daemonSet('ops/first', given))).to.equal(true);
-      put(daemonSet('ops/first', { current: 2, ...lost, ...given, ...lost, generation: 2, updated: 0, available: 0 }));
-      await clock.advance(5 * MINUTE + 1);
-      expect([turn.stopped(), turn.stopsAll()]).to.deep.equal([['ops/first'], isAll ? ['ops/first'] : []]);
-    });
-  }
-
-  it('is returned by a write without an answer, until the watch shows that it was carried out', async () => {
+  it('stays with one that was written without an answer, for five minutes if it was not carried out', async () => {
     const { clock, turn, put } = turns();
     put(daemonSet('ops/first'));
     expect(turn.take('ops/first', daemonSet('ops/first'))).to.equal(true);
-    turn.giveBack('ops/first', false);
-    expect(turn.verdict('ops/first')).to.equal(undefined);
-    put(daemonSet('ops/first', { generation: 2, observed: 1, rollout: 'awaited 2' }));
+    expect(turn.take('ops/first', daemonSet('ops/first')), 'tried again').to.equal(true);
     expect(turn.take('shop/a', daemonSet('shop/a'))).to.equal(false);
-    put(daemonSet('ops/first', { generation: 2, current: 2, updated: 0, available: 2, rollout: 'awaited 2' }));
     await clock.advance(5 * MINUTE + 1);
-    expect(turn.verdict('ops/first')).to.deep.equal({ kind: 'stopped', missing: true });
-
-    turn.takesBack('ops/first', 3)(false);
-    put(daemonSet('ops/first', { generation: 3, rollout: 'back 3' }));
-    expect(turn.verdict('ops/first')).to.deep.equal({ kind: 'stopped', missing: true });
-  });
-
-  it("is not given to its author's change after a write without an answer", () => {
-    const { turn, put } = turns();
-    for (const [generation, rollout] of [
-      [2, 'awaited 1'],
-      [3, 'awaited 2'],
-    ] as const) {
-      put(daemonSet('ops/first'));
-      turn.take('ops/first', daemonSet('ops/first'));
-      turn.giveBack('ops/first', false);
-      put(daemonSet('ops/first', { generation, observed: 1, rollout }));
-      expect(turn.verdict('ops/first')).to.equal(undefined);
-    }
+    expect([turn.next(), turn.stopped()]).to.deep.equal(['shop/a', []]);
   });
 
   it('stays with one whose second write changes nothing', () => {
     const { turn, put } = turns();
     roll(turn, put, 'ops/first');
-    const rolling = daemonSet('ops/first', { generation: 2, available: 1 });
+    const rolling = daemonSet('ops/first', { generation: 2, available: 1, rollout: 'awaited 2' });
     put(rolling);
     expect(turn.take('ops/first', rolling)).to.equal(true);
-    turn.giveBack('ops/first', true);
+    turn.giveBack('ops/first');
     expect(turn.verdict('ops/first')).to.deep.equal({ kind: 'rolling' });
     expect(turn.take('shop/a', daemonSet('shop/a'))).to.equal(false);
   });
@@ -428,9 +450,9 @@ describe('the turn of a DaemonSet to roll', () => {
     const { turn, put } = turns();
     put(daemonSet('first'));
     turn.take('first', daemonSet('first'));
-    turn.giveBack('second', true);
+    turn.giveBack('second');
     expect(turn.take('second', daemonSet('second'))).to.equal(false);
-    turn.giveBack('first', true);
+    turn.giveBack('first');
     expect(turn.take('second', daemonSet('second'))).to.equal(true);
   });
 

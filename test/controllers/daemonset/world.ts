@@ -42,6 +42,8 @@ export function arrangeDaemonSets(given: Partial<Settings> = {}) {
     secrets: [] as { name: string; reason: string }[],
     liveTaints: new Set<string>(),
     nodes: [] as Node[],
+    /** How the API server answers when a DaemonSet is read. */
+    read: (name: string): DaemonSet => now(name),
   };
   const asked: string[] = [];
   const writes: string[] = [];
@@ -88,7 +90,7 @@ export function arrangeDaemonSets(given: Partial<Settings> = {}) {
     },
     events: { emit: ({ reason, note }) => events.push(`${reason}: ${note}`) > 0 },
     clock,
-    wholeDaemonSet: async ({ name }) => now(name),
+    wholeDaemonSet: async ({ name }) => world.read(name),
     nodes: () => world.nodes,
     isPaced: true,
     onTurn: (key) => turns.push(key),

@@ -1,15 +1,6 @@
 import { expect } from 'chai';
 import { type DaemonSet, readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
-import {
-  holdsTaint,
-  isUnfit,
-  isUnproven,
-  judge,
-  type Late,
-  type Rollout,
-  stoppingAll,
-  type Want,
-} from '../../../src/placement/rollout/brake.ts';
+import { isUnproven, judge, type Rollout, recordedRollout } from '../../../src/placement/rollout/brake.ts';
 
 const MINUTE = 60_000;
 const LATE = 5 * MINUTE + 1;
@@ -52,6 +43,7 @@ describe('the verdict on a rollout', () => {
     after: number,
     rollout: Partial<Rollout>,
     verdict: string,
+    isSystem?: true,
   ][] = [
     ['is back', {}, 0, {}, 'over'],
     ['is not seen by its controller', { seen: 1 }, 0, {}, 'rolling'],
@@ -59,6 +51,9 @@ describe('the verdict on a rollout', () => {
     ['was changed by its author', { generation: 3, seen: 2, updated: 0 }, LATE, {}, 'over'],
     ['replaces pods', { updated: 1, available: 3 }, 5 * MINUTE, {}, 'rolling'],
     ['replaces pods for long, and gets on', { updated: 2, available: 3 }, LATE, { progressAt: MINUTE }, 'slow'],
+    ['is of the system, and gets on', { updated: 2, available: 3 }, LATE, { progressAt: MINUTE }, 'rolling', true],
+    ['is of the system, and gets no further', { updated: 2, available: 3 }, LATE, {}, 'stopped: not ready', true],
+    ['was never written, after a write without an answer', { generation: 1 }, LATE, {}, 'over'],
     ['has a pod that does not get ready', { updated: 1, available: 3 }, LATE, {}, 'stopped: not ready'],
     ['gets no pod', { updated: 0, current: 3, available: 3 }, LATE, {}, 'stopped: missing'],
     ['gets no pod beside the old one (surge)', { updated: 0 }, LATE, {}, 'stopped: missing'],
@@ -83,23 +78,25 @@ describe('the verdict on a rollout', () => {
     ['was taken back, and changed by its author', { generation: 3 }, LATE, { isTakenBack: true }, 'over'],
     ['wants no pod any more', { desired: 0, current: 0, updated: 0, available: 0 }, LATE, {}, 'over'],
   ];
-  for (const [what, given, after, rollout, verdict] of rows) {
+  const at = (now: number, unready = 0, isSystem = false) => ({ now, unready: () => unready, isSystem });
+  for (const [what, given, after, rollout, verdict, isSystem] of rows) {
     it(`of a DaemonSet that ${what}: ${verdict}`, () => {
-      const found = judge({ ...BEGUN, ...rollout }, daemonSet(given), after, () => 0);
+      const found = judge({ ...BEGUN, ...rollout }, daemonSet(given), at(after, 0, isSystem));
       const detail = found.kind === 'stopped' ? `: ${found.missing ? 'missing' : 'not ready'}` : '';
       expect(found.kind + detail).to.equal(verdict);
     });
   }
 
   it('is over for one that is gone, or another one of the same name', () => {
-    expect(judge(BEGUN, undefined, LATE, () => 0)).to.deep.equal({ kind: 'over' });
-    expect(judge({ ...BEGUN, uid: 'other' }, daemonSet({ updated: 0 }), LATE, () => 0)).to.deep.equal({ kind: 'over' });
+    const over = { kind: 'over', isBack: false };
+    expect(judge(BEGUN, undefined, at(LATE))).to.deep.equal(over);
+    expect(judge({ ...BEGUN, uid: 'other' }, daemonSet({ updated: 0 }), at(LATE))).to.deep.equal(over);
   });
 
   it('leaves out pods on nodes that are not ready', () => {
     const waits = daemonSet({ available: 3 });
-    expect(judge(BEGUN, waits, 0, () => 1).kind).to.equal('over');
-    expect(judge(BEGUN, daemonSet({ available: 2 }), 0, () => 1).kind).to.equal('rolling');
+    expect(judge(BEGUN, waits, at(0, 1))).to.deep.equal({ kind: 'over', isBack: true });
+    expect(judge(BEGUN, daemonSet({ available: 2 }), at(0, 1)).kind).to.equal('rolling');
   });
 });
 
@@ -131,89 +128,46 @@ describe('a change of which nothing shows that it is let in', () => {
   }
 });
 
-describe('a DaemonSet that is late', () => {
-  const late = (namespace: string, verdict: 'slow' | 'missing' | 'not ready', more: Partial<Late> = {}): Late => ({
-    key: `${namespace}/agent`,
-    namespace,
-    isSystemNamespace: namespace.startsWith('kube-'),
-    hasSystemClass: false,
-    isAdopted: false,
-    verdict: verdict === 'slow' ? { kind: 'slow' } : { kind: 'stopped', missing: verdict === 'missing' },
+describe('the rollout that a record names', () => {
+  const [now, wall] = [1_000 * MINUTE, 9_000 * MINUTE];
+  const NEVER = Number.NEGATIVE_INFINITY;
+  const recorded = (rollout: string, more: Partial<DaemonSet> = {}): DaemonSet => ({
+    ...daemonSet({ updated: 0 }),
+    recorded: JSON.stringify({ images: [], subject: '', rollout, tolerations: [] }),
     ...more,
   });
-  const rows: [what: string, late: Late[], stops: string[]][] = [
-    ['of a tenant, without pods', [late('a', 'missing')], []],
-    ['of two tenants, without pods', [late('a', 'missing'), late('b', 'missing')], ['a/agent', 'b/agent']],
-    ['twice of one tenant, without pods', [late('a', 'missing'), late('a', 'missing')], []],
-    ['of two tenants, with pods that are not ready', [late('a', 'not ready'), late('b', 'not ready')], []],
-    ['of two tenants, one of them without pods', [late('a', 'missing'), late('b', 'not ready')], []],
+  /** Minutes since it began, and since it came further. */
+  const ages = (subject: DaemonSet) => {
+    const { begunAt = NEVER, progressAt = NEVER } = recordedRollout(subject, { now, wall }) ?? {};
+    return [now - begunAt, now - progressAt].map((ms) => ms / MINUTE);
+  };
+  const written = (minutes: number) => ({ index: 0, ownsSpec: false, at: wall - minutes * MINUTE });
+  const rows: [what: string, more: Partial<DaemonSet>, begun: number, progress: number][] = [
+    ['two minutes ago', { entry: written(2) }, 2, 2],
+    ['long ago, and is looked at for half a minute first', { entry: written(20) }, 20, 4.5],
     [
-      'of two tenants, by the records that they could write',
-      [late('a', 'missing', { isAdopted: true }), late('b', 'missing')],
-      [],
+      'two minutes ago, and came further since',
+      { entry: { ...written(2), statusAt: wall - MINUTE }, updated: 1 },
+      2,
+      1,
     ],
-    ['of the system, without pods', [late('kube-system', 'missing')], ['kube-system/agent']],
-    ['of the system, with pods that are not ready', [late('kube-system', 'not ready')], ['kube-system/agent']],
-    ['of the system, slow', [late('kube-system', 'slow')], ['kube-system/agent']],
-    [
-      'of the system, found by a new leader',
-      [late('kube-system', 'missing', { isAdopted: true })],
-      ['kube-system/agent'],
-    ],
-    ['with a system class, without pods', [late('a', 'missing', { hasSystemClass: true })], ['a/agent']],
-    ['with a system class, with pods that are not ready', [late('a', 'not ready', { hasSystemClass: true })], []],
+    ['so long ago that its pods may have been lost since', { entry: written(40) }, 0, 0],
+    ['at a time that nobody knows', {}, 0, 0],
+    ['in the future, by another clock', { entry: written(-60) }, 0, 0],
   ];
-  for (const [what, given, stops] of rows) {
-    it(`${what}: stops ${stops.length === 0 ? 'its own namespace only' : 'all'}`, () =>
-      expect(stoppingAll(given).map(({ key }) => key)).to.deep.equal(stops));
-  }
-});
-
-describe('a DaemonSet without its tolerations', () => {
-  const rows: [want: Want, tenant: boolean, system: boolean][] = [
-    ['refused', true, true],
-    ['unfit', false, true],
-    ['contested', false, true],
-    ['in-line', false, true],
-    ['failed', false, true],
-  ];
-  for (const [want, tenant, system] of rows) {
-    it(`because it is ${want} holds the taint back: ${tenant} for a tenant, ${system} for the system`, () =>
-      expect([holdsTaint(want, false), holdsTaint(want, true)]).to.deep.equal([tenant, system]));
-  }
-});
-
-describe('a refused write', () => {
-  const request = 'PATCH /apis/apps/v1/namespaces/ops/daemonsets/agent';
-  const invalid =
-    'DaemonSet.apps "agent" is invalid: metadata.annotations: Too long: may not be more than 262144 bytes';
-  const denied = `daemonsets.apps "agent" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: no`;
-  const guarded = denied.replaceAll("'p'", "'archaware-guard-daemonsets'");
-  const rows: [what: string, status: number, message: string, isLarge: boolean, isOwnDoing: boolean][] = [
-    ['an object that is not valid', 422, invalid, false, true],
-    ['a policy', 422, denied, false, false],
-    ['a policy that quotes what the author wrote', 422, denied.replace('no', invalid), false, false],
-    ['a value that reads like a policy', 422, `${invalid} denied request`, false, true],
-    ['a policy that answers 403', 403, denied, false, false],
-    ['a policy, for an object that is large', 422, denied, true, true],
-    ['missing rights', 403, 'daemonsets.apps "agent" is forbidden: User "x" cannot patch resource', false, false],
-    ['missing rights, for an object that is large', 403, 'forbidden: User "x" cannot patch resource', true, false],
-    ['a request that is too large', 413, 'Request entity too large: limit is 3145728', false, true],
-    ['etcd, for its size', 500, 'etcdserver: request is too large', false, true],
-    ['a webhook that is down', 500, 'Internal error occurred: failed calling webhook "x"', false, false],
-    ['a webhook', 400, 'admission webhook "x" denied the request: no', false, false],
-  ];
-  for (const [what, status, message, isLarge, isOwnDoing] of rows) {
-    it(`by ${what} is ${isOwnDoing ? '' : 'not '}the author's own doing`, () =>
-      expect(isUnfit({ status, message: `${request}: ${status} ${message}` }, { isLarge, isRecorded: false })).to.equal(
-        isOwnDoing,
-      ));
+  for (const [what, more, begun, progress] of rows) {
+    it(`begins when archaware wrote to it: ${what}`, () =>
+      expect(ages(recorded('awaited 2', more))).to.deep.equal([begun, progress]));
   }
 
-  it("by archaware's own policy is the author's own doing only if there is a record, which can be forged", () => {
-    const is = (text: string, isRecorded: boolean) =>
-      isUnfit({ status: 422, message: `${request}: 422 ${text}` }, { isLarge: false, isRecorded });
-    expect([is(guarded, true), is(guarded, false), is(denied, true)]).to.deep.equal([true, false, false]);
-    expect(is(denied.replace('no', guarded), true), 'quoted by another one').to.equal(false);
+  it('is awaited or taken back at the generation that it names, and none otherwise', () => {
+    const kinds = (subject: DaemonSet) => {
+      const { isAwaited, isTakenBack } = recordedRollout(subject, { now, wall }) ?? {};
+      return [isAwaited, isTakenBack];
+    };
+    expect(kinds(recorded('awaited 2'))).to.deep.equal([true, false]);
+    expect(kinds(recorded('back 2'))).to.deep.equal([false, true]);
+    expect(kinds(recorded('awaited 1'))).to.deep.equal([undefined, undefined]);
+    expect(kinds(recorded('awaited 2', { updateStrategy: 'OnDelete' }))).to.deep.equal([undefined, undefined]);
   });
 });
