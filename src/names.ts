@@ -101,7 +101,8 @@ export type EventReason =
   | 'WriteRefused'
   | 'RefusedByPolicy'
   | 'TaintHeldBack'
-  | 'RolloutStopped';
+  | 'RolloutStopped'
+  | 'TooLarge';
 
 /** The longest note of an Event, in bytes of UTF-8 (events.k8s.io/v1 refuses a longer one). */
 export const NOTE_BYTES = 1024;

@@ -64,7 +64,6 @@ export function errorsPage(): Page {
     '## Images',
     'These codes are in the Event `ImageUnresolvable`, in `inspect` and `explain`, and as `result` of the metric `archaware_image_resolutions_total`. How to configure each situation: [registries](../registries.md).',
     table(['code', 'what it says', 'what to do'], images),
-    'An object with more than 256 different images, or with more than 32 KiB of their names, has `too-many-images` in its Event and in `explain`: none of its images is looked up ([registries](../registries.md#what-one-tenant-may-take)).',
     '## Exit codes',
     table(['code', ''], exits),
     'A command that fails prints one line on standard error, with what to do next. A second signal ends a command at once, with 130 or 143.',

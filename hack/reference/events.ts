@@ -15,14 +15,20 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
   ImageUnresolvable: {
     about: ['Pod', 'DaemonSet'],
     meaning:
-      'An image could not be looked up; the note names image, registry and [error](errors.md#images). archaware tries again. For a pod that waits, the note says when it starts by itself at the latest (UTC), or that it waits until a lookup succeeds. At most 8 such images of one object have an Event at a time. The Event is also for an object with more than 256 different images, or more than 32 KiB of their names: none of them is looked up.',
-    next: 'Correct what the note names. For an object with too many images, set the annotation `archaware.dev/architectures` on it. Meanwhile `images.unresolvable` decides, after `images.fallbackAfter`.',
+      'An image could not be looked up; the note names image, registry and [error](errors.md#images). archaware tries again. For a pod that waits, the note says when it starts by itself at the latest (UTC), or that it waits until a lookup succeeds. At most 8 such images of one object have an Event at a time.',
+    next: 'Correct what the note names. Meanwhile `images.unresolvable` decides, after `images.fallbackAfter`.',
   },
   NoCommonArchitecture: {
     about: ['Pod', 'DaemonSet'],
     meaning:
       'The images have no architecture in common, within `architectures.schedulable`; the note lists what each runs on. Or the `nodeSelector` or node affinity asks for another architecture than the images have; the note has both.',
     next: 'Use images that share one; give a pod of WebAssembly a `runtimeClassName`. `placement.noCommonArchitecture` decides what happens to the pod. Or remove the architecture from the `nodeSelector` or node affinity.',
+  },
+  TooLarge: {
+    about: ['Pod', 'DaemonSet'],
+    meaning:
+      'The names of images, labels, selectors and tolerations of the object take more than 16 KiB of memory together (each entry counts about 50 bytes more than its characters). archaware skips it: nothing is looked up or added, a gate is removed, and what the object has already stays.',
+    next: 'Make the object smaller. If it needs tolerations for the architectures, add them to its template. Most pods take less than 2 KiB.',
   },
   OpenPlacement: {
     about: ['Pod', 'DaemonSet'],

@@ -9,6 +9,7 @@ import type { Decision, FailedImage, ImageSet } from '../placement/decide.ts';
 import { readStatement } from '../placement/images.ts';
 import { isDaemonSet } from '../placement/objects/kinds.ts';
 import type { Pod, PodTemplate } from '../placement/objects/pod.ts';
+import { tooLargeNote } from '../placement/objects/size.ts';
 import { onlyObserves, type PlacementIntent } from '../placement/placing.ts';
 import { preferredProblems, readPreferred } from '../placement/preference.ts';
 import { noCommonArchitectureNote, openNote, staleUnder, unresolvableNote } from '../placement/reasons.ts';
@@ -169,6 +170,11 @@ export function refusalProblem(refusal: Error, placing: PlacementIntent | undefi
   const without = placing === undefined ? 'node affinity and tolerations' : left;
   const said = `released without ${without}, because the API server refuses the change: ${refusal.message}`;
   return { reason: 'OpenPlacement', action: 'Placing', note: said };
+}
+
+/** Returns the problem of an object that is too large to be served. */
+export function tooLargeProblems({ tooLarge }: Pick<PodTemplate, 'tooLarge'>): Problem[] {
+  return tooLarge === undefined ? [] : [{ reason: 'TooLarge', action: 'Placing', note: tooLargeNote(tooLarge) }];
 }
 
 /** How many unusable pull secrets one Event names. */

@@ -1,11 +1,9 @@
 import type { Clock } from '../kit/clock.ts';
 import { isOlder, type Stored } from '../kube/watch/store.ts';
-import type { Decision } from '../placement/decide.ts';
-import { TOO_MANY_IMAGES } from '../placement/images.ts';
+import type { ImageSet } from '../placement/decide.ts';
 import { createShared } from '../placement/objects/equal-values.ts';
 import type { Toleration } from '../placement/patch/tolerations.ts';
 import type { ImageSource } from './image-source.ts';
-import { keptDecision } from './kept-decision.ts';
 import {
   type Basis,
   createRecords,
@@ -52,13 +50,13 @@ export function createMemory(images: Pick<ImageSource, 'canonicalOf'>, clock: Cl
     ...records,
     lookupEnded: waiting.lookupEnded,
     remember(key, record, { subjectKey, settings }, decision, wrote = []) {
-      const kept = share(decision.kind === 'skip' ? decision : keptDecision(decision));
+      const kept = share(keptOf(decision));
       Object.assign(record, { subjectKey: share(subjectKey), settings, decision: kept });
       record.at = Math.floor(clock.monotonic());
       note(record, 'wrote', wrote.length === 0 ? undefined : wrote);
       const isOver = decision.kind === 'skip' || isFinal(decision);
       if (isOver) note(record, 'since', undefined);
-      return waiting.set(key, isOver ? [] : share(imagesAwaited(decision).map(images.canonicalOf)));
+      return waiting.set(key, isOver ? [] : share(imagesUnknown(decision).map(images.canonicalOf)));
     },
     invalidate(key) {
       const record = records.all.get(key);
@@ -69,6 +67,38 @@ export function createMemory(images: Pick<ImageSource, 'canonicalOf'>, clock: Cl
       waiting.set(key, []);
     },
   };
+}
+
+/** How many entries are kept of each list of a decision: they are for tables and metrics only, and strangers choose how many there are. */
+const MOST_NAMED = 16;
+
+/** Returns what is kept of a decision. The time to wait is over soon, and makes each decision unlike all others. */
+function keptOf(decision: Decided['decision']): Decided['decision'] {
+  const first = <T>(list: readonly T[]) => (list.length > MOST_NAMED ? list.slice(0, MOST_NAMED) : list);
+  const sets = (images: readonly ImageSet[]) =>
+    first(images).map((each) => ({ ...each, platforms: first(each.platforms) }));
+  switch (decision.kind) {
+    case 'skip':
+      return decision;
+    case 'wait': {
+      const { images, failed } = decision;
+      return {
+        ...decision,
+        images: first(images),
+        failed: first(failed),
+        againInMs: undefined,
+        givesUpInMs: undefined,
+      };
+    }
+    case 'hold':
+      return { ...decision, images: sets(decision.images) };
+    case 'place': {
+      const { failed, unknown, images } = decision;
+      return { ...decision, failed: first(failed), unknown: first(unknown), images: sets(images) };
+    }
+    default:
+      return decision satisfies never;
+  }
 }
 
 /** Whether a decision depends on no lookup any more. */
@@ -121,16 +151,6 @@ export function behindMs(record: ObjectRecord, seen: Stored, now: number): numbe
 }
 
 /** Returns the images whose lookup may change the decision. */
-export function imagesAwaited(decision: Decision): readonly string[] {
-  if (decision.kind === 'hold') return [];
-  const surplus = decision.failed.find(({ code }) => code === TOO_MANY_IMAGES)?.image;
-  const unknown = imagesUnknown(decision);
-  if (surplus === undefined) return unknown;
-  // Only one entry is removed: the same image with another pull policy may be among those that are looked up.
-  const at = unknown.indexOf(surplus);
-  return unknown.filter((_, index) => index !== at);
-}
-
 function imagesUnknown(decision: Decided['decision']): readonly string[] {
   if (decision.kind === 'wait') return decision.images;
   return decision.kind === 'place' ? decision.unknown : [];

@@ -1,23 +1,13 @@
-import { setImmediate as turn } from 'node:timers/promises';
 import type { Clock } from '../kit/clock.ts';
 import { type JsonObject, objectAt } from '../kit/json.ts';
 import type { ApiClient } from '../kube/api-client.ts';
-import { find, findLarge } from '../kube/read.ts';
+import { find } from '../kube/read.ts';
 import type { Change } from '../kube/watch/collection.ts';
-import { createKeeper, digestOf, type Keeper } from '../kube/watch/keeper.ts';
 import { createReflector, type Reflector, type ReflectorOptions } from '../kube/watch/reflector.ts';
 import { pathOf, type WriteTarget } from '../kube/writer.ts';
 import { isSameNode, type Node, readNode } from '../placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
-import {
-  boundedLabels,
-  isSamePod,
-  stubOfDaemonSet,
-  stubOfPod,
-  weightOfDaemonSet,
-  weightOfPod,
-  wholePod,
-} from '../placement/objects/large.ts';
+import { keptDaemonSet, keptPod, withBoundedLabels } from '../placement/objects/large.ts';
 import { type Namespace, readNamespace } from '../placement/objects/namespace.ts';
 import { type Pod, readPod } from '../placement/objects/pod.ts';
 import { createWitnesses } from './node/witnesses.ts';
@@ -53,8 +43,6 @@ export function createWatches(options: {
   readonly kinds: Watched;
   /** Default: everything. */
   readonly scope?: Scope;
-  /** Keeps whole objects, however large: for a command that ends soon, with more memory than a replica. */
-  readonly keepsAll?: boolean;
   /** Called with each pod that arrives, for a command that needs more of it than the replicas keep. */
   readonly onPod?: (object: JsonObject, pod: Pod) => void;
   readonly telemetry?: Partial<Telemetry>;
@@ -65,16 +53,12 @@ export function createWatches(options: {
   const listeners: Listeners & OpenedListener = {};
   const reflect = <T extends { readonly uid: string; readonly resourceVersion: string }>(
     kind: string,
-    {
-      keeper,
-      ...how
-    }: Pick<ReflectorOptions<T>, 'path' | 'query' | 'read' | 'keyOf' | 'keeper' | 'onChange' | 'onOpened'>,
+    how: Pick<ReflectorOptions<T>, 'path' | 'query' | 'read' | 'keyOf' | 'onChange' | 'onOpened'>,
   ) =>
     createReflector<T>({
       ...how,
       client,
       clock,
-      keeper: options.keepsAll === true ? undefined : keeper,
       onRestart: (reason) => telemetry.watchRestarted?.(kind, reason),
       onTrouble: (attempt, reason) => telemetry.watchFails?.(kind, attempt, reason),
       onWorking: () => telemetry.watchWorks?.(kind),
@@ -91,18 +75,17 @@ export function createWatches(options: {
     read(object, isReset) {
       const pod = readPod(object, isReset ? undefined : lastRead(objectAt(object, 'metadata')));
       options.onPod?.(object, pod);
-      return pod;
+      return keptPod(pod);
     },
     keyOf: namespaced,
-    keeper: createKeeper<Pod>({ weigh: weightOfPod, stub: stubOfPod, groupOf, sharesAll: isSamePod }),
     onChange: (change) => listeners.pod?.(change),
   });
   const witnesses = createWitnesses(clock);
   const nodes: Reflector<Node> = reflect<Node>('nodes', {
     path: '/api/v1/nodes',
-    read: readNode,
+    // Nodes and namespaces are few, and no tenant writes them; of what a kubelet writes to its node, only labels have no limit.
+    read: (object) => withBoundedLabels(readNode(object)),
     keyOf: named,
-    keeper: withBoundedLabels(),
     onChange(change) {
       const { now, before } = change;
       // Kubelets write the status of their nodes again and again, and nearly never change anything that is read.
@@ -113,16 +96,14 @@ export function createWatches(options: {
   });
   const namespaces: Reflector<Namespace> = reflect<Namespace>('namespaces', {
     ...namespacesPath(scope),
-    read: readNamespace,
+    read: (object) => withBoundedLabels(readNamespace(object)),
     keyOf: named,
-    keeper: withBoundedLabels(),
     onChange: (change) => listeners.namespace?.(change),
   });
   const daemonSets = reflect<DaemonSet>('daemonsets', {
     ...namespacedPath('/apis/apps/v1', 'daemonsets', scope),
-    read: readDaemonSet,
+    read: (object) => keptDaemonSet(readDaemonSet(object)),
     keyOf: namespaced,
-    keeper: createKeeper({ weigh: weightOfDaemonSet, stub: stubOfDaemonSet, groupOf, sharesAll: () => false }),
     onChange: (change) => listeners.daemonSet?.(change),
     onOpened: () => listeners.daemonSetsOpened?.(),
   });
@@ -133,21 +114,11 @@ export function createWatches(options: {
     ...{ pods, nodes, namespaces, daemonSets, listeners },
     /** The cluster's architectures that count for objects which follow them. */
     witnesses: { architectures: witnesses.architectures, dueInMs: witnesses.dueInMs },
-    /** Reads an object of which too little is kept; undefined if it is gone. Throws what the client throws. */
-    whole: {
-      async pod(kept: Pod, signal: AbortSignal): Promise<Pod | undefined> {
-        const object = await findLarge(client, pathOf({ ...kept, kind: 'Pod' }), signal);
-        // To parse it has taken a turn of the event loop, and to read and to decide takes another one.
-        await turn();
-        const pod = object && readPod(object);
-        return pod?.uid === kept.uid ? wholePod(pod, digestOf) : undefined;
-      },
-      async daemonSet(kept: DaemonSet, signal: AbortSignal): Promise<DaemonSet | undefined> {
-        const object = await findLarge(client, pathOf({ ...kept, kind: 'DaemonSet' }), signal);
-        await turn();
-        const daemonSet = object && readDaemonSet(object);
-        return daemonSet?.uid === kept.uid ? daemonSet : undefined;
-      },
+    /** Reads a DaemonSet past the watch; undefined if it is gone. Throws what the client throws. */
+    async fetchDaemonSet(known: DaemonSet, signal: AbortSignal): Promise<DaemonSet | undefined> {
+      const object = await find(client, pathOf({ ...known, kind: 'DaemonSet' }), signal);
+      const daemonSet = object && readDaemonSet(object);
+      return daemonSet?.uid === known.uid ? keptDaemonSet(daemonSet) : undefined;
     },
     /** Returns the version of an object as the watch of its kind has it; undefined: it has none. */
     versionOf({ kind, namespace = '', name }: WriteTarget): string | undefined {
@@ -165,21 +136,6 @@ export function createWatches(options: {
     async run(signal: AbortSignal): Promise<void> {
       await Promise.all(running.map(([, reflector]) => reflector.run(signal)));
     },
-  };
-}
-
-function groupOf({ namespace }: { readonly namespace: string }): string {
-  return namespace;
-}
-
-/** Nodes and namespaces are few, and no tenant writes them; of what a kubelet writes to its node, only labels have no limit. */
-function withBoundedLabels<T extends Pick<Namespace, 'labels'>>(): Keeper<T> {
-  return {
-    keep(_, object) {
-      const labels = boundedLabels(object.labels);
-      return labels === object.labels ? object : { ...object, labels };
-    },
-    forget() {},
   };
 }
 

@@ -1,7 +1,6 @@
-import { isObject, type JsonObject, parseJson, stringAt } from '../kit/json.ts';
-import type { ApiClient, BodyReader } from './api-client.ts';
-import { ConnectionError, isGone } from './errors.ts';
-import { withoutManagedFields } from './watch/lines.ts';
+import { isObject, type JsonObject, stringAt } from '../kit/json.ts';
+import type { ApiClient } from './api-client.ts';
+import { isGone } from './errors.ts';
 
 type Reader = Pick<ApiClient, 'request'>;
 
@@ -10,34 +9,6 @@ export async function find(client: Reader, path: string, signal?: AbortSignal): 
   try {
     const object = await client.request('get', path, { signal });
     return isObject(object) ? object : undefined;
-  } catch (error) {
-    if (isGone(error)) return undefined;
-    throw error;
-  }
-}
-
-/**
- * Does the same for an object that may be large: `managedFields`, which grow with it, are cut out before it is parsed, unless
- * archaware is in them.
- */
-export async function findLarge(client: Reader, path: string, signal: AbortSignal): Promise<JsonObject | undefined> {
-  let object: JsonObject | undefined;
-  // Each attempt has pieces of its own: those of an answer that broke off are not part of the next one.
-  const reader = (): BodyReader => {
-    const pieces: Buffer[] = [];
-    return {
-      take: (piece) => void pieces.push(piece),
-      end() {
-        const parsed = parseJson(withoutManagedFields(Buffer.concat(pieces)));
-        if (!isObject(parsed)) throw new ConnectionError(`get ${path}: the answer is not complete`);
-        object = parsed;
-      },
-    };
-  };
-  try {
-    const whole = await client.request('get', path, { signal, reader });
-    // A client that does not give pieces gives the whole object.
-    return isObject(whole) ? whole : object;
   } catch (error) {
     if (isGone(error)) return undefined;
     throw error;

@@ -145,9 +145,7 @@ function gather(subject: Subject, knowledge: Knowledge): Evidence {
         evidence.seen.push({ ...named, platforms: said.platforms });
         break;
       case 'failed':
-        // An image limit that is exceeded is known from the start, and is reported before the other failures.
-        if (image.isSurplus) evidence.failed.unshift({ ...named, ...failureOf(said), sinceMs: knowledge.waitedMs });
-        else evidence.failed.push({ ...named, ...failureOf(said) });
+        evidence.failed.push({ ...named, ...failureOf(said) });
         break;
       case 'pending':
         evidence.pending.push(image.image);

@@ -17,7 +17,8 @@ export type SkipReason =
   | 'namespace-ignored'
   | 'namespace-excluded'
   | 'namespace-not-selected'
-  | 'daemonsets-ignored';
+  | 'daemonsets-ignored'
+  | 'too-large';
 
 /** Whether archaware leaves an object alone although it needs a node. */
 export function isLeftAlone(reason: SkipReason): boolean {
@@ -26,6 +27,7 @@ export function isLeftAlone(reason: SkipReason): boolean {
     'namespace-ignored',
     'namespace-excluded',
     'namespace-not-selected',
+    'too-large',
   ];
   return reasons.includes(reason);
 }
@@ -54,7 +56,7 @@ export function skipPod(
 
 /** Returns why a pod or a template in this namespace is skipped, or undefined. */
 export function skipTemplate(
-  template: Pick<PodTemplate, 'labels'>,
+  template: Pick<PodTemplate, 'labels'> & Partial<Pick<PodTemplate, 'tooLarge'>>,
   namespace: Pick<Namespace, 'name' | 'labels'>,
   settings: Settings,
 ): SkipReason | undefined {
@@ -62,6 +64,7 @@ export function skipTemplate(
   if (namespace.labels[IGNORE_LABEL] === 'true') return 'namespace-ignored';
   if (matchesAnyGlob(settings.excludeNamespaces, namespace.name)) return 'namespace-excluded';
   if (!matchesSelector(settings.namespaceSelector, namespace.labels)) return 'namespace-not-selected';
+  if (template.tooLarge !== undefined) return 'too-large';
   return undefined;
 }
 

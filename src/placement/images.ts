@@ -1,8 +1,7 @@
 import { matchesGlob } from '../kit/glob.ts';
 import { didYouMean, isWebAssembly, type Platform, readArchitecture } from '../kit/platform.ts';
-import { ARCHITECTURES_ANNOTATION } from '../names.ts';
 import type { PodImage } from './objects/image.ts';
-import { MOST_IMAGE_CHARACTERS, MOST_IMAGES, type PodTemplate } from './objects/pod.ts';
+import type { PodTemplate } from './objects/pod.ts';
 import type { Settings } from './settings.ts';
 import type { Subject } from './subject.ts';
 
@@ -85,7 +84,6 @@ export function narrowingOf(
   names: readonly string[],
   answerOf: (image: PodImage) => ImageAnswer,
 ): Narrowing {
-  if (image.isSurplus) return surplus(image);
   const { os } = template;
   const local = answerLocally(image, names, settings);
   if (local === 'not-asked') return { kind: 'not-asked' };
@@ -122,23 +120,6 @@ function narrowedBy(
 function isSingleManifest(answer: ImageAnswer): boolean {
   if (answer.kind === 'known') return answer.isIndex === false;
   return answer.kind === 'failed' && answer.isSingleManifest === true;
-}
-
-/** The error code of the first image beyond the limits of {@link MOST_IMAGES} and {@link MOST_IMAGE_CHARACTERS}. */
-export const TOO_MANY_IMAGES = 'too-many-images';
-
-function surplus({ image }: PodImage): Narrowing {
-  const message =
-    `more than ${MOST_IMAGES} different images, or ${MOST_IMAGE_CHARACTERS / 1024} KiB of names: ${image} and those after it are not looked up; ` +
-    `state the architectures in the annotation ${ARCHITECTURES_ANNOTATION}`;
-  return {
-    kind: 'failed',
-    code: TOO_MANY_IMAGES,
-    message,
-    registry: '',
-    sinceMs: 0,
-    retryInMs: Number.POSITIVE_INFINITY,
-  };
 }
 
 /**

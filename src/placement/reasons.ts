@@ -4,7 +4,8 @@ import { isWebAssembly } from '../kit/platform.ts';
 import { ARCHITECTURES_ANNOTATION, IGNORE_LABEL } from '../names.ts';
 import type { Decision, FailedImage, ImageSet } from './decide.ts';
 import type { SkipReason } from './eligibility.ts';
-import { TOO_MANY_IMAGES } from './images.ts';
+import type { PodTemplate } from './objects/pod.ts';
+import { tooLargeNote } from './objects/size.ts';
 import { asOurs, type Toleration } from './patch/tolerations.ts';
 
 /** Returns each image with its platforms: `nginx:1.27 (linux/amd64, linux/arm64); volume data: model:1 (linux/s390x)`. */
@@ -49,7 +50,6 @@ export function withinText(schedulable: readonly string[]): string {
 
 /** Returns the text for an image that could not be resolved, or that was not looked up because of what others met. */
 export function unresolvableNote({ image, volume, code, message, registry, isUnasked }: FailedImage): string {
-  if (code === TOO_MANY_IMAGES) return message;
   const name = `image ${image}${volume === undefined ? '' : ` of volume ${volume}`}`;
   if (isUnasked) return `${name} was not looked up yet (${code}): ${message}`;
   return `${name} could not be resolved (${code}) at ${registry || 'no registry'}: ${message}`;
@@ -146,8 +146,8 @@ function placeNote(decision: Extract<Decision, { kind: 'place' }>): string {
 }
 
 /** Returns the reason for a skipped object as text. */
-export function skipNote(reason: SkipReason): string {
-  return SKIPPED[reason];
+export function skipNote(reason: SkipReason, { tooLarge }: Partial<Pick<PodTemplate, 'tooLarge'>> = {}): string {
+  return reason === 'too-large' && tooLarge !== undefined ? `it is ${tooLargeNote(tooLarge)}` : SKIPPED[reason];
 }
 
 const SKIPPED: Readonly<Record<SkipReason, string>> = {
@@ -160,6 +160,7 @@ const SKIPPED: Readonly<Record<SkipReason, string>> = {
   'namespace-excluded': 'pods.excludeNamespaces names its namespace',
   'namespace-not-selected': 'pods.namespaceSelector does not match its namespace',
   'daemonsets-ignored': 'pods.daemonSets is ignore',
+  'too-large': 'it is too large to be served',
 };
 
 /** How many names of nodes or images a line shows before it says "and 3 more". */

@@ -50,8 +50,8 @@ type Fields = {
   /** Whether a pod has archaware's gate. */
   readonly isGated: boolean;
   /**
-   * What stands in the key for the fields of the object's author: of a DaemonSet the hash of its template, of which each change
-   * counts; of a pod that is too large to keep its digest (`objects/large.ts`). Undefined for everything else.
+   * What stands in the key for the fields of a DaemonSet's author: the hash of its template, of which each change counts. Undefined
+   * for everything else.
    */
   readonly digest: string | undefined;
   readonly settings: SubjectSettings;
@@ -71,13 +71,12 @@ export type SubjectNamespace = Pick<Namespace, 'name' | 'labels' | 'preferred'>;
 
 /** Reads what decides about a pod. `settings`: those that apply to it (`settingsFor`). */
 export function readPodSubject(pod: Pod, namespace: SubjectNamespace, settings: Settings): Subject {
-  const { large, generation } = pod;
   return subjectOf(pod, namespace, settings, {
     skipped: skipPod(pod, namespace, settings),
     labels: labelsOf(pod, settings),
     tolerated: toleratedBy(pod, settings),
     isGated: pod.gated !== undefined,
-    digest: large === undefined ? undefined : [large, generation].join(),
+    digest: undefined,
   });
 }
 

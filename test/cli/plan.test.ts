@@ -112,6 +112,16 @@ describe('plan', () => {
     expect((await plan(...affinity)).stderr).to.match(/no node and no DaemonSet carries .* may be used/);
   });
 
+  it('names what is too large to be served', async () => {
+    const labels = Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`key-${at}`, 'v']));
+    await product.cluster.createPod({ name: 'large', images: [product.image('app', ['arm64'])], metadata: { labels } });
+    expect((await plan()).stderr).to.match(
+      /Pod default\/large: it is too large to be served: \d{5} bytes, at most 16 KiB/,
+    );
+    const explained = await product.command(['explain', 'pod/large']);
+    expect(explained.stdout).to.match(/too large to be served: \d{5} bytes, at most 16 KiB/);
+  });
+
   it('names pods that are skipped but need a toleration', async () => {
     const labels = { 'archaware.dev/ignore': 'true' };
     await product.cluster.createPod({

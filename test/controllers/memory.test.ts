@@ -1,9 +1,8 @@
 import { expect } from 'chai';
-import { answered, behindMs, createMemory, holds, imagesAwaited, waitedMs } from '../../src/controllers/memory.ts';
+import { answered, behindMs, createMemory, holds, isFinal, waitedMs } from '../../src/controllers/memory.ts';
 import { createRecords, decidedOf, type Notes, note } from '../../src/controllers/object-record.ts';
 import { type Decision, standing } from '../../src/placement/decide.ts';
-import { readPod } from '../../src/placement/objects/pod.ts';
-import { decideCase, input, settings, toleration } from '../placement/objects.ts';
+import { settings, toleration } from '../placement/objects.ts';
 import { createHandClock } from './hand-clock.ts';
 
 const BASIS = { subjectKey: '1', settings: settings() };
@@ -174,14 +173,25 @@ describe('the answer to a write', () => {
   });
 });
 
-describe('the images that an object waits for', () => {
-  it('are all that are looked up, even if the first one beyond the limit is one of them with another pull policy', () => {
-    const containers = [
-      ...Array.from({ length: 256 }, (_, index) => ({ image: `i${index}`, imagePullPolicy: 'IfNotPresent' })),
-      { image: 'i7', imagePullPolicy: 'Always' },
-    ];
-    const template = readPod({ metadata: { name: 'p', namespace: 'shop' }, spec: { containers } });
-    const decision = decideCase({ ...input({}), template, answerOf: () => ({ kind: 'pending' }) });
-    expect(imagesAwaited(decision)).to.deep.equal(containers.slice(0, 256).map(({ image }) => image));
-  });
+describe('a decision with many images', () => {
+  const many = Array.from({ length: 60 }, (_, at) => `i${at}`);
+  const failed = many.map((image) => ({ image, code: 'timeout', message: 'no answer', registry: 'r' }));
+  const images = many.map((image) => ({ image, platforms: many }));
+  const decisions: readonly Decision[] = [
+    { kind: 'wait', images: many, failed, againInMs: 5, givesUpInMs: 7 },
+    { ...PLACED, failed, unknown: many, images },
+    { ...HELD, images },
+  ];
+  for (const decision of decisions) {
+    it(`keeps the first of each list, and waits for all images: ${decision.kind}`, () => {
+      const { lookupEnded, of, remember } = createMemory({ canonicalOf: (image) => image }, createHandClock());
+      const record = of('shop/a', 'a');
+      remember('shop/a', record, BASIS, decision);
+      const lists = Object.values(record.decision ?? {}).filter((value) => Array.isArray(value));
+      expect(JSON.stringify(record.decision).length).to.be.below(6_000);
+      expect(Math.max(...lists.map(({ length }) => length))).to.equal(16);
+      expect(isFinal(record.decision ?? decision)).to.equal(isFinal(decision));
+      expect(lookupEnded('i59')).to.have.length(decision.kind === 'hold' ? 0 : 1);
+    });
+  }
 });

@@ -97,16 +97,13 @@ describe('objects of one tenant that are as large as the API server takes them',
     await expectServed();
   });
 
-  it('are decided, too, when their turn comes', async () => {
+  it('are named by an Event, and are not served', async () => {
     const { spec } = manyTolerations(0);
     const containers = [{ name: 'c', image: world.image('arm64') }];
-    const metadata = { name: 'served', namespace: tenant };
+    const metadata = { name: 'large', namespace: tenant };
     await world.create({ apiVersion: 'v1', kind: 'Pod', metadata, spec: { ...spec, containers } });
-    const isServed = async () => {
-      const list = at(await world.get('Pod', tenant, 'served'), 'spec', 'tolerations');
-      return Array.isArray(list) && JSON.stringify(list.slice(-5)).includes('"supported-arch"');
-    };
-    // Its turn comes after those of all the others of its namespace.
-    await world.cluster.waitFor('the large pod to tolerate arm64', isServed, 180_000);
+    await world.eventuallyEvent(tenant, 'TooLarge', /too large to be served: \d+ bytes, at most 16 KiB/);
+    const tolerations = at(await world.get('Pod', tenant, 'large'), 'spec', 'tolerations');
+    expect(JSON.stringify(tolerations)).not.to.include('"supported-arch"');
   });
 });

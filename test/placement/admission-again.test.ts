@@ -423,6 +423,6 @@ describe('an annotation that archaware did not write', () => {
       { tolerations: many(200_000, {}), affinity: requires({ matchExpressions: expressions }) },
       { annotations: { [MANAGED]: JSON.stringify(record) } },
     );
-    expect(review(huge, circumstances).kind).to.equal('patched');
+    expect(review(huge, circumstances).kind).to.equal('unchanged');
   });
 });

@@ -5,7 +5,6 @@ import { contradictionOf } from '../../src/placement/contradiction.ts';
 import { decide } from '../../src/placement/decide.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
 import { readDaemonSet } from '../../src/placement/objects/daemonset.ts';
-import { stubOfPod, wholePod } from '../../src/placement/objects/large.ts';
 import { readNamespace } from '../../src/placement/objects/namespace.ts';
 import { readPod } from '../../src/placement/objects/pod.ts';
 import { placingFor } from '../../src/placement/placing.ts';
@@ -207,39 +206,6 @@ describe('the key of a subject', () => {
   it('does not change with the phase of a pod, its node or the tolerations of others', () => {
     const tolerations = [{ key: 'gpu', operator: 'Exists' }];
     expect(read({ spec: { nodeName: 'n1', tolerations } }).key).to.equal(read({}).key);
-  });
-
-  describe('of a pod that is too large to keep', () => {
-    const digest = (text: string) => text;
-    const large = (more: JsonObject = {}, metadata: JsonObject = {}) =>
-      readPod({
-        metadata: { uid: 'u1', generation: 1, labels: { 'archaware.dev/preferred': 'arm64' }, ...metadata },
-        spec: { ...images('both'), tolerations: [OURS], nodeSelector: { 'kubernetes.io/arch': 'arm64' }, ...more },
-      });
-    const keyOf = (pod: ReturnType<typeof large>) =>
-      readPodSubject(pod, readNamespace({ metadata: { name: 'shop' } }), settings()).key;
-
-    it('is the same for what is kept of it and for the whole', () => {
-      expect(keyOf(stubOfPod(large(), digest))).to.equal(keyOf(wholePod(large(), digest)));
-    });
-
-    const changes: readonly (readonly [what: string, pod: ReturnType<typeof large>])[] = [
-      ['its spec, by the generation', large({}, { generation: 2 })],
-      ['its labels', large({}, { labels: {} })],
-      ['its statement', large({}, { annotations: { 'archaware.dev/architectures': 'arm64' } })],
-      ['its gate', large({ schedulingGates: [{ name: 'archaware.dev/architecture' }] })],
-      ['its end', large({}, { deletionTimestamp: '2026-01-01T00:00:00Z' })],
-    ];
-    for (const [what, changed] of changes) {
-      it(`changes with ${what}`, () => {
-        expect(keyOf(stubOfPod(changed, digest))).not.to.equal(keyOf(stubOfPod(large(), digest)));
-      });
-    }
-
-    it('changes with its images and tolerations, on a server that counts no generations', () => {
-      const stub = (more: JsonObject) => keyOf(stubOfPod(large(more, { generation: undefined }), digest));
-      expect(new Set([stub({}), stub(images('arm')), stub({ tolerations: [] })])).to.have.lengthOf(3);
-    });
   });
 });
 

@@ -43,7 +43,6 @@ export async function decideAll(
     clock,
     kinds: kindsFor(config),
     scope,
-    keepsAll: true,
     onPod,
     refusedMs: 0,
   });

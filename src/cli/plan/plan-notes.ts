@@ -8,6 +8,7 @@ import { untaintedPoolsNote } from '../../placement/nodes/pools.ts';
 import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import { onlyObserves } from '../../placement/placing.ts';
+import { skipNote } from '../../placement/reasons.ts';
 import { unrecordedNote } from '../../placement/rollout/lost-record.ts';
 import { takenBackNote } from '../../placement/rollout/taken-back.ts';
 import type { Settings } from '../../placement/settings.ts';
@@ -43,6 +44,7 @@ export function planNotes(planned: Planned): string[] {
     ...(unrecorded === undefined ? [] : [unrecorded]),
     ...(back === undefined ? [] : [back]),
     ...leftAloneNotes(ignored, isWide),
+    ...tooLargeNotes(planned),
     ...otherDaemonSetNotes(planned),
     ...spreadNotes(planned),
     ...pools.map((pool) => `${pool.severity}: NodePool ${pool.name} ${pool.note}`),
@@ -97,6 +99,25 @@ function spreadNotes({ workloads, isWide }: Planned): string[] {
   const shown = isWide ? found : found.slice(0, MOST_NOTED);
   const more = found.length - shown.length;
   return [...shown, ...(more > 0 ? [`${more} more workloads with such a topology spread (--wide)`] : [])];
+}
+
+/** Returns the notes about objects that are too large to be served. */
+function tooLargeNotes({ watches, loops, isWide }: Planned): string[] {
+  const found = (
+    [
+      ['Pod', loops.podStates, (key: string) => watches.pods.store.get(key)],
+      ['DaemonSet', loops.daemonSetStates, (key: string) => watches.daemonSets.store.get(key)?.template],
+    ] as const
+  ).flatMap(([kind, states, templateOf]) =>
+    [...states].flatMap(([key, { decision }]) =>
+      decision?.kind === 'skip' && decision.reason === 'too-large'
+        ? `${kind} ${key}: ${skipNote(decision.reason, templateOf(key))}`
+        : [],
+    ),
+  );
+  const shown = isWide ? found : found.slice(0, MOST_NOTED);
+  const more = found.length - shown.length;
+  return [...shown, ...(more > 0 ? [`${more} more objects that are too large (--wide)`] : [])];
 }
 
 function leftAloneNotes(ignored: Plan['ignored'], isWide: boolean): string[] {

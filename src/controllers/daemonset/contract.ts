@@ -26,8 +26,8 @@ export type DaemonSetControllerOptions = {
   readonly write: Writer;
   readonly events: Pick<EventRecorder, 'emit'>;
   readonly clock: Clock;
-  /** Reads a DaemonSet of which too little is kept; undefined if it is gone. */
-  readonly wholeDaemonSet: (kept: DaemonSet, signal: AbortSignal) => Promise<DaemonSet | undefined>;
+  /** Reads a DaemonSet from the API server, where the watch may be behind; undefined if it is gone. */
+  readonly fetchDaemonSet: (known: DaemonSet, signal: AbortSignal) => Promise<DaemonSet | undefined>;
   readonly nodes: () => Iterable<Node>;
   /** Whether DaemonSets take turns to roll. `plan` shows what becomes of all of them. */
   readonly isPaced: boolean;
@@ -70,7 +70,6 @@ export type DaemonSetController = {
   stopped(): number;
   /** Counts the DaemonSets whose tolerations another writer keeps removing. */
   contested(): number;
-  end(): void;
 };
 
 /** A DaemonSet that nodes stay untainted for: why, and what to do about it. */

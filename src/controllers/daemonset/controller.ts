@@ -1,12 +1,12 @@
 import type { Result } from '../../kube/control-loop.ts';
 import { isSystemNamespace } from '../../placement/eligibility.ts';
 import { unreadyNodesOf, wantsPodOn } from '../../placement/nodes/cut-off.ts';
-import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import { settingsFor } from '../../placement/policy.ts';
 import { readDaemonSetSubject } from '../../placement/subject.ts';
-import { createLargeTurns, WAITS_FOR_LARGE_TURN } from '../large-turns.ts';
+import { createAnnouncer, tooLargeProblems } from '../announce.ts';
 import { behindMs, createMemory } from '../memory.ts';
 import { TURN_AGAIN_MS, WAITS_FOR_TURN } from './act.ts';
+import { regarding } from './change.ts';
 import type { DaemonSetController, DaemonSetControllerOptions } from './contract.ts';
 import { createRolloutTurn } from './rollout.ts';
 import { createServe } from './serve.ts';
@@ -26,14 +26,14 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     unreadyNodes: (daemonSet) => unreadyNodesOf(daemonSet, options.nodes(), taints().key),
   });
   const unserved = createUnserved({ daemonSets, isSystem, taints, onServed: options.onServed });
-  const larges = createLargeTurns(clock, true, options.onTurn);
+  const announcer = createAnnouncer(options.events, clock);
   const { serve, contested } = createServe({ ...options, memory, turn, unserved });
   const unproven = () => unprovenOfSystem({ daemonSets, turn, isSystem, taints });
   /** Whether nodes stayed without the taint because of a rollout. */
   let [wasStopping, wasHolding] = [false, false];
 
   function forget(key: string): void {
-    for (const each of [memory, larges, turn]) each.forget(key);
+    for (const each of [memory, turn]) each.forget(key);
     unserved.served(key);
     options.onDecided(key);
   }
@@ -41,8 +41,8 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
   async function reconcile(key: string, signal: AbortSignal): Promise<Result> {
     let isInLine = false;
     try {
-      const result = await reconcileWhole(key, signal);
-      isInLine = result === WAITS_FOR_TURN || result === WAITS_FOR_LARGE_TURN;
+      const result = await gather(key, signal);
+      isInLine = result === WAITS_FOR_TURN;
       if (turn.verdict(key) === undefined) return result;
       const { againInMs = TURN_AGAIN_MS } = result;
       return { ...result, againInMs: Math.min(againInMs, TURN_AGAIN_MS) };
@@ -58,14 +58,8 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     }
   }
 
-  function reconcileWhole(key: string, signal: AbortSignal): Promise<Result> {
-    const kept = daemonSets.get(key);
-    if (kept?.isLarge !== true) return larges.small(key, () => gather(key, kept, signal));
-    const line = memory.all.get(key)?.decision === undefined ? 'new' : 'again';
-    return larges.large(key, line, async () => gather(key, await options.wholeDaemonSet(kept, signal), signal));
-  }
-
-  async function gather(key: string, daemonSet: DaemonSet | undefined, signal: AbortSignal): Promise<Result> {
+  async function gather(key: string, signal: AbortSignal): Promise<Result> {
+    const daemonSet = daemonSets.get(key);
     if (daemonSet === undefined) {
       forget(key);
       return { outcome: 'unchanged' };
@@ -81,6 +75,10 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     const subject = readDaemonSetSubject(daemonSet, namespace, settings);
     const { key: subjectKey, skipped } = subject;
     if (skipped === undefined) return serve({ key, daemonSet, record, subject, settings, signal });
+    if (skipped === 'too-large') {
+      for (const problem of tooLargeProblems(daemonSet.template))
+        announcer.report(record, regarding(daemonSet), problem);
+    }
     memory.remember(key, record, { subjectKey, settings }, { kind: 'skip', reason: skipped });
     turn.forget(key);
     unserved.served(key);
@@ -99,6 +97,5 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     stopsAll: turn.stopsAll,
     stopped: () => turn.stopped().length,
     contested,
-    end: larges.stop,
   };
 }

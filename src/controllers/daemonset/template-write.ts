@@ -12,7 +12,7 @@ import type { TemplateCase } from './template-decision.ts';
 
 type TemplateWriterParts = {
   readonly write: Writer;
-  readonly wholeDaemonSet: DaemonSetControllerOptions['wholeDaemonSet'];
+  readonly fetchDaemonSet: DaemonSetControllerOptions['fetchDaemonSet'];
   readonly turn: RolloutTurn;
   readonly contention: Contention;
   readonly noteRefusal: NoteRefusal;
@@ -37,7 +37,7 @@ export function createTemplateWriter(parts: TemplateWriterParts): TemplateWriter
    * cache may be stale, the turn may not.
    */
   async function passOn({ key, daemonSet, signal }: TemplateCase, isSure: boolean): Promise<void> {
-    if (!isSure) turn.shows(key, await parts.wholeDaemonSet(daemonSet, signal));
+    if (!isSure) turn.shows(key, await parts.fetchDaemonSet(daemonSet, signal));
     turn.giveBack(key);
   }
 

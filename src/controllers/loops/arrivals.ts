@@ -10,7 +10,7 @@ import type { Cluster } from './cluster.ts';
 import type { Queues } from './queues.ts';
 
 /** The stores of the watches, and their listeners. */
-export type WatchedStores = Pick<Watches, 'listeners' | 'whole' | 'witnesses'> & {
+export type WatchedStores = Pick<Watches, 'listeners' | 'fetchDaemonSet' | 'witnesses'> & {
   readonly [kind in 'pods' | 'nodes' | 'namespaces' | 'daemonSets']: Pick<Watches[kind], 'store'>;
 };
 
@@ -54,9 +54,7 @@ export function createArrivals({
   }
 
   const listeners: Required<Listeners> = {
-    pod({ key, now, before, isReset }) {
-      // The generation stands for the spec of a large pod, and the same one may have another spec now.
-      if (isReset && now?.large !== undefined) pod.invalidate(key);
+    pod({ key, now, before }) {
       // A held or waiting pod that is gone would otherwise keep its timer for minutes.
       if (now === undefined) queues.pod.forget(key);
       if (now === undefined || !pod.isUpToDate(key, now)) queues.pod.enqueue(key);

@@ -56,7 +56,7 @@ export function createLoops(options: LoopsOptions) {
   const common = {
     ...options,
     ...{ pods, nodes, daemonSets, namespaces: watches.namespaces.store },
-    ...{ wholePod: watches.whole.pod, wholeDaemonSet: watches.whole.daemonSet },
+    fetchDaemonSet: watches.fetchDaemonSet,
     clusterArchitectures: cluster.architectures,
     managesNodes: runs('nodes'),
     isPaced: lasts,
@@ -156,7 +156,7 @@ export function createLoops(options: LoopsOptions) {
       // Without any controller, the term only waits for its end.
       await Promise.all([until(signal), ...controllers.map((controller) => controller.run(signal, kill))]);
       arrivals.end();
-      for (const each of [cluster, taintable, poolNodes, pod, daemonSet, wrongNodes]) each?.end();
+      for (const each of [cluster, taintable, poolNodes, pod]) each.end();
     },
   };
 }

@@ -64,9 +64,8 @@ export function createTaintable(options: {
     const { key, effect } = settings().taints;
     return [...daemonSet.states].some(([name, { decision }]) => {
       if (decision?.kind !== 'place' || !decision.followsCluster) return false;
-      const { template, isLarge } = daemonSets.get(name) ?? {};
-      // The tolerations of a large one are not kept.
-      return isLarge === true || runsOnlyBeforeTaint(template?.tolerations ?? [], { key, effect, value: architecture });
+      const tolerations = daemonSets.get(name)?.template.tolerations ?? [];
+      return runsOnlyBeforeTaint(tolerations, { key, effect, value: architecture });
     });
   }
 

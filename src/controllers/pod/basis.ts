@@ -36,14 +36,13 @@ export function isUpToDate(record: ObjectRecord, at: PodAtHand, now: number): bo
   return true;
 }
 
-/** Forgets written tolerations that the watch has shown: nothing can remove them any more. This saves memory; a stub never shows them. */
+/** Forgets written tolerations that the watch has shown: nothing can remove them any more. This saves memory. */
 export function confirm(record: ObjectRecord, pod: Pod, now: number): void {
   if (record.notes?.wrote !== undefined && behindMs(record, pod, now) === 0) note(record, 'wrote', undefined);
 }
 
-/** Returns the key of a pod's subject after a write; undefined for a large pod, whose events do not show what was written. */
-export function expectedKey(at: PodAtHand, placing: PlacementIntent | undefined): string | undefined {
-  if (at.pod.large !== undefined) return undefined;
+/** Returns the key of a pod's subject after a write. */
+export function expectedKey(at: PodAtHand, placing: PlacementIntent | undefined): string {
   return keyOf({ ...at, pod: podAfter(at.pod, placing?.tolerations ?? [], {}) });
 }
 

@@ -3,16 +3,14 @@ import type { Reconciler, Result } from '../../kube/control-loop.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import type { Writer } from '../../kube/writer.ts';
-import { isStub } from '../../placement/objects/large.ts';
 import type { Namespace } from '../../placement/objects/namespace.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
 import { settingsFor } from '../../placement/policy.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { readPodSubject } from '../../placement/subject.ts';
-import { createAnnouncer, type Problem } from '../announce.ts';
+import { createAnnouncer, type Problem, tooLargeProblems } from '../announce.ts';
 import { createContention } from '../contention.ts';
 import type { ImageSource } from '../image-source.ts';
-import { createLargeTurns } from '../large-turns.ts';
 import { behindMs, createMemory, HELD_AGAIN_MS, type Holding } from '../memory.ts';
 import type { ObjectRecord } from '../object-record.ts';
 import { createRefusals } from '../refusals.ts';
@@ -37,9 +35,7 @@ export type PodControllerOptions = {
    * Whether images of bound pods are looked up slowly, because these pods run already. False for `plan`, which needs all answers.
    */
   readonly isPaced: boolean;
-  /** Reads a pod of which too little is kept; undefined if it is gone. */
-  readonly wholePod: (kept: Pod, signal: AbortSignal) => Promise<Pod | undefined>;
-  /** Called when the turn of a bound pod for lookups, or of a large pod, has come. The pod must then be reconciled. */
+  /** Called when the turn of a bound pod for lookups has come. The pod must then be reconciled. */
   readonly onTurn: (key: string) => void;
   /** Called when the pod was decided, for the bootstrap. */
   readonly onDecided: (key: string) => void;
@@ -77,23 +73,19 @@ export function createPodController(options: PodControllerOptions): PodControlle
   const noteRefusal = createRefusals({ ...options, announcer });
   const release = createRelease({ noteRefusal, announcer });
   const backlog = createBacklog(clock, options.onTurn);
-  const larges = createLargeTurns(clock, options.isPaced, options.onTurn);
   const carryOut = createCarryOut({ ...options, memory, backlog, contention, release, forget });
   const decisionParts = { ...options, backlog };
 
   function forget(key: string): void {
-    for (const each of [memory, backlog, larges]) each.forget(key);
+    for (const each of [memory, backlog]) each.forget(key);
     options.onDecided(key);
   }
 
   /** Returns a pod with its namespace and settings; undefined until the watch shows the namespace. */
-  function atHand(key: string, pod: Pod): PodAtHand | undefined {
+  function atHand(pod: Pod): PodAtHand | undefined {
     const namespace = namespaces.get(pod.namespace);
     if (namespace === undefined) return undefined;
-    // The labels of a stub are not there: the settings of the last decision count until something queues the pod.
-    const before = isStub(pod) ? memory.all.get(key)?.settings : undefined;
-    const settings = before ?? settingsFor(options.settings(), { namespace, labels: pod.labels });
-    return { pod, namespace, settings };
+    return { pod, namespace, settings: settingsFor(options.settings(), { namespace, labels: pod.labels }) };
   }
 
   async function reconcile(key: string, signal: AbortSignal): Promise<Result> {
@@ -102,18 +94,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
       forget(key);
       return { outcome: 'unchanged' };
     }
-    if (pod.large === undefined) return larges.small(key, () => reconcilePod(key, pod, signal));
-    const isKnown = memory.all.get(key)?.decision !== undefined;
-    const line = pod.nodeName !== undefined ? 'bound' : isKnown ? 'again' : 'new';
-    return larges.large(key, line, async () => {
-      const whole = await options.wholePod(pod, signal);
-      // The event of its end follows, or that of the other pod with its name.
-      return whole === undefined ? { outcome: 'unchanged' } : await reconcilePod(key, whole, signal);
-    });
-  }
-
-  async function reconcilePod(key: string, pod: Pod, signal: AbortSignal): Promise<Result> {
-    const found = atHand(key, pod);
+    const found = atHand(pod);
     // Every pod has a namespace, so the event of the namespace will follow and queue its pods.
     if (found === undefined) return { outcome: 'waiting' };
     if (memory.all.get(key)?.uid !== pod.uid) backlog.forget(key);
@@ -132,6 +113,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
     const at: PodCase = { key, record, subject, signal, ...found };
     const { skipped } = subject;
     if (skipped !== undefined) {
+      if (skipped === 'too-large') report(at, tooLargeProblems(pod));
       const result = await carryOut.skipped(at, skipped);
       if (result.outcome !== 'conflict') options.onDecided(key);
       return result;
@@ -165,7 +147,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
     lookupEnded: memory.lookupEnded,
     isUpToDate(key, now) {
       const record = memory.all.get(key);
-      const found = record?.uid === now.uid ? atHand(key, now) : undefined;
+      const found = record?.uid === now.uid ? atHand(now) : undefined;
       return record !== undefined && found !== undefined && isUpToDate(record, found, clock.monotonic());
     },
     invalidate: memory.invalidate,
@@ -173,9 +155,6 @@ export function createPodController(options: PodControllerOptions): PodControlle
       for (const [key, record] of memory.all) if (follows(record, pods.get(key))) yield key;
     },
     contested: () => contention.count(memory.all.values()),
-    end() {
-      backlog.end();
-      larges.stop();
-    },
+    end: backlog.end,
   };
 }

@@ -43,8 +43,7 @@ export function decidePod(parts: DecisionParts, at: PodCase): Decision {
   const ask = (image: PodImage) => images.answer(image, namespace, pullSecrets);
   const recall = (image: PodImage) => images.answer(image, namespace, pullSecrets, NEVER);
   const answerOf = nodeName !== undefined && isPaced ? backlog.answers(key, recall, ask) : ask;
-  // The list of a large pod is not kept, so its digest stands for its images.
-  const waited = waitedMs(record, pod.large ?? pod.images, parts.clock.monotonic());
+  const waited = waitedMs(record, pod.images, parts.clock.monotonic());
   const decision = decide(subject, {
     ...{ answerOf, namesOf: images.namesOf, waitedMs: waited },
     clusterArchitectures: parts.clusterArchitectures(),

@@ -8,7 +8,6 @@ import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import type { PodImage } from '../../placement/objects/image.ts';
 import { isDaemonSet } from '../../placement/objects/kinds.ts';
-import { isStub } from '../../placement/objects/large.ts';
 import type { Namespace } from '../../placement/objects/namespace.ts';
 import { type Pod, readPod } from '../../placement/objects/pod.ts';
 import { settingsFor } from '../../placement/policy.ts';
@@ -25,7 +24,6 @@ import { readWhole, type Surroundings, type Whole, whyNotEvicted } from '../../p
 import { wrongNodeNote } from '../../placement/wrong-node/note.ts';
 import { createAnnouncer, type Problem } from '../announce.ts';
 import type { ImageSource } from '../image-source.ts';
-import { createLargeTurns } from '../large-turns.ts';
 import { HELD_AGAIN_MS, OPEN_AGAIN_MS } from '../memory.ts';
 import { createRecords } from '../object-record.ts';
 import { createWaiting, type Due } from '../waiting.ts';
@@ -44,10 +42,6 @@ export type WrongNodeOptions = {
   readonly clusterArchitectures: () => readonly string[];
   readonly images: Pick<ImageSource, 'answer' | 'namesOf' | 'canonicalOf'>;
   readonly evictor: Evictor;
-  /** Reads a pod of which too little is kept; undefined if it is gone. */
-  readonly wholePod: (kept: Pod, signal: AbortSignal) => Promise<Pod | undefined>;
-  /** Called when the turn of a large pod has come. It must then be reconciled. */
-  readonly onTurn: (key: string) => void;
   readonly events: Pick<EventRecorder, 'emit'>;
   readonly clock: Clock;
   /** Called once for each pod, reason and action. */
@@ -74,7 +68,6 @@ export type WrongNodeController = {
   podsOf(daemonSet: string): readonly string[];
   /** Returns the pods to reconcile again, and when, after the lookup of an image (its canonical name) has ended. */
   lookupEnded(image: string): readonly Due[];
-  end(): void;
 };
 
 /** A pod on a wrong node: what the metric has counted for it, and how often its eviction was blocked. */
@@ -92,7 +85,6 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
   const waiting = createWaiting(clock);
   const found = new Map<string, Found>();
   const broken = createBrokenPods();
-  const larges = createLargeTurns(clock, true, options.onTurn);
 
   function forget(key: string): void {
     waiting.set(key, []);
@@ -132,18 +124,11 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
     if (skipped !== 'daemon-pod') return skipped !== undefined;
     const daemonSet = daemonSetOf(pod);
     if (daemonSet === undefined) return false;
-    // What its labels and its template say was not kept.
-    return daemonSet.isLarge === true || skipDaemonSet(daemonSet, namespace, settings) !== undefined;
+    return skipDaemonSet(daemonSet, namespace, settings) !== undefined;
   }
 
   async function reconcile(key: string, signal: AbortSignal): Promise<Result> {
-    const kept = pods.get(key);
-    if (kept?.broken === undefined || !isStub(kept)) return larges.small(key, () => judge(key, kept, signal));
-    const line = found.has(key) ? 'again' : 'new';
-    return larges.large(key, line, async () => judge(key, await options.wholePod(kept, signal), signal));
-  }
-
-  async function judge(key: string, pod: Pod | undefined, signal: AbortSignal): Promise<Result> {
+    const pod = pods.get(key);
     const node = nodes.get(pod?.nodeName ?? '');
     const architecture = node && nodeArchitecture(node);
     const namespace = namespaces.get(pod?.namespace ?? '');
@@ -266,6 +251,5 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
         return isDaemonSet(pod?.owner) && `${pod?.namespace}/${pod?.owner?.name}` === daemonSet;
       }),
     lookupEnded: waiting.lookupEnded,
-    end: larges.stop,
   };
 }

@@ -6,8 +6,8 @@ import { createWrongNodeController, type WrongNodeOptions } from './controller.t
 export type WrongNodes = ReturnType<typeof createWrongNodes>;
 
 /** Creates the wrong-node controller and its queue. */
-export function createWrongNodes(options: Omit<WrongNodeOptions, 'onTurn'>, { add, forEach }: Queues) {
-  const wrongNode = createWrongNodeController({ ...options, onTurn: (key) => controller.enqueue(key) });
+export function createWrongNodes(options: WrongNodeOptions, { add, forEach }: Queues) {
+  const wrongNode = createWrongNodeController(options);
   // One worker is enough, because evictions are rare.
   const controller: Controller = add('wrong-node', wrongNode.reconcile, false, 1);
   function look(keys: Iterable<string>): void {
@@ -34,6 +34,5 @@ export function createWrongNodes(options: Omit<WrongNodeOptions, 'onTurn'>, { ad
       }
     },
     settingsChanged: (): void => look(wrongNode.found()),
-    end: wrongNode.end,
   };
 }

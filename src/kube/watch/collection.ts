@@ -1,7 +1,6 @@
 import { inTurns, type Turns } from '../../kit/fairness/turns.ts';
 import type { JsonObject } from '../../kit/json.ts';
 import type { ApiClient } from '../api-client.ts';
-import type { Keeper } from './keeper.ts';
 import { readEvent } from './lines.ts';
 import { createLister } from './lister.ts';
 import { createStore, type Stored } from './store.ts';
@@ -11,8 +10,6 @@ export type Change<T> = {
   readonly key: string;
   readonly now: T | undefined;
   readonly before: T | undefined;
-  /** The server's versions started over (a restored etcd): the same version or generation may have another content. */
-  readonly isReset?: true;
 };
 
 export type CollectionOptions<T> = {
@@ -23,12 +20,10 @@ export type CollectionOptions<T> = {
   readonly query?: string;
   /**
    * Reduces an object to the fields that are needed; called once for each object as it arrives. `isReset`: nothing that was read
-   * of the object before is valid, as in {@link Change}.
+   * of the object before is valid, because the server's versions started over (a restored etcd).
    */
   readonly read: (object: JsonObject, isReset: boolean) => T;
   readonly keyOf: (object: T) => string;
-  /** Decides how much of each object is kept; absent: all of it. */
-  readonly keeper?: Keeper<T> | undefined;
   readonly onChange: (change: Change<T>) => void;
 };
 
@@ -38,7 +33,7 @@ export type Collection<T extends Stored> = ReturnType<typeof createCollection<T>
 /** Creates an empty collection. */
 export function createCollection<T extends Stored>(options: CollectionOptions<T>, turns: Turns) {
   const { path, read, keyOf, onChange } = options;
-  const store = createStore<T>(options.keeper);
+  const store = createStore<T>();
   const lister = createLister({ ...options, keep });
   let last = '';
   let changes = 0;
@@ -51,7 +46,7 @@ export function createCollection<T extends Stored>(options: CollectionOptions<T>
     if (stored === 'stale') return key;
     const { before } = stored;
     if (before?.uid !== object.uid || before.resourceVersion !== object.resourceVersion) changes += 1;
-    onChange({ key, ...stored, ...(isReset ? { isReset } : {}) });
+    onChange({ key, ...stored });
     return key;
   }
 

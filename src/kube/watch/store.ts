@@ -1,6 +1,4 @@
-import type { Keeper } from './keeper.ts';
-
-/** The fields that every stored object has, whatever else was left out. */
+/** The fields that every stored object has. */
 export type Stored = { readonly uid: string; readonly resourceVersion: string };
 
 /** Objects by key, as the last event or this process's last write left them. */
@@ -10,7 +8,7 @@ export type Store<T> = {
   keys(): Iterable<string>;
   readonly size: number;
   /**
-   * Stores an object, or less of it where it is too large. Returns what was stored and what was there before. If a newer
+   * Stores an object. Returns what was stored and what was there before. If a newer
    * object of the same uid is there, that one stays and the result is `stale`: the answer to a write and the watch event about it arrive in any order. `reset`: the
    * server's versions started over, so the object is stored whatever its version.
    */
@@ -18,8 +16,8 @@ export type Store<T> = {
   delete(key: string): T | undefined;
 };
 
-/** Creates an empty store. Without a keeper it keeps whole objects. */
-export function createStore<T extends Stored>(keeper?: Keeper<T>): Store<T> {
+/** Creates an empty store. */
+export function createStore<T extends Stored>(): Store<T> {
   const objects = new Map<string, T>();
   return {
     get: (key) => objects.get(key),
@@ -38,14 +36,12 @@ export function createStore<T extends Stored>(keeper?: Keeper<T>): Store<T> {
       ) {
         return 'stale';
       }
-      const now = keeper === undefined ? object : keeper.keep(key, object, before);
-      objects.set(key, now);
-      return { now, before };
+      objects.set(key, object);
+      return { now: object, before };
     },
     delete(key) {
       const before = objects.get(key);
       objects.delete(key);
-      keeper?.forget(key);
       return before;
     },
   };

@@ -7,6 +7,7 @@ import { type ImageAnswer, intersect, type NarrowedImage, narrow, statementOf } 
 import { taintText } from '../nodes/managed.ts';
 import { architecturesOf, nodeArchitecture } from '../nodes/node.ts';
 import type { PodImage } from '../objects/image.ts';
+import type { PodTemplate } from '../objects/pod.ts';
 import { readWorkloadSubject } from '../objects/workload.ts';
 import { lacking } from '../patch/tolerations.ts';
 import { placingFor } from '../placing.ts';
@@ -78,7 +79,7 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
   const demands = { ...then, tolerations: [...now.tolerations, ...missing] };
   const nodes = nodesOf(input, now, demands, narrowed);
   const clusterArchitectures = architecturesOf(input.nodes);
-  const decided = explainDecision(outcome, later, template.os, settings);
+  const decided = explainDecision(outcome, later, template, settings);
   const evidence: ExplainEvidence = {
     settings,
     skipped,
@@ -257,10 +258,11 @@ function stateOf(pod: ExplainInput['workload']['pod'], gates: readonly string[])
 function explainDecision(
   outcome: Decision | SkipReason,
   later: Decision | undefined,
-  os: string,
+  template: PodTemplate,
   { schedulable }: Settings,
 ): ExplainedDecision {
-  if (typeof outcome === 'string') return { kind: 'skip', reason: skipNote(outcome) };
+  const { os } = template;
+  if (typeof outcome === 'string') return { kind: 'skip', reason: skipNote(outcome, template) };
   const describe = (decision: Decision): ExplainedDecision => ({
     kind: decision.kind,
     reason: decisionNote(decision, os, schedulable),
@@ -286,9 +288,6 @@ function explainImage(
   if (said.kind === 'not-asked') return { ...base, notAsked: 'never-pulled' };
   if (said.kind === 'set' && said.by === 'override') {
     return { ...base, notAsked: 'override', platforms: said.platforms.map(platformOf) };
-  }
-  if (said.kind === 'failed' && image.isSurplus) {
-    return { ...base, error: { code: said.code, message: said.message, registry: said.registry } };
   }
   const found = lookupOf(image);
   if (found === undefined) return base;

@@ -6,7 +6,7 @@ import type { Settings } from '../settings.ts';
 import { type Node, nodeArchitecture } from './node.ts';
 
 /** A DaemonSet as far as it says on which nodes it runs. */
-type Runner = Pick<DaemonSet, 'template' | 'selects' | 'isLarge'>;
+type Runner = Pick<DaemonSet, 'template' | 'selects'>;
 
 /**
  * Whether the taint of archaware would cut a DaemonSet off from a node: it wants a pod there, and its template does not tolerate the
@@ -28,8 +28,6 @@ export function isCutOff(
 
 /** Whether a DaemonSet wants a pod on a node, taints with the key `ours` aside. */
 export function wantsPodOn(daemonSet: Runner, node: Node, ours: string): boolean {
-  // Neither its node selector nor its tolerations are kept.
-  if (daemonSet.isLarge === true) return true;
   const taints = (node.ready ? (node.taints ?? []) : []).filter((taint) => {
     const key = stringAt(taint, 'key') ?? '';
     return key !== ours && !PASSING.test(key);

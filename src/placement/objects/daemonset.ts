@@ -65,8 +65,6 @@ export type DaemonSet = {
   readonly observed: boolean;
   /** Whether the rollout is complete: by the status of the newest generation, every daemon pod is up to date and available. */
   readonly rolledOut: boolean;
-  /** Fields are not kept because it is too large (`large.ts`): it must be read before it is decided. Absent for nearly every one. */
-  readonly isLarge?: true;
 };
 
 /** Reads a DaemonSet from the API server's object. Never throws. */
@@ -79,6 +77,7 @@ export function readDaemonSet(object: JsonObject): DaemonSet {
   const desired = numberAt(status, 'desiredNumberScheduled') ?? 0;
   const { nodeSelector, terms } = readDemands(objectAt(template, 'spec'));
   const recorded = stringAt(objectAt(metadata, 'annotations'), TOLERATIONS_ANNOTATION);
+  const labels = stringsAt(metadata, 'labels');
   const entry = readEntry(metadata);
   const isApplied = isListApplied(metadata);
   return {
@@ -88,12 +87,16 @@ export function readDaemonSet(object: JsonObject): DaemonSet {
     resourceVersion: stringAt(metadata, 'resourceVersion') ?? '',
     generation,
     deleting: stringAt(metadata, 'deletionTimestamp') !== undefined,
-    labels: stringsAt(metadata, 'labels'),
+    labels,
     hasAnnotations: isObject(metadata.annotations),
     recorded,
     ...(entry === undefined ? {} : { entry }),
     ...(isApplied ? { isListApplied: true } : {}),
-    template: readTemplate(objectAt(template, 'metadata'), objectAt(template, 'spec')),
+    template: readTemplate(objectAt(template, 'metadata'), objectAt(template, 'spec'), [
+      labels,
+      // The record names the images once more, and must not make an object too large that was served.
+      recorded?.slice(MOST_OF_RECORD),
+    ]),
     authored: authoredTemplate(template, recorded, isApplied),
     updateStrategy: stringAt(objectAt(spec, 'updateStrategy'), 'type') ?? 'RollingUpdate',
     desired,
@@ -107,6 +110,9 @@ export function readDaemonSet(object: JsonObject): DaemonSet {
     rolledOut: isRolledOut(status, generation),
   };
 }
+
+/** Characters of a record that do not count: archaware writes it. */
+const MOST_OF_RECORD = 16 * 1024;
 
 /** Finds archaware's entry. Undefined if there is none. */
 function readEntry(metadata: JsonObject): FieldsEntry | undefined {

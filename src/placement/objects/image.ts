@@ -6,8 +6,6 @@ export type PodImage = {
   readonly pullPolicy: string;
   /** The name of the volume (`volumes[].image`) that uses the image; absent for an image of a container. */
   readonly volume?: string;
-  /** Marks the first image beyond the limit. Neither this image nor any after it is looked up. */
-  readonly isSurplus?: true;
 };
 
 /** No image can have a longer name. */

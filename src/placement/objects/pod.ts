@@ -15,6 +15,7 @@ import { lacking, type Toleration } from '../patch/tolerations.ts';
 import { createShared } from './equal-values.ts';
 import { imageName, type PodImage } from './image.ts';
 import { readOs } from './os.ts';
+import { bytesTooMany } from './size.ts';
 import { type BrokenContainer, readBroken } from './start-error.ts';
 import { readWritten, type Written } from './written.ts';
 
@@ -26,10 +27,7 @@ export type PodTemplate = {
   readonly os: string;
   /** Whether `spec.runtimeClassName` names a RuntimeClass. */
   readonly hasRuntimeClass: boolean;
-  /**
-   * Distinct images of `initContainers`, `containers` and image volumes, in this order: at most {@link MOST_IMAGES} with
-   * {@link MOST_IMAGE_CHARACTERS}, plus one that marks the limit if there are more.
-   */
+  /** Distinct images of `initContainers`, `containers` and image volumes, in this order. */
   readonly images: readonly PodImage[];
   /** The tolerations as the API server sent them, with every field; undefined if the field is absent. */
   readonly tolerations: readonly JsonObject[] | undefined;
@@ -39,6 +37,8 @@ export type PodTemplate = {
   readonly serviceAccountName: string;
   /** The architectures that its node selector and its node affinity ask for; undefined: any. */
   readonly asked: Asked | undefined;
+  /** How many bytes the object takes if it is too large to be served (`size.ts`); undefined for nearly every one. */
+  readonly tooLarge: number | undefined;
 };
 
 /** The fields of a gated pod that its release changes or depends on, as the API server sent them. */
@@ -75,11 +75,6 @@ export type Pod = PodTemplate & {
   readonly gated: Gated | undefined;
   /** What archaware wrote to the pod for its present images; undefined if nothing. */
   readonly written: Written | undefined;
-  /**
-   * A digest of the fields that are not kept because the pod is too large (`large.ts`); they are empty then, and the pod must be
-   * read before it is decided. Undefined for nearly every pod.
-   */
-  readonly large: string | undefined;
 };
 
 /**
@@ -94,11 +89,16 @@ export function readPod(object: JsonObject, before?: Pod): Pod {
   const annotations = objectAt(metadata, 'annotations');
   const broken = readBroken(spec, status, before?.uid === metadata.uid ? before?.broken : undefined);
   const known = isSameGeneration(metadata, before) ? before : undefined;
-  const template = known ?? readTemplate(metadata, spec);
+  const gated = known === undefined ? readGated(spec) : known.gated;
+  const written = known === undefined ? readWritten(object) : known.written;
+  const more = [gated?.gates, written];
+  const template = known ?? readTemplate(metadata, spec, more);
+  const labels = known === undefined ? template.labels : sameRecord(known.labels, stringsAt(metadata, 'labels'));
+  const statement = stringAt(annotations, ARCHITECTURES_ANNOTATION);
   // Every field is named: V8 copies an object with so many fields slowly, and this runs twice for each new pod.
   return {
-    labels: known === undefined ? template.labels : sameRecord(known.labels, stringsAt(metadata, 'labels')),
-    statement: known === undefined ? template.statement : stringAt(annotations, ARCHITECTURES_ANNOTATION),
+    labels,
+    statement: known === undefined ? template.statement : statement,
     os: template.os,
     hasRuntimeClass: template.hasRuntimeClass,
     images: template.images,
@@ -107,6 +107,10 @@ export function readPod(object: JsonObject, before?: Pod): Pod {
     pullSecrets: template.pullSecrets,
     serviceAccountName: template.serviceAccountName,
     asked: template.asked,
+    tooLarge:
+      labels === template.labels && statement === template.statement
+        ? template.tooLarge
+        : tooLarge({ ...template, labels, statement }, spec, more),
     namespace: known?.namespace ?? shareName(stringAt(metadata, 'namespace') ?? ''),
     name: known?.name ?? stringAt(metadata, 'name') ?? '',
     uid: known?.uid ?? stringAt(metadata, 'uid') ?? '',
@@ -119,9 +123,8 @@ export function readPod(object: JsonObject, before?: Pod): Pod {
     nodeName: shareName(stringAt(spec, 'nodeName') || undefined),
     broken,
     owner: share(readOwner(metadata)),
-    gated: known === undefined ? readGated(spec) : known.gated,
-    written: known === undefined ? readWritten(object) : known.written,
-    large: undefined,
+    gated,
+    written,
   };
 }
 
@@ -138,7 +141,7 @@ function readGated(spec: JsonObject): Gated | undefined {
 
 /** Whether the fields of the pod that was read before are those of this one. Those of a pod that is too large are not there. */
 function isSameGeneration(metadata: JsonObject, before: Pod | undefined): before is Pod {
-  if (before?.large !== undefined) return false;
+  if (before?.tooLarge !== undefined) return false;
   return before?.generation !== undefined && metadata.uid === before.uid && metadata.generation === before.generation;
 }
 
@@ -148,20 +151,44 @@ const share = createShared({ most: 4 * 1024 * 1024 });
 /** Many pods have the same namespace, node, service account or priority class. Apart, so that neither displaces the other. */
 const shareName = createShared({ most: 1024 * 1024 });
 
-/** Reads the part of a pod or a template that archaware decides by, from its metadata and its spec. */
-export function readTemplate(metadata: JsonObject, spec: JsonObject): PodTemplate {
+/**
+ * Reads the part of a pod or a template that archaware decides by, from its metadata and its spec. `more`: what is kept of the object
+ * besides.
+ */
+export function readTemplate(metadata: JsonObject, spec: JsonObject, more: readonly unknown[] = []): PodTemplate {
+  const labels = share(stringsAt(metadata, 'labels'));
+  const statement = share(stringAt(objectAt(metadata, 'annotations'), ARCHITECTURES_ANNOTATION));
+  const images = share(readImages(spec));
+  const tolerations = share(listAt(spec, 'tolerations'));
+  const pullSecrets = share(readPullSecrets(spec));
   return {
-    labels: share(stringsAt(metadata, 'labels')),
-    statement: share(stringAt(objectAt(metadata, 'annotations'), ARCHITECTURES_ANNOTATION)),
+    labels,
+    statement,
     os: readOs(spec),
     hasRuntimeClass: Boolean(stringAt(spec, 'runtimeClassName')),
-    images: share(readImages(spec)),
-    tolerations: share(listAt(spec, 'tolerations')),
+    images,
+    tolerations,
     priorityClassName: shareName(stringAt(spec, 'priorityClassName') || undefined),
-    pullSecrets: share(readPullSecrets(spec)),
+    pullSecrets,
     serviceAccountName: shareName(stringAt(spec, 'serviceAccountName') || 'default'),
     asked: share(readAsked(spec)),
+    tooLarge: tooLarge({ labels, statement, images, tolerations, pullSecrets }, spec, more),
   };
+}
+
+/** Weighs what the author of an object can make large. */
+function tooLarge(
+  {
+    labels,
+    statement,
+    images,
+    tolerations,
+    pullSecrets,
+  }: Pick<PodTemplate, 'labels' | 'statement' | 'images' | 'tolerations' | 'pullSecrets'>,
+  { nodeSelector, affinity }: JsonObject,
+  more: readonly unknown[],
+): number | undefined {
+  return bytesTooMany([labels, statement, images, tolerations, pullSecrets, nodeSelector, affinity, ...more]);
 }
 
 /**
@@ -186,22 +213,11 @@ export function readPullSecrets(spec: JsonObject): string[] {
   return [...names];
 }
 
-/**
- * How many images of a pod are looked up. The API server accepts thousands in one object, and each costs a lookup. A kubelet
- * runs 110 pods by default, most of them with a handful of containers.
- */
-export const MOST_IMAGES = 256;
-/**
- * How many characters the names of these images may have together: each of them is in memory several times while it is looked
- * up. Enough for 256 images with a registry of a cloud and a digest in their names.
- */
-export const MOST_IMAGE_CHARACTERS = 32 * 1024;
 /** No volume can have a longer name (a DNS label). */
 const LONGEST_VOLUME = 63;
 
 function readImages(spec: JsonObject): PodImage[] {
   const images = new Map<string, PodImage>();
-  let characters = 0;
   for (const named of namedImages(spec)) {
     const image = imageName(named.image ?? '');
     const pullPolicy = named.pullPolicy ?? '';
@@ -209,11 +225,8 @@ function readImages(spec: JsonObject): PodImage[] {
     // A template may have an empty image until something fills it in; the API server rejects it in a pod.
     // An image that is there already is skipped: containers come first, and narrow at least as much as volumes do.
     if (!image || images.has(key)) continue;
-    characters += image.length;
-    const isSurplus = images.size === MOST_IMAGES || characters > MOST_IMAGE_CHARACTERS;
     const volume = named.volume === undefined ? {} : { volume: cut(named.volume, LONGEST_VOLUME) };
-    images.set(key, { image, pullPolicy, ...volume, ...(isSurplus ? { isSurplus } : {}) });
-    if (isSurplus) break;
+    images.set(key, { image, pullPolicy, ...volume });
   }
   return [...images.values()];
 }
@@ -240,12 +253,17 @@ export function readOwner(metadata: JsonObject): Owner | undefined {
   const reference = (listAt(metadata, 'ownerReferences') ?? []).find((owner) => owner.controller === true);
   return isObject(reference)
     ? {
-        kind: stringAt(reference, 'kind') ?? '',
-        apiVersion: stringAt(reference, 'apiVersion') ?? '',
-        name: stringAt(reference, 'name') ?? '',
-        uid: stringAt(reference, 'uid') ?? '',
+        kind: shortAt(reference, 'kind'),
+        apiVersion: shortAt(reference, 'apiVersion'),
+        name: shortAt(reference, 'name'),
+        uid: shortAt(reference, 'uid'),
       }
     : undefined;
+}
+
+/** The API server does not limit what an owner reference says. A text that is too long stays invalid. */
+function shortAt(reference: JsonObject, field: keyof Owner): string {
+  return cut(stringAt(reference, field) ?? '', LONGEST_NAME + 1);
 }
 
 /** Returns the pod as it is after archaware's patch. `answer`: the API server's answer, of which only the metadata is read. */
@@ -263,6 +281,7 @@ export function podAfter(before: Pod, wanted: readonly Toleration[], answer: Jso
     pullSecrets: before.pullSecrets,
     serviceAccountName: before.serviceAccountName,
     asked: before.asked,
+    tooLarge: before.tooLarge,
     namespace: before.namespace,
     name: before.name,
     uid: before.uid,
@@ -277,6 +296,5 @@ export function podAfter(before: Pod, wanted: readonly Toleration[], answer: Jso
     owner: before.owner,
     gated: undefined,
     written: before.written,
-    large: before.large,
   };
 }

@@ -1,4 +1,5 @@
 import { strangersText } from '../../kit/cut.ts';
+import { weightOf } from '../../kit/fairness/weight.ts';
 import { isObject, type JsonObject, listAt, stringAt } from '../../kit/json.ts';
 import { imageName, type PodImage } from './image.ts';
 
@@ -62,11 +63,22 @@ export function readBroken(
 ): readonly BrokenContainer[] | undefined {
   if (status.phase === 'Succeeded' || status.phase === 'Failed') return undefined;
   if (!hasBroken(status.initContainerStatuses) && !hasBroken(status.containerStatuses)) return undefined;
-  const broken = [
+  const broken = within([
     ...brokenIn(status.initContainerStatuses, listAt(spec, 'initContainers') ?? [], before),
     ...brokenIn(status.containerStatuses, listAt(spec, 'containers') ?? [], before),
-  ];
+  ]);
   return JSON.stringify(broken) === JSON.stringify(before) ? before : broken;
+}
+
+/** The most bytes of broken containers that are kept of a pod: a pod may have thousands of containers with one image. */
+const MOST_BYTES = 16 * 1024;
+
+function within(broken: readonly BrokenContainer[]): readonly BrokenContainer[] {
+  let bytes = 0;
+  return broken.filter((each) => {
+    bytes += weightOf(each);
+    return bytes <= MOST_BYTES;
+  });
 }
 
 function hasBroken(statuses: unknown): boolean {

@@ -50,7 +50,6 @@ export function keepProbes(
 }
 
 function isProtected(daemonSet: DaemonSet, namespace: Pick<Namespace, 'name' | 'labels'>, settings: Settings): boolean {
-  if (daemonSet.isLarge) return false;
   const own = settingsFor(settings, { namespace, labels: daemonSet.template.labels });
   return usesTaints(own) && skipDaemonSet(daemonSet, namespace, own) === undefined;
 }

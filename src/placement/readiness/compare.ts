@@ -88,8 +88,8 @@ function nameOf({ kind, namespace, name }: Candidate): WorkloadNamed {
 type User = {
   readonly container: string;
   readonly image: string;
-  /** The same for every way to write the same reference. Undefined beyond the limit of images: what follows this one is not known. */
-  readonly reference: string | undefined;
+  /** The same for every way to write the same reference. */
+  readonly reference: string;
   /** Asks for the image unless it can be answered without a registry. */
   readonly said: () => Narrowing;
 };
@@ -101,7 +101,7 @@ function usersIn(candidate: Candidate, circumstances: Circumstances, answerOf: A
     const names = circumstances.namesOf(image.image);
     const reference = `${image.volume === undefined ? '' : 'volume '}${names.at(-1) ?? image.image}`;
     return usersOf(candidate, image).map((container) => ({
-      ...{ container, image: image.image, reference: image.isSurplus ? undefined : reference },
+      ...{ container, image: image.image, reference },
       said: () => narrowingOf(image, subject, subject.settings, names, () => answerOf(image, candidate)),
     }));
   });
@@ -158,7 +158,7 @@ function compareImages(
 /** Returns what uses an image that the workload did not have before. Nothing where an annotation answered for the images before. */
 function changedIn(was: readonly User[], is: readonly User[]): User[] {
   const kept = new Set(was.flatMap(({ reference }) => reference ?? []));
-  return was.length === 0 ? [] : is.filter(({ reference }) => reference === undefined || !kept.has(reference));
+  return was.length === 0 ? [] : is.filter(({ reference }) => !kept.has(reference));
 }
 
 function failureOf(

@@ -14,7 +14,9 @@ export function verdictOf(candidate: Candidate, assessment: Assessment, target: 
   if (outcome.kind === 'skip') {
     return {
       state: 'unknown',
-      reasons: [{ kind: 'left-alone', text: `archaware leaves it alone: ${skipNote(outcome.reason)}` }],
+      reasons: [
+        { kind: 'left-alone', text: `archaware leaves it alone: ${skipNote(outcome.reason, candidate.template)}` },
+      ],
     };
   }
   const blocking = narrowed.flatMap(({ image, said }) => blockingReason(candidate, image, said, target));

@@ -1,7 +1,7 @@
 import { type ImageSet, whatNames } from '../decide.ts';
 import { answerLocally, type ImageAnswer, intersect, narrowingOf, statementOf, withCompatible } from '../images.ts';
 import type { PodImage } from '../objects/image.ts';
-import { MOST_IMAGES, type Pod } from '../objects/pod.ts';
+import type { Pod } from '../objects/pod.ts';
 import type { BrokenContainer } from '../objects/start-error.ts';
 import type { Settings } from '../settings.ts';
 
@@ -103,7 +103,7 @@ export function whatWasPulled(
   const pending: string[] = [];
   const unknown: string[] = [];
   const broken = statementOf(pod.statement) === undefined ? (pod.broken ?? []) : [];
-  for (const container of broken.slice(0, MOST_IMAGES)) {
+  for (const container of broken) {
     const { image, pulled } = container;
     const stated = answerLocally({ image, pullPolicy: '' }, namesOf(image), settings);
     if (stated !== undefined && stated !== 'not-asked') {

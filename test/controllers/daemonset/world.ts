@@ -90,7 +90,7 @@ export function arrangeDaemonSets(given: Partial<Settings> = {}) {
     },
     events: { emit: ({ reason, note }) => events.push(`${reason}: ${note}`) > 0 },
     clock,
-    wholeDaemonSet: async ({ name }) => world.read(name),
+    fetchDaemonSet: async ({ name }) => world.read(name),
     nodes: () => world.nodes,
     isPaced: true,
     onTurn: (key) => turns.push(key),

@@ -7,7 +7,6 @@ import { createStore } from '../../../src/kube/watch/store.ts';
 import { NO_RULES } from '../../../src/placement/nodes/label-rules.ts';
 import { type Node, readNode } from '../../../src/placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
-import { stubOfPod, wholePod } from '../../../src/placement/objects/large.ts';
 import { type Namespace, readNamespace } from '../../../src/placement/objects/namespace.ts';
 import { type Pod, readPod } from '../../../src/placement/objects/pod.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
@@ -26,14 +25,12 @@ function arrange(given: Partial<Settings> = {}) {
   const witnesses = createWitnesses(clock);
   let hasBegun = false;
   const writes: string[] = [];
-  /** The pods that are too large to keep. */
-  const whole = new Map<string, Pod>();
   let version = 0;
   const loops = createLoops({
     watches: {
       listeners,
       witnesses,
-      whole: { pod: async ({ name }) => whole.get(name), daemonSet: async (kept) => kept },
+      fetchDaemonSet: async (known) => known,
       pods: { store: pods },
       nodes: { store: nodes },
       namespaces: { store: namespaces },
@@ -86,26 +83,16 @@ function arrange(given: Partial<Settings> = {}) {
       namespaces.put(name, now);
       listeners.namespace?.({ key: name, now, before });
     },
-    pod(
-      name: string,
-      annotations: JsonObject,
-      { image = 'app', isLarge = false, isReset }: { image?: string; isLarge?: boolean; isReset?: true } = {},
-    ) {
-      const read = readPod({
+    pod(name: string, annotations: JsonObject) {
+      const now = readPod({
         metadata: metadata({ namespace: 'shop', name, annotations }),
-        spec: { containers: [{ name: 'c', image }] },
+        spec: { containers: [{ name: 'c', image: 'app' }] },
         status: { phase: 'Pending' },
       });
-      if (isLarge)
-        whole.set(
-          name,
-          wholePod(read, (text) => text),
-        );
-      const now = isLarge ? stubOfPod(read, (text) => text) : read;
       const key = `shop/${name}`;
       const before = pods.get(key);
       pods.put(key, now);
-      listeners.pod?.({ key, now, before, ...(isReset ? { isReset } : {}) });
+      listeners.pod?.({ key, now, before });
     },
     daemonSet(name: string, annotations: JsonObject, tolerations: readonly JsonObject[] = []) {
       const now = readDaemonSet({
@@ -199,20 +186,4 @@ describe('the loops of a term', () => {
     world.namespace('shop', { team: 'a' });
     await world.until('Pod web: amd64', 'DaemonSet agent: amd64');
   });
-
-  for (const [what, isLarge] of [
-    ['a pod', false],
-    ['a pod that is too large to keep', true],
-  ] as const) {
-    it(`decide ${what} again after etcd was restored, although its generation is the same`, async () => {
-      world = arrange({ overrides: [{ pattern: 'other', architectures: ['arm64'] }] });
-      world.node('amd64');
-      world.namespace('shop');
-      world.begin();
-      world.pod('web', {}, { isLarge });
-      await world.until('Pod web: amd64');
-      world.pod('web', {}, { isLarge, image: 'other', isReset: true });
-      await world.until('Pod web: arm64');
-    });
-  }
 });

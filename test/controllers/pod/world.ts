@@ -5,7 +5,7 @@ import type { Operation } from '../../../src/kit/json-patch.ts';
 import { createStore } from '../../../src/kube/watch/store.ts';
 import type { WriteResult, WriteTarget } from '../../../src/kube/writer.ts';
 import type { ImageAnswer } from '../../../src/placement/images.ts';
-import { wholePod } from '../../../src/placement/objects/large.ts';
+import { keptPod } from '../../../src/placement/objects/large.ts';
 import { type Namespace, readNamespace } from '../../../src/placement/objects/namespace.ts';
 import { type Pod, readPod } from '../../../src/placement/objects/pod.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
@@ -41,9 +41,7 @@ export function arrangePod(given: Partial<Settings> = {}, isPaced = true) {
     webhook: (object: JsonObject): JsonObject => object,
     secrets: [] as { name: string; reason: string }[],
     /** What the store keeps of a pod. */
-    kept: (pod: Pod): Pod => pod,
   };
-  const read: string[] = [];
   const asked: string[] = [];
   const recalled: string[] = [];
   const writes: string[] = [];
@@ -82,10 +80,6 @@ export function arrangePod(given: Partial<Settings> = {}, isPaced = true) {
     events: { emit: ({ reason, note }) => events.push(`${reason}: ${note}`) > 0 },
     clock,
     isPaced,
-    async wholePod({ name }) {
-      read.push(name);
-      return wholePod(readPod(object), (text) => text);
-    },
     onTurn: (key) => turns.push(key),
     onDecided: (key) => decided.push(key),
     onPlaced: (seconds) => placed.push(seconds),
@@ -101,7 +95,7 @@ export function arrangePod(given: Partial<Settings> = {}, isPaced = true) {
       spec: { containers: [{ image }], ...spec },
       status: { phase },
     };
-    pods.put(KEY, world.kept(readPod(object)));
+    pods.put(KEY, keptPod(readPod(object)));
   }
   return {
     ...{
@@ -117,11 +111,10 @@ export function arrangePod(given: Partial<Settings> = {}, isPaced = true) {
       placed,
       events,
       turns,
-      read,
       put,
     },
     /** Shows the result of the last write in the watch. */
-    show: () => pods.put(KEY, world.kept(readPod(object))),
+    show: () => pods.put(KEY, keptPod(readPod(object))),
     now: () => readPod(object),
     run: async () => outcomeOf(await controller.reconcile(KEY, NEVER)),
   };

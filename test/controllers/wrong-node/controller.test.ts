@@ -6,7 +6,6 @@ import { createStore } from '../../../src/kube/watch/store.ts';
 import type { ImageAnswer } from '../../../src/placement/images.ts';
 import { type Node, readNode } from '../../../src/placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
-import { stubOfPod } from '../../../src/placement/objects/large.ts';
 import { type Namespace, readNamespace } from '../../../src/placement/objects/namespace.ts';
 import { type Pod, readPod } from '../../../src/placement/objects/pod.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
@@ -55,7 +54,6 @@ function arrange(given: Partial<Settings> = { onWrongNode: 'evict' }) {
   const reported: string[] = [];
   const counted: string[] = [];
   const asked: string[] = [];
-  const [read, turns]: [string[], string[]] = [[], []];
   namespaces.put('shop', readNamespace({ metadata: { name: 'shop' } }));
   for (const architecture of ['amd64', 'arm64']) {
     nodes.put(
@@ -72,11 +70,6 @@ function arrange(given: Partial<Settings> = { onWrongNode: 'evict' }) {
     nodes,
     namespaces,
     daemonSets,
-    async wholePod({ name }) {
-      read.push(name);
-      return readPod(objects.get(name) ?? {});
-    },
-    onTurn: (key) => turns.push(key),
     clock,
     settings: () => world.settings,
     clusterArchitectures: () => ['amd64', 'arm64'],
@@ -120,7 +113,7 @@ function arrange(given: Partial<Settings> = { onWrongNode: 'evict' }) {
     return `shop/${name}`;
   }
   return {
-    ...{ clock, world, controller, pods, nodes, evicted, reported, counted, asked, objects, pod, read, turns },
+    ...{ clock, world, controller, pods, nodes, evicted, reported, counted, asked, objects, pod },
     daemonSet: (name: string, tolerations: readonly JsonObject[], labels: JsonObject = {}) =>
       daemonSets.put(
         `shop/${name}`,
@@ -398,31 +391,5 @@ describe('the pods that are examined', () => {
     world.pulled = known('linux/arm64');
     await run(b);
     expect([controller.found('arm64'), controller.count()]).to.deep.equal([[], 0]);
-  });
-});
-
-describe('broken pods that are too large to keep', () => {
-  it('are read one at a time, with a pause after each, and found on their wrong node', async () => {
-    const { pod, pods, controller, read, turns, clock, evicted } = arrange();
-    for (const name of ['one', 'two', 'three']) {
-      const key = pod(name);
-      const whole = pods.get(key);
-      if (whole !== undefined)
-        pods.put(
-          key,
-          stubOfPod(whole, (text) => text),
-        );
-    }
-    const first = controller.reconcile('shop/one', NEVER);
-    const second = await controller.reconcile('shop/two', NEVER);
-    expect(second).to.deep.equal({ outcome: 'waiting', isPostponed: true });
-    await first;
-    await controller.reconcile('shop/three', NEVER);
-    expect(read).to.deep.equal(['one']);
-    await clock.advance(SECOND);
-    expect(turns).to.deep.equal(['shop/two']);
-    await controller.reconcile('shop/two', NEVER);
-    expect(read).to.deep.equal(['one', 'two']);
-    expect(evicted).to.include('one');
   });
 });

@@ -266,9 +266,9 @@ describe('a DaemonSet that is updated', () => {
     expect(admit(full)).to.deep.equal([]);
   });
 
-  it('may be huge, with an annotation that lists many tolerations', () => {
+  it('is left alone if it is huge, with an annotation that lists many tolerations', () => {
     const many = <T>(count: number, item: T): T[] => Array.from({ length: count }, () => item);
     const object = daemonSet({ image: 'cold', tolerations: many(50_000, {}), recorded: many(500, S390X) });
-    expect(admit(object)).to.have.length.above(0);
+    expect(admit(object)).to.deep.equal([]);
   });
 });

@@ -60,11 +60,6 @@ describe('a DaemonSet wants a pod on a node', () => {
   for (const [what, wants, spec, given] of rows) {
     it(`${what}: ${wants}`, () => expect(wantsPodOn(daemonSet(spec), node(given), KEY)).to.equal(wants));
   }
-
-  it('of which it is not known what a large one selects', () => {
-    const large = { ...daemonSet(), isLarge: true } as const;
-    expect(wantsPodOn(large, node({ taints: [GPU] }), KEY)).to.equal(true);
-  });
 });
 
 describe('the taint cuts a DaemonSet off', () => {

@@ -1,122 +1,133 @@
 import { expect } from 'chai';
-import type { JsonObject } from '../../../src/kit/json.ts';
-import { type DaemonSet, readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
-import {
-  boundedLabels,
-  isStub,
-  stubOfDaemonSet,
-  stubOfPod,
-  weightOfDaemonSet,
-  weightOfPod,
-  wholePod,
-} from '../../../src/placement/objects/large.ts';
-import { type Pod, readPod } from '../../../src/placement/objects/pod.ts';
+import { readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
+import { keptDaemonSet, keptPod, withBoundedLabels } from '../../../src/placement/objects/large.ts';
+import { readPod } from '../../../src/placement/objects/pod.ts';
 import { FLOODS, type Parts } from '../../support/large-objects.ts';
 
-const MOST = 16 * 1024;
-const digest = (text: string) => `${text.length} ${text.slice(0, 20)}`;
+const METADATA = { name: 'big', namespace: 'shop', uid: 'u', generation: 1, resourceVersion: '7' };
+const GATE = { name: 'archaware.dev/architecture' };
 
-function pod({ labels, annotations, spec, status }: Parts): Pod {
-  return readPod({
-    metadata: { name: 'big', namespace: 'shop', uid: 'u', generation: 1, resourceVersion: '7', labels, annotations },
-    spec: { containers: [{ name: 'c', image: 'app' }], ...spec },
-    status,
-  });
+function podObject({ labels, annotations, spec, status }: Parts) {
+  const metadata = { ...METADATA, labels, annotations };
+  return { metadata, spec: { containers: [{ name: 'c', image: 'app' }], ...spec }, status };
 }
 
-function daemonSet({ labels, annotations, spec }: Parts): DaemonSet {
-  const metadata = {
-    name: 'big',
-    namespace: 'shop',
-    uid: 'u',
-    generation: 1,
-    resourceVersion: '7',
-    labels,
-    annotations,
-  };
-  return readDaemonSet({ metadata, spec: { template: { metadata, spec: { containers: [], ...spec } } } });
+function daemonSetObject({ labels, annotations, spec }: Parts) {
+  const metadata = { ...METADATA, labels, annotations };
+  return { metadata, spec: { template: { metadata, spec: { containers: [], ...spec } } } };
+}
+
+function many(count: number, value = 'v') {
+  return Object.fromEntries(Array.from({ length: count }, (_, at) => [`key-${at}`, value]));
 }
 
 describe('an object that the API server accepts, of one tenant', () => {
   for (const [name, parts] of FLOODS) {
-    it(`as a pod takes a few KB at most: ${name}`, () => {
-      const read = pod(parts);
-      const isLarge = weightOfPod(read, MOST) > MOST;
-      const kept = isLarge ? stubOfPod(read, () => 'd'.repeat(44)) : read;
-      expect(JSON.stringify(kept).length).to.be.below(16_000);
-      if (isLarge) expect(isStub(kept)).to.equal(true);
+    it(`as a pod takes less than 20 KB: ${name}`, () => {
+      const read = readPod(podObject(parts));
+      const { length } = JSON.stringify(keptPod(read));
+      expect(length).to.be.below(read.tooLarge === undefined ? 20_000 : 1_000);
     });
 
-    it(`as a DaemonSet takes a few KB at most: ${name}`, () => {
-      const read = daemonSet(parts);
-      const kept = weightOfDaemonSet(read, MOST) > MOST ? stubOfDaemonSet(read) : read;
-      expect(JSON.stringify(kept).length).to.be.below(16_000);
+    it(`as a DaemonSet takes less than 20 KB: ${name}`, () => {
+      const read = readDaemonSet(daemonSetObject(parts));
+      const { length } = JSON.stringify(keptDaemonSet(read));
+      expect(length).to.be.below(read.template.tooLarge === undefined ? 20_000 : 1_500);
     });
   }
 });
 
-describe('what is kept of a large pod', () => {
-  const labels: Record<string, string> = Object.fromEntries(Array.from({ length: 1_000 }, (_, at) => [`k${at}`, 'v']));
-  const given = (more: JsonObject = {}): Pod => pod({ labels: { ...labels, ...more } });
+describe('an object is too large', () => {
+  const rows: readonly [what: string, is: boolean, parts: Parts][] = [
+    ['with the labels of a usual one', false, { labels: many(20) }],
+    ['with 100 labels', false, { labels: many(100) }],
+    ['with 300 labels', true, { labels: many(300) }],
+    ['with a node selector of 300 labels', true, { spec: { nodeSelector: many(300) } }],
+    [
+      'with 50 images and 50 tolerations',
+      false,
+      {
+        spec: {
+          containers: Array.from({ length: 50 }, (_, at) => ({ image: `registry.example.com/team/app-${at}:1.27.3` })),
+          tolerations: Array.from({ length: 50 }, (_, at) => ({ key: `${at}` })),
+        },
+      },
+    ],
+  ];
+  for (const [what, is, parts] of rows) {
+    it(`${what}: ${is}`, () => {
+      const found = [readPod(podObject(parts)).tooLarge, readDaemonSet(daemonSetObject(parts)).template.tooLarge];
+      expect(found.map((bytes) => bytes !== undefined)).to.deep.equal([is, is]);
+      for (const bytes of found) if (bytes !== undefined) expect(bytes).to.be.above(16 * 1024);
+    });
+  }
 
-  it('is what its queue, the metrics and its node need', () => {
-    const read = pod({
-      labels: { ...labels, 'archaware.dev/ignore': 'true' },
-      spec: { nodeName: 'n1', schedulingGates: [{ name: 'archaware.dev/architecture' }] },
-      status: { phase: 'Pending' },
+  it('or not by the labels that it has now, although its generation stays', () => {
+    const small = podObject({ labels: many(2) });
+    const large = podObject({ labels: many(300) });
+    let before = readPod(small);
+    const sizes = [small, large, small, large].map((object) => {
+      before = keptPod(readPod(object, before));
+      return before.tooLarge !== undefined;
     });
-    const kept = stubOfPod(read, digest);
-    const { namespace, name, uid, generation, resourceVersion, phase, nodeName } = kept;
-    expect({ namespace, name, uid, generation, resourceVersion, phase, nodeName }).to.deep.equal({
-      namespace: 'shop',
-      name: 'big',
-      uid: 'u',
-      generation: 1,
-      resourceVersion: '7',
-      phase: 'Pending',
-      nodeName: 'n1',
-    });
-    expect(kept.labels).to.deep.equal({ 'archaware.dev/ignore': 'true' });
-    expect(kept.gated).not.to.equal(undefined);
-    expect([kept.images, kept.tolerations, kept.pullSecrets]).to.deep.equal([[], undefined, []]);
+    expect(sizes).to.deep.equal([false, true, false, true]);
+    const again = readPod(small, keptPod(readPod(large)));
+    expect(again).to.deep.equal(readPod(small));
   });
 
-  it('has a digest that changes with everything that is not kept', () => {
-    const kept = stubOfPod(given(), digest);
-    expect(stubOfPod(given(), digest).large).to.equal(kept.large);
-    expect(wholePod(given(), digest).large).to.equal(kept.large);
-    expect(stubOfPod(given({ more: 'x' }), digest).large).not.to.equal(kept.large);
+  it('not because of the record that archaware writes to a DaemonSet about its images', () => {
+    const recorded = JSON.stringify({ images: ['x'.repeat(10_000)], tolerations: [] });
+    const read = readDaemonSet(
+      daemonSetObject({ annotations: { 'archaware.dev/tolerations': recorded }, spec: { nodeSelector: many(200) } }),
+    );
+    expect(read.template.tooLarge).to.equal(undefined);
+  });
+});
+
+describe('what is kept of a pod that is too large', () => {
+  it('is what a skipped pod is handled by', () => {
+    const labels = { ...many(300), 'archaware.dev/ignore': 'true' };
+    const ownerReferences = [{ controller: true, apiVersion: 'v1', kind: 'Job', name: 'n'.repeat(400_000), uid: 'o' }];
+    const object = podObject({ labels, spec: { nodeName: 'n1', schedulingGates: [{ name: 'other' }, GATE] } });
+    const kept = keptPod(readPod({ ...object, metadata: { ...object.metadata, ownerReferences } }));
+    const { labels: left, gated, nodeName, images, tolerations, generation, resourceVersion } = kept;
+    expect({ left, nodeName, images, tolerations, generation, resourceVersion }).to.deep.equal({
+      ...{ left: { 'archaware.dev/ignore': 'true' }, nodeName: 'n1', images: [], tolerations: undefined },
+      ...{ generation: 1, resourceVersion: '7' },
+    });
+    expect(gated).to.deep.equal({ gates: [{ name: 'other' }, GATE], affinity: undefined, nodeSelector: undefined });
+    expect(kept.owner?.name).to.have.length(254);
   });
 
-  it('has the same list of broken containers after an event that changes nothing in it', () => {
-    const object = {
-      metadata: { uid: 'u', generation: 1, labels },
-      spec: { containers: [{ name: 'c', image: 'app' }] },
-      status: { containerStatuses: [{ name: 'c', state: { waiting: { reason: 'CrashLoopBackOff' } } }] },
+  it('has no list of gates that its author made long', () => {
+    const schedulingGates = [GATE, ...Array.from({ length: 5_000 }, (_, at) => ({ name: `example.com/${at}` }))];
+    expect(keptPod(readPod(podObject({ spec: { schedulingGates } }))).gated).to.equal(undefined);
+  });
+
+  it('is all of any other pod, but not all of thousands of broken containers with one image', () => {
+    const names = Array.from({ length: 5_000 }, (_, at) => `c${at}`);
+    const status = {
+      containerStatuses: names.map((name) => ({ name, state: { waiting: { reason: 'CrashLoopBackOff' } } })),
     };
-    const kept = stubOfPod(readPod(object), digest);
-    expect(kept.broken).to.have.length(1);
-    expect(stubOfPod(readPod(object, kept), digest).broken).to.equal(kept.broken);
-  });
-
-  it('is never used as the whole pod when the next event comes', () => {
-    const object = { metadata: { uid: 'u', generation: 1, labels }, spec: { containers: [{ image: 'app' }] } };
-    const next = readPod(object, stubOfPod(readPod(object), digest));
-    expect(next).to.deep.equal(readPod(object));
+    const object = podObject({ spec: { containers: names.map((name) => ({ name, image: 'app' })) }, status });
+    const read = keptPod(readPod(object));
+    expect(read.tooLarge).to.equal(undefined);
+    expect(read.broken?.length).to.be.within(32, 200);
+    expect(readPod(object, read).broken).to.equal(read.broken);
   });
 });
 
 describe('labels of nodes and namespaces', () => {
-  const many = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`example.com/label-${at}`, 'v']));
+  const labels = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`example.com/label-${at}`, 'v']));
 
   it('are kept as they are if they are not too many', () => {
-    const labels = { app: 'web' };
-    expect(boundedLabels(labels)).to.equal(labels);
+    const object = { labels: { app: 'web' } };
+    expect(withBoundedLabels(object)).to.equal(object);
   });
 
   it('are kept up to a number of bytes, those of Kubernetes and of archaware first', () => {
     const ours = { 'kubernetes.io/arch': 'arm64', 'topology.kubernetes.io/zone': 'a', 'archaware.dev/ignore': 'true' };
-    const kept = boundedLabels({ ...many, ...ours });
+    const kept = withBoundedLabels({ labels: { ...labels, ...ours } }).labels;
     expect(JSON.stringify(kept).length).to.be.below(64 * 1024);
     expect(kept).to.include(ours);
     expect(Object.keys(kept).length).to.be.above(100);
