@@ -103,13 +103,18 @@ export function bundleText(bundle: readonly X509Certificate[]): string {
   return bundle.map(String).join('');
 }
 
-/** Returns the bundle with these authorities in front, without duplicates and expired ones. */
+/**
+ * Returns the bundle with the authorities in front, and those that verify what is served: they are never cut off. Without duplicates
+ * and expired ones.
+ */
 export function extendBundle(
-  bundle: readonly X509Certificate[],
-  authorities: readonly (Pair | undefined)[],
+  { bundle, serving, authority, next }: Pick<Kept, 'bundle' | 'serving' | 'authority' | 'next'>,
   now: number,
 ): readonly X509Certificate[] {
-  const first = authorities.flatMap((authority) => authority?.chain[0] ?? []);
-  const unique = new Map([...first, ...bundle].map((certificate) => [certificate.fingerprint256, certificate]));
+  const first = [authority, next].flatMap((pair) => pair?.chain[0] ?? []);
+  const inUse = bundle.filter((each) => serving !== undefined && isVouchedFor(serving, [each]));
+  const unique = new Map(
+    [...first, ...inUse, ...bundle].map((certificate) => [certificate.fingerprint256, certificate]),
+  );
   return [...unique.values()].filter((each) => now < lifeOf(each).notAfter).slice(0, MOST_AUTHORITIES);
 }

@@ -21,7 +21,7 @@ const MOST_BACKDATED_MS = 3_600_000;
 export async function rotate(step: Exclude<RotationStep, 'keep'>, kept: Kept, options: RotateOptions): Promise<Kept> {
   const { now, isTrusted } = options;
   const taken = await take();
-  return { ...taken, bundle: extendBundle(kept.bundle, [taken.authority, taken.next], now), problems: [] };
+  return { ...taken, bundle: extendBundle(taken, now), problems: [] };
 
   async function take(): Promise<Kept> {
     switch (step) {

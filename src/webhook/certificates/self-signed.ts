@@ -56,7 +56,8 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
   const title = `Secret ${namespace}/${WEBHOOK_SECRET}`;
   const { set, ...held } = createHolder();
   const report = createProblemReporter(onProblem);
-  let served: (Pair & Pick<Kept, 'bundle'>) | undefined;
+  /** What is served, and the authority that was announced with it. */
+  let served: (Pair & Pick<Kept, 'bundle' | 'next' | 'trustedSince'>) | undefined;
   let shared: Shared | undefined;
   /** The number of checks in a row that found no certificates. */
   let missing = 0;
@@ -99,8 +100,8 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
     const isTrusted = kept.next !== undefined && (await options.trusts(kept.next.cert));
     const serving = kept.serving && { ...kept.serving, lacks: lackingNames(kept.serving, names) };
     const step = planRotation({ ...kept, serving, isTrusted, isDamaged: kept.problems.length > 0 }, now);
-    if (step === 'keep') return 'nothing to do';
-    const wanted = await rotate(step, kept, { names, isTrusted, now, lifetimeMs });
+    if (step === 'keep' && kept === found) return 'nothing to do';
+    const wanted = step === 'keep' ? kept : await rotate(step, kept, { names, isTrusted, now, lifetimeMs });
     // Creating certificates took some time, so the lease may have been lost.
     if (!mayWrite() && !isEmpty(found)) return 'nothing to do';
     const more = readShared(read) === undefined ? sharedEntries(shared ?? makeShared()) : {};
@@ -109,18 +110,20 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
 
   /**
    * If somebody deleted the Secret, starts from the pair that this replica serves: the callers trust it, and get the time to
-   * learn about another authority.
+   * learn about another authority. One that was announced already is put back: each new one would take as long again.
    */
   function withServed(kept: Kept, now: number): Kept {
     if (served === undefined || kept.serving !== undefined || kept.authority !== undefined) return kept;
-    return { ...kept, serving: served, bundle: extendBundle([...kept.bundle, ...served.bundle], [], now) };
+    const { next = served.next, trustedSince = served.trustedSince } = kept;
+    const all = { ...kept, next, trustedSince, serving: served, bundle: [...kept.bundle, ...served.bundle] };
+    return { ...all, bundle: extendBundle(all, now) };
   }
 
-  function load({ serving, bundle }: Kept, read: JsonObject | undefined): void {
+  function load({ serving, bundle, next, trustedSince }: Kept, read: JsonObject | undefined): void {
     // If the shared secrets are missing now, the leader writes the former ones back, because callers use that path.
     shared = readShared(read) ?? shared;
     if (serving === undefined) return;
-    served = { ...serving, bundle };
+    served = { ...serving, bundle, next, trustedSince };
     const { cert, key, notAfter } = serving;
     set({ cert, key, ca: bundleText(bundle), notAfter, shared });
   }

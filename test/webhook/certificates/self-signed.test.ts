@@ -296,6 +296,34 @@ describe('self-made certificates', () => {
     expect(leader.problems.at(-1)).to.equal('none');
   });
 
+  it('are still verified by the bundle, and replaced after an hour, however often somebody deletes the Secret', async () => {
+    const leader = await world.replica();
+    const before = leader.current()?.cert;
+    const announced = new Set<string | undefined>();
+    for (let losses = 0; losses < 61; losses += 1) {
+      await client.request('delete', SECRET);
+      await world.pass(MINUTE);
+      const kept = await entries(client);
+      if (kept['tls.crt'] === before) announced.add(kept['next-authority.crt']);
+      expect(wouldTrust(kept['ca.crt'], kept['tls.crt'], HOST, world.now()), String(losses)).to.equal(true);
+    }
+    expect(announced.size).to.equal(1);
+    expect(leader.current()?.cert).not.to.equal(before);
+  });
+
+  it('keep what verifies them in a bundle that others fill', async () => {
+    const leader = await world.replica();
+    const before = await entries(client);
+    const others = await Promise.all(Array.from({ length: 9 }, async () => (await stranger()).ca));
+    await damage({ 'ca.crt': [...others, before['ca.crt']].join(''), 'authority.crt': '', 'authority.key': '' });
+    await world.pass(LOOK);
+    const after = await entries(client);
+    expect(after['tls.crt']).to.equal(before['tls.crt']);
+    expect(wouldTrust(after['ca.crt'], after['tls.crt'], HOST, world.now())).to.equal(true);
+    expect(after['ca.crt']?.split('BEGIN')).to.have.lengthOf(9);
+    expect(leader.current()?.ca).to.equal(after['ca.crt']);
+  });
+
   it('are replaced as a whole if everything has expired, which is reported', async () => {
     const first = createWorld(client, BEGIN - 1000 * DAY);
     const old = (await first.replica()).current();
