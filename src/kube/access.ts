@@ -1,9 +1,13 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import type { RequestOptions } from 'node:https';
+import { homedir } from 'node:os';
+import { delimiter, dirname, join, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { KubeConfig } from '@kubernetes/client-node/dist/config.js';
+import { parse } from 'yaml';
 import { messageOf } from '../kit/errors.ts';
+import { isObject, listAt, objectAt, stringAt } from '../kit/json.ts';
 
 /** A kubeconfig that cannot be used; the message names the file and says what to do. */
 export class KubeconfigError extends Error {
@@ -74,12 +78,14 @@ export function findCluster(options: { kubeconfig?: string | undefined; context?
     // loopback.
     config.clusters = config.clusters.map((entry) => (entry === cluster ? { ...entry, skipTLSVerify: true } : entry));
   }
+  const inCluster = config.getCurrentContext() === IN_CLUSTER_CONTEXT;
+  const tokenFile = inCluster ? undefined : tokenFileOf(filesOf(options.kubeconfig), config.getCurrentUser()?.name);
   return {
     server: cluster.server.replace(/(?<!\/)\/+$/, ''),
-    inCluster: config.getCurrentContext() === IN_CLUSTER_CONTEXT,
+    inCluster,
     namespace: config.getContextObject(config.getCurrentContext())?.namespace,
     tls: rereading(config),
-    authenticate: () => authenticate(config),
+    authenticate: () => authenticate(config, tokenFile),
   };
 }
 
@@ -111,6 +117,25 @@ function load(path: string | undefined): KubeConfig {
     );
   }
   return config;
+}
+
+/** Returns the files that kubectl reads. */
+function filesOf(path: string | undefined): string[] {
+  if (path !== undefined) return [path];
+  const { KUBECONFIG = '' } = process.env;
+  return KUBECONFIG === '' ? [join(homedir(), '.kube', 'config')] : KUBECONFIG.split(delimiter);
+}
+
+/** Returns the `tokenFile` of a user, which KubeConfig does not read. As with kubectl, the first file that has the user counts. */
+function tokenFileOf(files: readonly string[], name: string | undefined): string | undefined {
+  for (const file of files.filter((each) => existsSync(each))) {
+    const config: unknown = parse(readFileSync(file, 'utf8'));
+    const users = (isObject(config) && listAt(config, 'users')) || [];
+    const user = users.find((each) => isObject(each) && stringAt(each, 'name') === name);
+    const tokenFile = stringAt(objectAt(user ?? {}, 'user'), 'tokenFile');
+    if (user !== undefined) return tokenFile && resolve(dirname(file), tokenFile);
+  }
+  return undefined;
 }
 
 function read(path: string, parse: () => void, config: KubeConfig): KubeConfig {
@@ -168,12 +193,18 @@ function material(file: string | undefined, base64: string | undefined): Buffer 
   return file ? readFileSync(file) : undefined;
 }
 
-async function authenticate(config: KubeConfig): Promise<Record<string, string>> {
+/** `tokenFile`: that of the kubeconfig's user, which wins over its token. */
+async function authenticate(config: KubeConfig, tokenFile: string | undefined): Promise<Record<string, string>> {
   try {
-    const tokenFile: unknown = config.getCurrentUser()?.authProvider?.config?.tokenFile;
+    const file: unknown = tokenFile ?? config.getCurrentUser()?.authProvider?.config?.tokenFile;
     // KubeConfig keeps a file's token for a minute of the wall clock: after a 401 it would return the refused token
     // again, and for as long as a clock was set back.
-    if (typeof tokenFile === 'string') return { authorization: `Bearer ${(await readFile(tokenFile, 'utf8')).trim()}` };
+    if (typeof file === 'string') {
+      const token = (await readFile(file, 'utf8')).trim();
+      // Without a token it would be the login of nobody, which the server answers with 403 and not with 401.
+      if (token === '') throw new Error(`${file} is empty`);
+      return { authorization: `Bearer ${token}` };
+    }
     const options: RequestOptions = {};
     await config.applyToHTTPSOptions(options);
     const headers: Record<string, string> = {};

@@ -1,5 +1,6 @@
 import { strangersText } from '../kit/cut.ts';
 import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../kit/json.ts';
+import { KubeconfigError } from './access.ts';
 
 /** An answer of the API server that is not a success, with the fields of its `Status` object. */
 export class ApiError extends Error {
@@ -78,7 +79,7 @@ export function concernsObject(error: ApiError): boolean {
  * the server says when to ask again.
  */
 export function concernsServer(error: unknown): boolean {
-  if (error instanceof ConnectionError) return true;
+  if (error instanceof ConnectionError || error instanceof KubeconfigError) return true;
   if (!(error instanceof ApiError) || error.retryAfterMs !== undefined) return false;
   return error.status >= 500 || ([401, 403].includes(error.status) && !concernsObject(error));
 }

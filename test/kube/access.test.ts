@@ -106,6 +106,22 @@ describe('finding the cluster', () => {
     }
   });
 
+  it('reads the tokenFile of a user, beside the kubeconfig, and not its token', async () => {
+    const users = [{ name: 'u', user: { token: 't', tokenFile: 'token' } }];
+    const access = findCluster({ kubeconfig: await written({ ...config(SERVER), users }) });
+    await writeFile(join(directory, 'token'), 'of the file\n');
+    expect(await access.authenticate()).to.deep.equal({ authorization: 'Bearer of the file' });
+  });
+
+  it('does not take an empty token file for a login', async () => {
+    const tokenFile = join(directory, 'token');
+    const users = [{ name: 'u', user: { tokenFile } }];
+    const access = findCluster({ kubeconfig: await written({ ...config(SERVER), users }) });
+    await writeFile(tokenFile, '\n');
+    const error: unknown = await access.authenticate().catch((reason: unknown) => reason);
+    expect(String(error)).to.equal(`KubeconfigError: kubeconfig: cannot log in: ${tokenFile} is empty`);
+  });
+
   it('reads the file of the authority for each connection, and keeps what it had while there is no such file', async () => {
     const caFile = join(directory, 'ca.crt');
     await writeFile(caFile, 'old');

@@ -207,6 +207,18 @@ describe('the client', () => {
     ]);
   });
 
+  it('goes on with the login before if there is no new one', async () => {
+    await get();
+    now = 60_001;
+    authenticate = () => Promise.reject(new Error('the file is empty'));
+    await get();
+    await new Promise((resolve) => setImmediate(resolve));
+    await get();
+    expect(asked.map(({ authorization }) => authorization)).to.deep.equal(Array(3).fill('Bearer token-1'));
+    answers = [{ status: 401 }];
+    expect(String(await failure(get()))).to.equal('Error: the file is empty');
+  });
+
   it('requests one login, however many requests need it at once', async () => {
     await Promise.all([get(), get(), get()]);
     expect(logins).to.equal(1);
