@@ -35,7 +35,7 @@ export type Workqueue = {
 const RETRY_BASE_MS = 100;
 const RETRY_CAP_MS = 60_000;
 /** The longest wait of the key that finds out whether the server works again. */
-const PROBE_MS = 4_000;
+const PROBE_MS = 3_000;
 
 /** Creates a queue with two priorities. Within one, namespaces take turns, each first come, first served. */
 export function createWorkqueue(clock: Clock): Workqueue {

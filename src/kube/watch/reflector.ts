@@ -52,7 +52,7 @@ const SHORT_MS = 1_000;
 /** A watch that stays open for this long counts as working, even if nothing has happened yet, unless the one before was dead. */
 const STEADY_MS = 10_000;
 /** There are few reflectors, so a short wait burdens no server, and after an outage all see again soon. */
-const RETRY_MS = { base: 250, cap: 5_000 } as const;
+const RETRY_MS = { base: 250, cap: 3_000 } as const;
 const REFUSED_MS = 30_000;
 const REFUSALS: ReadonlySet<number> = new Set([401, 403, 404]);
 
