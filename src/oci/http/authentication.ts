@@ -98,6 +98,7 @@ export function authenticate(options: TokenOptions): Link {
       challenge = wish.challenge;
       response = await next(authorised(request, held));
     }
+    if (held !== undefined && isAcceptance(response, held)) request.credential?.onAccepted?.();
     if (challenge !== undefined && isSuccess(response)) {
       // A registry with a name of its own for the repository must say it each time.
       if (scopesOf(challenge).some((scope) => scope !== request.scope)) wishes.delete(projectKeyOf(request));
@@ -113,6 +114,7 @@ export function authenticate(options: TokenOptions): Link {
     if (answer === undefined) return response;
     answers.set(key, answer);
     response = await next(authorised(request, answer));
+    if (isAcceptance(response, answer)) request.credential?.onAccepted?.();
     if (isSuccess(response)) remember(root.challenge, request);
     return response;
   }
@@ -241,6 +243,13 @@ function wantsBasic(challenge: string | undefined): boolean {
 /** Says of a 401 to Basic that the login was refused. */
 function withLogin(response: RegistryResponse, held: Answer | undefined): RegistryResponse {
   return held?.header.startsWith('Basic ') ? { ...response, refusesLogin: true } : response;
+}
+
+/** Whether a login was accepted. A token service has accepted it before a registry says that something is missing. */
+function isAcceptance({ status }: RegistryResponse, { header }: Answer): boolean {
+  return (
+    (status >= 200 && status <= 299) || status === 304 || (header.startsWith('Bearer ') && [403, 404].includes(status))
+  );
 }
 
 function scopesOf(challenge: string | undefined): string[] {

@@ -20,6 +20,8 @@ export type Credential = {
   readonly shared: boolean;
   /** To be called when its registry refused it. */
   readonly onRefused?: () => void;
+  /** To be called when its registry, or the token service, asked for it and accepted it. */
+  readonly onAccepted?: () => void;
 };
 
 /** A request on its way down the chain of links. */

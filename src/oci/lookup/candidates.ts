@@ -13,9 +13,10 @@ export type Candidate = Credential | undefined;
  * registry asked for a pause. It changes the order of tries and skips some, but never tries a credential that the
  * caller did not supply.
  *
- * A login that a registry, or its token service, refused (401) for two repositories is not sent to that host again for five
- * minutes, unless it has worked there: else one wrong password is sent for every image, and the account may be locked. Where it
- * has worked, the answer is about the repository: who names a repository may not take a login from others.
+ * A login that a registry, or its token service, refused (401) for two repositories is left alone at that host for five minutes,
+ * unless it has worked there: else one wrong password is sent for every image, and the account may be locked. Where it has
+ * worked, the answer is about the repository. Authors of pods name repositories, and none may take a login from others: so it is
+ * tried once more after 30 s in another project, and for namespaces that met no refusal until four tries were refused.
  */
 export type Candidates = {
   /**
@@ -23,11 +24,11 @@ export type Candidates = {
    * credential that is wrong for a registry is not sent once for each of its repositories.
    */
   order(target: Target, candidates: readonly Candidate[]): readonly Candidate[];
-  /** Returns why a candidate must not be tried now; undefined if it may be tried. */
-  refusal(target: Target, candidate: Candidate): ImageError | undefined;
+  /** Returns why a candidate must not be tried now for these namespaces; undefined if it may be tried. */
+  refusal(target: Target, candidate: Candidate, namespaces: readonly string[]): ImageError | undefined;
   worked(target: Target, candidate: Candidate): void;
-  /** Records a failed try. `since`: the {@link Candidates.generation} in which it began. */
-  failed(target: Target, candidate: Candidate, error: ImageError, since: number): void;
+  /** Records a failed try for these namespaces. `since`: the {@link Candidates.generation} in which it began. */
+  failed(target: Target, candidate: Candidate, error: ImageError, since: number, namespaces: readonly string[]): void;
   /** Forgets which credentials were refused and which worked, because credentials have changed. */
   forgive(): void;
   /** The number of calls of `forgive`. */
@@ -45,10 +46,16 @@ export type CandidatesOptions = {
 const MAX_BYTES = 8 * 1024 * 1024;
 /** The bytes of an entry without its names. */
 const ENTRY_BYTES = 300;
-/** Milliseconds for which a login is not sent to a host that refused it. */
+/** Milliseconds for which a refused try with a login counts at its host. */
 const LOGIN_REFUSED_MS = 300_000;
 /** The number of repositories that must refuse a login before its host counts as refusing it. */
 const REPOSITORIES = 2;
+/** The most refused tries in that time where the namespaces have met one, and altogether; and the time before the last of the first. */
+const MOST_AGAIN = 3;
+const MOST_TRIES = 4;
+const AGAIN_MS = 30_000;
+/** The most namespaces of one try that are remembered. */
+const MOST_NAMESPACES = 10;
 const ANONYMOUS = '';
 
 /** A refusal, without what the error of the try holds in memory. */
@@ -56,13 +63,22 @@ type Refusal = Pick<ImageError, 'message' | 'byCredential' | 'status' | 'registr
   readonly until: number;
 };
 
+/** A try with a login that was refused. */
+type Tried = {
+  readonly at: number;
+  readonly repository: string;
+  readonly project: string;
+  readonly namespaces: readonly string[];
+};
+
 export function createCandidates({ refusedMs, now, paces }: CandidatesOptions): Candidates {
   const winners = createLru<string>(MAX_BYTES, (name, key) => ENTRY_BYTES + 2 * (name.length + key.length));
   const refused = createLru<Refusal>(MAX_BYTES, ({ message }, key) => ENTRY_BYTES + 2 * (message.length + key.length));
-  /** By host and login: the repositories that refused it, without end. */
-  const logins = createLru<Refusal & { readonly repositories: readonly string[] }>(
+  /** By host and login: the last tries that were refused. */
+  const logins = createLru<{ readonly refusal: Refusal; readonly tried: readonly Tried[] }>(
     MAX_BYTES,
-    ({ message, repositories }, key) => ENTRY_BYTES + 2 * (message.length + key.length + repositories.join().length),
+    ({ refusal: { message }, tried }, key) =>
+      ENTRY_BYTES + 2 * (message.length + key.length + JSON.stringify(tried).length),
   );
   let generation = 0;
 
@@ -72,14 +88,18 @@ export function createCandidates({ refusedMs, now, paces }: CandidatesOptions): 
 
   const loginOf = ({ place }: Target, candidate: Candidate): string => `${place.host.key} ${nameOf(candidate)}`;
 
-  function refuseLogin(target: Target, candidate: Credential, error: ImageError): void {
-    const { message, byCredential, status, registryCode, host } = error;
-    const key = loginOf(target, candidate);
-    const before = logins.get(key);
-    const known = before !== undefined && before.until > now() ? before.repositories : [];
-    const repositories = [...new Set([...known, target.place.repository.key])].slice(0, REPOSITORIES);
-    const until = now() + LOGIN_REFUSED_MS;
-    logins.set(key, { message, byCredential, status, registryCode, host, until, repositories });
+  /** The tries with a login that were refused lately. */
+  function triedOf(key: string): readonly Tried[] {
+    return (logins.get(key)?.tried ?? []).filter(({ at }) => now() - at < LOGIN_REFUSED_MS);
+  }
+
+  function isLeftAlone({ place }: Target, key: string, namespaces: readonly string[]): boolean {
+    const tried = triedOf(key);
+    if (new Set(tried.map(({ repository }) => repository)).size < REPOSITORIES) return false;
+    const areNew = namespaces.some((name) => !tried.some((each) => each.namespaces.includes(name)));
+    if (areNew) return tried.length >= MOST_TRIES;
+    const isLate = tried.every(({ at, project }) => now() - at >= AGAIN_MS && project !== place.project.key);
+    return tried.length >= MOST_AGAIN || !isLate;
   }
 
   return {
@@ -90,10 +110,11 @@ export function createCandidates({ refusedMs, now, paces }: CandidatesOptions): 
       const first = candidates.filter((candidate) => nameOf(candidate) === winner);
       return first.length === 0 ? candidates : [...first, ...candidates.filter((each) => !first.includes(each))];
     },
-    refusal(target, candidate) {
-      const login = logins.get(loginOf(target, candidate));
-      const isRefused = login !== undefined && login.repositories.length >= REPOSITORIES && login.until > now();
-      if (isRefused && candidate !== undefined && !paces.isProven(target, candidate)) return refusalOf(target, login);
+    refusal(target, candidate, namespaces) {
+      const key = loginOf(target, candidate);
+      const login = logins.get(key)?.refusal;
+      const isUnproven = login !== undefined && candidate !== undefined && !paces.isProven(target, candidate);
+      if (isUnproven && isLeftAlone(target, key, namespaces)) return refusalOf(target, login);
       const before = refused.get(tryOf(target, candidate));
       return before !== undefined && before.until > now() ? refusalOf(target, before) : undefined;
     },
@@ -104,13 +125,17 @@ export function createCandidates({ refusedMs, now, paces }: CandidatesOptions): 
       if (candidate !== undefined) for (const key of wider) winners.set(key, nameOf(candidate));
       logins.delete(loginOf(target, candidate));
     },
-    failed(target, candidate, error, since) {
-      if (error.code === 'denied' && since === generation) {
-        const { message, byCredential, status, registryCode, host } = error;
-        const until = now() + refusedMs;
-        refused.set(tryOf(target, candidate), { message, byCredential, status, registryCode, host, until });
-        if (error.refusesLogin && candidate !== undefined) refuseLogin(target, candidate, error);
-      }
+    failed(target, candidate, error, since, namespaces) {
+      if (error.code !== 'denied' || since !== generation) return;
+      const { message, byCredential, status, registryCode, host } = error;
+      const refusal = { message, byCredential, status, registryCode, host, until: now() + refusedMs };
+      refused.set(tryOf(target, candidate), refusal);
+      if (!error.refusesLogin || candidate === undefined) return;
+      const key = loginOf(target, candidate);
+      const { repository, project } = target.place;
+      const named = namespaces.slice(0, MOST_NAMESPACES);
+      const latest = { at: now(), repository: repository.key, project: project.key, namespaces: named };
+      logins.set(key, { refusal, tried: [...triedOf(key), latest].slice(-MOST_TRIES) });
     },
     forgive() {
       generation += 1;

@@ -188,7 +188,7 @@ export function createLookup(options: LookupOptions): Lookups {
     const ordered = candidates.order(target, own);
     const generation = candidates.generation();
     for (const [index, credential] of ordered.entries()) {
-      const refusal = candidates.refusal(target, credential);
+      const refusal = candidates.refusal(target, credential, askers.names());
       if (refusal !== undefined) {
         failures.push(ofLogin(refusal, credential));
         continue;
@@ -203,18 +203,24 @@ export function createLookup(options: LookupOptions): Lookups {
         if (pace.isProgressing()) break;
         continue;
       }
+      let hasWorked = false;
+      const onAccepted = (): void => {
+        hasWorked = true;
+      };
+      const sent = credential === undefined ? undefined : { ...credential, onAccepted };
       try {
-        const answer = await query({ ...target, credential, isPrivate, signal, route }, previous);
+        const answer = await query({ ...target, credential: sent, isPrivate, signal, route }, previous);
         circuits.record(place, askers.names(), undefined);
-        candidates.worked(target, credential);
-        trial.end({ kind: 'answered', hasWorked: true });
+        // What anybody may read says nothing of a login.
+        if (hasWorked || credential === undefined) candidates.worked(target, credential);
+        trial.end({ kind: 'answered', hasWorked });
         return { ...answer, owner: ownerOf(credential) };
       } catch (error) {
         if (!(error instanceof ImageError)) throw error;
         if (isLimit(error)) {
           trial.end({ kind: 'limited', retryAfterMs: error.retryAfterMs });
           waitsFor.set(error, paces.of(target, credential));
-        } else if (!isOutage(error)) trial.end({ kind: 'answered', hasWorked: false });
+        } else trial.end(isOutage(error) ? { kind: 'failed' } : { kind: 'answered', hasWorked });
         // If a token service fails for each credential in turn, that counts as one failure.
         if (!failures.some(isOutage) || !isOutage(error)) {
           circuits.record(place, askers.names(), error, isLimit(error) ? 'answer' : extentOf(error, endpoint.host));
@@ -223,7 +229,7 @@ export function createLookup(options: LookupOptions): Lookups {
         failures.push(ofLogin(error, credential));
         // The other credentials would not have been sent either, so their requests would be the same one.
         const tried = error.isAnonymous && !isPrivate ? ordered.slice(index) : [credential];
-        for (const each of tried) candidates.failed(target, each, error, generation);
+        for (const each of tried) candidates.failed(target, each, error, generation, askers.names());
         if (tried.length > 1) break;
       } finally {
         trial.end();

@@ -8,12 +8,13 @@ import { type Askers, waitForTurn } from './askers.ts';
 import type { Target } from './place.ts';
 
 /**
- * What a try has shown of its account: the registry answered, or refused it because of a limit. Nothing: neither (silence, an
- * outage, a try that was not made).
+ * What a try has shown of its account: the registry answered (and accepted the login), refused it because of a limit, or failed.
+ * Nothing: it was not made, and leaves its time to the next one.
  */
 type Outcome =
   | { readonly kind: 'answered'; readonly hasWorked: boolean }
-  | { readonly kind: 'limited'; readonly retryAfterMs: number | undefined };
+  | { readonly kind: 'limited'; readonly retryAfterMs: number | undefined }
+  | { readonly kind: 'failed' };
 
 /** A try that counts for its account until it ends. Only the first end counts. */
 export type Try = { readonly pace: Pace; end(outcome?: Outcome): void };
@@ -51,7 +52,8 @@ export type Pace = {
  * A registry may pass on the limit of another one for one project. So only projects that met a limit share the pace of their
  * account, and one that is refused while the others are answered gets a pace of its own.
  *
- * A login that has not worked at a host yet has few tries at a time: a wrong password must not be sent for every image.
+ * A login that has not worked at a host yet has one try at a time there, in one line for all its projects: a wrong password must
+ * not be sent for every image.
  */
 export type Paces = {
   /** Returns the pace of an account. */
@@ -84,12 +86,10 @@ const SLOWEST = 0.2;
 const FAST_GROWTH = 0.5;
 const GROWTH = 0.07;
 const DECREASE = 0.8;
-/** The longest time for which one try that does not end keeps the next one from being made after a pause, in milliseconds. */
+/** The longest time for which one try that does not end keeps the next one from being made, in milliseconds. */
 const PROBE = 5000;
 /** A limit that refused nothing for so long is forgotten, in milliseconds. */
 const FORGOTTEN = 600_000;
-/** The most tries at a time with a login that has not worked yet. */
-const UNPROVEN = 2;
 /** The refusals in a row of one project, while others of its account are answered, that show that its limit is its own. */
 const OWN_LIMIT = 3;
 /** Authors of pods choose names and logins. What is forgotten is learned again. */
@@ -115,8 +115,8 @@ type Waiter = Patience & { readonly refuse: () => void };
 
 type Account = {
   readonly host: string;
-  /** The host and the login; empty without a login. */
-  readonly login: string;
+  /** The login for which this is the line while it has not worked at the host. */
+  readonly unproven: string | undefined;
   readonly line: ReturnType<typeof createFairQueue<() => void>>;
   readonly waiters: Set<Waiter>;
   running: number;
@@ -135,8 +135,6 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
   /** Those in whose line somebody waits. */
   const waitedFor = new Set<Account>();
   const proven = createLru<true>(MAX_BYTES, (_value, key) => 200 + 2 * key.length);
-  /** By host and login: the tries that are under way with a login that has not worked there. */
-  const trying = new Map<string, number>();
 
   /** By project and login: those that met a limit, until when that counts, and their refusals in a row. */
   const met = createLru<{
@@ -152,7 +150,7 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
     return known !== undefined && known.until > now() ? known : undefined;
   }
 
-  function accountOf(key: string, host: string, login: string): Account {
+  function accountOf(key: string, host: string, unproven?: string): Account {
     const known = accounts.get(key);
     if (known !== undefined) return known;
     if (accounts.size >= MOST_ACCOUNTS) {
@@ -160,7 +158,7 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
     }
     const account: Account = {
       host,
-      login,
+      unproven,
       line: createFairQueue(),
       waiters: new Set(),
       running: 0,
@@ -191,11 +189,11 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
   }
 
   function mayStart(account: Account): boolean {
-    const { running, login } = account;
+    const { running, startedAt, unproven } = account;
     const limit = limitOfAccount(account);
-    if ((trying.get(login) ?? 0) >= UNPROVEN && !proven.get(login)) return false;
-    if (limit === undefined) return true;
-    return now() >= limit.nextAt && (!limit.isRefusing || running === 0 || now() - account.startedAt > PROBE);
+    const mayTry = running === 0 || now() - startedAt > PROBE;
+    if (unproven !== undefined) return mayTry || proven.get(unproven) === true;
+    return limit === undefined || (now() >= limit.nextAt && (!limit.isRefusing || mayTry));
   }
 
   function countAnswer(account: Account): void {
@@ -272,16 +270,12 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
   }
 
   /** The pace of a project: of its own, or as one of those that share that of the account. */
-  function paceOf(account: Account, project: string, own: Account, shared: Account): Pace {
-    const { login } = account;
-
+  function paceOf(account: Account, project: string, login: string, own: Account, shared: Account): Pace {
     function begin(): Try {
       const { limit } = account;
       const startedAt = now();
       account.running += 1;
       account.startedAt = startedAt;
-      const isUnproven = login !== '' && !proven.get(login);
-      if (isUnproven) trying.set(login, (trying.get(login) ?? 0) + 1);
       if (limit !== undefined) limit.nextAt = Math.max(startedAt, limit.nextAt) + 1000 / limit.rate;
       let hasEnded = false;
       return {
@@ -290,7 +284,6 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
           if (hasEnded) return;
           hasEnded = true;
           account.running -= 1;
-          // A try that was not made leaves its time to the next one.
           if (outcome === undefined && limit !== undefined && limit === account.limit)
             limit.nextAt -= 1000 / limit.rate;
           if (outcome?.kind === 'answered') {
@@ -299,14 +292,9 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
             const before = limitOf(project);
             if (before !== undefined) met.set(project, { ...before, refusals: 0 });
             if (outcome.hasWorked && login !== '') proven.set(login, true);
-          } else if (outcome !== undefined) {
+          } else if (outcome?.kind === 'limited') {
             const limited = meet(project, own, shared, startedAt);
             learnLimit(limited, startedAt, outcome.retryAfterMs, limited === account);
-          }
-          if (isUnproven) {
-            const left = (trying.get(login) ?? 1) - 1;
-            if (left > 0) trying.set(login, left);
-            else trying.delete(login);
           }
           advance(account);
         },
@@ -372,12 +360,14 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
       const fingerprint = credential?.fingerprint ?? '';
       const login = loginOf(target, credential);
       const project = `${place.project.key} ${fingerprint}`;
-      const own = accountOf(project, host, login);
-      const shared = accountOf(`${place.host.key} ${fingerprint}`, host, login);
-      const account = limitOf(project)?.isOwn === false ? shared : own;
+      const own = accountOf(project, host);
+      const shared = accountOf(`${place.host.key} ${fingerprint}`, host);
+      const limited = limitOf(project);
+      const isUnproven = limited === undefined && login !== '' && !proven.get(login);
+      const account = isUnproven ? accountOf(`login ${login}`, host, login) : limited?.isOwn === false ? shared : own;
       const known = paces.get(account) ?? new Map<string, Pace>();
       if (known.size >= MOST_PROJECTS) known.clear();
-      const pace = known.get(project) ?? paceOf(account, project, own, shared);
+      const pace = known.get(project) ?? paceOf(account, project, login, own, shared);
       paces.set(account, known.set(project, pace));
       return pace;
     },

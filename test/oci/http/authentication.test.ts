@@ -114,6 +114,33 @@ describe('a challenge', () => {
     expect(paths()).to.deep.equal(['r.example.com -', 'r.example.com -', `r.example.com ${BASIC}`]);
   });
 
+  const accepted: readonly [what: string, challenge: string | undefined, status: number, isAccepted: boolean][] = [
+    ['that anybody may read', undefined, 200, false],
+    ['behind Basic', 'Basic realm="x"', 200, true],
+    ['behind Basic that is missing', 'Basic realm="x"', 404, false],
+    ['behind a token service', BEARER, 200, true],
+    ['behind a token service, whose manifest is the same', BEARER, 304, true],
+    ['behind a token service, that is missing', BEARER, 404, true],
+    ['behind a token service, while the registry fails', BEARER, 502, false],
+    ['behind a token service, whose token is refused', BEARER, 401, false],
+  ];
+  for (const [what, challenge, status, isAccepted] of accepted) {
+    it(`for an image ${what} (${status}) ${isAccepted ? 'shows' : 'does not show'} that the login works`, async () => {
+      let count = 0;
+      const { ask } = setup((request) => {
+        if (request.url.host === 'auth.example.com') return { json: { token: 't' } };
+        return challenge === undefined || request.headers.authorization !== undefined
+          ? { status, headers: { 'www-authenticate': challenge ?? '' } }
+          : { status: 401, headers: { 'www-authenticate': challenge } };
+      });
+      const onAccepted = (): void => {
+        count += 1;
+      };
+      await ask({ credential: { ...CREDENTIAL, onAccepted } });
+      expect(count > 0).to.equal(isAccepted);
+    });
+  }
+
   it('is answered once: a second 401 is final', async () => {
     const script: Script = ({ url }) =>
       url.host === 'auth.example.com'

@@ -56,47 +56,96 @@ describe('the candidates for an image', () => {
 
   it('leave out for a while a credential that was refused for the repository', () => {
     const { refusal, failed, forgive } = candidates();
-    failed(targetFor('r.example.com/a:1'), one, error('denied'), 0);
-    expect(refusal(targetFor('r.example.com/a:2'), one)).to.include({ code: 'denied' });
-    expect(refusal(targetFor('r.example.com/a:1'), two)).to.equal(undefined);
-    expect(refusal(targetFor('r.example.com/b:1'), one)).to.equal(undefined);
+    failed(targetFor('r.example.com/a:1'), one, error('denied'), 0, ['n']);
+    expect(refusal(targetFor('r.example.com/a:2'), one, ['n'])).to.include({ code: 'denied' });
+    expect(refusal(targetFor('r.example.com/a:1'), two, ['n'])).to.equal(undefined);
+    expect(refusal(targetFor('r.example.com/b:1'), one, ['n'])).to.equal(undefined);
     time += 30_000;
-    expect(refusal(targetFor('r.example.com/a:1'), one)).to.equal(undefined);
-    failed(targetFor('r.example.com/a:1'), one, error('denied'), 0);
+    expect(refusal(targetFor('r.example.com/a:1'), one, ['n'])).to.equal(undefined);
+    failed(targetFor('r.example.com/a:1'), one, error('denied'), 0, ['n']);
     forgive();
-    expect(refusal(targetFor('r.example.com/a:1'), one)).to.equal(undefined);
+    expect(refusal(targetFor('r.example.com/a:1'), one, ['n'])).to.equal(undefined);
   });
 
   it('do not leave out a credential for which a tag is missing', () => {
     const { refusal, failed } = candidates();
-    failed(targetFor('r.example.com/a:1'), one, error('not-found'), 0);
-    expect(refusal(targetFor('r.example.com/a:1'), one)).to.equal(undefined);
+    failed(targetFor('r.example.com/a:1'), one, error('not-found'), 0, ['n']);
+    expect(refusal(targetFor('r.example.com/a:1'), one, ['n'])).to.equal(undefined);
   });
 
-  it('leave out for five minutes, at the whole host, a login that was refused for two repositories', () => {
-    const { refusal, failed, worked, forgive } = candidates();
+  describe('leave out a login that was refused', () => {
     const refused = new ImageError('no', { code: 'denied', temporary: false, status: 401, refusesLogin: true });
-    const isLeftOut = (image = 'r.example.com/c/z:1', who: Candidate = one) =>
-      refusal(targetFor(image), who) !== undefined;
-    failed(targetFor('r.example.com/a/x:1'), one, refused, 0);
-    failed(targetFor('r.example.com/a/x:2'), one, refused, 0);
-    expect(isLeftOut(), 'one repository').to.equal(false);
-    failed(targetFor('r.example.com/b/y:1'), one, refused, 0);
-    expect(isLeftOut(), 'two').to.equal(true);
-    expect([isLeftOut('s.example.com/c/z:1'), isLeftOut(undefined, two)], 'elsewhere').to.deep.equal([false, false]);
-    expect(refusal(targetFor('r.example.com/c/z:1'), undefined), 'anonymous').to.equal(undefined);
-    isProven = true;
-    expect(isLeftOut(), 'a login that has worked there').to.equal(false);
-    isProven = false;
-    time += 299_999;
-    expect(isLeftOut()).to.equal(true);
-    time += 1;
-    expect(isLeftOut(), 'five minutes later').to.equal(false);
-    for (const image of ['r.example.com/a/x:1', 'r.example.com/b/y:1']) failed(targetFor(image), one, refused, 0);
-    worked(targetFor('r.example.com/d/z:1'), one);
-    expect(isLeftOut(), 'it has worked').to.equal(false);
-    for (const image of ['r.example.com/a/x:1', 'r.example.com/b/y:1']) failed(targetFor(image), one, refused, 0);
-    forgive();
-    expect(isLeftOut(), 'credentials have changed').to.equal(false);
+    let all: ReturnType<typeof createCandidates>;
+    const isLeftOut = (image = 'c/z', namespace = 'n', who: Candidate = one, host = 'r.example.com') =>
+      all.refusal(targetFor(`${host}/${image}:1`), who, [namespace]) !== undefined;
+    const refuse = (image: string, namespace = 'n') =>
+      all.failed(targetFor(`r.example.com/${image}:1`), one, refused, 0, [namespace]);
+    beforeEach(() => {
+      all = candidates();
+    });
+
+    it('for two repositories, at the whole host, until it has worked there or has changed', () => {
+      refuse('a/x');
+      all.failed(targetFor('r.example.com/a/x:2'), one, refused, 0, ['n']);
+      expect(isLeftOut(), 'one repository').to.equal(false);
+      refuse('b/y');
+      expect(isLeftOut(), 'two').to.equal(true);
+      expect([isLeftOut('c/z', 'n', one, 's.example.com'), isLeftOut('c/z', 'n', two)], 'elsewhere').to.deep.equal([
+        false,
+        false,
+      ]);
+      expect(all.refusal(targetFor('r.example.com/c/z:1'), undefined, ['n']), 'anonymous').to.equal(undefined);
+      isProven = true;
+      expect(isLeftOut(), 'a login that has worked there').to.equal(false);
+      isProven = false;
+      all.worked(targetFor('r.example.com/d/z:1'), one);
+      expect(isLeftOut(), 'it has worked').to.equal(false);
+      for (const image of ['a/x', 'b/y']) refuse(image);
+      expect(isLeftOut()).to.equal(true);
+      all.forgive();
+      expect(isLeftOut(), 'credentials have changed').to.equal(false);
+    });
+
+    it('and not for a namespace that met no refusal, until four tries were refused', () => {
+      for (const image of ['a/x', 'b/y']) refuse(image, 'tenant');
+      expect([isLeftOut('c/z', 'tenant'), isLeftOut('c/z', 'shop')]).to.deep.equal([true, false]);
+      refuse('c/z', 'shop');
+      expect([isLeftOut('d/z', 'shop'), isLeftOut('d/z', 'other')]).to.deep.equal([true, false]);
+      refuse('d/z', 'other');
+      expect(isLeftOut('e/z', 'last')).to.equal(true);
+    });
+
+    it('and not after 30 s in a project that has not refused it', () => {
+      for (const image of ['a/x', 'b/y']) refuse(image);
+      time += 29_999;
+      expect(isLeftOut('c/z')).to.equal(true);
+      time += 1;
+      expect([isLeftOut('c/z'), isLeftOut('a/z')]).to.deep.equal([false, true]);
+      refuse('c/z');
+      time += 30_000;
+      expect(isLeftOut('d/z')).to.equal(true);
+    });
+
+    for (const [namespaces, projects, most] of [
+      [1, 1, 2],
+      [1, 30, 3],
+      [30, 1, 4],
+      [30, 30, 4],
+    ] as const) {
+      it(`and is sent ${most} times in five minutes at most: ${namespaces} namespaces, ${projects} projects`, () => {
+        const sent: number[] = [];
+        for (let step = 0; step < 120; step += 1, time += 10_000) {
+          for (let index = 0; index < 30; index += 1) {
+            const image = `p${(step + index) % projects}/app${index}`;
+            const namespace = `n${(step + index) % namespaces}`;
+            if (isLeftOut(image, namespace)) continue;
+            sent.push(time);
+            refuse(image, namespace);
+          }
+        }
+        const counts = sent.map((from) => sent.filter((each) => each >= from && each < from + 300_000).length);
+        expect(Math.max(...counts)).to.equal(most);
+      });
+    }
   });
 });

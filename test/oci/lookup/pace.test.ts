@@ -282,14 +282,42 @@ describe('the pace of an account', () => {
     expect(error).to.be.instanceOf(ImageError);
   });
 
-  it('lets two tries at a time go with a login that has not worked at the host, and any number once it has', () => {
-    const [one, two] = [begin('a/x', LOGIN), begin('b/x', LOGIN)];
-    expect(isFree('c/x', LOGIN)).to.equal(false);
-    expect(isFree('c/x')).to.equal(true);
+  it('lets one try at a time go with a login that has not worked at the host, and any number once it has', () => {
+    const one = begin('a/x', LOGIN);
+    expect([isFree('c/x', LOGIN), isFree('c/x')]).to.deep.equal([false, true]);
     one.end({ kind: 'answered', hasWorked: false });
-    expect(isFree('c/x', LOGIN)).to.equal(true);
+    const two = begin('c/x', LOGIN);
+    time += 5001;
+    expect(isFree('a/x', LOGIN), 'one that hangs').to.equal(true);
     two.end({ kind: 'answered', hasWorked: true });
     const many = [1, 2, 3, 4].map(() => begin('c/x', LOGIN));
     for (const each of many) each.end();
+  });
+
+  it('lets namespaces take turns with such a login, whatever their projects, and all go once it has worked', async () => {
+    const first = begin('a/x', LOGIN);
+    const order: string[] = [];
+    const waits = ['flood', 'flood', 'flood', 'shop', 'flood'].map(async (namespace, index) => {
+      const target = at(`p${index}/x`);
+      const patience = { since: time, isLast: false };
+      const turn = await paces.of(target, LOGIN).turn(target, createAskers(namespace), patience, signal);
+      order.push(namespace);
+      await pass();
+      turn.end({ kind: 'answered', hasWorked: namespace === 'shop' });
+    });
+    first.end({ kind: 'answered', hasWorked: false });
+    await Promise.all(waits);
+    expect(order.slice(0, 2)).to.deep.equal(['flood', 'shop']);
+  });
+
+  it('gives the time of a try back that was not made, and not of one that failed', () => {
+    refuse();
+    time += 1000;
+    begin().end({ kind: 'answered', hasWorked: false });
+    time += 10_000;
+    begin().end();
+    expect(isFree()).to.equal(true);
+    begin().end({ kind: 'failed' });
+    expect(isFree()).to.equal(false);
   });
 });
