@@ -1,5 +1,5 @@
 import type { Clock } from '../kit/clock.ts';
-import { createTurns, type Turns } from '../kit/fairness/turns.ts';
+import { createTurns, type Turns } from '../kit/fairness/event-loop.ts';
 import { ApiError, concernsServer, LeaseLostError } from './errors.ts';
 import { createWorkqueue, type Priority, type Workqueue } from './workqueue.ts';
 

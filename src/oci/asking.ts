@@ -1,12 +1,13 @@
 import { untilAborted } from '../kit/abort.ts';
 import { systemClock } from '../kit/clock.ts';
+import type { Askers } from '../kit/fairness/askers.ts';
+import { createFlights } from '../kit/flights.ts';
 import type { Knowledge, Known, Question } from './cache/knowledge.ts';
 import type { Keyring, Keys } from './credentials/keyring.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
 import { ImageError } from './errors.ts';
 import { createRegistry, type RegistryOptions } from './http/registry-client.ts';
 import { withDeadline } from './http/transport.ts';
-import { type Askers, createJoint } from './lookup/askers.ts';
 import { type CircuitOptions, createCircuits } from './lookup/circuit.ts';
 import { BOUNDS, createLimiter } from './lookup/limiter.ts';
 import { createLookup, type LookupOptions } from './lookup/lookup.ts';
@@ -67,7 +68,7 @@ export function createAsking(options: AskingOptions, keyring: Keyring, knowledge
   };
   const lookup = createLookup(parts);
   /** By image, and by the pull secrets that match it at each of its endpoints. */
-  const lookups = createJoint<Known>();
+  const lookups = createFlights<Known>();
 
   async function ask(asked: Question, reference: Reference, askers: Askers): Promise<Known> {
     const open = (until: AbortSignal) => untilAborted(keyring.open(asked.access, until), until);
@@ -80,7 +81,7 @@ export function createAsking(options: AskingOptions, keyring: Keyring, knowledge
     const known = knowledge.fresh(question);
     if (known !== undefined) return known;
     const key = [reference.canonical, ...matching.map((fingerprints) => fingerprints.join())].join(' ');
-    return lookups.run(key, askers, () => lookUp(question, reference, endpoints, keys, askers));
+    return lookups.join(key, signal, (_, all) => lookUp(question, reference, endpoints, keys, all), askers);
   }
 
   async function lookUp(

@@ -1,6 +1,8 @@
 import { setMaxListeners } from 'node:events';
 import { onAbort, untilAborted } from '../kit/abort.ts';
-import { createTurns, inTurns } from '../kit/fairness/turns.ts';
+import { type Askers, createAskers } from '../kit/fairness/askers.ts';
+import { createTurns, inTurns } from '../kit/fairness/event-loop.ts';
+import { createFlights } from '../kit/flights.ts';
 import { printableAscii } from '../kit/printable.ts';
 import { ARCHITECTURES_ANNOTATION } from '../names.ts';
 import { type AskingOptions, type AskingParts, createAsking } from './asking.ts';
@@ -10,7 +12,6 @@ import { createKnowledge, type KnowledgeOptions, type Known, keyOf, type Questio
 import { type Access, createKeyring, type KeyringOptions } from './credentials/keyring.ts';
 import { sparseRoute } from './endpoints/sparse.ts';
 import { ImageError } from './errors.ts';
-import { type Askers, createAskers, createJoint } from './lookup/askers.ts';
 import { LONGEST_WAIT } from './lookup/pace.ts';
 import { createStarts, STARTS } from './lookup/starts.ts';
 import type { Reference } from './reference.ts';
@@ -126,16 +127,24 @@ export function createResolver(options: ResolverOptions): TagResolver {
   });
   const turns = createTurns({ monotonic: now });
   const listeners: ((canonical: string) => void)[] = [];
-  const flights = createJoint<Known>();
+  const flights = createFlights<Known>();
   const starts = createStarts(STARTS);
   /** The number of calls of {@link Resolver.forgive}. */
   let generation = 0;
 
   /** Starts a lookup, or joins the one that runs. */
   function fly(question: Question, key: string): Promise<Known> {
-    const askers = createAskers(question.access.namespace);
-    const work = () => lookUp(question, key, askers);
-    return flights.run(key, askers, work, () => report(question.canonical));
+    let isFirst = false;
+    const work = (_: AbortSignal, askers: Askers) => {
+      isFirst = true;
+      return lookUp(question, key, askers);
+    };
+    const found = flights.join(key, end, work, createAskers(question.access.namespace));
+    const settle = () => {
+      if (isFirst) report(question.canonical);
+    };
+    found.then(settle, settle);
+    return found;
   }
 
   function report(canonical: string): void {
@@ -176,7 +185,7 @@ export function createResolver(options: ResolverOptions): TagResolver {
 
   /** Plans a lookup, or joins the one that runs. False if there is no room for it. */
   function plan(image: string, { access, reference }: Question, key: string, mayStart: () => boolean): boolean {
-    if (flights.join(key, access.namespace)) return true;
+    if (flights.add(key, access.namespace)) return true;
     const { registry: host, repository } = reference instanceof ImageError ? NOWHERE : reference;
     const project = repository.split('/', 1)[0] ?? '';
     // Only the names are kept while it waits.

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { systemClock } from '../../src/kit/clock.ts';
-import { createTurns } from '../../src/kit/fairness/turns.ts';
+import { createTurns } from '../../src/kit/fairness/event-loop.ts';
 import { createController, type Outcome, type Reconciler } from '../../src/kube/control-loop.ts';
 import { LeaseLostError } from '../../src/kube/errors.ts';
 

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../kit/clock.ts';
+import { createTurns } from '../../kit/fairness/turns.ts';
 import { createFlights } from '../../kit/flights.ts';
 import { stringAt, stringsAt } from '../../kit/json.ts';
 import { createLru } from '../../kit/lru.ts';
@@ -7,8 +8,6 @@ import type { ApiClient } from '../../kube/api-client.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { get } from '../../kube/read.ts';
 import type { Access, ReadSecret } from '../../oci/credentials/keyring.ts';
-import { createNamespaceTurns } from '../../oci/credentials/program-turns.ts';
-import { createAskers } from '../../oci/lookup/askers.ts';
 import { readPullSecrets } from '../../placement/objects/pod.ts';
 
 /**
@@ -37,6 +36,7 @@ const SECRET_MS = 10_000;
 const MAX_SECRETS = 10_000;
 const MAX_CHARACTERS = 8 * 1024 * 1024;
 /** The limits for reads of Secrets: at once, and waiting in one namespace. The author of a pod decides how many are requested. */
+const SECRETS = 'secrets';
 const IN_FLIGHT = 4;
 const MAX_WAITING = 1_000;
 /** The keys of a pull secret. Other keys are dropped: a Secret of another type may have a megabyte of data. */
@@ -49,7 +49,7 @@ const KEYS: ReadonlySet<string> = new Set(['.dockerconfigjson', '.dockercfg']);
  */
 export function createPullSecretReader(client: ApiClient, clock: Clock) {
   const flights = createFlights<ReadSecret>();
-  const turns = createNamespaceTurns(IN_FLIGHT);
+  const turns = createTurns();
   const kept = new LRUCache<string, { readonly secret: ReadSecret; readonly at: number }>({
     max: MAX_SECRETS,
     maxSize: MAX_CHARACTERS,
@@ -57,9 +57,9 @@ export function createPullSecretReader(client: ApiClient, clock: Clock) {
   });
 
   async function read(namespace: string, name: string, key: string, signal: AbortSignal): Promise<ReadSecret> {
-    if (turns.waitingIn(namespace) >= MAX_WAITING)
+    if (turns.waiting(namespace, SECRETS) >= MAX_WAITING)
       throw new Error(`too many Secrets of namespace ${namespace} are read at once`);
-    return turns.take(createAskers(namespace), signal, async () => {
+    return turns.run(namespace, [[SECRETS, IN_FLIGHT]], signal, async () => {
       const secret = await readSecret(client, namespace, name, signal);
       kept.set(key, { secret, at: clock.monotonic() });
       return secret;

@@ -1,6 +1,6 @@
 import type { ObjectRecord } from '../../controllers/object-record.ts';
 import type { Watches } from '../../controllers/watches.ts';
-import { createTurns, inTurns } from '../../kit/fairness/turns.ts';
+import { createTurns, inTurns } from '../../kit/fairness/event-loop.ts';
 import { cannotListen } from '../../kit/network/listen.ts';
 import { isArchitecture } from '../../kit/platform.ts';
 import { brokenWatches } from '../../kube/watch/watch-health.ts';

@@ -1,11 +1,10 @@
 import { accessFor } from '../../controllers/image-source.ts';
+import { each } from '../../kit/fairness/each.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { OS_LABEL } from '../../names.ts';
-import { createNamespaceTurns } from '../../oci/credentials/program-turns.ts';
 import type { Override } from '../../oci/deep/image-process.ts';
 import { type Inside, lookIntoLayers } from '../../oci/deep/look-inside.ts';
 import { ImageError } from '../../oci/errors.ts';
-import { createAskers } from '../../oci/lookup/askers.ts';
 import type { TagResolver } from '../../oci/resolver.ts';
 import { readWorkload } from '../../placement/objects/workload.ts';
 import type { Check, Missing } from '../../placement/readiness/check-objects.ts';
@@ -62,24 +61,19 @@ export async function withPrograms(
       wanted.set(key, entry);
     }
   }
-  const places = createNamespaceTurns(AT_ONCE);
   const found = new Map<string, readonly Inside[]>();
   let done = 0;
-  await Promise.all(
-    [...wanted].map(([key, { image, os, overrides }]) =>
-      places.take(createAskers(''), signal, async () => {
-        const inside = await lookInside(image, os, [...overrides.values()], { resolver, on, signal });
-        for (const [index, name] of [...overrides.keys()].entries()) {
-          found.set(
-            `${key} ${name}`,
-            inside.flatMap((platform) => platform[index] ?? []),
-          );
-        }
-        done += 1;
-        onDone(done, wanted.size);
-      }),
-    ),
-  );
+  await each([...wanted], AT_ONCE, async ([key, { image, os, overrides }]) => {
+    const inside = await lookInside(image, os, [...overrides.values()], { resolver, on, signal });
+    for (const [index, name] of [...overrides.keys()].entries()) {
+      found.set(
+        `${key} ${name}`,
+        inside.flatMap((platform) => platform[index] ?? []),
+      );
+    }
+    done += 1;
+    onDone(done, wanted.size);
+  });
   const deep = users.flatMap(({ os, containers, ...named }) =>
     containers.flatMap(({ name, image, override }): Started[] =>
       (found.get(`${os} ${image} ${JSON.stringify(override)}`) ?? []).map((each) => ({

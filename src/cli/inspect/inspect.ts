@@ -1,11 +1,10 @@
 import { type Context, EXIT } from '../../app/surroundings.ts';
 import { toSettings } from '../../config/settings.ts';
+import { each } from '../../kit/fairness/each.ts';
 import type { Platform } from '../../kit/platform.ts';
 import { printable } from '../../kit/printable.ts';
-import { createNamespaceTurns } from '../../oci/credentials/program-turns.ts';
 import { type Inside, lookIntoLayers } from '../../oci/deep/look-inside.ts';
 import { ImageError } from '../../oci/errors.ts';
-import { createAskers } from '../../oci/lookup/askers.ts';
 import type { Resolution, Resolver, TagResolver } from '../../oci/resolver.ts';
 import type { RequestPlace, RequestRecord } from '../../oci/resolver-telemetry.ts';
 import { loginText } from '../../oci/sentences.ts';
@@ -57,9 +56,10 @@ export async function inspect(
       const resolved = await Promise.all(
         images.map((image) => overridden(image, namesOf(image), settings) ?? inspectOne(resolver, image, signal)),
       );
-      const places = createNamespaceTurns(AT_ONCE);
-      const look = (one: Inspected) => places.take(createAskers(''), signal, () => lookInside(one, resolver, signal));
-      const results = isDeep ? await Promise.all(resolved.map(look)) : resolved;
+      const results = [...resolved];
+      await each([...(isDeep ? resolved.entries() : [])], AT_ONCE, async ([index, one]) => {
+        results[index] = await lookInside(one, resolver, signal);
+      });
       progress.end();
       print(output === 'table' ? render(results, columns) : valueText(results, output));
       const isWrong = ({ error, deep = [] }: Inspected): boolean =>

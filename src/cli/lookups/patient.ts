@@ -1,10 +1,9 @@
 import { setMaxListeners } from 'node:events';
 import { onAbort, untilAborted } from '../../kit/abort.ts';
 import { backoff, type Clock } from '../../kit/clock.ts';
+import { createTurns } from '../../kit/fairness/turns.ts';
 import { type Access, accessKey } from '../../oci/credentials/keyring.ts';
-import { createNamespaceTurns, type NamespaceTurns } from '../../oci/credentials/program-turns.ts';
 import { ImageError, type ImageErrorCode } from '../../oci/errors.ts';
-import { createAskers } from '../../oci/lookup/askers.ts';
 import { canonicalName } from '../../oci/reference.ts';
 import type { TagResolver } from '../../oci/resolver.ts';
 
@@ -42,7 +41,7 @@ export const WITHOUT_PROGRESS = 15_000;
 
 /** The images of one registry. */
 type Place = {
-  readonly turns: NamespaceTurns;
+  readonly host: string;
   /** The images that have not ended. */
   open: number;
   /** When it last answered for an image, or was first asked. */
@@ -58,6 +57,7 @@ type Place = {
  */
 export function createPatientResolver(resolver: TagResolver, options: PatienceOptions): TagResolver {
   const { clock, limitMs, onWait, counts, signal } = options;
+  const turns = createTurns();
   const places = new Map<string, Place>();
   /** Aborts when nothing may be tried again. */
   const over = new AbortController();
@@ -89,7 +89,7 @@ export function createPatientResolver(resolver: TagResolver, options: PatienceOp
 
   function placeOf(image: string): Place {
     const host = canonicalName(image).split('/', 1)[0] ?? '';
-    const place = places.get(host) ?? { turns: createNamespaceTurns(AT_ONCE), open: 0, progressAt: 0 };
+    const place = places.get(host) ?? { host, open: 0, progressAt: 0 };
     places.set(host, place);
     return place;
   }
@@ -104,7 +104,7 @@ export function createPatientResolver(resolver: TagResolver, options: PatienceOp
     if (place.open === 0) place.progressAt = clock.steady();
     place.open += 1;
     const ask = (limit: AbortSignal) =>
-      place.turns.take(createAskers(''), limit, () => untilAborted(attempt(until), limit));
+      turns.run('', [[place.host, AT_ONCE]], limit, () => untilAborted(attempt(until), limit));
     try {
       let last: ImageError | undefined;
       for (let failures = 0; ; failures += 1) {

@@ -1,5 +1,5 @@
 import type { Clock } from '../../kit/clock.ts';
-import { createTurns, inTurns } from '../../kit/fairness/turns.ts';
+import { createTurns, inTurns } from '../../kit/fairness/event-loop.ts';
 import { type Controller, createController, type Reconciler } from '../../kube/control-loop.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import type { Pod } from '../../placement/objects/pod.ts';

@@ -1,56 +1,199 @@
-import type { Clock } from '../clock.ts';
+import { type Askers, createAskers, waitForTurn } from './askers.ts';
+import { createFairQueue, type FairQueue } from './fair-queue.ts';
 
-/**
- * Turns of the event loop. While a loop over many items runs, no timer fires and no socket is read: the Lease is not renewed, and
- * nobody is answered. A loop over many items asks {@link isOver} between two of them.
- */
-export type Turns = {
-  /** Whether this turn has lasted long enough. The first call in a turn begins to count. */
-  isOver(): boolean;
-  /** Resolves in the next turn, after timers and sockets had theirs. */
-  next(): Promise<void>;
+/** A resource of which a piece of work takes a place while it runs, and its number of places, which is the same for all. */
+export type Need = readonly [resource: string, most: number];
+
+/** What waits for its turn. Work of one group in one line begins in order, and needs the same. */
+type Spot = {
+  readonly line: string;
+  /**
+   * What the work needs for a group, asked at each try, because it may change. The resource for which most work waits comes first:
+   * who waits for it must not starve behind another one.
+   */
+  needs(group: string): readonly Need[];
+  /** For {@link Turns.again}. */
+  readonly marks?: readonly string[];
 };
 
-/** Milliseconds of work in one turn. Two such turns and one item stay below 20 ms. */
-const MOST_MS = 8;
+/**
+ * Places for work, and the queue of those who wait for one. Where a resource is full, groups take turns, within a group its lines
+ * do, and a line keeps its order. Who waits takes no place of anything, and waits for one resource at a time: so a place that
+ * becomes free wakes only who can use it, and costs the same however many wait.
+ */
+export type Turns = {
+  /**
+   * Does the work in the first turn of one of the groups.
+   *
+   * @param signal ends the wait, not the work
+   * @throws what the work throws, or the signal's reason
+   */
+  run<T>(
+    askers: string | Pick<Askers, 'each'>,
+    spot: Spot | readonly Need[],
+    signal: AbortSignal,
+    work: () => Promise<T>,
+  ): Promise<T>;
+  /**
+   * The same for work of which very much may wait: it takes little memory. `start` begins the work, or returns undefined if it is not
+   * wanted any more. Returns a function that takes it out of its line, which has no effect later.
+   */
+  add(group: string, spot: Spot, start: () => Promise<unknown> | undefined): () => void;
+  /** How many of a group wait in a line. */
+  waiting(group: string, line: string): number;
+  /** Tries everything with a mark that waits: its needs have changed. */
+  again(mark: string): void;
+};
 
-/** Creates the turns. What shares them shares the time of a turn. `later`: runs a function in the next turn. */
-export function createTurns(
-  { monotonic }: Pick<Clock, 'monotonic'>,
-  later: (run: () => void) => void = (run) => void setImmediate(run),
-): Turns {
-  let began: number | undefined;
+/** An object of its own for each piece of work. */
+type Waiter = { readonly start: () => Promise<unknown> | undefined };
+
+/** Never without a waiter, while it can be found. */
+type Line = Spot & {
+  readonly group: string;
+  readonly waiters: Set<Waiter>;
+  /** Goes on where it was: a new iterator would step over every waiter that has left. */
+  readonly order: Iterator<Waiter, undefined>;
+  first: Waiter | undefined;
+  /** Takes the line out of the queue of the resource for which it waits. */
+  unpark(): void;
+};
+
+/** Never without a place in use or a line, while it can be found. */
+type Resource = { used: number; readonly most: number; readonly lines: FairQueue<Line> };
+
+const nothing = (): void => {};
+
+/** Creates the places; all are free. */
+export function createTurns(): Turns {
+  const resources = new Map<string, Resource>();
+  const lines = new Map<string, Line>();
+  const marked = new Map<string, Set<Line>>();
+
+  function resourceOf([name, most]: Need): Resource {
+    const resource = resources.get(name) ?? { used: 0, most, lines: createFairQueue<Line>() };
+    resources.set(name, resource);
+    return resource;
+  }
+
+  function park(line: Line, need: Need): void {
+    line.unpark();
+    line.unpark = resourceOf(need).lines.add(line.group, line);
+  }
+
+  function dropUnused(name: string): void {
+    const resource = resources.get(name);
+    if (resource?.used === 0 && resource.lines.size === 0) resources.delete(name);
+  }
+
+  /** Begins the first work of a line, or parks the line where it has to wait. Returns whether it began some and has more. */
+  function advance(line: Line): boolean {
+    line.unpark();
+    for (let waiter = firstOf(line); waiter !== undefined; waiter = firstOf(line)) {
+      const needs = line.needs(line.group);
+      const full = needs.find(([name, most]) => (resources.get(name)?.used ?? 0) >= most);
+      if (full !== undefined) {
+        park(line, full);
+        return false;
+      }
+      leave(line, waiter);
+      for (const need of needs) resourceOf(need).used += 1;
+      const running = waiter.start();
+      if (running === undefined) {
+        give(needs);
+        continue;
+      }
+      const end = (): void => {
+        give(needs);
+        for (const [name] of needs) wake(name);
+      };
+      running.then(end, end);
+      return line.waiters.size > 0;
+    }
+    return false;
+  }
+
+  function firstOf(line: Line): Waiter | undefined {
+    while (line.first === undefined || !line.waiters.has(line.first)) {
+      const next = line.order.next();
+      if (next.done) return undefined;
+      line.first = next.value;
+    }
+    return line.first;
+  }
+
+  function give(needs: readonly Need[]): void {
+    for (const need of needs) {
+      resourceOf(need).used -= 1;
+      dropUnused(need[0]);
+    }
+  }
+
+  function wake(name: string): void {
+    for (let resource = resources.get(name); resource !== undefined; resource = resources.get(name)) {
+      const line = resource.used < resource.most ? resource.lines.take() : undefined;
+      if (line === undefined) break;
+      // A line that has more goes to the end.
+      if (advance(line)) park(line, [name, resource.most]);
+    }
+    dropUnused(name);
+  }
+
+  function enter(group: string, { line: name, needs, marks = [] }: Spot): Line {
+    const waiters = new Set<Waiter>();
+    const line: Line = {
+      ...{ group, line: name, needs, marks, waiters },
+      order: waiters.values(),
+      first: undefined,
+      unpark: nothing,
+    };
+    lines.set(keyOf(group, name), line);
+    for (const mark of marks) marked.set(mark, (marked.get(mark) ?? new Set()).add(line));
+    return line;
+  }
+
+  function leave(line: Line, waiter: Waiter): void {
+    if (!line.waiters.delete(waiter) || line.waiters.size > 0) return;
+    line.unpark();
+    lines.delete(keyOf(line.group, line.line));
+    for (const mark of line.marks ?? []) {
+      const all = marked.get(mark);
+      all?.delete(line);
+      if (all?.size === 0) marked.delete(mark);
+    }
+  }
+
+  const add: Turns['add'] = (group, spot, start) => {
+    const others = lines.get(keyOf(group, spot.line));
+    const line = others ?? enter(group, spot);
+    const waiter = { start };
+    line.waiters.add(waiter);
+    // It stands in the queue of a resource otherwise.
+    if (others === undefined) advance(line);
+    return () => leave(line, waiter);
+  };
+
   return {
-    isOver() {
-      const now = monotonic();
-      if (began !== undefined) return now - began >= MOST_MS;
-      began = now;
-      later(() => {
-        began = undefined;
-      });
-      return false;
+    add,
+    async run(askers, spot, signal, work) {
+      const where = 'needs' in spot ? spot : { line: spot.map(([name]) => name).join(' '), needs: () => spot };
+      return waitForTurn(typeof askers === 'string' ? createAskers(askers) : askers, signal, (group, start) =>
+        add(group, where, () => {
+          const done = Promise.resolve().then(work);
+          start(done);
+          return done;
+        }),
+      );
     },
-    next: () => new Promise((resolve) => later(resolve)),
+    waiting: (group, line) => lines.get(keyOf(group, line))?.waiters.size ?? 0,
+    again(mark) {
+      // One piece of work of each line, then the next of each.
+      for (let left = [...(marked.get(mark) ?? [])]; left.length > 0; ) left = left.filter(advance);
+    },
   };
 }
 
-/**
- * Does `each` for every item, in as many turns as it takes; the first one begins at once. Undefined if one turn was enough.
- * `items` may change meanwhile if its iterator allows that, as those of maps and sets do.
- */
-export function inTurns<T>(turns: Turns, items: Iterable<T>, each: (item: T) => void): Promise<void> | undefined {
-  const left = items[Symbol.iterator]();
-  /** Whether all is done. */
-  const work = (): boolean => {
-    for (let next = left.next(); next.done !== true; next = left.next()) {
-      each(next.value);
-      if (turns.isOver()) return false;
-    }
-    return true;
-  };
-  const rest = async (): Promise<void> => {
-    do await turns.next();
-    while (!work());
-  };
-  return work() ? undefined : rest();
+/** No group contains a space. */
+function keyOf(group: string, line: string): string {
+  return `${group} ${line}`;
 }

@@ -1,4 +1,4 @@
-import { inTurns, type Turns } from '../../kit/fairness/turns.ts';
+import { inTurns, type Turns } from '../../kit/fairness/event-loop.ts';
 import type { JsonObject } from '../../kit/json.ts';
 import type { ApiClient } from '../api-client.ts';
 import { readEvent } from './lines.ts';

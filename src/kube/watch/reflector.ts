@@ -1,6 +1,6 @@
 import { backoff, type Clock } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
-import { createTurns } from '../../kit/fairness/turns.ts';
+import { createTurns } from '../../kit/fairness/event-loop.ts';
 import { ApiError, isExpired } from '../errors.ts';
 import { type Collection, type CollectionOptions, createCollection } from './collection.ts';
 import type { Store, Stored } from './store.ts';

@@ -1,16 +1,17 @@
+import type { Askers } from '../../kit/fairness/askers.ts';
+import type { Turns } from '../../kit/fairness/turns.ts';
+import { createFlights } from '../../kit/flights.ts';
 import { fieldOf, parseObject } from '../../kit/json.ts';
 import { createLru } from '../../kit/lru.ts';
-import type { Askers } from '../lookup/askers.ts';
 import type { Login } from './docker.ts';
-import { endedWith, ProgramError, programEnvironment, runProgram } from './process.ts';
-import { createSharedRuns, type NamespaceTurns } from './program-turns.ts';
+import { endedWith, PROGRAM, ProgramError, programEnvironment, runProgram } from './process.ts';
 import { createRefusals } from './refusals.ts';
 
 export type CredentialHelpersOptions = {
   /** The limit for one run of a program. */
   readonly timeoutMs: number;
   readonly now: () => number;
-  readonly turns: NamespaceTurns;
+  readonly turns: Turns;
 };
 
 /** Docker's credential helpers: programs named `docker-credential-<name>` in PATH. */
@@ -45,7 +46,7 @@ const TOKEN_USER = '<token>';
 
 export function createCredentialHelpers({ timeoutMs, now, turns }: CredentialHelpersOptions): CredentialHelpers {
   const outcomes = createLru<Outcome>(10_000);
-  const runs = createSharedRuns<Outcome>(turns);
+  const runs = createFlights<Outcome>();
   const refusals = createRefusals(now);
 
   async function run(helper: string, host: string, signal: AbortSignal): Promise<Outcome> {
@@ -79,7 +80,12 @@ export function createCredentialHelpers({ timeoutMs, now, turns }: CredentialHel
       const outcome =
         known !== undefined && known.until > now()
           ? known
-          : await runs(key, askers, signal, (shared) => run(helper, host, shared));
+          : await runs.join(
+              key,
+              signal,
+              (shared, all) => turns.run(all, PROGRAM, shared, () => run(helper, host, shared)),
+              askers,
+            );
       outcomes.set(key, outcome);
       if (outcome.error !== undefined) throw outcome.error;
       return outcome.login;

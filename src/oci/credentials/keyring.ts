@@ -1,9 +1,9 @@
 import { createHmac, randomBytes } from 'node:crypto';
+import type { Askers } from '../../kit/fairness/askers.ts';
 import { createFlights } from '../../kit/flights.ts';
 import { createLru } from '../../kit/lru.ts';
 import { ImageError } from '../errors.ts';
 import type { Credential } from '../http/transport.ts';
-import type { Askers } from '../lookup/askers.ts';
 import type { ResolverTelemetry } from '../resolver-telemetry.ts';
 import { type Login, PullSecretError, parsePullSecret } from './docker.ts';
 import { matchCredentials } from './match.ts';

@@ -2,12 +2,12 @@ import { constants } from 'node:fs';
 import { access, readdir, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { codeOf } from '../../kit/errors.ts';
-import type { Askers } from '../lookup/askers.ts';
+import type { Askers } from '../../kit/fairness/askers.ts';
+import { createTurns } from '../../kit/fairness/turns.ts';
 import { type DockerConfig, type Login, parseDockerConfig } from './docker.ts';
 import { createCredentialHelpers } from './helper.ts';
 import { matchCredentials } from './match.ts';
 import { ProgramError } from './process.ts';
-import { createNamespaceTurns } from './program-turns.ts';
 import { createProviderPlugin, type ProviderPlugin } from './provider.ts';
 import { mergeProviders, type Provider, parseProviders } from './provider-config.ts';
 import { SourceError } from './source-error.ts';
@@ -69,7 +69,7 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions): 
   let tomls = new Map<string, Login>();
   let providers: Read<readonly Provider[]> | undefined;
   let plugins: readonly ProviderPlugin[] = [];
-  const turns = createNamespaceTurns();
+  const turns = createTurns();
   let helpers = createCredentialHelpers({ timeoutMs, now, turns });
   let reloading: Promise<unknown> = Promise.resolve();
 

@@ -1,5 +1,6 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { codeOf } from '../../kit/errors.ts';
+import type { Need } from '../../kit/fairness/turns.ts';
 import { printableAscii } from '../../kit/printable.ts';
 
 /** A program of the operator that answers on standard output. */
@@ -26,6 +27,9 @@ export type ProgramResult = {
 export class ProgramError extends Error {
   override readonly name = 'ProgramError';
 }
+
+/** Two programs at once, over all helpers and plug-ins: that of a cloud takes 40 MB, and authors of pods choose how many images there are. */
+export const PROGRAM: readonly Need[] = [['programs', 2]];
 
 const MAX_STDERR = 4096;
 

@@ -1,11 +1,12 @@
 import { join } from 'node:path';
+import type { Askers } from '../../kit/fairness/askers.ts';
+import type { Turns } from '../../kit/fairness/turns.ts';
+import { createFlights } from '../../kit/flights.ts';
 import { isObject, parseObject } from '../../kit/json.ts';
 import { createLru } from '../../kit/lru.ts';
-import type { Askers } from '../lookup/askers.ts';
 import type { Login } from './docker.ts';
 import { matchCredentials } from './match.ts';
-import { endedWith, ProgramError, programEnvironment, runProgram } from './process.ts';
-import { createSharedRuns, type NamespaceTurns } from './program-turns.ts';
+import { endedWith, PROGRAM, ProgramError, programEnvironment, runProgram } from './process.ts';
 import { type Provider, parseGoDuration } from './provider-config.ts';
 import { createRefusals } from './refusals.ts';
 
@@ -15,7 +16,7 @@ export type ProviderPluginOptions = {
   /** The limit for one run of the program. */
   readonly timeoutMs: number;
   readonly now: () => number;
-  readonly turns: NamespaceTurns;
+  readonly turns: Turns;
 };
 
 /** A kubelet image credential provider plug-in. It uses the controller's cloud identity, not the node's. */
@@ -58,7 +59,7 @@ export function createProviderPlugin({
   const answers = createLru<Answer>(MAX_ENTRIES);
   const refusals = createRefusals(now);
   const failures = createLru<{ readonly until: number; readonly error: ProgramError }>(MAX_ENTRIES);
-  const runs = createSharedRuns<readonly Login[]>(turns);
+  const runs = createFlights<readonly Login[]>();
   const patterns = provider.matchImages.map((pattern) => ({ pattern }));
 
   async function run(image: string, signal: AbortSignal): Promise<readonly Login[]> {
@@ -106,7 +107,9 @@ export function createProviderPlugin({
       if (known !== undefined) return known;
       const failure = failures.get(image);
       if (failure !== undefined && failure.until > now()) throw failure.error;
-      return runs(image, askers, signal, async (shared) => remembered(image) ?? run(image, shared));
+      const work = (shared: AbortSignal, all: Askers) =>
+        turns.run(all, PROGRAM, shared, async () => remembered(image) ?? run(image, shared));
+      return runs.join(image, signal, work, askers);
     },
     refused(image, login) {
       const registry = registryOf(image);

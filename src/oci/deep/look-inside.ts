@@ -1,5 +1,6 @@
 import { onAbort, untilAborted } from '../../kit/abort.ts';
 import { type Clock, systemClock } from '../../kit/clock.ts';
+import { createAskers } from '../../kit/fairness/askers.ts';
 import type { Platform } from '../../kit/platform.ts';
 import type { AskingParts } from '../asking.ts';
 import type { Access } from '../credentials/keyring.ts';
@@ -7,7 +8,6 @@ import { matchesDigest } from '../digest.ts';
 import { labelOf } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
 import { type SendRequest, statusError, withDeadline } from '../http/transport.ts';
-import { createAskers } from '../lookup/askers.ts';
 import { claimOf } from '../lookup/limiter.ts';
 import { targetOf } from '../lookup/place.ts';
 import { type QueriedEndpoint, requestFor } from '../lookup/request.ts';

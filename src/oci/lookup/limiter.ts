@@ -1,4 +1,4 @@
-import { type Askers, waitForTurn } from './askers.ts';
+import { type Askers, waitForTurn } from '../../kit/fairness/askers.ts';
 import type { Circuits, Standing } from './circuit.ts';
 import { createGates, type Lane, type Way } from './gates.ts';
 import type { Target } from './place.ts';

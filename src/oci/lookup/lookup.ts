@@ -1,5 +1,6 @@
 import { onAbort } from '../../kit/abort.ts';
 import { type Clock, systemClock } from '../../kit/clock.ts';
+import type { Askers } from '../../kit/fairness/askers.ts';
 import type { CacheOwner, ImageCache, TagEntry } from '../cache/cache.ts';
 import { type Endpoint, labelOf } from '../endpoints/endpoint.ts';
 import { sparseRoute } from '../endpoints/sparse.ts';
@@ -8,7 +9,6 @@ import { type Credential, type SendRequest, withDeadline } from '../http/transpo
 import type { Reference } from '../reference.ts';
 import type { ResolverTelemetry } from '../resolver-telemetry.ts';
 import { refusedText } from '../sentences.ts';
-import type { Askers } from './askers.ts';
 import { type Candidate, createCandidates } from './candidates.ts';
 import { type Circuits, extentOf } from './circuit.ts';
 import { createHeadless } from './headless.ts';

@@ -1,10 +1,10 @@
 import { onAbort } from '../../kit/abort.ts';
+import { type Askers, waitForTurn } from '../../kit/fairness/askers.ts';
 import { createFairQueue } from '../../kit/fairness/fair-queue.ts';
 import { createLru } from '../../kit/lru.ts';
 import { labelOf } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
 import type { Credential } from '../http/transport.ts';
-import { type Askers, waitForTurn } from './askers.ts';
 import type { Target } from './place.ts';
 
 /**

@@ -1,11 +1,11 @@
 import { untilAborted } from '../../kit/abort.ts';
+import { createAskers } from '../../kit/fairness/askers.ts';
 import { parseObject } from '../../kit/json.ts';
 import type { Access, Keyring } from '../credentials/keyring.ts';
 import { type Endpoint, type EndpointTarget, labelOf } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
 import { type Credential, type RegistryResponse, type SendRequest, statusError } from '../http/transport.ts';
 import type { Reference } from '../reference.ts';
-import { createAskers } from './askers.ts';
 import { claimOf } from './limiter.ts';
 import type { LookupOptions } from './lookup.ts';
 import { targetOf } from './place.ts';

@@ -1,9 +1,9 @@
 import { delimiter } from 'node:path';
 import { expect } from 'chai';
+import { createAskers } from '../../../src/kit/fairness/askers.ts';
+import { createTurns } from '../../../src/kit/fairness/turns.ts';
 import { createCredentialHelpers } from '../../../src/oci/credentials/helper.ts';
 import { ProgramError } from '../../../src/oci/credentials/process.ts';
-import { createNamespaceTurns } from '../../../src/oci/credentials/program-turns.ts';
-import { createAskers } from '../../../src/oci/lookup/askers.ts';
 import { type CredentialPrograms, createCredentialPrograms } from '../../support/credential-programs.ts';
 import { needsPosix } from '../../support/platforms.ts';
 
@@ -23,7 +23,7 @@ describe('a credential helper', () => {
 
   function setup() {
     let time = 0;
-    const helpers = createCredentialHelpers({ timeoutMs: 30_000, now: () => time, turns: createNamespaceTurns() });
+    const helpers = createCredentialHelpers({ timeoutMs: 30_000, now: () => time, turns: createTurns() });
     const askers = createAskers('shop');
     const { signal } = new AbortController();
     return {

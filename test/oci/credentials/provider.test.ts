@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import { stringify } from 'yaml';
+import { createAskers } from '../../../src/kit/fairness/askers.ts';
+import { createTurns } from '../../../src/kit/fairness/turns.ts';
 import { ProgramError } from '../../../src/oci/credentials/process.ts';
-import { createNamespaceTurns } from '../../../src/oci/credentials/program-turns.ts';
 import { createProviderPlugin } from '../../../src/oci/credentials/provider.ts';
 import {
   mergeProviders,
@@ -10,7 +11,6 @@ import {
   parseProviders,
 } from '../../../src/oci/credentials/provider-config.ts';
 import { SourceError } from '../../../src/oci/credentials/source-error.ts';
-import { createAskers } from '../../../src/oci/lookup/askers.ts';
 import { type CredentialPrograms, createCredentialPrograms } from '../../support/credential-programs.ts';
 import { needsPosix } from '../../support/platforms.ts';
 
@@ -282,7 +282,7 @@ describe('a provider plug-in', () => {
       binDirectory: programs.bin,
       timeoutMs: 30_000,
       now: () => time,
-      turns: createNamespaceTurns(),
+      turns: createTurns(),
     });
     const askers = createAskers('shop');
     const { signal } = new AbortController();

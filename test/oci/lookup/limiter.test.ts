@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type Askers, createAskers } from '../../../src/oci/lookup/askers.ts';
+import { type Askers, createAskers } from '../../../src/kit/fairness/askers.ts';
 import type { Standing } from '../../../src/oci/lookup/circuit.ts';
 import { createLimiter, type Limiter, type LimiterOptions } from '../../../src/oci/lookup/limiter.ts';
 

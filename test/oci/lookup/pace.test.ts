@@ -1,7 +1,7 @@
 import { expect } from 'chai';
+import { createAskers } from '../../../src/kit/fairness/askers.ts';
 import { ImageError } from '../../../src/oci/errors.ts';
 import type { Credential } from '../../../src/oci/http/transport.ts';
-import { createAskers } from '../../../src/oci/lookup/askers.ts';
 import { createPaces, type Paces, type Try } from '../../../src/oci/lookup/pace.ts';
 import { targetFor } from './target.ts';
 
