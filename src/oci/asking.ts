@@ -32,7 +32,7 @@ export type AskingOptions = RegistryOptions &
   };
 
 /** What a command needs to send requests of its own as lookups do: with their credentials, limits and connections. */
-export type AskingParts = Pick<LookupOptions, 'circuits' | 'limiter' | 'isPrivate' | 'send' | 'now' | 'after'> &
+export type AskingParts = Pick<LookupOptions, 'limiter' | 'isPrivate' | 'send' | 'now' | 'after'> &
   Pick<AskingOptions, 'endpointsOf' | 'timeoutMs'> & { readonly keyring: Pick<Keyring, 'open'> };
 
 /** Everything that sends requests to registries. */
@@ -57,13 +57,14 @@ export function createAsking(options: AskingOptions, keyring: Keyring, knowledge
   const { endpointsOf, timeoutMs, signal, telemetry, after = systemClock.after } = options;
   const paces = createPaces({ now: options.now, after, patienceMs: options.patienceMs });
   const { send, destroy } = createRegistry(options);
+  const circuits = createCircuits(options);
   const parts = {
     ...options,
     keyring,
     send,
     paces,
-    circuits: createCircuits(options),
-    limiter: createLimiter({ perHost: options.maxInFlight, ...BOUNDS }),
+    circuits,
+    limiter: createLimiter({ perHost: options.maxInFlight, ...BOUNDS, standing: circuits.standing }),
     refusedMs: options.ttl.failure,
   };
   const lookup = createLookup(parts);

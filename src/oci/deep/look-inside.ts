@@ -8,7 +8,6 @@ import { matchesDigest } from '../digest.ts';
 import { labelOf } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
 import { type SendRequest, statusError, withDeadline } from '../http/transport.ts';
-import { claimOf } from '../lookup/limiter.ts';
 import { targetOf } from '../lookup/place.ts';
 import { type QueriedEndpoint, requestFor } from '../lookup/request.ts';
 import {
@@ -75,7 +74,7 @@ export async function lookIntoLayers(
 }
 
 function createLookInside(options: AskingParts): LookInside {
-  const { keyring, circuits, limiter, now, timeoutMs } = options;
+  const { keyring, limiter, now, timeoutMs } = options;
 
   return async (task) => {
     const { reference, access, signal } = task;
@@ -87,8 +86,7 @@ function createLookInside(options: AskingParts): LookInside {
       const isPrivate = options.isPrivate(reference.name) || options.isPrivate(endpoint.credentialName);
       const own = await keys.candidates(endpoint.credentialName, signal, askers);
       const target = targetOf(endpoint, reference);
-      const release = await limiter.acquire(claimOf(target, askers, circuits), signal);
-      try {
+      const found = await limiter.run(target.place, askers, signal, async () => {
         for (const credential of isPrivate ? own : [...own, undefined]) {
           try {
             return await lookAt({ ...target, credential, isPrivate }, task);
@@ -98,9 +96,9 @@ function createLookInside(options: AskingParts): LookInside {
             if (!error.byCredential && !['denied', 'not-found', 'rate-limited'].includes(error.code)) break;
           }
         }
-      } finally {
-        release();
-      }
+        return undefined;
+      });
+      if (found !== undefined) return found;
     }
     throw (
       failure ??

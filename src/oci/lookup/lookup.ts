@@ -12,7 +12,7 @@ import { refusedText } from '../sentences.ts';
 import { type Candidate, createCandidates } from './candidates.ts';
 import { type Circuits, extentOf } from './circuit.ts';
 import { createHeadless } from './headless.ts';
-import { claimOf, type Limiter } from './limiter.ts';
+import type { Limiter } from './limiter.ts';
 import type { Pace, Paces, Try } from './pace.ts';
 import { type Target, targetOf } from './place.ts';
 import { type Answer, createQuery, ownerOf } from './query.ts';
@@ -122,55 +122,56 @@ export function createLookup(options: LookupOptions): Lookups {
   }
 
   async function once(target: Target, task: LookupTask, budget: Budget, endpointsLeft: number, turn: Try | undefined) {
-    const release = await admit(target, task);
-    const share = budget.start(endpointsLeft);
-    try {
-      return await withDeadline(
-        share,
-        task.signal,
-        () => late(target, 'did not answer', share),
-        (signal) => askEndpoint(target, { ...task, signal }, turn),
-        after,
-      );
-    } finally {
-      release();
-      budget.end();
-    }
-  }
-
-  /**
-   * Waits for a slot; returns the function that gives it back.
-   *
-   * @throws ImageError with `isUnasked` if the place fails for others, or if there is no slot in time
-   */
-  async function admit(target: Target, task: LookupTask): Promise<() => void> {
     const { place } = target;
     const open = circuits.open(place, task.askers.names());
     if (open !== undefined) throw open;
-    const release = await takeSlot(target, task);
-    // The place may have failed for others meanwhile.
-    const refusal = circuits.refusal(place, task.askers.names());
-    if (refusal === undefined) return release;
-    release();
-    throw refusal;
+    return inTurn(target, task, async () => {
+      // The place may have failed for others meanwhile.
+      const refusal = circuits.refusal(place, task.askers.names());
+      if (refusal !== undefined) throw refusal;
+      const share = budget.start(endpointsLeft);
+      try {
+        return await withDeadline(
+          share,
+          task.signal,
+          () => late(target, 'did not answer', share),
+          (signal) => askEndpoint(target, { ...task, signal }, turn),
+          after,
+        );
+      } finally {
+        budget.end();
+      }
+    });
   }
 
-  /** Waits for as long as the host answers other lookups, up to a limit: a busy host is not a failure of the image. */
-  async function takeSlot(target: Target, { askers, budgetMs, signal }: LookupTask): Promise<() => void> {
-    const claim = claimOf(target, askers, circuits);
+  /**
+   * Does the work with a slot. Waits for as long as the host answers other lookups, up to a limit: a busy host is not a failure of
+   * the image.
+   *
+   * @throws ImageError with `isUnasked` if there is no slot in time
+   */
+  async function inTurn<T>(
+    target: Target,
+    { askers, budgetMs, signal }: LookupTask,
+    work: () => Promise<T>,
+  ): Promise<T> {
+    const { place } = target;
     const patience = new AbortController();
     const forget = onAbort(signal, () => patience.abort(signal.reason));
     let cancel = (): void => {};
     const wait = (turn: number): void => {
       cancel = after(budgetMs, () => {
-        if (['proven', 'new'].includes(claim.standing()) && turn < PATIENCE) return wait(turn + 1);
-        const problem = `had no free request slot for its project ${target.place.project.name}`;
+        if (['proven', 'new'].includes(circuits.standing(place)) && turn < PATIENCE) return wait(turn + 1);
+        const problem = `had no free request slot for its project ${place.project.name}`;
         patience.abort(late(target, problem, turn * budgetMs, { isUnasked: true }));
       });
     };
     wait(1);
     try {
-      return await options.limiter.acquire(claim, patience.signal);
+      return await options.limiter.run(place, askers, patience.signal, () => {
+        cancel();
+        return work();
+      });
     } finally {
       cancel();
       forget();

@@ -1,14 +1,11 @@
 import { createLedger } from '../../kit/fairness/ledger.ts';
-import { createGates, type Lane, type Way } from './gates.ts';
+import { createTurns, type Need, type Spot as TurnsSpot } from '../../kit/fairness/turns.ts';
 
 /** Starts a lookup, or returns undefined if it is not wanted any more. */
 type Start = () => Promise<unknown> | undefined;
 
 /** Where a lookup waits. */
 type Spot = { readonly namespace: string; readonly host: string; readonly project: string };
-
-/** The lookups of one namespace at one project of one host (the group) that wait, by their keys; never empty. */
-type Queue = Lane & { readonly name: string; readonly namespace: string; readonly waiting: Map<string, Start> };
 
 /**
  * Limits the lookups of one namespace that have started. A lookup that runs or waits for its place takes about 10 kB;
@@ -45,60 +42,38 @@ const ENTRY = 256;
 
 /** Creates the limit; nothing runs yet. */
 export function createStarts({ perNamespace, perHost, perProject }: StartsOptions): Starts {
-  const queues = new Map<string, Queue>();
-  const gates = createGates<Queue>(advance);
+  const turns = createTurns();
+  const waiting = new Set<string>();
   const room = createLedger(ROOM);
-  let size = 0;
 
-  function advance(queue: Queue): boolean {
-    const { name, namespace, group: host, waiting } = queue;
-    const way: Way = [
+  function turnsAt(namespace: string, host: string, project: string): TurnsSpot {
+    const needs: readonly Need[] = [
       [namespace, perNamespace],
       [`${namespace} ${host}`, perHost],
-      [name, perProject],
+      [`${namespace} ${host} ${project}`, perProject],
     ];
-    for (const [key, start] of waiting) {
-      if (!gates.pass(queue, way)) return false;
-      waiting.delete(key);
-      size -= 1;
-      room.free(`${namespace} ${key}`);
-      if (waiting.size === 0) queues.delete(name);
-      const running = start();
-      if (running === undefined) gates.give(way);
-      else {
-        const end = (): void => {
-          gates.give(way);
-          gates.wake(way);
-        };
-        running.then(end, end);
-        return waiting.size > 0;
-      }
-    }
-    return false;
+    return { line: `${namespace} ${project}`, needs: () => needs };
   }
 
   return {
     add({ namespace, host, project }, key, mayStart, start) {
-      const name = `${namespace} ${host} ${project}`;
-      const others = queues.get(name);
-      if (others?.waiting.has(key)) return true;
       const entry = `${namespace} ${key}`;
+      if (waiting.has(entry)) return true;
       if (!room.book(entry, namespace, ENTRY + 3 * key.length)) return false;
       if (!mayStart()) {
         room.free(entry);
         return true;
       }
-      size += 1;
-      if (others !== undefined) others.waiting.set(key, start);
-      else {
-        const queue: Queue = { group: host, name, namespace, waiting: new Map([[key, start]]) };
-        queues.set(name, queue);
-        advance(queue);
-      }
+      waiting.add(entry);
+      turns.add(host, turnsAt(namespace, host, project), () => {
+        waiting.delete(entry);
+        room.free(entry);
+        return start();
+      });
       return true;
     },
     get size() {
-      return size;
+      return waiting.size;
     },
   };
 }

@@ -6,7 +6,6 @@ import { type Endpoint, type EndpointTarget, labelOf } from '../endpoints/endpoi
 import { ImageError } from '../errors.ts';
 import { type Credential, type RegistryResponse, type SendRequest, statusError } from '../http/transport.ts';
 import type { Reference } from '../reference.ts';
-import { claimOf } from './limiter.ts';
 import type { LookupOptions } from './lookup.ts';
 import { targetOf } from './place.ts';
 import { requestFor } from './request.ts';
@@ -33,7 +32,7 @@ type TagListerOptions = Pick<LookupOptions, 'circuits' | 'limiter' | 'isPrivate'
 export type ListTags = (reference: Reference, access: Access, signal: AbortSignal) => Promise<readonly string[]>;
 
 export function createTagLister(options: TagListerOptions): ListTags {
-  const { keyring, circuits, limiter, send, now } = options;
+  const { keyring, limiter, send, now } = options;
   return async (reference, access, signal) => {
     // A mirror may know only the tags that somebody has pulled through it, so the source comes first.
     const endpoints = options.endpointsOf(reference).filter((endpoint) => endpoint.resolvesTags);
@@ -44,13 +43,10 @@ export function createTagLister(options: TagListerOptions): ListTags {
     const askers = createAskers(access.namespace);
     const own = await keys.candidates(endpoint.credentialName, signal, askers);
     const target = targetOf(endpoint, reference);
-    const release = await limiter.acquire(claimOf(target, askers, circuits), signal);
-    try {
-      const credentials = isPrivate ? own : [...own, undefined];
-      return await listTags({ ...target, credentials, isPrivate, signal }, send, now);
-    } finally {
-      release();
-    }
+    const credentials = isPrivate ? own : [...own, undefined];
+    return limiter.run(target.place, askers, signal, () =>
+      listTags({ ...target, credentials, isPrivate, signal }, send, now),
+    );
   };
 }
 

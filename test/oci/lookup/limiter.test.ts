@@ -1,46 +1,49 @@
 import { expect } from 'chai';
-import { type Askers, createAskers } from '../../../src/kit/fairness/askers.ts';
+import { createAskers } from '../../../src/kit/fairness/askers.ts';
 import type { Standing } from '../../../src/oci/lookup/circuit.ts';
-import { createLimiter, type Limiter, type LimiterOptions } from '../../../src/oci/lookup/limiter.ts';
+import { createLimiter, type LimiterOptions } from '../../../src/oci/lookup/limiter.ts';
+import type { Place } from '../../../src/oci/lookup/place.ts';
 
 const MANY = { perNamespace: 1_000, total: 1_000 };
 const never = new AbortController().signal;
 
 /**
- * A limiter whose claims are called `host/namespace` or `host:project/namespace`, with a number at the end if there are
+ * A limiter whose lookups are called `host/namespace` or `host:project/namespace`, with a number at the end if there are
  * several.
  */
 function startWorld(options: Partial<LimiterOptions>) {
   const unproven = { ...MANY, perHost: 2, perProject: 2 };
-  const limiter: Limiter = createLimiter({ perHost: 8, proven: MANY, unproven, ...options });
   const silent = new Set<string>();
   /** By `host:project`; `proven` without an entry. */
   const standings = new Map<string, Standing>();
+  const standing = ({ project, host }: Place): Standing =>
+    standings.get(project.name) ?? (silent.has(host.name) ? 'unknown' : 'proven');
+  const limiter = createLimiter({ perHost: 8, proven: MANY, unproven, standing, ...options });
   const started: string[] = [];
-  const releases = new Map<string, () => void>();
+  const ends = new Map<string, () => void>();
   const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
   return {
-    limiter,
     silent,
     standings,
-    /** The claims that have a place, in the order in which they got it. */
+    /** The lookups that have a place, in the order in which they got it. */
     started,
-    ask(name: string, askers?: Askers): Askers {
+    ask(name: string): void {
       const [project = '', namespace = ''] = name.split(/[/#]/);
       const [host = ''] = project.split(':');
-      const standing = (): Standing => standings.get(project) ?? (silent.has(host) ? 'unknown' : 'proven');
-      const claim = { host, project, askers: askers ?? createAskers(namespace), standing };
-      void limiter.acquire(claim, never).then((release) => {
+      const [ofProject, ofHost] = [
+        { key: `project ${project}`, name: project },
+        { key: `host ${host}`, name: host },
+      ];
+      const place = { repository: ofProject, project: ofProject, host: ofHost };
+      void limiter.run(place, createAskers(namespace), never, () => {
         started.push(name);
-        releases.set(name, release);
+        return new Promise<void>((resolve) => ends.set(name, resolve));
       });
-      return claim.askers;
     },
-    /** Gives the place of a claim back; returns the names of those that start then. */
+    /** Ends a lookup; returns the names of those that start then. */
     async end(name: string): Promise<string[]> {
       const before = started.length;
-      releases.get(name)?.();
-      releases.get(name)?.();
+      ends.get(name)?.();
       await tick();
       return started.slice(before);
     },
@@ -53,16 +56,6 @@ function several(count: number, name: (index: number) => string): string[] {
 }
 
 describe('the limiter', () => {
-  it('serves the lookups of one namespace at one host in order', async () => {
-    const { ask, end, started, tick } = startWorld({ perHost: 1 });
-    for (const name of ['a/n#1', 'a/n#2', 'a/n#3']) ask(name);
-    await tick();
-    expect(started).to.deep.equal(['a/n#1']);
-    expect(await end('a/n#1')).to.deep.equal(['a/n#2']);
-    expect(await end('a/n#2')).to.deep.equal(['a/n#3']);
-    expect(await end('a/n#3')).to.deep.equal([]);
-  });
-
   it('leaves a place of a host to the other namespaces, even if a flood hangs there', async () => {
     const { ask, end, started, tick } = startWorld({ perHost: 4 });
     for (const name of several(12_800, (index) => `hub/flood#${index}`)) ask(name);
@@ -219,78 +212,5 @@ describe('the limiter', () => {
     standings.set('hub:slow', 'proven');
     expect(await end('hub:slow/one')).to.deep.equal(['hub:slow/two', 'hub:slow/three']);
     expect(await end('hub:slow/two')).to.deep.equal(['hub:silent6/n']);
-  });
-
-  it('serves a lookup for several namespaces when the first of them has its turn', async () => {
-    const { ask, end, started, tick } = startWorld({ perHost: 1 });
-    for (const name of several(100, (index) => `hub/flood#${index}`)) ask(name);
-    const shared = ask('hub/flood#shared');
-    for (const name of several(100, (index) => `hub/flood#${index + 100}`)) ask(name);
-    await tick();
-    shared.join('bystander');
-    expect(await end('hub/flood#0')).to.deep.equal(['hub/flood#1']);
-    expect(await end('hub/flood#1')).to.deep.equal(['hub/flood#shared']);
-    // Only once.
-    expect(await end('hub/flood#shared')).to.deep.equal(['hub/flood#2']);
-    shared.join('third');
-    expect(started).to.have.length(4);
-    for (let index = 2; index < 200; index += 1) await end(`hub/flood#${index}`);
-    expect(started).to.have.length(201);
-  });
-
-  it('forgets claims whose callers have left', async () => {
-    const { limiter } = startWorld({ perHost: 1 });
-    const claim = () => ({ host: 'a', project: 'a', askers: createAskers('n'), standing: () => 'proven' as const });
-    const release = await limiter.acquire(claim(), never);
-    const controller = new AbortController();
-    const gone = limiter.acquire(claim(), controller.signal).catch((error: unknown) => error);
-    const next = limiter.acquire(claim(), never);
-    controller.abort(new Error('gone'));
-    expect(String(await gone)).to.equal('Error: gone');
-    release();
-    (await next)();
-    await limiter.acquire(claim(), AbortSignal.abort(new Error('before'))).then(
-      () => expect.fail(),
-      (error: unknown) => expect(String(error)).to.equal('Error: before'),
-    );
-    (await limiter.acquire(claim(), never))();
-  });
-
-  it('holds its limits and serves everybody, whatever the order', async () => {
-    const bounds = {
-      perHost: 3,
-      proven: { perNamespace: 4, total: 6 },
-      unproven: { perNamespace: 2, total: 3, perHost: 1, perProject: 1 },
-    };
-    const { ask, end, started, silent, tick } = startWorld(bounds);
-    const running = new Set<string>();
-    let seed = 1;
-    const random = (below: number): number => {
-      seed = (seed * 48_271) % 2_147_483_647;
-      return seed % below;
-    };
-    const all = several(600, (index) => `h${random(7)}/n${random(5)}#${index}`);
-    for (const name of all.slice(0, 300)) ask(name);
-    let [next, ended] = [300, 0];
-    const look = () => {
-      for (const name of started.slice(running.size + ended)) running.add(name);
-      const count = (part: string) => [...running].filter((name) => name.includes(part)).length;
-      for (let index = 0; index < 7; index += 1) expect(count(`h${index}/`)).to.be.at.most(3);
-      for (let index = 0; index < 5; index += 1) expect(count(`/n${index}#`)).to.be.at.most(6);
-      expect(running.size).to.be.at.most(9);
-    };
-    await tick();
-    for (look(); running.size > 0; look()) {
-      const host = `h${random(7)}`;
-      if (!silent.delete(host) && random(2) === 0) silent.add(host);
-      const [name = ''] = [...running].slice(random(running.size));
-      running.delete(name);
-      ended += 1;
-      await end(name);
-      const another = all[next++];
-      if (another !== undefined) ask(another);
-      await tick();
-    }
-    expect(started).to.have.length(600);
   });
 });
