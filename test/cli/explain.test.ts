@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { at, type JsonObject, object, objects, text } from '../simulator/json.ts';
 import { runInProcess } from '../support/in-process.ts';
-import { ours } from '../support/objects.ts';
+import { heldLease, ours } from '../support/objects.ts';
 import { type Product, type ProductOptions, startProduct, workload } from '../support/product.ts';
 
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/archaware/leases/archaware-controller';
@@ -107,6 +107,7 @@ describe('explain', () => {
       'verdict',
       'next',
       'pod',
+      'archaware',
       'scheduler',
       'images',
       'set',
@@ -123,19 +124,23 @@ describe('explain', () => {
     await product.cluster.apply(workload('DaemonSet', 'agent', images));
     await product.cluster.createPod({ name: 'p', images });
     const name = await file(workload('Deployment', 'new', images));
-    const rows: [args: readonly string[], says: string][] = [
+    const rows: [args: readonly string[], expected: string][] = [
       [['deploy/web'], 'its pods get it'],
       [['-f', name], 'its pods get it'],
       [['ds/agent'], 'lacks it'],
       [['p'], 'lacks it'],
       [['p', '--placement.mode', 'observe'], ''],
     ];
-    for (const [args, says] of rows) {
+    const says = async (args: readonly string[]) => {
       const flags = ['--kubeconfig', product.cluster.kubeconfig, '--registries.insecure', product.registry.host];
       const { stdout } = await runInProcess(['explain', ...args, ...flags]);
-      const [, told = ''] = /^tolerations +supported-arch=arm64:NoSchedule \((.*)\)$/m.exec(stdout) ?? [];
-      expect(told, `${args.join(' ')}: ${stdout}`).to.equal(says);
-    }
+      return /^tolerations +supported-arch=arm64:NoSchedule \((.*)\)$/m.exec(stdout)?.[1] ?? '';
+    };
+    expect(await says(['deploy/web'])).to.equal('nobody adds it');
+    await product.cluster.apply(deployment(0));
+    expect(await says(['deploy/web'])).to.equal('its pods get it once a replica leads');
+    await product.cluster.apply(heldLease());
+    for (const [args, expected] of rows) expect(await says(args), args.join(' ')).to.equal(expected);
   });
 
   it('says that the pull secret of a private image is missing, and uses it once it is there', async () => {
@@ -222,7 +227,8 @@ describe('explain', () => {
       await start();
       const input = workload('DaemonSet', 'agent', [product.image('app', ['arm64'])]);
       const { code, stdout } = await product.command(['explain', '-f', '-'], { input });
-      const first = 'verdict      a new pod of DaemonSet default/agent can run on arm64 nodes';
+      const first =
+        'verdict      a new pod of DaemonSet default/agent can run on arm64 nodes; archaware is not installed';
       expect([code, stdout.split('\n')[0]]).to.deep.equal([0, first]);
     });
 
@@ -292,6 +298,7 @@ describe('explain', () => {
     expect(told).to.have.all.keys([
       'verdict',
       'pod',
+      'controller',
       'images',
       'pullSecrets',
       'intersection',

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { at, type JsonObject, objects, text } from '../simulator/json.ts';
 import { runInProcess } from '../support/in-process.ts';
+import { heldLease } from '../support/objects.ts';
 import { PODS, type Product, startProduct, workload } from '../support/product.ts';
 
 const RBAC = 'rbac.authorization.k8s.io';
@@ -22,6 +23,18 @@ const VIEW = {
     { apiGroups: ['events.k8s.io'], resources: ['events'] },
   ].map((rule) => ({ ...rule, verbs: ['get', 'list', 'watch'] })),
 };
+
+/** A promise that the controller made before it went away, far enough in the future. */
+const PROMISED = `${new Date(Date.now() + 3_600_000 * 6).toISOString().slice(11, 19)} UTC`;
+const PROMISE = `the pod starts by itself at ${PROMISED} at the latest`;
+/** What is true only where archaware is installed, leads, and does more than to observe. */
+const NEEDS_A_LEADER = [
+  /at its next start/,
+  /(?<!; then )delete the pod, so that its ReplicaSet creates another/,
+  /its pods get it(?! once)/,
+  /archaware adds it/,
+  /starts by itself/,
+];
 
 describe('what the commands say of one cluster', () => {
   let product: Product;
@@ -57,6 +70,27 @@ describe('what the commands say of one cluster', () => {
     await cluster.apply(workload('Deployment', 'lost', [`${product.registry.host}/lost:1`]));
     await cluster.apply(workload('DaemonSet', 'agent', [image('agent', ['amd64', 'arm64'])]));
     await cluster.apply(workload('DaemonSet', 'amdonly', [amd]));
+    await cluster.createPod({
+      name: 'late',
+      images: [`${product.registry.host}/lost:1`],
+      spec: { nodeSelector: { disk: 'none' } },
+    });
+    const late = await product.get(`${PODS}/late`);
+    await cluster.apply(
+      JSON.stringify({
+        ...{ apiVersion: 'events.k8s.io/v1', kind: 'Event', metadata: { name: 'late.1', namespace: 'default' } },
+        regarding: {
+          apiVersion: 'v1',
+          kind: 'Pod',
+          name: 'late',
+          namespace: 'default',
+          uid: at(late, 'metadata', 'uid'),
+        },
+        ...{ reason: 'ImageUnresolvable', type: 'Warning', action: 'Placing', note: `x; ${PROMISE}` },
+        ...{ reportingController: 'archaware-controller', reportingInstance: 'a' },
+        eventTime: new Date().toISOString().replace('Z', '000Z'),
+      }),
+    );
     await cluster.apply(JSON.stringify(VIEW));
     for (const [person, role] of [
       ['administrator', 'archaware-reader'],
@@ -101,16 +135,17 @@ describe('what the commands say of one cluster', () => {
     await product.cluster.apply(JSON.stringify(deployment));
     await product.eventually('its pod', async () => (await product.list(OWN_PODS)).length === 1);
     if (state === 'leader away') return;
-    const spec = {
-      holderIdentity: 'a',
-      leaseDurationSeconds: 100_000,
-      renewTime: new Date().toISOString().replace('Z', '000Z'),
-    };
-    const metadata = { name: 'archaware-controller', namespace: 'archaware' };
-    await product.cluster.apply(
-      JSON.stringify({ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec }),
-    );
+    await product.cluster.apply(heldLease());
   }
+
+  /** Returns the name of a pod, on that node if one is given. */
+  const podOf = async (app: string, node?: string) => {
+    const [pod] = (await product.list(PODS)).filter(
+      (each) =>
+        at(each, 'metadata', 'labels', 'app') === app && (node === undefined || at(each, 'spec', 'nodeName') === node),
+    );
+    return text(at(pod, 'metadata', 'name'));
+  };
 
   for (const state of STATES) {
     describe(state, () => {
@@ -127,9 +162,10 @@ describe('what the commands say of one cluster', () => {
           expect(code, stderr).to.equal(mode === 'observe' ? 0 : 2);
           expect(named('workloads', ({ onWrongNode }) => onWrongNode === true)).to.deep.equal(['amdonly', 'wrong']);
           expect(named('workloads', ({ reach }) => reach === 'nowhere')).to.deep.equal([]);
+          expect(named('workloads', ({ pendingNow }) => pendingNow === true)).to.deep.equal([]);
           expect(named('workloads', ({ pendingAtRestart }) => pendingAtRestart === true)).to.deep.equal([]);
           const own = state === 'not installed' ? [] : ['archaware-controller'];
-          expect(named('workloads', ({ reach }) => reach === 'unknown')).to.deep.equal([...own, 'lost']);
+          expect(named('workloads', ({ reach }) => reach === 'unknown')).to.deep.equal([...own, 'lost', 'late']);
           expect(objects(at(result, 'unresolved'))).to.have.length(own.length + 1);
           const required = objects(at(result, 'newPods')).map(
             ({ name, requires }) => `${text(name)} ${objects(requires).map(({ values }) => String(values))}`,
@@ -138,7 +174,70 @@ describe('what the commands say of one cluster', () => {
             mode === 'affinity' || mode === 'both' ? ['multi amd64,arm64', 'right amd64', 'wrong amd64'] : [],
           );
         });
+
+        it(`explain, mode ${mode}: no falsehood about pods, and no promise without a leader`, async () => {
+          for (const person of ['administrator', 'view'] as const) {
+            const says = async (operand: string) => {
+              const { code, stdout, stderr } = await run(person, 'explain', operand, '--placement.mode', mode);
+              expect(code, stderr).to.equal(0);
+              const [verdict = ''] = stdout.split('\n');
+              expect(stdout, `${person} ${operand}`).not.to.match(/unknown architecture|no architecture/);
+              const acts = state === 'installed' && mode !== 'observe';
+              if (person === 'administrator') {
+                const where = `${person} ${operand}: ${stdout}`;
+                if (!acts) for (const claim of NEEDS_A_LEADER) expect(stdout, where).not.to.match(claim);
+                expect(/^archaware +(is not installed|no replica leads)/m.test(stdout), where).to.equal(
+                  state !== 'installed',
+                );
+              } else {
+                expect(stdout).to.match(/^archaware +is perhaps not installed/m);
+                expect(stdout).not.to.match(/delete the pod, so that its ReplicaSet creates another(?!, if archaware)/);
+              }
+              return { verdict, stdout };
+            };
+            const right = await says(await podOf('right', 'amd64-1'));
+            expect(right.verdict)
+              .to.match(/ runs on amd64-1/)
+              .and.not.to.match(/wrong|another node|does not run/);
+            const wrong = await says(await podOf('wrong', 'arm64-1'));
+            expect(wrong.verdict).to.match(/ is on arm64-1.*, and does not run there/);
+            expect(wrong.stdout).to.match(/^next /m);
+            expect((await says(await podOf('multi'))).verdict).not.to.match(/wrong|another node|does not run/);
+            expect((await says(await podOf('lost'))).verdict).to.match(/ runs on /);
+            await says('deployment/right');
+            const late = await says('late');
+            if (mode === 'observe') expect(late.stdout).not.to.include(PROMISED);
+            else if (person === 'view')
+              expect(late.verdict).to.include(`the controller said: it starts by itself at ${PROMISED}`);
+            else expect(late.verdict.includes(PROMISED), late.verdict).to.equal(state === 'installed');
+          }
+        });
       }
+
+      it('plan -n, report and explain go on without the nodes, and say what they cannot know', async () => {
+        const planned = await run('view', 'plan', '-n', 'default', '-o', 'json');
+        expect(planned.code, planned.stderr).to.equal(2);
+        expect(planned.stderr).to.match(/^without nodes, so without who is on a wrong node/m);
+        for (const workload of objects(at(JSON.parse(planned.stdout), 'workloads'))) {
+          expect(workload).not.to.have.property('onWrongNode');
+          expect([workload.pendingAtRestart, workload.pendingNow]).to.deep.equal([false, false]);
+          expect(workload.reach).not.to.equal('nowhere');
+        }
+        const text = await run('view', 'plan', '-n', 'default');
+        expect(text.stdout)
+          .to.include('it is not known who is on a wrong node')
+          .and.not.to.match(/^ +\d on a wrong node/m);
+        const report = await run('view', 'report', '--to', 'arm64');
+        expect([report.code, report.stderr.includes('the right to list nodes is missing')]).to.deep.equal([0, true]);
+      });
+
+      it('a person without rights gets one line and nothing else', async () => {
+        for (const words of [['plan'], ['plan', '-n', 'default'], ['explain', 'late'], ['report']]) {
+          const { code, stdout, stderr } = await run('nobody', ...words);
+          expect([code, stdout], words.join(' ')).to.deep.equal([1, '']);
+          expect(stderr).to.match(/^archaware-controller: .*403.*administrator can grant you/m);
+        }
+      });
     });
   }
 });

@@ -41,3 +41,18 @@ export function scheduledOn(pod: unknown): string | undefined {
 /** Whether a pod runs (or, a job's, has run). */
 export const runs = (pod: unknown): boolean => ['Running', 'Succeeded'].includes(String(at(pod, 'status', 'phase')));
 export const isGoing = (object: unknown): boolean => at(object, 'metadata', 'deletionTimestamp') !== undefined;
+
+/** The Lease of the installation, held by a replica for longer than a test takes. */
+export function heldLease(): string {
+  return JSON.stringify({
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { name: 'archaware-controller', namespace: 'archaware' },
+    // The API server takes microseconds.
+    spec: {
+      holderIdentity: 'a',
+      leaseDurationSeconds: 100_000,
+      renewTime: new Date().toISOString().replace('Z', '000Z'),
+    },
+  });
+}

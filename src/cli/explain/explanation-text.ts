@@ -17,6 +17,7 @@ export function describeExplanation(explanation: Explanation, columns?: number):
     ['verdict', [verdict.text]],
     ['next', advice],
     ['pod', [describePod(pod)]],
+    ['archaware', describeController(explanation.controller)],
     ['scheduler', pod.scheduler === undefined ? [] : [pod.scheduler]],
     ['images', images.map(describeImage)],
     [
@@ -48,6 +49,22 @@ function describePod({ kind, namespace, name, state, node, gates = [] }: Explana
     deleting: 'is being deleted',
   };
   return `${kind} ${namespace}/${name}: ${states[state]}`;
+}
+
+function describeController(controller: Explanation['controller']): string[] {
+  switch (controller) {
+    case undefined:
+    case 'leads':
+      return [];
+    case 'no-leader':
+      return ['no replica leads, so nothing is written'];
+    case 'not-installed':
+      return ['is not installed'];
+    case 'unknown':
+      return ['is perhaps not installed: you may not look for it'];
+    default:
+      return controller satisfies never;
+  }
 }
 
 function describeImage(explained: ExplainedImage): string {
@@ -101,8 +118,11 @@ function describeDecision(decision: ExplainedDecision, settings: Explanation['se
 }
 
 /** Returns who gets a missing toleration: a pod or the template of a DaemonSet itself, and for other workloads their pods. */
-function whoGets({ pod }: Explanation): string {
-  if (pod.kind !== 'Pod' && pod.kind !== 'DaemonSet') return 'its pods get it';
+function whoGets({ pod, controller }: Explanation): string {
+  if (controller === 'not-installed') return 'nobody adds it';
+  if (pod.kind !== 'Pod' && pod.kind !== 'DaemonSet') {
+    return controller === 'no-leader' ? 'its pods get it once a replica leads' : 'its pods get it';
+  }
   return pod.state === 'not-applied' ? 'archaware adds it' : 'lacks it';
 }
 

@@ -62,9 +62,8 @@ export async function explain(context: Context, target: ExplainTarget, lookupTim
         context,
         client,
         home,
-        nodes: client === undefined ? [] : await readNodes(client, note, signal),
-        controller:
-          client === undefined || given !== undefined ? undefined : await readController(client, context, signal),
+        nodes: client === undefined ? undefined : await readNodes(client, note, signal),
+        controller: client === undefined ? undefined : await readController(client, context, signal),
         nodePools: client === undefined ? undefined : await readNodePools(client, note, signal),
         resolver,
         namesOf,
@@ -184,7 +183,7 @@ async function readObject(
   return workload;
 }
 
-/** Finds out whether a controller is there; undefined if that is not known, for example without the right to look. */
+/** Finds out whether a controller is there; undefined without leader election. */
 async function readController(
   client: ApiClient,
   { config, clock, installation }: Pick<Context, 'config' | 'clock' | 'installation'>,
@@ -194,10 +193,10 @@ async function readController(
   if (!enabled) return undefined;
   try {
     const found = await findInstallations(client, installation, signal);
-    if (found.kind === 'unreadable') return undefined;
+    if (found.kind === 'unreadable') return { kind: 'unknown' };
     const [only, ...others] = found.installations;
     // It is not known which of them the user means.
-    if (others.length > 0) return undefined;
+    if (others.length > 0) return { kind: 'unknown' };
     const [deployment] = await readDeployments(client, found.installations, signal);
     const place = { namespace: namespace || (only?.namespace ?? DEFAULT_NAMESPACE), name };
     const lease = await getLease(client, place, signal);
@@ -207,7 +206,7 @@ async function readController(
     const { wanted } = deployment;
     return { kind: 'no-leader', lease: `${place.namespace}/${place.name}`, deployment: where, wanted };
   } catch (error) {
-    if (isForbidden(error)) return undefined;
+    if (isForbidden(error)) return { kind: 'unknown' };
     throw error;
   }
 }
@@ -217,13 +216,13 @@ async function readNodes(
   client: ApiClient,
   note: (line: string) => void,
   signal: AbortSignal,
-): Promise<readonly Node[]> {
+): Promise<readonly Node[] | undefined> {
   try {
     return (await listAll(client, '/api/v1/nodes', signal)).map(readNode);
   } catch (error) {
     if (!isForbidden(error)) throw error;
     note(`without nodes, so without what they run and which of them fit: ${messageOf(error)} (${READER_HINT})`);
-    return [];
+    return undefined;
   }
 }
 

@@ -14,7 +14,10 @@ import type { Plan } from './plan-shape.ts';
 
 /** The part of the cluster to read, and the rules for labels. */
 type Reading = Required<Pick<Parameters<typeof createWatches>[0], 'scope' | 'onPod'>> &
-  Pick<Parameters<typeof createLoops>[0], 'labelRules'>;
+  Pick<Parameters<typeof createLoops>[0], 'labelRules'> & {
+    /** Whether the nodes may be listed. */
+    readonly knowsNodes: boolean;
+  };
 
 /**
  * Runs the controllers with a writer that only records, until they have decided everything and every image was looked up. Throws the
@@ -23,7 +26,7 @@ type Reading = Required<Pick<Parameters<typeof createWatches>[0], 'scope' | 'onP
 export async function decideAll(
   { config, clock, signal: interrupt }: Context,
   settings: Settings,
-  { scope, onPod, labelRules }: Reading,
+  { scope, onPod, labelRules, knowsNodes }: Reading,
   { cluster: { client }, resolver, images, progress, signal, end }: Asking<Connection>,
 ): Promise<{
   readonly changes: Plan['changes'];
@@ -41,7 +44,7 @@ export async function decideAll(
   const watches = createWatches({
     client,
     clock,
-    kinds: kindsFor(config),
+    kinds: new Set([...kindsFor(config)].filter((kind) => knowsNodes || kind !== 'nodes')),
     scope,
     onPod,
     refusedMs: 0,

@@ -5,7 +5,10 @@ import { readPoolProblems } from '../../app/read-node-pools.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';
 import { toSettings } from '../../config/settings.ts';
 import type { Scope, Watches } from '../../controllers/watches.ts';
+import { messageOf } from '../../kit/errors.ts';
 import { type JsonObject, objectAt } from '../../kit/json.ts';
+import type { ApiClient } from '../../kube/api-client.ts';
+import { isForbidden } from '../../kube/errors.ts';
 import type { FailedImage } from '../../placement/decide.ts';
 import { isLeftAlone } from '../../placement/eligibility.ts';
 import { architecturesOf, nodeArchitecture } from '../../placement/nodes/node.ts';
@@ -18,6 +21,7 @@ import type { Settings } from '../../placement/settings.ts';
 import { byName, overviewLines, overviewOf, type Subject } from '../../placement/workloads/overview.ts';
 import { workloadOf } from '../../placement/workloads/owner.ts';
 import { type HardSpread, readHardSpread, spreadNote, taintedArchitectures } from '../../placement/workloads/spread.ts';
+import { READER_HINT } from '../failure.ts';
 import { withLookups } from '../lookups/with-lookups.ts';
 import { valueText } from '../output.ts';
 import { askWhetherAllowed } from './ask.ts';
@@ -57,14 +61,18 @@ export async function plan(given: Context, options: PlanOptions): Promise<number
       readSpread(spreads, object, pod);
       readSelecting(selecting, object, pod, settings);
     };
-    const reading = { scope, onPod, labelRules: labels.rules };
+    const knowsNodes = isWhole || (await maySeeNodes(client, given));
+    const reading = { scope, onPod, labelRules: labels.rules, knowsNodes };
     const { changes, watches, loops, fromImages } = await decideAll(context, settings, reading, asking);
 
     const refused = await askWhetherAllowed({ context, client, settings, watches, loops, changes });
     const { headings, ...summary } = summarise(fromImages);
     const pools = isWhole ? await readPoolProblems(client, settings, note, given.signal) : [];
     const absent = absentNotes(config, watches.nodes.store.values());
-    const workloads = overviewOf(subjectsOf(watches, fromImages, spreads, settings), surroundingsOf(watches, settings));
+    const workloads = overviewOf(
+      subjectsOf(watches, fromImages, spreads, settings),
+      surroundingsOf(watches, settings, knowsNodes),
+    );
     const newPods = newPodsOf(fromImages.pods, watches, selecting, context.installation);
     const result: Plan = { changes, ...summary, workloads, refused, pools: pools ?? [], newPods };
     if (output === 'table') {
@@ -84,6 +92,20 @@ export async function plan(given: Context, options: PlanOptions): Promise<number
     for (const line of planNotes(world)) note(line);
     return changes.length + newPods.length > 0 && !onlyObserves(settings) ? EXIT.found : EXIT.done;
   });
+}
+
+/** Whether the user may list nodes, which the plan for a part of the cluster can do without. */
+async function maySeeNodes(client: ApiClient, { note, signal }: Context): Promise<boolean> {
+  try {
+    await client.request('get', '/api/v1/nodes?limit=1', { signal });
+    return true;
+  } catch (error) {
+    if (!isForbidden(error)) throw error;
+    note(
+      `without nodes, so without who is on a wrong node, and without what follows the architectures of the cluster: ${messageOf(error)} (${READER_HINT})`,
+    );
+    return false;
+  }
 }
 
 /** A part of the cluster has no nodes, so the plan for it changes none. */
@@ -133,10 +155,10 @@ function* subjectsOf(
   }
 }
 
-function surroundingsOf({ nodes }: Watches, settings: Settings) {
+function surroundingsOf({ nodes }: Watches, settings: Settings, knowsNodes: boolean) {
   const all = [...nodes.store.values()];
   return {
-    architectures: architecturesOf(all),
+    architectures: knowsNodes ? architecturesOf(all) : undefined,
     allTainted: all.length > 0 && all.every(({ labels }) => taintsNodes(settings, labels)),
   };
 }

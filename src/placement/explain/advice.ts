@@ -16,7 +16,7 @@ import { whatLies, wrongNodeNote } from '../wrong-node/note.ts';
 import type { ExplainEvidence, ExplainedNodes, Explanation } from './explanation.ts';
 import type { ExplainInput } from './input.ts';
 import { missingOs } from './missing-os.ts';
-import { adviseAway, checkController } from './no-controller.ts';
+import { adviseAway, awayText, checkController, handsOf } from './no-controller.ts';
 import { adviseOnPools, isKeptOffByOthers, type PoolAdvice } from './pool-advice.ts';
 import { isFact, unmetBy } from './unmet.ts';
 import { fitsNowhere } from './verdict.ts';
@@ -67,8 +67,11 @@ function adviseBound(input: ExplainInput, explained: WithoutAdvice, evidence: Ex
     return [wrongNode === undefined ? step : noteOf(wrongNode, { name, architecture }, step)];
   }
   if (fitsNowhere(explained, evidence)) return adviseSkipped(input, skipped);
-  const again =
-    owner === undefined ? 'create the pod again' : `delete the pod, so that its ${owner.kind} creates another`;
+  const again = againStep(input, explained, evidence);
+  if (wrongNode === undefined && evidence.refused !== undefined && architecture === '') {
+    const look = `ask who may read nodes for the architecture of ${name} (kubectl get node ${name} -L kubernetes.io/arch)`;
+    return [`${look}; if its images do not run there, ${again}`];
+  }
   // Without other steps first, a new pod would come back to this node or fit nowhere.
   const instead = poolsFor(input, explained, evidence).canGrow ? [] : adviseNodes(input, explained, evidence);
   const step = instead.length > 0 ? instead.join(', ') : again;
@@ -84,6 +87,28 @@ function adviseBound(input: ExplainInput, explained: WithoutAdvice, evidence: Ex
   return explained.tolerations.some(({ stale }) => stale)
     ? [`${again}: a toleration cannot be removed from a pod`]
     : [];
+}
+
+/** Returns how the pod gets to another node: its successor does only if archaware gives it what it needs. */
+function againStep(
+  { workload: { pod }, controller, nodes }: ExplainInput,
+  { decision }: WithoutAdvice,
+  { settings }: ExplainEvidence,
+): string {
+  const owner = pod?.owner;
+  const again =
+    owner === undefined ? 'create the pod again' : `delete the pod, so that its ${owner.kind} creates another`;
+  const hands = handsOf(controller, settings);
+  if (hands === 'acts') return again;
+  if (hands === 'no-leader') return `${adviseAway(controller, nodes, settings)}; then ${again}`;
+  const named = pod && owner && workloadOf(pod);
+  const where = named === undefined ? 'the pod' : `the template of ${named.kind} ${named.name}`;
+  const set = decision.kind === 'place' && decision.basis === 'images' ? (decision.architectures ?? []) : [];
+  const pin =
+    set.length === 1 ? `the nodeSelector kubernetes.io/arch: ${set[0]}` : 'a node affinity for kubernetes.io/arch';
+  if (hands === 'unknown') return `${again}, if archaware runs in this cluster; else give ${where} ${pin}`;
+  const act = hands === 'observes' ? 'choose a placement.mode that places pods' : 'install archaware (docs/install.md)';
+  return `a new pod may come to this node again: give ${where} ${pin}, or ${act}`;
 }
 
 /**
@@ -216,7 +241,9 @@ function advisePlaced(
   { decision, tolerations }: WithoutAdvice,
   { settings, isLate }: ExplainEvidence,
 ): string[] {
-  const isAway = controller !== undefined && controller.kind !== 'leads';
+  // Nobody will write anything: to install archaware is the first step.
+  if (controller?.kind === 'not-installed') return [];
+  const isAway = controller?.kind === 'no-leader';
   const isUp = isAway ? 'once the controller is back' : checkController(controller);
   const isGated = applied && workload.pod?.gated !== undefined;
   if (isGated && onlyObserves(settings)) {
@@ -243,9 +270,13 @@ function refusedText({ reason, note }: NonNullable<ExplainInput['refusal']>): st
 }
 
 /** Advises on a pod that did not pass admission: it has no affinity, and cannot get any later. */
-function adviseLate({ workload: { pod }, refusal }: ExplainInput, { isLate }: ExplainEvidence): string[] {
+function adviseLate(
+  { workload: { pod }, controller, refusal }: ExplainInput,
+  { isLate, settings }: ExplainEvidence,
+): string[] {
   // Another pod would be refused, or created without it, too.
-  if (!isLate || refusal?.reason === 'RefusedByPolicy') return [];
+  if (!isLate || refusal?.reason === 'RefusedByPolicy' || awayText(handsOf(controller, settings)) !== undefined)
+    return [];
   const again =
     pod?.owner === undefined ? 'create the pod again' : `delete it, so that its ${pod.owner.kind} creates another`;
   return [`admission did not change it, and affinity cannot be added later: ${again}`];
@@ -287,7 +318,7 @@ function adviseNodes(input: ExplainInput, explained: WithoutAdvice, evidence: Ex
 }
 
 function poolsFor(
-  { nodes, nodePools }: ExplainInput,
+  { nodes = [], nodePools }: ExplainInput,
   { decision }: WithoutAdvice,
   { settings }: ExplainEvidence,
 ): PoolAdvice {

@@ -8,6 +8,7 @@ import { taintText } from '../nodes/managed.ts';
 import { architecturesOf, nodeArchitecture } from '../nodes/node.ts';
 import type { PodImage } from '../objects/image.ts';
 import type { PodTemplate } from '../objects/pod.ts';
+import type { BrokenContainer } from '../objects/start-error.ts';
 import { readWorkloadSubject } from '../objects/workload.ts';
 import { lacking } from '../patch/tolerations.ts';
 import { placingFor } from '../placing.ts';
@@ -78,8 +79,8 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
   const then = intent === undefined ? now : narrowedDemands(workload, intent);
   const demands = { ...then, tolerations: [...now.tolerations, ...missing] };
   const nodes = nodesOf(input, now, demands, narrowed);
-  const clusterArchitectures = architecturesOf(input.nodes);
-  const decided = explainDecision(outcome, later, template, settings);
+  const clusterArchitectures = architecturesOf(input.nodes ?? []);
+  const decided = explainDecision(outcome, later, template, settings, input.nodes !== undefined);
   const evidence: ExplainEvidence = {
     settings,
     skipped,
@@ -87,16 +88,18 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
     clusterArchitectures,
     clash: clashOf(input, decision, narrowed, clusterArchitectures, settings),
     wrongNode: wrongNodeOf(input, outcome, subject, asking(0)),
+    refused: input.applied && outcome !== 'terminal' ? refusedContainer(workload.pod) : undefined,
     demands,
     isLate: placing?.affinity !== undefined && isTooLate(input, placing.affinity),
     spread:
       decision &&
-      spreadNote(workload.spread, template, decision, settings, taintedArchitectures(input.nodes, settings)),
+      spreadNote(workload.spread, template, decision, settings, taintedArchitectures(input.nodes ?? [], settings)),
     obstacles: nodes.map(({ left }) => left),
   };
   const explanation = {
     pod: podOf(input),
     images: template.images.map((image) => explainImage(image, narrowed, skipped, findings)),
+    ...(input.controller === undefined ? {} : { controller: input.controller.kind }),
     pullSecrets: findings.pullSecrets,
     intersection,
     ...(settings.policy === undefined ? {} : { policy: settings.policy }),
@@ -155,7 +158,7 @@ function settingsOf({ settings, namespace, workload }: ExplainInput): Settings {
   return settingsFor(settings, { namespace, labels: workload.template.labels });
 }
 
-function knowledgeOf({ nodes, namesOf }: ExplainInput, answerOf: Knowledge['answerOf'], waitedMs = 0): Knowledge {
+function knowledgeOf({ nodes = [], namesOf }: ExplainInput, answerOf: Knowledge['answerOf'], waitedMs = 0): Knowledge {
   return { clusterArchitectures: architecturesOf(nodes), namesOf, answerOf, waitedMs };
 }
 
@@ -187,7 +190,7 @@ function stepsOf(
 
 /** Judges the pod as the wrong-node controller does. */
 function wrongNodeOf(
-  { workload: { pod }, applied, nodes }: ExplainInput,
+  { workload: { pod }, applied, nodes = [] }: ExplainInput,
   outcome: Decision | SkipReason,
   subject: Subject,
   { namesOf, answerOf }: Knowledge,
@@ -202,11 +205,16 @@ function wrongNodeOf(
   return findWrongNode(pod, architecture, known, whatWasPulled(pod, settings, namesOf, answerOf));
 }
 
+/** Returns a container that the kernel of its node refused to run, by its status, whatever the node's architecture is. */
+function refusedContainer(pod: ExplainInput['workload']['pod']): BrokenContainer | undefined {
+  return pod?.broken?.find(({ trouble }) => trouble === 'exec-format-error');
+}
+
 /**
  * Returns the groups of nodes for the output, and what keeps the pod off each group even with the decision's tolerations and
  * affinity.
  */
-function nodesOf({ nodes }: ExplainInput, demands: Demands, placed: Demands, narrowed: readonly NarrowedImage[]) {
+function nodesOf({ nodes = [] }: ExplainInput, demands: Demands, placed: Demands, narrowed: readonly NarrowedImage[]) {
   const common = intersect(narrowed.flatMap(({ said }) => (said.kind === 'set' ? [said.architectures] : [])));
   const isSure = narrowed.every(({ said }) => said.kind !== 'failed');
   /** The known images are enough to rule an architecture out. All images must be known to let it in. */
@@ -260,12 +268,13 @@ function explainDecision(
   later: Decision | undefined,
   template: PodTemplate,
   { schedulable }: Settings,
+  knowsCluster: boolean,
 ): ExplainedDecision {
   const { os } = template;
   if (typeof outcome === 'string') return { kind: 'skip', reason: skipNote(outcome, template) };
   const describe = (decision: Decision): ExplainedDecision => ({
     kind: decision.kind,
-    reason: decisionNote(decision, os, schedulable),
+    reason: decisionNote(knowsCluster ? decision : anywhere(decision), os, schedulable),
     ...(decision.kind === 'place' ? { architectures: decision.architectures, basis: decision.basis } : {}),
   });
   // With `images.unresolvable: wait` the decision stays `wait`.
@@ -273,6 +282,12 @@ function explainDecision(
     ...describe(outcome),
     ...(later === undefined || later.kind === 'wait' ? {} : { afterwards: describe(later) }),
   };
+}
+
+/** Returns a decision that follows the cluster as text shows it where nobody knows the cluster's architectures. */
+function anywhere(decision: Decision): Decision {
+  const isOpen = decision.kind === 'place' && decision.followsCluster && decision.architectures.length === 0;
+  return isOpen ? { ...decision, architectures: ['every architecture of the cluster'] } : decision;
 }
 
 /** Explains one of a template's images. `narrowed`: how the images narrow the architectures; empty if they were not examined. */

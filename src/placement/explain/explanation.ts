@@ -2,12 +2,14 @@ import type { Platform } from '../../kit/platform.ts';
 import type { SkipReason } from '../eligibility.ts';
 import type { Demands, Obstacle } from '../fit.ts';
 import type { NarrowedImage } from '../images.ts';
+import type { BrokenContainer } from '../objects/start-error.ts';
 import type { Toleration } from '../patch/tolerations.ts';
 import type { Settings } from '../settings.ts';
 import type { WrongNodeFinding } from '../wrong-node/judge.ts';
 import type { Clash } from './clash.ts';
 import type { ExplainedAffinity } from './explained-affinity.ts';
 import type { ExplainedDecision, ExplainedPullSecret, LookupError } from './input.ts';
+import type { ControllerState } from './no-controller.ts';
 
 /** The state of a pod on its way to a node. */
 export type PodState = 'not-applied' | 'template' | 'gated' | 'pending' | 'bound' | 'finished' | 'deleting';
@@ -88,6 +90,8 @@ export type Explanation = {
     /** The scheduler's last message about the pod. */
     readonly scheduler?: string;
   };
+  /** Whether a controller is there; absent if that is not known. */
+  readonly controller?: ControllerState['kind'];
   readonly images: readonly ExplainedImage[];
   readonly pullSecrets: readonly ExplainedPullSecret[];
   readonly intersection: readonly NarrowingStep[];
@@ -112,6 +116,8 @@ export type ExplainEvidence = {
   readonly clusterArchitectures: readonly string[];
   /** Set if the pod is bound to a node that does not run its images, and a container is broken. */
   readonly wrongNode: WrongNodeFinding | undefined;
+  /** A container that the kernel of its node refused to run, by its status; the node's architecture may be unknown. */
+  readonly refused: BrokenContainer | undefined;
   /** The pod's demands on nodes once it has the decision's tolerations and affinity. */
   readonly demands: Demands;
   /** Whether the pod waits without the affinity that it should have, and can no longer get it. */

@@ -42,7 +42,8 @@ export type ExplainInput = {
   readonly namespace: Pick<Namespace, 'name' | 'labels' | 'preferred'>;
   /** The global settings; `explain` looks for a policy. */
   readonly settings: Settings;
-  readonly nodes: readonly Node[];
+  /** Undefined: not known, without a cluster or without the right to list them. */
+  readonly nodes: readonly Node[] | undefined;
   /** Karpenter's NodePools; absent if they could not be read. */
   readonly nodePools?: readonly NodePool[] | undefined;
   /** Whether a controller is there; absent if that is not known. */

@@ -1,4 +1,5 @@
 import { type Node, taintKind } from '../nodes/node.ts';
+import { onlyObserves } from '../placing.ts';
 import type { Settings } from '../settings.ts';
 
 /** Whether a controller is there to do what the explanation says. */
@@ -8,7 +9,29 @@ export type ControllerState =
   /** No replica leads, although archaware is installed. `lease`: `namespace/name`. */
   | { readonly kind: 'no-leader'; readonly lease: string; readonly deployment: string; readonly wanted: number }
   /** Neither a Deployment nor a leader is there. */
-  | { readonly kind: 'not-installed' };
+  | { readonly kind: 'not-installed' }
+  /** The user may not look. */
+  | { readonly kind: 'unknown' };
+
+/**
+ * Whether new pods get what they need from archaware: it only observes, no replica leads, it is not installed, or the user may
+ * not look. Without a cluster, and without leader election, a controller is assumed.
+ */
+export type Hands = 'acts' | 'observes' | 'no-leader' | 'not-installed' | 'unknown';
+
+/** Returns what archaware can be relied on for. */
+export function handsOf(state: ControllerState | undefined, settings: Pick<Settings, 'mode'>): Hands {
+  if (state?.kind === 'not-installed') return 'not-installed';
+  // A leader would change nothing.
+  if (onlyObserves(settings)) return 'observes';
+  return state === undefined || state.kind === 'leads' ? 'acts' : state.kind;
+}
+
+/** Returns why archaware does nothing for a pod; undefined if it may. */
+export function awayText(hands: Hands): string | undefined {
+  if (hands === 'no-leader') return 'no replica of archaware leads';
+  return hands === 'not-installed' ? 'archaware is not installed' : undefined;
+}
 
 /** Returns what to do if the controller does not do its work although it should be there. `state`: undefined if it is unknown. */
 export function checkController(state: ControllerState | undefined): string {
@@ -21,12 +44,13 @@ export function checkController(state: ControllerState | undefined): string {
 /** Returns what to do first if there is no controller to do its work; undefined if there may be one. */
 export function adviseAway(
   state: ControllerState | undefined,
-  nodes: readonly Node[],
+  nodes: readonly Node[] | undefined,
   { taints }: Pick<Settings, 'taints'>,
 ): string | undefined {
   switch (state?.kind) {
     case undefined:
     case 'leads':
+    case 'unknown':
       return undefined;
     case 'no-leader': {
       const [namespace, name] = state.deployment.split('/');
@@ -35,7 +59,7 @@ export function adviseAway(
       return `no replica leads (Lease ${state.lease}), so nothing is written: ${how}; archaware-controller status shows the rest`;
     }
     case 'not-installed': {
-      const isTainted = nodes.some((node) =>
+      const isTainted = (nodes ?? []).some((node) =>
         (node.taints ?? []).some(({ key, effect }) => key === taints.key && effect === taints.effect),
       );
       const what = isTainted ? `, but nodes have its taint ${taintKind(taints)}` : ', so nothing is written';

@@ -6,6 +6,7 @@ import { few, withinText } from '../reasons.ts';
 import type { ExplainEvidence, ExplainedNodes, Explanation, Verdict } from './explanation.ts';
 import type { ExplainInput } from './input.ts';
 import { missingOs } from './missing-os.ts';
+import { awayText, handsOf } from './no-controller.ts';
 
 type WithoutVerdict = Omit<Explanation, 'advice' | 'verdict'>;
 
@@ -43,9 +44,14 @@ type Says = (state: Verdict['state'], text: string, startsAtLatest?: string) => 
 
 function ofBound(input: ExplainInput, explained: WithoutVerdict, evidence: ExplainEvidence, says: Says): Verdict {
   const { node: name = '' } = explained.pod;
-  const { architecture = 'unknown architecture' } = explained.nodes.find(({ names }) => names.includes(name)) ?? {};
-  const node = `${name} (${architecture})`;
+  const architecture = explained.nodes.find(({ names }) => names.includes(name))?.architecture;
+  const node = architecture === undefined ? `${name}, whose architecture is not known` : `${name} (${architecture})`;
   if (evidence.wrongNode !== undefined) return says('wrong-node', `is on ${node}, and does not run there`);
+  if (evidence.refused !== undefined && architecture === undefined) {
+    const only = runsOnText(explained);
+    const why = `its container ${evidence.refused.name} died with an exec format error`;
+    return says('wrong-node', `is on ${name}, and does not run there: ${why}${only === undefined ? '' : `; ${only}`}`);
+  }
   const { phase, broken } = input.workload.pod ?? {};
   const now = phase === 'Running' && broken === undefined ? `runs on ${node}` : `is bound to ${node}`;
   const { decision } = explained;
@@ -53,8 +59,35 @@ function ofBound(input: ExplainInput, explained: WithoutVerdict, evidence: Expla
     const again = fitsNowhere(explained, evidence) ? '; at its next start no node would take it' : '';
     return says('runs', `${now}; ${leftAloneText(evidence, decision.reason)}${again}`);
   }
+  const hands = handsOf(input.controller, evidence.settings);
+  if (hands !== 'acts') {
+    const facts = [factOf(explained, evidence, architecture), awayText(hands)];
+    return says('runs', [now, ...facts.filter((fact) => fact !== undefined)].join('; '));
+  }
   const later = whyNotAgain(input, explained, evidence, architecture);
-  return says('runs', later === undefined ? now : `${now}; at its next start ${later}`);
+  if (later !== undefined) return says('runs', `${now}; at its next start ${later}`);
+  const only = architecture === undefined ? runsOnText(explained) : undefined;
+  return says('runs', only === undefined ? now : `${now}; ${only}`);
+}
+
+/** Returns what is wrong with the images of a pod that nobody holds or places; undefined if nothing is. */
+function factOf(
+  explained: WithoutVerdict,
+  evidence: ExplainEvidence,
+  architecture: string | undefined,
+): string | undefined {
+  const { kind, architectures = [] } = explained.decision;
+  if (kind === 'hold') return heldText(evidence);
+  if (kind === 'wait') return `not known: ${imagesText(explained)}`;
+  if (evidence.clash !== undefined) return evidence.clash.what;
+  const isFine = architecture !== undefined && architectures.includes(architecture);
+  return isFine ? undefined : runsOnText(explained);
+}
+
+/** Returns `its images run on amd64 only`; undefined if the images do not say. */
+function runsOnText({ decision }: WithoutVerdict): string | undefined {
+  const { kind, basis, architectures = [] } = decision;
+  return kind === 'place' && basis === 'images' ? `its images run on ${architectures.join(', ')} only` : undefined;
 }
 
 /** Returns what would happen to a new pod like this one, if that is not good; else undefined. */
@@ -62,19 +95,16 @@ function whyNotAgain(
   input: ExplainInput,
   explained: WithoutVerdict,
   evidence: ExplainEvidence,
-  architecture: string,
+  architecture: string | undefined,
 ): string | undefined {
   const { decision } = explained;
-  const isHeld = decision.kind === 'hold' && !onlyObserves(evidence.settings);
-  if (isHeld) return `it would be held, because ${heldText(evidence)}`;
-  if (decision.kind === 'wait' && !onlyObserves(evidence.settings)) {
-    return `it would wait for ${imagesText(explained)}`;
-  }
+  if (decision.kind === 'hold') return `it would be held, because ${heldText(evidence)}`;
+  if (decision.kind === 'wait') return `it would wait for ${imagesText(explained)}`;
   const never = whyNever(input, explained, evidence);
   if (never !== undefined) return `no node would take it: ${never}`;
-  const { kind, basis, architectures = [] } = decision;
-  const isElsewhere = kind === 'place' && basis === 'images' && !architectures.includes(architecture);
-  return isElsewhere ? `it would go to another node: its images run on ${architectures.join(', ')} only` : undefined;
+  const only = runsOnText(explained);
+  const isElsewhere = architecture !== undefined && decision.architectures?.includes(architecture) === false;
+  return isElsewhere && only !== undefined ? `it would go to another node: ${only}` : undefined;
 }
 
 /** Whether archaware leaves alone a pod that no node would take again: it has no toleration of its own. */
@@ -95,6 +125,12 @@ function ofUnbound(input: ExplainInput, explained: WithoutVerdict, evidence: Exp
     const fit = nodes.length === 0 ? '' : nodes.some(({ fits }) => fits) ? '; a node fits' : '; no node fits';
     return says('left-alone', `waits without archaware, which leaves it alone: ${decision.reason}${fit}`);
   }
+  const hands = handsOf(input.controller, settings);
+  const away = awayText(hands);
+  if (away !== undefined && decision.kind !== 'place') {
+    const fact = factOf(explained, evidence, undefined);
+    return says(decision.kind === 'hold' ? 'held' : 'waits', `gets nothing from archaware: ${away}; ${fact}`);
+  }
   if (decision.kind === 'wait') return ofWaiting(input, explained, evidence, says);
   if (decision.kind === 'hold') {
     if (onlyObserves(settings)) return says('held', `is not held in the mode observe, but ${heldText(evidence)}`);
@@ -107,6 +143,11 @@ function ofUnbound(input: ExplainInput, explained: WithoutVerdict, evidence: Exp
   const where = architecturesOf(decision.architectures, fitting);
   if (nodes.length === 0) return says('can-run', `can run on ${where}${guess}; no node is known`);
   const writes = whatIsMissing(explained);
+  if (away !== undefined) {
+    const isTaken = !isNew && pod.state !== 'gated' && nodes.some(({ fits }) => fits);
+    if (isNew || isTaken || writes === undefined) return says('can-run', `can run on ${where}${guess}; ${away}`);
+    return says('waits', `waits until archaware ${writes}, but ${away}; then it can run on ${where}${guess}`);
+  }
   if (!isNew && writes !== undefined && !onlyObserves(settings)) {
     return says('waits', `waits until archaware ${writes}; then it can run on ${where}${guess}`);
   }
@@ -131,11 +172,15 @@ function ofWaiting(input: ExplainInput, explained: WithoutVerdict, { settings }:
     const see = explained.pod.state === 'pending' ? ' (its Event ImageUnresolvable says when)' : '';
     return waits(`it starts by itself within ${after} of the controller's first failed lookup${see}${on}`);
   }
+  const isSure = handsOf(input.controller, settings) === 'acts';
   const startsAtLatest = isoTime(startsAtLatestMs);
   const time = utcTime(startsAtLatestMs);
   return nowMs > startsAtLatestMs + LATE_MS
     ? waits(`the controller should have let it start at ${time}: check that it runs`, startsAtLatest)
-    : waits(`it starts by itself at ${time} at the latest${on}`, startsAtLatest);
+    : waits(
+        `${isSure ? '' : 'the controller said: '}it starts by itself at ${time} at the latest${on}`,
+        startsAtLatest,
+      );
 }
 
 /** Returns why no node can ever take the pod as things are; undefined if one can. */

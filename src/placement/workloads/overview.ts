@@ -29,8 +29,8 @@ export type Subject = {
 
 /** What is true of the cluster for every subject. */
 export type Surroundings = {
-  /** The architectures of the nodes. */
-  readonly architectures: readonly string[];
+  /** The architectures of the nodes; undefined if the nodes may not be read. */
+  readonly architectures: readonly string[] | undefined;
   /** Whether every node gets the taint, so that no pod can run without a toleration. */
   readonly allTainted: boolean;
 };
@@ -53,8 +53,8 @@ export type JudgedWorkload = WorkloadName & {
   readonly reach: Reach;
   /** Only for `limited`: the architectures. */
   readonly architectures?: readonly string[];
-  /** It has a pod on a node whose architecture one of its images lacks. */
-  readonly onWrongNode: boolean;
+  /** It has a pod on a node whose architecture one of its images lacks; absent if the nodes are not known. */
+  readonly onWrongNode?: boolean;
   /** It has a pod that has a node now, and would not get one again. */
   readonly pendingAtRestart: boolean;
   /** It has a pod that waits now, and that no node can run. */
@@ -83,7 +83,9 @@ export function overviewOf(subjects: Iterable<Subject>, surroundings: Surroundin
     const workload: JudgedWorkload = {
       ...{ kind, namespace, name, reach: says.reach },
       ...(says.reach === 'limited' ? { architectures: says.architectures } : {}),
-      onWrongNode: onWrongNode || before?.workload.onWrongNode === true,
+      ...(surroundings.architectures === undefined
+        ? {}
+        : { onWrongNode: onWrongNode || before?.workload.onWrongNode === true }),
       pendingAtRestart: (noNode !== undefined && subject.bound) || before?.workload.pendingAtRestart === true,
       pendingNow: (noNode !== undefined && !subject.bound) || before?.workload.pendingNow === true,
       why: before?.workload.why || reason,
@@ -109,7 +111,7 @@ export function byName(
 
 type Group = { readonly rank: number; readonly reach: Reach; readonly architectures: readonly string[] };
 
-function groupOf({ decision, settings }: Subject, cluster: readonly string[]): Group | undefined {
+function groupOf({ decision, settings }: Subject, cluster: readonly string[] | undefined): Group | undefined {
   switch (decision.kind) {
     case 'skip':
       return isLeftAlone(decision.reason) ? { rank: 0, reach: 'left-alone', architectures: [] } : undefined;
@@ -119,9 +121,9 @@ function groupOf({ decision, settings }: Subject, cluster: readonly string[]): G
       return { rank: 101, reach: 'nowhere', architectures: [] };
     case 'place': {
       if (decision.unknown.length > 0) return { rank: 100, reach: 'unknown', architectures: [] };
-      const usable = onlySchedulable(cluster, settings);
-      const here = decision.architectures.filter((name) => usable.includes(name)).sort();
-      if (decision.followsCluster || here.length === usable.length)
+      const usable = cluster && onlySchedulable(cluster, settings);
+      const here = decision.architectures.filter((name) => usable?.includes(name) ?? true).sort();
+      if (decision.followsCluster || here.length === usable?.length)
         return { rank: 1, reach: 'anywhere', architectures: [] };
       if (here.length === 0) return { rank: 101, reach: 'nowhere', architectures: [] };
       return { rank: 50 - here.length, reach: 'limited', architectures: here };
@@ -157,7 +159,7 @@ function whyNoNode(subject: Subject, { architectures, allTainted }: Surroundings
   switch (decision.kind) {
     case 'skip': {
       if (!isLeftAlone(decision.reason) || !allTainted || !usesTaints(settings)) return undefined;
-      const wanted = wantedTolerations(settings, architectures);
+      const wanted = wantedTolerations(settings, architectures ?? []);
       const lacksAll = wanted.length > 0 && lacking(tolerations, wanted).length === wanted.length;
       return lacksAll ? `${skipNote(decision.reason)}, and it tolerates no node` : undefined;
     }
@@ -168,7 +170,7 @@ function whyNoNode(subject: Subject, { architectures, allTainted }: Surroundings
     case 'place': {
       // What is unknown proves nothing.
       if (decision.followsCluster || decision.unknown.length > 0) return undefined;
-      const there = decision.architectures.filter((name) => architectures.includes(name));
+      const there = decision.architectures.filter((name) => architectures?.includes(name) ?? true);
       if (there.length === 0 || contradictionOf(decision, asked, settings) !== undefined) return whatItRunsOn(subject);
       const isAskedFor = asked === undefined || there.some((name) => asked.architectures.includes(name));
       return isAskedFor ? undefined : `requires ${asked.text}, and no node of the cluster has that`;
@@ -202,7 +204,9 @@ export function overviewLines(all: readonly JudgedWorkload[], images: number, wh
   return [
     `${all.length} ${all.length === 1 ? 'workload' : 'workloads'}${where}: ${reaching('anywhere')} can run on every architecture of the cluster`,
     `  ${[...(sets.length === 0 ? ['0 run on some architectures only'] : sets), ...others].join(', ')}`,
-    `  ${count(({ onWrongNode }) => onWrongNode)} on a wrong node now`,
+    all.some(({ onWrongNode }) => onWrongNode === undefined)
+      ? '  the nodes may not be listed, so it is not known who is on a wrong node'
+      : `  ${count(({ onWrongNode }) => onWrongNode === true)} on a wrong node now`,
     `  ${later} would be Pending at ${later === 1 ? 'its' : 'their'} next restart${now > 0 ? `, ${now} ${now === 1 ? 'is' : 'are'} Pending now` : ''}`,
     `  ${images} ${images === 1 ? 'image' : 'images'} unknown`,
   ];

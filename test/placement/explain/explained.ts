@@ -19,7 +19,9 @@ export type Given = {
   readonly status?: JsonObject;
   readonly apiVersion?: string;
   readonly settings?: Partial<Settings>;
-  readonly nodes?: readonly JsonObject[];
+  /** `unreadable`: they may not be listed. */
+  readonly nodes?: readonly JsonObject[] | 'unreadable';
+  readonly controller?: ExplainInput['controller'];
   readonly secrets?: readonly { readonly name: string; readonly problem?: string }[];
   readonly patience?: ExplainInput['patience'];
   readonly refusal?: ExplainInput['refusal'];
@@ -56,7 +58,8 @@ export function inputOf(given: Given): ExplainInput {
     applied: given.applied ?? kind === 'Pod',
     namespace: { preferred: undefined, ...namespace },
     settings: settings(given.settings),
-    nodes: (given.nodes ?? CLUSTER).map(readNode),
+    nodes: given.nodes === 'unreadable' ? undefined : (given.nodes ?? CLUSTER).map(readNode),
+    controller: given.controller,
     namesOf: (image) => [`registry.example.com/${image}`],
     isTemplate: given.isTemplate ?? false,
     patience: given.patience,
