@@ -1,6 +1,7 @@
 /** Writes the pictures that come from a recording or a measurement, a part of `npm run generate`. The others are drawn by hand. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
+import { dashboardPicture, RESULTS } from './dashboard/picture.ts';
 import { recordingPicture } from './pictures/recording.ts';
 import { SCALE, scalePicture } from './pictures/scale.ts';
 
@@ -12,6 +13,7 @@ export const RECORDING = fileURLToPath(new URL('pictures/demo.txt', import.meta.
 /** Every picture, by its file. */
 async function pictures(): Promise<ReadonlyMap<string, string>> {
   return new Map([
+    ['dashboard.svg', dashboardPicture(JSON.parse(await readFile(RESULTS, 'utf8')))],
     ['demo.svg', recordingPicture(await readFile(RECORDING, 'utf8'))],
     ['scale.svg', scalePicture(JSON.parse(await readFile(SCALE, 'utf8')))],
   ]);

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { allKeys } from '../../src/config/keys.ts';
 import { appliesAtOnce } from '../../src/config/reload.ts';
+import { grafanaDashboard } from '../dashboard/grafana.ts';
 import type { GeneratedFile } from '../manifests/single.ts';
 import { valuesSchema } from './values-schema.ts';
 
@@ -43,6 +44,7 @@ export async function chartFiles(): Promise<GeneratedFile[]> {
   return [
     ...(await Promise.all(copies)),
     { file: new URL('files/config.json', CHART), content: json({ keys }) },
+    { file: new URL('files/dashboard.json', CHART), content: json(grafanaDashboard()) },
     { file: new URL('values.schema.json', CHART), content: json(valuesSchema()) },
   ];
 }

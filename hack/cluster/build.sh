@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the real cluster of the end-to-end tests from published Go modules: the control plane, etcd, kwok, a registry,
-# crane, promtool and helm, into one folder. Needs Go and coreutils. A second run finds its stamp and ends at once.
+# crane, promtool, promquery and helm, into one folder. Needs Go and coreutils. A second run finds its stamp and ends at once.
 #
 #   ARCHAWARE_BIN       the folder (default: ~/.cache/archaware/bin)
 #   KUBEBUILDER_ASSETS  a folder with kube-apiserver, etcd and kubectl, which are then taken from there
@@ -9,12 +9,12 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 bin=${ARCHAWARE_BIN:-$HOME/.cache/archaware/bin}
 assets=${KUBEBUILDER_ASSETS:-}
-binaries=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok registry crane promtool helm)
+binaries=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok registry crane promtool promquery helm)
 
 hash() { if command -v sha256sum > /dev/null; then sha256sum; else shasum -a 256; fi | cut -d ' ' -f 1; }
 
 # The node and Karpenter have builds of their own.
-wanted=$({ cat "$here"/tools/{helm,kubernetes,kwok,prometheus,registry}/go.{mod,sum} "$here/build.sh"; echo "$assets"; } | hash)
+wanted=$({ cat "$here"/tools/{helm,kubernetes,kwok,prometheus,registry}/go.{mod,sum} "$here/tools/prometheus/promquery/main.go" "$here/build.sh"; echo "$assets"; } | hash)
 
 up_to_date() {
   [[ -f $bin/.stamp && $(< "$bin/.stamp") == "$wanted" && -f $bin/kwok-stages.yaml ]] || return 1
@@ -62,7 +62,7 @@ build kubernetes "-X k8s.io/component-base/version.gitVersion=$kubernetes -X k8s
 build kwok '' sigs.k8s.io/kwok/cmd/kwok
 build registry '' github.com/distribution/distribution/v3/cmd/registry github.com/google/go-containerregistry/cmd/crane
 # Without the service discoveries, which bring the library of every cloud.
-GOFLAGS="$GOFLAGS -tags=remove_all_sd" build prometheus '' github.com/prometheus/prometheus/cmd/promtool
+GOFLAGS="$GOFLAGS -tags=remove_all_sd" build prometheus '' github.com/prometheus/prometheus/cmd/promtool ./promquery
 build helm '' helm.sh/helm/v4/cmd/helm
 if [[ -f $scratch/server ]]; then mv "$scratch/server" "$scratch/etcd"; fi
 

@@ -55,6 +55,7 @@ const EVERYTHING = {
   },
   serviceMonitor: { enabled: true, labels: { release: 'prometheus' } },
   prometheusRule: { enabled: true, labels: { release: 'prometheus' } },
+  dashboards: { enabled: true, annotations: { grafana_folder: 'Platform' } },
   cleanBeforeUninstall: { enabled: true, pods: 'keep', timeout: '5m' },
 };
 
