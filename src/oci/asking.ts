@@ -27,6 +27,8 @@ export type AskingOptions = RegistryOptions &
     readonly maxInFlight: number;
     /** Milliseconds without an answer after which no lookup waits for its turn at an account. Default: 30 s. */
     readonly patienceMs?: number;
+    /** Ends all waits for a turn; default: never. */
+    readonly waitsUntil?: AbortSignal;
     /** Ends everything: lookups, connections, timers. */
     readonly signal: AbortSignal;
   };
@@ -55,7 +57,8 @@ export type Asking = {
 /** @throws Error for invalid CIDRs in `addresses` */
 export function createAsking(options: AskingOptions, keyring: Keyring, knowledge: Knowledge): Asking {
   const { endpointsOf, timeoutMs, signal, telemetry, after = systemClock.after } = options;
-  const paces = createPaces({ now: options.now, after, patienceMs: options.patienceMs });
+  const { now, patienceMs, waitsUntil } = options;
+  const paces = createPaces({ now, after, patienceMs, waitsUntil });
   const { send, destroy } = createRegistry(options);
   const circuits = createCircuits(options);
   const parts = {

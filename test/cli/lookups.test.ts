@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createPatientResolver, type Waiting } from '../../src/cli/lookups/patient.ts';
+import { createLimit, createPatientResolver, type Waiting } from '../../src/cli/lookups/patient.ts';
 import { type Clock, systemClock } from '../../src/kit/clock.ts';
 import { ImageError, type ImageErrorDetails } from '../../src/oci/errors.ts';
 import type { Resolution, TagResolver } from '../../src/oci/resolver.ts';
@@ -80,7 +80,7 @@ function world(answers: readonly Answer[], limitMs: number, ownClock?: Clock) {
   };
   const resolver = createPatientResolver(inner, {
     clock,
-    limitMs,
+    limit: createLimit(clock, limitMs, end.signal),
     signal: end.signal,
     onWait: (each) => waits.push(each),
     counts: { done: 0, total: 0 },

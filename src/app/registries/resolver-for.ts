@@ -12,7 +12,9 @@ import type { OperatorFiles } from './operator-files.ts';
 
 /** The parts of a resolver that differ between commands. */
 export type ResolverParts = Pick<ResolverOptions, 'pullSecrets' | 'signal'> &
-  Partial<Pick<ResolverOptions, 'failures' | 'fingerprintKey' | 'namesSkipped' | 'patienceMs' | 'telemetry'>> & {
+  Partial<
+    Pick<ResolverOptions, 'failures' | 'fingerprintKey' | 'namesSkipped' | 'patienceMs' | 'waitsUntil' | 'telemetry'>
+  > & {
     /** Default: an empty cache. */
     readonly cache?: ImageCache;
     /** The API server, which lookups must not contact: the author of a pod could name it as a registry. */

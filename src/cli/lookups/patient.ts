@@ -20,13 +20,43 @@ export type Waiting = {
 
 type PatienceOptions = {
   readonly clock: Clock;
-  /** Milliseconds from the first failure that may pass; after it nothing is tried again. 0: every image is asked for once. */
-  readonly limitMs: number;
+  readonly limit: Limit;
   readonly onWait: (waiting: Waiting) => void;
   /** Counts the lookups that have ended, and all that were asked for. */
   readonly counts: { done: number; total: number };
   readonly signal: AbortSignal;
 };
+
+/** The time in which all lookups may be tried again, or wait in a registry's line. */
+export type Limit = {
+  /** Begins to count, if that has not begun; returns when it ends. */
+  readonly start: () => number;
+  /** Aborts at the end. */
+  readonly signal: AbortSignal;
+  /** Milliseconds; 0: every image is asked for once. */
+  readonly ms: number;
+};
+
+/** Creates the limit; its time does not run yet. */
+export function createLimit(clock: Clock, ms: number, signal: AbortSignal): Limit {
+  const over = new AbortController();
+  setMaxListeners(0, over.signal);
+  onAbort(signal, () => over.abort(signal.reason));
+  let endsAt: number | undefined;
+  return {
+    ms,
+    signal: over.signal,
+    start() {
+      if (endsAt !== undefined) return endsAt;
+      onAbort(
+        signal,
+        clock.after(ms, () => over.abort()),
+      );
+      endsAt = clock.steady() + ms;
+      return endsAt;
+    },
+  };
+}
 
 /** Lookups that are handed to the resolver at once, for each registry. Those that wait for a later try do not count. */
 const AT_ONCE = 64;
@@ -56,14 +86,10 @@ type Place = {
  * An image counts as looked up (`onSettled`, `pending`, `look`) only when it is not tried again.
  */
 export function createPatientResolver(resolver: TagResolver, options: PatienceOptions): TagResolver {
-  const { clock, limitMs, onWait, counts, signal } = options;
+  const { clock, limit, onWait, counts, signal } = options;
   const turns = createTurns();
   const places = new Map<string, Place>();
-  /** Aborts when nothing may be tried again. */
-  const over = new AbortController();
-  for (const each of [signal, over.signal]) setMaxListeners(0, each);
-  onAbort(signal, () => over.abort(signal.reason));
-  let endsAt: number | undefined;
+  setMaxListeners(0, signal);
   /** The lookups that `look` has asked for, by image and access; and those of them that have not ended. */
   const asked = new Set<string>();
   const running = new Set<string>();
@@ -71,15 +97,9 @@ export function createPatientResolver(resolver: TagResolver, options: PatienceOp
 
   /** Returns how long to wait before the next try; undefined if there is none. */
   function waitAfter(error: ImageError, failures: number, place: Place): number | undefined {
-    if (!error.temporary || error.code === 'not-found' || limitMs === 0) return undefined;
+    if (!error.temporary || error.code === 'not-found' || limit.ms === 0) return undefined;
     const now = clock.steady();
-    if (endsAt === undefined) {
-      endsAt = now + limitMs;
-      onAbort(
-        signal,
-        clock.after(limitMs, () => over.abort()),
-      );
-    }
+    const endsAt = limit.start();
     const wait =
       error.retryAfterMs === undefined
         ? backoff(failures, FIRST, LONGEST, clock.random)
@@ -136,20 +156,20 @@ export function createPatientResolver(resolver: TagResolver, options: PatienceOp
     last: ImageError,
     place: Place,
   ): Promise<T> {
-    const limit = new AbortController();
-    const forget = onAbort(over.signal, () => limit.abort());
+    const end = new AbortController();
+    const forget = onAbort(limit.signal, () => end.abort());
     let cancel = (): void => {};
     const watch = (): void => {
       const left = place.progressAt + WITHOUT_PROGRESS - clock.steady();
-      if (left <= 0) limit.abort();
+      if (left <= 0) end.abort();
       else cancel = clock.after(left, watch);
     };
     watch();
     try {
-      return await ask(limit.signal);
+      return await ask(end.signal);
     } catch (error) {
       until.throwIfAborted();
-      throw limit.signal.aborted && !(error instanceof ImageError) ? last : error;
+      throw end.signal.aborted && !(error instanceof ImageError) ? last : error;
     } finally {
       cancel();
       forget();

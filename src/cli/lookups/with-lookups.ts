@@ -8,7 +8,7 @@ import { createImageSource, type ImageSource } from '../../controllers/image-sou
 import { printable } from '../../kit/printable.ts';
 import type { TagResolver } from '../../oci/resolver.ts';
 import { createProgress, type Progress } from '../progress.ts';
-import { createPatientResolver, type Waiting, WITHOUT_PROGRESS } from './patient.ts';
+import { createLimit, createPatientResolver, type Waiting, WITHOUT_PROGRESS } from './patient.ts';
 
 /** What a command that asks registries works with. */
 export type Asking<Cluster extends Connection | undefined = Connection | undefined> = {
@@ -50,6 +50,7 @@ export async function withLookups<Cluster extends Connection | undefined>(
   const progress = createProgress(context);
   try {
     const counts = { done: 0, total: 0 };
+    const limit = createLimit(clock, limitMs, signal);
     const onWait = (waiting: Waiting) => progress.wait(waiting.registry, waitingText(waiting));
     const asking = resolverFor(config, clock, files, {
       pullSecrets:
@@ -57,13 +58,17 @@ export async function withLookups<Cluster extends Connection | undefined>(
       ...(client === undefined ? {} : { apiServer: client }),
       namesSkipped: true,
       patienceMs: limitMs === 0 ? 0 : WITHOUT_PROGRESS,
+      waitsUntil: limit.signal,
       telemetry: {
         ...telemetry,
-        waits: ({ registry, inMs }) => onWait({ registry, code: 'rate-limited', againInMs: inMs, ...counts }),
+        waits({ registry, inMs }) {
+          limit.start();
+          onWait({ registry, code: 'rate-limited', againInMs: inMs, ...counts });
+        },
       },
       signal,
     });
-    const resolver = createPatientResolver(asking, { clock, limitMs, onWait, counts, signal });
+    const resolver = createPatientResolver(asking, { clock, limit, onWait, counts, signal });
     const images = createImageSource(resolver);
     const registryOf = (image: string) => images.namesOf(image)[0]?.split('/', 1)[0] ?? '';
     return await work({ cluster, resolver, images, registryOf, progress, signal, end: () => over.abort() });

@@ -115,8 +115,8 @@ export function createLookup(options: LookupOptions): Lookups {
         turn?.end();
       }
       since ??= now();
-      const { endpoint: registry = '', retryAfterMs: inMs = 0 } = pace.refusal(target);
-      options.telemetry?.waits?.({ registry, inMs });
+      const { endpoint: registry = '', retryAfterMs: inMs } = pace.refusal(target);
+      if (inMs !== undefined) options.telemetry?.waits?.({ registry, inMs });
       turn = await pace.turn(target, task.askers, { since, isLast: endpointsLeft === 1 }, task.signal);
     }
   }

@@ -69,6 +69,8 @@ export type PacesOptions = {
   readonly after: (ms: number, action: () => void) => () => void;
   /** Milliseconds without an answer after which nobody waits for an account any more. Default: 30 s. */
   readonly patienceMs?: number | undefined;
+  /** Ends all waits; default: never. */
+  readonly waitsUntil?: AbortSignal | undefined;
 };
 
 /** Milliseconds to pause where the registry names no time; doubled up to {@link LONGEST_PAUSE}: a used-up account is asked once a minute. */
@@ -130,7 +132,7 @@ type Account = {
 };
 
 /** Creates the paces; no account is limited yet. */
-export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptions): Paces {
+export function createPaces({ now, after, patienceMs = NO_PROGRESS, waitsUntil }: PacesOptions): Paces {
   const accounts = new Map<string, Account>();
   /** Those in whose line somebody waits. */
   const waitedFor = new Set<Account>();
@@ -153,8 +155,11 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
   function accountOf(key: string, host: string, unproven?: string): Account {
     const known = accounts.get(key);
     if (known !== undefined) return known;
-    if (accounts.size >= MOST_ACCOUNTS) {
-      for (const [other, { line, running }] of accounts) if (line.size + running === 0) accounts.delete(other);
+    // First those that met no limit: names cost nothing.
+    for (const isKept of [(each: Account) => each.limit !== undefined, () => false]) {
+      if (accounts.size < MOST_ACCOUNTS) break;
+      for (const [other, each] of accounts)
+        if (each.line.size + each.running === 0 && !isKept(each)) accounts.delete(other);
     }
     const account: Account = {
       host,
@@ -182,7 +187,7 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
 
   /** Whether it is worth waiting: a limit that was met just now may be a short one. */
   function isHopeful(account: Account, { since, isLast }: Patience): boolean {
-    if (now() - since >= LONGEST_WAIT) return false;
+    if (waitsUntil?.aborted || now() - since >= LONGEST_WAIT) return false;
     if (isProgressing(account)) return true;
     const { limit } = account;
     return isLast && limit !== undefined && limit.nextAt - now() < patienceMs && now() - since < patienceMs;
@@ -252,7 +257,8 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
 
   /** Refuses those for whom waiting is in vain, and lets those go that may. */
   function tick(account: Account): void {
-    for (const waiter of [...account.waiters]) if (!isHopeful(account, waiter)) waiter.refuse();
+    if (!isProgressing(account))
+      for (const waiter of [...account.waiters]) if (!isHopeful(account, waiter)) waiter.refuse();
     advance(account);
   }
 
@@ -303,17 +309,17 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
 
     const refusal = (target: Target): ImageError => {
       const label = labelOf(target);
+      const { limit } = account;
       const inMs = Math.max(waitOf(account), 1000);
-      return new ImageError(
-        `waits for its turn at ${label}, about ${Math.ceil(inMs / 1000)} s: ${account.limit === undefined ? 'its login is being tried' : 'the limit of requests is reached'}`,
-        {
-          code: 'rate-limited',
-          temporary: true,
-          retryAfterMs: Math.min(inMs, Math.max((account.limit?.nextAt ?? 0) - now(), LONGEST_PAUSE)),
-          endpoint: label,
-          isUnasked: true,
-        },
-      );
+      const why = limit === undefined ? 'its login is being tried' : 'the limit of requests is reached';
+      return new ImageError(`waits for its turn at ${label}, about ${Math.ceil(inMs / 1000)} s: ${why}`, {
+        code: 'rate-limited',
+        temporary: true,
+        // Nobody can say how long it takes until a login has worked.
+        retryAfterMs: limit && Math.min(inMs, Math.max(limit.nextAt - now(), LONGEST_PAUSE)),
+        endpoint: label,
+        isUnasked: true,
+      });
     };
 
     const pace: Pace = {
@@ -323,8 +329,11 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
       async turn(target, askers, patience, signal) {
         if (!isHopeful(account, patience)) throw refusal(target);
         const over = new AbortController();
+        const refuse = (): void => over.abort(refusal(target));
         const forget = onAbort(signal, () => over.abort(signal.reason));
-        const waiter: Waiter = { ...patience, refuse: () => over.abort(refusal(target)) };
+        const stay = waitsUntil === undefined ? () => undefined : onAbort(waitsUntil, refuse);
+        const stop = after(patience.since + LONGEST_WAIT - now(), refuse);
+        const waiter: Waiter = { ...patience, refuse };
         account.waiters.add(waiter);
         try {
           const turn = waitForTurn<Try>(askers, over.signal, (namespace, start) =>
@@ -334,6 +343,8 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS }: PacesOptio
           return await turn;
         } finally {
           forget();
+          stay();
+          stop();
           account.waiters.delete(waiter);
           // Nobody is left for whom a timer would be kept.
           if (account.line.size === 0) advance(account);

@@ -310,6 +310,52 @@ describe('the pace of an account', () => {
     expect(order.slice(0, 2)).to.deep.equal(['flood', 'shop']);
   });
 
+  it('ends all waits where commands have no more time, and lets nobody begin one', async () => {
+    const end = new AbortController();
+    paces = createPaces({ now: () => time, after: () => () => undefined, waitsUntil: end.signal });
+    begin().end({ kind: 'answered', hasWorked: true });
+    refuse();
+    const wait = () =>
+      paces
+        .of(at('a/x'), undefined)
+        .turn(at('a/x'), createAskers('n'), { since: time, isLast: true }, signal)
+        .catch((error: unknown) => error);
+    const waiting = wait();
+    end.abort();
+    for (const error of [await waiting, await wait()])
+      expect(error).to.include({ code: 'rate-limited', isUnasked: true });
+  });
+
+  it('ends a wait after a quarter of an hour', async () => {
+    begin('a/x', LOGIN);
+    const pace = paces.of(at('a/x'), LOGIN);
+    let count = 0;
+    // Tries that do not end let the next go after 5 s.
+    const blocks = Array.from({ length: 400 }, () =>
+      pace.turn(at('a/x'), createAskers('n'), { since: time + 600_000, isLast: true }, signal).then(
+        () => undefined,
+        () => undefined,
+      ),
+    );
+    const late = pace.turn(at('a/x'), createAskers('n'), { since: time, isLast: true }, signal).catch(() => {
+      count += 1;
+    });
+    await go(899_999);
+    expect(count).to.equal(0);
+    await go(1);
+    expect(count).to.equal(1);
+    await late;
+    await go(2_000_000);
+    await Promise.all(blocks);
+  });
+
+  it('forgets no limit because of a flood of names', () => {
+    begin().end({ kind: 'answered', hasWorked: true });
+    refuse();
+    for (let index = 0; index < 6000; index += 1) begin(`p${index}/x`).end({ kind: 'answered', hasWorked: true });
+    expect(isFree()).to.equal(false);
+  });
+
   it('gives the time of a try back that was not made, and not of one that failed', () => {
     refuse();
     time += 1000;
