@@ -5,24 +5,28 @@ import { printable } from '../kit/printable.ts';
 import type { EventRecorder, Occurrence, Regarding } from '../kube/events.ts';
 import { ARCHITECTURES_ANNOTATION, NOTE_BYTES, PREFERRED } from '../names.ts';
 import { contradictionOf } from '../placement/contradiction.ts';
-import type { Decision, FailedImage, ImageSet } from '../placement/decide.ts';
+import type { Decision, FailedImage, ImageSet, QueuedImage } from '../placement/decide.ts';
 import { readStatement } from '../placement/images.ts';
 import { isDaemonSet } from '../placement/objects/kinds.ts';
 import type { Pod, PodTemplate } from '../placement/objects/pod.ts';
 import { tooLargeNote } from '../placement/objects/size.ts';
 import { onlyObserves, type PlacementIntent } from '../placement/placing.ts';
 import { preferredProblems, readPreferred } from '../placement/preference.ts';
-import { noCommonArchitectureNote, openNote, staleUnder, unresolvableNote } from '../placement/reasons.ts';
+import { noCommonArchitectureNote, openNote, queuedNote, staleUnder, unresolvableNote } from '../placement/reasons.ts';
 import type { Settings } from '../placement/settings.ts';
 import type { Subject } from '../placement/subject.ts';
 import type { SecretProblem } from './image-source.ts';
 import { note, type ObjectRecord } from './object-record.ts';
 
 /**
- * A problem of an object, for its Event. `outlook`: what will happen, added to the note. A problem with another outlook is
+ * A problem of an object, for its Event. `estimate`: what changes all the time, added to the note; a problem with another one is the
+ * same. `outlook`: what will happen, added to the note. A problem with another outlook is
  * reported at once; without an outlook it is the same problem.
  */
-export type Problem = Pick<Occurrence, 'reason' | 'action' | 'note'> & { readonly outlook?: string };
+export type Problem = Pick<Occurrence, 'reason' | 'action' | 'note'> & {
+  readonly estimate?: string;
+  readonly outlook?: string;
+};
 
 /** Writes the Events about problems of objects. */
 export type Announcer = {
@@ -49,14 +53,14 @@ function idOf({ reason, note }: Problem): string {
 export function createAnnouncer(events: Pick<EventRecorder, 'emit'>, clock: Clock): Announcer {
   return {
     report(record, regarding, problem) {
-      const { outlook = '', ...occurrence } = problem;
+      const { estimate = '', outlook = '', ...occurrence } = problem;
       const now = clock.monotonic();
       const announced = record.notes?.announced;
       const id = idOf(problem);
       const last = announced?.get(id);
       const isSame = last !== undefined && (outlook === '' || outlook === last.outlook);
       if (isSame && now - last.at < REPORT_AGAIN_MS) return;
-      const said = withOutlook(problem.note, outlook);
+      const said = withOutlook(problem.note + estimate, outlook);
       if (!events.emit({ regarding, type: 'Warning', ...occurrence, note: said })) return;
       const all = new Map(announced);
       const [first] = all.keys();
@@ -97,12 +101,17 @@ export function problemsOf(
     failed.slice(0, MOST_FAILED).map((each): Problem => {
       return { reason: 'ImageUnresolvable', action: 'Resolving', note: unresolvableNote(each), outlook };
     });
+  const queued = (images: readonly QueuedImage[]) =>
+    images.slice(0, MOST_FAILED).map((each): Problem => {
+      const [note, estimate] = queuedNote(each);
+      return { reason: 'ImageUnresolvable', action: 'Resolving', note, estimate, outlook };
+    });
   const nothingInCommon = (images: readonly ImageSet[]) =>
     placing('NoCommonArchitecture', by + noCommonArchitectureNote(images, template.os, settings.schedulable));
   const problems = statementProblem(template).map((said) => placing('ConfigurationRejected', said));
   switch (decision.kind) {
     case 'wait':
-      return [...problems, ...unresolvable(decision.failed)];
+      return [...problems, ...unresolvable(decision.failed), ...queued(decision.queued ?? [])];
     case 'hold':
       return [...problems, nothingInCommon(decision.images)];
     case 'place': {

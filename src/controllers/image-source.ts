@@ -54,8 +54,10 @@ export function createImageSource(
     if (found.kind === 'known') return found;
     // Nothing reports the end of a lookup that is not planned.
     const retry = found.isPlanned ? undefined : NO_ROOM_AGAIN_MS;
-    if (found.kind === 'pending')
-      return retry === undefined ? { kind: 'pending' } : { kind: 'pending', retryInMs: retry };
+    if (found.kind === 'pending') {
+      const { line } = found;
+      return { kind: 'pending', ...(retry === undefined ? {} : { retryInMs: retry }), ...(line && { line }) };
+    }
     const { code, message, endpoint, isSingleManifest, isUnasked } = found.error;
     return {
       kind: 'failed',

@@ -81,9 +81,9 @@ function keptOf(decision: Decided['decision']): Decided['decision'] {
     case 'skip':
       return decision;
     case 'wait': {
-      const { images, failed } = decision;
+      const { images, failed, queued: _queued, ...rest } = decision;
       return {
-        ...decision,
+        ...rest,
         images: first(images),
         failed: first(failed),
         againInMs: undefined,

@@ -4,7 +4,7 @@ import type { Askers } from '../kit/fairness/askers.ts';
 import { createFlights } from '../kit/flights.ts';
 import type { Knowledge, Known, Question } from './cache/knowledge.ts';
 import type { Keyring, Keys } from './credentials/keyring.ts';
-import type { Endpoint } from './endpoints/endpoint.ts';
+import { type Endpoint, labelOf } from './endpoints/endpoint.ts';
 import { ImageError } from './errors.ts';
 import { createRegistry, type RegistryOptions } from './http/registry-client.ts';
 import { withDeadline } from './http/transport.ts';
@@ -27,6 +27,8 @@ export type AskingOptions = RegistryOptions &
     readonly maxInFlight: number;
     /** Milliseconds without an answer after which no lookup waits for its turn at an account. Default: 30 s. */
     readonly patienceMs?: number;
+    /** Called when a lookup has begun to wait for its turn at a registry's limit. */
+    readonly onWait?: (reference: Reference) => void;
     /** Ends all waits for a turn; default: never. */
     readonly waitsUntil?: AbortSignal;
     /** Ends everything: lookups, connections, timers. */
@@ -36,6 +38,9 @@ export type AskingOptions = RegistryOptions &
 /** What a command needs to send requests of its own as lookups do: with their credentials, limits and connections. */
 export type AskingParts = Pick<LookupOptions, 'limiter' | 'isPrivate' | 'send' | 'now' | 'after'> &
   Pick<AskingOptions, 'endpointsOf' | 'timeoutMs'> & { readonly keyring: Pick<Keyring, 'open'> };
+
+/** A registry's line: the milliseconds until all who wait there had their turn. */
+export type Line = { readonly registry: string; readonly inMs: number };
 
 /** Everything that sends requests to registries. */
 export type Asking = {
@@ -47,8 +52,8 @@ export type Asking = {
   ask(question: Question, reference: Reference, askers: Askers): Promise<Known>;
   readonly listTags: ListTags;
   readonly parts: AskingParts;
-  /** Returns the milliseconds until those who wait for a turn at the image's registry had theirs; undefined if it does not move. */
-  waitAt(reference: Reference): number | undefined;
+  /** Returns the line at the limit of the image's registry; undefined if nobody waits there, or it does not move. */
+  lineAt(reference: Reference): Line | undefined;
   /** Forgets which credentials were refused, so that they are tried again. */
   forgive(): void;
   destroy(): void;
@@ -101,6 +106,7 @@ export function createAsking(options: AskingOptions, keyring: Keyring, knowledge
       endpoints,
       credentials: keys.candidates,
       askers,
+      onWait: () => options.onWait?.(reference),
       budgetMs: timeoutMs * 3,
       signal,
       ...(previous === undefined ? {} : { previous }),
@@ -114,9 +120,12 @@ export function createAsking(options: AskingOptions, keyring: Keyring, knowledge
     ask,
     listTags: createTagLister(parts),
     parts,
-    waitAt(reference) {
-      const waits = endpointsOf(reference).flatMap(({ host }) => paces.waitAt(host) ?? []);
-      return waits.length === 0 ? undefined : Math.max(...waits);
+    lineAt(reference) {
+      const lines = endpointsOf(reference).flatMap((endpoint): readonly Line[] => {
+        const inMs = paces.waitAt(endpoint.host);
+        return inMs === undefined ? [] : [{ registry: labelOf({ endpoint, reference }), inMs }];
+      });
+      return lines.toSorted((one, other) => other.inMs - one.inMs)[0];
     },
     forgive: lookup.forgive,
     destroy,

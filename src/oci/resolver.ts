@@ -5,7 +5,7 @@ import { createTurns, inTurns } from '../kit/fairness/event-loop.ts';
 import { createFlights } from '../kit/flights.ts';
 import { printableAscii } from '../kit/printable.ts';
 import { ARCHITECTURES_ANNOTATION } from '../names.ts';
-import { type AskingOptions, type AskingParts, createAsking } from './asking.ts';
+import { type AskingOptions, type AskingParts, createAsking, type Line } from './asking.ts';
 import type { ImageFacts } from './cache/cache.ts';
 import { createFailures, type Failures, unexpected } from './cache/failures.ts';
 import { createKnowledge, type KnowledgeOptions, type Known, keyOf, type Question } from './cache/knowledge.ts';
@@ -31,8 +31,11 @@ export type Look =
       /** Whether this has expired and stays in use because its last revalidation failed. Absent: it is fresh. */
       readonly isStale?: true;
     })
-  /** `isPlanned`: false if too many lookups wait already. Then nothing is planned, and it must be asked for again. */
-  | { readonly kind: 'pending'; readonly isPlanned: boolean }
+  /**
+   * `isPlanned`: false if too many lookups wait already. Then nothing is planned, and it must be asked for again. `line`: where
+   * lookups wait because of a registry's limit.
+   */
+  | { readonly kind: 'pending'; readonly isPlanned: boolean; readonly line?: Line }
   | {
       readonly kind: 'failed';
       readonly error: ImageError;
@@ -66,7 +69,10 @@ export type Resolver = {
    * allows it. Never waits.
    */
   look(image: string, access: Access, mayStart?: () => boolean): Look;
-  /** Calls the listener at the end of each lookup with the image's canonical name (`canonicalName` of reference.ts). */
+  /**
+   * Calls the listener at the end of each lookup with the image's canonical name (`canonicalName` of reference.ts), and when it has
+   * begun to wait because of a registry's limit.
+   */
   onSettled(listener: (canonical: string) => void): void;
   /**
    * Waits for an answer, even before the time of the retry.
@@ -120,7 +126,10 @@ export function createResolver(options: ResolverOptions): TagResolver {
     const names = options.endpointsOf(reference).map(({ credentialName }) => credentialName);
     return keyring.fingerprints(access, names);
   });
-  const asking = createAsking({ ...options, signal: end }, keyring, knowledge);
+  const onWait = (reference: Reference): void => {
+    if (asking.lineAt(reference) !== undefined) report(reference.canonical);
+  };
+  const asking = createAsking({ ...options, signal: end, onWait }, keyring, knowledge);
   onAbort(options.signal, () => {
     ended.abort(options.signal.reason);
     asking.destroy();
@@ -197,8 +206,9 @@ export function createResolver(options: ResolverOptions): TagResolver {
     });
   }
 
-  function isQueueMoving({ reference }: Question): boolean {
-    return !(reference instanceof ImageError) && asking.waitAt(reference) !== undefined;
+  function pending({ reference }: Question, isPlanned: boolean): Extract<Look, { kind: 'pending' }> {
+    const line = reference instanceof ImageError ? undefined : asking.lineAt(reference);
+    return { kind: 'pending', isPlanned, ...(line === undefined ? {} : { line }) };
   }
 
   return {
@@ -215,7 +225,7 @@ export function createResolver(options: ResolverOptions): TagResolver {
       const at = now();
       const isDue = (failure?.retryAt ?? 0) <= at;
       const isPlanned = !isDue || end.aborted || plan(image, question, key, mayStart);
-      if (failure === undefined) return { kind: 'pending', isPlanned };
+      if (failure === undefined) return pending(question, isPlanned);
       // What was known stays valid until a revalidation succeeds.
       const stale = knowledge.last(question);
       if (stale !== undefined) {
@@ -223,13 +233,9 @@ export function createResolver(options: ResolverOptions): TagResolver {
         return { ...knownAs(stale), isStale: true };
       }
       // Who waits in a queue that moves has not failed, for as long as anybody may wait in one.
-      const isInQueue =
-        failure.error.temporary &&
-        isDue &&
-        isPlanned &&
-        at - failure.firstFailedAt < LONGEST_WAIT &&
-        isQueueMoving(question);
-      if (isInQueue) return { kind: 'pending', isPlanned };
+      const mayWait = failure.error.temporary && isDue && isPlanned && at - failure.firstFailedAt < LONGEST_WAIT;
+      const waiting = mayWait ? pending(question, isPlanned) : undefined;
+      if (waiting?.line !== undefined) return waiting;
       const retryInMs = isDue ? Number.POSITIVE_INFINITY : failure.retryAt - at;
       return { kind: 'failed', error: failure.error, isPlanned, sinceMs: at - failure.firstFailedAt, retryInMs };
     },

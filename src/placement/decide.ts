@@ -24,6 +24,9 @@ export type FailedImage = {
   readonly isUnasked?: true;
 };
 
+/** An image that waits in a registry's line because of its limit. */
+export type QueuedImage = Pick<ImageSet, 'image' | 'volume'> & { readonly registry: string; readonly inMs: number };
+
 /** The source of a placement's architectures. */
 export type DecisionBasis =
   | 'images'
@@ -55,6 +58,7 @@ export type Decision =
       readonly kind: 'wait';
       readonly images: readonly string[];
       readonly failed: readonly FailedImage[];
+      readonly queued?: readonly QueuedImage[];
       /** Milliseconds until the decision may change without an answer of a registry; undefined: only an answer can change it. */
       readonly againInMs: number | undefined;
       /**
@@ -83,6 +87,7 @@ type Evidence = {
   seen: ImageSet[];
   failed: (FailedImage & { sinceMs: number; retryInMs: number })[];
   pending: string[];
+  queued: QueuedImage[];
   /** Milliseconds until an image must be asked for again that no lookup is planned for. */
   askAgainInMs: number;
 };
@@ -133,7 +138,14 @@ export function isGuess(decision: Placement): boolean {
 }
 
 function gather(subject: Subject, knowledge: Knowledge): Evidence {
-  const evidence: Evidence = { sets: [], seen: [], failed: [], pending: [], askAgainInMs: Number.POSITIVE_INFINITY };
+  const evidence: Evidence = {
+    sets: [],
+    seen: [],
+    failed: [],
+    pending: [],
+    queued: [],
+    askAgainInMs: Number.POSITIVE_INFINITY,
+  };
   for (const { image, said } of narrow(subject, knowledge)) {
     const named = whatNames(image);
     switch (said.kind) {
@@ -149,6 +161,7 @@ function gather(subject: Subject, knowledge: Knowledge): Evidence {
         break;
       case 'pending':
         evidence.pending.push(image.image);
+        if (said.line !== undefined) evidence.queued.push({ ...named, ...said.line });
         evidence.askAgainInMs = Math.min(evidence.askAgainInMs, said.retryInMs ?? Number.POSITIVE_INFINITY);
         break;
       default:
@@ -183,7 +196,8 @@ function withoutKnowing(
   if (patience > 0) {
     const soonest = Math.min(patience, evidence.askAgainInMs, ...evidence.failed.map(({ retryInMs }) => retryInMs));
     const [againInMs, givesUpInMs] = [soonest, patience].map((ms) => (Number.isFinite(ms) ? ms : undefined));
-    return { kind: 'wait', images: unknown, failed, againInMs, givesUpInMs };
+    const { queued } = evidence;
+    return { kind: 'wait', images: unknown, failed, ...(queued.length > 0 ? { queued } : {}), againInMs, givesUpInMs };
   }
   if (settings.unresolvable === 'fallback' && !subject.isSystem) {
     // A fallback that the known images rule out is useless: the architectures that they have in common are the better guess.

@@ -21,6 +21,8 @@ export type ImageAnswer =
       readonly kind: 'pending';
       /** Milliseconds after which it must be asked for again, because too many lookups wait; absent: its end will be reported. */
       readonly retryInMs?: number;
+      /** The registry's line in which lookups wait because of its limit, and the milliseconds until all there had their turn. */
+      readonly line?: { readonly registry: string; readonly inMs: number };
     }
   | {
       readonly kind: 'failed';

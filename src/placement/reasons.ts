@@ -2,7 +2,7 @@ import { isoTime, utcTime } from '../kit/duration.ts';
 import type { JsonObject } from '../kit/json.ts';
 import { isWebAssembly } from '../kit/platform.ts';
 import { ARCHITECTURES_ANNOTATION, IGNORE_LABEL } from '../names.ts';
-import type { Decision, FailedImage, ImageSet } from './decide.ts';
+import type { Decision, FailedImage, ImageSet, QueuedImage } from './decide.ts';
 import type { SkipReason } from './eligibility.ts';
 import type { PodTemplate } from './objects/pod.ts';
 import { tooLargeNote } from './objects/size.ts';
@@ -53,6 +53,16 @@ export function unresolvableNote({ image, volume, code, message, registry, isUna
   const name = `image ${image}${volume === undefined ? '' : ` of volume ${volume}`}`;
   if (isUnasked) return `${name} was not looked up yet (${code}): ${message}`;
   return `${name} could not be resolved (${code}) at ${registry || 'no registry'}: ${message}`;
+}
+
+/** Returns the text for an image that waits in a registry's line, and how long that takes, which changes all the time. */
+export function queuedNote({ image, volume, registry, inMs }: QueuedImage): readonly [note: string, estimate: string] {
+  const name = `image ${image}${volume === undefined ? '' : ` of volume ${volume}`}`;
+  const seconds = Math.max(1, Math.ceil(inMs / 1000));
+  return [
+    `${name} was not looked up yet: waits for its turn at ${registry}, whose limit of requests is reached`,
+    `, about ${seconds} s`,
+  ];
 }
 
 /** The text for a pod that waits as long as no lookup succeeds. */

@@ -34,7 +34,9 @@ describe('the Events for a decision', () => {
       ...subject,
       ...(owner === undefined ? {} : { owner: { kind: owner, name: 'up', apiVersion: 'apps/v1', uid: '' } }),
     };
-    return problemsOf(pod, 'shop', decision, all).map(({ reason, action, note }) => `${reason} ${action}: ${note}`);
+    return problemsOf(pod, 'shop', decision, all).map(
+      ({ reason, action, note, estimate = '' }) => `${reason} ${action}: ${note}${estimate}`,
+    );
   }
   const GUESS = 'OpenPlacement Placing: tolerates';
   const UNRESOLVED = 'ImageUnresolvable Resolving: image i0';
@@ -43,6 +45,13 @@ describe('the Events for a decision', () => {
   const rows: [given: string, what: Given, starts: readonly string[]][] = [
     ['nothing, if all images are known', { answers: { a: ARM } }, []],
     ['each image that failed, while the pod waits', { answers: failures(1, 5) }, [UNRESOLVED]],
+    [
+      'each image that waits for its turn at a limit',
+      { answers: { i0: { kind: 'pending', line: { registry: 'r.example', inMs: 42_000 } } } },
+      [
+        `${UNRESOLVED} was not looked up yet: waits for its turn at r.example, whose limit of requests is reached, about 42 s`,
+      ],
+    ],
     ['a guess', { answers: failures(1, 120) }, [UNRESOLVED, `${GUESS} amd64, arm64`]],
     [
       'a fallback',
@@ -123,6 +132,16 @@ describe('the outlook in the Event of a problem', () => {
     const outlooks = ['', 'at 6', 'at 6', '', 'at 7', ''];
     for (const outlook of outlooks) announcer.report(record, regarding, problem('n', outlook));
     expect(notes).to.deep.equal(['Warning n', 'Warning n; at 6', 'Warning n; at 7']);
+  });
+
+  it('is one Event, however the estimate of a wait changes', () => {
+    const notes: string[] = [];
+    const announcer = createAnnouncer({ emit: ({ note }) => notes.push(note) > 0 }, createHandClock());
+    const record = createRecords().of('k', 'u');
+    for (const estimate of [', about 12 s', ', about 9 s']) {
+      announcer.report(record, regarding, { ...problem('n', ''), estimate });
+    }
+    expect(notes).to.deep.equal(['n, about 12 s']);
   });
 
   it('stays whole if the note is too long', () => {

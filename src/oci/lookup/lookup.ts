@@ -30,6 +30,8 @@ type LookupTask = {
   readonly previous?: TagEntry;
   /** The namespaces for which the lookup runs. */
   readonly askers: Askers;
+  /** Called when the lookup has begun to wait for its turn at an account that met a limit. */
+  readonly onWait?: () => void;
   /**
    * Milliseconds for asking. Each endpoint gets an equal share of the time that is left, with the endpoints after it.
    */
@@ -116,8 +118,12 @@ export function createLookup(options: LookupOptions): Lookups {
       }
       since ??= now();
       const { endpoint: registry = '', retryAfterMs: inMs } = pace.refusal(target);
-      if (inMs !== undefined) options.telemetry?.waits?.({ registry, inMs });
-      turn = await pace.turn(target, task.askers, { since, isLast: endpointsLeft === 1 }, task.signal);
+      const waiting = pace.turn(target, task.askers, { since, isLast: endpointsLeft === 1 }, task.signal);
+      if (inMs !== undefined) {
+        options.telemetry?.waits?.({ registry, inMs });
+        task.onWait?.();
+      }
+      turn = await waiting;
     }
   }
 

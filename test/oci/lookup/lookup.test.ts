@@ -264,6 +264,19 @@ describe('the lookup over mirrors', () => {
     });
   });
 
+  it("says of an image that waits at a registry's limit for how long, and that it has begun to wait", async () => {
+    have(source, 'linux/amd64');
+    start({ endpoints: [source.host] }, { patienceMs: 30_000 });
+    await resolve();
+    // The clock of the tests stands still, so the pause does not end.
+    source.on('*', reply(429));
+    const settled = harness.settled();
+    const look = () => harness.resolver.look(`${source.host}/app:v2`, ANYONE);
+    look();
+    await settled;
+    expect(look()).to.have.nested.property('line.registry', source.host);
+  });
+
   for (const [what, code, blobReply] of [
     ['is refused for the moment', 'rate-limited', reply(429, { 'retry-after': '5' })],
     ['is not there for the moment', 'unavailable', reply(503)],
