@@ -16,6 +16,8 @@ export const WROTE_ANNOTATION = 'archaware.dev/wrote';
 export const ARCHITECTURES_ANNOTATION = 'archaware.dev/architectures';
 /** `metadata.labels` of a pod or namespace: with `"true"` the controller leaves it alone. */
 export const IGNORE_LABEL = 'archaware.dev/ignore';
+/** `metadata.annotations` of the Lease: since when the leader cannot release pods; meanwhile no replica gates any. */
+export const RELEASES_FAIL_ANNOTATION = 'archaware.dev/releases-fail';
 /** `metadata.labels` of a pod: one architecture. `metadata.annotations` of a namespace: `arm64=75,amd64=25`. */
 export const PREFERRED = 'archaware.dev/preferred';
 /** The label of Noe with the same meaning, so that pods written for Noe need no change. */

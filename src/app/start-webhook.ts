@@ -46,7 +46,7 @@ const LOOKUPS = { burst: 64, perSecond: 2 };
 export function startWebhook(parts: WebhookParts) {
   const { base, running, watches, events, refused } = parts;
   const { config, client, clock, log, metrics, leaseNamespace: ownNamespace, signal: leaving } = base;
-  const { images, hasLeader, mayWrite, regarding } = running;
+  const { images, hasLeader, canRelease, mayWrite, regarding } = running;
   const signal = AbortSignal.any([base.end, base.ending.admission]);
   const problemLog = (what: ProblemLogOptions['what'], reason: EventReason | undefined): OnProblem =>
     createProblemLog({ what, reason, log, events, regarding, mayWrite, clock, signal });
@@ -71,7 +71,7 @@ export function startWebhook(parts: WebhookParts) {
     namesOf: images.namesOf,
     answerOf: images.answer,
     mayLookUp: createAllowance({ ...LOOKUPS, now: clock.monotonic }),
-    mayGate: () => config.loops.includes('pods') && hasLeader(),
+    mayGate: () => config.loops.includes('pods') && hasLeader() && canRelease(),
     refused,
     ownNamespace,
     seal: createSeal(certificate.current),

@@ -1,7 +1,7 @@
 import { onAbort } from '../kit/abort.ts';
 import type { Clock } from '../kit/clock.ts';
 import { type JsonObject, numberAt, objectAt, stringAt, stringsAt } from '../kit/json.ts';
-import { APP_LABEL, DEPLOYMENT, FIELD_MANAGER } from '../names.ts';
+import { APP_LABEL, DEPLOYMENT, FIELD_MANAGER, RELEASES_FAIL_ANNOTATION } from '../names.ts';
 import type { ApiClient } from './api-client.ts';
 import { ApiError } from './errors.ts';
 import { find } from './read.ts';
@@ -16,6 +16,8 @@ export type LeaseOptions = {
   readonly clock: Clock;
   /** A failed attempt to take or renew the Lease; another attempt follows. */
   readonly onError?: (error: unknown) => void;
+  /** Whether this replica, if it leads, cannot release pods. The Lease says so to the others. */
+  readonly cannotRelease?: () => boolean;
   /** The server has answered an attempt, after at least one that it did not answer: other connections may be dead too. */
   readonly onAnswered?: (() => void) | undefined;
 };
@@ -46,6 +48,11 @@ export type Lease = {
    * retries.
    */
   introduced(): boolean;
+  /**
+   * Whether the leader can release pods, as far as it says. Whoever may write the Lease could say otherwise, and so stop the gates: no
+   * more than by taking the Lease itself.
+   */
+  canRelease(): boolean;
   /** Keeps reading who holds the Lease, for `live`, without taking it, until the signal aborts. */
   follow(signal: AbortSignal): Promise<void>;
   /** Releases the Lease, so that another replica need not wait. Call it when no write is under way any more. */
@@ -70,6 +77,7 @@ type Observed = {
   /** The holder before this record. */
   readonly before: string;
   readonly heldMs: number;
+  readonly canRelease: boolean;
 };
 
 /** No host name contains a colon, so no replica has such an identity. */
@@ -77,7 +85,7 @@ const CLEANER = 'clean:';
 
 /** Creates a holder for the Lease; nothing is sent before `acquire` or `tryAcquire`. */
 export function createLease(options: LeaseOptions): Lease {
-  const { client, namespace, name, identity, durationMs, clock, onError, onAnswered } = options;
+  const { client, namespace, name, identity, durationMs, clock, onError, onAnswered, cannotRelease } = options;
   const collection = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
   const path = `${collection}/${name}?fieldManager=${FIELD_MANAGER}`;
   const retryMs = durationMs / 7.5;
@@ -116,7 +124,10 @@ export function createLease(options: LeaseOptions): Lease {
       apiVersion: 'coordination.k8s.io/v1',
       kind: 'Lease',
       // By this label, `clean` finds the Lease in any namespace and under any name.
-      metadata: { ...metadata, name, namespace, labels: { ...stringsAt(metadata, 'labels'), [APP_LABEL]: DEPLOYMENT } },
+      metadata: {
+        ...{ ...metadata, name, namespace, labels: { ...stringsAt(metadata, 'labels'), [APP_LABEL]: DEPLOYMENT } },
+        annotations: marked(stringsAt(metadata, 'annotations'), cannotRelease?.() === true),
+      },
       spec: {
         ...spec,
         holderIdentity: identity,
@@ -155,7 +166,8 @@ export function createLease(options: LeaseOptions): Lease {
     const heldMs = (numberAt(spec, 'leaseDurationSeconds') ?? durationMs / 1000) * 1000;
     if (observed?.fingerprint !== fingerprint) {
       const [changes, before] = [(observed?.changes ?? -1) + 1, observed?.holder ?? ''];
-      observed = { fingerprint, at: clock.monotonic(), changes, holder, before, heldMs };
+      const isMarked = stringsAt(objectAt(lease, 'metadata'), 'annotations')?.[RELEASES_FAIL_ANNOTATION] !== undefined;
+      observed = { fingerprint, at: clock.monotonic(), changes, holder, before, heldMs, canRelease: !isMarked };
     }
     return clock.monotonic() - observed.at > heldMs;
   }
@@ -195,6 +207,7 @@ export function createLease(options: LeaseOptions): Lease {
     tryAcquire,
     fresh: () => age() < renewMs,
     live,
+    canRelease: () => (age() < renewMs ? cannotRelease?.() !== true : observed?.canRelease !== false),
     introduced() {
       isIntroduced ||= live() || (firstLook !== undefined && clock.monotonic() - firstLook > 3 * retryMs);
       return isIntroduced;
@@ -257,6 +270,12 @@ export function createLease(options: LeaseOptions): Lease {
   };
 }
 
+/** Returns the annotations of the Lease with the mark that pods cannot be released, or without it. */
+function marked(annotations: Readonly<Record<string, string>> = {}, isMarked: boolean): Record<string, string> {
+  const others = Object.entries(annotations).filter(([name]) => name !== RELEASES_FAIL_ANNOTATION);
+  return { ...Object.fromEntries(others), ...(isMarked ? { [RELEASES_FAIL_ANNOTATION]: 'true' } : {}) };
+}
+
 /** The identity of a `clean` process: while it holds the Lease, no replica leads. */
 export function cleanerIdentity(name: string): string {
   return `${CLEANER}${name}`;
@@ -274,7 +293,7 @@ export function microTime(wall: number): string {
 /** Whether this replica leads, and whether any does. */
 export type Leadership = Pick<
   ReturnType<typeof createLeadership>,
-  'mayWrite' | 'hasLeader' | 'hasSeenLeader' | 'lead'
+  'mayWrite' | 'hasLeader' | 'hasSeenLeader' | 'canRelease' | 'lead'
 > & {
   /** Undefined without leader election. */
   readonly lease: Lease | undefined;
@@ -287,6 +306,7 @@ export function createLeadership(options: LeaseOptions, signal: AbortSignal) {
     lease,
     mayWrite: lease.fresh,
     hasLeader: lease.live,
+    canRelease: lease.canRelease,
     /** Whether this replica has seen a leader since it started. */
     hasSeenLeader: lease.introduced,
     /** Runs a `term` each time that this replica leads, until SIGTERM. `onLost`: called if the Lease was lost during a term. */
@@ -296,12 +316,13 @@ export function createLeadership(options: LeaseOptions, signal: AbortSignal) {
 }
 
 /** The leadership of the only replica, which needs no Lease. `signal`: aborts at SIGTERM; `end`: when everything ends. */
-export function leadAlone(signal: AbortSignal, end: AbortSignal): Leadership {
+export function leadAlone(signal: AbortSignal, end: AbortSignal, canRelease: () => boolean): Leadership {
   return {
     lease: undefined,
     mayWrite: () => true,
     hasLeader: () => !signal.aborted,
     hasSeenLeader: () => true,
+    canRelease,
     lead: (term) => term(end),
   };
 }

@@ -6,11 +6,13 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { createAuthority } from '../../hack/cluster/certificates.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
+import { microTime } from '../../src/kube/lease.ts';
 import { at, objects, text } from '../simulator/json.ts';
 import { webhookManifest } from '../support/manifest.ts';
 import { PODS, type Product, startProduct, tolerated, workload } from '../support/product.ts';
 
 const CONFIGURATION = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
+const LEASE = '/apis/coordination.k8s.io/v1/namespaces/archaware/leases/archaware-controller';
 const SECRET = '/api/v1/namespaces/archaware/secrets/archaware-controller-webhook';
 const TERMS = ['affinity', 'nodeAffinity', 'requiredDuringSchedulingIgnoredDuringExecution', 'nodeSelectorTerms'];
 
@@ -90,7 +92,7 @@ describe('run with the webhook', () => {
     await rm(directory, { recursive: true });
   });
 
-  it('gates nothing without a live leader', async () => {
+  it('gates nothing without a live leader that can release pods', async () => {
     product.registry.inject({ kind: 'hang' });
     const lease = ['--leaderElection.leaseDuration', '6s'];
     const [port = 0] = await freePorts(1);
@@ -111,6 +113,20 @@ describe('run with the webhook', () => {
     await leader.stop('SIGKILL');
     await product.eventually('the leader to be missed', async () => (await next()) === 0);
     expect(await reviewer.metric('archaware_leader')).to.equal(0);
+
+    // A leader that lives, and says that it cannot release pods.
+    let renewals = 0;
+    const lead = (isAble: boolean) =>
+      product.cluster.request('PATCH', LEASE, {
+        metadata: { annotations: { 'archaware.dev/releases-fail': isAble ? null : 'true' } },
+        spec: { holderIdentity: 'other', leaseDurationSeconds: 60, renewTime: microTime(++renewals) },
+      });
+    for (const isAble of [true, false, true]) {
+      await product.eventually(`a leader that ${isAble ? 'can' : 'cannot'} release pods`, async () => {
+        await lead(isAble);
+        return (await next()) === Number(isAble);
+      });
+    }
   });
 
   it('releases pods after a restart, in the order in which they wait', async () => {

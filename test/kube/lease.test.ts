@@ -272,6 +272,24 @@ describe('the lease', () => {
     expect([answered, clock.delays]).to.deep.equal([1, [2_000]]);
   });
 
+  it('says whether its holder can release pods, and keeps the annotations of others', async () => {
+    let fails = true;
+    const [a, b] = [holder('a', undefined, { cannotRelease: () => fails }), holder('b')];
+    await a.tryAcquire(never);
+    await server.cluster.request('PATCH', LEASE, { metadata: { annotations: { theirs: 'x' } } });
+    const look = async () => {
+      a.clock.now.wall += 2_000;
+      await a.tryAcquire(never);
+      await b.tryAcquire(never);
+      return [a.canRelease(), b.canRelease()];
+    };
+    expect([b.canRelease(), await look()]).to.deep.equal([true, [false, false]]);
+    fails = false;
+    expect(await look()).to.deep.equal([true, true]);
+    const { body } = await server.cluster.request('GET', LEASE);
+    expect(at(body, 'metadata', 'annotations')).to.deep.equal({ theirs: 'x' });
+  });
+
   it('waits for the lease until it is free, or the signal aborts', async () => {
     const [a, end] = [holder('a'), new AbortController()];
     await a.tryAcquire(never);

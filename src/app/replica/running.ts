@@ -77,7 +77,8 @@ export async function createRunning(base: Base, watches: Watches) {
 async function prepareToLead(base: Base, identity: string): Promise<Leadership> {
   const { config, client, clock, leaseClient, leaseNamespace: namespace, signal, end, log } = base;
   const { enabled, name, leaseDuration } = config.leaderElection;
-  if (!enabled) return leadAlone(signal, end);
+  const cannotRelease = base.releases.fail;
+  if (!enabled) return leadAlone(signal, end, () => !cannotRelease());
   await checkLeaseNamespace(client, namespace, signal);
   const durationMs = milliseconds(leaseDuration);
   function onError(err: unknown): void {
@@ -86,7 +87,7 @@ async function prepareToLead(base: Base, identity: string): Promise<Leadership> 
     leaseClient.renew();
   }
   const onAnswered = base.renewConnections;
-  const how = { client: leaseClient, namespace, name, identity, durationMs, clock, onError, onAnswered };
+  const how = { client: leaseClient, namespace, name, identity, durationMs, clock, onError, onAnswered, cannotRelease };
   return createLeadership(how, signal);
 }
 

@@ -44,7 +44,7 @@ export function createTerms(base: Base, running: Running, watches: Watches, even
       bootstrapMs: milliseconds(config.bootstrap.timeout),
       serviceAccountSecrets: createServiceAccountReader(client, clock),
       fetchNode: createNodeFetcher(client),
-      write: createWriter(client, mayWrite, 'metadata', onConflict),
+      write: base.releases.through(createWriter(client, mayWrite, 'metadata', onConflict)),
       evictor: createEvictor(client, mayWrite),
       lastWriteMs: base.answers.lastWriteMs,
       onBootstrapped(undecided) {
