@@ -50,7 +50,7 @@ export function createWriter(
   client: ApiClient,
   mayWrite: () => boolean,
   answers: 'whole' | 'metadata' = 'whole',
-  onConflict?: (target: WriteTarget) => void,
+  onConflict?: (target: WriteTarget) => Promise<void>,
 ): Writer {
   return async (target, patch, signal) => {
     if (!mayWrite()) throw new LeaseLostError(`not written: ${target.kind} ${target.name}: the lease is not fresh`);
@@ -64,7 +64,7 @@ export function createWriter(
       return { kind: 'written', object: isObject(object) ? object : {} };
     } catch (error) {
       if (isConflict(error)) {
-        onConflict?.(target);
+        void onConflict?.(target);
         return { kind: 'conflict' };
       }
       // A proxy may answer 404 for reasons of its own, so the reason of the API server must be there too.

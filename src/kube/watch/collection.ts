@@ -37,7 +37,6 @@ export function createCollection<T extends Stored>(options: CollectionOptions<T>
   const lister = createLister({ ...options, keep });
   let last = '';
   let changes = 0;
-  let hasBookmarks = false;
 
   function keep(given: JsonObject, isReset = false): string {
     const object = read(given, isReset);
@@ -75,7 +74,6 @@ export function createCollection<T extends Stored>(options: CollectionOptions<T>
     take(line: Buffer): void {
       const { type, object, version } = readEvent(line, path);
       last = version ?? last;
-      if (type === 'BOOKMARK') hasBookmarks = true;
       if (type === 'DELETED') drop(keyOf(read(object, false)));
       else if (type === 'ADDED' || type === 'MODIFIED') keep(object);
     },
@@ -83,7 +81,5 @@ export function createCollection<T extends Stored>(options: CollectionOptions<T>
     version: (): string => last,
     /** Counts how often a stored object has changed, appeared or gone. */
     changes: (): number => changes,
-    /** Whether the server sends bookmarks, which it need not. */
-    hasBookmarks: (): boolean => hasBookmarks,
   };
 }

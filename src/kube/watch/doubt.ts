@@ -9,7 +9,6 @@ type DoubtOptions = {
   readonly clock: Pick<Clock, 'delay'>;
   /** Returns the version of the object that the watch has; undefined: none. */
   readonly versionOf: (target: WriteTarget) => string | undefined;
-  /** The watch misses changes. The server answers. */
   readonly onDead: () => void;
   readonly signal: AbortSignal;
 };
@@ -24,24 +23,19 @@ const UNMOVED_MS = 5_000;
  */
 export function createDoubt({ client, clock, versionOf, onDead, signal }: DoubtOptions) {
   let isLooking = false;
-
-  async function look(target: WriteTarget, version: string): Promise<void> {
-    await clock.delay(UNMOVED_MS, signal);
-    if (signal.aborted || versionOf(target) !== version) return;
-    const object = await find(client, pathOf(target), signal);
-    const now = stringAt(objectAt(object ?? {}, 'metadata'), 'resourceVersion');
-    if (now !== version && versionOf(target) === version) onDead();
-  }
-
-  return (target: WriteTarget): void => {
+  return async (target: WriteTarget): Promise<void> => {
     const version = versionOf(target);
     if (isLooking || version === undefined) return;
     isLooking = true;
-    void look(target, version)
-      // The next conflict asks again.
-      .catch(() => {})
-      .finally(() => {
-        isLooking = false;
-      });
+    await clock.delay(UNMOVED_MS, signal);
+    if (!signal.aborted && versionOf(target) === version) {
+      // If that fails, the next conflict asks again.
+      const object = await find(client, pathOf(target), signal).catch(() => ({
+        metadata: { resourceVersion: version },
+      }));
+      const now = stringAt(objectAt(object ?? {}, 'metadata'), 'resourceVersion');
+      if (now !== version && versionOf(target) === version) onDead();
+    }
+    isLooking = false;
   };
 }

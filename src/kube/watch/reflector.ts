@@ -62,10 +62,9 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
   const collection = createCollection<T>(options, createTurns(clock));
   const trouble = createTrouble(options);
   const first = createFirstList(refusedMs, clock);
-  const silence = createSilence(collection, trouble, clock);
   return {
     store: collection.store,
-    run: (signal) => keepInStep(options, { collection, trouble, first, silence }, signal),
+    run: (signal) => keepInStep(options, { collection, trouble, first }, signal),
     synced: first.isComplete,
     whenSynced: first.whenComplete,
     health: () => ({ brokenSinceMs: trouble.brokenSince() }),
@@ -76,7 +75,6 @@ type Parts<T extends Stored> = {
   readonly collection: Collection<T>;
   readonly trouble: WatchTrouble;
   readonly first: ReturnType<typeof createFirstList>;
-  readonly silence: ReturnType<typeof createSilence>;
 };
 
 /** Lists and watches until the signal aborts. Throws if the first list is refused for too long. */
@@ -86,12 +84,16 @@ async function keepInStep<T extends Stored>(
   signal: AbortSignal,
 ): Promise<void> {
   const { client, path, query: part = '', clock, onRestart, onHeard, idleMs = IDLE_MS } = options;
-  const { collection, trouble, silence, first } = parts;
+  const { collection, trouble, first } = parts;
   let isListed = false;
   /** Counts in a row: failed lists, failed watches, and watches that gave nothing although the server opened them. */
   let [lists, watches, fruitless] = [0, 0, 0];
   /** `isBack`: the server has just answered again after it was away. */
   let [wasAway, isBack] = [false, false];
+  /** After a silent watch, until the next list: how many changes were seen until then. */
+  let seenBefore: number | undefined;
+  /** Whether the last silent watch had missed changes, and nothing was heard since. */
+  let isDead = false;
 
   /** Lists once; returns the milliseconds to wait if that failed. */
   async function tryList(): Promise<number> {
@@ -99,7 +101,7 @@ async function keepInStep<T extends Stored>(
       await collection.list(signal);
       [isListed, lists] = [true, 0];
       first.complete();
-      silence.judge();
+      judge();
       return 0;
     } catch (error) {
       if (signal.aborted) return 0;
@@ -133,17 +135,16 @@ async function keepInStep<T extends Stored>(
       signal,
     );
     if (signal.aborted) return 0;
-    const now = clock.monotonic();
-    const isShort = now - started < SHORT_MS;
+    const isShort = clock.monotonic() - started < SHORT_MS;
     if (!isShort && (heard || failure === undefined)) watches = 0;
     if (heard) {
       fruitless = 0;
-      silence.heard();
+      isDead = false;
       collection.watched();
     }
-    if (failure?.silence === 'open') {
+    if (failure?.isSilent === true) {
       onRestart?.('silent');
-      silence.began(now - idleMs);
+      seenBefore = collection.changes();
       isListed = false;
       return 0;
     }
@@ -163,8 +164,17 @@ async function keepInStep<T extends Stored>(
     } else if (failure !== undefined) onRestart?.(messageOf(error));
     if (cause === 'fruitless' && !heard) fruitless += 1;
     if (fruitless >= RELIST_AFTER) [fruitless, isListed] = [0, false];
-    trouble.failed('watch', error, failure?.silence === 'unanswered' ? now - idleMs : now);
+    trouble.failed('watch', error);
     return waitMs(error, watches++, clock);
+  }
+
+  /** A server need not send bookmarks, so a silent watch was dead only if the list after it shows a change that it had missed. */
+  function judge(): void {
+    if (seenBefore === undefined) return;
+    isDead = collection.changes() > seenBefore;
+    if (isDead) trouble.failed('watch', new Error('silent'));
+    else trouble.works();
+    seenBefore = undefined;
   }
 
   /** Reports a failure that is not the end of a watch; returns the milliseconds to wait. */
@@ -177,7 +187,7 @@ async function keepInStep<T extends Stored>(
   /** Believes an open watch after a while. After a dead one, an open but silent watch does not prove that the server works. */
   function onOpen(): (() => void) | undefined {
     options.onOpened?.();
-    const proves = trouble.brokenSince() !== undefined && !silence.wasDead();
+    const proves = trouble.brokenSince() !== undefined && !isDead;
     return proves ? clock.after(STEADY_MS, trouble.works) : undefined;
   }
 
@@ -212,41 +222,6 @@ function createFirstList(refusedMs: number, { monotonic }: Pick<Clock, 'monotoni
       refusedSince ??= monotonic();
       if (monotonic() - refusedSince >= refusedMs) throw error;
     },
-  };
-}
-
-/** Judges whether silent watches had missed changes. */
-function createSilence<T extends Stored>(
-  { changes, hasBookmarks }: Collection<T>,
-  trouble: WatchTrouble,
-  clock: Pick<Clock, 'monotonic'>,
-) {
-  /** After a silent watch, until the next list: the number of changes then, and since when it was silent. */
-  let silent: { readonly changes: number; readonly since: number } | undefined;
-  let wasDead = false;
-  return {
-    /** An open watch was silent since then. */
-    began(since: number): void {
-      silent = { changes: changes(), since };
-    },
-    /** Something arrived over a watch. */
-    heard(): void {
-      wasDead = false;
-    },
-    /**
-     * Says after a list whether the silent watch before it was dead. A server need not send bookmarks, so a watch may be silent
-     * because nothing happened. It was dead if the list shows a change that it had missed. Where bookmarks do arrive, silence itself
-     * was the first sign; elsewhere the change may have come after the end of the watch.
-     */
-    judge(): void {
-      if (silent === undefined) return;
-      wasDead = changes() > silent.changes;
-      if (wasDead) trouble.failed('watch', new Error('silent'), hasBookmarks() ? silent.since : clock.monotonic());
-      else trouble.works();
-      silent = undefined;
-    },
-    /** Whether the last silent watch had missed changes, and nothing was heard since. */
-    wasDead: (): boolean => wasDead,
   };
 }
 

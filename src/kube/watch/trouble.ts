@@ -28,9 +28,9 @@ export function createTrouble({ clock, onTrouble, onWorking }: TroubleOptions) {
   const reported = new Set<string>();
 
   return {
-    /** Records a failed attempt. `began`: when it stopped working, on the monotonic clock. */
-    failed(attempt: WatchAttempt, error: unknown, began = clock.monotonic()): void {
-      since ??= began;
+    /** Records a failed attempt. */
+    failed(attempt: WatchAttempt, error: unknown): void {
+      since ??= clock.monotonic();
       failures += 1;
       // A refusal comes from the server itself, so it is reported at once.
       const isRefused = error instanceof ApiError && !isExpired(error);

@@ -13,8 +13,8 @@ type Failure = {
    * connection or the watch itself failed.
    */
   readonly cause: 'version' | 'refused' | 'fruitless';
-  /** Nothing arrived for too long: over the open watch, or not even its answer. */
-  readonly silence?: 'open' | 'unanswered';
+  /** The watch was open, and nothing arrived over it for too long. */
+  readonly isSilent?: boolean;
   /** The server gave no answer at all. */
   readonly isAway?: boolean;
 };
@@ -77,10 +77,7 @@ export async function watchOnce(options: WatchOnceOptions, signal: AbortSignal):
     return { heard, failure: undefined };
   } catch (thrown) {
     const error = thrown instanceof Error ? thrown : new Error(String(thrown));
-    if (isSilent) {
-      const silence = isOpen ? 'open' : 'unanswered';
-      return { heard, failure: { error: new Error('silent'), cause: 'fruitless', silence } };
-    }
+    if (isSilent) return { heard, failure: { error: new Error('silent'), cause: 'fruitless', isSilent: isOpen } };
     if (isExpired(error) || isFromTheFuture(error)) return { heard, failure: { error, cause: 'version' } };
     const cause = error instanceof ApiError && !isOpen ? 'refused' : 'fruitless';
     return { heard, failure: { error, cause, isAway: error instanceof ConnectionError && !isOpen } };
