@@ -80,6 +80,7 @@ const REFUSED: Reply = {
 };
 const LEASES = resourceOf('coordination.k8s.io/v1', 'leases');
 const LEASE = /\/namespaces\/([^/]+)\/leases\/([^/?]+)/;
+const UNANSWERED_MS = 30_000;
 const GATE_KEY = 'supported-arch';
 
 /** Creates an empty cluster. */
@@ -138,7 +139,14 @@ export function createModelServer(options: ServerOptions): ModelServer {
         if (isLease) deadForLease.delete(owner);
         reject(signal.reason);
       });
-      if (!isLease) waiting?.add(() => reject(new ConnectionError(`${owner} ${path}: the connection is dead`)));
+      if (isLease) return;
+      const broken = () => reject(new ConnectionError(`${owner} ${path}: the connection is dead`));
+      waiting?.add(broken);
+      // The client waits no longer than that for an answer, and takes another connection then.
+      world.clockFor(owner).after(UNANSWERED_MS, () => {
+        dead.delete(owner);
+        broken();
+      });
     });
   }
 
