@@ -2,7 +2,7 @@
 
 /**
  * `metadata.annotations` of a node, and of a pod that admission placed: JSON of what the controller set on it; see
- * {@link file://./placement/nodes/node.ts} and {@link file://./placement/admission/record.ts}.
+ * {@link file://./placement/nodes/node.ts} and {@link file://./placement/objects/pod-record.ts}.
  */
 export const MANAGED_ANNOTATION = 'archaware.dev/managed';
 /** `metadata.annotations` of a DaemonSet: JSON list of the template's tolerations that the controller added. */
@@ -66,10 +66,7 @@ export const GUARD_POLICY = 'archaware-keep';
 export const POD_GUARD_POLICY = 'archaware-keep-pods';
 /** The MutatingWebhookConfiguration that calls the controller. */
 export const WEBHOOK_CONFIGURATION = 'archaware-controller';
-/**
- * The Secret in which the replicas keep the certificates that they created, the path of the webhook, and the key that
- * signs records of pods.
- */
+/** The Secret in which the replicas keep the certificates that they created, and the path of the webhook. */
 export const WEBHOOK_SECRET = 'archaware-controller-webhook';
 /** The Service in the controller's namespace through which the API server calls it. */
 export const WEBHOOK_SERVICE = 'archaware-controller';

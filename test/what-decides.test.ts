@@ -9,7 +9,7 @@ import { parseSelector } from '../src/kit/selector.ts';
 import type { ImageAnswer } from '../src/placement/images.ts';
 import type { Policy, Settings } from '../src/placement/settings.ts';
 import { createReviewer } from '../src/webhook/review.ts';
-import { pod, SEAL } from './placement/admissions.ts';
+import { pod } from './placement/admissions.ts';
 import { requires, shown, term } from './placement/affinities.ts';
 import { failed, known, pending, settings } from './placement/objects.ts';
 import { at } from './simulator/json.ts';
@@ -38,7 +38,6 @@ function reviewer(given: Partial<Settings> = {}) {
     mayGate: () => true,
     refused: () => [],
     ownNamespace: 'archaware',
-    seal: SEAL,
     clock: systemClock,
   });
   return (object: JsonObject): string => {

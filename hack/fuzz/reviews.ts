@@ -11,7 +11,6 @@ import {
 import type { ImageAnswer } from '../../src/placement/images.ts';
 import { createReviewer } from '../../src/webhook/review.ts';
 import { RequestError, type Reviewed } from '../../src/webhook/reviewed.ts';
-import { createSeal } from '../../src/webhook/seal.ts';
 import { settings } from '../../test/placement/objects.ts';
 import { isObject, type JsonObject } from '../../test/simulator/json.ts';
 import { readNotation } from './notation.ts';
@@ -74,7 +73,6 @@ function reviewer(given: Parameters<typeof settings>[0], mayGate: boolean) {
     mayGate: () => mayGate,
     refused: (_, owner) => (owner.length % 2 === 0 ? ['tolerations'] : ['affinity', 'gate']),
     ownNamespace: 'archaware',
-    seal: createSeal(() => ({ key: 'a private key', shared: undefined })),
     clock: systemClock,
   });
 }

@@ -15,7 +15,6 @@ import { keepConfiguration, readConfiguration } from '../webhook/keep-configurat
 import { createPaths } from '../webhook/paths.ts';
 import { replicasAlike } from '../webhook/replicas.ts';
 import { createReviewer } from '../webhook/review.ts';
-import { createSeal } from '../webhook/seal.ts';
 import { serveAdmission } from '../webhook/server.ts';
 import { createProblemLog, type ProblemLogOptions } from './problem-log.ts';
 import type { Base } from './replica/base.ts';
@@ -51,7 +50,7 @@ export function startWebhook(parts: WebhookParts) {
   const problemLog = (what: ProblemLogOptions['what'], reason: EventReason | undefined): OnProblem =>
     createProblemLog({ what, reason, log, events, regarding, mayWrite, clock, signal });
   const certificate = createCertificates(base, mayWrite, problemLog('certificate', 'CertificateInvalid'), signal);
-  const paths = createPaths(() => config.webhook.path || certificate.current()?.shared?.path, clock.monotonic);
+  const paths = createPaths(() => config.webhook.path || certificate.current()?.path, clock.monotonic);
   void certificate.run(signal);
   const looked = new Promise<void>((onLooked) => {
     void keepConfiguration({
@@ -74,7 +73,6 @@ export function startWebhook(parts: WebhookParts) {
     mayGate: () => config.loops.includes('pods') && hasLeader() && canRelease(),
     refused,
     ownNamespace,
-    seal: createSeal(certificate.current),
     clock,
   });
   let closed = Promise.resolve();

@@ -7,12 +7,12 @@ import { isGone, LeaseLostError } from '../kube/errors.ts';
 import { get } from '../kube/read.ts';
 import { pathOf, type Writer } from '../kube/writer.ts';
 import { MANAGED_ANNOTATION } from '../names.ts';
-import { readPodManaged } from '../placement/admission/record.ts';
 import { cleanTemplate } from '../placement/clean/cleaned.ts';
 import { cleanNode } from '../placement/nodes/decide-node.ts';
 import { type Node, readNode } from '../placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
 import { readPod } from '../placement/objects/pod.ts';
+import { readPodRecord } from '../placement/objects/pod-record.ts';
 import { disownPatch } from '../placement/patch/disown.ts';
 import { daemonSetPatch, nodePatch, releasePatch } from '../placement/patch/patch.ts';
 import { foundAgain, lostTolerations } from '../placement/rollout/lost-record.ts';
@@ -59,7 +59,7 @@ export function ungatePods(options: StepOptions, pods: readonly PodName[]): Prom
 export function forgetPods(options: StepOptions, pods: readonly PodName[]): Promise<void> {
   return changePods(options, 'annotations', pods, (object) => {
     const path = `/metadata/annotations/${pointerPart(MANAGED_ANNOTATION)}`;
-    if (readPodManaged(object) === undefined) return undefined;
+    if (readPodRecord(object) === undefined) return undefined;
     return [
       { op: 'test', path: '/metadata/uid', value: readPod(object).uid },
       { op: 'remove', path },

@@ -3,7 +3,6 @@ import type { ApiClient } from '../kube/api-client.ts';
 import { isForbidden, isGone } from '../kube/errors.ts';
 import { readAll } from '../kube/list.ts';
 import { GUARD_POLICY, POD_GUARD_POLICY, WEBHOOK_CONFIGURATION, WEBHOOK_SECRET } from '../names.ts';
-import { readPodManaged } from '../placement/admission/record.ts';
 import {
   type CleanedCluster,
   cleanPod,
@@ -20,6 +19,7 @@ import { type DaemonSet, readDaemonSet, readRecord } from '../placement/objects/
 import { createShared } from '../placement/objects/equal-values.ts';
 import { everAdded } from '../placement/objects/past.ts';
 import { type Owner, readPod } from '../placement/objects/pod.ts';
+import { readPodRecord } from '../placement/objects/pod-record.ts';
 import type { Settings } from '../placement/settings.ts';
 
 /** The options for the search for archaware's traces. */
@@ -161,7 +161,7 @@ async function takePods(
     const name = { namespace: share(pod.namespace), name: pod.name };
     const gated = pod.gated !== undefined;
     const cleaning = cleanPod(object, cluster, pod);
-    const managed = readPodManaged(object);
+    const managed = readPodRecord(object);
     const recorded = managed !== undefined && (cleaning.kind === 'keep' || managed.tolerations.length === 0);
     if (cleaning.kind === 'none') return gated || recorded ? { name, gated, recorded, carrying: undefined } : undefined;
     const bound = nodeName !== undefined;

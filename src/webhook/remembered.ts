@@ -47,7 +47,6 @@ export function createRemembering(
     maxSize: MOST.characters,
     sizeCalculation: ({ verdict }, key) => key.length + verdict.fields.length,
   });
-  let epoch: unknown;
 
   function remember(key: string, entry: Remembered): void {
     for (const oldest of remembered.rkeys()) {
@@ -58,10 +57,6 @@ export function createRemembering(
   }
 
   return (input) => {
-    if (epoch !== input.seal.epoch()) {
-      remembered.clear();
-      epoch = input.seal.epoch();
-    }
     const admitted = readAdmitted(input);
     const key = admissionKey(admitted, input);
     const before = remembered.get(key);
@@ -76,7 +71,7 @@ export function createRemembering(
       return answer;
     };
     const verdict = judge(admitted, { ...input, answerOf });
-    const isLasting = epoch !== undefined && images.every(({ answer }) => answer.kind === 'known');
+    const isLasting = images.every(({ answer }) => answer.kind === 'known');
     if (isLasting && key.length <= LONGEST) remember(key, { verdict, images, usedAt: monotonic() });
     return verdict;
   };

@@ -5,7 +5,6 @@ import { printable } from '../kit/printable.ts';
 import { admitDaemonSet } from '../placement/admission/daemonset.ts';
 import { admitJob } from '../placement/admission/job.ts';
 import { type AdmissionDecision, type AdmissionInput, admitPod } from '../placement/admission/pod.ts';
-import type { Seal } from '../placement/admission/record.ts';
 import type { ImageAnswer } from '../placement/images.ts';
 import type { PodImage } from '../placement/objects/image.ts';
 import type { Namespace } from '../placement/objects/namespace.ts';
@@ -36,7 +35,6 @@ export type ReviewerOptions = {
   /** Returns the parts that the API server refuses in pods of the owner with this uid. */
   readonly refused: (namespace: string, owner: string) => readonly PlacedPart[];
   readonly ownNamespace: string;
-  readonly seal: Seal;
   readonly clock: Pick<Clock, 'monotonic'>;
 };
 
@@ -120,7 +118,6 @@ function judge(request: JsonObject, options: ReviewerOptions, judgePod: (input: 
           mayGate: options.mayGate(),
           withdrawn: withdrawnFrom(request, options),
           ownNamespace: options.ownNamespace,
-          seal: options.seal,
         }),
       );
     case 'apps/v1/daemonsets CREATE':

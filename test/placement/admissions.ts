@@ -7,16 +7,12 @@ import {
 } from '../../src/placement/admission/pod.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
 import type { Settings } from '../../src/placement/settings.ts';
-import { createSeal } from '../../src/webhook/seal.ts';
 import { jsonPatch } from '../simulator/objects/patch.ts';
 import { shown } from './affinities.ts';
 import { input, known } from './objects.ts';
 
 export const GATE = 'archaware.dev/architecture';
 export const MANAGED = 'archaware.dev/managed';
-
-/** The seal that all replicas share. */
-export const SEAL = createSeal(() => ({ key: 'a private key', shared: undefined }));
 
 export type Circumstances = {
   readonly answers?: Readonly<Record<string, ImageAnswer>>;
@@ -60,7 +56,6 @@ export function admissionOf(object: JsonObject, given: Circumstances = {}): Admi
     mayGate: given.mayGate ?? true,
     withdrawn: given.withdrawn ?? [],
     ownNamespace: 'archaware',
-    seal: SEAL,
   };
 }
 

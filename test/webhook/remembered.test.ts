@@ -7,7 +7,6 @@ import type { ImageAnswer } from '../../src/placement/images.ts';
 import type { Settings } from '../../src/placement/settings.ts';
 import { createRemembering } from '../../src/webhook/remembered.ts';
 import { createReviewer } from '../../src/webhook/review.ts';
-import { createSeal } from '../../src/webhook/seal.ts';
 import { pod } from '../placement/admissions.ts';
 import { failed, known, pending, settings } from '../placement/objects.ts';
 import { anyPod } from '../placement/random-pods.ts';
@@ -19,8 +18,6 @@ const BOTH = known('linux/amd64,linux/arm64');
 
 /** A world in which one thing after the other may change. */
 function world() {
-  let certificate: { key: string; shared: undefined } | undefined = { key: 'a private key', shared: undefined };
-  const seal = createSeal(() => certificate);
   const asked: string[] = [];
   const answers: Record<string, ImageAnswer> = { a: ARM, b: BOTH };
   const input: { -readonly [field in keyof AdmissionInput]: AdmissionInput[field] } = {
@@ -36,7 +33,6 @@ function world() {
     mayGate: true,
     withdrawn: [],
     ownNamespace: 'archaware',
-    seal,
   };
   let judged = 0;
   let minutes = 0;
@@ -52,9 +48,6 @@ function world() {
     input,
     answers,
     asked,
-    exchange: (key?: string) => {
-      certificate = key === undefined ? undefined : { key, shared: undefined };
-    },
     passMinutes: (more: number) => {
       minutes += more;
     },
@@ -83,7 +76,6 @@ describe('remembered verdicts', () => {
   type World = ReturnType<typeof world>;
   const changes: [what: string, change: (given: World) => unknown][] = [
     ['the settings', ({ input }) => Object.assign(input, { settings: settings({ mode: 'both' }) })],
-    ['the certificate', ({ exchange }) => exchange('another key')],
     [
       "the namespace's label that decides",
       ({ input }) =>
@@ -103,10 +95,6 @@ describe('remembered verdicts', () => {
     [
       'a label of the pod that decides',
       ({ input }) => Object.assign(input, { object: pod({}, { labels: { 'archaware.dev/ignore': 'true' } }) }),
-    ],
-    [
-      'the name of the pod, which is signed',
-      ({ input }) => Object.assign(input, { object: pod({}, { name: 'web-1' }) }),
     ],
   ];
   for (const [what, change] of changes) {
@@ -142,12 +130,6 @@ describe('remembered verdicts', () => {
     expect(['given', 'new', 'gone'].map((label) => isJudged(of(label)))).to.deep.equal([false, false, true]);
   });
 
-  it('do not exist without a certificate, because no signature is given twice', () => {
-    const { exchange, isJudged } = world();
-    exchange();
-    expect([isJudged(), isJudged()]).to.deep.equal([true, true]);
-  });
-
   it('do not exist for very large pods', () => {
     const { isJudged } = world();
     const large = pod({}, { annotations: { note: 'x'.repeat(20_000) } });
@@ -156,7 +138,6 @@ describe('remembered verdicts', () => {
 
   it('are the verdicts of a reviewer that remembers nothing, whatever happens in between', () => {
     const images = ['arm', 'both', 'cold'];
-    const certificates = ['one', 'other'].map((key) => ({ key, shared: undefined }));
     const modes: Partial<Settings>[] = [
       { mode: 'both' },
       { mode: 'taints' },
@@ -166,7 +147,6 @@ describe('remembered verdicts', () => {
     const step = fc.record({
       pod: fc.nat(2),
       settings: fc.nat(2),
-      certificate: fc.nat(1),
       mayGate: fc.boolean(),
       withdrawn: fc.boolean(),
       answers: fc.constantFrom(
@@ -194,7 +174,6 @@ describe('remembered verdicts', () => {
             mayGate: () => now?.mayGate ?? true,
             refused: () => (now?.withdrawn ? ['tolerations', 'affinity'] : []),
             ownNamespace: 'archaware',
-            seal: createSeal(() => certificates[now?.certificate ?? 0]),
             clock: systemClock,
           });
         const review = create();

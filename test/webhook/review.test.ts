@@ -4,7 +4,6 @@ import { type JsonObject, objectAt, parseObject, stringAt } from '../../src/kit/
 import type { ImageAnswer } from '../../src/placement/images.ts';
 import { createReviewer, type ReviewerOptions } from '../../src/webhook/review.ts';
 import { RequestError, type Reviewed } from '../../src/webhook/reviewed.ts';
-import { SEAL } from '../placement/admissions.ts';
 import { known, pending, settings } from '../placement/objects.ts';
 
 type Asked = { image: string; namespace: string; pullSecrets: readonly string[]; ask: boolean };
@@ -26,7 +25,6 @@ function reviewer(options: Partial<ReviewerOptions> = {}, answers: Readonly<Reco
     mayGate: () => true,
     refused: () => [],
     ownNamespace: 'archaware',
-    seal: SEAL,
     clock: systemClock,
     ...options,
   });

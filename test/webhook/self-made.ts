@@ -93,7 +93,7 @@ type Keeping = Pick<KeepConfigurationOptions, 'client' | 'source' | 'mayWrite' |
 export function keeping(options: Keeping): Promise<void> {
   const { source, clock } = options;
   return keepConfiguration({
-    paths: createPaths(() => source.current()?.shared?.path, clock.monotonic),
+    paths: createPaths(() => source.current()?.path, clock.monotonic),
     replicas: () => 'alike',
     onPathProblem: () => {},
     onLooked: () => {},

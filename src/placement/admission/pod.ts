@@ -1,19 +1,16 @@
-import { isObject, type JsonObject, listAt, objectAt } from '../../kit/json.ts';
+import { isObject, type JsonObject, objectAt } from '../../kit/json.ts';
 import { difference, type Operation } from '../../kit/json-patch.ts';
-import { ARCHITECTURE_GATE } from '../../names.ts';
 import { decide, type Knowledge } from '../decide.ts';
 import { isSystemNamespace } from '../eligibility.ts';
 import { isForOneNode } from '../objects/kinds.ts';
 import { readPod } from '../objects/pod.ts';
-import { withAffinity } from '../patch/affinity.ts';
-import { lacking } from '../patch/tolerations.ts';
 import { type PlacementIntent, placingFor, usesAffinity } from '../placing.ts';
 import { settingsFor } from '../policy.ts';
 import { noCommonArchitectureNote } from '../reasons.ts';
 import type { PlacedPart } from '../refused-parts.ts';
 import type { Settings } from '../settings.ts';
 import { readPodSubject, type Subject, type SubjectNamespace } from '../subject.ts';
-import { asAuthored, put, recordOf, type Seal, ungated, withRecord } from './record.ts';
+import { gated, placed } from './record.ts';
 
 /** What admission does with a pod. */
 export type AdmissionDecision =
@@ -30,8 +27,6 @@ export type AdmissionKnowledge = Omit<Knowledge, 'waitedMs'> & {
   readonly mayGate: boolean;
   /** The parts that the API server refuses in pods of this owner, and that are therefore left out. */
   readonly withdrawn: readonly PlacedPart[];
-  /** Signs the record on the pod, and recognises archaware's own records. */
-  readonly seal: Seal;
 };
 
 export type AdmissionInput = AdmissionKnowledge & {
@@ -46,7 +41,6 @@ export type AdmissionInput = AdmissionKnowledge & {
 
 /** All that may decide about a new pod and about its patch, except what is known beside it. */
 export type Admitted = {
-  /** What decides, without archaware's first answer in the pod. */
   readonly subject: Subject;
   readonly isBound: boolean;
   /** Whether its controller has chosen its node. */
@@ -55,39 +49,31 @@ export type Admitted = {
   readonly mayBeHeldBack: boolean;
   /** The part of the pod that the patch is made for and depends on, as the API server sent it. */
   readonly sent: JsonObject;
-  /** `sent` without archaware's first answer: the same object if there is none. */
-  readonly wished: JsonObject;
 };
 
 /** The node selector labels of pods that belong to the control plane. */
 const CONTROL_PLANE = ['node-role.kubernetes.io/control-plane', 'node-role.kubernetes.io/master'];
 
-/**
- * Reads a new pod. The API server may call again with archaware's first answer in it (`reinvocationPolicy: IfNeeded`). That answer
- * is taken out first, so that it does not look like a wish of the author.
- */
-export function readAdmitted({ object, namespace, settings: all, ownNamespace, seal }: AdmissionInput): Admitted {
-  const authored = asAuthored(object, all, namespace.name, seal);
-  const pod = readPod(authored);
-  const spec = objectAt(authored, 'spec');
+/** Reads a new pod. The API server may call again with archaware's first answer in it (`reinvocationPolicy: IfNeeded`). */
+export function readAdmitted({ object, namespace, settings: all, ownNamespace }: AdmissionInput): Admitted {
+  const pod = readPod(object);
+  const spec = objectAt(object, 'spec');
   const settings = settingsFor(all, { namespace, labels: pod.labels });
   const isPinned = isForOneNode(pod.owner, spec);
   const isOfControlPlane = CONTROL_PLANE.some((key) => Object.hasOwn(objectAt(spec, 'nodeSelector'), key));
   const isOfSystem = namespace.name === ownNamespace || isSystemNamespace(namespace.name, settings);
-  const sent = patchedPart(object);
   return {
     subject: readPodSubject(pod, namespace, settings),
     isBound: pod.nodeName !== undefined,
     isPinned,
     mayBeHeldBack: !isPinned && !isOfSystem && !isOfControlPlane,
-    sent,
-    wished: authored === object ? sent : patchedPart(authored),
+    sent: patchedPart(object),
   };
 }
 
-/** Returns a text that is the same only if admission answers the same, by the same knowledge of images and with the same key. */
+/** Returns a text that is the same only if admission answers the same, by the same knowledge of images. */
 export function admissionKey(
-  { subject, wished: _, ...rest }: Admitted,
+  { subject, ...rest }: Admitted,
   { clusterArchitectures, mayGate, withdrawn }: AdmissionKnowledge,
 ): string {
   return JSON.stringify([subject.key, rest, clusterArchitectures, mayGate, withdrawn]);
@@ -95,23 +81,24 @@ export function admissionKey(
 
 /** Decides about a new pod. If its images are known, it gets tolerations and affinity, else the gate (KEP-3521, KEP-3838). */
 export function admitPod(
-  { subject, sent, wished, isBound, isPinned, mayBeHeldBack }: Admitted,
+  { subject, sent, isBound, isPinned, mayBeHeldBack }: Admitted,
   knowledge: AdmissionKnowledge,
 ): AdmissionDecision {
-  const { seal, withdrawn } = knowledge;
+  const { withdrawn } = knowledge;
   if (isBound || subject.skipped !== undefined) {
     // Another webhook may have bound or excluded the pod after archaware gated it. The API server rejects a bound pod with a gate.
-    return patched(sent, wished, ungated(sent));
+    return patched(sent, gated(sent, false), 'patched');
   }
   const { settings } = subject;
+  const answer = (placing: PlacementIntent, isGated = false) =>
+    patched(sent, gated(placed(sent, placing, settings.taints.key), isGated), isGated ? 'gated' : 'patched');
   const decision = decide(subject, { ...knowledge, waitedMs: 0 });
   const mayGate = mayBeHeldBack && knowledge.mayGate && !withdrawn.includes('gate');
   switch (decision.kind) {
     case 'place': {
       const placing = placingFor(decision, subject);
       // If affinity required another node than its controller has chosen, the pod would stay Pending forever.
-      const given = withoutParts(placing, isPinned ? [...withdrawn, 'affinity'] : withdrawn);
-      return patched(sent, wished, placed(wished, given, subject.namespace, seal));
+      return answer(withoutParts(placing, isPinned ? [...withdrawn, 'affinity'] : withdrawn));
     }
     case 'hold':
       if (mayBeHeldBack && settings.noCommonArchitecture === 'reject') {
@@ -121,16 +108,18 @@ export function admitPod(
         };
       }
       // Without a toleration, the taints keep the pod Pending.
-      return mayGate && usesAffinity(settings) ? gated(sent, wished) : patched(sent, wished, wished);
+      return answer(NOTHING, mayGate && usesAffinity(settings));
     case 'wait':
-      return mayGate ? gated(sent, wished) : patched(sent, wished, wished);
+      return answer(NOTHING, mayGate);
     default:
       return decision satisfies never;
   }
 }
 
-/** What a patch changes, and what it depends on: the names are signed, and a node selector takes the place of affinity. */
-const METADATA = new Set(['name', 'generateName', 'annotations']);
+const NOTHING: PlacementIntent = { tolerations: [], affinity: undefined };
+
+/** What a patch changes, and what it depends on: a node selector takes the place of affinity. */
+const METADATA = new Set(['annotations']);
 const SPEC = new Set(['tolerations', 'affinity', 'schedulingGates', 'nodeSelector']);
 
 /**
@@ -159,56 +148,7 @@ function withoutParts({ tolerations, affinity }: PlacementIntent, parts: readonl
   };
 }
 
-/** Returns the pod with the tolerations and the affinity of an intent, and the record of what was added. */
-function placed(pod: JsonObject, placing: PlacementIntent, namespace: string, seal: Seal): JsonObject {
-  const spec = objectAt(pod, 'spec');
-  const present = listAt(spec, 'tolerations') ?? [];
-  const missing = lacking(present, placing.tolerations);
-  const tolerating = missing.length === 0 ? pod : put(pod, ['spec', 'tolerations'], [...present, ...missing]);
-  const affinity = placing.affinity === undefined ? undefined : withAffinity(spec, placing.affinity);
-  const after = affinity === undefined ? tolerating : put(tolerating, ['spec', 'affinity'], affinity);
-  const record = recordOf(pod, after, placing);
-  return record === undefined ? after : withRecord(after, record, namespace, seal);
-}
-
-function patched(before: JsonObject, wished: JsonObject, after: JsonObject): AdmissionDecision {
-  const patch = patchBetween(before, wished, after);
-  return patch.length === 0 ? { kind: 'unchanged' } : { kind: 'patched', patch };
-}
-
-function gated(before: JsonObject, wished: JsonObject): AdmissionDecision {
-  const gates = listAt(objectAt(wished, 'spec'), 'schedulingGates') ?? [];
-  const patch = patchBetween(
-    before,
-    wished,
-    put(wished, ['spec', 'schedulingGates'], [...gates, { name: ARCHITECTURE_GATE }]),
-  );
-  return patch.length === 0 ? { kind: 'unchanged' } : { kind: 'gated', patch };
-}
-
-/** Returns the patch; empty if only the order differs: another webhook may have appended entries of its own after archaware's. */
-function patchBetween(before: JsonObject, wished: JsonObject, after: JsonObject): Operation[] {
+function patched(before: JsonObject, after: JsonObject, kind: 'patched' | 'gated'): AdmissionDecision {
   const patch = difference(before, after);
-  const isCalledAgain = wished !== before;
-  return patch.length > 0 && isCalledAgain && isReordered(writable(before), writable(after)) ? [] : patch;
-}
-
-function writable(pod: JsonObject): JsonObject {
-  const { tolerations, affinity, schedulingGates } = objectAt(pod, 'spec');
-  const { annotations } = objectAt(pod, 'metadata');
-  return { tolerations, affinity, schedulingGates, annotations };
-}
-
-function isReordered(before: JsonObject, after: JsonObject): boolean {
-  // Texts of different lengths cannot be the same in another order. This check avoids sorting lists that may be huge.
-  const isAsLong = JSON.stringify(before).length === JSON.stringify(after).length;
-  return isAsLong && sortedText(before) === sortedText(after);
-}
-
-/** Returns a value as a text that does not depend on the order of items or fields. */
-function sortedText(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(sortedText).sort().join()}]`;
-  if (!isObject(value)) return JSON.stringify(value) ?? '';
-  const entries = Object.entries(value).map(([name, item]) => `${JSON.stringify(name)}:${sortedText(item)}`);
-  return `{${entries.sort().join()}}`;
+  return patch.length === 0 ? { kind: 'unchanged' } : { kind, patch };
 }

@@ -1,10 +1,10 @@
 import type { JsonObject } from '../../kit/json.ts';
 import { isArchitectureName } from '../../kit/platform.ts';
-import { readPodManaged } from '../admission/record.ts';
 import type { Demands } from '../fit.ts';
 import type { DaemonSet } from '../objects/daemonset.ts';
 import { isDaemonSet, isOfKubernetes, shownKind } from '../objects/kinds.ts';
 import { type Owner, type Pod, readPod } from '../objects/pod.ts';
+import { readPodRecord } from '../objects/pod-record.ts';
 import { wroteTolerations } from '../objects/written.ts';
 import { asOurs, isSameToleration, type Toleration, tolerates, tolerationText } from '../patch/tolerations.ts';
 import { lostTolerations, unrecordedTolerations } from '../rollout/lost-record.ts';
@@ -93,8 +93,8 @@ function oursOf(object: JsonObject, tolerations: readonly JsonObject[]): readonl
   // Any taint key counts: only the pod itself remembers a key that is no longer in the configuration.
   const written = tolerations.some(hasOurForm) && wroteTolerations(object) ? tolerations.filter(hasOurForm) : [];
   if (written.length > 0) return written;
-  // The signature is not checked: `clean` also runs where it cannot read the key. A forged record only gets its author's pod replaced.
-  const admitted = (readPodManaged(object)?.tolerations ?? []).filter(hasOurForm);
+  // A forged record only gets its author's pod replaced.
+  const admitted = (readPodRecord(object)?.tolerations ?? []).filter(hasOurForm);
   return tolerations.filter((toleration) => admitted.some((ours) => isSameToleration(toleration, ours)));
 }
 

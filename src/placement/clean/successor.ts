@@ -1,9 +1,9 @@
 import { type JsonObject, objectAt, stringAt } from '../../kit/json.ts';
 import { FIELD_MANAGER } from '../../names.ts';
-import { readPodManaged } from '../admission/record.ts';
 import { type Demands, obstaclesTo, readDemands } from '../fit.ts';
 import { cleanNode, type NodeChange } from '../nodes/decide-node.ts';
 import { type Node, nodeArchitecture } from '../nodes/node.ts';
+import { readPodRecord } from '../objects/pod-record.ts';
 import { writersOf } from '../objects/written.ts';
 import type { Settings } from '../settings.ts';
 
@@ -83,7 +83,7 @@ export function successorDemands(object: JsonObject): Demands {
 function authoredTerms(object: JsonObject, terms: Demands['terms']): Demands['terms'] {
   if (terms === undefined) return undefined;
   if (writersOf(object, 'f:affinity').includes(FIELD_MANAGER)) return undefined;
-  const added = new Set(readPodManaged(object)?.required.map(({ key }) => key) ?? []);
+  const added = new Set(readPodRecord(object)?.required.map(({ key }) => key) ?? []);
   if (added.size === 0) return terms;
   const authored = terms.map((term) => ({
     ...term,

@@ -12,7 +12,7 @@ export function keptPod(pod: Pod): Pod {
   const gates = pod.gated?.gates ?? [];
   // The gate is removed from a skipped pod, and the patch tests the whole list.
   const isReleasable = gates.length > 0 && gates.length <= MOST_GATES;
-  const gated = isReleasable ? { gates, affinity: undefined, nodeSelector: undefined } : undefined;
+  const gated = isReleasable ? { gates, affinity: undefined, nodeSelector: undefined, ours: [] } : undefined;
   return { ...pod, ...keptTemplate(pod), broken: undefined, written: undefined, gated };
 }
 

@@ -15,6 +15,7 @@ import { lacking, type Toleration } from '../patch/tolerations.ts';
 import { createShared } from './equal-values.ts';
 import { imageName, type PodImage } from './image.ts';
 import { readOs } from './os.ts';
+import { type RecordedRequirement, readPodRecord } from './pod-record.ts';
 import { bytesTooMany } from './size.ts';
 import { type BrokenContainer, readBroken } from './start-error.ts';
 import { readWritten, type Written } from './written.ts';
@@ -47,6 +48,8 @@ export type Gated = {
   readonly gates: readonly JsonObject[];
   readonly affinity: unknown;
   readonly nodeSelector: unknown;
+  /** What admission required of it earlier, before other webhooks changed it. */
+  readonly ours: readonly RecordedRequirement[];
 };
 
 /** The object that controls a pod (`metadata.ownerReferences` with `controller: true`). */
@@ -89,9 +92,9 @@ export function readPod(object: JsonObject, before?: Pod): Pod {
   const annotations = objectAt(metadata, 'annotations');
   const broken = readBroken(spec, status, before?.uid === metadata.uid ? before?.broken : undefined);
   const known = isSameGeneration(metadata, before) ? before : undefined;
-  const gated = known === undefined ? readGated(spec) : known.gated;
+  const gated = known === undefined ? readGated(object, spec) : known.gated;
   const written = known === undefined ? readWritten(object) : known.written;
-  const more = [gated?.gates, written];
+  const more = [gated?.gates, gated?.ours, written];
   const template = known ?? readTemplate(metadata, spec, more);
   const labels = known === undefined ? template.labels : sameRecord(known.labels, stringsAt(metadata, 'labels'));
   const statement = stringAt(annotations, ARCHITECTURES_ANNOTATION);
@@ -133,10 +136,11 @@ function sameRecord<T extends JsonObject>(one: T, other: T): T {
   return isSameRecord(one, other) ? one : other;
 }
 
-function readGated(spec: JsonObject): Gated | undefined {
+function readGated(object: JsonObject, spec: JsonObject): Gated | undefined {
   const gates = listAt(spec, 'schedulingGates') ?? [];
   if (!gates.some(({ name }) => name === ARCHITECTURE_GATE)) return undefined;
-  return { gates, affinity: spec.affinity, nodeSelector: spec.nodeSelector };
+  const ours = readPodRecord(object)?.required ?? [];
+  return { gates, affinity: spec.affinity, nodeSelector: spec.nodeSelector, ours };
 }
 
 /** Whether the fields of the pod that was read before are those of this one. Those of a pod that is too large are not there. */

@@ -1,5 +1,6 @@
 import { isObject, type JsonObject, listAt, objectAt, parseJson, stringAt } from '../../kit/json.ts';
-import { ARCHITECTURE_LABEL, FIELD_MANAGER, MANAGED_ANNOTATION } from '../../names.ts';
+import { ARCHITECTURE_LABEL, FIELD_MANAGER } from '../../names.ts';
+import { type PodRecord, readPodRecord } from './pod-record.ts';
 
 /** What archaware wrote to a pod, in this process or an earlier one, by the controller or at admission. */
 export type Written = {
@@ -9,17 +10,19 @@ export type Written = {
   readonly architectures: readonly string[] | undefined;
 };
 
+const NOTHING: PodRecord = { tolerations: [], required: [] };
 const REQUIRED = 'requiredDuringSchedulingIgnoredDuringExecution';
 
 /**
  * Reads what archaware wrote to a pod from `metadata.managedFields` and from the record that admission leaves on it. Undefined if
- * archaware wrote nothing, or if an image was changed in place in a later second. An unsigned record counts too: a forged one
- * only saves that pod a lookup, and nothing is taken from any pod because of it (docs/decisions/026-signed-records.md).
+ * archaware wrote nothing, or if an image was changed in place in a later second. A forged record
+ * only saves that pod a lookup (docs/decisions/026-records-narrow.md).
  */
 export function readWritten(object: JsonObject): Written | undefined {
-  const record = recordOf(object);
-  const tolerations = wroteTolerations(object) || (listAt(record, 'tolerations') ?? []).length > 0;
-  const isRequired = writersOf(object, 'f:affinity').includes(FIELD_MANAGER) || requires(listAt(record, 'required'));
+  const { tolerations: listed, required } = readPodRecord(object) ?? NOTHING;
+  const tolerations = wroteTolerations(object) || listed.length > 0;
+  const isRecorded = required.some(({ key }) => key === ARCHITECTURE_LABEL);
+  const isRequired = isRecorded || writersOf(object, 'f:affinity').includes(FIELD_MANAGER);
   const architectures = isRequired ? requiredArchitectures(objectAt(object, 'spec')) : undefined;
   if (hasNewerImage(object)) return undefined;
   return tolerations || architectures !== undefined ? { tolerations, architectures } : undefined;
@@ -55,24 +58,16 @@ function setsImage({ fieldsV1 }: JsonObject): boolean {
   );
 }
 
-function recordOf(object: JsonObject): JsonObject {
-  const text = stringAt(objectAt(objectAt(object, 'metadata'), 'annotations'), MANAGED_ANNOTATION);
-  const parsed = text === undefined ? undefined : parseJson(text);
-  return isObject(parsed) ? parsed : {};
-}
-
-function requires(required: readonly JsonObject[] | undefined): boolean {
-  return (required ?? []).some(({ key }) => key === ARCHITECTURE_LABEL);
-}
-
-/** Returns the values of the first required expression on the architecture label. */
+/** Returns what the first required term that speaks of the architecture allows: a second review adds a narrower expression. */
 function requiredArchitectures(spec: JsonObject): string[] | undefined {
   const required = objectAt(objectAt(objectAt(spec, 'affinity'), 'nodeAffinity'), REQUIRED);
   for (const term of listAt(required, 'nodeSelectorTerms') ?? []) {
-    for (const { key, operator, values } of listAt(term, 'matchExpressions') ?? []) {
-      if (key !== ARCHITECTURE_LABEL || operator !== 'In' || !Array.isArray(values)) continue;
-      return values.filter((value) => typeof value === 'string');
-    }
+    const sets = (listAt(term, 'matchExpressions') ?? []).flatMap(({ key, operator, values }) =>
+      key === ARCHITECTURE_LABEL && operator === 'In' && Array.isArray(values) ? [values] : [],
+    );
+    const [first, ...others] = sets;
+    if (first === undefined) continue;
+    return first.filter((value) => typeof value === 'string' && others.every((other) => other.includes(value)));
   }
   return undefined;
 }

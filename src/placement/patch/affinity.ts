@@ -1,15 +1,10 @@
 import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL, OLD_OS_LABEL, OS_LABEL } from '../../names.ts';
+import type { RecordedRequirement } from '../objects/pod-record.ts';
 import type { Preference } from '../preference.ts';
 
 /** A requirement on a node's label, in the form that archaware writes (core/v1 `NodeSelectorRequirement`). */
 export type Requirement = { readonly key: string; readonly operator: 'In'; readonly values: readonly string[] };
-
-/**
- * A requirement that archaware added. `term`: the index of the author's term that it was added to; absent if the whole list is
- * archaware's.
- */
-export type AddedRequirement = Requirement & { readonly term?: number };
 
 /** The node affinity that a pod should have, where its author does not say otherwise. */
 export type AffinityIntent = {
@@ -18,7 +13,12 @@ export type AffinityIntent = {
 };
 
 /** The parts of a pod's spec that select nodes, as the API server sent them. */
-export type Placed = { readonly affinity?: unknown; readonly nodeSelector?: unknown };
+export type Placed = {
+  readonly affinity?: unknown;
+  readonly nodeSelector?: unknown;
+  /** The requirements that archaware added earlier, by the pod's record. Present ones do not count as the author's. */
+  readonly ours?: readonly RecordedRequirement[];
+};
 
 export const REQUIRED = 'requiredDuringSchedulingIgnoredDuringExecution';
 export const PREFERRED_TERMS = 'preferredDuringSchedulingIgnoredDuringExecution';
@@ -31,13 +31,13 @@ const ALIASES: Readonly<Record<string, string>> = {
 
 /**
  * Returns `spec.affinity` with the intent added; undefined if there is nothing to add. Each requirement goes into every required
- * term that does not mention its label. The preferences are added unless the pod prefers architectures itself. The API server
+ * term that does not mention its label, or only in a requirement of archaware that allows more: an image was added since. The preferences are added unless the pod prefers architectures itself. The API server
  * allows fewer changes to a gated pod than to a new one (`ValidatePodUpdate`): expressions are appended, terms are not added to
  * existing ones, and empty terms are not filled. An empty term matches no node, and stays empty.
  */
 export function withAffinity(spec: Placed, intent: AffinityIntent): JsonObject | undefined {
   const before = isObject(spec.affinity) ? objectAt(spec.affinity, 'nodeAffinity') : {};
-  const required = narrowed(before[REQUIRED], asked(spec.nodeSelector, intent.required));
+  const required = narrowed(before[REQUIRED], asked(spec.nodeSelector, intent.required), spec.ours ?? []);
   const preferred = preferring(before[PREFERRED_TERMS], intent.preferred);
   if (required === undefined && preferred === undefined) return undefined;
   return {
@@ -51,22 +51,34 @@ export function withAffinity(spec: Placed, intent: AffinityIntent): JsonObject |
 }
 
 /** Returns the requirements that {@link withAffinity} added to a spec. */
-export function addedTo(before: Placed, after: Placed, required: readonly Requirement[]): AddedRequirement[] {
-  const isOurs = termsOf(before) === undefined;
-  return (termsOf(after) ?? []).flatMap((term, index) => {
-    const expressions = (isObject(term) && listAt(term, 'matchExpressions')) || [];
-    const added = required.filter((requirement) => expressions.includes(requirement));
-    return isOurs ? added : added.map((requirement) => ({ term: index, ...requirement }));
-  });
+export function addedTo(before: Placed, after: Placed, required: readonly Requirement[]): Requirement[] {
+  const old = new Set(expressionsOf(before));
+  const added = new Set(expressionsOf(after).filter((expression) => !old.has(expression)));
+  return required.filter((requirement) => added.has(requirement));
 }
 
-function termsOf({ affinity }: Placed): readonly unknown[] | undefined {
+/** Whether a required term has this requirement. */
+export function hasRequirement(spec: Placed, recorded: RecordedRequirement): boolean {
+  return expressionsOf(spec).some((expression) => isRecorded(expression, recorded));
+}
+
+function expressionsOf({ affinity }: Placed): JsonObject[] {
   const required = objectAt(objectAt(isObject(affinity) ? affinity : {}, 'nodeAffinity'), REQUIRED);
-  return Array.isArray(required.nodeSelectorTerms) ? required.nodeSelectorTerms : undefined;
+  return (listAt(required, 'nodeSelectorTerms') ?? []).flatMap((term) => listAt(term, 'matchExpressions') ?? []);
+}
+
+function isRecorded({ key, operator, values }: JsonObject, recorded: RecordedRequirement): boolean {
+  return (
+    key === recorded.key &&
+    operator === 'In' &&
+    Array.isArray(values) &&
+    values.length === recorded.values.length &&
+    recorded.values.every((value, index) => value === values[index])
+  );
 }
 
 /** Returns a preference as a term of `preferredDuringSchedulingIgnoredDuringExecution`. */
-export function preferredTerm({ architecture, weight }: Preference): JsonObject {
+function preferredTerm({ architecture, weight }: Preference): JsonObject {
   return {
     weight,
     preference: { matchExpressions: [{ key: ARCHITECTURE_LABEL, operator: 'In', values: [architecture] }] },
@@ -79,19 +91,32 @@ function asked(nodeSelector: unknown, requirements: readonly Requirement[]): rea
   return requirements.filter(({ key }) => !namesOf(key).some((name) => Object.hasOwn(nodeSelector, name)));
 }
 
-function narrowed(required: unknown, requirements: readonly Requirement[]): JsonObject | undefined {
+function narrowed(
+  required: unknown,
+  requirements: readonly Requirement[],
+  ours: readonly RecordedRequirement[],
+): JsonObject | undefined {
   if (requirements.length === 0) return undefined;
   if (!isObject(required)) return { nodeSelectorTerms: [{ matchExpressions: requirements }] };
   const { nodeSelectorTerms: terms } = required;
   if (!Array.isArray(terms)) return undefined;
-  const after = terms.map((term: unknown) => (isObject(term) ? narrowTerm(term, requirements) : term));
+  const after = terms.map((term: unknown) => (isObject(term) ? narrowTerm(term, requirements, ours) : term));
   return after.some((term, index) => term !== terms[index]) ? { ...required, nodeSelectorTerms: after } : undefined;
 }
 
-function narrowTerm(term: JsonObject, requirements: readonly Requirement[]): JsonObject {
+function narrowTerm(
+  term: JsonObject,
+  requirements: readonly Requirement[],
+  ours: readonly RecordedRequirement[],
+): JsonObject {
   const expressions = listAt(term, 'matchExpressions') ?? [];
   if (expressions.length + (listAt(term, 'matchFields')?.length ?? 0) === 0) return term;
-  const missing = requirements.filter(({ key }) => !expressions.some((expression) => speaksOf(expression, key)));
+  const missing = requirements.filter(({ key, values }) => {
+    const speaking = expressions.filter((expression) => speaksOf(expression, key));
+    const recorded = ours.filter((own) => speaking.some((expression) => isRecorded(expression, own)));
+    const isTheirs = speaking.some((expression) => !recorded.some((own) => isRecorded(expression, own)));
+    return !isTheirs && !recorded.some((own) => own.values.every((value) => values.includes(value)));
+  });
   if (missing.length === 0) return term;
   return { ...term, matchExpressions: [...expressions, ...missing] };
 }

@@ -9,7 +9,7 @@ import { bundleText, entriesOf, extendBundle, type Kept, readKept } from './kept
 import { type Pair, timeProblem } from './pair.ts';
 import { rotate } from './rotate.ts';
 import { planRotation } from './rotation.ts';
-import { makeShared, readShared, type Shared, sharedEntries } from './secrets.ts';
+import { pathEntry, readPath } from './secrets.ts';
 import { type CertificateSource, createHolder, createProblemReporter, type OnProblem } from './source.ts';
 
 export type SelfSignedOptions = {
@@ -58,7 +58,7 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
   const report = createProblemReporter(onProblem);
   /** What is served, and the authority that was announced with it. */
   let served: (Pair & Pick<Kept, 'bundle' | 'next' | 'trustedSince'>) | undefined;
-  let shared: Shared | undefined;
+  let path: string | undefined;
   /** The number of checks in a row that found no certificates. */
   let missing = 0;
 
@@ -77,8 +77,8 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
     }
     load(kept, read);
     // The Secret of an earlier version has only certificates.
-    if (served !== undefined && readShared(read) === undefined && mayWrite()) {
-      load(kept, await secret.write(read, sharedEntries(shared ?? makeShared()), signal));
+    if (served !== undefined && readPath(read) === undefined && mayWrite()) {
+      load(kept, await secret.write(read, pathEntry(path), signal));
     }
     return problems;
   }
@@ -104,7 +104,7 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
     const wanted = step === 'keep' ? kept : await rotate(step, kept, { names, isTrusted, now, lifetimeMs });
     // Creating certificates took some time, so the lease may have been lost.
     if (!mayWrite() && !isEmpty(found)) return 'nothing to do';
-    const more = readShared(read) === undefined ? sharedEntries(shared ?? makeShared()) : {};
+    const more = readPath(read) === undefined ? pathEntry(path) : {};
     return secret.write(read, { ...entriesOf(wanted), ...more }, signal);
   }
 
@@ -120,12 +120,12 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
   }
 
   function load({ serving, bundle, next, trustedSince }: Kept, read: JsonObject | undefined): void {
-    // If the shared secrets are missing now, the leader writes the former ones back, because callers use that path.
-    shared = readShared(read) ?? shared;
+    // If the path is missing now, the leader writes the former one back, because callers use it.
+    path = readPath(read) ?? path;
     if (serving === undefined) return;
     served = { ...serving, bundle, next, trustedSince };
     const { cert, key, notAfter } = serving;
-    set({ cert, key, ca: bundleText(bundle), notAfter, shared });
+    set({ cert, key, ca: bundleText(bundle), notAfter, path });
   }
 
   function reportState(found: readonly string[]): void {

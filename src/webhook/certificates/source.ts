@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Shared } from './secrets.ts';
 
 /** The certificate that the webhook serves with, from any source. */
 export type ServingCertificate = {
@@ -11,8 +10,8 @@ export type ServingCertificate = {
   readonly ca: string | undefined;
   /** The end of the serving certificate's validity; milliseconds since the epoch. */
   readonly notAfter: number;
-  /** The other shared secrets; undefined if certificates come from a directory, and until the Secret has them. */
-  readonly shared?: Shared | undefined;
+  /** The path of the reviews; undefined if certificates come from a directory, and until the Secret has it. */
+  readonly path?: string | undefined;
 };
 
 /** A source of serving certificates. */

@@ -38,7 +38,7 @@ describe('the text for a patch', () => {
     ],
     [
       'a gated pod is released',
-      releasePatch(pod, { gates: GATES, affinity: undefined, nodeSelector: undefined }, undefined),
+      releasePatch(pod, { gates: GATES, affinity: undefined, nodeSelector: undefined, ours: [] }, undefined),
       'Pod',
       '-archaware.dev/architecture',
     ],

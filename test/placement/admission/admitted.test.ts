@@ -144,7 +144,7 @@ describe('the key of an admission', () => {
   /** Two admissions that differ in one field alone: a field without a row does not compile. */
   const rows: Readonly<
     Record<
-      Exclude<keyof Admitted, 'wished'> | Exclude<keyof AdmissionKnowledge, 'namesOf' | 'answerOf' | 'seal'>,
+      keyof Admitted | Exclude<keyof AdmissionKnowledge, 'namesOf' | 'answerOf'>,
       readonly [one: AdmissionInput, other: AdmissionInput]
     >
   > = {
@@ -162,7 +162,7 @@ describe('the key of an admission', () => {
       expect(keyOf(one)).not.to.equal(keyOf(other));
       expect(decisionOf(one)).not.to.deep.equal(decisionOf(other));
       const rest = (input: AdmissionInput) => {
-        const { wished: _, ...admitted } = readAdmitted(input);
+        const admitted = readAdmitted(input);
         const { clusterArchitectures, mayGate, withdrawn } = input;
         return { ...admitted, clusterArchitectures, mayGate, withdrawn, [field]: undefined };
       };

@@ -95,7 +95,12 @@ describe('what is kept of a pod that is too large', () => {
       ...{ left: { 'archaware.dev/ignore': 'true' }, nodeName: 'n1', images: [], tolerations: undefined },
       ...{ generation: 1, resourceVersion: '7' },
     });
-    expect(gated).to.deep.equal({ gates: [{ name: 'other' }, GATE], affinity: undefined, nodeSelector: undefined });
+    expect(gated).to.deep.equal({
+      gates: [{ name: 'other' }, GATE],
+      affinity: undefined,
+      nodeSelector: undefined,
+      ours: [],
+    });
     expect(kept.owner?.name).to.have.length(254);
   });
 

@@ -90,10 +90,10 @@ describe('reading a pod', () => {
     [{}, undefined],
     [{ schedulingGates: [] }, undefined],
     [{ schedulingGates: [{ name: 'example.com/quota' }] }, undefined],
-    [{ schedulingGates: [gate] }, { gates: [gate], affinity: undefined, nodeSelector: undefined }],
+    [{ schedulingGates: [gate] }, { gates: [gate], affinity: undefined, nodeSelector: undefined, ours: [] }],
     [
       { schedulingGates: [{ name: 'q', new: 1 }, gate], affinity: { new: {} }, nodeSelector: { a: 'b' } },
-      { gates: [{ name: 'q', new: 1 }, gate], affinity: { new: {} }, nodeSelector: { a: 'b' } },
+      { gates: [{ name: 'q', new: 1 }, gate], affinity: { new: {} }, nodeSelector: { a: 'b' }, ours: [] },
     ],
     [{ schedulingGates: 'x' }, undefined],
   ];

@@ -216,6 +216,24 @@ describe('affinity of other kinds', () => {
   });
 });
 
+describe('requirements that archaware added earlier', () => {
+  const ours = [{ key: 'kubernetes.io/arch', values: ['amd64', 'arm64'] }];
+  const arm = { key: 'kubernetes.io/arch', operator: 'In', values: ['arm64'] } as const;
+  const rows: [given: string, terms: JsonObject[], required: typeof arm | typeof BOTH, expected: string | undefined][] =
+    [
+      ['are narrowed by a further one', [term('arch In amd64,arm64')], arm, 'arch In amd64,arm64 & arch In arm64'],
+      ['are enough', [term('arch In amd64,arm64')], BOTH, undefined],
+      ["leave the author's own ones", [term('arch In amd64,s390x')], arm, undefined],
+      ['are not narrowed twice', [term('arch In amd64,arm64', 'arch In arm64')], arm, undefined],
+    ];
+  for (const [given, terms, required, expected] of rows) {
+    it(given, () => {
+      const affinity = withAffinity({ affinity: requires(...terms), ours }, { required: [required], preferred: [] });
+      expect(affinity && shown({ affinity })).to.equal(expected);
+    });
+  }
+});
+
 describe('the requirements that were added to a spec', () => {
   const required = [BOTH, LINUX];
   const rows: [given: string, spec: JsonObject, expected: unknown][] = [
@@ -223,11 +241,7 @@ describe('the requirements that were added to a spec', () => {
     [
       'each of the terms, and only what it lacked',
       { affinity: requires(term('zone In a'), {}, term('arch In amd64,arm64')) },
-      [
-        { term: 0, ...BOTH },
-        { term: 0, ...LINUX },
-        { term: 2, ...LINUX },
-      ],
+      [BOTH, LINUX],
     ],
     ['nothing', { affinity: requires(term('arch In amd64,arm64', 'os In linux')) }, []],
     ['what a node selector left', { nodeSelector: { 'kubernetes.io/os': 'linux' } }, [BOTH]],

@@ -373,59 +373,54 @@ describe('self-made certificates', () => {
       'authority.crt',
       'authority.key',
       'path',
-      'signing.key',
     );
     expect(current()?.cert).not.to.contain('PRIVATE KEY');
     expect(current()?.ca).not.to.contain('PRIVATE KEY');
   });
 
-  describe('and the other shared secrets', () => {
-    const shared = (source: CertificateSource) => source.current()?.shared;
+  describe('and the path of the webhook', () => {
+    const pathOf = (source: CertificateSource) => source.current()?.path;
     const remove = (...names: string[]) =>
       client.request('patch', SECRET, {
         body: { data: Object.fromEntries(names.map((name) => [name, null])) },
         contentType: 'application/merge-patch+json',
       });
 
-    it('are created with the first certificate, in one write, and are the same for all', async () => {
+    it('is created with the first certificate, in one write, and is the same for all', async () => {
       const first = await world.replica(follower);
       const second = await world.replica(follower);
-      expect(shared(first)?.path).to.match(/^\/mutate\/[0-9a-f]{40}$/);
-      expect(shared(first)?.signingKey).to.match(/^[0-9a-f]{64}$/);
-      expect(shared(second)).to.deep.equal(shared(first));
+      expect(pathOf(first)).to.match(/^\/mutate\/[0-9a-f]{40}$/);
+      expect(pathOf(second)).to.deep.equal(pathOf(first));
       expect(writes()).to.have.length(1);
     });
 
-    it('are added by the leader to a Secret of an earlier version; a follower waits for them', async () => {
+    it('is added by the leader to a Secret without it; a follower waits for it', async () => {
       const first = await world.replica(follower);
       const certificate = first.current()?.cert;
-      await remove('path', 'signing.key');
+      await remove('path');
       const late = await world.replica(follower);
-      expect([late.current()?.cert, shared(late)]).to.deep.equal([certificate, undefined]);
+      expect([late.current()?.cert, pathOf(late)]).to.deep.equal([certificate, undefined]);
       const leader = await world.replica();
       await world.pass(LOOK);
       expect(leader.current()?.cert).to.equal(certificate);
-      expect(shared(leader)?.path).to.match(/^\/mutate\//);
-      for (const source of [first, late]) expect(shared(source)).to.deep.equal(shared(leader));
+      expect(pathOf(leader)).to.match(/^\/mutate\//);
+      for (const source of [first, late]) expect(pathOf(source)).to.deep.equal(pathOf(leader));
     });
 
-    it('are restored if somebody deletes the Secret or damages them', async () => {
+    it('is restored if somebody deletes the Secret or damages it', async () => {
       const leader = await world.replica();
-      const before = shared(leader);
+      const before = pathOf(leader);
       await client.request('delete', SECRET);
       await world.pass(LOOK);
-      expect((await entries(client)).path).to.equal(before?.path);
+      expect((await entries(client)).path).to.equal(before);
       for (const path of ['', '/mutate', '/mutate/../x', '/', `/mutate/${'A'.repeat(40)}`]) {
         await damage({ path });
         await world.pass(LOOK);
-        expect([(await entries(client)).path, shared(leader)], path).to.deep.equal([before?.path, before]);
+        expect([(await entries(client)).path, pathOf(leader)], path).to.deep.equal([before, before]);
       }
-      await damage({ 'signing.key': 'ab' });
-      await world.pass(LOOK);
-      expect((await entries(client))['signing.key']).to.equal(before?.signingKey);
     });
 
-    it('do not prevent the certificate from being served if they cannot be added', async () => {
+    it('does not prevent the certificate from being served if it cannot be added', async () => {
       await world.replica(follower);
       await remove('path');
       const request: ApiClient['request'] = (verb, path, options) =>
