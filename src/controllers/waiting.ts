@@ -1,5 +1,5 @@
 import type { Clock } from '../kit/clock.ts';
-import { namespaceOf } from '../kit/fairness/fair-keys.ts';
+import { namespaceOf } from '../kit/fairness/fair-queue.ts';
 import { createLedger } from '../kit/fairness/ledger.ts';
 
 /** An object to reconcile again, in `inMs` milliseconds; 0: now. */

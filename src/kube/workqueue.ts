@@ -1,5 +1,5 @@
 import { backoff, type Clock } from '../kit/clock.ts';
-import { createFairKeys, type FairKeys } from '../kit/fairness/fair-keys.ts';
+import { createFairQueue, type FairQueue, namespaceOf } from '../kit/fairness/fair-queue.ts';
 
 /** `urgent`: objects that wait to be scheduled. `backlog`: everything else; its turn comes when nothing is urgent. */
 export type Priority = 'urgent' | 'backlog';
@@ -39,7 +39,7 @@ const PROBE_MS = 3_000;
 
 /** Creates a queue with two priorities. Within one, namespaces take turns, each first come, first served. */
 export function createWorkqueue(clock: Clock): Workqueue {
-  const queues: Record<Priority, FairKeys> = { urgent: createFairKeys(), backlog: createFairKeys() };
+  const queues: Record<Priority, FairQueue<string>> = { urgent: createFairQueue(), backlog: createFairQueue() };
   const working = new Set<string>();
   const again = new Map<string, Priority>();
   const failures = new Map<string, number>();
@@ -57,9 +57,10 @@ export function createWorkqueue(clock: Clock): Workqueue {
       if (again.get(key) !== 'urgent') again.set(key, priority);
       return;
     }
-    if (queues.urgent.has(key)) return;
-    if (priority === 'urgent') queues.backlog.delete(key);
-    queues[priority].add(key);
+    const namespace = namespaceOf(key);
+    if (queues.urgent.has(namespace, key)) return;
+    if (priority === 'urgent') queues.backlog.delete(namespace, key);
+    queues[priority].add(namespace, key);
     waiting.shift()?.();
   }
 
@@ -138,8 +139,7 @@ export function createWorkqueue(clock: Clock): Workqueue {
       failures.delete(key);
       stubborn.delete(key);
       release(key);
-      queues.urgent.delete(key);
-      queues.backlog.delete(key);
+      for (const queue of Object.values(queues)) queue.delete(namespaceOf(key), key);
     },
     depth: () => queues.urgent.size + queues.backlog.size,
     idle: () => queues.urgent.size + queues.backlog.size + working.size === 0,

@@ -1,3 +1,5 @@
+import { namespaceOf } from '../../kit/fairness/fair-queue.ts';
+
 /** DaemonSets that wait for their turn to roll, by key (`namespace/name`). */
 export type Line = {
   /**
@@ -77,9 +79,4 @@ export function createLine(isSystem: (namespace: string) => boolean): Line {
       }
     },
   };
-}
-
-/** Returns the namespace of a key. */
-export function namespaceOf(key: string): string {
-  return key.slice(0, Math.max(0, key.indexOf('/')));
 }

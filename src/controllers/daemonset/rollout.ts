@@ -1,4 +1,5 @@
 import type { Clock } from '../../kit/clock.ts';
+import { namespaceOf } from '../../kit/fairness/fair-queue.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import {
@@ -9,7 +10,7 @@ import {
   recordedRollout,
   type Verdict,
 } from '../../placement/rollout/brake.ts';
-import { createLine, namespaceOf } from './line.ts';
+import { createLine } from './line.ts';
 
 /** Lets one DaemonSet at a time roll because of archaware: a mistake must not restart every daemon pod of a cluster at once. */
 export type RolloutTurn = {

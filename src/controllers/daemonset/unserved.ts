@@ -1,10 +1,10 @@
+import { namespaceOf } from '../../kit/fairness/fair-queue.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import { isCutOff } from '../../placement/nodes/cut-off.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import type { Want } from '../../placement/rollout/brake.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { namespaceOf } from './line.ts';
 
 type Entry = {
   /** On which its images run; undefined: not known, so it may be any. */

@@ -1,5 +1,5 @@
 import type { Clock } from '../../kit/clock.ts';
-import { createFairKeys } from '../../kit/fairness/fair-keys.ts';
+import { createFairQueue, namespaceOf } from '../../kit/fairness/fair-queue.ts';
 import type { ImageAnswer } from '../../placement/images.ts';
 import type { PodImage } from '../../placement/objects/image.ts';
 
@@ -26,7 +26,7 @@ const PER_IMAGE_MS = 200;
 
 /** Creates an empty backlog. `onTurn` must reconcile the pod; it is called until `end`. */
 export function createBacklog(clock: Clock, onTurn: (key: string) => void): Backlog {
-  const queue = createFairKeys();
+  const queue = createFairQueue<string>();
   /** The pods whose turn has come, until they are reconciled. */
   const granted = new Set<string>();
   let isPumping = false;
@@ -47,7 +47,7 @@ export function createBacklog(clock: Clock, onTurn: (key: string) => void): Back
   }
 
   function wait(key: string): void {
-    queue.add(key);
+    queue.add(namespaceOf(key), key);
     if (!isPumping) pump();
   }
 
@@ -68,7 +68,7 @@ export function createBacklog(clock: Clock, onTurn: (key: string) => void): Back
       };
     },
     forget(key) {
-      queue.delete(key);
+      queue.delete(namespaceOf(key), key);
       granted.delete(key);
     },
     end() {
