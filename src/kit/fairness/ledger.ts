@@ -15,6 +15,9 @@ export type Ledger = {
    */
   book(key: string, group: string, bytes: number): boolean;
   free(key: string): void;
+  has(key: string): boolean;
+  /** The number of keys. */
+  readonly size: number;
   /** The bytes of all keys. */
   readonly bytes: number;
 };
@@ -46,6 +49,10 @@ export function createLedger({ perGroup, inAll, always }: LedgerOptions): Ledger
       return true;
     },
     free,
+    has: (key) => booked.has(key),
+    get size() {
+      return booked.size;
+    },
     get bytes() {
       return all;
     },

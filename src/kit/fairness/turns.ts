@@ -35,18 +35,18 @@ export type Turns = {
     work: () => Promise<T>,
   ): Promise<T>;
   /**
-   * The same for work of which very much may wait: it takes little memory. `start` begins the work, or returns undefined if it is not
-   * wanted any more. Returns a function that takes it out of its line, which has no effect later.
+   * The same for work of which very much may wait: it takes little memory. `start`, a function of its own each time, begins the work,
+   * or returns undefined if it is not wanted any more. Returns a function that takes it out of its line, which has no effect later.
    */
-  add(group: string, spot: Spot, start: () => Promise<unknown> | undefined): () => void;
+  add(group: string, spot: Spot, start: Waiter): () => void;
   /** How many of a group wait in a line. */
   waiting(group: string, line: string): number;
   /** Tries everything with a mark that waits: its needs have changed. */
   again(mark: string): void;
 };
 
-/** An object of its own for each piece of work. */
-type Waiter = { readonly start: () => Promise<unknown> | undefined };
+/** A function of its own for each piece of work. */
+type Waiter = () => Promise<unknown> | undefined;
 
 /** Never without a waiter, while it can be found. */
 type Line = Spot & {
@@ -98,7 +98,7 @@ export function createTurns(): Turns {
       }
       leave(line, waiter);
       for (const need of needs) resourceOf(need).used += 1;
-      const running = waiter.start();
+      const running = waiter();
       if (running === undefined) {
         give(needs);
         continue;
@@ -166,11 +166,10 @@ export function createTurns(): Turns {
   const add: Turns['add'] = (group, spot, start) => {
     const others = lines.get(keyOf(group, spot.line));
     const line = others ?? enter(group, spot);
-    const waiter = { start };
-    line.waiters.add(waiter);
+    line.waiters.add(start);
     // It stands in the queue of a resource otherwise.
     if (others === undefined) advance(line);
-    return () => leave(line, waiter);
+    return () => leave(line, start);
   };
 
   return {

@@ -38,12 +38,12 @@ export const STARTS: StartsOptions = { perNamespace: 256, perHost: 64, perProjec
 /** The most bytes that wait: of one namespace, of all, and of each namespace although the others have taken all. */
 const ROOM = { perGroup: 6 * 1024 * 1024, inAll: 24 * 1024 * 1024, always: 64 * 1024 } as const;
 /** Bytes of a waiting lookup, without its key, which is there several times. */
-const ENTRY = 256;
+const ENTRY = 320;
 
 /** Creates the limit; nothing runs yet. */
 export function createStarts({ perNamespace, perHost, perProject }: StartsOptions): Starts {
   const turns = createTurns();
-  const waiting = new Set<string>();
+  /** Has an entry for each lookup that waits. */
   const room = createLedger(ROOM);
 
   function turnsAt(namespace: string, host: string, project: string): TurnsSpot {
@@ -58,22 +58,20 @@ export function createStarts({ perNamespace, perHost, perProject }: StartsOption
   return {
     add({ namespace, host, project }, key, mayStart, start) {
       const entry = `${namespace} ${key}`;
-      if (waiting.has(entry)) return true;
+      if (room.has(entry)) return true;
       if (!room.book(entry, namespace, ENTRY + 3 * key.length)) return false;
       if (!mayStart()) {
         room.free(entry);
         return true;
       }
-      waiting.add(entry);
       turns.add(host, turnsAt(namespace, host, project), () => {
-        waiting.delete(entry);
         room.free(entry);
         return start();
       });
       return true;
     },
     get size() {
-      return waiting.size;
+      return room.size;
     },
   };
 }

@@ -23,8 +23,9 @@ describe('a ledger of bytes', () => {
       const results = entries.map(([key = '', group = '', bytes]) => ledger.book(key, group, Number(bytes)));
       expect(results.at(-1)).to.equal(last);
       expect(ledger.bytes).to.equal(all);
+      expect(ledger.has(entries.at(-1)?.[0] ?? '')).to.equal(last);
       for (const [key = ''] of entries) ledger.free(key);
-      expect(ledger.bytes).to.equal(0);
+      expect([ledger.bytes, ledger.size]).to.deep.equal([0, 0]);
     });
   }
 });
