@@ -88,7 +88,6 @@ export function createTurns(): Turns {
 
   /** Begins the first work of a line, or parks the line where it has to wait. Returns whether it began some and has more. */
   function advance(line: Line): boolean {
-    line.unpark();
     for (let waiter = firstOf(line); waiter !== undefined; waiter = firstOf(line)) {
       const needs = line.needs(line.group);
       const full = needs.find(([name, most]) => (resources.get(name)?.used ?? 0) >= most);
