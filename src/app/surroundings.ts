@@ -24,6 +24,8 @@ export type Surroundings = {
   readonly ask: ((question: string, signal: AbortSignal) => Promise<boolean>) | undefined;
   /** The width of standard output in characters; undefined if it is not a terminal. */
   readonly columns: number | undefined;
+  /** Whether results are colored (`--color`). */
+  readonly colors: boolean;
   /** The words of the controller's command line, if this process was started inside the container of a running controller. */
   readonly controllerWords: readonly string[] | undefined;
   readonly log: LogDestination;

@@ -8,6 +8,7 @@ import { COMMANDS } from './commands.ts';
 import { failureLines } from './failure.ts';
 import { refusalBesideController } from './in-pod.ts';
 import { escaped } from './output.ts';
+import { hasColors } from './paint.ts';
 import { PROGRAM } from './program.ts';
 
 /** The command that completion scripts call. It is not in the help. */
@@ -39,7 +40,8 @@ export async function runCommandLine(words: readonly string[], given: Surroundin
     const isBeside = surroundings.controllerWords !== undefined;
     const refusal = isBeside && refusalBesideController(name, scopeOf(argv));
     if (refusal) throw new ConfigurationError([refusal]);
-    const invocation = invocationOf(command, operands, argv, surroundings, connections);
+    const colors = hasColors(String(argv.color ?? 'auto'), surroundings);
+    const invocation = invocationOf(command, operands, argv, { ...surroundings, colors }, connections);
     if (command.operands === '' && operands.length > 0) {
       throw new ConfigurationError([`${name}: unexpected ${JSON.stringify(operands.join(' '))}`]);
     }

@@ -31,6 +31,12 @@ export const COMMON_FLAGS: readonly Flag[] = [
     choices: ['table', 'json', 'yaml'],
     text: 'Output format: table, json, yaml',
   },
+  {
+    name: 'color',
+    value: 'WHEN',
+    choices: ['auto', 'always', 'never'],
+    text: 'Color results: auto (at a terminal, unless NO_COLOR is set), always, never',
+  },
   { name: 'log-level', value: 'LEVEL', text: 'The same as --log.level' },
   { name: 'log-format', value: 'FORMAT', text: 'The same as --log.format' },
 ];

@@ -30,6 +30,7 @@ export function processSurroundings(): Surroundings {
     ask: isatty(STANDARD_INPUT) && stderr.isTTY === true ? ask : undefined,
     // A terminal may not know its width, and says 0 then.
     columns: stdout.isTTY === true ? stdout.columns || USUAL_COLUMNS : undefined,
+    colors: false,
     controllerWords: controllerWords({ environment: env, firstProcess: firstProcess(), pid }),
     log: { fd: STANDARD_ERROR, hasColors: stderr.isTTY === true },
     keepHeapSmall: heap.keepSmall,

@@ -101,9 +101,12 @@ describe('explain', () => {
     }
     expect(told.advice).to.deep.equal([`push a linux/amd64 build of ${arm}`, `or push a linux/arm64 build of ${amd}`]);
     expect(objects(told.settings).map(({ key }) => key)).to.include('placement.noCommonArchitecture');
-    const { stdout } = await product.command(['explain', 'torn']);
-    const labels = stdout.split('\n').flatMap((line) => /^\S+/.exec(line)?.[0] ?? []);
-    expect(labels).to.deep.equal([
+    const labelsOf = async (...more: readonly string[]) => {
+      const { stdout } = await product.command(['explain', 'torn', ...more]);
+      return stdout.split('\n').flatMap((line) => /^\S+/.exec(line)?.[0] ?? []);
+    };
+    expect(await labelsOf()).to.deep.equal(['verdict', 'next', 'archaware', 'scheduler', 'images', 'nodes']);
+    expect(await labelsOf('-v')).to.deep.equal([
       'verdict',
       'next',
       'pod',
@@ -133,7 +136,7 @@ describe('explain', () => {
     ];
     const says = async (args: readonly string[]) => {
       const flags = ['--kubeconfig', product.cluster.kubeconfig, '--registries.insecure', product.registry.host];
-      const { stdout } = await runInProcess(['explain', ...args, ...flags]);
+      const { stdout } = await runInProcess(['explain', '-v', ...args, ...flags]);
       return /^tolerations +supported-arch=arm64:NoSchedule \((.*)\)$/m.exec(stdout)?.[1] ?? '';
     };
     expect(await says(['deploy/web'])).to.equal('nobody adds it');
@@ -158,7 +161,7 @@ describe('explain', () => {
     const metadata = { name: 'regcred', namespace: 'default' };
     const secret = { apiVersion: 'v1', kind: 'Secret', type: 'kubernetes.io/dockerconfigjson', metadata, data };
     await product.cluster.apply(JSON.stringify(secret));
-    const { code, stdout } = await product.command(['explain', 'p']);
+    const { code, stdout } = await product.command(['explain', 'p', '-v']);
     expect(code).to.equal(0);
     expect(stdout).to.match(/^images +\S+\/private:1: linux\/arm64, sha256:/m);
     expect(stdout).not.to.contain('horse');
@@ -228,7 +231,7 @@ describe('explain', () => {
       const input = workload('DaemonSet', 'agent', [product.image('app', ['arm64'])]);
       const { code, stdout } = await product.command(['explain', '-f', '-'], { input });
       const first =
-        'verdict      a new pod of DaemonSet default/agent can run on arm64 nodes; archaware is not installed';
+        'verdict    a new pod of DaemonSet default/agent can run on arm64 nodes; archaware is not installed';
       expect([code, stdout.split('\n')[0]]).to.deep.equal([0, first]);
     });
 

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { parse } from 'yaml';
 import { renderCheck } from '../../src/cli/check/render-check.ts';
+import { createPaint } from '../../src/cli/paint.ts';
 import { renderReport } from '../../src/cli/report/render.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
 import { checkObjects } from '../../src/placement/readiness/check-objects.ts';
@@ -61,7 +62,10 @@ function checked(name: string, form: string): string {
     namesOf: () => [],
   };
   const result = checkObjects(inventory.units(), ['arm64'], circumstances, ({ image }) => answer(image));
-  return renderCheck(result, ['arm64'], form);
+  return renderCheck(result, ['arm64'], form, {
+    columns: undefined,
+    paint: createPaint({ columns: undefined, colors: false }),
+  });
 }
 
 describe('hostile names in a report', () => {

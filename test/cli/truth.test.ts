@@ -178,7 +178,7 @@ describe('what the commands say of one cluster', () => {
         it(`explain, mode ${mode}: no falsehood about pods, and no promise without a leader`, async () => {
           for (const person of ['administrator', 'view'] as const) {
             const says = async (operand: string) => {
-              const { code, stdout, stderr } = await run(person, 'explain', operand, '--placement.mode', mode);
+              const { code, stdout, stderr } = await run(person, 'explain', operand, '-v', '--placement.mode', mode);
               expect(code, stderr).to.equal(0);
               const [verdict = ''] = stdout.split('\n');
               expect(stdout, `${person} ${operand}`).not.to.match(/unknown architecture|no architecture/);

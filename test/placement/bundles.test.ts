@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { describeExplanation } from '../../src/cli/explain/explanation-text.ts';
+import { createPaint } from '../../src/cli/paint.ts';
 import { explainPlacement } from '../../src/placement/explain/explain.ts';
 import type { LookupResult } from '../../src/placement/explain/input.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
@@ -62,7 +63,8 @@ describe('an image that is a bundle of the Operator Lifecycle Manager', () => {
     );
     expect(explanation.images[0]).to.include({ anywhere: 'bundle' });
     expect(explanation.images[0]).not.to.have.property('isBundle');
-    expect(describeExplanation(explanation)).to.include(
+    const form = { columns: undefined, isVerbose: false, paint: createPaint({ columns: undefined, colors: false }) };
+    expect(describeExplanation(explanation, form)).to.include(
       'b: linux/amd64; a bundle of the Operator Lifecycle Manager by its labels, which has only files: it sets no limit',
     );
   });

@@ -20,6 +20,8 @@ export type InProcessOptions = {
   readonly answers?: readonly string[];
   /** The command line of the controller, as if this command ran inside its container. */
   readonly controllerWords?: readonly string[];
+  /** The width of the terminal to which results go; without it there is none. */
+  readonly columns?: number;
   readonly clock?: Clock;
   readonly program?: string;
 };
@@ -74,7 +76,8 @@ function surround(options: InProcessOptions, signal: AbortSignal = new AbortCont
             output.stderr += `${question} [y/N] ${answer}\n`;
             return answer === 'y';
           },
-    columns: undefined,
+    columns: options.columns,
+    colors: false,
     controllerWords: options.controllerWords,
     log: {
       write(line) {

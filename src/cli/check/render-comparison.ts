@@ -1,7 +1,7 @@
 import { printable } from '../../kit/printable.ts';
 import type { Comparison, ImageChange, WorkloadNamed } from '../../placement/readiness/compare.ts';
-import { code, markdownTable } from '../markdown.ts';
 import { valueText } from '../output.ts';
+import { code, markdownTable } from './markdown.ts';
 
 const LONGEST = 4_000;
 

@@ -10,6 +10,7 @@ import { countNotLookedUp, notLookedUpText } from '../../placement/readiness/not
 import { createLookups, type Question } from '../lookups/lookups.ts';
 import { WITHOUT_CLUSTER, withLookups } from '../lookups/with-lookups.ts';
 import { inputName, readObjects } from '../manifest-objects.ts';
+import { createPaint } from '../paint.ts';
 import { gatherFiles } from '../report/read-workloads.ts';
 import { unknownPrograms, withPrograms } from './programs-of.ts';
 import { checkNotes, renderCheck } from './render-check.ts';
@@ -33,6 +34,7 @@ export async function check(
 ): Promise<number> {
   const { config, print, note, readInput } = context;
   const objects = await readObjects(files, readInput);
+  const seen = { columns: context.columns, paint: createPaint(context) };
   return withLookups(
     context,
     { limitMs: lookupTimeoutMs, connect: WITHOUT_CLUSTER },
@@ -66,7 +68,7 @@ export async function check(
       for (const line of unchecked(objects)) note(line);
       if (result.objects.length === 0) {
         // A program gets an empty result to read.
-        if (form === 'json' || form === 'yaml') print(renderCheck(result, on, form));
+        if (form === 'json' || form === 'yaml') print(renderCheck(result, on, form, seen));
         throw new ConfigurationError([`check: no workload found in ${files.map(inputName).join(', ')}`]);
       }
       const failed = result.missing.flatMap(({ image = '', code }) =>
@@ -76,7 +78,7 @@ export async function check(
       if (notKnown !== undefined) note(notKnown);
       for (const line of lookups.secondEntries()) note(line);
       if (form === 'table') for (const line of checkNotes(result)) note(line);
-      print(renderCheck(result, on, form));
+      print(renderCheck(result, on, form, seen));
       return result.missing.length > 0 ? EXIT.found : EXIT.done;
     },
   );

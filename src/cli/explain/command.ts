@@ -19,6 +19,11 @@ export const explainCommand: Command = {
       isRepeatable: true,
       text: 'File or directory with pods or workloads that are not applied yet (YAML; - is standard input); repeatable',
     },
+    {
+      name: 'verbose',
+      letter: 'v',
+      text: 'Also digests, settings, tolerations, and how each image narrows where the pod can run',
+    },
     INSTALLATION,
     LOOKUP_TIMEOUT,
   ],
@@ -33,8 +38,8 @@ export const explainCommand: Command = {
     if (problems.length > 0) throw new ConfigurationError(problems);
     const target = explainTarget(invocation.operands, files, invocation.text('namespace'));
     const { explain } = await import('./run-explain.ts');
-    const lookupTimeoutMs = readLookupTimeout(invocation);
-    return explain(await contextFor(invocation, target), target, lookupTimeoutMs);
+    const options = { lookupTimeoutMs: readLookupTimeout(invocation), isVerbose: invocation.isSet('verbose') };
+    return explain(await contextFor(invocation, target), target, options);
   },
 };
 

@@ -1,17 +1,44 @@
+import { printable } from '../../kit/printable.ts';
 import type { ExplainedImage, ExplainedNodes, Explanation } from '../../placement/explain/explanation.ts';
 import type { ExplainedDecision } from '../../placement/explain/input.ts';
 import { platformNotes, runtimeNotes } from '../../placement/explain/platform-notes.ts';
 import { imageText } from '../../placement/reasons.ts';
-import { platformText, table } from '../output.ts';
+import { platformText, table, wrapped } from '../output.ts';
+import type { Paint, Tone } from '../paint.ts';
 
 /** How many node names a line shows before it says "and 3 more". */
 const MOST_NAMES = 5;
 
+/** How an explanation is printed. */
+export type ExplanationForm = {
+  /** The width of the terminal; undefined if there is none. */
+  readonly columns: number | undefined;
+  /** Whether everything is printed, also what few readers need: digests, settings, how the images narrow the set. */
+  readonly isVerbose: boolean;
+  readonly paint: Paint;
+};
+
+/** What only `--verbose` shows. */
+const DETAILS: ReadonlySet<string> = new Set([
+  ...['pod', 'left out', 'pull secrets', 'set', 'policy', 'settings', 'decision', 'tolerations', 'affinity'],
+]);
+
+const TONES: Readonly<Record<Explanation['verdict']['state'], Tone>> = {
+  runs: 'good',
+  'can-run': 'good',
+  ended: 'good',
+  waits: 'warning',
+  held: 'warning',
+  'left-alone': 'warning',
+  'wrong-node': 'bad',
+  'fits-nowhere': 'bad',
+};
+
 /**
- * Returns an explanation as text: one line per item, with the kind of item in front of the first one. `columns`: the width of the
- * terminal.
+ * Returns an explanation as text: one line per item, with the kind of item in front of the first one. At a terminal the verdict
+ * stands above them, with its mark.
  */
-export function describeExplanation(explanation: Explanation, columns?: number): string {
+export function describeExplanation(explanation: Explanation, { columns, isVerbose, paint }: ExplanationForm): string {
   const { verdict, images, intersection, pullSecrets, settings, policy, tolerations, nodes, advice, pod } = explanation;
   const sections: readonly (readonly [label: string, lines: readonly string[]])[] = [
     ['verdict', [verdict.text]],
@@ -19,7 +46,7 @@ export function describeExplanation(explanation: Explanation, columns?: number):
     ['pod', [describePod(pod)]],
     ['archaware', describeController(explanation.controller)],
     ['scheduler', pod.scheduler === undefined ? [] : [pod.scheduler]],
-    ['images', images.map(describeImage)],
+    ['images', images.map((image) => describeImage(image, isVerbose))],
     [
       'left out',
       images.flatMap((image) => image.skipped.map((entry) => `${imageText(image)}: ${describeSkipped(entry)}`)),
@@ -33,9 +60,25 @@ export function describeExplanation(explanation: Explanation, columns?: number):
     ['affinity', describeAffinity(explanation.affinity)],
     ['nodes', nodes.map((group) => describeNodes(group, ['not-applied', 'template', 'gated'].includes(pod.state)))],
   ];
-  const rows = sections.flatMap(([label, lines]) => lines.map((line, index) => [index === 0 ? label : '', line]));
+  const shown = sections.filter(([label]) => isVerbose || !DETAILS.has(label));
+  const headline = paint.marks ? headlineOf(explanation, { columns, paint }) : '';
+  const rows = shown
+    .filter(([label]) => headline === '' || label !== 'verdict')
+    .flatMap(([label, lines]) => lines.map((line, index) => [index === 0 ? label : '', line]));
   const [first = [], ...others] = rows;
-  return table(first, others, columns);
+  return headline + (rows.length === 0 ? '' : table(first, others, columns).replace(/^next /m, paint.bold('next ')));
+}
+
+/** Returns the verdict with its mark, for a terminal. A good one with something to do is a warning. */
+function headlineOf(
+  { verdict: { state, text }, advice }: Explanation,
+  { columns, paint }: Pick<ExplanationForm, 'columns' | 'paint'>,
+): string {
+  const tone = TONES[state] === 'good' && advice.length > 0 ? 'warning' : TONES[state];
+  const lines = wrapped(printable(text, 4_000), (columns ?? Number.POSITIVE_INFINITY) - 2);
+  return lines
+    .map((line, index) => `${index === 0 ? paint.mark(tone) : ' '} ${paint.bold(paint.tone(tone, line))}\n`)
+    .join('');
 }
 
 function describePod({ kind, namespace, name, state, node, gates = [] }: Explanation['pod']): string {
@@ -67,7 +110,7 @@ function describeController(controller: Explanation['controller']): string[] {
   }
 }
 
-function describeImage(explained: ExplainedImage): string {
+function describeImage(explained: ExplainedImage, isVerbose: boolean): string {
   const { notAsked, digest, source, platforms, only, error, anywhere } = explained;
   const image = imageText(explained);
   if (error !== undefined) return `${image}: ${error.code} at ${error.registry || 'no registry'}: ${error.message}`;
@@ -82,7 +125,9 @@ function describeImage(explained: ExplainedImage): string {
     case 'left-alone':
       return `${image}: not looked up`;
     case undefined: {
-      const by = `${digest === undefined ? '' : `, ${digest}`}${source === undefined ? '' : `, by ${source}`}`;
+      const by = isVerbose
+        ? `${digest === undefined ? '' : `, ${digest}`}${source === undefined ? '' : `, by ${source}`}`
+        : '';
       const levels = explained.volume === undefined ? platformNotes(platforms) : [];
       const notes = [...runtimeNotes(only), ...levels];
       const remarks = anywhere === undefined ? notes : [ANYWHERE[anywhere]];

@@ -32,6 +32,7 @@ import { READER_HINT } from '../failure.ts';
 import { withLookups } from '../lookups/with-lookups.ts';
 import { mayHoldSeveral, readObjects } from '../manifest-objects.ts';
 import { valueText } from '../output.ts';
+import { createPaint } from '../paint.ts';
 import { describeExplanation } from './explanation-text.ts';
 import { patienceOf, refusalOf } from './from-events.ts';
 import { describeMissing } from './missing.ts';
@@ -41,7 +42,11 @@ import { type ExplainTarget, KINDS } from './target.ts';
  * Prints what `run` would decide now, and why: for an object of the cluster, or for each object in files. Several explanations are
  * parted by an empty line, or are a list in a machine-readable form; so is what was found in several files or a directory.
  */
-export async function explain(context: Context, target: ExplainTarget, lookupTimeoutMs: number): Promise<number> {
+export async function explain(
+  context: Context,
+  target: ExplainTarget,
+  { lookupTimeoutMs, isVerbose }: { readonly lookupTimeoutMs: number; readonly isVerbose: boolean },
+): Promise<number> {
   const { output, print, note, readInput } = context;
   const given = target.kind === 'files' ? await readWorkloads(target.files, readInput) : undefined;
   const problems = new Map<string, string>();
@@ -77,7 +82,8 @@ export async function explain(context: Context, target: ExplainTarget, lookupTim
       const [only] = explanations;
       const isOne = explanations.length === 1 && !(target.kind === 'files' && mayHoldSeveral(target.files));
       if (output === 'table') {
-        print(explanations.map((each) => describeExplanation(each, context.columns)).join('\n'));
+        const form = { columns: context.columns, isVerbose, paint: createPaint(context) };
+        print(explanations.map((each) => describeExplanation(each, form)).join('\n'));
       } else print(valueText(isOne ? only : explanations, output));
       return EXIT.done;
     },

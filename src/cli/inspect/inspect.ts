@@ -13,6 +13,7 @@ import { answerLocally } from '../../placement/images.ts';
 import { bytesText, insideText } from '../lookups/program-text.ts';
 import { WITHOUT_CLUSTER, withLookups } from '../lookups/with-lookups.ts';
 import { platformText, table, valueText } from '../output.ts';
+import { createPaint } from '../paint.ts';
 
 type Inspected = {
   readonly image: string;
@@ -61,7 +62,9 @@ export async function inspect(
         results[index] = await lookInside(one, resolver, signal);
       });
       progress.end();
-      print(output === 'table' ? render(results, columns) : valueText(results, output));
+      const paint = createPaint(context);
+      const text = () => render(results, columns).replaceAll(/\berror: [a-z-]+/g, (found) => paint.tone('bad', found));
+      print(output === 'table' ? text() : valueText(results, output));
       const isWrong = ({ error, deep = [] }: Inspected): boolean =>
         error !== undefined || deep.some(({ verdict }) => verdict === 'lies');
       return results.some(isWrong) ? EXIT.found : EXIT.done;

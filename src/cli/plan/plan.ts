@@ -24,7 +24,9 @@ import { type HardSpread, readHardSpread, spreadNote, taintedArchitectures } fro
 import { READER_HINT } from '../failure.ts';
 import { withLookups } from '../lookups/with-lookups.ts';
 import { valueText } from '../output.ts';
+import { createPaint } from '../paint.ts';
 import { askWhetherAllowed } from './ask.ts';
+import { closingLines } from './closing.ts';
 import { decideAll } from './decide-all.ts';
 import type { FromImages } from './from-images.ts';
 import { newPodsOf, readSelecting, type Selecting } from './new-pods.ts';
@@ -79,7 +81,10 @@ export async function plan(given: Context, options: PlanOptions): Promise<number
       const seen = seenIn(watches, headings, settings);
       const where = scope.namespace === undefined ? '' : ` in namespace ${scope.namespace}`;
       const head = workloads.length === 0 ? [] : overviewLines(workloads, unknownCount(result), where);
-      print(planText(result, seen, { head, byPod, isWide, taint: settings.taints, absent, columns }));
+      const isOtherMode = context.sources.get('placement.mode')?.startsWith('--') === true;
+      const closing = closingLines(result, { program: context.program, settings, origin: context.origin, isOtherMode });
+      const paint = createPaint(context);
+      print(planText(result, seen, { head, byPod, isWide, taint: settings.taints, absent, columns, closing, paint }));
     } else {
       const { pools: found, newPods: would, ...others } = result;
       const more = { ...(found.length > 0 ? { pools: found } : {}), ...(would.length > 0 ? { newPods: would } : {}) };

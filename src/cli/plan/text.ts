@@ -1,7 +1,8 @@
 import { describeHeld, few } from '../../placement/reasons.ts';
 import { PART_TEXTS } from '../../placement/refused-parts.ts';
 import { byName, type JudgedWorkload } from '../../placement/workloads/overview.ts';
-import { table } from '../output.ts';
+import { table, wrapped } from '../output.ts';
+import type { Paint } from '../paint.ts';
 import { describePatch } from './patch-text.ts';
 import type { Named, Plan, Seen } from './plan-shape.ts';
 
@@ -16,6 +17,9 @@ export type TextOptions = {
   /** Notes about architectures that no node has. */
   readonly absent: readonly string[];
   readonly columns: number | undefined;
+  /** The last lines. */
+  readonly closing: readonly string[];
+  readonly paint: Paint;
 };
 
 /** In front of the tables of a group. */
@@ -25,7 +29,8 @@ const INDENT = '  ';
 type Row = { readonly named: Named; readonly pods: number; readonly cells: readonly string[] };
 
 /** Returns the plan as tables. */
-export function planText(plan: Plan, seen: Seen, { head, byPod, isWide, taint, absent, columns }: TextOptions): string {
+export function planText(plan: Plan, seen: Seen, options: TextOptions): string {
+  const { head, byPod, isWide, taint, absent, columns, closing, paint } = options;
   const { changes, held, pools } = plan;
   const headings = [...new Set(held.map((entry) => seen.headingOf(entry)))];
   /** Returns a table of objects: by workload, with the number of pods, or by object. */
@@ -47,10 +52,10 @@ export function planText(plan: Plan, seen: Seen, { head, byPod, isWide, taint, a
     );
   };
   const sections = [
-    head.map((line) => `${line}\n`).join(''),
+    head.map((line) => `${headLine(line, paint)}\n`).join(''),
     workloadsText(plan.workloads, isWide, columns),
     changes.length === 0
-      ? nothingText(plan)
+      ? ''
       : objects(byPod ? changes : alikeNodes(changes, isWide), ['ACTION', 'DETAIL'], (change) => [
           change.action,
           byPod
@@ -91,12 +96,29 @@ export function planText(plan: Plan, seen: Seen, { head, byPod, isWide, taint, a
     absent.length === 0
       ? ''
       : `Configured architectures that no node has.\n${absent.map((note) => `${note}\n`).join('')}`,
+    closingText(closing, options),
   ];
   return sections.filter((text) => text !== '').join('\n');
 }
 
-function nothingText({ newPods }: Plan): string {
-  return newPods.length === 0 ? 'Nothing to change.\n' : 'Nothing to change now.\n';
+/** Marks a line of the counts: its number is good where it is 0. */
+function headLine(line: string, paint: Paint): string {
+  const [, count, what] = /^ {2}(\d+) (on a wrong node now|would be Pending|images? unknown)/.exec(line) ?? [];
+  if (count === undefined || what === undefined || !paint.marks) return line;
+  const tone = count === '0' ? 'good' : what.startsWith('on a wrong') ? 'bad' : 'warning';
+  return `${paint.mark(tone)} ${count === '0' ? line.slice(2) : paint.tone(tone, line.slice(2))}`;
+}
+
+/** Returns the last lines; the first of them in bold, and commands as they are, to be copied. */
+function closingText(lines: readonly string[], { columns, paint }: Pick<TextOptions, 'columns' | 'paint'>): string {
+  return lines
+    .flatMap((line, index) => {
+      const isCommand = line.startsWith('  ');
+      const parts = columns === undefined || isCommand ? [line] : wrapped(line, columns, '  ');
+      return index === 0 ? parts.map(paint.bold) : parts;
+    })
+    .map((line) => `${line}\n`)
+    .join('');
 }
 
 /** Counts the images that are not known: those whose lookup failed, and those that are still looked up. */

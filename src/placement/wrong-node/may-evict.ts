@@ -8,7 +8,7 @@ import { isDaemonSet } from '../objects/kinds.ts';
 import type { Pod } from '../objects/pod.ts';
 import { writersOf, wroteTolerations } from '../objects/written.ts';
 import { asOurs, tolerates } from '../patch/tolerations.ts';
-import { wantedTolerations } from '../placing.ts';
+import { onlyObserves, wantedTolerations } from '../placing.ts';
 import type { Settings } from '../settings.ts';
 import type { WrongNodeFinding } from './judge.ts';
 import { whatLies } from './note.ts';
@@ -55,7 +55,7 @@ export function whyNotEvicted(
 ): string | undefined {
   // What is wrong with the image concerns its author, whether or not pods may be evicted.
   if (finding.verdict === 'says-it-runs') return whatLies(finding, node.architecture);
-  if (settings.onWrongNode === 'warn') return 'pods.onWrongNode is warn';
+  if (settings.onWrongNode === 'warn') return `pods.onWrongNode is warn${stepOf(pod.owner, settings)}`;
   const unproved = whyNotProved(finding);
   if (unproved !== undefined) return unproved;
   const { taints } = settings;
@@ -93,6 +93,14 @@ export function whyNotEvicted(
   return fitsOneOf(nodes, possible, demands)
     ? undefined
     : `no node of ${possible.join(' or ')} would take another one: cordoned, tainted, or not what its nodeSelector and affinity ask for`;
+}
+
+/** Returns what moves a pod that is only warned about; empty where nothing would keep the next one off this node. */
+function stepOf(owner: Pod['owner'], settings: Pick<Settings, 'mode'>): string {
+  if (onlyObserves(settings)) return '';
+  if (owner === undefined) return ' (create the pod again)';
+  const { kind } = owner;
+  return isDaemonSet(owner) ? '' : ` (delete the pod: its ${kind} creates another)`;
 }
 
 function whyNotProved({ verdict, container }: WrongNodeFinding): string | undefined {

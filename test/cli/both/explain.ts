@@ -49,7 +49,7 @@ export function describeExplain(start: Start): void {
       await world.patch(`${pathOf('Pod', namespace, nameOf(found))}/status`, { status: { containerStatuses } });
     };
     /** What the Event of run says before and after what run did about it. */
-    const parts = (note: string) => note.split('; not evicted: pods.onWrongNode is warn');
+    const parts = (note: string) => note.split(/; not evicted: pods\.onWrongNode is warn(?: \([^)]*\))?/);
 
     it('of a pod on a wrong node: the same but for what to do, which is the selector that brings it back', async () => {
       const found = await onNode('wrong', 'amd64', 'arm64-1');

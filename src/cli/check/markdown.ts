@@ -1,4 +1,4 @@
-import { printable } from '../kit/printable.ts';
+import { printable } from '../../kit/printable.ts';
 
 const LONGEST = 1_000;
 

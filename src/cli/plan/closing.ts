@@ -1,0 +1,78 @@
+import { onlyObserves } from '../../placement/placing.ts';
+import { few } from '../../placement/reasons.ts';
+import type { Settings } from '../../placement/settings.ts';
+import type { JudgedWorkload } from '../../placement/workloads/overview.ts';
+import type { Plan } from './plan-shape.ts';
+
+/** What the closing lines depend on beside the plan. */
+export type Closing = {
+  readonly program: string;
+  readonly settings: Settings;
+  /** Where the configuration comes from, and whether `--placement.mode` or a variable changed the mode. */
+  readonly origin: 'file' | 'cluster' | 'defaults' | 'unreadable';
+  readonly isOtherMode: boolean;
+};
+
+/** Returns the last lines of a plan: what would change, which DaemonSets roll, what to do about pods on wrong nodes, and what next. */
+export function closingLines(plan: Plan, closing: Closing): string[] {
+  const { changes, newPods, workloads } = plan;
+  const parts = partsOf(plan);
+  const rolling = changes
+    .filter(({ kind, patch }) => kind === 'DaemonSet' && patch.some(({ path }) => path.startsWith('/spec/')))
+    .map(({ namespace = '', name }) => `${namespace}/${name}`);
+  // Where the next pod would be Pending, a restart would end what perhaps still runs.
+  const wrong = workloads.filter(
+    ({ onWrongNode, pendingAtRestart, reach }) => onWrongNode === true && !pendingAtRestart && reach !== 'nowhere',
+  );
+  const rolls = rolling.length === 0 ? '' : `; DaemonSets roll, one after another: ${few(rolling)}`;
+  const next = nextStep(changes.length + newPods.length > 0, closing);
+  return [
+    parts.length === 0 ? 'Nothing to change.' : `Would change: ${parts.join(', ')}${rolls}.`,
+    ...wrongNodeLines(wrong, closing),
+    ...(next === undefined ? [] : [`Next: ${next}`]),
+  ];
+}
+
+function partsOf({ changes, newPods }: Plan): string[] {
+  const count = (kind: string) => changes.filter((change) => change.kind === kind).length;
+  const rows: readonly (readonly [count: number, of: string])[] = [
+    [count('Node'), 'node'],
+    [count('DaemonSet'), 'DaemonSet'],
+    [count('Pod'), 'pod'],
+  ];
+  const counted = rows.flatMap(([many, of]) => (many === 0 ? [] : [`${many} ${of}${many === 1 ? '' : 's'}`]));
+  const workloads = new Set(newPods.map(({ kind, namespace, name }) => `${kind} ${namespace}/${name}`)).size;
+  return workloads === 0
+    ? counted
+    : [...counted, `what new pods of ${workloads} ${workloads === 1 ? 'workload' : 'workloads'} require`];
+}
+
+/** How many workloads the command for wrong nodes names. */
+const MOST_RESTARTED = 3;
+
+function wrongNodeLines(wrong: readonly JudgedWorkload[], { settings }: Closing): string[] {
+  if (wrong.length === 0) return [];
+  const first = onlyObserves(settings) ? 'in a mode that places pods' : 'once archaware runs';
+  const restarted = wrong.filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet');
+  const commands = restarted
+    .slice(0, MOST_RESTARTED)
+    .map(({ kind, namespace, name }) => `  kubectl -n ${namespace} rollout restart ${kind.toLowerCase()}/${name}`);
+  const more = restarted.length > MOST_RESTARTED ? [`  and ${restarted.length - MOST_RESTARTED} more`] : [];
+  const how = commands.length === 0 ? 'delete them, and create again what has no owner' : 'restart their workloads';
+  const evict = settings.onWrongNode === 'evict' ? '' : ', or set pods.onWrongNode: evict';
+  const many = wrong.length === 1 ? '1 workload has' : `${wrong.length} workloads have`;
+  return [`${many} pods on a wrong node, which stay there: ${first}, ${how}${evict}.`, ...commands, ...more];
+}
+
+function nextStep(changes: boolean, { program, settings, origin, isOtherMode }: Closing): string | undefined {
+  // A note says what shows more.
+  if (!changes || onlyObserves(settings)) return undefined;
+  if (origin === 'cluster') {
+    return isOtherMode
+      ? 'apply the manifest or the values of this mode (docs/changing-modes.md)'
+      : `${program} status shows how far the controller is`;
+  }
+  return origin === 'defaults'
+    ? 'install archaware in the mode that fits (docs/install.md)'
+    : 'run archaware with this configuration (docs/install.md)';
+}
