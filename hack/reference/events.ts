@@ -21,7 +21,7 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
   NoCommonArchitecture: {
     about: ['Pod', 'DaemonSet'],
     meaning:
-      'The images have no architecture in common, within `architectures.schedulable`; the note lists what each runs on. Or the `nodeSelector` or node affinity asks for another architecture than the images have; the note has both.',
+      'The images have no architecture in common, within `architectures.schedulable`; the note lists what each runs on. Or the `nodeSelector` or node affinity asks for another architecture than the images have, or than `architectures.schedulable` allows; the note has both. In modes with affinity such a pod is held if its image is an index.',
     next: 'Use images that share one; give a pod of WebAssembly a `runtimeClassName`. `placement.noCommonArchitecture` decides what happens to the pod. Or remove the architecture from the `nodeSelector` or node affinity.',
   },
   TooLarge: {

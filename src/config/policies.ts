@@ -9,7 +9,7 @@ export const decisive = {
   noCommonArchitecture: choice(
     ['hold', 'release', 'reject'],
     'hold',
-    'What happens to a pod whose images have no architecture in common. reject: admission refuses the pod, if all its images are known.',
+    'What happens to a pod whose images have no architecture in common, or, in modes with affinity, not the one that it asks for. reject: admission refuses the pod, if all its images are known.',
   ),
   preferred: weights(
     'Architectures that the scheduler prefers, with weights from 1 to 100, if the mode includes affinity.',

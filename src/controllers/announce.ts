@@ -12,7 +12,14 @@ import type { Pod, PodTemplate } from '../placement/objects/pod.ts';
 import { tooLargeNote } from '../placement/objects/size.ts';
 import { onlyObserves, type PlacementIntent } from '../placement/placing.ts';
 import { preferredProblems, readPreferred } from '../placement/preference.ts';
-import { noCommonArchitectureNote, openNote, queuedNote, staleUnder, unresolvableNote } from '../placement/reasons.ts';
+import {
+  heldNote,
+  noCommonArchitectureNote,
+  openNote,
+  queuedNote,
+  staleUnder,
+  unresolvableNote,
+} from '../placement/reasons.ts';
 import type { Settings } from '../placement/settings.ts';
 import type { Subject } from '../placement/subject.ts';
 import type { SecretProblem } from './image-source.ts';
@@ -113,7 +120,7 @@ export function problemsOf(
     case 'wait':
       return [...problems, ...unresolvable(decision.failed), ...queued(decision.queued ?? [])];
     case 'hold':
-      return [...problems, nothingInCommon(decision.images)];
+      return [...problems, placing('NoCommonArchitecture', by + heldNote(decision, template.os, settings.schedulable))];
     case 'place': {
       problems.push(...unresolvable(decision.failed));
       if (GUESSED.has(decision.basis)) {

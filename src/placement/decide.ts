@@ -2,7 +2,7 @@ import { ARCHITECTURES_ANNOTATION } from '../names.ts';
 import { SYSTEM_WAIT_MS } from './eligibility.ts';
 import { type ImageAnswer, intersect, type NamesOf, narrow, onlySchedulable, statementOf } from './images.ts';
 import type { PodImage } from './objects/image.ts';
-import type { Subject } from './subject.ts';
+import type { Subject, SubjectSettings } from './subject.ts';
 
 /** An image and the platforms that were found for it. Events and tables show it to explain a decision. */
 export type ImageSet = {
@@ -67,7 +67,14 @@ export type Decision =
        */
       readonly givesUpInMs: number | undefined;
     }
-  | { readonly kind: 'hold'; readonly reason: 'no-common-architecture'; readonly images: readonly ImageSet[] };
+  | {
+      readonly kind: 'hold';
+      readonly reason: 'no-common-architecture';
+      /** None if the pod asks for what `architectures.schedulable` excludes. */
+      readonly images: readonly ImageSet[];
+      /** What the pod asks for itself, if that is what cannot be: `kubernetes.io/arch=arm64 by its nodeSelector`. */
+      readonly asked?: string;
+    };
 
 /** A decision that lets the pod run on some architectures. */
 export type Placement = Extract<Decision, { kind: 'place' }>;
@@ -80,10 +87,16 @@ export type Knowledge = {
   readonly answerOf: (image: PodImage) => ImageAnswer;
   /** Milliseconds since this process first saw the object. */
   readonly waitedMs: number;
+  /**
+   * Whether the pod is new or gated in a mode with affinity, so that it must not be let go to what its images lack: no taint need keep it off.
+   */
+  readonly mayHold?: boolean;
 };
 
 type Evidence = {
   sets: (readonly string[])[];
+  /** Those of `sets` that no runtime goes beyond. */
+  indexes: (readonly string[])[];
   seen: ImageSet[];
   failed: (FailedImage & { sinceMs: number; retryInMs: number })[];
   pending: string[];
@@ -99,6 +112,15 @@ type Evidence = {
 export function decide(subject: Subject, knowledge: Knowledge): Decision {
   const { os, settings } = subject;
   const { clusterArchitectures } = knowledge;
+  // Affinity leaves what the author asks for, and no taint keeps the pod off.
+  const asked = knowledge.mayHold === true && !isReleased(settings) ? subject.asked : undefined;
+  if (
+    asked !== undefined &&
+    settings.schedulable.length > 0 &&
+    onlySchedulable(asked.architectures, settings).length === 0
+  ) {
+    return { kind: 'hold', reason: 'no-common-architecture', images: [], asked: asked.text };
+  }
   const statement = statementOf(subject.statement);
   if (statement === 'all') {
     return place(onlySchedulable(clusterArchitectures, settings), 'statement', true);
@@ -114,6 +136,13 @@ export function decide(subject: Subject, knowledge: Knowledge): Decision {
   const common = intersect(evidence.sets);
   if (common !== undefined && onlySchedulable(common, settings).length === 0) {
     return noCommonArchitecture(evidence.seen, subject, knowledge);
+  }
+  // The config of a single manifest may be wrong, and the runtime starts it anyway. There the author's word counts.
+  if (asked !== undefined && evidence.indexes.length > 0) {
+    const left = intersect([asked.architectures, ...evidence.indexes]) ?? [];
+    if (onlySchedulable(left, settings).length === 0) {
+      return { kind: 'hold', reason: 'no-common-architecture', images: evidence.seen, asked: asked.text };
+    }
   }
   if (evidence.pending.length === 0 && evidence.failed.length === 0) {
     if (common === undefined) return place(onlySchedulable(clusterArchitectures, settings), 'cluster', true);
@@ -140,6 +169,7 @@ export function isGuess(decision: Placement): boolean {
 function gather(subject: Subject, knowledge: Knowledge): Evidence {
   const evidence: Evidence = {
     sets: [],
+    indexes: [],
     seen: [],
     failed: [],
     pending: [],
@@ -154,6 +184,7 @@ function gather(subject: Subject, knowledge: Knowledge): Evidence {
         break;
       case 'set':
         evidence.sets.push(said.architectures);
+        if (said.isIndex) evidence.indexes.push(said.architectures);
         evidence.seen.push({ ...named, platforms: said.platforms });
         break;
       case 'failed':
@@ -224,9 +255,13 @@ function noCommonArchitecture(
   { clusterArchitectures }: Knowledge,
 ): Decision {
   // Only admission can reject a pod; everywhere else `reject` means `hold`.
-  if (settings.noCommonArchitecture !== 'release') return { kind: 'hold', reason: 'no-common-architecture', images };
+  if (!isReleased(settings)) return { kind: 'hold', reason: 'no-common-architecture', images };
   const cluster = onlySchedulable(clusterArchitectures, settings);
   return place(cluster, 'released', true, [], [], images);
+}
+
+function isReleased({ noCommonArchitecture }: Pick<SubjectSettings, 'noCommonArchitecture'>): boolean {
+  return noCommonArchitecture === 'release';
 }
 
 function osOf({ seen }: Evidence, os: string): string | undefined {

@@ -53,6 +53,8 @@ export type Narrowing =
       readonly kind: 'set';
       readonly by: 'override' | 'registry';
       readonly architectures: readonly string[];
+      /** Whether it is an index: then no runtime pulls the image on a node of another architecture. */
+      readonly isIndex: boolean;
       /** The platforms of the image, as `linux/amd64`. */
       readonly platforms: readonly string[];
     }
@@ -114,6 +116,7 @@ function narrowedBy(
     kind: 'set',
     by,
     architectures: isWasm ? [] : nodeArchitectures(platforms, os, compatible, isIndex),
+    isIndex,
     platforms: [...new Set(platforms.map((platform) => `${platform.os}/${platform.architecture}`))],
   };
 }

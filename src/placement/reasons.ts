@@ -27,6 +27,18 @@ export function noCommonArchitectureNote(
   return `no architecture for ${os} is common to all images${withinText(schedulable)}: ${describeHeld(images)}`;
 }
 
+/** Returns the text for a pod that is held: its images have nothing in common, or not what it asks for itself. */
+export function heldNote(
+  { images, asked }: Pick<Extract<Decision, { kind: 'hold' }>, 'images' | 'asked'>,
+  os: string,
+  schedulable: readonly string[],
+): string {
+  if (asked === undefined) return noCommonArchitectureNote(images, os, schedulable);
+  if (images.length === 0)
+    return `requires ${asked}, but architectures.schedulable allows ${schedulable.join(', ')} only`;
+  return `requires ${asked}, which its images do not have${withinText(schedulable)}: ${describeHeld(images)}`;
+}
+
 /** Returns the images of a pod that have no architecture in common, after those that lack a RuntimeClass. */
 export function describeHeld(images: readonly ImageSet[]): string {
   const wasm = webAssemblyAmong(images);
@@ -125,7 +137,7 @@ export function decisionNote(decision: Decision, os: string, schedulable: readon
     case 'wait':
       return decision.failed.map(unresolvableNote).join('; ') || `not known yet: ${decision.images.join(', ')}`;
     case 'hold':
-      return noCommonArchitectureNote(decision.images, os, schedulable);
+      return heldNote(decision, os, schedulable);
     case 'place':
       return placeNote(decision);
     default:

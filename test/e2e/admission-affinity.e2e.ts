@@ -130,4 +130,49 @@ describe('admission in mode affinity, on the real control plane', () => {
       .to.include(`${images[0]} (linux/amd64)`)
       .and.include(`${images[1]} (linux/arm64)`);
   });
+
+  describe('with a pod that asks for an architecture', () => {
+    const asking = (name: string, tag: string, labels = {}) =>
+      pod('plain', name, {
+        images: [world.image(tag)],
+        labels,
+        spec: { nodeSelector: { 'kubernetes.io/arch': 's390x' } },
+      });
+
+    before(async () => {
+      await world.create(pod('plain', 'warm-index', { images: [world.image('attestations')] }));
+      await world.eventually('the index to be known', async () => runs(await world.get('Pod', 'plain', 'warm-index')));
+    });
+
+    it('that its index lacks, holds it by the gate, and says why', async () => {
+      expect(gates(await world.create(asking('lacking', 'attestations')))).to.deep.equal([GATE]);
+      await world.eventuallyEvent(
+        'plain',
+        'NoCommonArchitecture',
+        /requires kubernetes.io\/arch=s390x by its nodeSelector, which its images do not have: .*attestations \(linux\//,
+      );
+      expect(gates((await world.get('Pod', 'plain', 'lacking')) ?? {})).to.deep.equal([GATE]);
+    });
+
+    it('that its index lacks, has the API server refuse it with reject', async () => {
+      const object = asking('refused', 'attestations', { torn: 'reject' });
+      const { status, body } = await world.cluster.request('POST', pathOf('Pod', 'plain'), object);
+      expect(status).to.equal(403);
+      expect(String(at(body, 'message'))).to.include('requires kubernetes.io/arch=s390x by its nodeSelector');
+    });
+
+    it('that the config of its single manifest lacks, believes its author, and says so', async () => {
+      expect(gates(await world.create(asking('believed', 'arm64')))).to.deep.equal([]);
+      await world.eventuallyEvent(
+        'plain',
+        'NoCommonArchitecture',
+        /s390x by its nodeSelector, but its images run on arm64/,
+      );
+    });
+
+    it('that its index lacks, is named by plan', async () => {
+      const { stdout } = await world.command(['plan', '--namespace', 'plain', '--placement.mode', 'affinity']);
+      expect(stdout).to.match(/lacking/);
+    });
+  });
 });

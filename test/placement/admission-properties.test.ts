@@ -269,6 +269,8 @@ describe('the release of any gated pod', () => {
     fc.assert(
       fc.property(gatedPods, ({ pod, settings }) => {
         const admitted = applied(pod, admit(pod, { answers, settings }));
+        // A pod that asks for what `architectures.schedulable` excludes stays held.
+        fc.pre(!JSON.stringify(objectAt(admitted, 'spec')).includes(GATE));
         const bare = (object: JsonObject) =>
           normal(put(object, ['metadata', 'annotations', 'archaware.dev/managed'], undefined));
         expect(bare(released(pod, settings))).to.deep.equal(bare(admitted));

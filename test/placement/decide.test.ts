@@ -476,3 +476,41 @@ describe('the decision for a pod with an image that no lookup is planned for', (
     expect(told(decision)).to.equal('wait a,b,c again in 10s');
   });
 });
+
+describe('the decision for a new or gated pod in a mode with affinity that asks for an architecture', () => {
+  const index = (platforms: string) => ({ ...known(platforms), isIndex: true });
+  const MANY = index('linux/amd64,linux/arm64');
+  const of = (
+    asked: string,
+    answers: Parameters<typeof input>[0],
+    more: Partial<Settings> = {},
+    mayHold: boolean | undefined = true,
+  ): Case => {
+    const spec = { nodeSelector: { 'kubernetes.io/arch': asked } };
+    return {
+      ...input(answers, { template: template(Object.keys(answers), spec), settings: more }),
+      ...(mayHold ? { mayHold } : {}),
+    };
+  };
+  const schedulable = { schedulable: ['arm64'] };
+  check([
+    ['that its index has', of('arm64', { a: MANY }), 'place amd64,arm64 (images)'],
+    ['that its index lacks', of('s390x', { a: MANY }), 'hold'],
+    [
+      'that its index lacks, to be released',
+      of('s390x', { a: MANY }, { noCommonArchitecture: 'release' }),
+      'place amd64,arm64 (images)',
+    ],
+    ['that its index lacks, and it cannot be held', of('s390x', { a: MANY }, {}, false), 'place amd64,arm64 (images)'],
+    ['that its single manifest lacks', of('s390x', { a: BOTH }), 'place amd64,arm64 (images)'],
+    ['that one of its indexes lacks', of('s390x', { a: index('linux/amd64,linux/s390x'), b: MANY }), 'hold'],
+    ['that its index lacks, beside a single manifest', of('s390x', { a: AMD, b: MANY }), 'hold'],
+    ['that its index lacks, while another image is not known', of('s390x', { a: MANY, b: pending }), 'hold'],
+    ['while its image is not known', of('s390x', { a: pending }), 'wait a'],
+    ['that is not schedulable', of('amd64', { a: MANY }, schedulable), 'hold'],
+    ['that is not schedulable, of a single manifest', of('amd64', { a: BOTH }, schedulable), 'hold'],
+    ['that is not schedulable, of an image that is not known', of('amd64', { a: pending }, schedulable), 'hold'],
+    ['that is schedulable', of('arm64', { a: MANY }, schedulable), 'place arm64 (images)'],
+    ['that no node can have', of('x86_64', { a: MANY }), 'hold'],
+  ]);
+});

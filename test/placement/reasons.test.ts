@@ -3,6 +3,7 @@ import type { JsonObject } from '../../src/kit/json.ts';
 import { printable } from '../../src/kit/printable.ts';
 import { NOTE_BYTES } from '../../src/names.ts';
 import {
+  heldNote,
   noCommonArchitectureNote,
   openNote,
   readStartsAtLatest,
@@ -73,6 +74,17 @@ describe('the text for operators', () => {
     );
     expect(noCommonArchitectureNote(images, 'windows', ['amd64', 's390x'])).to.contain(
       'no architecture for windows is common to all images within architectures.schedulable (amd64, s390x): ',
+    );
+  });
+
+  it('about a pod that asks for what cannot be says what it asks for, and why not', () => {
+    const asked = 'kubernetes.io/arch=s390x by its nodeSelector';
+    const images = [{ image: 'app', platforms: ['linux/amd64'] }];
+    expect(heldNote({ images, asked }, 'linux', [])).to.equal(
+      `requires ${asked}, which its images do not have: app (linux/amd64)`,
+    );
+    expect(heldNote({ images: [], asked }, 'linux', ['amd64'])).to.equal(
+      `requires ${asked}, but architectures.schedulable allows amd64 only`,
     );
   });
 

@@ -1,6 +1,7 @@
 import type { Clock } from '../../kit/clock.ts';
 import { type Decision, decide, standing } from '../../placement/decide.ts';
 import type { PodImage } from '../../placement/objects/image.ts';
+import { usesAffinity } from '../../placement/placing.ts';
 import { overPlaced, standingArchitectures } from '../../placement/standing.ts';
 import type { Subject } from '../../placement/subject.ts';
 import { type ImageSource, NEVER } from '../image-source.ts';
@@ -45,7 +46,12 @@ export function decidePod(parts: DecisionParts, at: PodCase): Decision {
   const answerOf = nodeName !== undefined && isPaced ? backlog.answers(key, recall, ask) : ask;
   const waited = waitedMs(record, pod.images, parts.clock.monotonic());
   const decision = decide(subject, {
-    ...{ answerOf, namesOf: images.namesOf, waitedMs: waited },
+    ...{
+      answerOf,
+      namesOf: images.namesOf,
+      waitedMs: waited,
+      mayHold: subject.isGated && usesAffinity(subject.settings),
+    },
     clusterArchitectures: parts.clusterArchitectures(),
   });
   return overPlaced(decision, pod, placed);

@@ -6,7 +6,7 @@ import { isForOneNode } from '../objects/kinds.ts';
 import { readPod } from '../objects/pod.ts';
 import { type PlacementIntent, placingFor, usesAffinity } from '../placing.ts';
 import { settingsFor } from '../policy.ts';
-import { noCommonArchitectureNote } from '../reasons.ts';
+import { heldNote } from '../reasons.ts';
 import type { PlacedPart } from '../refused-parts.ts';
 import type { Settings } from '../settings.ts';
 import { readPodSubject, type Subject, type SubjectNamespace } from '../subject.ts';
@@ -22,7 +22,7 @@ export type AdmissionDecision =
   | { readonly kind: 'rejected'; readonly message: string };
 
 /** What admission knows beside the pod. */
-export type AdmissionKnowledge = Omit<Knowledge, 'waitedMs'> & {
+export type AdmissionKnowledge = Omit<Knowledge, 'waitedMs' | 'mayHold'> & {
   /** Whether a leader is there that can release the pod. Only then may a gate be added. */
   readonly mayGate: boolean;
   /** The parts that the API server refuses in pods of this owner, and that are therefore left out. */
@@ -92,7 +92,7 @@ export function admitPod(
   const { settings } = subject;
   const answer = (placing: PlacementIntent, isGated = false) =>
     patched(sent, gated(placed(sent, placing, settings.taints.key), isGated), isGated ? 'gated' : 'patched');
-  const decision = decide(subject, { ...knowledge, waitedMs: 0 });
+  const decision = decide(subject, { ...knowledge, waitedMs: 0, mayHold: mayBeHeldBack && usesAffinity(settings) });
   const mayGate = mayBeHeldBack && knowledge.mayGate && !withdrawn.includes('gate');
   switch (decision.kind) {
     case 'place': {
@@ -104,7 +104,7 @@ export function admitPod(
       if (mayBeHeldBack && settings.noCommonArchitecture === 'reject') {
         return {
           kind: 'rejected',
-          message: noCommonArchitectureNote(decision.images, subject.os, settings.schedulable),
+          message: heldNote(decision, subject.os, settings.schedulable),
         };
       }
       // Without a toleration, the taints keep the pod Pending.

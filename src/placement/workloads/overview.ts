@@ -7,7 +7,7 @@ import { onlySchedulable, withCompatible } from '../images.ts';
 import { isDaemonSetOfAnyGroup } from '../objects/kinds.ts';
 import { lacking } from '../patch/tolerations.ts';
 import { onlyObserves, usesTaints, wantedTolerations } from '../placing.ts';
-import { decisionNote, skipNote, withinText } from '../reasons.ts';
+import { decisionNote, heldNote, skipNote, withinText } from '../reasons.ts';
 import type { Settings } from '../settings.ts';
 import type { WorkloadName } from './owner.ts';
 
@@ -182,6 +182,7 @@ function whyNoNode(subject: Subject, { architectures, allTainted }: Surroundings
 
 /** Returns what a subject's images run on, or that they contradict each other or what the pod asks for. */
 function whatItRunsOn({ decision, settings, asked }: Subject): string {
+  if (decision.kind === 'hold' && decision.asked !== undefined) return heldNote(decision, '', settings.schedulable);
   if (decision.kind === 'hold') return `its images have no architecture in common${withinText(settings.schedulable)}`;
   if (decision.kind !== 'place') return '';
   return contradictionOf(decision, asked, settings) ?? decisionNote(decision, '', settings.schedulable);

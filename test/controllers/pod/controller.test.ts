@@ -32,6 +32,24 @@ describe('the reconciliation of a pod', () => {
     expect(detail).to.equal('tolerates arm64; requires kubernetes.io/arch in (arm64)');
   });
 
+  it('keeps the gate of a pod that asks for an architecture which its index lacks, in a mode with affinity', async () => {
+    const { put, run, world, writes, events, now, clock } = arrangePod({ mode: 'affinity' });
+    const index = (platforms: string) => Object.assign(known(platforms), { isIndex: true });
+    world.answers.app = index('linux/arm64');
+    put({ spec: { ...GATED, nodeSelector: { 'kubernetes.io/arch': 's390x' } } });
+    expect(await run()).to.include({ outcome: 'held', againInMs: 600_000 });
+    expect([writes, events]).to.deep.equal([
+      [],
+      [
+        'NoCommonArchitecture: requires kubernetes.io/arch=s390x by its nodeSelector, which its images do not have: app (linux/arm64)',
+      ],
+    ]);
+    world.answers.app = index('linux/arm64,linux/s390x');
+    await clock.advance(600_000);
+    expect(await run()).to.include({ outcome: 'written' });
+    expect(now().gated).to.equal(undefined);
+  });
+
   it('releases a gated pod', async () => {
     const { put, run, now, writes } = arrangePod();
     put({ spec: GATED });

@@ -40,7 +40,6 @@ export function arrangePod(given: Partial<Settings> = {}, isPaced = true) {
     /** What another webhook makes of the result of a write. */
     webhook: (object: JsonObject): JsonObject => object,
     secrets: [] as { name: string; reason: string }[],
-    /** What the store keeps of a pod. */
   };
   const asked: string[] = [];
   const recalled: string[] = [];

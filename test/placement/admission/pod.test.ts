@@ -213,6 +213,31 @@ describe('a daemon pod', () => {
   ]);
 });
 
+describe('a new pod that asks for an architecture which its index lacks', () => {
+  const asks = pod({ nodeSelector: { 'kubernetes.io/arch': 's390x' } });
+  const index = { answers: { a: { ...known('linux/amd64,linux/arm64'), isIndex: true } } };
+  const reject = { noCommonArchitecture: 'reject' } as const;
+  check([
+    ['is held by affinity', asks, { ...affinity(), ...index }, GATED],
+    ['is held by both', asks, { ...by('both'), ...index }, GATED],
+    ['is rejected', asks, { ...affinity(reject), ...index }, 'rejected'],
+    [
+      'is placed as ever by taints',
+      asks,
+      { ...by('taints', reject), ...index },
+      `patched: ${BOTH_TOLERATED}; ${NOTED}`,
+    ],
+    [
+      'is let go where it cannot be held',
+      asks,
+      { ...affinity(), ...index, namespace: { name: 'kube-system' } },
+      'unchanged',
+    ],
+    ['is let go if a single manifest says so', asks, affinity(), 'unchanged'],
+    ['is let go to be released', asks, { ...affinity({ noCommonArchitecture: 'release' }), ...index }, 'unchanged'],
+  ]);
+});
+
 describe('a new pod whose images have nothing in common', () => {
   const two = pod({}, {}, ['a', 'b']);
   const reject = { noCommonArchitecture: 'reject' } as const;
