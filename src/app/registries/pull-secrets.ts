@@ -96,7 +96,7 @@ async function readSecret(
   } catch (error) {
     const status = error instanceof ApiError ? error.status : 0;
     if (status === 404) return { name, problem: 'it does not exist' };
-    if (status === 403) return { name, problem: 'the controller may not read it' };
+    if (status === 403) return { name, problem: 'it may not be read' };
     if (MISUNDERSTOOD.has(status)) return { name, problem: `it cannot be read: the API server answers ${status}` };
     throw error;
   }

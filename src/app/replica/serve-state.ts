@@ -6,6 +6,7 @@ import { isArchitecture } from '../../kit/platform.ts';
 import { brokenWatches } from '../../kube/watch/watch-health.ts';
 import { serveHealth } from '../../observability/health.ts';
 import type { Observed } from '../../observability/metrics.ts';
+import { isLeftAlone } from '../../placement/eligibility.ts';
 import { carriesOurTaint } from '../../placement/nodes/managed.ts';
 import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
 import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged.ts';
@@ -109,7 +110,8 @@ function observeState(base: Base, { watches, running, terms, admission }: Health
     async pods() {
       const counts: Record<PodOutcome, number> = { placed: 0, waiting: 0, held: 0, open: 0, ignored: 0 };
       await inTurns(turns, loops()?.podStates.values() ?? [], ({ decision }) => {
-        if (decision !== undefined) counts[outcomeOf(decision)]++;
+        const outcome = decision && outcomeOf(decision);
+        if (outcome !== undefined) counts[outcome]++;
       });
       return counts;
     },
@@ -141,14 +143,15 @@ function labelOf(architecture: string | undefined): string {
   return isArchitecture(architecture) ? architecture : 'other';
 }
 
-function outcomeOf(decision: NonNullable<ObjectRecord['decision']>): PodOutcome {
+/** Returns how a pod is counted; undefined for one that needs nothing: it has finished, or its DaemonSet is decided. */
+export function outcomeOf(decision: NonNullable<ObjectRecord['decision']>): PodOutcome | undefined {
   switch (decision.kind) {
     case 'wait':
       return 'waiting';
     case 'hold':
       return 'held';
     case 'skip':
-      return 'ignored';
+      return isLeftAlone(decision.reason) ? 'ignored' : undefined;
     case 'place':
       return decision.unknown.length > 0 || decision.basis === 'released' ? 'open' : 'placed';
     default:

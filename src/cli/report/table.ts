@@ -89,7 +89,7 @@ function details(report: Report, target: string, width: number): string {
       : `Not ready for ${target}.\n${fitted(['STATE', 'WORKLOAD', 'CPU', 'WHY'], stuck, width, workloadWidth)}`,
     rebuilds.length === 0
       ? ''
-      : `Images to build for ${target}, the most useful first.\n${fitted(['FREES', 'WORKLOADS', 'THEN', 'IMAGE'], rebuilds, width, width, cutMiddle)}`,
+      : `Images to build for ${target}, the most useful first.\n${fitted(['FREES CPU', 'WORKLOADS', 'THEN', 'IMAGE'], rebuilds, width, width, cutMiddle)}`,
   ]
     .filter((section) => section !== '')
     .join('\n');

@@ -93,7 +93,7 @@ function isNotKnown(verdict: Verdict | undefined): boolean {
 function rebuildLines(rebuilds: readonly Rebuild[]): string[] {
   const first = rebuilds.slice(0, FIRST);
   const share = first.reduce((sum, each) => sum + each.share, 0);
-  if (first.length === 0) return [];
+  if (first.length === 0 || percent(share) === percent(0)) return [];
   const [these, hold] = first.length === 1 ? ['One image', 'holds'] : [`${first.length} images`, 'hold'];
   return [`${these} ${hold} back ${percent(share)} more; see below.`];
 }

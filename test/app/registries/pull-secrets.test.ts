@@ -68,7 +68,7 @@ describe('reading the Secrets that a pod names', () => {
 
   const problems: [status: number, problem: string][] = [
     [400, 'it cannot be read: the API server answers 400'],
-    [403, 'the controller may not read it'],
+    [403, 'it may not be read'],
     [404, 'it does not exist'],
     [414, 'it cannot be read: the API server answers 414'],
     [431, 'it cannot be read: the API server answers 431'],

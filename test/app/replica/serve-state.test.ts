@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { countByArchitecture } from '../../../src/app/replica/serve-state.ts';
+import { countByArchitecture, outcomeOf } from '../../../src/app/replica/serve-state.ts';
 import { node } from '../../placement/objects.ts';
 
 describe('the gauges of nodes', () => {
@@ -10,5 +10,14 @@ describe('the gauges of nodes', () => {
     expect(countByArchitecture(nodes, ({ reportedArchitecture }) => reportedArchitecture === 'arm64')).to.deep.equal({
       arm64: 1,
     });
+  });
+});
+
+describe('the gauge of pods', () => {
+  it('counts as ignored only those that would need tolerations of their own', () => {
+    const counted = (['ignored', 'namespace-excluded', 'daemon-pod', 'terminal', 'deleting', 'mirror'] as const).map(
+      (reason) => outcomeOf({ kind: 'skip', reason }),
+    );
+    expect(counted).to.deep.equal(['ignored', 'ignored', undefined, undefined, undefined, undefined]);
   });
 });
