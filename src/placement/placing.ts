@@ -1,7 +1,7 @@
 import { isArchitecture } from '../kit/platform.ts';
 import { ARCHITECTURE_LABEL, OS_LABEL } from '../names.ts';
 import type { Placement } from './decide.ts';
-import type { AffinityIntent, Requirement } from './patch/affinity.ts';
+import { type AffinityIntent, isIn } from './patch/affinity.ts';
 import { type Toleration, tolerationsFor } from './patch/tolerations.ts';
 import { preferencesFor } from './preference.ts';
 import type { Settings } from './settings.ts';
@@ -50,17 +50,24 @@ export function wantedTolerations(
   return usesTaints(settings) ? tolerationsFor(settings.taints, possible) : [];
 }
 
-/** The decision for a DaemonSet's template in the mode `affinity`: it needs no tolerations, and archaware's are removed. */
-export const NOTHING_NEEDED: Placement = {
-  kind: 'place',
-  architectures: [],
-  basis: 'cluster',
-  followsCluster: false,
-  os: undefined,
-  failed: [],
-  unknown: [],
-  images: [],
-};
+/**
+ * Returns the architectures for the node affinity of a DaemonSet's template; empty: none. In other modes than `affinity`, taints keep
+ * its pods away.
+ */
+export function templateRequires(
+  settings: Pick<SubjectSettings, 'mode' | 'schedulable'>,
+  decision: Pick<Placement, 'architectures' | 'followsCluster'>,
+): readonly string[] {
+  return settings.mode === 'affinity' ? requiredAmong(decision, settings) : [];
+}
+
+/** Affinity cannot be widened later. So a decision that follows the cluster requires only what `architectures.schedulable` says. */
+function requiredAmong(
+  { architectures, followsCluster }: Pick<Placement, 'architectures' | 'followsCluster'>,
+  { schedulable }: Pick<SubjectSettings, 'schedulable'>,
+): readonly string[] {
+  return [...(followsCluster ? schedulable : architectures)].sort();
+}
 
 /** What decides how a placement is written. */
 type Placed = Pick<Subject, 'labels' | 'preferred' | 'settings'>;
@@ -73,14 +80,14 @@ export function placingFor(decision: Placement, subject: Placed): PlacementInten
   };
 }
 
-function affinityFor({ architectures, followsCluster, os }: Placement, subject: Placed): AffinityIntent {
+function affinityFor(decision: Placement, subject: Placed): AffinityIntent {
   const { labels, settings } = subject;
-  // Affinity cannot be widened later. So a decision that follows the cluster requires only what `architectures.schedulable` says.
-  const set = followsCluster ? settings.schedulable : architectures;
+  const { followsCluster, os } = decision;
+  const set = requiredAmong(decision, settings);
   const among = followsCluster && set.length === 0 ? undefined : set;
   return {
     required: [
-      ...(set.length > 0 ? [isIn(ARCHITECTURE_LABEL, [...set].sort())] : []),
+      ...(set.length > 0 ? [isIn(ARCHITECTURE_LABEL, set)] : []),
       ...(os === undefined ? [] : [isIn(OS_LABEL, [os])]),
       ...settings.matchNodeLabels.flatMap((key) => {
         const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
@@ -89,8 +96,4 @@ function affinityFor({ architectures, followsCluster, os }: Placement, subject: 
     ],
     preferred: preferencesFor(subject, among),
   };
-}
-
-function isIn(key: string, values: readonly string[]): Requirement {
-  return { key, operator: 'In', values };
 }

@@ -2,10 +2,8 @@ import { ARCHITECTURE_EXPECTED, didYouMean, readArchitecture } from '../kit/plat
 import { NOE_PREFERRED, PREFERRED } from '../names.ts';
 import type { Namespace } from './objects/namespace.ts';
 import type { PodTemplate } from './objects/pod.ts';
+import type { Preference } from './patch/affinity.ts';
 import type { Subject, SubjectSettings } from './subject.ts';
-
-/** The weight, 1 to 100, that the scheduler gives to nodes of an architecture. */
-export type Preference = { readonly architecture: string; readonly weight: number };
 
 /** The weight of an architecture that a pod's own label names. */
 const LABEL_WEIGHT = 100;

@@ -45,7 +45,8 @@ function needsRegistry({ images, statement, settings }: Subject, namesOf: Knowle
 
 /** Returns the architectures of a record, under any taint key: the key says nothing about images. */
 function recordedArchitectures(recorded: string | undefined): readonly string[] {
-  return [...new Set(readRecord(recorded).tolerations.map(({ value }) => value))];
+  const { tolerations, requires } = readRecord(recorded);
+  return [...new Set([...requires, ...tolerations.map(({ value }) => value)])];
 }
 
 /** Returns what a decision for a template is recorded with. */

@@ -1,9 +1,11 @@
 import type { Result } from '../../kube/control-loop.ts';
 import { isRefusal } from '../../kube/errors.ts';
 import type { WriteResult } from '../../kube/writer.ts';
+import { ARCHITECTURE_LABEL } from '../../names.ts';
 import type { Decision, Placement } from '../../placement/decide.ts';
 import { readDaemonSet } from '../../placement/objects/daemonset.ts';
-import { onlyObserves, placingText, wantedTolerations } from '../../placement/placing.ts';
+import { isIn } from '../../placement/patch/affinity.ts';
+import { onlyObserves, placingText, templateRequires, wantedTolerations } from '../../placement/placing.ts';
 import { decisionNote } from '../../placement/reasons.ts';
 import type { Want } from '../../placement/rollout/brake.ts';
 import { decideTemplate } from '../../placement/rollout/template.ts';
@@ -43,7 +45,8 @@ export function createAct(parts: ActParts): (at: TemplateCase, decision: Decisio
     const againInMs = decision.unknown.length > 0 ? OPEN_AGAIN_MS : undefined;
     const wanted = wantedTolerations(settings, decision.architectures);
     const basis = decision.unknown.length > 0 ? guessBasis(daemonSet) : recordBasis(subject);
-    const change = decideTemplate(daemonSet, wanted, parts.liveTaints(), basis);
+    const requires = templateRequires(settings, decision);
+    const change = decideTemplate(daemonSet, wanted, parts.liveTaints(), basis, requires);
     const lacks = (why: Want, answer = '') =>
       unserved.lacks(key, { architectures: wanted.map(({ value }) => value), why, answer });
     if (change.kind === 'unchanged') {
@@ -79,7 +82,8 @@ export function createAct(parts: ActParts): (at: TemplateCase, decision: Decisio
     else unserved.served(key);
     keep(at, decision);
     if (written.kind === 'written' && !(await takeOver(at, written.object))) return { outcome: 'conflict' };
-    const detail = `template ${placingText({ tolerations: wanted, affinity: undefined })}`;
+    const required = requires.length > 0 ? [isIn(ARCHITECTURE_LABEL, requires)] : [];
+    const detail = `template ${placingText({ tolerations: wanted, affinity: { required, preferred: [] } })}`;
     return { outcome: 'written', againInMs, detail };
   }
 

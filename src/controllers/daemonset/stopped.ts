@@ -110,8 +110,8 @@ export function unprovenOfSystem(parts: {
  * nodes that have the taint already its pods need the tolerations more than anything else.
  */
 function canTakeBack(daemonSet: DaemonSet, nodes: Iterable<Node>, taints: Settings['taints']): boolean {
-  const { tolerations } = readRecord(daemonSet.recorded);
-  return tolerations.length > 0 && !isTaintedFor(daemonSet, nodes, taints);
+  const { tolerations, requires } = readRecord(daemonSet.recorded);
+  return tolerations.length + requires.length > 0 && !isTaintedFor(daemonSet, nodes, taints);
 }
 
 /** Returns the change that takes archaware's tolerations out of a template, and records that they were taken back. */
@@ -122,7 +122,7 @@ function takeBack(daemonSet: DaemonSet, liveTaints: ReadonlySet<string>, taints:
   const change = decideTemplate(daemonSet, [], others, { ...basis, rollout });
   if (change.kind === 'set') return change;
   const tolerations = daemonSet.template.tolerations ?? [];
-  return { kind: 'set', tolerations, recorded: daemonSet.recorded, rolls: false };
+  return { kind: 'set', tolerations, affinity: daemonSet.affinity, recorded: daemonSet.recorded, rolls: false };
 }
 
 /** Returns the note of the Event `RolloutStopped`. */

@@ -1,6 +1,5 @@
 import { type Decision, decide, standing } from '../../placement/decide.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
-import { NOTHING_NEEDED } from '../../placement/placing.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { overTemplate, standingTemplate } from '../../placement/standing.ts';
 import type { Subject } from '../../placement/subject.ts';
@@ -27,7 +26,6 @@ type TemplateDecisionParts = Pick<
 export async function decideForTemplate(parts: TemplateDecisionParts, at: TemplateCase): Promise<Decision> {
   const { daemonSet, record, subject, signal } = at;
   const { images, clock } = parts;
-  if (subject.settings.mode === 'affinity') return NOTHING_NEEDED;
   if (holds(record, () => subject.key)) {
     const { decision } = record;
     const isDue = decision.kind === 'hold' && clock.monotonic() - record.at >= HELD_AGAIN_MS;

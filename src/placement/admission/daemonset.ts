@@ -1,11 +1,10 @@
 import { type JsonObject, objectAt } from '../../kit/json.ts';
 import { difference, type Operation } from '../../kit/json-patch.ts';
 import { FIELD_MANAGER, TOLERATIONS_ANNOTATION } from '../../names.ts';
-import { decide, type Knowledge } from '../decide.ts';
-import { authoredTemplate, readDaemonSet, readRecorded } from '../objects/daemonset.ts';
+import { decide, type Knowledge, type Placement } from '../decide.ts';
+import { authoredTemplate, readDaemonSet, readRecord } from '../objects/daemonset.ts';
 import type { Namespace } from '../objects/namespace.ts';
-import type { Toleration } from '../patch/tolerations.ts';
-import { usesTaints, wantedTolerations } from '../placing.ts';
+import { onlyObserves, templateRequires, wantedTolerations } from '../placing.ts';
 import { settingsFor } from '../policy.ts';
 import { carriedTolerations, decideTemplate } from '../rollout/template.ts';
 import type { Settings } from '../settings.ts';
@@ -39,7 +38,7 @@ export function admitDaemonSet(input: DaemonSetAdmissionInput): Operation[] {
   if (input.writer === FIELD_MANAGER) return [];
   const daemonSet = readDaemonSet(object);
   const settings = settingsFor(input.settings, { namespace, labels: daemonSet.template.labels });
-  if (!usesTaints(settings)) return [];
+  if (onlyObserves(settings)) return [];
   const old = before && readDaemonSet(before);
   const recorded = daemonSet.recorded ?? old?.recorded;
   const now = { ...daemonSet, recorded };
@@ -47,18 +46,21 @@ export function admitDaemonSet(input: DaemonSetAdmissionInput): Operation[] {
   const isSame = old?.authored === authored;
   const subject = readDaemonSetSubject({ ...daemonSet, authored }, namespace, settings);
   if (subject.skipped !== undefined) return [];
-  const known = isSame ? undefined : knownTolerations(input, subject);
+  const known = isSame ? undefined : knownPlacement(input, subject);
   const basis = known && recordBasis(subject);
   // An undo may bring tolerations of archaware back. Until its images are known, they stay.
   const present = isSame ? [] : carriedTolerations(now);
-  const wanted = known ?? [...readRecorded(recorded), ...present];
-  const decision = decideTemplate(now, wanted, input.liveTaints, basis);
+  const record = readRecord(recorded);
+  const wanted = known ? wantedTolerations(settings, known.architectures) : [...record.tolerations, ...present];
+  const requires = known ? templateRequires(settings, known) : record.requires;
+  const decision = decideTemplate(now, wanted, input.liveTaints, basis, requires);
   const tolerations = decision.kind === 'set' ? decision.tolerations : daemonSet.template.tolerations;
   const annotation = decision.kind === 'set' ? decision.recorded : recorded;
+  const affinity = decision.kind === 'set' ? decision.affinity : daemonSet.affinity;
+  const spec = ['spec', 'template', 'spec'];
+  const narrowed = affinity === daemonSet.affinity ? object : put(object, [...spec, 'affinity'], affinity);
   const tolerating =
-    tolerations === daemonSet.template.tolerations
-      ? object
-      : put(object, ['spec', 'template', 'spec', 'tolerations'], tolerations);
+    tolerations === daemonSet.template.tolerations ? narrowed : put(narrowed, [...spec, 'tolerations'], tolerations);
   if (annotation === daemonSet.recorded) return difference(object, tolerating);
   if (annotation === undefined) {
     return difference(object, put(tolerating, ['metadata', 'annotations', TOLERATIONS_ANNOTATION], undefined));
@@ -68,9 +70,8 @@ export function admitDaemonSet(input: DaemonSetAdmissionInput): Operation[] {
   return after === undefined ? [] : difference(object, after);
 }
 
-/** Returns the tolerations for a template if all its images are known now, else undefined. */
-function knownTolerations(input: DaemonSetAdmissionInput, subject: Subject): Toleration[] | undefined {
+/** Returns the placement for a template if all its images are known now, else undefined. */
+function knownPlacement(input: DaemonSetAdmissionInput, subject: Subject): Placement | undefined {
   const decision = decide(subject, { ...input, waitedMs: 0 });
-  if (decision.kind !== 'place' || decision.unknown.length > 0) return undefined;
-  return wantedTolerations(subject.settings, decision.architectures);
+  return decision.kind !== 'place' || decision.unknown.length > 0 ? undefined : decision;
 }

@@ -21,7 +21,7 @@ import { spreadNote, taintedArchitectures } from '../workloads/spread.ts';
 import { findWrongNode, type WrongNodeFinding, whatIsKnown, whatWasPulled } from '../wrong-node/judge.ts';
 import { advise, isIn } from './advice.ts';
 import { clashOf } from './clash.ts';
-import { explainAffinity, isTooLate, mayBeNarrowed, narrowedDemands } from './explained-affinity.ts';
+import { explainAffinity, isTooLate, mayBeNarrowed, narrowedDemands, templateIntent } from './explained-affinity.ts';
 import type {
   ExplainEvidence,
   ExplainedImage,
@@ -70,7 +70,7 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
   const placing = decision?.kind === 'place' ? placingFor(decision, subject) : undefined;
   const follow = placing?.tolerations ?? [];
   const missing = lacking(present, follow);
-  const intent = mayBeNarrowed(input) ? placing?.affinity : undefined;
+  const intent = mayBeNarrowed(input) ? placing?.affinity : templateIntent(input, decision, settings);
   const stale =
     decision !== undefined && input.applied && settings.mode !== 'affinity'
       ? staleUnder(decision, present, settings.taints)

@@ -1,7 +1,10 @@
+import { ARCHITECTURE_LABEL } from '../../names.ts';
+import type { Decision } from '../decide.ts';
 import { type Demands, readDemands } from '../fit.ts';
 import { isDaemonSetOfAnyGroup, isForOneNode } from '../objects/kinds.ts';
-import { type AffinityIntent, type Requirement, withAffinity } from '../patch/affinity.ts';
-import type { Preference } from '../preference.ts';
+import { type AffinityIntent, isIn, type Preference, type Requirement, withAffinity } from '../patch/affinity.ts';
+import { templateRequires } from '../placing.ts';
+import type { Settings } from '../settings.ts';
 import type { ExplainInput } from './input.ts';
 
 /**
@@ -13,11 +16,22 @@ export type ExplainedAffinity = {
   readonly preferred: readonly (Preference & { readonly present: boolean })[];
 };
 
-/** Whether affinity can still be written: before the pod is created, and while it has archaware's gate. Never for a DaemonSet. */
+/** Whether affinity can still be written to a pod: before it is created, and while it has archaware's gate. Never to a daemon pod. */
 export function mayBeNarrowed({ workload, applied }: Pick<ExplainInput, 'workload' | 'applied'>): boolean {
   if (isAgent(workload)) return false;
   if (workload.demands.nodeName !== undefined) return false;
   return !applied || workload.pod?.gated !== undefined;
+}
+
+/** Returns the node affinity that archaware gives to the template of a DaemonSet of Kubernetes; undefined: none. */
+export function templateIntent(
+  { workload }: Pick<ExplainInput, 'workload'>,
+  decision: Decision | undefined,
+  settings: Settings,
+): AffinityIntent | undefined {
+  if (workload.kind !== 'DaemonSet' || decision?.kind !== 'place') return undefined;
+  const requires = templateRequires(settings, decision);
+  return requires.length === 0 ? undefined : { required: [isIn(ARCHITECTURE_LABEL, requires)], preferred: [] };
 }
 
 /** Whether this is a DaemonSet of any API group, or one of its pods. */

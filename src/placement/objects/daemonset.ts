@@ -9,9 +9,11 @@ import {
   stringAt,
   stringsAt,
 } from '../../kit/json.ts';
+import { isArchitecture } from '../../kit/platform.ts';
 import { FIELD_MANAGER, TOLERATIONS_ANNOTATION } from '../../names.ts';
 import { type Demands, readDemands } from '../fit.ts';
 import { hasOurForm } from '../nodes/managed.ts';
+import { withoutRequired } from '../patch/affinity.ts';
 import { isSameToleration, type Toleration } from '../patch/tolerations.ts';
 import { everAdded, MOST_RECORDED, pastText, readPast } from './past.ts';
 import { type PodTemplate, readTemplate } from './pod.ts';
@@ -44,8 +46,11 @@ export type DaemonSet = {
   readonly entry?: FieldsEntry;
   /** Whether a server-side apply set the template's list of tolerations as it is. Absent if not. */
   readonly isListApplied?: boolean;
+  /** The template as its author wrote it: without the node affinity that the annotation names. */
   readonly template: PodTemplate;
-  /** A hash of the template as its author wrote it: without the tolerations that the annotation lists. */
+  /** The affinity of the template, with archaware's. Absent if it has none. */
+  readonly affinity?: JsonObject;
+  /** A hash of the template as its author wrote it: without the tolerations and the node affinity that the annotation names. */
   readonly authored: string;
   /** `OnDelete` or `RollingUpdate`. */
   readonly updateStrategy: string;
@@ -80,6 +85,7 @@ export function readDaemonSet(object: JsonObject): DaemonSet {
   const labels = stringsAt(metadata, 'labels');
   const entry = readEntry(metadata);
   const isApplied = isListApplied(metadata);
+  const { affinity } = objectAt(template, 'spec');
   return {
     namespace: stringAt(metadata, 'namespace') ?? '',
     name: stringAt(metadata, 'name') ?? '',
@@ -92,11 +98,12 @@ export function readDaemonSet(object: JsonObject): DaemonSet {
     recorded,
     ...(entry === undefined ? {} : { entry }),
     ...(isApplied ? { isListApplied: true } : {}),
-    template: readTemplate(objectAt(template, 'metadata'), objectAt(template, 'spec'), [
+    template: readTemplate(objectAt(template, 'metadata'), ownSpec(objectAt(template, 'spec'), recorded), [
       labels,
       // The record names the images once more, and must not make an object too large that was served.
       recorded?.slice(MOST_OF_RECORD),
     ]),
+    ...(isObject(affinity) ? { affinity } : {}),
     authored: authoredTemplate(template, recorded, isApplied),
     updateStrategy: stringAt(objectAt(spec, 'updateStrategy'), 'type') ?? 'RollingUpdate',
     desired,
@@ -168,11 +175,17 @@ function isRolledOut(status: JsonObject, generation: number): boolean {
  * back tolerations of archaware is none. `isApplied`: as {@link DaemonSet.isListApplied}.
  */
 export function authoredTemplate(template: JsonObject, recorded: string | undefined, isApplied = false): string {
-  const spec = objectAt(template, 'spec');
+  const spec = ownSpec(objectAt(template, 'spec'), recorded);
   const present = listAt(spec, 'tolerations') ?? [];
   const ours = claim(present, claimable(readRecord(recorded), isApplied));
   const tolerations = present.filter((toleration) => !ours.has(toleration));
   return fingerprintOf({ metadata: template.metadata, spec: { ...spec, tolerations } });
+}
+
+/** Returns the spec of a template without the node affinity that the record names. */
+function ownSpec(spec: JsonObject, recorded: string | undefined): JsonObject {
+  const { requires } = readRecord(recorded);
+  return requires.length === 0 ? spec : { ...spec, affinity: withoutRequired(spec.affinity, requires) };
 }
 
 /** What a record was decided on. */
@@ -191,6 +204,8 @@ export type TemplateRecord = {
   readonly tolerations: readonly Toleration[];
   /** Those that archaware added earlier and that the template no longer has. `kubectl rollout undo` may bring them back. */
   readonly past: readonly Toleration[];
+  /** The architectures of the node affinity that archaware added to the template. */
+  readonly requires: readonly string[];
   /** The basis of the decision; undefined if the record does not name its images. */
   readonly basis: RecordBasis | undefined;
 };
@@ -198,13 +213,14 @@ export type TemplateRecord = {
 /** Parses the annotation that lists archaware's tolerations. Invalid entries are left out. */
 export function readRecord(annotation: string | undefined): TemplateRecord {
   const parsed = annotation === undefined ? undefined : parseJson(annotation);
-  if (!isObject(parsed)) return { tolerations: readTolerations(parsed), past: [], basis: undefined };
+  if (!isObject(parsed)) return { tolerations: readTolerations(parsed), past: [], requires: [], basis: undefined };
   const { images, tolerations } = parsed;
   const subject = stringAt(parsed, 'subject') ?? '';
   const basis = Array.isArray(images)
     ? { images: images.filter((image) => typeof image === 'string'), subject, ...rolloutIn(parsed) }
     : undefined;
-  return { tolerations: readTolerations(tolerations), past: readPast(parsed), basis };
+  const requires = (stringAt(parsed, 'requires') ?? '').split(',').filter(isArchitecture);
+  return { tolerations: readTolerations(tolerations), past: readPast(parsed), requires, basis };
 }
 
 function rolloutIn(record: JsonObject): Pick<RecordBasis, 'rollout'> {
@@ -228,15 +244,18 @@ export function writeRecord(
   tolerations: readonly JsonObject[],
   past: readonly Toleration[],
   basis: RecordBasis | undefined,
+  requires: readonly string[] = [],
 ): string | undefined {
-  if (tolerations.length === 0 && past.length === 0 && !keepsRecord(basis?.rollout)) return undefined;
-  if (basis === undefined && past.length === 0) return JSON.stringify(tolerations);
+  const isEmpty = tolerations.length === 0 && past.length === 0 && requires.length === 0;
+  if (isEmpty && !keepsRecord(basis?.rollout)) return undefined;
+  if (basis === undefined && past.length === 0 && requires.length === 0) return JSON.stringify(tolerations);
   const { images, subject, rollout } = basis ?? GUESSED;
   // Fields that are undefined are left out.
   return JSON.stringify({
     images,
     past: past.length > 0 ? past.map(pastText) : undefined,
     subject,
+    requires: requires.join() || undefined,
     rollout: rollout || undefined,
     tolerations,
   });
@@ -244,7 +263,7 @@ export function writeRecord(
 
 /** Returns the tolerations of a record that are archaware's if a template has them. A list that was applied is its author's word. */
 export function claimable(
-  { tolerations, past }: Omit<TemplateRecord, 'basis'>,
+  { tolerations, past }: Pick<TemplateRecord, 'tolerations' | 'past'>,
   isApplied: boolean,
 ): readonly Toleration[] {
   return isApplied ? tolerations : everAdded({ tolerations, past });

@@ -18,10 +18,11 @@ export function keptPod(pod: Pod): Pod {
 
 /** Returns what is kept of a DaemonSet: all, or of one that is too large nothing that its author wrote. */
 export function keptDaemonSet(daemonSet: DaemonSet): DaemonSet {
-  const { template, labels } = daemonSet;
+  const { affinity: _, ...rest } = daemonSet;
+  const { template, labels } = rest;
   if (template.tooLarge === undefined) return daemonSet;
   return {
-    ...daemonSet,
+    ...rest,
     labels: onlyIgnored(labels),
     recorded: undefined,
     template: { ...template, ...keptTemplate(template) },

@@ -1,10 +1,17 @@
 import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL, OLD_OS_LABEL, OS_LABEL } from '../../names.ts';
 import type { RecordedRequirement } from '../objects/pod-record.ts';
-import type { Preference } from '../preference.ts';
+
+/** The weight, 1 to 100, that the scheduler gives to nodes of an architecture. */
+export type Preference = { readonly architecture: string; readonly weight: number };
 
 /** A requirement on a node's label, in the form that archaware writes (core/v1 `NodeSelectorRequirement`). */
 export type Requirement = { readonly key: string; readonly operator: 'In'; readonly values: readonly string[] };
+
+/** Returns the requirement that a label has one of these values. */
+export function isIn(key: string, values: readonly string[]): Requirement {
+  return { key, operator: 'In', values };
+}
 
 /** The node affinity that a pod should have, where its author does not say otherwise. */
 export type AffinityIntent = {
@@ -48,6 +55,32 @@ export function withAffinity(spec: Placed, intent: AffinityIntent): JsonObject |
       ...(preferred === undefined ? {} : { [PREFERRED_TERMS]: preferred }),
     },
   };
+}
+
+/**
+ * Returns `spec.affinity` without the requirement that archaware added to a template: `kubernetes.io/arch In` exactly these architectures.
+ * A term that is empty without it was archaware's.
+ */
+export function withoutRequired(affinity: unknown, architectures: readonly string[]): JsonObject | undefined {
+  if (!isObject(affinity) || architectures.length === 0) return isObject(affinity) ? affinity : undefined;
+  const before = objectAt(affinity, 'nodeAffinity');
+  const terms = listAt(objectAt(before, REQUIRED), 'nodeSelectorTerms') ?? [];
+  const isOurs = ({ key, operator, values }: JsonObject) =>
+    key === ARCHITECTURE_LABEL && operator === 'In' && Array.isArray(values) && values.join() === architectures.join();
+  const restored = terms.flatMap((term) => {
+    const expressions = listAt(term, 'matchExpressions') ?? [];
+    const theirs = expressions.filter((expression) => !isOurs(expression));
+    if (theirs.length === expressions.length) return term;
+    const { matchExpressions: _, ...fields } = term;
+    if (theirs.length > 0) return { ...fields, matchExpressions: theirs };
+    return Object.keys(fields).length > 0 ? fields : [];
+  });
+  if (restored.length === terms.length && restored.every((term, index) => term === terms[index])) return affinity;
+  const { [REQUIRED]: __, ...others } = before;
+  const nodeAffinity = restored.length > 0 ? { ...before, [REQUIRED]: { nodeSelectorTerms: restored } } : others;
+  const { nodeAffinity: ___, ...rest } = affinity;
+  const after = Object.keys(nodeAffinity).length > 0 ? { ...affinity, nodeAffinity } : rest;
+  return Object.keys(after).length > 0 ? after : undefined;
 }
 
 /** Returns the requirements that {@link withAffinity} added to a spec. */

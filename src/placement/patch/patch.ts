@@ -116,10 +116,14 @@ export function daemonSetPatch(
   ];
   if (decision.rolls) {
     const present = daemonSet.template.tolerations;
+    const isChanged = !isSameList(present ?? [], decision.tolerations);
     operations.push(test(path, present ?? null));
-    if (present === undefined) operations.push(add(path, decision.tolerations));
-    else if (decision.tolerations.length === 0) operations.push({ op: 'remove', path });
-    else operations.push({ op: 'replace', path, value: decision.tolerations });
+    if (isChanged && present === undefined) operations.push(add(path, decision.tolerations));
+    else if (isChanged && decision.tolerations.length === 0) operations.push({ op: 'remove', path });
+    else if (isChanged) operations.push({ op: 'replace', path, value: decision.tolerations });
+    // The generation says that it is the affinity which was read.
+    const [before, after] = [{ affinity: daemonSet.affinity }, { affinity: decision.affinity }];
+    operations.push(...difference(before, after, '/spec/template/spec'));
   }
   return [
     ...operations,

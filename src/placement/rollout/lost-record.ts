@@ -63,7 +63,7 @@ const NOT_KNOWN: RecordBasis = { images: ['not known'], subject: '' };
  * that an undo brings back will count as archaware's.
  */
 export function foundAgain(
-  { template }: Pick<DaemonSet, 'template'>,
+  { template, affinity }: Pick<DaemonSet, 'template' | 'affinity'>,
   lost: readonly Toleration[],
   taint: Pick<Settings['taints'], 'key' | 'effect'>,
 ): Extract<TemplateDecision, { kind: 'set' }> {
@@ -71,6 +71,7 @@ export function foundAgain(
   return {
     kind: 'set',
     tolerations: template.tolerations ?? [],
+    affinity,
     recorded: writeRecord(lost, tolerationsFor(taint, others), NOT_KNOWN),
     rolls: false,
   };

@@ -44,21 +44,33 @@ describe('the text for a patch', () => {
     ],
     [
       "a template gets one toleration beside its author's",
-      daemonSetPatch(daemonSet([OWN]), { kind: 'set', tolerations: list(OWN, ARM), recorded: '[]', rolls: true }),
+      daemonSetPatch(daemonSet([OWN]), {
+        kind: 'set',
+        tolerations: list(OWN, ARM),
+        affinity: undefined,
+        recorded: '[]',
+        rolls: true,
+      }),
       'DaemonSet',
       'supported-arch=arm64:NoSchedule',
     ],
     [
       'a template loses one toleration, and gets another',
       daemonSetPatch(daemonSet(list(OWN, AMD), '[1]'), {
-        ...{ kind: 'set', tolerations: list(OWN, ARM), recorded: '[]', rolls: true },
+        ...{ kind: 'set', tolerations: list(OWN, ARM), affinity: undefined, recorded: '[]', rolls: true },
       }),
       'DaemonSet',
       'supported-arch=arm64:NoSchedule -supported-arch=amd64:NoSchedule',
     ],
     [
       'a template loses its only toleration',
-      daemonSetPatch(daemonSet(list(AMD), '[1]'), { kind: 'set', tolerations: [], recorded: undefined, rolls: true }),
+      daemonSetPatch(daemonSet(list(AMD), '[1]'), {
+        kind: 'set',
+        tolerations: [],
+        affinity: undefined,
+        recorded: undefined,
+        rolls: true,
+      }),
       'DaemonSet',
       '-supported-arch=amd64:NoSchedule',
     ],
@@ -67,6 +79,7 @@ describe('the text for a patch', () => {
       daemonSetPatch(daemonSet(list(AMD), '[1]'), {
         kind: 'set',
         tolerations: list(AMD),
+        affinity: undefined,
         recorded: '[2]',
         rolls: false,
       }),
@@ -75,7 +88,13 @@ describe('the text for a patch', () => {
     ],
     [
       'only the record of a template goes',
-      daemonSetPatch(daemonSet([], '[1]'), { kind: 'set', tolerations: [], recorded: undefined, rolls: false }),
+      daemonSetPatch(daemonSet([], '[1]'), {
+        kind: 'set',
+        tolerations: [],
+        affinity: undefined,
+        recorded: undefined,
+        rolls: false,
+      }),
       'DaemonSet',
       "removes archaware's record, no rollout",
     ],

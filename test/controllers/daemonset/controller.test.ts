@@ -3,6 +3,7 @@ import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
 import { readRecord, readRecorded } from '../../../src/placement/objects/daemonset.ts';
 import { withRollout } from '../../../src/placement/objects/rollout-record.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
+import { requires, term } from '../../placement/affinities.ts';
 import { failed, known, pending, settings } from '../../placement/objects.ts';
 import { describeEndsOfWrites } from '../ends-of-writes.ts';
 import { arrangeDaemonSets, type DaemonSetGiven, KEY, shown } from './world.ts';
@@ -231,16 +232,40 @@ describe('the reconciliation of a DaemonSet', () => {
     expect(now().template.tolerations?.map(({ key }) => key)).to.deep.equal(['arch']);
   });
 
-  it('takes the tolerations back in the mode affinity, without a lookup', async () => {
-    const { put, run, world, now, show, asked } = arrangeDaemonSets();
+  it('changes tolerations for a node affinity with the mode, in one rollout each', async () => {
+    const { put, run, world, now, show } = arrangeDaemonSets();
+    const has = () => {
+      const record = readRecord(now().recorded);
+      const lists = [shown(now()), record.tolerations.map(({ value }) => value).join(), record.requires.join()];
+      return [...lists, record.past.map(({ value }) => value).join(), JSON.stringify(now().affinity ?? null)];
+    };
+    const ON_ARM = requires(term('arch In arm64'));
     put();
+    const { authored } = now();
     await run();
     show();
     world.settings = settings({ mode: 'affinity' });
-    asked.length = 0;
     expect(await run()).to.include({ outcome: 'written' });
-    const { tolerations, past } = readRecord(now().recorded);
-    expect([shown(now()), tolerations, past.map(({ value }) => value), asked]).to.deep.equal(['', [], ['arm64'], []]);
+    expect(has()).to.deep.equal(['', '', 'arm64', 'arm64', JSON.stringify(ON_ARM)]);
+    expect([now().authored, now().template.asked], "not its author's doing").to.deep.equal([authored, undefined]);
+    show();
+    expect(await run()).to.include({ outcome: 'unchanged' });
+    world.settings = settings();
+    expect(await run()).to.include({ outcome: 'written' });
+    expect(has()).to.deep.equal(['arm64', 'arm64', '', '', 'null']);
+  });
+
+  it('asks for no architecture in the mode affinity where its author does, or where its images are a guess', async () => {
+    const { put, run, world, writes, clock } = arrangeDaemonSets({ mode: 'affinity' });
+    put({ spec: { affinity: requires(term('arch In s390x')) } });
+    expect(await run()).to.include({ outcome: 'unchanged' });
+    put({ spec: { nodeSelector: { 'kubernetes.io/arch': 'arm64' } } });
+    expect(await run()).to.include({ outcome: 'unchanged' });
+    world.answers.app = failed(120);
+    put({ templateLabels: { changed: 'yes' } });
+    await clock.advance(1);
+    expect(await run()).to.include({ outcome: 'unchanged' });
+    expect(writes).to.deep.equal([]);
   });
 
   const skipped: [what: string, given: DaemonSetGiven, settings: Partial<Settings>][] = [

@@ -49,6 +49,13 @@ describe('a DaemonSet that is not back five minutes after the write', () => {
     expect(events[1]).to.match(/^RolloutStopped: .*taken them back.*kubectl rollout restart/);
   });
 
+  it('loses the node affinity that archaware added, too', async () => {
+    const { run, now } = await arrangeStopped(LOST, { mode: 'affinity' });
+    expect(now().affinity).not.to.equal(undefined);
+    expect(await run()).to.include({ outcome: 'written' });
+    expect([now().affinity, readRecord(now().recorded).basis?.rollout]).to.deep.equal([undefined, 'back 4']);
+  });
+
   it('keeps the change if its pods only do not get ready, or if its nodes have the taint already', async () => {
     const unready = await arrangeStopped(NOT_READY);
     expect(await unready.run()).to.include({ outcome: 'held' });

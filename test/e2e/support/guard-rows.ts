@@ -190,6 +190,13 @@ const text = (value: string) => `supported-arch=${value}:NoSchedule`;
 const rolledOut = (rollout: string, tolerations: readonly unknown[]) =>
   JSON.stringify({ images: ['a:1'], subject: '0123abcd4567cdef', rollout, tolerations });
 
+const ARCH = 'kubernetes.io/arch';
+const requiring = (...matchExpressions: readonly object[]) => ({
+  nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [{ matchExpressions }] } },
+});
+const requires = (architectures: string, tolerations: readonly unknown[]) =>
+  JSON.stringify({ images: ['a:1'], subject: '0123abcd4567cdef', requires: architectures, tolerations });
+
 export const SETS_ALLOWED: readonly Attempt[] = [
   [
     'record a toleration of our form that the template has',
@@ -233,6 +240,14 @@ export const SETS_ALLOWED: readonly Attempt[] = [
     SET,
     [remove(`${template}/tolerations/1`), replace(notes, rolledOut('back 3', []))],
   ],
+  [
+    'require the architecture in node affinity, and record it',
+    SET,
+    [
+      add(`${template}/affinity`, requiring({ key: ARCH, operator: 'In', values: ['amd64', 'arm64'] })),
+      replace(notes, requires('amd64,arm64', [own('amd64')])),
+    ],
+  ],
   ['record which rollout it waits for', SET, [replace(notes, rolledOut('awaited 3', [own('amd64')]))]],
   ['record what it was decided on', SET, [replace(notes, decidedOn([own('amd64')]))]],
   [
@@ -268,6 +283,50 @@ export const SETS_REFUSED: readonly Attempt[] = [
     'record as the past a foreign toleration',
     SET,
     [replace(notes, pastOf([own('amd64')], ['dedicated=gpu:NoSchedule']))],
+  ],
+  [
+    'require the architecture without recording it',
+    SET,
+    [add(`${template}/affinity`, requiring({ key: ARCH, operator: 'In', values: ['amd64'] }))],
+  ],
+  [
+    'require another architecture than it records',
+    SET,
+    [
+      add(`${template}/affinity`, requiring({ key: ARCH, operator: 'In', values: ['amd64'] })),
+      replace(notes, requires('arm64', [own('amd64')])),
+    ],
+  ],
+  [
+    'require what is no architecture',
+    SET,
+    [
+      add(`${template}/affinity`, requiring({ key: ARCH, operator: 'In', values: ['evil'] })),
+      replace(notes, requires('evil', [own('amd64')])),
+    ],
+  ],
+  [
+    'require another label beside the architecture',
+    SET,
+    [
+      add(
+        `${template}/affinity`,
+        requiring({ key: ARCH, operator: 'In', values: ['amd64'] }, { key: 'zone', operator: 'In', values: ['a'] }),
+      ),
+      replace(notes, requires('amd64', [own('amd64')])),
+    ],
+  ],
+  [
+    'set an affinity for pods beside it',
+    SET,
+    [
+      add(`${template}/affinity`, {
+        ...requiring({ key: ARCH, operator: 'In', values: ['amd64'] }),
+        podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] },
+        podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [] },
+      }),
+      replace(notes, requires('amd64', [own('amd64')])),
+    ],
   ],
   ['change an image', SET, [replace(`${template}/containers/0/image`, 'registry.example.com/evil:1')]],
   ['add a container', SET, [add(`${template}/containers/-`, { name: 'evil', image: 'registry.example.com/evil:1' })]],

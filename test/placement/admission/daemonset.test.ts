@@ -69,7 +69,10 @@ function told(object: JsonObject): string {
   const short = (list: readonly JsonObject[] = []) =>
     list.map(({ key, value }) => (key === 'supported-arch' ? value : (key ?? '*'))).join();
   const note = stringAt(objectAt(objectAt(object, 'metadata'), 'annotations'), NOTE);
-  const noted = note === undefined ? '' : `; notes ${short(readRecord(note).tolerations)}`;
+  const record = readRecord(note);
+  const requires = /"values":\[([^\]]*)\]/.exec(JSON.stringify(spec.affinity ?? ''))?.[1]?.replaceAll('"', '');
+  if (requires !== undefined) return `requires ${requires}; notes ${record.requires}`;
+  const noted = note === undefined ? '' : `; notes ${short(record.tolerations)}`;
   return `tolerates ${short(listAt(spec, 'tolerations')) || 'nothing'}${noted}`;
 }
 
@@ -128,7 +131,7 @@ describe('a DaemonSet that is made', () => {
       'tolerates arm64; notes arm64',
     ],
     ['by both', undefined, {}, { settings: { mode: 'both' } }, 'tolerates amd64,arm64; notes amd64,arm64'],
-    ['by affinity', undefined, {}, { settings: { mode: 'affinity' } }, 'unchanged'],
+    ['by affinity', undefined, {}, { settings: { mode: 'affinity' } }, 'requires amd64,arm64; notes amd64,arm64'],
     ['is ignored', undefined, { labels: { 'archaware.dev/ignore': 'true' } }, {}, 'unchanged'],
     [
       'in a namespace that is',

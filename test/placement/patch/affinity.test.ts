@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
-import { type AffinityIntent, addedTo, withAffinity } from '../../../src/placement/patch/affinity.ts';
+import { type AffinityIntent, addedTo, withAffinity, withoutRequired } from '../../../src/placement/patch/affinity.ts';
 import { preference, prefers, requirement, requires, shown, term } from '../affinities.ts';
 
 const BOTH = requirement('arch In amd64,arm64');
@@ -250,6 +250,29 @@ describe('the requirements that were added to a spec', () => {
     it(given, () => {
       const affinity = withAffinity(spec, { required, preferred: [] });
       expect(addedTo(spec, { affinity: affinity ?? spec.affinity }, required)).to.deep.equal(expected);
+    });
+  }
+});
+
+describe('the node affinity of a template without what archaware added', () => {
+  const arch = intent([BOTH]);
+  const fields = { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n1'] }] };
+  const rows: [given: string, affinity: JsonObject | undefined][] = [
+    ['none', undefined],
+    ['a term on another key', requires(term('zone In a'))],
+    ['a term by fields', requires(fields)],
+    ['an empty term beside another one', requires({}, term('zone In a'))],
+    ['an own requirement beside another term', requires(term('arch In s390x'), term('zone In a'))],
+    ['preferences', prefers('zone In a')],
+    ['an affinity for pods', { podAntiAffinity: { x: [] } }],
+  ];
+  for (const [given, affinity] of rows) {
+    it(`is as its author wrote it: ${given}`, () => {
+      const added = withAffinity({ affinity }, arch);
+      expect(added).not.to.deep.equal(affinity);
+      expect(withoutRequired(added, ['amd64', 'arm64'])).to.deep.equal(affinity);
+      expect(withoutRequired(added, []), 'nothing is recorded').to.equal(added);
+      expect(withoutRequired(added, ['amd64']), 'another one is recorded').to.equal(added);
     });
   }
 });

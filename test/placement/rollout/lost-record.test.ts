@@ -60,7 +60,7 @@ describe('tolerations without a record', () => {
     expect(change).to.deep.include({ rolls: false, tolerations: [OWN, AMD] });
     const { past, ...record } = readRecord(change.recorded);
     const basis = { images: ['not known'], subject: '' };
-    expect(record).to.deep.equal({ tolerations: [AMD], basis });
+    expect(record).to.deep.equal({ tolerations: [AMD], requires: [], basis });
     expect(past, 'all that archaware may have added').to.deep.include(ARM).and.not.to.deep.include(AMD);
     expect(change.recorded?.length).to.be.below(1_000);
   });

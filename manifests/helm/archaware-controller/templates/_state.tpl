@@ -14,7 +14,7 @@
 {{- $undoes := and (eq $mode "affinity") (or (has "nodes" $config.loops) $daemonSets) -}}
 {{- $webhook := $config.webhook.enabled -}}
 {{- $calledForPods := and $webhook (or (has $mode (list "affinity" "both")) .Values.webhook.pods) -}}
-{{- $calledForDaemonSets := and $webhook $tolerates $daemonSets -}}
+{{- $calledForDaemonSets := and $webhook (not $observes) $daemonSets -}}
 {{- $keep := .Values.keep.enabled -}}
 {{- if eq (toString $keep) "auto" -}}
 {{- $keep = .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy" -}}
@@ -75,7 +75,7 @@
   "calledForPods" $calledForPods
   "calledForDaemonSets" $calledForDaemonSets
   "ownCertificates" (and $webhook (eq $config.webhook.certificates "self"))
-  "keep" (and $keep $tolerates $daemonSets)
+  "keep" (and $keep (not $observes) $daemonSets)
   "keepPods" (and $keep $tolerates $pods)
   "tolerations" (ternary (list $taint) list (and (or $tolerates $undoes) (or $pods $daemonSets)))
   "taints" (ternary (list $taint) list (and $config.taints.manage (or $tolerates $undoes) (has "nodes" $config.loops)))
