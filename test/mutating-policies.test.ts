@@ -43,7 +43,9 @@ function unconverted(value: string): string[] {
     const end = closed(value, conversion.index + conversion[0].length - 1);
     return unconverted(`${value.slice(0, conversion.index)} ${value.slice(end)}`);
   }
-  return (value.match(/[A-Za-z_]\w*/g) ?? []).filter((name) => !['true', 'false', 'null'].includes(name));
+  // A list of which each entry was converted, and a conversion of the type alone of what has only such parts.
+  const rest = value.replaceAll(/[\w.]+\.map\(\w+,\s*\)/g, '').replaceAll(/\bdyn\(\s*(?:"")?\s*\)/g, '');
+  return (rest.match(/[A-Za-z_]\w*/g) ?? []).filter((name) => !['true', 'false', 'null'].includes(name));
 }
 
 /**
@@ -55,6 +57,11 @@ describe('the values of patches in a MutatingAdmissionPolicy', () => {
     ['[JSONPatch{op: "add", path: "/x", value: []}]', []],
     ['[JSONPatch{op: "remove", path: "/x"}]', []],
     ["[JSONPatch{op: 'add', path: '/x', value: {'a': string(t.?key.orValue('object')), 'b': int(object.n) + 1}}]", []],
+    ['[JSONPatch{op: "add", path: "/x", value: {"a": dyn("b"), "c": dyn(variables.list.map(a, string(a)))}}]', []],
+    [
+      '[JSONPatch{op: "add", path: "/x", value: dyn(object.list.map(a, a))}]',
+      ['dyn', 'object', 'list', 'map', 'a', 'a'],
+    ],
     ['[JSONPatch{op: "add", path: "/x", value: object.spec.list}]', ['object', 'spec', 'list']],
     ['[JSONPatch{op: "add", path: "/x", value: {"a": variables.lost}}]', ['variables', 'lost']],
     ['[JSONPatch{op: "add", path: "/x", value: dyn(object.a).?b.orValue([])}]', ['dyn', 'object', 'a', 'b', 'orValue']],
