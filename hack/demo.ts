@@ -156,8 +156,8 @@ function showReasons(seen: readonly WorkloadSeen[], host: string): void {
 
 async function showClean(cluster: EmbeddedCluster, flags: readonly string[]): Promise<void> {
   heading(4, 'Everything is removed again');
-  command('node dist/main.js clean --pods keep');
-  const { code, stdout, stderr } = await runBundle(['clean', '--yes', '--pods', 'keep', ...flags]);
+  command('node dist/main.js clean --yes');
+  const { code, stdout, stderr } = await runBundle(['clean', '--yes', ...flags]);
   for (const line of stderr.trimEnd().split('\n')) wrapped(line, 0, 'dim');
   say();
   say(stdout.trimEnd());
@@ -166,7 +166,7 @@ async function showClean(cluster: EmbeddedCluster, flags: readonly string[]): Pr
   if (left.length > 0) throw new Unexpected(`clean left: ${left.join(', ')}`);
   say();
   wrapped(
-    'Checked again: no taint, annotation or policy of archaware is left, and no toleration in a DaemonSet. Pods keep their tolerations, which have no effect any more. Without --pods keep, clean would replace the pods one by one, but keep those whose images do not run on every node.',
+    'Checked again: no taint, annotation or policy of archaware is left, and no toleration in a DaemonSet. Pods keep their tolerations, which have no effect any more. With --pods restart, clean would restart their Deployments and StatefulSets, but leave those alone whose images do not run on every node.',
     0,
   );
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../kit/clock.ts';
 import type { ApiClient } from '../kube/api-client.ts';
 import { ApiError, isForbidden, isGone } from '../kube/errors.ts';
-import type { LeaseName } from '../kube/installation/leases.ts';
+import type { FoundLease, LeaseName } from '../kube/installation/leases.ts';
 import { createLease, type Lease, type LeaseAttempt } from '../kube/lease.ts';
 import { retrying } from '../kube/retry.ts';
 import { findLease, leadText, liveLeases, type OwnControllers, RefusedError, stopAdvice } from './controllers.ts';
@@ -27,12 +27,19 @@ export type HeldLeases = {
   fresh(): boolean;
   /** Releases the Leases, so that the next leader need not wait. It takes 5 s at most. */
   release(): Promise<void>;
-  /** Releases the Leases, and deletes those that nobody else has taken meanwhile. */
+  /**
+   * Releases the Leases, and waits for as long as a replica needs that lives nevertheless to take one: a leader that hung was not
+   * seen before. Returns the Leases that were taken.
+   */
+  lookForLeaders(signal: AbortSignal): Promise<FoundLease[]>;
+  /** Deletes the Leases that nobody has taken after their release. */
   remove(signal: AbortSignal): Promise<void>;
 };
 
 const WATCH_MS = 500;
 const RELEASE_MS = 5_000;
+/** A replica tries to take a free Lease 7.5 times in its duration. */
+const TRIES_SHARE = 3;
 
 /**
  * Returns the Leases to hold so that no archaware controller can lead: those that exist, and for a Deployment without one the
@@ -64,7 +71,9 @@ export async function holdLeases(
 ): Promise<HeldLeases> {
   const held: Lease[] = [];
   let refused: unknown;
+  const ended = new AbortController();
   const release = async () => {
+    ended.abort();
     const late = new AbortController();
     const cancel = options.clock.after(RELEASE_MS, () => late.abort());
     await Promise.all(held.map((lease) => lease.release(late.signal).catch(() => undefined)));
@@ -76,7 +85,9 @@ export async function holdLeases(
       if (taken instanceof ApiError) refused ??= taken;
       if (taken === undefined || taken instanceof ApiError) continue;
       held.push(taken);
-      void taken.keep(options.signal).then(lost);
+      void taken.keep(AbortSignal.any([options.signal, ended.signal])).then(() => {
+        if (!ended.signal.aborted) lost();
+      });
     }
     if (held.length === 0 && refused !== undefined) throw refused;
   } catch (error) {
@@ -86,6 +97,13 @@ export async function holdLeases(
   return {
     fresh: () => held.every((lease) => lease.fresh()),
     release,
+    async lookForLeaders(signal) {
+      await release();
+      await options.clock.delay(options.durationMs / TRIES_SHARE, signal);
+      signal.throwIfAborted();
+      const now = await Promise.all(names.map((leaseName) => findLease(options.client, leaseName, signal)));
+      return now.flatMap((lease) => (lease === undefined || lease.holder === '' ? [] : lease));
+    },
     async remove(signal) {
       await Promise.all(held.map((lease) => lease.remove(signal).catch(() => undefined)));
     },

@@ -180,7 +180,7 @@ async function reasonWhyNot(signal: AbortSignal, act: () => Promise<string | und
 }
 
 /** Returns the message of an error. Throws the error itself if `clean` must end: after an interruption or a lost Lease. */
-export function reasonOf(error: unknown, signal: AbortSignal): string {
+function reasonOf(error: unknown, signal: AbortSignal): string {
   signal.throwIfAborted();
   if (error instanceof LeaseLostError) throw error;
   return messageOf(error);

@@ -34,7 +34,7 @@ export type CleanOutcome = {
   /** The number of objects left of each row. Together with `removed` and `kept`, these are all that were found. */
   readonly remaining: Counts & { readonly controllers: number };
   readonly left: readonly Left[];
-  /** The pods and DaemonSets that keep harmless tolerations, and why. They do not count in `remaining`. */
+  /** The pods and DaemonSets that keep harmless tolerations or affinity, and why. They do not count in `remaining`. */
   readonly kept: readonly Left[];
 };
 

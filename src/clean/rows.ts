@@ -11,17 +11,16 @@ const MOST_SHOWN = 20;
 export const PLAN_HEADER = ['STEP', 'WHAT', 'COUNT', 'DO'] as const;
 
 /** Returns the rows of the table of steps, with the number of objects for each step. */
-export function planRows(inventory: Inventory, how: 'evict' | 'keep'): Rows {
+export function planRows(inventory: Inventory, how: 'restart' | 'keep'): Rows {
   const { configurations, gated, nodes, daemonSets, unrecorded, pods, recorded } = inventory;
   const count = (kind: CarryingPod['cleaning']['kind']) => pods.filter(({ cleaning }) => cleaning.kind === kind).length;
   const podRows: [number, string][] =
     how === 'keep'
-      ? [[pods.length, 'keep (the tolerations do nothing now)']]
+      ? [[pods.length, 'keep (tolerations and affinity are harmless now)']]
       : [
-          [count('replace'), how],
+          [count('restart'), `restart their Deployments and StatefulSets (${ownersOf(pods)})`],
           [count('rolls'), 'replaced by their DaemonSet'],
-          [count('keep'), 'keep (a new pod might start where its images do not run; the tolerations do nothing)'],
-          [count('leave'), 'left, because no controller would create them again'],
+          [count('keep'), 'keep (tolerations and affinity are harmless now)'],
         ];
   const shown = podRows.filter(([number], index) => index === 0 || number > 0);
   const row = (step: string, what: string, number: number, verb: string) => [step, what, String(number), verb];
@@ -32,18 +31,15 @@ export function planRows(inventory: Inventory, how: 'evict' | 'keep'): Rows {
     row('3', 'nodes', nodes.length, 'remove the taint and labels'),
     row('4', 'DaemonSets', daemonSets.length, 'remove the tolerations (rolls them)'),
     ...(unrecorded.length > 0 ? [row('4', 'DaemonSets without a record', unrecorded.length, keep)] : []),
-    ...shown.map(([number, verb]) => row('5', 'pods with tolerations', number, verb)),
+    ...shown.map(([number, verb]) => row('5', 'pods with tolerations or affinity', number, verb)),
     ...(recorded.length > 0
       ? [row('6', 'pods with a record of archaware', recorded.length, 'remove the annotation')]
       : []),
   ];
 }
 
-/** Returns the question that the user must answer before pods are replaced. */
-export function podQuestion(pods: readonly CarryingPod[]): string {
-  const count = (kind: CarryingPod['cleaning']['kind']) => pods.filter(({ cleaning }) => cleaning.kind === kind).length;
-  const rolls = count('rolls') > 0 ? `, and wait for ${count('rolls')} that their DaemonSets replace` : '';
-  return `Now evict ${count('replace')} pod(s), which their controllers create again without these tolerations${rolls}?`;
+function ownersOf(pods: readonly CarryingPod[]): number {
+  return new Set(pods.filter(({ cleaning }) => cleaning.kind === 'restart').map(({ owner }) => owner?.uid)).size;
 }
 
 /** The header of the closing table. */
@@ -51,7 +47,7 @@ export const RESULT_HEADER = ['WHAT', 'REMOVED', 'LEFT'] as const;
 
 /**
  * Returns the closing table. In each row, REMOVED and LEFT add up to all that was found. `unlisted`: the number of pods that keep
- * harmless tolerations because of `--pods keep`.
+ * harmless tolerations or affinity because of `--pods keep`.
  */
 export function resultRows({ removed, remaining, kept: listed }: CleanOutcome, unlisted: number): Rows {
   const keptSets = listed.filter(({ kind }) => kind === 'DaemonSet').length;
@@ -65,9 +61,9 @@ export function resultRows({ removed, remaining, kept: listed }: CleanOutcome, u
   ];
   if (keptSets > 0) rows.push(['tolerations of DaemonSets, kept', 0, keptSets]);
   if (kept === 0 || removed.pods + remaining.pods > 0) {
-    rows.push(['pods with tolerations', removed.pods, remaining.pods]);
+    rows.push(['pods with tolerations or affinity', removed.pods, remaining.pods]);
   }
-  if (kept > 0) rows.push(['pods with tolerations, kept', 0, kept]);
+  if (kept > 0) rows.push(['pods with tolerations or affinity, kept', 0, kept]);
   rows.push(['annotations of pods', removed.annotations, remaining.annotations]);
   if (remaining.controllers > 0) rows.push(['controllers that run', 0, remaining.controllers]);
   return rows.map(([what, gone, left]) => [what, String(gone), String(left)]);

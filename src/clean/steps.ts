@@ -14,22 +14,19 @@ import {
   untaintNodes,
 } from './object-steps.ts';
 import type { Item, Ledger, Row } from './outcomes.ts';
-import { replacePods } from './replace-pods.ts';
+import { restartOwners } from './restart-owners.ts';
 import { type CarryingPod, type Inventory, type LookOptions, takeInventory } from './traces.ts';
 
 export type CleanOptions = {
   readonly steps: StepOptions;
   readonly look: LookOptions;
   readonly clock: Clock;
-  /** What to do with pods that have archaware's tolerations. */
-  readonly how: 'evict' | 'keep';
-  readonly timeoutMs: number;
+  /** What to do with the owners of pods that have archaware's tolerations or affinity. */
+  readonly how: 'restart' | 'keep';
   /** The uids of the nodes that existed before `clean` began. A taint on a later node comes from its kubelet. */
   readonly nodesBefore: ReadonlySet<string>;
   /** Looks again for Deployments whose replicas could undo the work. */
   readonly findWanted: () => Promise<readonly OwnDeployment[]>;
-  /** Asks for consent before pods are replaced. */
-  readonly mayReplace: (pods: readonly CarryingPod[]) => Promise<boolean>;
   readonly say: (line: string) => void;
 };
 
@@ -47,10 +44,7 @@ export function record(
   for (const [row, items] of rowsOf(inventory, taints)) for (const item of items) note(row, item, PLANNED[row]);
   for (const item of inventory.unrecorded) ledger.kept('daemonSets', item, item.reason);
   if (how === 'keep') return;
-  for (const pod of inventory.pods) {
-    if (pod.cleaning.kind === 'keep' && !planned) ledger.kept('pods', pod, pod.cleaning.reason);
-    else note('pods', pod, plannedFor(pod.cleaning));
-  }
+  for (const pod of inventory.pods) note('pods', pod, plannedFor(pod.cleaning));
 }
 
 /** What a run does with the objects of a row, for a dry run. */
@@ -64,13 +58,12 @@ const PLANNED: Readonly<Record<Exclude<Row, 'pods' | 'controllers'>, string>> = 
 
 function plannedFor(cleaning: CarryingPod['cleaning']): string {
   switch (cleaning.kind) {
-    case 'replace':
-      return 'evict';
+    case 'restart':
+      return 'restart: its owner is restarted, if all of its pods are available';
     case 'rolls':
       return 'rolls: its DaemonSet replaces it';
     case 'keep':
-    case 'leave':
-      return `${cleaning.kind}: ${cleaning.reason}`;
+      return `keep: ${cleaning.reason}`;
     default:
       return cleaning satisfies never;
   }
@@ -105,7 +98,7 @@ export async function cleanAll(options: CleanOptions, before: Inventory): Promis
     ledger.leaveRest('not touched while nodes are still tainted; run clean again');
     return;
   }
-  if (how !== 'keep') await replace(options, before.pods);
+  if (how === 'restart') await restart(options, before.pods);
   await lookAgain(options, before);
   await forgetPods(steps, before.recorded);
   for (const deployment of await options.findWanted()) {
@@ -139,18 +132,27 @@ async function sweep(options: CleanOptions, found: Inventory, onDone: (row: keyo
   onDone('daemonSets');
 }
 
-/** Replaces pods, unless the user says no. */
-async function replace(options: CleanOptions, found: readonly CarryingPod[]): Promise<void> {
-  const { steps, clock, timeoutMs, say } = options;
+/** Restarts the owners of pods. By now, what the pods carry is harmless, so those that stay count as kept. */
+async function restart({ steps, clock, say }: CleanOptions, found: readonly CarryingPod[]): Promise<void> {
   const { ledger, signal, client, mayWrite } = steps;
-  const pods = found.filter(({ cleaning }) => cleaning.kind !== 'keep').map((pod) => unlessStuck(pod, ledger));
-  if (pods.length === 0) return;
-  const isAnyReplaced = pods.some(({ cleaning }) => cleaning.kind === 'replace' || cleaning.kind === 'rolls');
-  if (isAnyReplaced && !(await options.mayReplace(pods))) {
-    for (const pod of pods) ledger.left('pods', pod, 'kept, because you answered no');
-    return;
+  const pods = found.map((pod) => unlessStuck(pod, ledger));
+  for (const pod of pods) ledger.kept('pods', pod, firstReason(pod.cleaning));
+  const owned = pods.filter(({ cleaning }) => cleaning.kind !== 'keep');
+  if (owned.length > 0) await restartOwners({ client, clock, mayWrite, ledger, say, signal }, owned);
+}
+
+/** Returns the reason why a pod is kept as long as nothing else is known. */
+function firstReason(cleaning: CarryingPod['cleaning']): string {
+  switch (cleaning.kind) {
+    case 'restart':
+      return 'its owner has not replaced it yet';
+    case 'rolls':
+      return 'its DaemonSet has not replaced it yet';
+    case 'keep':
+      return cleaning.reason;
+    default:
+      return cleaning satisfies never;
   }
-  await replacePods({ client, clock, mayWrite, ledger, timeoutMs, onProgress: say, signal }, pods);
 }
 
 /** A DaemonSet whose template could not be restored would give a new pod the same tolerations. */
@@ -159,7 +161,7 @@ function unlessStuck(pod: CarryingPod, ledger: Ledger): CarryingPod {
   if (!isDaemonSet(owner) || !ledger.remains('daemonSets', { kind: 'DaemonSet', namespace, name: owner.name })) {
     return pod;
   }
-  return { ...pod, cleaning: { kind: 'leave', reason: 'its DaemonSet still has tolerations of archaware' } };
+  return { ...pod, cleaning: { kind: 'keep', reason: 'its DaemonSet still has tolerations of archaware' } };
 }
 
 /** How often the cluster is read again at most. Nodes that join with the taint could let it go on for ever. */

@@ -11,10 +11,9 @@ import {
   type RestoredDaemonSet,
   whyLeftInTemplate,
 } from '../placement/clean/cleaned.ts';
-import { createFitting, laterNodes, templateDemands } from '../placement/clean/successor.ts';
 import { cleanNode } from '../placement/nodes/decide-node.ts';
 import { hasOurForm, readManaged } from '../placement/nodes/managed.ts';
-import { type Node, readNode, taintKind } from '../placement/nodes/node.ts';
+import { type Node, nodeArchitecture, readNode, taintKind } from '../placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet, readRecord } from '../placement/objects/daemonset.ts';
 import { createShared } from '../placement/objects/equal-values.ts';
 import { everAdded } from '../placement/objects/past.ts';
@@ -46,14 +45,11 @@ export type OwnObject = {
 /** The name of a pod that needs no further decision. */
 export type PodName = { readonly namespace: string; readonly name: string };
 
-/** A pod that has archaware's tolerations, and what can be done about it. There may be 100,000 of them. */
+/** A pod that has archaware's tolerations or affinity, and what can be done about it. There may be 100,000 of them. */
 export type CarryingPod = PodName & {
   readonly kind: 'Pod';
   readonly uid: string;
-  readonly bound: boolean;
   readonly owner: Owner | undefined;
-  /** The label value that the pods of a Deployment's ReplicaSet share, and no other pod of the namespace has. */
-  readonly templateHash: string | undefined;
   readonly cleaning: Exclude<PodCleaning, { kind: 'none' }>;
 };
 
@@ -72,7 +68,7 @@ export type Inventory = {
   readonly unrecorded: readonly Unrecorded[];
   /** The DaemonSets in whose `managedFields` archaware has an entry. */
   readonly owned: readonly DaemonSet[];
-  /** The pods that have archaware's tolerations, judged by their templates as these will be once restored. */
+  /** The pods that have archaware's tolerations or affinity, judged by their templates as these will be once restored. */
   readonly pods: readonly CarryingPod[];
   readonly nodeUids: ReadonlySet<string>;
 };
@@ -90,7 +86,6 @@ const WEBHOOK: OwnObject = {
   name: WEBHOOK_CONFIGURATION,
   path: `${ADMISSION}/mutatingwebhookconfigurations/${WEBHOOK_CONFIGURATION}`,
 };
-const TEMPLATE_HASH = 'pod-template-hash';
 /** The owners of some 30,000 pods, in bytes. */
 const MOST_SHARED = 16 * 1024 * 1024;
 
@@ -105,13 +100,11 @@ export async function takeInventory(options: LookOptions, known: readonly Carryi
     if (await exists(options, object)) configurations.push(object);
   }
   const nodes = await readAll(client, '/api/v1/nodes', readNode, signal);
-  const readSet = (object: JsonObject) => ({ daemonSet: readDaemonSet(object), demands: templateDemands(object) });
-  const sets = await readAll(client, '/apis/apps/v1/daemonsets', readSet, signal);
-  const daemonSets = sets.map(({ daemonSet }) => daemonSet);
+  const daemonSets = await readAll(client, '/apis/apps/v1/daemonsets', readDaemonSet, signal);
   const cluster: CleanedCluster = {
     keys: taintsEver(taints, nodes, daemonSets),
-    daemonSetOf: byUid(sets, taints),
-    fitting: createFitting(laterNodes(nodes, taints)),
+    daemonSetOf: byUid(daemonSets, taints),
+    architectures: [...new Set(nodes.flatMap((node) => (node.deleting ? [] : (nodeArchitecture(node) ?? []))))].sort(),
   };
   return {
     configurations,
@@ -157,25 +150,22 @@ async function takePods(
   const before = new Map(known.map((pod) => [pod.uid, pod]));
   const read = (object: JsonObject): Traces | undefined => {
     const pod = readPod(object);
-    const { uid, owner, labels, nodeName } = pod;
+    const { uid, owner } = pod;
     const name = { namespace: share(pod.namespace), name: pod.name };
     const gated = pod.gated !== undefined;
     const cleaning = cleanPod(object, cluster, pod);
     const managed = readPodRecord(object);
     const recorded = managed !== undefined && (cleaning.kind === 'keep' || managed.tolerations.length === 0);
     if (cleaning.kind === 'none') return gated || recorded ? { name, gated, recorded, carrying: undefined } : undefined;
-    const bound = nodeName !== undefined;
     const same = before.get(uid);
-    if (same !== undefined && same.bound === bound && same.cleaning.kind === cleaning.kind) {
+    if (same !== undefined && same.cleaning.kind === cleaning.kind) {
       return { name: same, gated, recorded, carrying: same };
     }
     const carrying = {
       kind: 'Pod',
       ...name,
       uid,
-      bound,
       owner: share(owner),
-      templateHash: share(labels[TEMPLATE_HASH]),
       cleaning: share(cleaning),
     } as const;
     return { name: carrying, gated, recorded, carrying };
@@ -195,18 +185,17 @@ function distinct(names: readonly PodName[]): PodName[] {
   return [...new Map(names.map((pod) => [`${pod.namespace}/${pod.name}`, pod])).values()];
 }
 
-function byUid(sets: readonly RestoredDaemonSet[], taints: Settings['taints']): CleanedCluster['daemonSetOf'] {
-  const found = new Map(
-    sets.map(({ daemonSet, demands }) => [daemonSet.uid, { daemonSet: asRestored(daemonSet, taints), demands }]),
-  );
-  return (uid) => found.get(uid);
-}
-
-/** Returns the DaemonSet as it will be when its template is restored and it has not rolled yet. */
-function asRestored(daemonSet: DaemonSet, taints: Settings['taints']): DaemonSet {
-  const decision = cleanTemplate(daemonSet, taints);
-  if (decision.kind === 'unchanged') return daemonSet;
-  return { ...daemonSet, rolledOut: false, template: { ...daemonSet.template, tolerations: decision.tolerations } };
+/** Returns the DaemonSets as they will be once their templates are restored. */
+function byUid(daemonSets: readonly DaemonSet[], taints: Settings['taints']): CleanedCluster['daemonSetOf'] {
+  const restored = new Map<string, RestoredDaemonSet>();
+  for (const daemonSet of daemonSets) {
+    const { uid, updateStrategy, template, rolledOut } = daemonSet;
+    const decision = cleanTemplate(daemonSet, taints);
+    const rolls = decision.kind === 'set';
+    const tolerations = rolls ? decision.tolerations : (template.tolerations ?? []);
+    restored.set(uid, { updateStrategy, tolerations, rolls, wasWhole: rolledOut });
+  }
+  return (uid) => restored.get(uid);
 }
 
 function secretIn(namespace: string): OwnObject {

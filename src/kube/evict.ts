@@ -5,22 +5,18 @@ import { find } from './read.ts';
 import { pathOf } from './writer.ts';
 
 /** The pod to evict; a new pod with the same name is a different one. */
-export type EvictedPod = { readonly namespace: string; readonly name: string; readonly uid: string };
+type EvictedPod = { readonly namespace: string; readonly name: string; readonly uid: string };
 
 /** The reason for a 429: the pod stays where it is. */
-export const BUDGET = 'a PodDisruptionBudget does not allow it';
+const BUDGET = 'a PodDisruptionBudget does not allow it';
 /** The reason for a 500: the pod stays for as long as both budgets exist. */
-export const TWO_BUDGETS = 'cannot be evicted (do two PodDisruptionBudgets select it?)';
+const TWO_BUDGETS = 'cannot be evicted (do two PodDisruptionBudgets select it?)';
 
 /**
  * Evicts a pod (policy/v1) if its budgets allow it. Throws what the client throws: 429 for a budget, 409 for another
  * uid.
  */
-export async function evict(
-  client: ApiClient,
-  { namespace, name, uid }: EvictedPod,
-  signal: AbortSignal,
-): Promise<void> {
+async function evict(client: ApiClient, { namespace, name, uid }: EvictedPod, signal: AbortSignal): Promise<void> {
   const body = {
     apiVersion: 'policy/v1',
     kind: 'Eviction',
@@ -62,7 +58,7 @@ export function createEvictor(client: ApiClient, mayWrite: () => boolean): Evict
 }
 
 /** Returns why the pod stays; undefined if a retry soon may help. */
-export function obstacle({ status, hasCauses, retryAfterMs }: ApiError): string | undefined {
+function obstacle({ status, hasCauses, retryAfterMs }: ApiError): string | undefined {
   switch (status) {
     case 429:
       // A 429 without a cause and with a time to come back means that the server is overloaded.

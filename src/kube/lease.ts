@@ -58,8 +58,8 @@ export type Lease = {
   /** Releases the Lease, so that another replica need not wait. Call it when no write is under way any more. */
   release(signal: AbortSignal): Promise<void>;
   /**
-   * Releases the Lease and deletes it, unless another replica has taken it meanwhile. For the last process that uses
-   * it.
+   * Deletes the Lease, whether or not it was released, unless another replica has taken it meanwhile. For the last process that
+   * uses it.
    */
   remove(signal: AbortSignal): Promise<void>;
 };
@@ -260,7 +260,9 @@ export function createLease(options: LeaseOptions): Lease {
     async remove(signal) {
       renewed = undefined;
       const current = await read(signal);
-      if (current === undefined || stringAt(objectAt(current, 'spec'), 'holderIdentity') !== identity) return;
+      if (current === undefined) return;
+      const holder = stringAt(objectAt(current, 'spec'), 'holderIdentity') ?? '';
+      if (holder !== '' && holder !== identity) return;
       const { uid, resourceVersion } = objectAt(current, 'metadata');
       await client.request('delete', `${collection}/${name}`, {
         body: { preconditions: { uid, resourceVersion } },

@@ -23,7 +23,7 @@ describe('the ledger and the report of clean', () => {
       ['nodes with taint or labels', '1', '1'],
       ['labels of nodes', '2', '1'],
       ['tolerations of DaemonSets', '0', '0'],
-      ['pods with tolerations', '1', '2'],
+      ['pods with tolerations or affinity', '1', '2'],
       ['annotations of pods', '0', '0'],
     ]);
     expect(outcome.left).to.deep.equal([
@@ -63,12 +63,16 @@ describe('the ledger and the report of clean', () => {
     expect(outcome.left).to.deep.equal([{ ...pod('two'), reason: 'a budget' }]);
     expect(outcome.kept).to.deep.equal([{ ...pod('one'), reason: 'it would not run' }]);
     expect(resultRows(outcome, 0)).to.deep.include.members([
-      ['pods with tolerations', '0', '1'],
-      ['pods with tolerations, kept', '0', '1'],
+      ['pods with tolerations or affinity', '0', '1'],
+      ['pods with tolerations or affinity, kept', '0', '1'],
     ]);
   });
 
   it('count pods that keep their tolerations', () => {
-    expect(resultRows(createLedger().outcome(''), 7)).to.deep.include(['pods with tolerations, kept', '0', '7']);
+    expect(resultRows(createLedger().outcome(''), 7)).to.deep.include([
+      'pods with tolerations or affinity, kept',
+      '0',
+      '7',
+    ]);
   });
 });

@@ -21,7 +21,7 @@ describe('the readings of clean', () => {
   }
   const clean = (args: readonly string[], answers?: readonly string[]) =>
     runInProcess(
-      ['clean', '--kubeconfig', product.cluster.kubeconfig, '--timeout', '60s', ...args],
+      ['clean', '--kubeconfig', product.cluster.kubeconfig, ...args],
       answers === undefined ? { clock: product.clock } : { clock: product.clock, answers },
     );
   /** How often each collection of the whole cluster was read, and how often the version was asked for: once for each connection. */
@@ -54,7 +54,7 @@ describe('the readings of clean', () => {
 
   it('are two where the user is asked, because what is shown is what is removed', async () => {
     await leaveTraces();
-    const { code, stdout, stderr } = await clean([], ['y', 'y']);
+    const { code, stdout, stderr } = await clean([], ['y']);
     expect(code, stdout + stderr).to.equal(0);
     expect(readings()).to.deep.equal(TWICE);
   });
@@ -72,7 +72,7 @@ describe('the readings of clean', () => {
     const spec = { replicas: 1, selector: { matchLabels: { app: 'arch' } }, template };
     await product.cluster.apply(JSON.stringify({ apiVersion: 'apps/v1', kind: 'Deployment', metadata, spec }));
     product.cluster.forgetRequests();
-    const { code, stdout, stderr } = await clean(['--stop'], ['y', 'y']);
+    const { code, stdout, stderr } = await clean(['--stop'], ['y']);
     expect(code, stdout + stderr).to.equal(0);
     expect(readings()).to.deep.equal({ pods: 3, nodes: 3, daemonSets: 3, connections: 1 });
   });

@@ -321,7 +321,7 @@ describe('the commands', () => {
       [['run', '--taints.effect', 'noschedule'], /taints\.effect: got "noschedule", expected one of NoSchedule/],
       [['run', '--taints.efect', 'NoSchedule'], /--taints\.efect.*taints\.effect/],
       [['plan', '--config', '/nowhere.yaml'], /\/nowhere\.yaml/],
-      [['clean', '--pods', 'delete'], /--pods: got "delete", expected one of evict, keep/],
+      [['clean', '--pods', 'evict'], /--pods: got "evict", expected one of restart, keep/],
       [['clean', '--all-pods'], /--all-pods: unknown flag/],
       [['clean', '--timeout', 'soon'], /--timeout: got "soon", expected a duration/],
       [['run', '--output', 'json'], /--output: unknown flag/],

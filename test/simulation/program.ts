@@ -167,7 +167,7 @@ export function startReplica(options: ReplicaOptions): Replica {
   };
 }
 
-/** A process of `clean --pods keep`: it takes the Lease, undoes everything, and releases the Lease. */
+/** A process of `clean`: it takes the Lease, undoes everything, and releases the Lease. */
 export type Cleaner = {
   /** Its result; undefined while it runs, and after an interruption. */
   outcome(): CleanOutcome | undefined;
@@ -216,10 +216,8 @@ export function startCleaner(options: { name: string; world: World; server: Mode
         look,
         clock,
         how: 'keep',
-        timeoutMs: 600_000,
         nodesBefore: before.nodeUids,
         findWanted: () => findWanted(search),
-        mayReplace: async () => true,
         say,
       },
       before,

@@ -19,7 +19,7 @@ import {
 } from '../../clean/controllers.ts';
 import { type HeldLeases, holdLeases, leasesToHold } from '../../clean/hold-leases.ts';
 import { createLedger, type Item, type Ledger } from '../../clean/outcomes.ts';
-import { PLAN_HEADER, planRows, podQuestion } from '../../clean/rows.ts';
+import { PLAN_HEADER, planRows } from '../../clean/rows.ts';
 import { cleanAll, record } from '../../clean/steps.ts';
 import { type Inventory, type LookOptions, takeInventory } from '../../clean/traces.ts';
 import { toSettings } from '../../config/settings.ts';
@@ -42,15 +42,15 @@ import { printOutcome } from './outcome.ts';
 export type CleanFlags = {
   readonly yes: boolean;
   readonly dryRun: boolean;
-  readonly pods: 'evict' | 'keep';
-  /** How long replacing pods may go on without progress. */
-  readonly timeoutMs: number;
+  /** Undefined: restart on a terminal, otherwise keep. */
+  readonly pods: 'restart' | 'keep' | undefined;
   readonly stop: boolean;
 };
 
 type Run = {
   readonly context: Context;
   readonly flags: CleanFlags;
+  readonly how: 'restart' | 'keep';
   readonly connection: Connection;
   /** What the search for controllers needs; its client tries failed requests again. */
   readonly search: ControllersOptions;
@@ -118,6 +118,7 @@ async function prepare(context: Context, flags: CleanFlags): Promise<Run> {
   return {
     context,
     flags,
+    how: flags.pods ?? (context.ask === undefined ? 'keep' : 'restart'),
     connection,
     search: { client, installation: context.installation, lease, signal },
     taints: toSettings(config).taints,
@@ -142,10 +143,10 @@ async function find({ flags, search, context: { note: say } }: Run): Promise<Own
 
 /** Reads the cluster, and prints the steps. */
 async function showPlan(run: Run, controllers: OwnControllers): Promise<Inventory> {
-  const { context, flags, search, taints } = run;
+  const { context, search, taints } = run;
   const { columns, note: say } = context;
   const inventory = await takeInventory(lookOptions(run, controllers));
-  say(table(PLAN_HEADER, planRows(inventory, flags.pods), columns).trimEnd());
+  say(table(PLAN_HEADER, planRows(inventory, run.how), columns).trimEnd());
   run.pools = taintingPools(inventory.nodes, await readNodePools(search.client, say, search.signal), taints);
   for (const note of taintingPoolNotes(run.pools, taintKind(taints))) say(note);
   return inventory;
@@ -167,7 +168,7 @@ function lookOptions({ context, search, taints }: Run, { namespaces }: OwnContro
 async function planOnly(run: Run, controllers: OwnControllers): Promise<number> {
   const { context, flags, ledger, taints } = run;
   const inventory = await showPlan(run, controllers);
-  record(ledger, inventory, { taints, how: flags.pods, planned: true });
+  record(ledger, inventory, { taints, how: run.how, planned: true });
   for (const { item, reason } of await refusals(run, controllers, Number.POSITIVE_INFINITY)) {
     context.note(flags.stop ? `--stop would stop it first: ${reason}` : `without --dry-run, clean refuses: ${reason}`);
     if (!flags.stop) ledger.left('controllers', item, `clean refuses to run next to it: ${reason}`);
@@ -198,10 +199,9 @@ async function askFirst(run: Run, controllers: OwnControllers): Promise<Inventor
  * question.
  */
 async function work(run: Run, controllers: OwnControllers, shown: Inventory | undefined): Promise<number> {
-  const { context, flags, search, taints, ledger } = run;
-  const { clock, ask, note: say } = context;
+  const { context, flags, how, search, taints, ledger } = run;
+  const { clock, note: say } = context;
   const { client, signal } = search;
-  const { pods: how, timeoutMs } = flags;
   const wanted = wantedOnes(controllers);
   if (flags.stop) await stopDeployments(client, wanted, { say, signal });
   else refuseWanted(wanted);
@@ -220,14 +220,16 @@ async function work(run: Run, controllers: OwnControllers, shown: Inventory | un
       look,
       clock,
       how,
-      timeoutMs,
       nodesBefore: before.nodeUids,
       findWanted: () => findWanted(search),
-      mayReplace: async (pods) => flags.yes || (ask?.(podQuestion(pods), context.signal) ?? false),
       say,
     },
     run.before,
   );
+  for (const lease of flags.stop ? ((await run.leases?.lookForLeaders(signal)) ?? []) : []) {
+    const reason = `${leadText(lease)}, so it writes again what clean removed: end it, and run clean again`;
+    ledger.left('controllers', { kind: 'Lease', namespace: lease.namespace, name: lease.name }, reason);
+  }
   const outcome = ledger.outcome('not reached; run clean again');
   printResult(run, outcome);
   // With --stop, the controller is being uninstalled, and nobody will need the Leases.
@@ -274,8 +276,8 @@ async function refusals({ context, search }: Run, controllers: OwnControllers, a
   ];
 }
 
-function printResult({ context, flags, before, pools }: Run, outcome: Parameters<typeof printOutcome>[0]): void {
-  const unlisted = flags.pods === 'keep' ? (before?.pods.length ?? 0) : 0;
+function printResult({ context, flags, how, before, pools }: Run, outcome: Parameters<typeof printOutcome>[0]): void {
+  const unlisted = how === 'keep' ? (before?.pods.length ?? 0) : 0;
   printOutcome(outcome, { unlisted, planned: flags.dryRun }, pools, context);
 }
 

@@ -1,5 +1,4 @@
 import { ConfigurationError } from '../../config/shown-problems.ts';
-import { parseDuration } from '../../kit/duration.ts';
 import type { Command } from '../command.ts';
 import { INSTALLATION } from '../flags.ts';
 
@@ -15,22 +14,23 @@ export const cleanCommand: Command = {
     {
       name: 'pods',
       value: 'HOW',
-      choices: ['evict', 'keep'],
-      text: 'Pods that carry tolerations of archaware: evict (default), keep',
+      choices: ['restart', 'keep'],
+      text: 'Pods with tolerations or affinity of archaware: restart their Deployments and StatefulSets (default on a terminal), keep',
     },
-    { name: 'timeout', value: 'DURATION', text: 'Give up when no pod was replaced for this time (10m)' },
   ],
   examples: [
     ['clean --dry-run', 'Show what would be done, and why clean would refuse'],
     ['clean --stop --yes', 'End the controller, then remove everything that it wrote'],
-    ['clean --stop --yes --pods keep', 'The same, without replacing a pod'],
+    [
+      'clean --stop --yes --pods restart',
+      'The same, and restart the Deployments and StatefulSets whose pods carry tolerations',
+    ],
   ],
   async run(invocation) {
     const flags = {
       yes: invocation.isSet('yes'),
       dryRun: invocation.isSet('dry-run'),
-      pods: podsFlag(invocation.text('pods') ?? 'evict'),
-      timeoutMs: timeoutFlag(invocation.text('timeout') ?? '10m'),
+      pods: podsFlag(invocation.text('pods')),
       stop: invocation.isSet('stop'),
     };
     const { clean } = await import('./clean.ts');
@@ -39,13 +39,7 @@ export const cleanCommand: Command = {
   },
 };
 
-function podsFlag(text: string): 'evict' | 'keep' {
-  if (text === 'evict' || text === 'keep') return text;
-  throw new ConfigurationError([`--pods: got ${JSON.stringify(text)}, expected one of evict, keep`]);
-}
-
-function timeoutFlag(text: string): number {
-  const milliseconds = parseDuration(text);
-  if (milliseconds !== undefined) return milliseconds;
-  throw new ConfigurationError([`--timeout: got "${text}", expected a duration, such as 30s or 10m`]);
+function podsFlag(text: string | undefined): 'restart' | 'keep' | undefined {
+  if (text === undefined || text === 'restart' || text === 'keep') return text;
+  throw new ConfigurationError([`--pods: got ${JSON.stringify(text)}, expected one of restart, keep`]);
 }

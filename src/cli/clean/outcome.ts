@@ -6,7 +6,7 @@ import { table, valueText } from '../output.ts';
 
 /**
  * Prints the closing table of `clean`, or the same in a machine-readable form. `unlisted`: the number of pods that keep harmless
- * tolerations because of `--pods keep`. `planned`: nothing was done, and the reasons say what would be. `pools`: the node pools whose next nodes may have the taint again.
+ * tolerations or affinity because of `--pods keep`. `planned`: nothing was done, and the reasons say what would be. `pools`: the node pools whose next nodes may have the taint again.
  */
 export function printOutcome(
   outcome: CleanOutcome,
@@ -27,7 +27,8 @@ export function printOutcome(
   print(table(RESULT_HEADER, resultRows(outcome, unlisted), columns));
   const title = planned ? 'What clean would do.' : 'Left.';
   if (left.length > 0) print(`\n${title}\n${table(planned ? PLANNED_HEADER : LEFT_HEADER, leftRows(left), columns)}`);
-  if (kept.length > 0) print(`\nKept: their tolerations are harmless.\n${table(LEFT_HEADER, leftRows(kept), columns)}`);
+  if (kept.length > 0)
+    print(`\nKept: what archaware added to them is harmless.\n${table(LEFT_HEADER, leftRows(kept), columns)}`);
   if (pools.length > 0) print(`\nPools whose next nodes may be tainted again.\n${poolTable(pools, columns)}`);
 }
 

@@ -1,6 +1,5 @@
 import type { JsonObject } from '../../kit/json.ts';
 import { isArchitectureName } from '../../kit/platform.ts';
-import type { Demands } from '../fit.ts';
 import type { DaemonSet } from '../objects/daemonset.ts';
 import { isDaemonSet, isOfKubernetes, shownKind } from '../objects/kinds.ts';
 import { type Owner, type Pod, readPod } from '../objects/pod.ts';
@@ -10,7 +9,6 @@ import { asOurs, isSameToleration, type Toleration, tolerates, tolerationText } 
 import { lostTolerations, unrecordedTolerations } from '../rollout/lost-record.ts';
 import { type TemplateDecision, withoutOurs } from '../rollout/template.ts';
 import type { Settings } from '../settings.ts';
-import { type Fitting, kindsOf, successorDemands, successorOf } from './successor.ts';
 
 /** Decides a template without archaware's tolerations: those that a record lists, and those whose record is lost. */
 export function cleanTemplate(
@@ -32,20 +30,24 @@ export function whyLeftInTemplate(
   return `tolerates ${left.map(tolerationText).join(', ')} without a record of archaware: its author may have written it`;
 }
 
-/** What `clean` does about a pod that has archaware's tolerations. */
+/** What `clean` does about a pod that has archaware's tolerations or affinity. */
 export type PodCleaning =
   | { readonly kind: 'none' }
-  /** The pod is evicted; its owner creates a new one without the tolerations. */
-  | { readonly kind: 'replace' }
+  /** The pod goes when its owner, a Deployment or a StatefulSet, is restarted. */
+  | { readonly kind: 'restart' }
   /** The DaemonSet replaces the pod by itself once its template is restored. */
   | { readonly kind: 'rolls' }
-  /** The pod stays: its tolerations are harmless, and its successor may not run. */
-  | { readonly kind: 'keep'; readonly reason: string }
-  /** The pod stays, because nothing may bring it back. */
-  | { readonly kind: 'leave'; readonly reason: string };
+  /** The pod stays. What archaware added to it is harmless. */
+  | { readonly kind: 'keep'; readonly reason: string };
 
-/** A DaemonSet after its template was restored, and the nodes on which that template lets pods start. */
-export type RestoredDaemonSet = { readonly daemonSet: DaemonSet; readonly demands: Demands };
+/** A DaemonSet once its template is restored. */
+export type RestoredDaemonSet = Pick<DaemonSet, 'updateStrategy'> & {
+  readonly tolerations: readonly JsonObject[];
+  /** Whether the template changes now, so that the DaemonSet replaces its pods. */
+  readonly rolls: boolean;
+  /** Whether every daemon pod was up to date and available before. */
+  readonly wasWhole: boolean;
+};
 
 /** The cluster as far as the decision about a pod depends on it. */
 export type CleanedCluster = {
@@ -53,16 +55,17 @@ export type CleanedCluster = {
   readonly keys: readonly { readonly key: string; readonly effect: string }[];
   /** Returns a DaemonSet by its uid. */
   readonly daemonSetOf: (uid: string) => RestoredDaemonSet | undefined;
-  readonly fitting: Fitting;
+  /** The architectures of the nodes. */
+  readonly architectures: readonly string[];
 };
 
-/** The owners that create a pod again and say how many they want. */
-const BROUGHT_BACK: readonly string[] = ['ReplicaSet', 'StatefulSet', 'ReplicationController'];
+/** The owners that `clean` can restart; the Deployment of a ReplicaSet is read later. */
+const RESTARTED: readonly string[] = ['ReplicaSet', 'StatefulSet'];
 
 /**
- * Decides what `clean` does about a pod. Nobody can remove tolerations from a pod, so a pod that has archaware's must be
- * replaced, unless its successor could start on a node that does not run its images. Archaware's tolerations and affinity say on which
- * architectures they run; no registry is asked. `pod`: what `readPod` made of the object.
+ * Decides what `clean` does about a pod. Nobody can remove tolerations or affinity from a pod, so its owner is restarted, unless a new
+ * pod could start on a node that does not run its images. Archaware's tolerations and affinity say on which architectures they run; no
+ * registry is asked. `pod`: what `readPod` made of the object.
  */
 export function cleanPod(object: JsonObject, cluster: CleanedCluster, pod: Pod = readPod(object)): PodCleaning {
   if (pod.deleting || pod.phase === 'Succeeded' || pod.phase === 'Failed') return { kind: 'none' };
@@ -72,20 +75,15 @@ export function cleanPod(object: JsonObject, cluster: CleanedCluster, pod: Pod =
     return cleanDaemonPod(ours, tolerations, cluster.daemonSetOf(pod.owner.uid), cluster);
   }
   const ours = oursOf(object, tolerations);
-  if (ours.length === 0) return { kind: 'none' };
-  const unreturning = whyNotBroughtBack(pod.owner);
-  if (unreturning !== undefined) return { kind: 'leave', reason: unreturning };
-  const reason = whyKept(object, pod, ours, cluster.fitting);
-  return reason === undefined ? { kind: 'replace' } : { kind: 'keep', reason };
+  if (ours.length === 0 && pod.written?.architectures === undefined) return { kind: 'none' };
+  const reason = whyNotRestarted(pod.owner) ?? whyKept(pod, ours, cluster);
+  return reason === undefined ? { kind: 'restart' } : { kind: 'keep', reason };
 }
 
-/** Returns why an evicted pod may not come back; undefined if its owner creates another one. Not for daemon pods. */
-export function whyNotBroughtBack(owner: Owner | undefined): string | undefined {
-  if (owner === undefined) return 'bare pod: nothing would bring it back';
-  const isOfGroup = isOfKubernetes(owner);
-  if (isOfGroup && BROUGHT_BACK.includes(owner.kind)) return undefined;
-  if (isOfGroup && owner.kind === 'Job') return 'its Job would count it as failed';
-  return `owned by a ${shownKind(owner)}, which may not bring it back`;
+function whyNotRestarted(owner: Owner | undefined): string | undefined {
+  if (owner === undefined) return 'bare pod: it has no owner that could be restarted';
+  if (isOfKubernetes(owner) && RESTARTED.includes(owner.kind)) return undefined;
+  return `owned by a ${shownKind(owner)}, which clean does not restart`;
 }
 
 /** Returns the pod's tolerations that the controller or admission wrote. */
@@ -93,46 +91,36 @@ function oursOf(object: JsonObject, tolerations: readonly JsonObject[]): readonl
   // Any taint key counts: only the pod itself remembers a key that is no longer in the configuration.
   const written = tolerations.some(hasOurForm) && wroteTolerations(object) ? tolerations.filter(hasOurForm) : [];
   if (written.length > 0) return written;
-  // A forged record only gets its author's pod replaced.
+  // A forged record only gets its author's workload restarted.
   const admitted = (readPodRecord(object)?.tolerations ?? []).filter(hasOurForm);
   return tolerations.filter((toleration) => admitted.some((ours) => isSameToleration(toleration, ours)));
 }
 
-/** Returns why the successor of a pod may not run, so that the pod is kept; undefined if it runs wherever it starts. */
+/** Returns why the owner of a pod is not restarted; undefined if its images run on every architecture of the cluster. */
 function whyKept(
-  object: JsonObject,
-  { tolerations = [], written, nodeName }: Pick<Pod, 'tolerations' | 'written' | 'nodeName'>,
+  { tolerations = [], written }: Pick<Pod, 'tolerations' | 'written'>,
   ours: readonly JsonObject[],
-  fitting: Fitting,
+  { architectures }: CleanedCluster,
 ): string | undefined {
   if (written === undefined)
     return 'an image of it was changed since archaware placed it, so its architectures are not known';
-  const tolerated = runsOn(tolerations, kindsOf(ours));
-  const required = written.architectures;
-  const runs = (architecture: string) => tolerated(architecture) && (required?.includes(architecture) ?? true);
-  const successor = successorOf(fitting(successorDemands(object)), runs);
-  switch (successor.kind) {
-    case 'right':
-      return undefined;
-    case 'wrong':
-      return `a new pod could start on a node of ${successor.architectures.join(' or ')}, for which its images have no build`;
-    case 'nowhere':
-      // A pod without a node loses nothing.
-      return nodeName === undefined ? undefined : 'no node would fit a new pod';
-    default:
-      return successor satisfies never;
-  }
+  const lacking = architectures.filter(
+    (name) => !runsOn(tolerations, ours, name) || written.architectures?.includes(name) === false,
+  );
+  return lacking.length === 0
+    ? undefined
+    : `a new pod could start on a node of ${lacking.join(' or ')}, for which its images have no build`;
 }
 
 /**
  * Returns whether a pod with these tolerations was placed on nodes of an architecture. With several keys of archaware, each must
  * allow it: an earlier key may stand for earlier images.
  */
-function runsOn(
-  tolerations: readonly JsonObject[],
-  kinds: readonly { readonly key: string; readonly effect: string }[],
-): (architecture: string) => boolean {
-  return (value) => kinds.every((kind) => tolerations.some((toleration) => tolerates(toleration, { ...kind, value })));
+function runsOn(tolerations: readonly JsonObject[], ours: readonly JsonObject[], value: string): boolean {
+  return ours.every(({ key, effect }) => {
+    if (typeof key !== 'string' || typeof effect !== 'string') return true;
+    return tolerations.some((toleration) => tolerates(toleration, { key, effect, value }));
+  });
 }
 
 /** Decides about a daemon pod. Tolerations that the restored template still has belong to the author. */
@@ -140,25 +128,30 @@ function cleanDaemonPod(
   ours: readonly Toleration[],
   tolerations: readonly JsonObject[],
   restored: RestoredDaemonSet | undefined,
-  { fitting }: CleanedCluster,
+  { architectures }: CleanedCluster,
 ): PodCleaning {
   // A daemon pod without its DaemonSet is removed by the garbage collector.
   if (restored === undefined) return { kind: 'none' };
-  const { daemonSet, demands } = restored;
-  const template = daemonSet.template.tolerations ?? [];
+  const { tolerations: template, updateStrategy, rolls, wasWhole } = restored;
   if (ours.every((entry) => template.some((own) => isSameToleration(own, entry)))) return { kind: 'none' };
-  // Its successor starts on the same node.
-  if (daemonSet.rolledOut) return { kind: 'replace' };
-  if (daemonSet.updateStrategy === 'OnDelete') {
-    return { kind: 'leave', reason: 'its DaemonSet replaces pods only when they are deleted' };
+  if (updateStrategy === 'OnDelete') {
+    return { kind: 'keep', reason: 'its DaemonSet replaces pods only when they are deleted' };
   }
-  const successor = successorOf(fitting(demands), runsOn(tolerations, kindsOf(ours)));
-  if (successor.kind !== 'wrong') return { kind: 'rolls' };
-  const wrong = successor.architectures.join(' or ');
-  return {
-    kind: 'keep',
-    reason: `its DaemonSet also starts pods on nodes of ${wrong}, for which its images have no build, so its rollout may stop before it replaces this pod`,
-  };
+  const wrong = architectures.filter((name) => !runsOn(tolerations, ours, name));
+  if (wrong.length > 0) {
+    const nodes = `nodes of ${wrong.join(' or ')}, for which its images have no build`;
+    return {
+      kind: 'keep',
+      reason: `its DaemonSet may also start pods on ${nodes}, so clean does not wait until it replaces this pod`,
+    };
+  }
+  if (!wasWhole) {
+    return {
+      kind: 'keep',
+      reason: 'its DaemonSet lacked available pods before, so clean does not wait until it replaces this pod',
+    };
+  }
+  return rolls ? { kind: 'rolls' } : { kind: 'keep', reason: 'its DaemonSet does not replace it' };
 }
 
 /** Whether a toleration has archaware's form, under any key. */

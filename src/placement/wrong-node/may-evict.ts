@@ -1,11 +1,10 @@
 import { type JsonObject, objectAt } from '../../kit/json.ts';
-import { whyNotBroughtBack } from '../clean/cleaned.ts';
 import { type Demands, obstaclesTo, readDemands } from '../fit.ts';
 import { onlySchedulable } from '../images.ts';
 import { taintText } from '../nodes/managed.ts';
 import { type Node, nodeArchitecture } from '../nodes/node.ts';
-import { isDaemonSet } from '../objects/kinds.ts';
-import type { Pod } from '../objects/pod.ts';
+import { isDaemonSet, isOfKubernetes, shownKind } from '../objects/kinds.ts';
+import type { Owner, Pod } from '../objects/pod.ts';
 import { writersOf, wroteTolerations } from '../objects/written.ts';
 import { asOurs, tolerates } from '../patch/tolerations.ts';
 import { onlyObserves, wantedTolerations } from '../placing.ts';
@@ -101,6 +100,18 @@ function stepOf(owner: Pod['owner'], settings: Pick<Settings, 'mode'>): string {
   if (owner === undefined) return ' (create the pod again)';
   const { kind } = owner;
   return isDaemonSet(owner) ? '' : ` (delete the pod: its ${kind} creates another)`;
+}
+
+/** The owners that create a pod again. */
+const BROUGHT_BACK: readonly string[] = ['ReplicaSet', 'StatefulSet', 'ReplicationController'];
+
+/** Returns why an evicted pod may not come back; undefined if its owner creates another one. Not for daemon pods. */
+function whyNotBroughtBack(owner: Owner | undefined): string | undefined {
+  if (owner === undefined) return 'bare pod: nothing would bring it back';
+  const isOfGroup = isOfKubernetes(owner);
+  if (isOfGroup && BROUGHT_BACK.includes(owner.kind)) return undefined;
+  if (isOfGroup && owner.kind === 'Job') return 'its Job would count it as failed';
+  return `owned by a ${shownKind(owner)}, which may not bring it back`;
 }
 
 function whyNotProved({ verdict, container }: WrongNodeFinding): string | undefined {

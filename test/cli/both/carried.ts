@@ -4,14 +4,6 @@ import type { Finished } from '../../support/controller-process.ts';
 import { isGoing, nameOf, runs, taints, tolerations } from '../../support/objects.ts';
 import type { World } from '../../support/world.ts';
 
-/** A budget that lets no pod of this workload go. */
-export const budget = (namespace: string, app: string) => ({
-  apiVersion: 'policy/v1',
-  kind: 'PodDisruptionBudget',
-  metadata: { name: app, namespace },
-  spec: { maxUnavailable: 0, selector: { matchLabels: { app } } },
-});
-
 /** What `clean --output json` printed; throws with what it said where that is something else. */
 export function outcome({ code, stdout, stderr }: Finished) {
   let printed: unknown;
