@@ -12,6 +12,8 @@ import { startCommand } from './support/bundle.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const BOTH = ours('amd64', 'arm64');
+/** Kubernetes counts in these how often a template changed. */
+const COUNTERS = ['deprecated.daemonset.template.generation', 'deployment.kubernetes.io/revision'];
 const OURS = { 'app.kubernetes.io/name': 'archaware-controller' };
 
 describe('clean as a process, on the real control plane', () => {
@@ -261,7 +263,7 @@ describe('clean as a process, on the real control plane', () => {
       name: nameOf(object),
       labels: at(object, 'metadata', 'labels'),
       annotations: Object.entries(at(object, 'metadata', 'annotations') ?? {})
-        .filter(([name]) => name !== 'deprecated.daemonset.template.generation')
+        .filter(([name]) => !COUNTERS.includes(name))
         .sort(),
     });
     const namesAt = async (path: string) => (await request(path)).map(nameOf).sort();
