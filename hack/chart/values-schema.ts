@@ -82,11 +82,7 @@ export function valuesSchema(): Schema {
       serviceMonitor: group({ enabled: flag, interval: duration, labels: texts }),
       prometheusRule: group({ enabled: flag, labels: texts }),
       dashboards: group({ enabled: flag, labels: texts, annotations: texts }),
-      cleanBeforeUninstall: group({
-        enabled: flag,
-        pods: { enum: ['evict', 'keep'] },
-        timeout: duration,
-      }),
+      cleanBeforeUninstall: group({ enabled: flag }),
     }),
   };
 }

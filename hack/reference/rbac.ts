@@ -14,7 +14,7 @@ const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     read: 'which pods are to be placed, and which were placed by archaware',
     patch: 'tolerations; affinity and the removal of the gate',
   },
-  'pods/eviction': { create: '`clean`, and `pods.onWrongNode: evict`' },
+  'pods/eviction': { create: '`pods.onWrongNode: evict`' },
   'daemonsets.apps': {
     read: 'templates without tolerations get no pods on tainted nodes',
     patch: 'the tolerations in the template, and the annotation that lists them',
@@ -23,9 +23,6 @@ const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     read: '`clean` and `status` find the installations by their bindings',
   },
   'deployments.apps': { read: '`clean` refuses to run next to a controller of an installation' },
-  'replicasets.apps': { read: 'how many pods the owner of an evicted pod wants' },
-  'statefulsets.apps': { read: 'how many pods the owner of an evicted pod wants' },
-  replicationcontrollers: { read: 'how many pods the owner of an evicted pod wants' },
   serviceaccounts: { read: "pull secrets that admission will give to a DaemonSet's pods" },
   secrets: { read: 'pull secrets that pods name', create: 'the certificates, if there are none' },
   'secrets/archaware-controller-webhook': {

@@ -38,10 +38,9 @@ const VALUES = {
   config: { placement: { mode: 'both' }, webhook: { enabled: true } },
   nodeLabels: { shipped: true },
   nodeSelector: { 'kubernetes.io/hostname': 'nowhere' },
-  cleanBeforeUninstall: { enabled: true, timeout: '1m' },
 };
 
-const COMMON = { nodeSelector: VALUES.nodeSelector, cleanBeforeUninstall: VALUES.cleanBeforeUninstall };
+const COMMON = { nodeSelector: VALUES.nodeSelector };
 /**
  * Each way of installing that can follow `both`, which leaves most and is uninstalled first. In the mode observe nothing may be
  * written, and the chart refuses it where something is left.

@@ -26,29 +26,22 @@ const RIGHTS = [
   'watch daemonsets.apps',
   'patch daemonsets.apps',
   'get secrets',
-  'create pods/eviction',
   'get mutatingwebhookconfigurations.admissionregistration.k8s.io/archaware-controller',
   'delete mutatingwebhookconfigurations.admissionregistration.k8s.io/archaware-controller',
   'delete secrets/archaware-controller-webhook in archaware',
-  'get replicasets.apps',
-  'get statefulsets.apps',
-  'get replicationcontrollers',
   'patch mutatingwebhookconfigurations.admissionregistration.k8s.io/archaware-controller',
   'create secrets in archaware',
   'update secrets/archaware-controller-webhook in archaware',
 ] as const;
 type Right = (typeof RIGHTS)[number];
 
-const PODS: readonly Right[] = ['list pods', 'patch pods', 'get secrets', 'create pods/eviction'];
+const PODS: readonly Right[] = ['list pods', 'patch pods', 'get secrets'];
 const SETS: readonly Right[] = ['watch daemonsets.apps', 'patch daemonsets.apps'];
 /** What `clean` needs for what any mode leaves. */
 const CLEANS: readonly Right[] = [
   'get mutatingwebhookconfigurations.admissionregistration.k8s.io/archaware-controller',
   'delete mutatingwebhookconfigurations.admissionregistration.k8s.io/archaware-controller',
   'delete secrets/archaware-controller-webhook in archaware',
-  'get replicasets.apps',
-  'get statefulsets.apps',
-  'get replicationcontrollers',
 ];
 const CERTIFIED: readonly Right[] = RIGHTS.slice(-3);
 
@@ -65,7 +58,7 @@ const OVERLAYS: readonly [name: string, promised: Promised, rights: readonly Rig
     { taints: true, key: 'supported-arch', affinity: true },
     ['patch nodes', ...PODS, ...SETS, ...CLEANS],
   ],
-  ['labels', { labels: true }, ['patch nodes', 'list pods', 'patch pods', 'create pods/eviction', ...SETS, ...CLEANS]],
+  ['labels', { labels: true }, ['patch nodes', 'list pods', 'patch pods', ...SETS, ...CLEANS]],
 ];
 /** Its policy for DaemonSets is of a kind that 1.36 brought. */
 const served = OVERLAYS.filter(([name]) => name !== 'taints' || hasMutatingPolicies());

@@ -51,11 +51,6 @@ export function createRoutes(kinds: Kinds, counts: Counts): Routes {
         } else throw new ApiError(405, 'MethodNotAllowed', `${method} ${pathname}`);
         return;
       }
-      if (sub === 'eviction') {
-        request.resume();
-        const message = "Cannot evict pod as it would violate the pod's disruption budget.";
-        throw new ApiError(429, 'TooManyRequests', message, { causes: [{ reason: 'DisruptionBudget', message }] });
-      }
       send(response, ...other(method, pathname, resource, name, await text(request), leases));
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
@@ -149,9 +144,6 @@ function other(
     if (found !== undefined) return ok(found);
   }
   if (resource === 'deployments' && method === 'GET') return ok('{"metadata":{},"items":[]}');
-  const app = resource === 'replicasets' && method === 'GET' ? /^app-(\d+)-/.exec(name ?? '')?.[1] : undefined;
-  // The owner of pods, which wants no more than it has. `podOf` gives the same uid.
-  if (app !== undefined) return ok(`{"metadata":{"uid":"00000000-0000-4000-9000-000000${app}"},"spec":{"replicas":1}}`);
   throw new ApiError(404, 'NotFound', `${path} not found`, {});
 }
 

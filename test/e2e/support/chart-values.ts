@@ -56,7 +56,7 @@ const EVERYTHING = {
   serviceMonitor: { enabled: true, labels: { release: 'prometheus' } },
   prometheusRule: { enabled: true, labels: { release: 'prometheus' } },
   dashboards: { enabled: true, annotations: { grafana_folder: 'Platform' } },
-  cleanBeforeUninstall: { enabled: true, pods: 'keep', timeout: '5m' },
+  cleanBeforeUninstall: { enabled: false },
 };
 
 export const COMBINATIONS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
@@ -69,7 +69,6 @@ export const COMBINATIONS: Readonly<Record<string, Readonly<Record<string, unkno
   both: { config: { placement: { mode: 'both' }, ...WEBHOOK } },
   observe: {
     config: { placement: { mode: 'observe' } },
-    cleanBeforeUninstall: { enabled: true },
     keep: { enabled: true },
   },
   'without DaemonSets': { config: { pods: { daemonSets: 'ignore' } } },
@@ -92,7 +91,7 @@ export const COMBINATIONS: Readonly<Record<string, Readonly<Record<string, unkno
     networkPolicy: { enabled: true },
     serviceMonitor: { enabled: true },
   },
-  'evictions without clean': { config: { pods: { onWrongNode: 'evict' } }, rbac: { clean: false } },
+  'evictions without clean, so without the hook': { config: { pods: { onWrongNode: 'evict' } }, rbac: { clean: false } },
   'rights and account by somebody else': {
     rbac: { create: false },
     serviceAccount: { create: false, name: 'somebody' },

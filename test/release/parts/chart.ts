@@ -22,7 +22,6 @@ export function theChart(there: () => Rehearsal): void {
           webhook: { enabled: true },
           registries: { insecure: [there().world.registry.nodeHost] },
         },
-        cleanBeforeUninstall: { enabled: true },
       });
     const helm = (command: string) => there().must(command, { files: { 'values.yaml': values() } });
     const eventually = <T>(what: string, condition: () => Promise<T | false | undefined>) =>

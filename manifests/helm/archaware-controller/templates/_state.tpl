@@ -46,9 +46,6 @@
 {{- if and .Values.serviceMonitor.enabled (empty $config.metrics.address) -}}
 {{- fail "serviceMonitor.enabled: got true, expected false with config.metrics.address: \"\"" -}}
 {{- end -}}
-{{- if and .Values.cleanBeforeUninstall.enabled (not .Values.rbac.clean) -}}
-{{- fail "cleanBeforeUninstall.enabled: got true, expected false with rbac.clean: false" -}}
-{{- end -}}
 {{- if ne (empty .Values.nodePaths.kubelet.config) (empty .Values.nodePaths.kubelet.binDirectory) -}}
 {{- fail "nodePaths.kubelet: expected both config and binDirectory, or neither" -}}
 {{- end -}}
@@ -67,6 +64,7 @@
   "daemonSets" $daemonSets
   "nodes" $nodes
   "cleans" $cleans
+  "cleansBeforeUninstall" (and $cleans .Values.rbac.create .Values.cleanBeforeUninstall.enabled)
   "mayPods" (or $pods $undoesAll)
   "mayDaemonSets" (or $daemonSets $undoesAll)
   "mayNodes" (or $nodes $undoesAll)
