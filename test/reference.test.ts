@@ -26,10 +26,7 @@ describe('docs/reference', () => {
       ],
       ['configuration.md', /^\| `images\.overrides`.*\| at once \|$/m],
       ['configuration.md', /^\| `images\.cache\.maxEntries`.*\| after a restart \|$/m],
-      [
-        'flags.md',
-        /^\| `--stop` \| Scale every Deployment of archaware to 0 first, and wait for the leaders to end \|$/m,
-      ],
+      ['flags.md', /^\| `--stop` \| Scale the Deployment of archaware to 0 first, and wait for the leader to end \|$/m],
       ['metrics.md', /^\| `archaware_reconcile_total` \| counter \| `controller`, `result` \|/m],
       ['metrics.md', /^\| `archaware_admission_duration_seconds` \| histogram \| {2}\|/m],
       ['errors.md', /^\| `rate-limited` \|/m],

@@ -19,10 +19,7 @@ const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     read: 'templates without tolerations get no pods on tainted nodes',
     patch: 'the tolerations in the template, and the annotation that lists them',
   },
-  'clusterrolebindings.rbac.authorization.k8s.io': {
-    read: '`clean` and `status` find the installations by their bindings',
-  },
-  'deployments.apps': { read: '`clean` refuses to run next to a controller of an installation' },
+  'deployments.apps/archaware-controller': { read: '`clean` refuses to run next to a controller that should run' },
   serviceaccounts: { read: "pull secrets that admission will give to a DaemonSet's pods" },
   secrets: { read: 'pull secrets that pods name', create: 'the certificates, if there are none' },
   'secrets/archaware-controller-webhook': {
@@ -96,7 +93,6 @@ const FOR_PEOPLE: Readonly<Record<string, string>> = {
   pods: 'what is to be explained',
   serviceaccounts: 'the names of pull secrets',
   'events.events.k8s.io': 'what the controller says about an object',
-  'clusterrolebindings.rbac.authorization.k8s.io': 'which namespace archaware is installed in',
   'configmaps/archaware-controller': 'its configuration',
   'leases.coordination.k8s.io': 'who leads',
   'nodepools.karpenter.sh': 'hints about pools',

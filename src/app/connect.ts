@@ -1,13 +1,18 @@
 import { findCluster } from '../kube/access.ts';
 import { type ApiClient, type ApiRequest, createClient } from '../kube/api-client.ts';
 import { isGone } from '../kube/errors.ts';
+import { type Installation, installationIn } from '../kube/installation/deployment.ts';
 import { readServerVersion } from '../kube/read.ts';
 import { DEFAULT_NAMESPACE } from '../names.ts';
 import type { Clients, Context } from './surroundings.ts';
 import { USER_AGENT } from './version.ts';
 
 /** The connection to a cluster. */
-export type Connection = Omit<Clients, 'ownNamespace'> & { readonly leaseNamespace: string };
+export type Connection = Omit<Clients, 'ownNamespace'> & {
+  /** The one that `--installation` names; in a pod that of its namespace, elsewhere the default. */
+  readonly installation: Installation;
+  readonly leaseNamespace: string;
+};
 
 /** The error for a cluster that archaware cannot work on. The message says why. */
 export class ClusterError extends Error {
@@ -22,7 +27,8 @@ const SILENCE_MS = 1_500;
 /** Two, so that a Lease request that hangs does not block the next one. */
 const LEASE_CONNECTIONS = 2;
 
-type Named = Pick<Context, 'config' | 'kubeconfig' | 'context' | 'clock' | 'signal' | 'status' | 'clients'>;
+type Named = Pick<Context, 'config' | 'kubeconfig' | 'context' | 'clock' | 'signal' | 'status' | 'clients'> &
+  Partial<Pick<Context, 'installation'>>;
 
 /**
  * Connects to the cluster that the flags or the environment name, if the configuration was not read over a connection already.
@@ -30,7 +36,12 @@ type Named = Pick<Context, 'config' | 'kubeconfig' | 'context' | 'clock' | 'sign
  */
 export async function connect(context: Named, onRequest?: (request: ApiRequest) => void): Promise<Connection> {
   const { ownNamespace, ...clients } = context.clients ?? (await openClients(context, onRequest));
-  return { ...clients, leaseNamespace: context.config.leaderElection.namespace || ownNamespace };
+  const installation = context.installation ?? installationIn(ownNamespace);
+  return {
+    ...clients,
+    installation,
+    leaseNamespace: context.config.leaderElection.namespace || installation.namespace,
+  };
 }
 
 /** Opens a connection of its own. Throws as {@link connect} does. */

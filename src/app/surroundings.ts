@@ -2,6 +2,7 @@ import type { KeySource } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { ConnectedClient } from '../kube/api-client.ts';
+import type { Installation } from '../kube/installation/deployment.ts';
 import type { LogDestination } from '../observability/log.ts';
 
 /** What a command finds around it: the streams, the environment, the time and the signals of its process. */
@@ -65,8 +66,8 @@ export type Context = Surroundings & {
   readonly clients?: Clients;
   readonly kubeconfig: string | undefined;
   readonly context: string | undefined;
-  /** The namespace of the installation, as `--installation` names it; undefined if it is not given. */
-  readonly installation: string | undefined;
+  /** The installation that `--installation` names; undefined if it is not given. */
+  readonly installation: Installation | undefined;
   readonly output: 'table' | 'json' | 'yaml';
 };
 

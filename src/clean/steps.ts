@@ -1,9 +1,9 @@
 import type { Clock } from '../kit/clock.ts';
+import type { FoundDeployment } from '../kube/installation/deployment.ts';
 import { cleanNode } from '../placement/nodes/decide-node.ts';
 import { readManaged } from '../placement/nodes/managed.ts';
 import type { Node } from '../placement/nodes/node.ts';
 import { isDaemonSet } from '../placement/objects/kinds.ts';
-import { type OwnDeployment, wantText } from './controllers.ts';
 import {
   disownDaemonSets,
   forgetPods,
@@ -14,6 +14,7 @@ import {
   untaintNodes,
 } from './object-steps.ts';
 import type { Item, Ledger, Row } from './outcomes.ts';
+import { wantText } from './own-controller.ts';
 import { restartOwners } from './restart-owners.ts';
 import { type CarryingPod, type Inventory, type LookOptions, takeInventory } from './traces.ts';
 
@@ -25,8 +26,8 @@ export type CleanOptions = {
   readonly how: 'restart' | 'keep';
   /** The uids of the nodes that existed before `clean` began. A taint on a later node comes from its kubelet. */
   readonly nodesBefore: ReadonlySet<string>;
-  /** Looks again for Deployments whose replicas could undo the work. */
-  readonly findWanted: () => Promise<readonly OwnDeployment[]>;
+  /** Looks again for the Deployment, whose replicas could undo the work. */
+  readonly findDeployment: () => Promise<FoundDeployment | undefined>;
   readonly say: (line: string) => void;
 };
 
@@ -101,11 +102,12 @@ export async function cleanAll(options: CleanOptions, before: Inventory): Promis
   if (how === 'restart') await restart(options, before.pods);
   await lookAgain(options, before);
   await forgetPods(steps, before.recorded);
-  for (const deployment of await options.findWanted()) {
-    const { namespace, name } = deployment;
-    const reason = `${wantText(deployment)} again: it writes again what clean removed`;
-    ledger.left('controllers', { kind: 'Deployment', namespace, name }, reason);
-  }
+  const deployment = await options.findDeployment();
+  const wants = wantText(deployment);
+  if (deployment === undefined || wants === undefined) return;
+  const { namespace, name } = deployment;
+  const reason = `${wants} again: it writes again what clean removed`;
+  ledger.left('controllers', { kind: 'Deployment', namespace, name }, reason);
 }
 
 /** The line after a step; `count`: `2 of 3`. */

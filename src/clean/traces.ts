@@ -29,8 +29,8 @@ export type LookOptions = {
   readonly webhook: boolean;
   /** The same for the Secret with self-signed certificates. */
   readonly ownCertificates: boolean;
-  /** The namespaces to search for that Secret. The first is archaware's own; the right to look in the others may be missing. */
-  readonly namespaces: readonly string[];
+  /** The namespace of that Secret, which is the one of the Lease. */
+  readonly namespace: string;
   readonly signal: AbortSignal;
 };
 
@@ -96,7 +96,7 @@ const MOST_SHARED = 16 * 1024 * 1024;
 export async function takeInventory(options: LookOptions, known: readonly CarryingPod[] = []): Promise<Inventory> {
   const { client, taints, signal } = options;
   const configurations = [];
-  for (const object of [WEBHOOK, ...POLICIES, ...options.namespaces.map(secretIn)]) {
+  for (const object of [WEBHOOK, ...POLICIES, secretIn(options.namespace)]) {
     if (await exists(options, object)) configurations.push(object);
   }
   const nodes = await readAll(client, '/api/v1/nodes', readNode, signal);
@@ -203,9 +203,10 @@ function secretIn(namespace: string): OwnObject {
   return { kind: 'Secret', namespace, name: WEBHOOK_SECRET, path };
 }
 
-async function exists(options: LookOptions, { kind, namespace, path }: OwnObject): Promise<boolean> {
-  const { client, webhook, signal } = options;
-  const ownCertificates = options.ownCertificates && namespace === options.namespaces[0];
+async function exists(
+  { client, webhook, ownCertificates, signal }: LookOptions,
+  { kind, path }: OwnObject,
+): Promise<boolean> {
   try {
     await client.request('get', path, { signal });
     return true;

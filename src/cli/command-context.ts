@@ -10,14 +10,11 @@ import {
   STANDARD_INPUT,
 } from '../config/config-file.ts';
 import { loadConfig } from '../config/load.ts';
-import { ConfigurationError } from '../config/shown-problems.ts';
 import { KubeconfigError } from '../kube/access.ts';
 import type { ApiClient } from '../kube/api-client.ts';
 import { ApiError, ConnectionError, isForbidden } from '../kube/errors.ts';
-import type { Installation } from '../kube/installation/installations.ts';
+import { type Installation, installationIn, installationText } from '../kube/installation/deployment.ts';
 import { createRetryingClient, isTemporary } from '../kube/retry.ts';
-import { APP_LABEL, DEPLOYMENT } from '../names.ts';
-import { few } from '../placement/reasons.ts';
 
 /** The part of a command line that a configuration is made of. */
 export type ConfigWords = {
@@ -47,32 +44,23 @@ export async function ownContext(words: CommonWords, surroundings: Surroundings)
   };
 }
 
-type ClusterOptions = {
-  /**
-   * Whether the command goes on where several installations exist; the defaults apply then. `clean` looks for all controllers by
-   * itself, and names the Deployments that only look like one.
-   */
-  readonly mayBeSeveral: boolean;
-  readonly parse: (words: readonly string[]) => Promise<ConfigWords>;
-};
+type ParseWords = (words: readonly string[]) => Promise<ConfigWords>;
 
 /**
  * Loads the configuration of the installation in the cluster, unless `--config` names a file: in the controller's own pod the file
  * that it reads; elsewhere the ConfigMap that its Deployment mounts, with the arguments and variables of the Deployment, of which
  * only the keys in `config/cluster-keys.ts` are taken. Flags and variables of this command win. Says on standard error which
  * configuration it is. The connection stays open for the command.
- *
- * @throws ConfigurationError if there are several installations and `--installation` does not choose one
  */
 export async function clusterContext(
   words: CommonWords,
   surroundings: Surroundings,
-  options: ClusterOptions,
+  parse: ParseWords,
 ): Promise<Context> {
   const { note, controllerWords } = surroundings;
   if (words.configFile !== undefined) return ownContext(words, surroundings);
   if (controllerWords !== undefined) {
-    const its = await options.parse(controllerWords);
+    const its = await parse(controllerWords);
     note(`configuration: ${its.configFile ?? 'the arguments'} of the controller in this pod`);
     const context = await ownContext({ ...words, ...its, keys: { ...its.keys, ...words.keys } }, surroundings);
     return { ...context, origin: 'cluster' };
@@ -80,7 +68,8 @@ export async function clusterContext(
   const own = await ownContext(words, surroundings);
   const clients = await openClients(own);
   try {
-    return { ...(await configuredIn(clients.client, own, words, options)), clients };
+    const installation = words.installation ?? installationIn(clients.ownNamespace);
+    return { ...(await configuredIn(clients.client, installation, own, words, parse)), clients };
   } catch (error) {
     await clients.close();
     throw error;
@@ -90,51 +79,41 @@ export async function clusterContext(
 /** Returns the context with the configuration of the installation; with `own`, the user's, if there is none or it cannot be read. */
 async function configuredIn(
   once: ApiClient,
+  installation: Installation,
   own: Context,
   words: CommonWords,
-  options: ClusterOptions,
+  parse: ParseWords,
 ): Promise<Context> {
   const { note, environment, clock, signal } = own;
-  const byDefault = (why: string, origin: 'defaults' | 'unreadable'): Context => {
+  const name = installationText(installation);
+  const unreadable = (why: string): Context => {
     note(`configuration: defaults; ${why}`);
-    return { ...own, origin };
+    return { ...own, origin: 'unreadable' };
   };
-  const unreadable = (why: string) =>
-    byDefault(
-      `that of the installation could not be read: ${why}; give its namespace with --installation NAMESPACE, or its configuration with --config`,
-      'unreadable',
-    );
+  const refused = (why: string) =>
+    unreadable(`that of Deployment ${name} could not be read: ${why}; give it with --config`);
   // A server to which no connection is made is not asked again: its message should come at once.
   const may = (error: unknown) => isTemporary(error) && once.addresses().size > 0;
   const client = createRetryingClient(once, { clock, signal, may });
-  const found = await findDeployed(client, words.installation, signal);
-  if (found.strangers.length > 0 && !options.mayBeSeveral) {
-    note(passedOver(found.strangers.map((name) => `Deployment ${name}`)));
-  }
+  const found = await findDeployed(client, installation, signal);
   switch (found.kind) {
-    case 'several':
-    case 'several-deployments': {
-      const several = severalText(found);
-      if (!options.mayBeSeveral) throw new ConfigurationError([several]);
-      return byDefault(several, 'unreadable');
-    }
     case 'unreadable':
-      return unreadable(found.why);
+      return refused(found.why);
     case 'none':
-      return byDefault(noneText(found.installation), 'defaults');
+      note(`archaware is not installed here (no Deployment ${name}); configuration: defaults`);
+      return { ...own, origin: 'defaults' };
     case 'found':
       break;
     default:
       return found satisfies never;
   }
   const { controller, readFile } = found.deployed;
-  const its = await options.parse(controller.words);
+  const its = await parse(controller.words);
   const read = its.configFile === undefined ? undefined : await readFile(its.configFile).catch(refusalOf);
-  if (read instanceof ApiError) return unreadable(read.message);
-  const deployment = `Deployment ${controller.namespace}/${controller.name}`;
+  if (read instanceof ApiError) return refused(read.message);
+  const deployment = `Deployment ${name}`;
   if (its.configFile !== undefined && read === undefined) {
-    const why = `${its.configFile} of ${deployment} is not in a ConfigMap: give it with --config`;
-    return byDefault(why, 'unreadable');
+    return unreadable(`${its.configFile} of ${deployment} is not in a ConfigMap: give it with --config`);
   }
   const file = read && parseConfig(`ConfigMap ${read.source}`, read.text);
   note(`configuration: ${file === undefined ? `arguments of ${deployment}` : `${file.name}, of ${deployment}`}`);
@@ -187,28 +166,6 @@ const MATTERS: readonly string[] = [
 /** Whether the user gave logins with flags or variables of this command. */
 function hasLogins({ credentials: { dockerConfigFiles, directory, kubelet } }: Context['config']): boolean {
   return dockerConfigFiles.length > 0 || directory !== '' || kubelet.config !== '';
-}
-
-function severalText(
-  found: { namespaces: readonly string[] } | { namespace: string; names: readonly string[] },
-): string {
-  return 'namespaces' in found
-    ? `archaware is installed more than once in this cluster: in the namespaces ${few(found.namespaces)}; choose one with --installation, or give its configuration with --config`
-    : `several Deployments in ${found.namespace} run as archaware: ${few(found.names)}; give the configuration with --config`;
-}
-
-function noneText(installation: Installation | undefined): string {
-  if (installation === undefined)
-    return `no ClusterRoleBinding labelled ${APP_LABEL}=${DEPLOYMENT} names a service account`;
-  const { namespace, accounts } = installation;
-  if (accounts === undefined) return `no Deployment labelled ${APP_LABEL}=${DEPLOYMENT} in namespace ${namespace}`;
-  return `no Deployment in namespace ${namespace} runs as the service account ${[...accounts].join(' or ')}`;
-}
-
-/** Returns the line about objects that look like archaware's and are no installation's. `names`: `Deployment shop/web`. */
-export function passedOver(names: readonly string[]): string {
-  const verb = names.length === 1 ? 'looks like' : 'look like';
-  return `passed over: ${few(names)} ${verb} archaware, but no ClusterRoleBinding of archaware names their service account`;
 }
 
 /** Whether an error says that there is no cluster, or none that answers. */

@@ -6,6 +6,7 @@ import type { CommonWords } from './command-context.ts';
 import { type Arguments, COMMON_FLAGS, configFlags, configWords, operandsOf, parse } from './command-words.ts';
 import { COMMANDS } from './commands.ts';
 import { failureLines } from './failure.ts';
+import { INSTALLATION, readInstallation } from './flags.ts';
 import { refusalBesideController } from './in-pod.ts';
 import { escaped } from './output.ts';
 import { hasColors } from './paint.ts';
@@ -121,7 +122,7 @@ function invocationOf(
     configFile: text('config'),
     kubeconfig: text('kubeconfig'),
     context: text('context'),
-    installation: text('installation'),
+    installation: readInstallation(text(INSTALLATION.name)),
     output,
   };
   return {
@@ -137,9 +138,9 @@ function invocationOf(
     form,
     configFile: common.configFile,
     context: async () => (await import('./command-context.ts')).ownContext(common, surroundings),
-    async clusterContext({ mayBeSeveral = false } = {}) {
+    async clusterContext() {
       const { clusterContext } = await import('./command-context.ts');
-      const context = await clusterContext(common, surroundings, { mayBeSeveral, parse: configWords });
+      const context = await clusterContext(common, surroundings, configWords);
       if (context.clients !== undefined) connections.push(context.clients);
       return context;
     },

@@ -54,5 +54,5 @@ export type Invocation = {
   /** Loads the configuration from the command line, the environment and `--config`. Throws ConfigurationError with every problem. */
   context(): Promise<Context>;
   /** Loads the configuration of the controller in the cluster; see `clusterContext` in `context.ts`. */
-  clusterContext(options?: { readonly mayBeSeveral?: boolean }): Promise<Context>;
+  clusterContext(): Promise<Context>;
 };

@@ -3,6 +3,7 @@ import { ConfigurationError } from '../config/shown-problems.ts';
 import { parseDuration } from '../kit/duration.ts';
 import { messageOf } from '../kit/errors.ts';
 import { parseSelector, type Selector } from '../kit/selector.ts';
+import type { Installation } from '../kube/installation/deployment.ts';
 import type { Command, Flag, Invocation } from './command.ts';
 
 /** The flags that several commands have, with kubectl's names. */
@@ -22,9 +23,19 @@ export const SELECTOR: Flag = {
 /** For the commands that read the configuration of the installation. */
 export const INSTALLATION: Flag = {
   name: 'installation',
-  value: 'NAMESPACE',
-  text: 'Namespace of archaware, if there are several installations, or if you may not list ClusterRoleBindings',
+  value: 'NAMESPACE/NAME',
+  text: 'Deployment of archaware; default: archaware/archaware-controller, in a pod the one of its namespace',
 };
+
+/** Reads the flag. Throws ConfigurationError. */
+export function readInstallation(text: string | undefined): Installation | undefined {
+  if (text === undefined) return undefined;
+  const [, namespace, name] = /^([a-z0-9-]+)\/([a-z0-9.-]+)$/.exec(text) ?? [];
+  if (namespace !== undefined && name !== undefined) return { namespace, name };
+  throw new ConfigurationError([
+    `--${INSTALLATION.name}: got ${JSON.stringify(text)}, expected NAMESPACE/NAME of a Deployment, such as archaware/archaware-controller`,
+  ]);
+}
 
 /** Returns those of the common flags that a command has. It may have one of its own of that name, with other values. */
 export function commonFlagsOf(command: Pick<Command, 'flags' | 'forms'> | undefined, common: readonly Flag[]): Flag[] {

@@ -61,7 +61,7 @@ describe('the readings of clean', () => {
 
   it('are three where --stop ends a controller after the user answered, because it wrote until then', async () => {
     await leaveTraces();
-    const metadata = { name: 'arch', namespace: 'archaware' };
+    const metadata = { name: 'archaware-controller', namespace: 'archaware' };
     const template = {
       metadata: { labels: { app: 'arch' } },
       spec: {

@@ -3,7 +3,6 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { at, text } from '../simulator/json.ts';
 import { runInProcess } from '../support/in-process.ts';
 import { type Product, startProduct } from '../support/product.ts';
 
@@ -34,24 +33,16 @@ describe("the cluster's own configuration", () => {
   });
   const LABELS = { 'app.kubernetes.io/name': 'archaware-controller' };
   const namespace = (name: string) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
-  const binding = (name: string, inNamespace: string, account: string, labels: object = LABELS) => ({
-    apiVersion: 'rbac.authorization.k8s.io/v1',
-    kind: 'ClusterRoleBinding',
-    metadata: { name, labels },
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'archaware-controller' },
-    subjects: [{ kind: 'ServiceAccount', namespace: inNamespace, name: account }],
-  });
-  const deployment = (inNamespace: string, serviceAccountName: string, args: readonly string[] = []) => ({
+  const deployment = (inNamespace: string, name = 'archaware-controller') => ({
     apiVersion: 'apps/v1',
     kind: 'Deployment',
-    metadata: { namespace: inNamespace, name: 'arch', labels: LABELS },
+    metadata: { namespace: inNamespace, name, labels: LABELS },
     spec: {
       replicas: 0,
       selector: { matchLabels: { a: 'b' } },
       template: {
         metadata: { labels: { a: 'b' } },
         spec: {
-          serviceAccountName,
           containers: [
             {
               name: 'archaware-controller',
@@ -63,7 +54,6 @@ describe("the cluster's own configuration", () => {
                 '/etc/archaware/config.yaml',
                 '--taints.effect=PreferNoSchedule',
                 '--new.flag=1',
-                ...args,
               ],
               env: [{ name: 'ARCHAWARE_PODS__DAEMON_SETS', value: 'ignore' }],
               volumeMounts: [{ name: 'config', mountPath: '/etc/archaware' }],
@@ -75,24 +65,22 @@ describe("the cluster's own configuration", () => {
     },
   });
 
-  it('is the defaults, with a note, if no ClusterRoleBinding or no Deployment of archaware is found', async () => {
-    const without = await plan();
-    expect(without.code).to.equal(2);
-    expect(without.stderr).to.equal(
-      'configuration: defaults; no Deployment in namespace archaware runs as the service account archaware-controller\n',
-    );
-    const bindings = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings';
-    const relabel = async (labels: object) => {
-      for (const { metadata } of await product.list(bindings)) {
-        await product.patch(`${bindings}/${text(at(metadata, 'name'))}`, { metadata: { labels } });
-      }
-    };
-    await relabel({ 'app.kubernetes.io/name': null });
-    const { stderr } = await plan();
-    await relabel(LABELS);
+  it('is the defaults if there is no Deployment of its name, and the first line says so', async () => {
+    const { code, stderr } = await plan();
+    expect(code).to.equal(2);
     expect(stderr).to.equal(
-      'configuration: defaults; no ClusterRoleBinding labelled app.kubernetes.io/name=archaware-controller names a service account\n',
+      'archaware is not installed here (no Deployment archaware/archaware-controller); configuration: defaults\n',
     );
+    const elsewhere = await plan('--installation', 'tools/arch');
+    expect(elsewhere.stderr).to.match(/^archaware is not installed here \(no Deployment tools\/arch\)/);
+  });
+
+  it('is refused for something that names no Deployment', async () => {
+    for (const wrong of ['archaware', 'a/b/c', '/x', 'A/b']) {
+      const { code, stderr } = await plan('--installation', wrong);
+      expect(code).to.equal(3);
+      expect(stderr).to.include(`--installation: got "${wrong}", expected NAMESPACE/NAME of a Deployment`);
+    }
   });
 
   describe('of one installation', () => {
@@ -102,7 +90,7 @@ describe("the cluster's own configuration", () => {
           'config.yaml':
             'taints: {key: example.com/arch}\nnodeLabels: {directory: /etc/rules}\nregistries: {caFile: /etc/none/ca.crt}\n',
         }),
-        deployment('archaware', 'archaware-controller'),
+        deployment('archaware'),
       ),
     );
 
@@ -110,7 +98,7 @@ describe("the cluster's own configuration", () => {
       const { stdout, stderr } = await plan();
       expect(stdout).to.match(/"key": "example.com\/arch",\s+"value": "amd64",\s+"effect": "PreferNoSchedule"/);
       expect(stderr.split('\n').slice(0, 2)).to.deep.equal([
-        'configuration: ConfigMap archaware/settings, of Deployment archaware/arch',
+        'configuration: ConfigMap archaware/settings, of Deployment archaware/archaware-controller',
         'not taken from the cluster: nodeLabels.directory, registries.caFile; where it matters, give what this machine has with a flag',
       ]);
       expect((await plan('--taints.key', 'own')).stdout).to.match(/"key": "own"/);
@@ -120,28 +108,28 @@ describe("the cluster's own configuration", () => {
       await apply(
         namespace('tenant'),
         configMap('tenant', 'settings', { 'config.yaml': 'taints: {key: example.com/stolen}\n' }),
-        deployment('tenant', 'archaware-controller'),
+        deployment('tenant'),
+        deployment('archaware', 'another'),
       );
       for (const more of [[], ['-n', 'tenant'], ['-n', 'kube-system']]) {
         const { code, stdout, stderr } = await plan(...more);
         expect(code, stderr).to.be.oneOf([0, 2]);
         expect(stdout).not.to.include('stolen');
-        expect(stderr.split('\n').slice(0, 2)).to.deep.equal([
-          'passed over: Deployment tenant/arch looks like archaware, but no ClusterRoleBinding of archaware names their service account',
-          'configuration: ConfigMap archaware/settings, of Deployment archaware/arch',
-        ]);
+        expect(stderr.split('\n')[0]).to.equal(
+          'configuration: ConfigMap archaware/settings, of Deployment archaware/archaware-controller',
+        );
       }
     });
 
-    it('is of the namespace that --installation names, for a user who may not list ClusterRoleBindings', async () => {
-      product.cluster.faults.inject({ path: /\/clusterrolebindings/, status: 403, times: 2 });
-      const unnamed = await plan();
-      expect(unnamed.stdout).to.match(/"key": "supported-arch"/);
-      expect(unnamed.stderr).to.match(
-        /^configuration: defaults; that of the installation could not be read: list .*clusterrolebindings: 403 .*--installation NAMESPACE/,
+    it('is of the Deployment that --installation names', async () => {
+      await apply(
+        namespace('tools'),
+        configMap('tools', 'settings', { 'config.yaml': 'taints: {key: example.com/named}\n' }),
+        deployment('tools', 'arch'),
       );
-      const named = await plan('--installation', 'archaware');
-      expect(named.stdout).to.match(/"key": "example.com\/arch"/);
+      const { stdout, stderr } = await plan('--installation', 'tools/arch');
+      expect(stdout).to.match(/"key": "example.com\/named"/);
+      expect(stderr).to.match(/^configuration: ConfigMap tools\/settings, of Deployment tools\/arch\n/);
     });
 
     it('gives way to --config', async () => {
@@ -164,7 +152,7 @@ describe("the cluster's own configuration", () => {
       product.cluster.faults.inject({ path: /\/configmaps\/settings/, status: 403, times: 1 });
       const { stdout, stderr } = await plan();
       expect(stdout).to.match(/"key": "supported-arch"/);
-      expect(stderr).to.match(/^configuration: defaults; that of the installation could not be read: .*403/m);
+      expect(stderr).to.match(/^configuration: defaults; that of Deployment \S+ could not be read: .*403/m);
     });
 
     it('makes clean exit with 2 if it may not be read and no object records anything', async () => {
@@ -220,34 +208,6 @@ describe("the cluster's own configuration", () => {
         mirror.close();
         await rm(directory, { recursive: true });
         await apply(configMap('archaware', 'settings', { 'config.yaml': '' }));
-      }
-    });
-
-    it('has to be given where several Deployments of the namespace run as the service account', async () => {
-      const second = deployment('archaware', 'archaware-controller');
-      await apply({ ...second, metadata: { ...second.metadata, name: 'second' } });
-      const { code, stderr } = await plan();
-      await product.cluster.request('DELETE', '/apis/apps/v1/namespaces/archaware/deployments/second');
-      expect(code).to.equal(3);
-      expect(stderr).to.match(
-        /several Deployments in archaware run as archaware: arch, second; give the configuration/,
-      );
-    });
-
-    it('has service accounts of one namespace as one installation, and has to be chosen if there are several', async () => {
-      await apply(binding('archaware-more', 'archaware', 'another'));
-      expect((await plan()).stderr).to.match(/^configuration: ConfigMap archaware\/settings/m);
-      await apply(namespace('other'), binding('other', 'other', 'arch'), deployment('other', 'arch'));
-      const { code, stderr } = await plan();
-      expect(code).to.equal(3);
-      expect(stderr).to.match(
-        /installed more than once in this cluster: in the namespaces archaware, other; choose one with --installation/,
-      );
-      for (const command of [['plan'], ['clean', '--dry-run']]) {
-        const chosen = await runInProcess([...command, ...flags(), '--installation', 'archaware'], {
-          clock: product.clock,
-        });
-        expect(chosen.stderr).to.match(/^configuration: ConfigMap archaware\/settings/m);
       }
     });
   });

@@ -53,7 +53,9 @@ describe('a person with few rights', () => {
       expect(code, stderr).to.equal(0);
       expect(stdout).to.match(/can run on arm64 nodes/);
       const [configuration = '', ...notes] = stderr.trim().split('\n');
-      expect(configuration).to.match(/^configuration: defaults; that of the installation could not be read: /);
+      expect(configuration).to.match(
+        /^configuration: defaults; that of Deployment archaware\/archaware-controller could not be read: /,
+      );
       expect(notes.join('\n')).to.match(
         /^without nodes, so without what they run .*403.*\(an administrator can grant you the ClusterRole archaware-reader: docs\/security\.md\)$/m,
       );
@@ -75,7 +77,7 @@ describe('a person with few rights', () => {
     const { code, stderr } = await as('nobody', 'clean', '--yes');
     expect(code).to.equal(1);
     expect(stderr).to.match(
-      /cannot list resource "clusterrolebindings".*or name the namespace of archaware with --installation/,
+      /cannot get resource "deployments".*clean looks for the Deployment archaware\/archaware-controller/,
     );
   });
 

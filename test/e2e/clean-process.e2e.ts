@@ -161,56 +161,32 @@ describe('clean as a process, on the real control plane', () => {
   /** By an administrator. */
   const asAdmin = (...flags: readonly string[]) =>
     startCommand(['clean', '--kubeconfig', world.cluster.kubeconfig, ...flags]).ended;
-  /** Another installation: a Deployment in its own namespace, whose pods kwok runs, and a binding of its service account. */
-  const ourDeployment = async (namespace: string) => {
-    await world.namespace(namespace);
-    const object = deployment(namespace, 'archaware-controller', {
-      ...{ images: [world.image('multi')], replicas: 2 },
-      spec: { serviceAccountName: 'default' },
-    });
-    await world.create(object);
-    await world.cluster.apply(
-      JSON.stringify({
-        apiVersion: 'rbac.authorization.k8s.io/v1',
-        kind: 'ClusterRoleBinding',
-        metadata: { name: namespace, labels: OURS },
-        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'archaware-controller' },
-        subjects: [{ kind: 'ServiceAccount', namespace, name: 'default' }],
-      }),
-    );
-    await world.patch('Deployment', namespace, 'archaware-controller', {
-      metadata: { labels: OURS },
-    });
-    return namespace;
-  };
-
-  it('refuses beside every installation that wants replicas; --stop scales every one', async () => {
+  it('refuses beside its Deployment while it wants replicas; --stop scales it', async () => {
     await world.create(deployment(ns, 'web', { images: [world.image('multi')] }));
     await settle();
-    const [one, other] = [await ourDeployment(`${ns}-one`), await ourDeployment(`${ns}-other`)];
+    await world.create(
+      deployment('archaware', 'archaware-controller', { images: [world.image('multi')], replicas: 2 }),
+    );
     try {
+      const wants = 'Deployment archaware/archaware-controller wants 2 replicas';
       const refused = await asAdmin('--yes');
       expect([refused.code, refused.stdout]).to.deep.equal([1, '']);
-      expect(refused.stderr).to.include(`Deployment ${one}/archaware-controller wants 2 replicas`);
-      expect(refused.stderr).to.include(`Deployment ${other}/archaware-controller wants 2 replicas`);
+      expect(refused.stderr).to.include(wants);
       const dry = await asAdmin('--dry-run');
       expect(dry.code).to.equal(0);
-      expect(dry.stderr).to.match(/without --dry-run, clean refuses: Deployment/);
+      expect(dry.stderr).to.include(`without --dry-run, clean refuses: ${wants}`);
       const mayNot = await startCommand(watched('--stop')).ended;
       expect(mayNot.code).to.equal(1);
       expect(mayNot.stderr).to.match(
-        /deployments\/scale.*kubectl -n \S+ scale deployment archaware-controller --replicas=0/,
+        /deployments\/scale.*kubectl -n archaware scale deployment archaware-controller --replicas=0/,
       );
       expect(await nodeTaints()).to.have.members(BOTH);
       const stopped = await asAdmin('--yes', '--stop');
       expect(stopped.code, stopped.stderr).to.equal(0);
-      for (const namespace of [one, other]) {
-        expect(at(await world.get('Deployment', namespace, 'archaware-controller'), 'spec', 'replicas')).to.equal(0);
-      }
+      expect(at(await world.get('Deployment', 'archaware', 'archaware-controller'), 'spec', 'replicas')).to.equal(0);
       expect(await nodeTaints()).to.deep.equal([]);
     } finally {
-      await world.cluster.kubectl(['delete', 'clusterrolebinding', one, other]);
-      await world.cluster.kubectl(['delete', 'namespace', one, other, '--wait=false']);
+      await world.remove('Deployment', 'archaware', 'archaware-controller');
     }
   });
 

@@ -321,7 +321,9 @@ describe('a real node, in this order', function () {
 
     it('is uninstalled: the hook cleans what four modes have left, and touches no pod', async () => {
       const uids = async () =>
-        Object.fromEntries(await Promise.all(workloads.map(async (app) => [app, (await podsOf(app)).map(uidOf).sort()])));
+        Object.fromEntries(
+          await Promise.all(workloads.map(async (app) => [app, (await podsOf(app)).map(uidOf).sort()])),
+        );
       const before = await uids();
       const least = Object.fromEntries(workloads.map((app) => [app, 2]));
       let over = false;

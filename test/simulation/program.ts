@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
-import { findControllers, findWanted } from '../../src/clean/controllers.ts';
-import { holdLeases } from '../../src/clean/hold-leases.ts';
+import { holdLease } from '../../src/clean/hold-lease.ts';
 import { type CleanOutcome, createLedger } from '../../src/clean/outcomes.ts';
+import { findController } from '../../src/clean/own-controller.ts';
 import { cleanAll } from '../../src/clean/steps.ts';
 import { takeInventory } from '../../src/clean/traces.ts';
 import { loadConfig } from '../../src/config/load.ts';
@@ -12,6 +12,7 @@ import { createLoops, type Loops } from '../../src/controllers/loops/loops.ts';
 import { createNodeFetcher, createWatches, kindsFor, type Watches } from '../../src/controllers/watches.ts';
 import { milliseconds } from '../../src/kit/duration.ts';
 import type { Occurrence } from '../../src/kube/events.ts';
+import { installationIn } from '../../src/kube/installation/deployment.ts';
 import { createLease, type Lease, leadInTurns } from '../../src/kube/lease.ts';
 import { createRetryingClient } from '../../src/kube/retry.ts';
 import { createDoubt } from '../../src/kube/watch/doubt.ts';
@@ -195,20 +196,21 @@ export function startCleaner(options: { name: string; world: World; server: Mode
       taints,
       webhook: false,
       ownCertificates: false,
-      namespaces: [LEASE_NAMESPACE],
+      namespace: LEASE_NAMESPACE,
       signal: end.signal,
     };
     const say = () => {};
-    const places = [{ namespace: LEASE_NAMESPACE, name: leaseName }];
-    const durationMs = 60_000;
-    const leases = await holdLeases(
-      places,
-      { client: direct, clock, identity: name, durationMs, waitMs: 600_000, stopping: true, say, signal: end.signal },
+    const installation = installationIn(LEASE_NAMESPACE);
+    const leaseTo = { namespace: LEASE_NAMESPACE, name: leaseName };
+    const timing = { durationMs: 60_000, waitMs: 600_000, stopping: true };
+    const lease = await holdLease(
+      leaseTo,
+      { client: direct, clock, installation, identity: name, ...timing, say, signal: end.signal },
       () => end.abort(),
     );
-    const search = { client, installation: undefined, signal: end.signal };
-    await findControllers({ ...search, lease: { namespace: LEASE_NAMESPACE, name: leaseName, stated: true } });
-    const mayWrite = () => leases.fresh();
+    const search = { client, installation, lease: leaseTo, signal: end.signal };
+    await findController(search);
+    const mayWrite = () => lease?.fresh() ?? false;
     const before = await takeInventory(look);
     await cleanAll(
       {
@@ -217,13 +219,13 @@ export function startCleaner(options: { name: string; world: World; server: Mode
         clock,
         how: 'keep',
         nodesBefore: before.nodeUids,
-        findWanted: () => findWanted(search),
+        findDeployment: async () => (await findController(search)).deployment,
         say,
       },
       before,
     );
     outcome = ledger.outcome('not reached');
-    await leases.release();
+    await lease?.release();
   }
   void run()
     // An interrupted `clean` is run again.

@@ -3,22 +3,20 @@ import { hostname } from 'node:os';
 import { ClusterError, type Connection, connect } from '../../app/connect.ts';
 import { readNodePools } from '../../app/read-node-pools.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';
+import { type HeldLease, holdLease } from '../../clean/hold-lease.ts';
+import { createLedger, type Item, type Ledger } from '../../clean/outcomes.ts';
 import {
-  type ControllersOptions,
-  findControllers,
-  findWanted,
+  type ControllerOptions,
+  findController,
+  isLive,
   leadText,
-  liveLeases,
-  type OwnControllers,
+  type OwnController,
   RefusedError,
   refuseWanted,
   stopAdvice,
-  stopDeployments,
-  wantedOnes,
+  stopDeployment,
   wantText,
-} from '../../clean/controllers.ts';
-import { type HeldLeases, holdLeases, leasesToHold } from '../../clean/hold-leases.ts';
-import { createLedger, type Item, type Ledger } from '../../clean/outcomes.ts';
+} from '../../clean/own-controller.ts';
 import { PLAN_HEADER, planRows } from '../../clean/rows.ts';
 import { cleanAll, record } from '../../clean/steps.ts';
 import { type Inventory, type LookOptions, takeInventory } from '../../clean/traces.ts';
@@ -26,15 +24,12 @@ import { toSettings } from '../../config/settings.ts';
 import { ConfigurationError } from '../../config/shown-problems.ts';
 import { milliseconds } from '../../kit/duration.ts';
 import { messageOf } from '../../kit/errors.ts';
-import type { LeaseName } from '../../kube/installation/leases.ts';
 import { cleanerIdentity } from '../../kube/lease.ts';
 import { createRetryingClient } from '../../kube/retry.ts';
 import { createWriter } from '../../kube/writer.ts';
-import { DEFAULT_NAMESPACE } from '../../names.ts';
 import { taintKind } from '../../placement/nodes/node.ts';
 import { type TaintingPool, taintingPoolNotes, taintingPools } from '../../placement/nodes/tainting-pools.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { passedOver } from '../command-context.ts';
 import { table } from '../output.ts';
 import { printOutcome } from './outcome.ts';
 
@@ -52,13 +47,13 @@ type Run = {
   readonly flags: CleanFlags;
   readonly how: 'restart' | 'keep';
   readonly connection: Connection;
-  /** What the search for controllers needs; its client tries failed requests again. */
-  readonly search: ControllersOptions;
+  /** What the search for the controller needs; its client tries failed requests again. */
+  readonly search: ControllerOptions;
   readonly taints: Settings['taints'];
   readonly ledger: Ledger;
   /** Ends the run, because a Lease was lost. */
   readonly end: AbortController;
-  leases: HeldLeases | undefined;
+  lease: HeldLease | undefined;
   /** The reading from which the work starts: nobody else writes any more. Undefined before that. */
   before: Inventory | undefined;
   /** The node pools whose next nodes may have the taint again. */
@@ -81,13 +76,12 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
   const run = await prepare(context, flags);
   const { end, ledger, search } = run;
   try {
-    const controllers = await find(run);
-    if (controllers.strangers.length > 0) context.note(passedOver(controllers.strangers));
+    const controller = await find(run);
     context.keepHeapSmall();
-    if (flags.dryRun) return await planOnly(run, controllers);
-    const shown = flags.yes ? undefined : await askFirst(run, controllers);
+    if (flags.dryRun) return await planOnly(run, controller);
+    const shown = flags.yes ? undefined : await askFirst(run, controller);
     if (shown === 'no') return EXIT.failed;
-    return await work(run, controllers, shown);
+    return await work(run, controller, shown);
   } catch (error) {
     if (run.before !== undefined) printResult(run, ledger.outcome('not reached; run clean again'));
     if (context.signal.aborted) throw new ClusterError('interrupted; clean can be run again at any point');
@@ -96,8 +90,8 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
     throw error;
   } finally {
     end.abort();
-    // The signal may be aborted already. The Leases are released nevertheless, so that the next leader need not wait.
-    await run.leases?.release();
+    // The signal may be aborted already. The Lease is released nevertheless, so that the next leader need not wait.
+    await run.lease?.release();
     await run.connection.close();
   }
 }
@@ -105,8 +99,8 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
 async function prepare(context: Context, flags: CleanFlags): Promise<Run> {
   const { config, clock, note: say } = context;
   const connection = await connect(context);
-  const { leaseNamespace: namespace } = connection;
-  const { name, namespace: given } = config.leaderElection;
+  const { installation, leaseNamespace: namespace } = connection;
+  const { enabled, name } = config.leaderElection;
   const end = new AbortController();
   const signal = AbortSignal.any([context.signal, end.signal]);
   const client = createRetryingClient(connection.client, {
@@ -114,62 +108,61 @@ async function prepare(context: Context, flags: CleanFlags): Promise<Run> {
     signal,
     onRetry: (error, inMs) => say(`${messageOf(error)}; trying again in ${(inMs / 1000).toFixed(1)} s`),
   });
-  const lease = { namespace, name, stated: given !== '' || namespace !== DEFAULT_NAMESPACE };
   return {
     context,
     flags,
     how: flags.pods ?? (context.ask === undefined ? 'keep' : 'restart'),
     connection,
-    search: { client, installation: context.installation, lease, signal },
+    search: { client, installation, lease: enabled ? { namespace, name } : undefined, signal },
     taints: toSettings(config).taints,
     ledger: createLedger(),
     end,
-    leases: undefined,
+    lease: undefined,
     before: undefined,
     pools: [],
   };
 }
 
-/** Finds the controllers. A dry run goes on without the right to look for them, in one namespace. */
-async function find({ flags, search, context: { note: say } }: Run): Promise<OwnControllers> {
+/** Finds the controller. A dry run goes on without the right to look for it. */
+async function find({ flags, search, context: { note: say } }: Run): Promise<OwnController> {
   try {
-    return await findControllers(search);
+    return await findController(search);
   } catch (error) {
     if (!flags.dryRun || !(error instanceof RefusedError)) throw error;
     say(`without --dry-run, clean refuses: ${error.message}`);
-    return { deployments: [], leases: [], namespaces: [search.lease.namespace], strangers: [] };
+    return { deployment: undefined, lease: undefined };
   }
 }
 
 /** Reads the cluster, and prints the steps. */
-async function showPlan(run: Run, controllers: OwnControllers): Promise<Inventory> {
+async function showPlan(run: Run): Promise<Inventory> {
   const { context, search, taints } = run;
   const { columns, note: say } = context;
-  const inventory = await takeInventory(lookOptions(run, controllers));
+  const inventory = await takeInventory(lookOptions(run));
   say(table(PLAN_HEADER, planRows(inventory, run.how), columns).trimEnd());
   run.pools = taintingPools(inventory.nodes, await readNodePools(search.client, say, search.signal), taints);
   for (const note of taintingPoolNotes(run.pools, taintKind(taints))) say(note);
   return inventory;
 }
 
-function lookOptions({ context, search, taints }: Run, { namespaces }: OwnControllers): LookOptions {
+function lookOptions({ context, connection, search, taints }: Run): LookOptions {
   const { enabled, certificates } = context.config.webhook;
   return {
     client: search.client,
     taints,
     webhook: enabled,
     ownCertificates: enabled && certificates === 'self',
-    namespaces,
+    namespace: connection.leaseNamespace,
     signal: search.signal,
   };
 }
 
 /** Prints what a run would do, and why it would refuse. */
-async function planOnly(run: Run, controllers: OwnControllers): Promise<number> {
+async function planOnly(run: Run, controller: OwnController): Promise<number> {
   const { context, flags, ledger, taints } = run;
-  const inventory = await showPlan(run, controllers);
+  const inventory = await showPlan(run);
   record(ledger, inventory, { taints, how: run.how, planned: true });
-  for (const { item, reason } of await refusals(run, controllers, Number.POSITIVE_INFINITY)) {
+  for (const { item, reason } of await refusals(run, controller, Number.POSITIVE_INFINITY)) {
     context.note(flags.stop ? `--stop would stop it first: ${reason}` : `without --dry-run, clean refuses: ${reason}`);
     if (!flags.stop) ledger.left('controllers', item, `clean refuses to run next to it: ${reason}`);
   }
@@ -179,15 +172,15 @@ async function planOnly(run: Run, controllers: OwnControllers): Promise<number> 
 }
 
 /** Shows the steps and asks whether to do them. Returns what it has shown, or the answer no. */
-async function askFirst(run: Run, controllers: OwnControllers): Promise<Inventory | 'no'> {
+async function askFirst(run: Run, controller: OwnController): Promise<Inventory | 'no'> {
   const { context, flags } = run;
   const { ask, signal, note: say } = context;
-  if (!flags.stop && ask !== undefined) refuseWanted(wantedOnes(controllers));
-  const inventory = await showPlan(run, controllers);
+  if (!flags.stop && ask !== undefined) refuseWanted(controller.deployment);
+  const inventory = await showPlan(run);
   if (ask === undefined) {
     throw new ConfigurationError(['--yes: required, because there is no terminal to ask on; nothing was done']);
   }
-  const [refusal] = flags.stop ? [] : await refusals(run, controllers, GLANCE_MS);
+  const [refusal] = flags.stop ? [] : await refusals(run, controller, GLANCE_MS);
   if (refusal !== undefined) throw new RefusedError(refusal.reason);
   if (await ask('Do all of this?', signal)) return inventory;
   say('nothing was done');
@@ -195,24 +188,23 @@ async function askFirst(run: Run, controllers: OwnControllers): Promise<Inventor
 }
 
 /**
- * Stops the controllers, holds their Leases, and does the work. `shown`: the reading that the user saw; undefined if there was no
+ * Stops the controller, holds its Lease, and does the work. `shown`: the reading that the user saw; undefined if there was no
  * question.
  */
-async function work(run: Run, controllers: OwnControllers, shown: Inventory | undefined): Promise<number> {
+async function work(run: Run, { deployment }: OwnController, shown: Inventory | undefined): Promise<number> {
   const { context, flags, how, search, taints, ledger } = run;
   const { clock, note: say } = context;
   const { client, signal } = search;
-  const wanted = wantedOnes(controllers);
-  if (flags.stop) await stopDeployments(client, wanted, { say, signal });
-  else refuseWanted(wanted);
-  const isStopped = flags.stop && wanted.length > 0;
-  if (context.config.leaderElection.enabled) run.leases = await hold(run, controllers, isStopped);
-  // A replica that starts meanwhile would wait for the Leases, and would write everything again when `clean` releases them.
-  refuseWanted(await findWanted(search));
-  const mayWrite = () => run.leases?.fresh() ?? true;
+  const isStopped = flags.stop && deployment !== undefined && deployment.wanted > 0;
+  if (isStopped) await stopDeployment(client, deployment, { say, signal });
+  else refuseWanted(deployment);
+  run.lease = await hold(run, isStopped);
+  // A replica that starts meanwhile would wait for the Lease, and would write everything again when `clean` releases it.
+  refuseWanted((await findController(search)).deployment);
+  const mayWrite = () => run.lease?.fresh() ?? true;
   // From here on nobody else writes. What was shown is out of date only if a controller ran until now.
-  const before = shown === undefined ? await showPlan(run, controllers) : shown;
-  const look = lookOptions(run, controllers);
+  const before = shown === undefined ? await showPlan(run) : shown;
+  const look = lookOptions(run);
   run.before = shown !== undefined && isStopped ? await takeInventory(look) : before;
   await cleanAll(
     {
@@ -221,19 +213,20 @@ async function work(run: Run, controllers: OwnControllers, shown: Inventory | un
       clock,
       how,
       nodesBefore: before.nodeUids,
-      findWanted: () => findWanted(search),
+      findDeployment: async () => (await findController(search)).deployment,
       say,
     },
     run.before,
   );
-  for (const lease of flags.stop ? ((await run.leases?.lookForLeaders(signal)) ?? []) : []) {
+  const lease = flags.stop ? await run.lease?.lookForLeader(signal) : undefined;
+  if (lease !== undefined) {
     const reason = `${leadText(lease)}, so it writes again what clean removed: end it, and run clean again`;
     ledger.left('controllers', { kind: 'Lease', namespace: lease.namespace, name: lease.name }, reason);
   }
   const outcome = ledger.outcome('not reached; run clean again');
   printResult(run, outcome);
-  // With --stop, the controller is being uninstalled, and nobody will need the Leases.
-  if (flags.stop && outcome.left.length === 0) await run.leases?.remove(signal);
+  // With --stop, the controller is being uninstalled, and nobody will need the Lease.
+  if (flags.stop && outcome.left.length === 0) await run.lease?.remove(signal);
   if (context.origin === 'unreadable' && isEmpty(run.before)) {
     say(
       "nothing was found, but the cluster's configuration could not be read and no object records what archaware wrote: " +
@@ -244,11 +237,13 @@ async function work(run: Run, controllers: OwnControllers, shown: Inventory | un
   return outcome.left.length === 0 ? EXIT.done : EXIT.found;
 }
 
-function hold({ context, flags, connection, search, end }: Run, controllers: OwnControllers, isStopped: boolean) {
+async function hold({ context, flags, connection, search, end }: Run, isStopped: boolean) {
+  if (search.lease === undefined) return undefined;
   const { clock, config, note: say } = context;
   const options = {
     client: connection.leaseClient,
     clock,
+    installation: search.installation,
     identity: cleanerIdentity(`${hostname()}-${randomUUID()}`),
     durationMs: milliseconds(config.leaderElection.leaseDuration),
     waitMs: isStopped ? FAREWELL_MS : 0,
@@ -256,23 +251,25 @@ function hold({ context, flags, connection, search, end }: Run, controllers: Own
     say,
     signal: search.signal,
   };
-  return holdLeases(leasesToHold(controllers, search.lease), options, () => end.abort());
+  return holdLease(search.lease, options, () => end.abort());
 }
 
 /** Returns the controllers because of which `clean` would refuse now, and why. */
-async function refusals({ context, search }: Run, controllers: OwnControllers, atMostMs: number): Promise<Refusal[]> {
-  const { client, signal } = search;
-  const live = await liveLeases(client, controllers.leases, { clock: context.clock, atMostMs, signal });
-  const refusal = (kind: string, { namespace, name }: LeaseName, reason: string) => ({
+async function refusals(
+  { context, search }: Run,
+  { deployment, lease }: OwnController,
+  atMostMs: number,
+): Promise<Refusal[]> {
+  const { client, installation, signal } = search;
+  const refusal = (kind: string, { namespace, name }: { namespace: string; name: string }, why: string) => ({
     item: { kind, namespace, name },
-    reason,
+    reason: `${why}: ${stopAdvice(installation)}`,
   });
+  const wants = wantText(deployment);
+  const leads = lease !== undefined && (await isLive(client, lease, { clock: context.clock, atMostMs, signal }));
   return [
-    ...wantedOnes(controllers).map((deployment) => {
-      const { namespace, name } = deployment;
-      return refusal('Deployment', deployment, `${wantText(deployment)}: ${stopAdvice(namespace, name)}`);
-    }),
-    ...live.map((lease) => refusal('Lease', lease, `${leadText(lease)}: ${stopAdvice(lease.namespace)}`)),
+    ...(wants === undefined ? [] : [refusal('Deployment', installation, wants)]),
+    ...(leads ? [refusal('Lease', lease, leadText(lease))] : []),
   ];
 }
 

@@ -10,7 +10,7 @@ export const cleanCommand: Command = {
     INSTALLATION,
     { name: 'yes', text: 'Do not ask for confirmation; required without a terminal' },
     { name: 'dry-run', text: 'Show what clean would do, and what would prevent it; change nothing' },
-    { name: 'stop', text: 'Scale every Deployment of archaware to 0 first, and wait for the leaders to end' },
+    { name: 'stop', text: 'Scale the Deployment of archaware to 0 first, and wait for the leader to end' },
     {
       name: 'pods',
       value: 'HOW',
@@ -34,8 +34,7 @@ export const cleanCommand: Command = {
       stop: invocation.isSet('stop'),
     };
     const { clean } = await import('./clean.ts');
-    // Several controllers are a reason to refuse, or to stop them all, and not to ask which one is meant.
-    return clean(await invocation.clusterContext({ mayBeSeveral: true }), flags);
+    return clean(await invocation.clusterContext(), flags);
   },
 };
 

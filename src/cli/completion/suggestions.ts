@@ -97,7 +97,6 @@ function split(words: readonly string[]): { before: readonly string[]; current: 
 /** Where the values of a flag come from, if the cluster or the kubeconfig has them. */
 const LIVE: Readonly<Record<string, LiveNames>> = {
   namespace: 'namespaces',
-  installation: 'namespaces',
   context: 'contexts',
 };
 

@@ -10,12 +10,15 @@ import type { Clock } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
 import { isForbidden } from '../../kube/errors.ts';
-import { readDeployments } from '../../kube/installation/deployments.ts';
-import { findInstallations } from '../../kube/installation/installations.ts';
+import {
+  getDeployment,
+  type Installation,
+  installationText,
+  readDeployment,
+} from '../../kube/installation/deployment.ts';
 import { getLease, isHeld } from '../../kube/installation/leases.ts';
 import { listAll } from '../../kube/list.ts';
 import { find } from '../../kube/read.ts';
-import { DEFAULT_NAMESPACE } from '../../names.ts';
 import { ImageError } from '../../oci/errors.ts';
 import type { Resolver } from '../../oci/resolver.ts';
 import { loginText } from '../../oci/sentences.ts';
@@ -68,7 +71,10 @@ export async function explain(
         client,
         home,
         nodes: client === undefined ? undefined : await readNodes(client, note, signal),
-        controller: client === undefined ? undefined : await readController(client, context, signal),
+        controller:
+          cluster === undefined
+            ? undefined
+            : await readController(cluster.client, cluster.installation, context, signal),
         nodePools: client === undefined ? undefined : await readNodePools(client, note, signal),
         resolver,
         namesOf,
@@ -192,24 +198,20 @@ async function readObject(
 /** Finds out whether a controller is there; undefined without leader election. */
 async function readController(
   client: ApiClient,
-  { config, clock, installation }: Pick<Context, 'config' | 'clock' | 'installation'>,
+  installation: Installation,
+  { config, clock }: Pick<Context, 'config' | 'clock'>,
   signal: AbortSignal,
 ): Promise<ControllerState | undefined> {
   const { enabled, name, namespace } = config.leaderElection;
   if (!enabled) return undefined;
   try {
-    const found = await findInstallations(client, installation, signal);
-    if (found.kind === 'unreadable') return { kind: 'unknown' };
-    const [only, ...others] = found.installations;
-    // It is not known which of them the user means.
-    if (others.length > 0) return { kind: 'unknown' };
-    const [deployment] = await readDeployments(client, found.installations, signal);
-    const place = { namespace: namespace || (only?.namespace ?? DEFAULT_NAMESPACE), name };
+    const deployment = await getDeployment(client, installation, signal);
+    const place = { namespace: namespace || installation.namespace, name };
     const lease = await getLease(client, place, signal);
-    const where = deployment && `${deployment.namespace}/${deployment.name}`;
+    const where = deployment && installationText(installation);
     if (lease !== undefined && isHeld(lease, clock.wall())) return { kind: 'leads', deployment: where };
     if (deployment === undefined || where === undefined) return { kind: 'not-installed' };
-    const { wanted } = deployment;
+    const { wanted } = readDeployment(deployment);
     return { kind: 'no-leader', lease: `${place.namespace}/${place.name}`, deployment: where, wanted };
   } catch (error) {
     if (isForbidden(error)) return { kind: 'unknown' };

@@ -75,7 +75,7 @@ export async function plan(given: Context, options: PlanOptions): Promise<number
       subjectsOf(watches, fromImages, spreads, settings),
       surroundingsOf(watches, settings, knowsNodes),
     );
-    const newPods = newPodsOf(fromImages.pods, watches, selecting, context.installation);
+    const newPods = newPodsOf(fromImages.pods, watches, selecting, context.installation?.namespace);
     const result: Plan = { changes, ...summary, workloads, refused, pools: pools ?? [], newPods };
     if (output === 'table') {
       const seen = seenIn(watches, headings, settings);

@@ -1,7 +1,7 @@
 import type { Context } from '../../app/surroundings.ts';
 import type { KeepVerdict } from '../../controllers/keep-watch.ts';
 import { ApiError } from '../../kube/errors.ts';
-import type { FoundDeployment } from '../../kube/installation/deployments.ts';
+import type { FoundDeployment } from '../../kube/installation/deployment.ts';
 import type { NodeCount } from '../../placement/nodes/counts.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { ReplicaMetrics } from './metrics-text.ts';
@@ -49,9 +49,12 @@ export type Facts = {
   readonly origin: Context['origin'];
   /** Whether a leader is elected; without that, every replica works. */
   readonly elects: boolean;
+  /** `namespace/name` of the Deployment. */
+  readonly installation: string;
   /** `namespace/name` of the Lease. */
   readonly leaseName: string;
-  readonly deployments: Read<readonly FoundDeployment[]>;
+  /** Undefined: there is no Deployment. */
+  readonly deployment: Read<FoundDeployment | undefined>;
   readonly replicas: Read<readonly Replica[]>;
   /** Undefined: there is no Lease. */
   readonly lease: Read<LeaseFact | undefined>;
@@ -103,11 +106,11 @@ export function hasLeader({ elects, lease, replicas }: Facts): boolean | undefin
 
 /** Whether something of the controller's was found, but not its configuration: what depends on that would be a guess. */
 export function isGuess(facts: Facts): boolean {
-  const isThere = (readValue(facts.deployments) ?? []).length > 0 || hasLeader(facts) === true;
+  const isThere = readValue(facts.deployment) !== undefined || hasLeader(facts) === true;
   return facts.origin === 'unreadable' || (facts.origin === 'defaults' && isThere);
 }
 
-/** Whether neither a Deployment nor a leader could be looked for, so that nothing is known about the controller. */
+/** Whether neither the Deployment nor a leader could be looked for, so that nothing is known about the controller. */
 export function isBlind(facts: Facts): boolean {
-  return facts.deployments.kind === 'unread' && hasLeader(facts) === undefined;
+  return facts.deployment.kind === 'unread' && hasLeader(facts) === undefined;
 }

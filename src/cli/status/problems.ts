@@ -34,21 +34,21 @@ export function problemsOf(facts: Facts): Problem[] {
 
 /** Whether nothing of the controller was found. A controller may run outside of the cluster; then its Lease is held. */
 export function isMissing(facts: Facts): boolean {
-  const { deployments, replicas } = facts;
-  if (deployments.kind === 'unread' || replicas.kind === 'unread') return false;
-  return deployments.value.length === 0 && replicas.value.length === 0 && hasLeader(facts) !== true;
+  const { deployment, replicas } = facts;
+  if (deployment.kind === 'unread' || replicas.kind === 'unread') return false;
+  return deployment.value === undefined && replicas.value.length === 0 && hasLeader(facts) !== true;
 }
 
 function when(isWrong: boolean, problem: string, advice: string): Problem[] {
   return isWrong ? [{ problem, do: advice }] : [];
 }
 
-function notInstalled({ nodes, taint }: Facts): Problem[] {
+function notInstalled({ nodes, taint, installation }: Facts): Problem[] {
   const tainted = (readValue(nodes)?.counts ?? []).reduce((sum, count) => sum + count.tainted, 0);
-  const missing = `archaware is not installed: no Deployment runs as a service account that a ClusterRoleBinding of archaware names, and nobody holds its Lease`;
+  const missing = `archaware is not installed: there is no Deployment ${installation}, and nobody holds its Lease`;
   const have = tainted === 1 ? 'has' : 'have';
   return [
-    { problem: missing, do: 'install it (docs/install.md)' },
+    { problem: missing, do: 'install it (docs/install.md), or name the Deployment with --installation NAMESPACE/NAME' },
     ...when(
       tainted > 0,
       `${nodesText(tainted)} still ${have} the taint ${taint}: new pods stay Pending there`,
@@ -57,26 +57,26 @@ function notInstalled({ nodes, taint }: Facts): Problem[] {
   ];
 }
 
-function ofDeployment({ deployments, replicas }: Facts): Problem[] {
+function ofDeployment({ deployment, replicas }: Facts): Problem[] {
   const troubles = (readValue(replicas) ?? []).flatMap(({ ready, trouble }) =>
     ready || trouble === '' ? [] : trouble,
   );
   const why = few([...new Set(troubles)], '; ');
-  return (readValue(deployments) ?? []).flatMap(({ namespace, name, wanted, ready }) => {
-    const deployment = `Deployment ${namespace}/${name}`;
-    return [
-      ...when(
-        wanted === 0,
-        `${deployment} is scaled to 0`,
-        `kubectl -n ${namespace} scale deployment/${name} --replicas=2`,
-      ),
-      ...when(
-        ready < wanted,
-        `${ready} of ${wanted} replicas of ${deployment} are ready${why === '' ? '' : `: ${why}`}`,
-        `kubectl -n ${namespace} describe pods -l ${APP_LABEL}=${DEPLOYMENT}`,
-      ),
-    ];
-  });
+  const found = readValue(deployment);
+  if (found === undefined) return [];
+  const { namespace, name, wanted, ready } = found;
+  return [
+    ...when(
+      wanted === 0,
+      `Deployment ${namespace}/${name} is scaled to 0`,
+      `kubectl -n ${namespace} scale deployment/${name} --replicas=2`,
+    ),
+    ...when(
+      ready < wanted,
+      `${ready} of ${wanted} replicas of Deployment ${namespace}/${name} are ready${why === '' ? '' : `: ${why}`}`,
+      `kubectl -n ${namespace} describe pods -l ${APP_LABEL}=${DEPLOYMENT}`,
+    ),
+  ];
 }
 
 function ofLeader(facts: Facts): Problem[] {

@@ -5,10 +5,10 @@ import { VERSION } from '../../app/version.ts';
 import { loopsThatRun, toSettings } from '../../config/settings.ts';
 import { strangersText } from '../../kit/cut.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
-import { readDeployments } from '../../kube/installation/deployments.ts';
-import { findInstallations, type Installation, LABELLED } from '../../kube/installation/installations.ts';
+import { getDeployment, installationText, readDeployment } from '../../kube/installation/deployment.ts';
 import { type FoundLease, getLease } from '../../kube/installation/leases.ts';
 import { readAll } from '../../kube/list.ts';
+import { APP_LABEL, DEPLOYMENT } from '../../names.ts';
 import { countNodes, nodesWithoutTaint } from '../../placement/nodes/counts.ts';
 import { architecturesOf, type Node, readNode, taintKind } from '../../placement/nodes/node.ts';
 import { joinedUntainted, POOL_PAGE, poolOf } from '../../placement/nodes/pools.ts';
@@ -24,6 +24,7 @@ import { lookAtWebhook } from './webhook.ts';
 
 /** A replica that does not send its metrics within this time is shown without them. */
 const METRICS_MS = 5_000;
+const LABELLED = `labelSelector=${encodeURIComponent(`${APP_LABEL}=${DEPLOYMENT}`)}`;
 const UNSCHEDULED = `fieldSelector=${encodeURIComponent('spec.nodeName=')}`;
 
 /**
@@ -36,12 +37,15 @@ export async function gatherFacts(context: Context, testNamespace: string | unde
   const { client } = connection;
   try {
     const settings = toSettings(config);
-    const installations = await installationsOf(connection, context.installation, signal);
-    const namespace = installations[0]?.namespace ?? connection.leaseNamespace;
+    const { installation } = connection;
+    const { namespace } = installation;
     const { enabled, name } = config.leaderElection;
     const leaseNamespace = config.leaderElection.namespace || namespace;
-    const [deployments, replicas, lease, nodes] = await Promise.all([
-      tried(`list deployments.apps in namespace ${namespace}`, () => readDeployments(client, installations, signal)),
+    const [deployment, replicas, lease, nodes] = await Promise.all([
+      tried(`get deployments.apps in namespace ${namespace}`, async () => {
+        const found = await getDeployment(client, installation, signal);
+        return found && readDeployment(found);
+      }),
       readReplicas(context, connection, namespace),
       tried(`get leases.coordination.k8s.io in namespace ${leaseNamespace}`, async () =>
         leaseFact(await getLease(client, { namespace: leaseNamespace, name }, signal), clock.wall()),
@@ -66,8 +70,9 @@ export async function gatherFacts(context: Context, testNamespace: string | unde
       taint: taintKind(settings.taints),
       origin,
       elects: enabled,
+      installation: installationText(installation),
       leaseName: `${leaseNamespace}/${name}`,
-      deployments,
+      deployment,
       replicas,
       lease,
       nodes: mapped(nodes, (all) => ({
@@ -89,19 +94,6 @@ export async function gatherFacts(context: Context, testNamespace: string | unde
 
 function mapped<T, U>(read: Read<T>, change: (value: T) => U): Read<U> {
   return read.kind === 'read' ? { kind: 'read', value: change(read.value) } : read;
-}
-
-/**
- * Returns the installations. Without the right to list ClusterRoleBindings it is the namespace of the Lease, and the label decides
- * there.
- */
-async function installationsOf(
-  { client, leaseNamespace }: Connection,
-  named: string | undefined,
-  signal: AbortSignal,
-): Promise<readonly Installation[]> {
-  const found = await findInstallations(client, named, signal);
-  return found.kind === 'found' ? found.installations : [{ namespace: leaseNamespace, accounts: undefined }];
 }
 
 /** Returns what is shown of a Lease. `now`: the wall time of this machine. */

@@ -9,7 +9,8 @@ export type Status = {
     readonly controller: readonly string[];
     readonly command: string;
     readonly installed: boolean;
-    readonly deployments: readonly { namespace: string; name: string; ready: number; wanted: number }[] | null;
+    /** Null: there is none, or it could not be read. */
+    readonly deployment: { namespace: string; name: string; ready: number; wanted: number } | null;
     readonly replicas: readonly ReplicaStatus[] | null;
   };
   readonly mode: { readonly placement: Facts['mode']; readonly configuration: Facts['origin'] };
@@ -41,7 +42,7 @@ type ReplicaStatus = {
 
 /** Returns the facts in the documented shape. */
 export function statusOf(facts: Facts, problems: readonly Problem[]): Status {
-  const { commandVersion, mode, origin, deployments, replicas, lease, leaseName, nodes, waiting, pools, webhook } =
+  const { commandVersion, mode, origin, deployment, replicas, lease, leaseName, nodes, waiting, pools, webhook } =
     facts;
   const held = readValue(lease);
   const seen = readValue(waiting);
@@ -50,7 +51,7 @@ export function statusOf(facts: Facts, problems: readonly Problem[]): Status {
       controller: [...new Set(metricsOf(replicas).flatMap(({ version }) => version ?? []))].sort(),
       command: commandVersion,
       installed: !isMissing(facts),
-      deployments: readValue(deployments) ?? null,
+      deployment: readValue(deployment) ?? null,
       replicas:
         readValue(replicas)?.map(({ name, ready, metrics }) => {
           const { version, leads, configurationInUse } = readValue(metrics) ?? {};
@@ -89,10 +90,10 @@ export function statusOf(facts: Facts, problems: readonly Problem[]): Status {
 
 /** Returns one line for each part that could not be read, each reason once. */
 export function unreadLines(facts: Facts): string[] {
-  const { deployments, replicas, lease, nodes, waiting, troubles, pools, webhookConfiguration: webhook } = facts;
+  const { deployment, replicas, lease, nodes, waiting, troubles, pools, webhookConfiguration: webhook } = facts;
   const verdict = readValue(facts.guard);
   const guard = verdict?.kind === 'unknown' ? ({ kind: 'unread', why: verdict.why } as const) : facts.guard;
-  const parts = { deployments, replicas, lease, nodes, waiting, troubles, pools, webhook, guard };
+  const parts = { deployment, replicas, lease, nodes, waiting, troubles, pools, webhook, guard };
   const lines = Object.entries(parts).flatMap(([part, read]) =>
     read.kind === 'unread' ? [`${part}: ${read.why}`] : [],
   );

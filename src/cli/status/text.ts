@@ -62,20 +62,15 @@ function shown<T>(read: Read<T>, text: (value: T) => string): string {
 }
 
 function versionText(facts: Facts): string {
-  const { deployments, replicas, commandVersion } = facts;
+  const { deployment, replicas, commandVersion } = facts;
   const versions = [...new Set(metricsOf(replicas).flatMap(({ version }) => version ?? []))].sort();
   const command = `this command is ${commandVersion}`;
   if (isMissing(facts)) return `not installed; ${command}`;
   const running = versions.length === 0 ? `unknown${whyUnknown(facts)}` : versions.join(', ');
-  const where = shown(deployments, (all) =>
-    all.length === 0
+  const where = shown(deployment, (found) =>
+    found === undefined
       ? 'no Deployment, so it runs outside of the cluster'
-      : all
-          .map(
-            ({ namespace, name, ready, wanted }) =>
-              `${ready} of ${wanted} replicas ready (Deployment ${namespace}/${name})`,
-          )
-          .join(', '),
+      : `${found.ready} of ${found.wanted} replicas ready (Deployment ${found.namespace}/${found.name})`,
   );
   return [running, where, ...(versions.join() === commandVersion ? [] : [command])].join('; ');
 }

@@ -1,6 +1,5 @@
 import { type JsonObject, numberAt, objectAt, stringAt } from '../../kit/json.ts';
 import type { ApiClient } from '../api-client.ts';
-import { readAll } from '../list.ts';
 import { find } from '../read.ts';
 
 /** The namespace and the name of a Lease. */
@@ -20,22 +19,6 @@ export type FoundLease = LeaseName & {
 
 /** The longest leaseDuration that the configuration allows. A longer one in a Lease is not believed. */
 const LONGEST_MS = 600_000;
-
-/** Lists the Leases of one namespace, or of all, that match a query. */
-export function listLeases(
-  client: Pick<ApiClient, 'request'>,
-  namespace: string | undefined,
-  query: string,
-  signal: AbortSignal,
-): Promise<FoundLease[]> {
-  const inside = namespace === undefined ? '' : `/namespaces/${encodeURIComponent(namespace)}`;
-  return readAll(client, `/apis/coordination.k8s.io/v1${inside}/leases?${query}`, readLease, signal);
-}
-
-/** The query for objects of one name. */
-export function byName(name: string): string {
-  return `fieldSelector=${encodeURIComponent(`metadata.name=${name}`)}`;
-}
 
 /** Gets a Lease; undefined if there is none. */
 export async function getLease(

@@ -49,7 +49,8 @@ const facts = (more: Partial<Facts> = {}): Facts => ({
   origin: 'cluster',
   elects: true,
   leaseName: 'archaware/archaware-controller',
-  deployments: read([{ namespace: 'archaware', name: 'archaware-controller', wanted: 2, ready: 2 }]),
+  installation: 'archaware/archaware-controller',
+  deployment: read({ namespace: 'archaware', name: 'archaware-controller', wanted: 2, ready: 2 }),
   replicas: read([replica(), replica({ leads: false })]),
   lease: lease(),
   nodes: read({
@@ -67,14 +68,14 @@ const facts = (more: Partial<Facts> = {}): Facts => ({
 });
 const BROKEN = read({ kind: 'broken', example: 'shop/agent' } as const);
 const nothing = {
-  deployments: read([]),
+  deployment: read(undefined),
   replicas: read([]),
   lease: read(undefined),
 } as const;
 
 const noEvents = { troubles: { kind: 'unread', why: 'needs the right to list events.events.k8s.io' } } as const;
 const unread = {
-  ...{ deployments: FORBIDDEN, replicas: FORBIDDEN, lease: FORBIDDEN },
+  ...{ deployment: FORBIDDEN, replicas: FORBIDDEN, lease: FORBIDDEN },
   ...{ nodes: FORBIDDEN, waiting: FORBIDDEN, pools: FORBIDDEN, guard: FORBIDDEN },
 } as const;
 
@@ -223,13 +224,13 @@ describe('the problems of status', () => {
     ['it runs outside of the cluster', { ...nothing, lease: lease() }, []],
     [
       'it is scaled to 0',
-      { deployments: read([{ namespace: 'a', name: 'b', wanted: 0, ready: 0 }]) },
+      { deployment: read({ namespace: 'a', name: 'b', wanted: 0, ready: 0 }) },
       [/^Deployment a\/b is scaled to 0$/],
     ],
     [
       'a replica is not ready',
       {
-        deployments: read([{ namespace: 'a', name: 'b', wanted: 2, ready: 1 }]),
+        deployment: read({ namespace: 'a', name: 'b', wanted: 2, ready: 1 }),
         replicas: read([replica(), { ...replica(), ready: false, trouble: 'ImagePullBackOff' }]),
       },
       [/^1 of 2 replicas of Deployment a\/b are ready: ImagePullBackOff$/],

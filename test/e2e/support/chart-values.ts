@@ -91,7 +91,10 @@ export const COMBINATIONS: Readonly<Record<string, Readonly<Record<string, unkno
     networkPolicy: { enabled: true },
     serviceMonitor: { enabled: true },
   },
-  'evictions without clean, so without the hook': { config: { pods: { onWrongNode: 'evict' } }, rbac: { clean: false } },
+  'evictions without clean, so without the hook': {
+    config: { pods: { onWrongNode: 'evict' } },
+    rbac: { clean: false },
+  },
   'rights and account by somebody else': {
     rbac: { create: false },
     serviceAccount: { create: false, name: 'somebody' },
