@@ -14,7 +14,7 @@ const deployment = (replicas: number) =>
   JSON.stringify({
     apiVersion: 'apps/v1',
     kind: 'Deployment',
-    metadata: { namespace: 'archaware', name: 'arch' },
+    metadata: { namespace: 'archaware', name: 'archaware-controller' },
     spec: {
       replicas,
       selector: { matchLabels: { a: 'b' } },
@@ -350,7 +350,7 @@ describe('explain', () => {
     await product.cluster.apply(deployment(0));
     for (const pod of ['p', 'unknown']) {
       expect(await adviceAbout(pod)).to.match(
-        /no replica leads \(Lease archaware\/archaware-controller\).* scale deployment\/arch --replicas=2/,
+        /no replica leads \(Lease archaware\/archaware-controller\).* scale deployment\/archaware-controller --replicas=2/,
       );
     }
   });
