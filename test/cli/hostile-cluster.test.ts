@@ -63,7 +63,7 @@ describe('text of a cluster', () => {
   });
 
   it('reaches a terminal only escaped: messages of the API server', async () => {
-    const heals = [/\/nodes\?/, /\/pods\?/, /\/leases/, /\/clusterrolebindings/].map((path) =>
+    const heals = [/\/nodes\?/, /\/pods\?/, /\/leases/, /\/deployments\//].map((path) =>
       product.cluster.faults.inject({ path, status: 403, body: { message: `forbidden ${EVIL}` } }),
     );
     for (const command of COMMANDS) await expectClean(...command);
@@ -87,7 +87,7 @@ describe('text of a cluster', () => {
     const deployment = (args: readonly string[]): JsonObject => ({
       apiVersion: 'apps/v1',
       kind: 'Deployment',
-      metadata: { namespace: 'archaware', name: 'arch', labels: LABELS },
+      metadata: { namespace: 'archaware', name: 'archaware-controller', labels: LABELS },
       spec: {
         replicas: 0,
         selector: { matchLabels: { a: 'b' } },
