@@ -54,7 +54,7 @@ describe('DaemonSets in the mode affinity, on the real control plane', () => {
     await eventually('zoned', ['amd64-1'], { nodeAffinity: required([zone, onArch('amd64')]) });
     expect(at(await template('own'), 'affinity')).to.deep.equal(own.affinity);
     expect((await world.list('Node', '')).flatMap(taints)).to.deep.equal([]);
-    const { stdout } = await world.command(['explain', 'daemonset/add-on', '-n', namespace, ...flags]);
+    const { stdout } = await world.command(['explain', 'daemonset/add-on', '-n', namespace, '--verbose', ...flags]);
     expect(stdout).to.include('kubernetes.io/arch in (amd64)');
   });
 
