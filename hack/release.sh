@@ -22,7 +22,7 @@ before anything is pushed.
                       of the GitHub Actions workflow signs
   SSL_CERT_FILE       the authorities that sign the certificate of the registry, if the system does not know them
 
-Before: hack/release/build-tools.sh; docker login (or crane auth login). docs/releasing.md has the steps.
+Before: hack/release/build-tools.sh; docker login (or crane auth login). docs/development/releasing.md has the steps.
 
 Exit codes: 0 done, 1 failed, 3 usage.
 TEXT

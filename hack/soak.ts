@@ -22,7 +22,7 @@ import { createSampler, type Sample } from './soak/sample.ts';
 import { soakTable, TOO_SHORT_MINUTES, verdicts } from './soak/table.ts';
 import { writeBetween } from './write-between.ts';
 
-const DOCUMENT = new URL('../docs/reliability.md', import.meta.url);
+const DOCUMENT = new URL('../docs/development/reliability.md', import.meta.url);
 const PROBE = new URL('./soak/probe.mjs', import.meta.url);
 const SAMPLE_EVERY_MS = 10_000;
 const DEADLINE_MS = 120_000;

@@ -1,6 +1,6 @@
 /**
  * Sets the version of the next release in every file that names it, and makes a section of it in CHANGELOG.md. Then it generates what is
- * generated. It commits and tags nothing: docs/releasing.md has the next steps.
+ * generated. It commits and tags nothing: docs/development/releasing.md has the next steps.
  */
 import { execFileSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';

@@ -111,9 +111,9 @@ describe('what a command loads', () => {
   });
 });
 
-describe('docs/architecture.md', () => {
+describe('docs/development/architecture.md', () => {
   it('shows these layers (npm run generate:layers)', () => {
-    const text = readFileSync(fileURLToPath(new URL('../docs/architecture.md', import.meta.url)), 'utf8');
+    const text = readFileSync(fileURLToPath(new URL('../docs/development/architecture.md', import.meta.url)), 'utf8');
     expect(withLayersTable(text)).to.equal(text);
   });
 });

@@ -1,6 +1,6 @@
 /**
  * The layers of `src`, from the one that knows nothing of the others to the entry point. A file imports only from its own part
- * and from parts of layers above it in this list; parts of one layer do not import each other. docs/architecture.md has this
+ * and from parts of layers above it in this list; parts of one layer do not import each other. docs/development/architecture.md has this
  * list as a table (`npm run generate`).
  */
 export const LAYERS: readonly (readonly { readonly part: string; readonly holds: string }[])[] = [
@@ -23,7 +23,7 @@ export const LAYERS: readonly (readonly { readonly part: string; readonly holds:
   [{ part: 'main.ts', holds: 'the entry point' }],
 ];
 
-/** The layers as a table, lowest first, as docs/architecture.md shows them. */
+/** The layers as a table, lowest first, as docs/development/architecture.md shows them. */
 export function layersTable(): string {
   const rows = LAYERS.flatMap((layer, index) =>
     layer.map(({ part, holds }) => `| ${index + 1} | \`src/${part}\` | ${holds} |`),
@@ -31,10 +31,10 @@ export function layersTable(): string {
   return ['| layer | part | holds |', '| --- | --- | --- |', ...rows].join('\n');
 }
 
-/** The text of docs/architecture.md with the table between its two marks. */
+/** The text of docs/development/architecture.md with the table between its two marks. */
 export function withLayersTable(text: string): string {
   const [begin, end] = ['<!-- layers: begin -->\n', '<!-- layers: end -->'];
   const [from, to] = [text.indexOf(begin), text.indexOf(end)];
-  if (from < 0 || to < from) throw new Error('docs/architecture.md has no marks for the table of layers');
+  if (from < 0 || to < from) throw new Error('docs/development/architecture.md has no marks for the table of layers');
   return `${text.slice(0, from + begin.length)}${layersTable()}\n${text.slice(to)}`;
 }

@@ -53,7 +53,7 @@ export type Machine = {
 
 const HEADER = ['what', 'archaware', 'bare', 'ratio (rounds)', 'goal', 'met'];
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const DOCUMENT = `${ROOT}docs/performance.md`;
+const DOCUMENT = `${ROOT}docs/development/performance.md`;
 
 /** Says in text what a goal is, and whether a value meets it. */
 export function judge(value: number, goal: Goal, unit = ''): Pick<Row, 'goal' | 'isMet'> {
@@ -89,7 +89,7 @@ export async function describeMachine(): Promise<Machine> {
 
 /**
  * Prints the rows, and writes the result as JSON: to `file`, else to `.cache/bench/NAME.json`. With the variable WRITE_TABLE the
- * rows also go into docs/performance.md, between the markers of this benchmark.
+ * rows also go into docs/development/performance.md, between the markers of this benchmark.
  */
 export async function publish(result: Result, file: string | undefined): Promise<void> {
   printTable(tableOf(result.rows));
@@ -126,11 +126,11 @@ function markdownOf({ at, machine, rows }: Result): string {
   ].join('\n');
 }
 
-/** Puts a text between the markers `NAME: begin` and `NAME: end` of docs/performance.md. Throws if they are not there. */
+/** Puts a text between the markers `NAME: begin` and `NAME: end` of docs/development/performance.md. Throws if they are not there. */
 export async function writeDocument(name: string, text: string): Promise<void> {
   const [begin, end] = [`<!-- ${name}: begin -->`, `<!-- ${name}: end -->`];
   const whole = await readFile(DOCUMENT, 'utf8');
   const [from, to] = [whole.indexOf(begin), whole.indexOf(end)];
-  if (from < 0 || to < from) throw new Error(`docs/performance.md has no ${begin} before ${end}`);
+  if (from < 0 || to < from) throw new Error(`docs/development/performance.md has no ${begin} before ${end}`);
   await writeFile(DOCUMENT, `${whole.slice(0, from + begin.length)}\n${text}\n${whole.slice(to)}`);
 }

@@ -118,8 +118,8 @@ export function withSection(changelog: string, { from, to, date }: { from: strin
 }
 
 /**
- * Returns the pages for users, whose commands name the version. Decisions and the changelog name older ones; the pages about versions
- * name invented ones.
+ * Returns the pages for users, whose commands name the version. Decisions and the changelog name older ones, the pages for developers
+ * those that were measured; the page about versions names invented ones.
  */
 export async function pagesOf(checkout: string): Promise<string[]> {
   const pages = await readdir(join(checkout, 'docs'), { recursive: true });
@@ -127,7 +127,7 @@ export async function pagesOf(checkout: string): Promise<string[]> {
     'README.md',
     'manifests/helm/archaware-controller/README.md',
     ...pages
-      .filter((name) => name.endsWith('.md') && !/^(?:decisions\/|versions\.md|releasing\.md)/.test(name))
+      .filter((name) => name.endsWith('.md') && !/^(?:decisions\/|development\/|versions\.md)/.test(name))
       .sort()
       .map((name) => `docs/${name}`),
   ];

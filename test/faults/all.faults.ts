@@ -13,7 +13,7 @@ import { type Fault, suffer } from './support/harness.ts';
 import { type Lab, startLab } from './support/lab.ts';
 import { type Row, tableOf } from './support/table.ts';
 
-const DOCUMENT = new URL('../../docs/reliability.md', import.meta.url);
+const DOCUMENT = new URL('../../docs/development/reliability.md', import.meta.url);
 const seed = seedFrom(process.env.FAULTS_SEED);
 /** Without the binaries of hack/cluster: everything that the simulator can do. */
 const withoutReal = process.env.FAULTS_ON === 'simulator';

@@ -17,7 +17,7 @@ const NOT_BACK: readonly Step[] = [
 /** Lets these of the requests under way go on, one after the other. */
 const go = (...which: readonly number[]) => which.map((one): Step => ({ do: 'go', which: one }));
 
-/** Histories that once broke a rule. The numbers are those of docs/reliability.md. Unless they say otherwise: one replica, with taints. */
+/** Histories that once broke a rule. The numbers are those of docs/development/reliability.md. Unless they say otherwise: one replica, with taints. */
 const SCRIPTS: readonly (readonly [what: string, steps: readonly Step[], settings?: Partial<History>])[] = [
   [
     'neighbours N1: no node is tainted, now or when it joins, while a policy refuses the template of a system DaemonSet',

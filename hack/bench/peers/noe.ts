@@ -19,7 +19,7 @@ const NOE_PORT = 8443;
 /** review-load.ts opens its connections with reviews of `bench.invalid/first:1`, and Noe answers only what it can look up. */
 const [OPENING, REPOSITORY, OPENING_TAG] = ['bench.invalid', 'first', '1'];
 const IMAGES = 20;
-/** Few, because Noe may answer only 20 in a second (docs/performance.md). */
+/** Few, because Noe may answer only 20 in a second (docs/development/performance.md). */
 const REVIEWS = 400;
 const SECONDS = 10;
 

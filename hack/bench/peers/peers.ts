@@ -6,7 +6,7 @@ import type { World } from '../world.ts';
 import { MTO, type MtoFigures, measureMto } from './mto.ts';
 import { measureNoe, NOE, type NoeFigures } from './noe.ts';
 
-/** The figures of other programs, by the end of the row that they belong to. The star: from notes (docs/performance.md), not this run. */
+/** The figures of other programs, by the end of the row that they belong to. The star: from notes (docs/development/performance.md), not this run. */
 const NOTES: readonly (readonly [string, string])[] = [
   ['pods at once, warm', 'MTO 79 pods/s*'],
   ['most memory in the bursts (VmHWM)', 'MTO 135 MB*'],

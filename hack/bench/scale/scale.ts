@@ -91,7 +91,7 @@ async function measureOthers({ pods, nodes }: Size): Promise<Measured[]> {
   return [await measureClean(pods, nodes), await measureReport(REPORT.pods, REPORT.images)];
 }
 
-/** Writes the picture, the figures from which hack/pictures.ts draws it, and the formulas into docs/performance.md. */
+/** Writes the picture, the figures from which hack/pictures.ts draws it, and the formulas into docs/development/performance.md. */
 async function writeCurve(costs: readonly Cost[]): Promise<void> {
   const points = costs.map(pointOf);
   await writeFile(SCALE, `${JSON.stringify(points, undefined, 2)}\n`);

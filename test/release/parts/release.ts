@@ -143,7 +143,7 @@ async function change(maintainer: Maintainer, news: string): Promise<void> {
   await maintainer.commit(`feat: ${news}`);
 }
 
-/** What docs/releasing.md says: what is new goes into the changelog, and one command sets the version everywhere. */
+/** What docs/development/releasing.md says: what is new goes into the changelog, and one command sets the version everywhere. */
 async function setVersion({ place }: Rehearsal, { checkout }: Maintainer, version: string): Promise<void> {
   const path = join(checkout, 'CHANGELOG.md');
   const text = await readFile(path, 'utf8');
