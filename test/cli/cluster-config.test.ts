@@ -143,7 +143,7 @@ describe("the cluster's own configuration", () => {
     it('is the file of the controller inside its container', async () => {
       const controllerWords = ['run', '--taints.key', 'inside'];
       await product.cluster.createPod({ name: 'here', images: [product.image('web', ['amd64'])] });
-      const { stdout, stderr } = await runInProcess(['explain', 'here', ...flags()], { controllerWords });
+      const { stdout, stderr } = await runInProcess(['explain', 'here', '--verbose', ...flags()], { controllerWords });
       expect(stdout).to.match(/taints\.key: inside/);
       expect(stderr).to.match(/^configuration: the arguments of the controller in this pod\n/);
     });

@@ -42,7 +42,7 @@ describe('an index of which not everything counts', () => {
 
   it('is named by explain with the reasons', async () => {
     const input = workload('Deployment', 'web', [mixed()]);
-    const { stdout } = await runInProcess(['explain', '-f', '-', ...insecure], { input });
+    const { stdout } = await runInProcess(['explain', '--verbose', '-f', '-', ...insecure], { input });
     expect(stdout).to.include(`${SECOND} (${sha256('other')})`);
     expect(stdout).to.include('linux/amd64/v3: no container runtime takes it from an index');
   });

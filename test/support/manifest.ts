@@ -3,6 +3,8 @@ import { parseAllDocuments, stringify } from 'yaml';
 import { at, type JsonObject, object, objects, text } from '../simulator/json.ts';
 
 const MANIFEST = new URL('../../manifests/archaware-controller.yaml', import.meta.url);
+/** The right for pods.onWrongNode: evict. */
+const EVICT = new URL('../../manifests/kustomize/components/evict/role.yaml', import.meta.url);
 const MANIFEST_OF_1_30 = new URL('../../manifests/archaware-controller-1.30.yaml', import.meta.url);
 const MANIFEST_OF_OBSERVE = new URL('../../manifests/archaware-controller-observe.yaml', import.meta.url);
 const WEBHOOK_MANIFEST = new URL('../../manifests/webhook.yaml', import.meta.url);
@@ -17,14 +19,15 @@ export type Guard = {
   readonly nodeLabels?: readonly string[];
 };
 
-/** The manifest without its Deployment, because the test runs the controller itself. */
-export function manifestWithoutDeployment(guard: Guard = {}): Promise<string> {
-  return manifestWithout(['Deployment'], MANIFEST, guard);
+/** The manifest without its Deployment, because the test runs the controller itself, with the right to evict. */
+export async function manifestWithoutDeployment(guard: Guard = {}): Promise<string> {
+  return [await manifestWithout(['Deployment'], MANIFEST, guard), await readFile(EVICT, 'utf8')].join('---\n');
 }
 
 /** The manifest for Kubernetes 1.30 to 1.35, without its webhook too, which nobody would answer. */
-export function manifestOf130(guard: Guard = {}): Promise<string> {
-  return manifestWithout(['Deployment', 'MutatingWebhookConfiguration'], MANIFEST_OF_1_30, guard);
+export async function manifestOf130(guard: Guard = {}): Promise<string> {
+  const manifest = await manifestWithout(['Deployment', 'MutatingWebhookConfiguration'], MANIFEST_OF_1_30, guard);
+  return [manifest, await readFile(EVICT, 'utf8')].join('---\n');
 }
 
 /** The manifest for placement.mode observe, without its Deployment. */
