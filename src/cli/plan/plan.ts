@@ -77,11 +77,11 @@ export async function plan(given: Context, options: PlanOptions): Promise<number
     );
     const newPods = newPodsOf(fromImages.pods, watches, selecting, context.installation?.namespace);
     const result: Plan = { changes, ...summary, workloads, refused, pools: pools ?? [], newPods };
+    const isOtherMode = context.sources.get('placement.mode')?.startsWith('--') === true;
     if (output === 'table') {
       const seen = seenIn(watches, headings, settings);
       const where = scope.namespace === undefined ? '' : ` in namespace ${scope.namespace}`;
       const head = workloads.length === 0 ? [] : overviewLines(workloads, unknownCount(result), where);
-      const isOtherMode = context.sources.get('placement.mode')?.startsWith('--') === true;
       const closing = closingLines(result, { program: context.program, settings, origin: context.origin, isOtherMode });
       const paint = createPaint(context);
       print(planText(result, seen, { head, byPod, isWide, taint: settings.taints, absent, columns, closing, paint }));
@@ -95,7 +95,9 @@ export async function plan(given: Context, options: PlanOptions): Promise<number
     for (const line of isShown ? [] : absent) note(line);
     const world = { config, settings, watches, loops, isWide, isWhole, pools, workloads, ignored: summary.ignored };
     for (const line of planNotes(world)) note(line);
-    return changes.length + newPods.length > 0 && !onlyObserves(settings) ? EXIT.found : EXIT.done;
+    // In the mode that runs, new pods get theirs anyway: nothing is left to change.
+    const awaited = changes.length + (isOtherMode ? newPods.length : 0);
+    return awaited > 0 && !onlyObserves(settings) ? EXIT.found : EXIT.done;
   });
 }
 
