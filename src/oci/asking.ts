@@ -8,7 +8,7 @@ import { type Endpoint, labelOf } from './endpoints/endpoint.ts';
 import { ImageError } from './errors.ts';
 import { createRegistry, type RegistryOptions } from './http/registry-client.ts';
 import { withDeadline } from './http/transport.ts';
-import { type CircuitOptions, createCircuits } from './lookup/circuit.ts';
+import { createHealth } from './lookup/health.ts';
 import { BOUNDS, createLimiter } from './lookup/limiter.ts';
 import { createLookup, type LookupOptions } from './lookup/lookup.ts';
 import { createPaces } from './lookup/pace.ts';
@@ -17,10 +17,11 @@ import type { Reference } from './reference.ts';
 
 /** A whole lookup gets three times `timeoutMs`. It waits as long for its turn, or longer while the host answers others. */
 export type AskingOptions = RegistryOptions &
-  CircuitOptions &
   Pick<LookupOptions, 'cache' | 'isPrivate' | 'namesSkipped'> & {
     /** Returns the endpoints of an image, in order; never empty. */
     readonly endpointsOf: (reference: Reference) => readonly Endpoint[];
+    /** Called with the key of a place (lookup/place.ts) that failed and has answered now. */
+    readonly recovered?: (place: string) => void;
     /** Milliseconds for which a failure is remembered that does not pass by itself. */
     readonly ttl: { readonly failure: number };
     /** The most lookups in flight at one host. */
@@ -65,14 +66,14 @@ export function createAsking(options: AskingOptions, keyring: Keyring, knowledge
   const { now, patienceMs, waitsUntil } = options;
   const paces = createPaces({ now, after, patienceMs, waitsUntil });
   const { send, destroy } = createRegistry(options);
-  const circuits = createCircuits(options);
+  const health = createHealth(options.now, options.recovered);
   const parts = {
     ...options,
     keyring,
     send,
     paces,
-    circuits,
-    limiter: createLimiter({ perHost: options.maxInFlight, ...BOUNDS, standing: circuits.standing }),
+    health,
+    limiter: createLimiter({ perHost: options.maxInFlight, ...BOUNDS, standing: health.standing }),
     refusedMs: options.ttl.failure,
   };
   const lookup = createLookup(parts);

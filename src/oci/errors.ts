@@ -48,8 +48,10 @@ export type ImageErrorDetails = {
   readonly code: ImageErrorCode;
   /** Whether a retry soon may give another answer. */
   readonly temporary: boolean;
-  /** The wait that the registry asked for, in milliseconds, already capped. */
+  /** The wait that the registry asked for, or that its failure asks for, in milliseconds, already capped. */
   readonly retryAfterMs?: number | undefined;
+  /** The key of the place (lookup/place.ts) whose first answer ends that wait. */
+  readonly waitsFor?: string | undefined;
   /** host[:port] of the registry that was asked; never a resolved address. */
   readonly endpoint?: string | undefined;
   /** host[:port] of the URL to which no connection could be made; a redirect or a token service may have named it. */
@@ -87,6 +89,7 @@ export class ImageError extends Error {
   readonly code: ImageErrorCode;
   readonly temporary: boolean;
   readonly retryAfterMs: number | undefined;
+  readonly waitsFor: string | undefined;
   readonly endpoint: string | undefined;
   readonly unreachable: string | undefined;
   readonly status: number | undefined;
@@ -105,6 +108,7 @@ export class ImageError extends Error {
     this.code = details.code;
     this.temporary = details.temporary;
     this.retryAfterMs = details.retryAfterMs;
+    this.waitsFor = details.waitsFor;
     this.endpoint = details.endpoint;
     this.unreachable = details.unreachable;
     this.status = details.status;

@@ -7,7 +7,7 @@ import { printableAscii } from '../kit/printable.ts';
 import { ARCHITECTURES_ANNOTATION } from '../names.ts';
 import { type AskingOptions, type AskingParts, createAsking, type Line } from './asking.ts';
 import type { ImageFacts } from './cache/cache.ts';
-import { createFailures, type Failures, unexpected } from './cache/failures.ts';
+import { createFailures, type Failures, type FailuresOptions, unexpected } from './cache/failures.ts';
 import { createKnowledge, type KnowledgeOptions, type Known, keyOf, type Question } from './cache/knowledge.ts';
 import { type Access, createKeyring, type KeyringOptions } from './credentials/keyring.ts';
 import { sparseRoute } from './endpoints/sparse.ts';
@@ -49,9 +49,8 @@ export type Look =
 
 export type ResolverOptions = KeyringOptions &
   AskingOptions &
-  KnowledgeOptions & {
-    /** The most failures that are remembered. */
-    readonly maxEntries: number;
+  KnowledgeOptions &
+  FailuresOptions & {
     /**
      * Returns the name of the kubelet plug-in with which kubelets pull an image (`host/repository`) as the pod's service account, if
      * there is one.
@@ -129,7 +128,8 @@ export function createResolver(options: ResolverOptions): TagResolver {
   const onWait = (reference: Reference): void => {
     if (asking.lineAt(reference) !== undefined) report(reference.canonical);
   };
-  const asking = createAsking({ ...options, signal: end, onWait }, keyring, knowledge);
+  const recovered = (place: string): void => wake(failures.waitingFor(place));
+  const asking = createAsking({ ...options, signal: end, onWait, recovered }, keyring, knowledge);
   onAbort(options.signal, () => {
     ended.abort(options.signal.reason);
     asking.destroy();
@@ -154,6 +154,15 @@ export function createResolver(options: ResolverOptions): TagResolver {
     };
     found.then(settle, settle);
     return found;
+  }
+
+  /** Makes failed images due. */
+  function wake(keys: readonly string[]): void {
+    void inTurns(turns, keys, (key) => {
+      failures.forgive(key);
+      // A canonical name contains no space; an access key may contain anything.
+      report(key.split(' ', 1)[0] ?? key);
+    });
   }
 
   function report(canonical: string): void {
@@ -262,11 +271,7 @@ export function createResolver(options: ResolverOptions): TagResolver {
     forgive() {
       generation += 1;
       asking.forgive();
-      void inTurns(turns, failures.keys(), (key) => {
-        failures.forgive(key);
-        // A canonical name contains no space; an access key may contain anything.
-        report(key.split(' ', 1)[0] ?? key);
-      });
+      wake(failures.keys());
     },
   };
 }

@@ -71,6 +71,16 @@ export function refusedText(registry: string, refusals: readonly ImageError[]): 
   return `${registry} refused ${[...new Set(each)].join(', and ')}`;
 }
 
+/** `r.example.com answers 502 for its project proxy`: why nothing was asked. `part`: what fails of the host, if not all of it. */
+export function unaskedText(
+  { message, status, byCredential }: Pick<ImageError, 'message' | 'status' | 'byCredential'>,
+  host: string,
+  part: string,
+): string {
+  const answers = status === undefined ? message : `${host} answers ${status}${byCredential ? ' to logins' : ''}`;
+  return part === '' ? answers : `${answers} for its ${part}`;
+}
+
 /** What the code of a connection that failed means; for a code that means nothing here, the code itself. */
 export function connectionText(code: string, request: Connecting): string {
   const subject = subjectOf(request);

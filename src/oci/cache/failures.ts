@@ -7,7 +7,10 @@ type Failure = {
   readonly firstFailedAt: number;
   /** The image is not looked up again before this time. */
   readonly retryAt: number;
+  /** The tries that failed, without those after which the registry, or its failure, says when to try again. */
   readonly attempts: number;
+  /** The key of the place whose first answer ends the wait. */
+  readonly waitsFor: string | undefined;
 };
 
 export type FailuresOptions = {
@@ -18,8 +21,8 @@ export type FailuresOptions = {
 };
 
 /**
- * Remembers failures and spaces the retries: after the time that the registry asks for, or after 1 s, doubling up to 5
- * min, ±20 %.
+ * Remembers failures and spaces the retries: after the time that the registry asks for, or its failure (lookup/health.ts); after
+ * an answer about the image itself after 1 s, doubling up to 5 min, ±20 %.
  */
 export type Failures = {
   get(key: string): Failure | undefined;
@@ -32,6 +35,8 @@ export type Failures = {
   /** Makes a failed image due now. */
   forgive(key: string): void;
   keys(): string[];
+  /** Returns the images that wait for the first answer of a place. */
+  waitingFor(place: string): readonly string[];
   /**
    * The number of failures that are still wanted: one that no caller asks for any more is not retried when it is due.
    */
@@ -53,6 +58,8 @@ export function createFailures({ maxEntries, now, random }: FailuresOptions): Fa
   const failures = new Map<string, Failure & { readonly namespace: string }>();
   /** The keys of each namespace, oldest first, and the bytes of their failures. */
   const owned = new Map<string, { readonly keys: Set<string>; bytes: number }>();
+  /** By the place for which they wait. */
+  const waiting = new Map<string, Set<string>>();
   let bytes = 0;
 
   function bytesOf(key: string, { message }: ImageError): number {
@@ -63,6 +70,9 @@ export function createFailures({ maxEntries, now, random }: FailuresOptions): Fa
     const failure = failures.get(key);
     if (failure === undefined) return;
     failures.delete(key);
+    const place = failure.waitsFor ?? '';
+    waiting.get(place)?.delete(key);
+    if (waiting.get(place)?.size === 0) waiting.delete(place);
     const freed = bytesOf(key, failure.error);
     bytes -= freed;
     const own = owned.get(failure.namespace);
@@ -85,7 +95,8 @@ export function createFailures({ maxEntries, now, random }: FailuresOptions): Fa
     get: (key) => failures.get(key),
     add(key, error, ttlMs, namespace) {
       const before = failures.get(key);
-      const attempts = (before?.attempts ?? 0) + 1;
+      const { waitsFor } = error;
+      const attempts = (before?.attempts ?? 0) + (error.retryAfterMs === undefined ? 1 : 0);
       const backoff = Math.min(FIRST * 2 ** Math.min(attempts - 1, 20), LONGEST) * (0.8 + 0.4 * random());
       // If the registry names a time, the retry comes then, with some jitter so that not all come at once. A longer
       // wait would help nobody.
@@ -100,9 +111,11 @@ export function createFailures({ maxEntries, now, random }: FailuresOptions): Fa
         firstFailedAt: before?.firstFailedAt ?? now(),
         retryAt: now() + wait,
         attempts,
+        waitsFor,
       };
       forget(key);
       failures.set(key, failure);
+      if (waitsFor !== undefined) waiting.set(waitsFor, (waiting.get(waitsFor) ?? new Set()).add(key));
       const own = owned.get(namespace) ?? { keys: new Set<string>(), bytes: 0 };
       owned.set(namespace, own);
       own.keys.add(key);
@@ -118,6 +131,7 @@ export function createFailures({ maxEntries, now, random }: FailuresOptions): Fa
       if (failure !== undefined) failures.set(key, { ...failure, retryAt: now() });
     },
     keys: () => [...failures.keys()],
+    waitingFor: (place) => [...(waiting.get(place) ?? [])],
     count() {
       const oldest = now() - LONGEST;
       let count = 0;

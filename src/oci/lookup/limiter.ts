@@ -1,7 +1,7 @@
 import type { Askers } from '../../kit/fairness/askers.ts';
 import { createTurns, type Need } from '../../kit/fairness/turns.ts';
 import { createLru } from '../../kit/lru.ts';
-import type { Standing } from './circuit.ts';
+import type { Standing } from './health.ts';
 import type { Place } from './place.ts';
 
 /** The most requests in flight for one namespace, and in all. */

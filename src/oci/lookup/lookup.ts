@@ -10,8 +10,7 @@ import type { Reference } from '../reference.ts';
 import type { ResolverTelemetry } from '../resolver-telemetry.ts';
 import { refusedText } from '../sentences.ts';
 import { type Candidate, createCandidates } from './candidates.ts';
-import { type Circuits, extentOf } from './circuit.ts';
-import { createHeadless } from './headless.ts';
+import type { Health } from './health.ts';
 import type { Limiter } from './limiter.ts';
 import type { Pace, Paces, Try } from './pace.ts';
 import { type Target, targetOf } from './place.ts';
@@ -44,7 +43,7 @@ type LookupAnswer = Answer & { readonly owner: CacheOwner };
 export type LookupOptions = {
   readonly send: SendRequest;
   readonly cache: ImageCache;
-  readonly circuits: Circuits;
+  readonly health: Health;
   readonly limiter: Limiter;
   readonly paces: Paces;
   readonly telemetry?: Partial<Pick<ResolverTelemetry, 'waits'>>;
@@ -70,11 +69,10 @@ export type Lookups = {
 };
 
 export function createLookup(options: LookupOptions): Lookups {
-  const { circuits, paces, now, after = systemClock.after } = options;
+  const { health, paces, now, after = systemClock.after } = options;
   /** The account for whose turn the lookup has to wait, by the failure that says so. */
   const waitsFor = new WeakMap<ImageError, Pace>();
-  const headless = createHeadless(now);
-  const query = createQuery({ ...options, headless });
+  const query = createQuery(options);
   const candidates = createCandidates(options);
 
   async function lookup(task: LookupTask): Promise<LookupAnswer> {
@@ -129,11 +127,11 @@ export function createLookup(options: LookupOptions): Lookups {
 
   async function once(target: Target, task: LookupTask, budget: Budget, endpointsLeft: number, turn: Try | undefined) {
     const { place } = target;
-    const open = circuits.open(place, task.askers.names());
+    const open = health.refusal(place, task.askers.names());
     if (open !== undefined) throw open;
     return inTurn(target, task, async () => {
       // The place may have failed for others meanwhile.
-      const refusal = circuits.refusal(place, task.askers.names());
+      const refusal = health.start(place, task.askers.names());
       if (refusal !== undefined) throw refusal;
       const share = budget.start(endpointsLeft);
       try {
@@ -167,7 +165,7 @@ export function createLookup(options: LookupOptions): Lookups {
     let cancel = (): void => {};
     const wait = (turn: number): void => {
       cancel = after(budgetMs, () => {
-        if (['proven', 'new'].includes(circuits.standing(place)) && turn < PATIENCE) return wait(turn + 1);
+        if (['proven', 'new'].includes(health.standing(place)) && turn < PATIENCE) return wait(turn + 1);
         const problem = `had no free request slot for its project ${place.project.name}`;
         patience.abort(late(target, problem, turn * budgetMs, { isUnasked: true }));
       });
@@ -217,21 +215,20 @@ export function createLookup(options: LookupOptions): Lookups {
       const sent = credential === undefined ? undefined : { ...credential, onAccepted };
       try {
         const answer = await query({ ...target, credential: sent, isPrivate, signal, route }, previous);
-        circuits.record(place, askers.names(), undefined);
+        health.answered(place);
         // What anybody may read says nothing of a login.
         if (hasWorked || credential === undefined) candidates.worked(target, credential);
         trial.end({ kind: 'answered', hasWorked });
         return { ...answer, owner: ownerOf(credential) };
-      } catch (error) {
-        if (!(error instanceof ImageError)) throw error;
-        if (isLimit(error)) {
+      } catch (caught) {
+        if (!(caught instanceof ImageError)) throw caught;
+        const isFailure = isOutage(caught) && !isLimit(caught);
+        if (!isFailure && caught.code !== 'forbidden-address') health.answered(place);
+        const error = isFailure ? health.failed(place, askers.names(), caught) : caught;
+        if (isLimit(caught)) {
           trial.end({ kind: 'limited', retryAfterMs: error.retryAfterMs });
           waitsFor.set(error, paces.of(target, credential));
         } else trial.end(isOutage(error) ? { kind: 'failed' } : { kind: 'answered', hasWorked });
-        // If a token service fails for each credential in turn, that counts as one failure.
-        if (!failures.some(isOutage) || !isOutage(error)) {
-          circuits.record(place, askers.names(), error, isLimit(error) ? 'answer' : extentOf(error, endpoint.host));
-        }
         if (!error.byCredential && !['denied', 'not-found', 'rate-limited'].includes(error.code)) throw error;
         failures.push(ofLogin(error, credential));
         // The other credentials would not have been sent either, so their requests would be the same one.
@@ -316,6 +313,7 @@ function summary(failures: readonly { endpoint: Endpoint; error: ImageError }[],
       temporary: source?.temporary ?? true,
       ...(error.retryAfterMs === undefined ? {} : { retryAfterMs: Math.min(...retry) }),
       ...(error.endpoint === undefined ? {} : { endpoint: error.endpoint }),
+      waitsFor: error.waitsFor,
       isUnasked: error.isUnasked,
       isSingleManifest: error.isSingleManifest,
       isUnanswered: error.isUnanswered,

@@ -31,7 +31,12 @@ export function targetOf(endpoint: Endpoint, reference: Reference): Target {
     // The query names to a mirror the registry that it stands for. Each of these may fail alone.
     repository: { key: `repository ${repositoryUrl(endpoint)}${query}`, name: repository },
     project: { key: `project ${base} ${project}${query}`, name: project },
-    host: { key: `host ${host}`, name: labelOf(target) },
+    host: { key: hostKey(host), name: labelOf(target) },
   };
   return { ...target, place };
+}
+
+/** Returns the key of a host[:port]. */
+export function hostKey(host: string): string {
+  return `host ${host}`;
 }

@@ -2,11 +2,15 @@ import { isDigest, matchesDigest } from '../digest.ts';
 import { labelOf } from '../endpoints/endpoint.ts';
 import { type SendRequest, statusError } from '../http/transport.ts';
 import { MANIFEST_ACCEPT, MAX_MANIFEST } from '../manifest.ts';
-import type { Headless } from './headless.ts';
+import type { Health } from './health.ts';
 import type { Target } from './place.ts';
 import { type QueriedEndpoint, requestFor } from './request.ts';
 
-type PresenceOptions = { readonly send: SendRequest; readonly headless: Headless; readonly now: () => number };
+type PresenceOptions = {
+  readonly send: SendRequest;
+  readonly health: Pick<Health, 'isHeadless' | 'sawHead'>;
+  readonly now: () => number;
+};
 
 /**
  * Creates the function that finds out whether an endpoint serves a manifest, by HEAD, or by GET where HEAD does not work. Only
@@ -14,7 +18,7 @@ type PresenceOptions = { readonly send: SendRequest; readonly headless: Headless
  *
  * @throws (the returned function) ImageError, or the signal's reason
  */
-export function createPresence({ send, headless, now }: PresenceOptions) {
+export function createPresence({ send, health, now }: PresenceOptions) {
   return async (asked: QueriedEndpoint & Pick<Target, 'place'>, digest: string): Promise<boolean> => {
     const ask = (method: 'GET' | 'HEAD') =>
       send(
@@ -24,7 +28,7 @@ export function createPresence({ send, headless, now }: PresenceOptions) {
           maxBytes: MAX_MANIFEST,
         }),
       );
-    if (!headless.holdsFor(asked.place)) {
+    if (!health.isHeadless(asked.place)) {
       const { status, headers } = await ask('HEAD');
       const claimed = headers['docker-content-digest'] ?? '';
       const isOther = isDigest(claimed) && claimed !== digest;
@@ -36,7 +40,7 @@ export function createPresence({ send, headless, now }: PresenceOptions) {
     const { status, body } = response;
     if (status >= 200 && status <= 299) {
       if (!matchesDigest(body, digest)) return false;
-      headless.remember(asked.place, false);
+      health.sawHead(asked.place, 'doubtful');
       return true;
     }
     const error = statusError(response, labelOf(asked), 'the manifest', now());

@@ -7,7 +7,7 @@ import { type Credential, type RegistryResponse, type SendRequest, statusError }
 import { MANIFEST_ACCEPT, MAX_CONFIG, MAX_MANIFEST, type Manifest, parseManifest, refuseSchema1 } from '../manifest.ts';
 import { digestName } from '../reference.ts';
 import { type Explored, explore, type ManifestSource } from './explore.ts';
-import type { Headless } from './headless.ts';
+import type { Health } from './health.ts';
 import type { Target } from './place.ts';
 import { createPresence } from './presence.ts';
 import { type QueriedEndpoint, requestFor } from './request.ts';
@@ -44,7 +44,7 @@ type Sent = {
 export type QueryOptions = {
   readonly send: SendRequest;
   readonly cache: ImageCache;
-  readonly headless: Headless;
+  readonly health: Pick<Health, 'isHeadless' | 'sawHead'>;
   readonly now: () => number;
   readonly namesSkipped?: ManifestSource['namesSkipped'];
 };
@@ -58,7 +58,7 @@ export type QueryOptions = {
 export function createQuery(
   options: QueryOptions,
 ): (asked: QueriedTarget, previous: TagEntry | undefined) => Promise<Answer> {
-  const { headless } = options;
+  const { health } = options;
   const presence = createPresence(options);
   /**
    * Single-platform images whose config blob could not be had for the moment. Their manifest is kept, so that it is not
@@ -77,19 +77,19 @@ export function createQuery(
       return found(isUsable ? before : await getManifest(asked, target, reference.digest), asked, previous);
     }
     let remember: (() => void) | undefined;
-    if (!headless.holdsFor(place)) {
+    if (!health.isHeadless(place)) {
       const head = await request(asked, 'HEAD', `manifests/${target}`, MAX_MANIFEST, {});
       const digest = head.headers['docker-content-digest'] ?? '';
       const isOutage = head.status >= 500 && head.status !== NOT_IMPLEMENTED;
       if (head.status === 401 || head.status === 429 || isOutage) throw failed(head, asked, 'the manifest');
       if (isSuccess(head) && isDigest(digest)) {
-        headless.forget(place);
+        health.sawHead(place, 'works');
         if (digest === previous.digest && stillHolds(previous, asked)) return revalidated(previous);
         const known = knownOf(digest, asked);
         if (known !== undefined) return { outcome: 'found', entry: entryOf(digest, known, asked) };
         return found(await getManifest(asked, digest, digest), asked, previous);
       }
-      remember = () => headless.remember(place, isSuccess(head));
+      remember = () => health.sawHead(place, isSuccess(head) ? 'broken' : 'doubtful');
     }
     // Another endpoint may use the same tag for another body.
     const isSame = previous.source === asked.endpoint.name && stillHolds(previous, asked);
@@ -164,7 +164,7 @@ export function createQuery(
       checkedAt: options.now(),
       source: asked.endpoint.name,
       ...(asked.route === undefined ? {} : { route: asked.route }),
-      ...(headless.holdsFor(asked.place) ? { headless: true } : {}),
+      ...(health.isHeadless(asked.place) ? { headless: true } : {}),
     };
   }
 

@@ -19,7 +19,7 @@ const MAX_LINK = 8192;
 /** Distribution specification, "Pulling manifests". */
 const TAG = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/;
 
-type TagListerOptions = Pick<LookupOptions, 'circuits' | 'limiter' | 'isPrivate' | 'send' | 'now'> & {
+type TagListerOptions = Pick<LookupOptions, 'limiter' | 'isPrivate' | 'send' | 'now'> & {
   readonly keyring: Pick<Keyring, 'open'>;
   readonly endpointsOf: (reference: Reference) => readonly Endpoint[];
 };

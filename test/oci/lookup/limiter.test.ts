@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createAskers } from '../../../src/kit/fairness/askers.ts';
-import type { Standing } from '../../../src/oci/lookup/circuit.ts';
+import type { Standing } from '../../../src/oci/lookup/health.ts';
 import { createLimiter, type LimiterOptions } from '../../../src/oci/lookup/limiter.ts';
 import type { Place } from '../../../src/oci/lookup/place.ts';
 

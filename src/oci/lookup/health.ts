@@ -1,0 +1,192 @@
+import { createLru } from '../../kit/lru.ts';
+import { ImageError } from '../errors.ts';
+import { unaskedText } from '../sentences.ts';
+import { hostKey, type Place } from './place.ts';
+
+/**
+ * What answers say about other images, in a tree of hosts, projects and repositories. Authors of pods choose the paths, so a part is
+ * not the whole: a bad answer (5xx, a failed token service, a HEAD without a digest) concerns its repository, and its project once
+ * two of its repositories gave it. Silence concerns the host too, if two projects of a host that answered nobody lately were silent,
+ * and a connection that cannot be made concerns the host at once.
+ *
+ * What fails is asked by one lookup at a time, after pauses that double and end with the first answer. A namespace that has not tried
+ * there need not wait for the pause, and the others try in turn: who asks for what fails delays nobody else by more than a try.
+ * A project or host that fails because its parts did holds back only parts that failed themselves.
+ */
+export type Health = {
+  /** Returns why the place must not be asked now for these namespaces, in an error with `isUnasked`. */
+  refusal(place: Place, namespaces: readonly string[]): ImageError | undefined;
+  /** The same, just before the place is asked. If it returns undefined, ask now, and report what came of it. */
+  start(place: Place, namespaces: readonly string[]): ImageError | undefined;
+  answered(place: Place): void;
+  /** Records that a place did not answer; returns the failure with the time after which the place may be asked again. */
+  failed(place: Place, namespaces: readonly string[], error: ImageError): ImageError;
+  /** What is known of a project: how many lookups may be there at a time depends on it. */
+  standing(place: Place): Standing;
+  /** Whether HEAD of a manifest does not work in the repository, or in two of its project. */
+  isHeadless(place: Place): boolean;
+  /** `doubtful`: HEAD failed, and GET did not. As somebody may push and delete a tag meanwhile, that never counts for the project. */
+  sawHead(place: Place, head: 'works' | 'broken' | 'doubtful'): void;
+};
+
+/**
+ * `proven`: the project has answered. `new`: it was not asked, and its host answers. `unknown`: neither is known to answer. `failing`: two
+ * of its repositories failed since it last answered, or no connection to its host can be made.
+ */
+export type Standing = 'proven' | 'new' | 'unknown' | 'failing';
+
+/** Milliseconds: the pauses, and for how long the failure of a part makes it wait for the whole. */
+const [FIRST, LONGEST] = [1000, 30_000];
+/** Milliseconds: a host that answered so lately is not silent. */
+const LATELY = 30_000;
+/** Milliseconds for which a try without an end keeps the others from trying. */
+const TRY = 5000;
+/** Milliseconds by which those who tried later wait longer than those who tried before them, and the most of it. */
+const [TURN, TURNS] = [1000, 5000];
+const HEADLESS = 6 * 3_600_000;
+/** The parts that must fail before the whole counts as failing. */
+const PARTS = 2;
+/** The namespaces that are known to have tried. With so many, those that have not wait, too. */
+const NAMESPACES = 16;
+/** Authors of pods choose the names. What is forgotten is asked. */
+const MAX_BYTES = 8 * 1024 * 1024;
+const ENTRY_BYTES = 800;
+
+const LEVELS = ['repository', 'project', 'host'] as const;
+type Level = (typeof LEVELS)[number];
+
+/** What is known of a repository, project or host; times in milliseconds. `failures`: in a row. `tried`: namespaces, the last at the end. */
+type Kept = Readonly<Record<'failures' | 'failedAt' | 'answeredAt' | 'pausesUntil' | 'triesUntil', number>> & {
+  readonly parts: readonly string[];
+  readonly tried: readonly string[];
+  readonly last: ImageError | undefined;
+  /** The repositories in which HEAD does not work, and until when that counts. */
+  readonly headless: ReadonlyMap<string, number>;
+};
+
+const WELL = {
+  failures: 0,
+  failedAt: 0,
+  pausesUntil: 0,
+  triesUntil: 0,
+  parts: [],
+  tried: [],
+  last: undefined,
+} as const;
+const UNKNOWN: Kept = { ...WELL, answeredAt: Number.NEGATIVE_INFINITY, headless: new Map() };
+
+/** `recovered` is called with the key of each place that failed and has answered now. */
+export function createHealth(now: () => number, recovered: (key: string) => void = () => {}): Health {
+  const tree = createLru<Kept>(MAX_BYTES, ({ last, parts, tried, headless }, key) => {
+    const names = [key, last?.message ?? '', ...parts, ...tried, ...headless.keys()];
+    return names.reduce((sum, name) => sum + 2 * name.length, ENTRY_BYTES);
+  });
+  const known = (place: Place, level: Level): Kept => tree.get(place[level].key) ?? UNKNOWN;
+  const change = (place: Place, level: Level, changes: Partial<Kept>): void =>
+    void tree.set(place[level].key, { ...known(place, level), ...changes });
+
+  function isFailing(place: Place, level: Level): boolean {
+    const { failures, parts, last } = known(place, level);
+    if (failures === 0 || level === 'repository' || last?.unreachable !== undefined) return failures > 0;
+    const part = known(place, level === 'host' ? 'project' : 'repository');
+    return parts.length >= PARTS && part.failures > 0 && now() - part.failedAt < LONGEST;
+  }
+
+  function waitOf({ pausesUntil, triesUntil, tried }: Kept, namespaces: readonly string[]): number {
+    const turns = namespaces.map((name) => tried.indexOf(name));
+    const isNew = turns.includes(-1) && tried.length < NAMESPACES;
+    const turn = Math.min(TURN * Math.max(Math.min(...turns), 0), TURNS);
+    return Math.max(triesUntil - now(), isNew ? 0 : pausesUntil + turn - now(), 0);
+  }
+
+  /** Returns the failing levels of a place, the one with the longest wait first. */
+  function holding(place: Place, namespaces: readonly string[]) {
+    const levels = LEVELS.filter((level) => isFailing(place, level));
+    const waits = levels.map((level) => ({ level, wait: waitOf(known(place, level), namespaces) }));
+    return waits.sort((one, other) => other.wait - one.wait);
+  }
+
+  function refusal(place: Place, namespaces: readonly string[]): ImageError | undefined {
+    const [{ level, wait } = { level: 'host', wait: 0 } as const] = holding(place, namespaces);
+    const { last } = known(place, level);
+    return wait === 0 || last === undefined ? undefined : new ImageError(last.message, { ...last, retryAfterMs: wait });
+  }
+
+  function recover(place: Place, level: Level): void {
+    const { failures, headless } = known(place, level);
+    if (level === 'repository' && headless.size === 0) tree.delete(place[level].key);
+    else change(place, level, { ...WELL, answeredAt: now() });
+    if (failures > 0) recovered(place[level].key);
+  }
+
+  function fail(place: Place, level: Level, namespaces: readonly string[], error: ImageError, isWhole: boolean): void {
+    const { failures, pausesUntil, triesUntil, parts, ...before } = known(place, level);
+    // Tries that were under way when it failed, and parts that may ask meanwhile, do not prolong the pause of others.
+    const counts = failures === 0 || triesUntil > 0 || now() >= pausesUntil;
+    const { name, key } = place[level];
+    const { code, byCredential, endpoint, unreachable } = error;
+    const details = { code, byCredential, endpoint, temporary: true, isUnasked: true, waitsFor: key };
+    const text = unaskedText(error, place.host.name, level === 'host' ? '' : `${level} ${name}`);
+    const part = level === 'repository' ? key : place[level === 'host' ? 'project' : 'repository'].key;
+    change(place, level, {
+      ...(counts ? { failures: failures + 1, pausesUntil: now() + pauseAfter(failures + 1) } : {}),
+      triesUntil: 0,
+      failedAt: now(),
+      parts: [...new Set([...parts, part])].slice(0, PARTS),
+      tried: withLast(before.tried, namespaces),
+      last: new ImageError(text, isWhole ? { ...details, unreachable } : details),
+    });
+  }
+
+  const isHeadless = (place: Place, level: Level, least: number): boolean =>
+    [...known(place, level).headless.values()].filter((until) => until > now()).length >= least;
+
+  return {
+    refusal,
+    start(place, namespaces) {
+      const refused = refusal(place, namespaces);
+      for (const { level } of refused === undefined ? holding(place, namespaces) : []) {
+        const { failures, tried } = known(place, level);
+        const pausesUntil = now() + pauseAfter(failures);
+        change(place, level, { pausesUntil, triesUntil: now() + TRY, tried: withLast(tried, namespaces) });
+      }
+      return refused;
+    },
+    answered: (place) => LEVELS.forEach((level) => void recover(place, level)),
+    failed(place, namespaces, error) {
+      const isConnection = error.unreachable !== undefined && hostKey(error.unreachable) === place.host.key;
+      // A token service fails for a login, and the registry has answered with a challenge.
+      const isAnswer = error.status !== undefined || error.byCredential;
+      if (isAnswer && !isConnection) recover(place, 'host');
+      const isSilent = !isAnswer && now() - known(place, 'host').answeredAt >= LATELY;
+      const levels: readonly Level[] = isConnection ? ['host'] : LEVELS.slice(0, isSilent ? 3 : 2);
+      for (const level of levels) fail(place, level, namespaces, error, isConnection);
+      const [held] = holding(place, namespaces);
+      const again = held && { retryAfterMs: held.wait, waitsFor: place[held.level].key };
+      return new ImageError(error.message, { ...error, ...again, cause: error });
+    },
+    standing(place) {
+      const [project, host] = [known(place, 'project'), known(place, 'host')];
+      if (host.last?.unreachable !== undefined || project.parts.length >= PARTS) return 'failing';
+      if (project.answeredAt > Number.NEGATIVE_INFINITY) return 'proven';
+      return host.answeredAt > Number.NEGATIVE_INFINITY && host.failures === 0 ? 'new' : 'unknown';
+    },
+    isHeadless: (place) => isHeadless(place, 'repository', 1) || isHeadless(place, 'project', PARTS),
+    sawHead(place, head) {
+      for (const level of LEVELS.slice(0, head === 'doubtful' ? 1 : 2)) {
+        const others = [...known(place, level).headless].filter(([key]) => key !== place.repository.key);
+        const own = [place.repository.key, now() + HEADLESS] as const;
+        if (head !== 'works') change(place, level, { headless: new Map([...others.slice(1 - PARTS), own]) });
+        else if (known(place, level).headless.size > 0) change(place, level, { headless: new Map() });
+      }
+    },
+  };
+}
+
+function withLast(tried: readonly string[], namespaces: readonly string[]): readonly string[] {
+  return [...tried.filter((name) => !namespaces.includes(name)), ...namespaces].slice(-NAMESPACES);
+}
+
+function pauseAfter(failures: number): number {
+  return Math.min(FIRST * 2 ** Math.min(failures - 1, 20), LONGEST);
+}
