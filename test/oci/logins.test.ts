@@ -157,7 +157,7 @@ describe('several logins for one image', () => {
     expect(await failure()).to.include({ code: 'unavailable', temporary: true });
   });
 
-  it('count once for the circuit, however many meet the same outage of the token service', async () => {
+  it('count once for the pause, however many meet the same outage of the token service', async () => {
     harness.stop();
     start(['a:x', 'b:x', 'c:x', 'd:x', 'e:x', 'f:x']);
     server.on('/token', reply(503));
@@ -165,6 +165,7 @@ describe('several logins for one image', () => {
       const before = server.asked.length;
       expect(await failure()).to.include({ code: 'unavailable' });
       expect(server.asked.length - before, `lookup ${turn}`).to.be.greaterThan(1);
+      harness.advance(1000 * 2 ** (turn - 1));
     }
   });
 });

@@ -57,6 +57,8 @@ type Level = (typeof LEVELS)[number];
 
 /** What is known of a repository, project or host; times in milliseconds. `failures`: in a row. `tried`: namespaces, the last at the end. */
 type Kept = Readonly<Record<'failures' | 'failedAt' | 'answeredAt' | 'pausesUntil' | 'triesUntil', number>> & {
+  /** Whether a try is under way whose failure prolongs the pause: it began after the last one. */
+  readonly isProbed: boolean;
   readonly parts: readonly string[];
   readonly tried: readonly string[];
   readonly last: ImageError | undefined;
@@ -64,15 +66,8 @@ type Kept = Readonly<Record<'failures' | 'failedAt' | 'answeredAt' | 'pausesUnti
   readonly headless: ReadonlyMap<string, number>;
 };
 
-const WELL = {
-  failures: 0,
-  failedAt: 0,
-  pausesUntil: 0,
-  triesUntil: 0,
-  parts: [],
-  tried: [],
-  last: undefined,
-} as const;
+const NEVER = { failures: 0, failedAt: 0, pausesUntil: 0, triesUntil: 0 };
+const WELL = { ...NEVER, isProbed: false, parts: [], tried: [], last: undefined };
 const UNKNOWN: Kept = { ...WELL, answeredAt: Number.NEGATIVE_INFINITY, headless: new Map() };
 
 /** `recovered` is called with the key of each place that failed and has answered now. */
@@ -103,7 +98,8 @@ export function createHealth(now: () => number, recovered: (key: string) => void
   function holding(place: Place, namespaces: readonly string[]) {
     const levels = LEVELS.filter((level) => isFailing(place, level));
     const waits = levels.map((level) => ({ level, wait: waitOf(known(place, level), namespaces) }));
-    return waits.sort((one, other) => other.wait - one.wait);
+    // Of equal ones the widest.
+    return waits.reverse().sort((one, other) => other.wait - one.wait);
   }
 
   function refusal(place: Place, namespaces: readonly string[]): ImageError | undefined {
@@ -120,9 +116,8 @@ export function createHealth(now: () => number, recovered: (key: string) => void
   }
 
   function fail(place: Place, level: Level, namespaces: readonly string[], error: ImageError, isWhole: boolean): void {
-    const { failures, pausesUntil, triesUntil, parts, ...before } = known(place, level);
-    // Tries that were under way when it failed, and parts that may ask meanwhile, do not prolong the pause of others.
-    const counts = failures === 0 || triesUntil > 0 || now() >= pausesUntil;
+    const { failures, pausesUntil, isProbed, parts, tried } = known(place, level);
+    const counts = failures === 0 || isProbed || now() >= pausesUntil;
     const { name, key } = place[level];
     const { code, byCredential, endpoint, unreachable } = error;
     const details = { code, byCredential, endpoint, temporary: true, isUnasked: true, waitsFor: key };
@@ -131,9 +126,10 @@ export function createHealth(now: () => number, recovered: (key: string) => void
     change(place, level, {
       ...(counts ? { failures: failures + 1, pausesUntil: now() + pauseAfter(failures + 1) } : {}),
       triesUntil: 0,
+      isProbed: false,
       failedAt: now(),
       parts: [...new Set([...parts, part])].slice(0, PARTS),
-      tried: withLast(before.tried, namespaces),
+      tried: withLast(tried, namespaces),
       last: new ImageError(text, isWhole ? { ...details, unreachable } : details),
     });
   }
@@ -146,9 +142,9 @@ export function createHealth(now: () => number, recovered: (key: string) => void
     start(place, namespaces) {
       const refused = refusal(place, namespaces);
       for (const { level } of refused === undefined ? holding(place, namespaces) : []) {
-        const { failures, tried } = known(place, level);
-        const pausesUntil = now() + pauseAfter(failures);
-        change(place, level, { pausesUntil, triesUntil: now() + TRY, tried: withLast(tried, namespaces) });
+        const { failures, pausesUntil, tried } = known(place, level);
+        const probe = now() >= pausesUntil ? { isProbed: true, pausesUntil: now() + pauseAfter(failures) } : {};
+        change(place, level, { ...probe, triesUntil: now() + TRY, tried: withLast(tried, namespaces) });
       }
       return refused;
     },

@@ -10,6 +10,32 @@ describe('remembered failures', () => {
     time = 1_000;
   });
 
+  it('are tried again later each time, or when the place that failed may be asked, and count only the former', () => {
+    const failures = create(10);
+    const waits = [undefined, 7_000, undefined, undefined].map((retryAfterMs) => {
+      const details = { code: 'unavailable', temporary: true, retryAfterMs } as const;
+      return failures.add('a', new ImageError('it is away', details), 0, 'one').retryAt - time;
+    });
+    expect(waits).to.deep.equal([1_000, 7_500, 2_000, 4_000]);
+  });
+
+  it('are known by the place for which they wait now', () => {
+    const failures = create(10);
+    const at = (waitsFor: string | undefined) =>
+      new ImageError('it is away', { code: 'unavailable', temporary: true, waitsFor });
+    for (const [key, place] of [
+      ['a', 'x'],
+      ['b', 'x'],
+      ['c', undefined],
+      ['a', 'y'],
+    ] as const) {
+      failures.add(key, at(place), 0, 'one');
+    }
+    expect(['x', 'y', 'z'].map((place) => failures.waitingFor(place))).to.deep.equal([['b'], ['a'], []]);
+    failures.remove('b');
+    expect(failures.waitingFor('x')).to.deep.equal([]);
+  });
+
   it('stay known if another namespace has far too many', () => {
     const failures = create(100);
     failures.add('bystander', error, 0, 'theirs');
@@ -27,7 +53,7 @@ describe('remembered failures', () => {
     const unasked = new ImageError('it answers 502 for its project', { ...details, retryAfterMs: 30_000 });
     expect(failures.add('never', unasked, 0, 'one').error).to.equal(unasked);
     failures.add('asked', error, 0, 'one');
-    expect(failures.add('asked', unasked, 0, 'one')).to.include({ error, retryAt: 31_500, attempts: 2 });
+    expect(failures.add('asked', unasked, 0, 'one')).to.include({ error, retryAt: 31_500, attempts: 1 });
     expect(failures.add('never', error, 0, 'one').error).to.equal(error);
   });
 

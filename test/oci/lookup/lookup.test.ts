@@ -129,16 +129,16 @@ describe('the lookup over mirrors', () => {
     expect(await resolve()).to.deep.include({ source: `${first.host}/hub` });
   });
 
-  it('skips a mirror that has failed five times in a row, until it is due', async () => {
+  it('skips a mirror that has failed, until it is due', async () => {
     first.on('*', reply(503));
     source.on('*', reply(200, { 'content-type': INDEX }, JSON.stringify(indexOf('linux/amd64'))));
     start({ endpoints: [first.host] });
     for (let index = 0; index < 10; index += 1) await resolve(`app:v${index}`);
-    expect(first.asked).to.have.length(5);
-    harness.advance(2500);
+    expect(first.asked).to.have.length(1);
+    harness.advance(1000);
     await resolve('app:again');
     await resolve('app:and-again');
-    expect(first.asked).to.have.length(6);
+    expect(first.asked).to.have.length(2);
   });
 
   describe('with credentials', () => {
@@ -335,6 +335,7 @@ describe('the lookup over mirrors', () => {
     start({ endpoints: [source.host] });
     expect(await failure('one:v1')).to.include({ code: 'unavailable' });
     putImage(source, 'one', 'amd64', 'v1');
+    harness.advance(1000);
     expect((await resolve('one:v1')).platforms).to.deep.equal([{ os: 'linux', architecture: 'amd64' }]);
   });
 
@@ -353,7 +354,7 @@ describe('the lookup over mirrors', () => {
   it('says of a lookup that found no place in time that nothing was asked', async () => {
     source.on('*', () => undefined);
     start({ endpoints: [] }, { maxInFlight: 1, timeoutMs: 100 });
-    const names = Array.from({ length: 8 }, (_, index) => `app:v${index}`);
+    const names = Array.from({ length: 8 }, (_, index) => `app/${index}:v1`);
     const errors = await Promise.all(names.map((name) => failure(name)));
     const unasked = errors.filter(({ isUnasked }) => isUnasked);
     expect(unasked.some(({ message }) => message.includes('had no free request slot for its project app'))).to.equal(
