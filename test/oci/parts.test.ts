@@ -24,7 +24,7 @@ const SIZES: readonly [images: number, namespaces: number, projects: number][] =
   [200, 10, 3],
 ];
 
-type Reply = Omit<RegistryResponse, 'url'> | 'silence';
+type Reply = Omit<RegistryResponse, 'url'> | 'silence' | 'no connection';
 const found: Reply = {
   status: 200,
   headers: { 'content-type': INDEX, 'docker-content-digest': sha256(MANIFEST) },
@@ -76,10 +76,11 @@ function startWorld(answer: (request: RegistryRequest) => Reply) {
     new Promise((resolve, reject) => {
       asked.push(request.url.pathname);
       const reply = answer(request);
-      const act =
-        reply === 'silence'
-          ? () => reject(new ImageError('no answer', { code: 'timeout', temporary: true, endpoint: HOST }))
-          : () => resolve({ ...reply, url: request.url });
+      const act = (): void => {
+        if (typeof reply !== 'string') return resolve({ ...reply, url: request.url });
+        const details = { code: 'unavailable', temporary: true, endpoint: HOST } as const;
+        reject(new ImageError('no answer', reply === 'silence' ? details : { ...details, unreachable: HOST }));
+      };
       request.signal.addEventListener('abort', () => reject(request.signal.reason), { once: true });
       due.push({ at: time + (reply === 'silence' ? TIMEOUT : 20), act });
     });
@@ -174,4 +175,55 @@ describe('broken projects of a registry', () => {
       });
     }
   }
+});
+
+describe('what fails at a registry', () => {
+  const of = (namespace: string): Access => ({ namespace, pullSecrets: [], always: false });
+  const imagesAt = (count: number, name: (index: number) => string, namespaces: number) =>
+    Array.from({ length: count }, (_, index) => ({
+      image: `${HOST}/${name(index)}`,
+      access: of(`n${index % namespaces}`),
+    }));
+
+  const floods: [what: string, flood: (index: number) => string, wanted: (index: number) => string][] = [
+    ['other repositories of the project', (index) => `hub/bad${index % 20}:v${index}`, (index) => `hub/good${index}:t`],
+    ['new repositories of the project', (index) => `hub/bad${index}:t`, (index) => `hub/good${index}:t`],
+    ['the same repository', (index) => `hub/app:bad${index}`, (index) => `hub/app:good${index}`],
+  ];
+  for (const [what, flood, wanted] of floods) {
+    it(`delays an image of another namespace by single seconds if ${what} answer 500 to a tenant's 200 images`, async () => {
+      const world = startWorld(({ url }) => (url.pathname.includes('bad') ? status(500) : found));
+      const bad = imagesAt(200, flood, 1);
+      // The pauses are at their longest by then.
+      for (const end = world.now() + 120_000; world.now() < end; ) await world.step(bad);
+      const delays: number[] = [];
+      for (const [index, image] of [0, 1, 2].map((each) => [each, `${HOST}/${wanted(each)}`] as const)) {
+        const from = world.now();
+        const isKnown = () => knownBy(world.resolver, image, of(`shop${index}`)) !== undefined;
+        while (!isKnown() && world.now() - from < 60_000)
+          await world.step([...bad, { image, access: of(`shop${index}`) }]);
+        delays.push(world.now() - from);
+      }
+      world.stop();
+      expect(Math.max(...delays)).to.be.at.most(EVERY);
+    });
+  }
+
+  it('is asked little in an outage, and all that wait for it are known within seconds of its first answer', async () => {
+    let isAway = true;
+    let answeredAt = Number.POSITIVE_INFINITY;
+    const world = startWorld(() => {
+      if (!isAway) answeredAt = Math.min(answeredAt, world.now());
+      return isAway ? 'no connection' : found;
+    });
+    const wanted = imagesAt(200, (index) => `p${index % 20}/app${index}:t`, 10);
+    for (const end = world.now() + 300_000; world.now() < end; ) await world.step(wanted);
+    expect(world.asked.length).to.be.at.most(40);
+    isAway = false;
+    const left = () => wanted.filter(({ image, access }) => knownBy(world.resolver, image, access) === undefined);
+    for (const end = world.now() + 60_000; left().length > 0 && world.now() < end; ) await world.step(left());
+    world.stop();
+    expect(left()).to.deep.equal([]);
+    expect(world.now() - answeredAt).to.be.at.most(EVERY);
+  });
 });
