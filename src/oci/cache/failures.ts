@@ -35,7 +35,7 @@ export type Failures = {
   /** Makes a failed image due now. */
   forgive(key: string): void;
   keys(): string[];
-  /** Returns the images that wait for the first answer of a place. */
+  /** Returns the images that wait for the first answer of a place, without those that are due: they are asked for already. */
   waitingFor(place: string): readonly string[];
   /**
    * The number of failures that are still wanted: one that no caller asks for any more is not retried when it is due.
@@ -131,7 +131,7 @@ export function createFailures({ maxEntries, now, random }: FailuresOptions): Fa
       if (failure !== undefined) failures.set(key, { ...failure, retryAt: now() });
     },
     keys: () => [...failures.keys()],
-    waitingFor: (place) => [...(waiting.get(place) ?? [])],
+    waitingFor: (place) => [...(waiting.get(place) ?? [])].filter((key) => (failures.get(key)?.retryAt ?? 0) > now()),
     count() {
       const oldest = now() - LONGEST;
       let count = 0;
