@@ -77,7 +77,10 @@ function startWorld(answer: (request: RegistryRequest) => Reply) {
       asked.push(request.url.pathname);
       const reply = answer(request);
       const act = (): void => {
-        if (typeof reply !== 'string') return resolve({ ...reply, url: request.url });
+        if (typeof reply !== 'string') {
+          resolve({ ...reply, url: request.url });
+          return;
+        }
         const details = { code: 'unavailable', temporary: true, endpoint: HOST } as const;
         reject(new ImageError('no answer', reply === 'silence' ? details : { ...details, unreachable: HOST }));
       };
