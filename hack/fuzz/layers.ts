@@ -1,8 +1,8 @@
 import fc from 'fast-check';
-import { isLayerProblem } from '../../src/oci/deep/allowance.ts';
 import { createArchive } from '../../src/oci/deep/archive.ts';
 import { settleFor } from '../../src/oci/deep/find-program.ts';
 import { createStep } from '../../src/oci/deep/layer-reader.ts';
+import { isLayerProblem } from '../../src/oci/deep/layer-reading.ts';
 import { createLayerTree } from '../../src/oci/deep/layer-tree.ts';
 import { archive, elf, type LayerEntry } from '../../testimg/layers.ts';
 import { isShowable, must, type Target } from './target.ts';

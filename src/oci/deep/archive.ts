@@ -1,7 +1,7 @@
 import { Parser } from 'tar/parse';
 import { messageOf } from '../../kit/errors.ts';
 import { printableAscii } from '../../kit/printable.ts';
-import { GZIP, LayerProblem, type Reading, ZSTD } from './allowance.ts';
+import { GZIP, LayerProblem, type Reading, ZSTD } from './layer-reading.ts';
 import type { Node } from './layer-tree.ts';
 import { type Format, formatOf, HEAD_BYTES } from './program-format.ts';
 

@@ -1,7 +1,7 @@
 import type { Platform } from '../../kit/platform.ts';
 import { printable } from '../../kit/printable.ts';
-import { isLayerProblem } from './allowance.ts';
 import { isShell, LONGEST, type Process, placesOf, startedBy } from './image-process.ts';
+import { isLayerProblem } from './layer-reading.ts';
 import type { LayerTree } from './layer-tree.ts';
 import { type Format, judge, type Verdict } from './program-format.ts';
 

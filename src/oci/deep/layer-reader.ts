@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import { createGunzip } from 'node:zlib';
 import { messageOf } from '../../kit/errors.ts';
 import { printableAscii } from '../../kit/printable.ts';
-import { type Allowance, GZIP, isLayerProblem, LayerProblem, type Reading, ZSTD } from './allowance.ts';
+import { type Allowance, GZIP, isLayerProblem, LayerProblem, type Reading, ZSTD } from './layer-reading.ts';
 import { unzstd } from './zstd.ts';
 
 const MIB = 1024 * 1024;

@@ -21,10 +21,10 @@ import {
 } from '../manifest.ts';
 import type { Reference } from '../reference.ts';
 import type { TagResolver } from '../resolver.ts';
-import { type Allowance, isLayerProblem, LayerProblem } from './allowance.ts';
 import { type Finding, findProgram, settleFor } from './find-program.ts';
 import { type ImageProcess, type Override, processOf, readImageProcess } from './image-process.ts';
 import { createStep, PER_PLATFORM, readLayer } from './layer-reader.ts';
+import { type Allowance, isLayerProblem, LayerProblem } from './layer-reading.ts';
 import { createLayerTree } from './layer-tree.ts';
 import { type LayerDescriptor, readLayers, statedPlatform } from './layers.ts';
 

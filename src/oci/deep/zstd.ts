@@ -1,6 +1,6 @@
 import type { Transform } from 'node:stream';
 import zlib from 'node:zlib';
-import { LayerProblem } from './allowance.ts';
+import { LayerProblem } from './layer-reading.ts';
 
 /** A window of zstd takes as much memory; `zstd -19` uses 8 MiB. As a power of two. */
 const WINDOW_LOG = 25;

@@ -1,9 +1,9 @@
 import * as zlib from 'node:zlib';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import type { Allowance } from '../../../src/oci/deep/allowance.ts';
 import { settleFor } from '../../../src/oci/deep/find-program.ts';
 import { createStep, PER_PLATFORM, readLayer } from '../../../src/oci/deep/layer-reader.ts';
+import type { Allowance } from '../../../src/oci/deep/layer-reading.ts';
 import { createLayerTree } from '../../../src/oci/deep/layer-tree.ts';
 import { digestOf } from '../../../testimg/build.ts';
 import { archive, elf, type LayerEntry } from '../../../testimg/layers.ts';
