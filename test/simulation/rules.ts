@@ -241,10 +241,26 @@ export function createRules({ mode, now, registry, server, replica }: RulesOptio
     // A process that was stopped for long may ask before it notices that its term is over. It can write nothing.
     if (watches === undefined || leads?.() !== true || lease?.fresh() !== true) return;
     const wanting = [
-      ...[...watches.pods.store.values()].map(({ uid, images, asked }) => ({ uid, images, asked })),
-      ...[...watches.daemonSets.store.values()].map(({ uid, template }) => ({ ...template, uid, asked: undefined })),
+      ...[...watches.pods.store.values()].map(({ uid, images, asked, resourceVersion: seen }) => ({
+        uid,
+        images,
+        asked,
+        seen,
+      })),
+      ...[...watches.daemonSets.store.values()].map(({ uid, template, resourceVersion: seen }) => ({
+        ...{ ...template, uid, seen },
+        asked: undefined,
+      })),
     ].filter(({ images }) => images.some((one) => one.image === image));
-    const isPlaced = wanting.every(({ uid, images, asked }) => {
+    // What another replica has just written is not known before the watch shows it.
+    const now = new Map(
+      [...server().all('v1', 'pods'), ...server().all('apps/v1', 'daemonsets')].map(({ metadata }) => [
+        text(at(metadata, 'uid')),
+        text(at(metadata, 'resourceVersion')),
+      ]),
+    );
+    const isPlaced = wanting.every(({ uid, images, asked, seen }) => {
+      if (now.get(uid) !== seen) return false;
       const names = images.map((one) => one.image);
       // A pod whose affinity is that of an earlier image fits no node, so its images are looked at again.
       const fits =
