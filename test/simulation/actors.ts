@@ -134,7 +134,7 @@ export function createActors({ world, server, rules }: { world: World; server: M
       if (pod !== undefined) await server.ask('DELETE', `${PODS}/${nameOf(pod)}`, { gracePeriodSeconds: 0 });
     },
     async orphan(index) {
-      await patch(`${PODS}/p${index}`, { metadata: { ownerReferences: null } });
+      await author(`${PODS}/p${index}`, { metadata: { ownerReferences: null } });
     },
     async changePodImage(index, image) {
       // managedFields has times in seconds.

@@ -66,7 +66,13 @@ export type Rules = {
 export function createRules({ mode, now, registry, server, replica }: RulesOptions): Rules {
   let broken: string | undefined;
   const truth = createTruth(registry, server);
-  const eventRules = createEventRules({ now, fail, replica });
+  const eventRules = createEventRules({
+    ...{ now, fail, replica },
+    hasPod: (uid) =>
+      server()
+        .all('v1', 'pods')
+        .some((pod) => uidOf(pod) === uid),
+  });
   /** The images for which an object was placed, by its uid. */
   const placed = new Map<string, string>();
   /** Pods that were placed with unknown images, or for images that have changed since. */
@@ -253,14 +259,14 @@ export function createRules({ mode, now, registry, server, replica }: RulesOptio
       })),
     ].filter(({ images }) => images.some((one) => one.image === image));
     // What another replica has just written is not known before the watch shows it.
-    const now = new Map(
-      [...server().all('v1', 'pods'), ...server().all('apps/v1', 'daemonsets')].map(({ metadata }) => [
-        text(at(metadata, 'uid')),
-        text(at(metadata, 'resourceVersion')),
+    const versions = new Map(
+      [...server().all('v1', 'pods'), ...server().all('apps/v1', 'daemonsets')].map((one) => [
+        uidOf(one),
+        text(at(one, 'metadata', 'resourceVersion')),
       ]),
     );
     const isPlaced = wanting.every(({ uid, images, asked, seen }) => {
-      if (now.get(uid) !== seen) return false;
+      if (versions.get(uid) !== seen) return false;
       const names = images.map((one) => one.image);
       // A pod whose affinity is that of an earlier image fits no node, so its images are looked at again.
       const fits =
