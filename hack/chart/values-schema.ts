@@ -46,7 +46,7 @@ export function valuesSchema(): Schema {
       topologySpreadConstraints: list,
       podDisruptionBudget: group({
         enabled: flag,
-        minAvailable: { type: ['integer', 'string'], pattern: '^[0-9]+%$' },
+        maxUnavailable: { type: ['integer', 'string'], pattern: '^[0-9]+%$' },
       }),
       resources: free,
       priorityClassName: optionalName,

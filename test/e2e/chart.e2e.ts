@@ -23,7 +23,7 @@ const BY_FORM = { guard: { pinned: false } };
 const SAME: readonly (readonly [overlay: string, values: Readonly<Record<string, unknown>>])[] = [
   ['taints', {}],
   ['taints-1.30', { keep: { enabled: false } }],
-  ['affinity', {}],
+  ['affinity', { keep: { enabled: false } }],
   ['both', { keep: { enabled: false } }],
   ['provider-taints', { keep: { enabled: false } }],
   ['cert-manager', { keep: { enabled: false }, webhook: { certManager: { enabled: true } } }],

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { at, listAt, textAt } from '../../hack/cluster/json.ts';
 import { olderKubernetes } from '../../hack/cluster/spawn.ts';
 import { FIXTURES } from '../../testimg/fixtures.ts';
 import { ours, runs, scheduledOn, taints, tolerations } from '../support/objects.ts';
@@ -168,7 +169,7 @@ describe('placement on the real control plane', () => {
       const all = await controller.metric('archaware_pods');
       const waiting = await controller.metric('archaware_pods', { outcome: 'waiting' });
       const unresolvable = await controller.metric('archaware_unresolvable_images');
-      return all === (await podNames()).length && waiting <= unresolvable;
+      return all > 0 && all === (await decidedPods()) && waiting <= unresolvable;
     });
     expect(await world.writesSince(from)).to.deep.equal([]);
   });
@@ -218,9 +219,14 @@ describe('placement on the real control plane', () => {
       async () => (await controller.metric('archaware_workqueue_depth')) === 0,
     );
 
-  async function podNames(): Promise<string[]> {
-    const { stdout } = await world.cluster.kubectl(['get', 'pods', '-A', '-o', 'name']);
-    return stdout.split('\n').filter((line) => line !== '');
+  /** How many pods are decided for themselves: not those of DaemonSets, nor finished ones. */
+  async function decidedPods(): Promise<number> {
+    const pods = await world.list('Pod', '');
+    return pods.filter(
+      (one) =>
+        !listAt(one, 'metadata', 'ownerReferences').some((owner) => at(owner, 'kind') === 'DaemonSet') &&
+        !['Succeeded', 'Failed'].includes(textAt(one, 'status', 'phase')),
+    ).length;
   }
 
   async function touchEverything(): Promise<void> {

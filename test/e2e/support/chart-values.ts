@@ -28,7 +28,7 @@ const EVERYTHING = {
     pullSecrets: [{ name: 'pull' }],
   },
   replicas: 3,
-  podDisruptionBudget: { minAvailable: '50%' },
+  podDisruptionBudget: { maxUnavailable: '50%' },
   nodeSelector: { 'example.com/pool': 'system' },
   tolerations: [{ key: 'dedicated', operator: 'Exists', effect: 'NoSchedule' }],
   env: [{ name: 'HTTPS_PROXY', value: 'http://proxy.example.com:3128' }],

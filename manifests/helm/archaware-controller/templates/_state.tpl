@@ -14,7 +14,8 @@
 {{- $undoes := and (eq $mode "affinity") (or (has "nodes" $config.loops) $daemonSets) -}}
 {{- $webhook := $config.webhook.enabled -}}
 {{- $calledForPods := and $webhook (or (has $mode (list "affinity" "both")) .Values.webhook.pods) -}}
-{{- $calledForDaemonSets := and $webhook (not $observes) $daemonSets -}}
+{{- /* In the mode affinity, templates get their requirement at admission, too, also without the loop. */}}
+{{- $calledForDaemonSets := and $webhook (not $observes) (or $daemonSets (and (eq $mode "affinity") $pods (eq $config.pods.daemonSets "patch"))) -}}
 {{- $keep := .Values.keep.enabled -}}
 {{- if eq (toString $keep) "auto" -}}
 {{- $keep = .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy" -}}
