@@ -225,7 +225,9 @@ describe('a real node, in this order', function () {
     }
 
     it('is uninstalled as the documents say, and leaves nothing', async () => {
-      await real.block('docs/admission.md', 'node dist/main.js clean', { 'main.js clean': 'main.js clean --yes' });
+      await real.block('docs/admission.md', 'node dist/main.js clean', {
+        'main.js clean': 'main.js clean --yes --pods restart',
+      });
       await nothingIsLeft(world);
       await real.kubectl('delete', 'namespace', ns);
     }).timeout(300_000);
@@ -336,7 +338,7 @@ describe('a real node, in this order', function () {
       await uninstalling;
       expect(await uids()).to.deep.equal(before);
       for (const [app, count] of Object.entries(least)) expect(count, app).to.equal(2);
-      await nothingIsLeft(world);
+      await nothingIsLeft(world, { keepsPods: true });
       await eventually('nothing to be left in the namespace but what every namespace has', async () => {
         const left = await real.kubectl('-n', 'archaware', 'get', 'all,configmaps,secrets,leases', '-o', 'name');
         if (left === 'configmap/kube-root-ca.crt\n') return true;

@@ -126,7 +126,7 @@ describe('changing the mode on a real node, under a stream of pods', function ()
     const RELEASE = ['archaware', CHART_PATH, '--namespace', 'archaware', '--create-namespace'];
 
     before(async () => {
-      await nothingIsLeft(world);
+      await nothingIsLeft(world, { keepsPods: true });
       helm = await arrangeHelm(world.cluster.kubeconfig);
       await helmed(['install', ...RELEASE], TAINTS);
       await settled(TAINTS);
