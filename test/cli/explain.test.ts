@@ -167,6 +167,28 @@ describe('explain', () => {
     expect(stdout).not.to.contain('horse');
   });
 
+  it("quotes the controller's newest Event about a gated pod whose images it knows", async () => {
+    await start({ cluster: { scheduler: false } });
+    const spec = { schedulingGates: [{ name: 'archaware.dev/architecture' }] };
+    await product.cluster.createPod({ name: 'p', images: [product.image('app', ['arm64'])], spec });
+    const uid = text(at(await product.get('/api/v1/namespaces/default/pods/p'), 'metadata', 'uid'));
+    const event = (name: string, of: string, eventTime: string, note: string) =>
+      JSON.stringify({
+        apiVersion: 'events.k8s.io/v1',
+        kind: 'Event',
+        metadata: { name, namespace: 'default' },
+        regarding: { kind: 'Pod', namespace: 'default', name: 'p', uid: of },
+        ...{ type: 'Warning', reason: 'ImageUnresolvable', action: 'Resolving', eventTime, note },
+        ...{ reportingController: 'archaware-controller', reportingInstance: 'x' },
+      });
+    await product.cluster.apply(event('p.1', uid, '2026-03-01T06:13:10.000000Z', 'in 60 s'));
+    await product.cluster.apply(event('p.2', uid, '2026-03-01T06:13:20.000000Z', 'in 42 s'));
+    await product.cluster.apply(event('p.3', 'another', '2026-03-01T06:13:30.000000Z', 'in 9 s'));
+    expect((await explain('p')).said).to.deep.equal({ note: 'in 42 s', at: '06:13:20 UTC' });
+    const { stdout } = await product.command(['explain', 'p']);
+    expect(stdout).to.match(/^ +said at 06:13:20 UTC: in 42 s$/m);
+  });
+
   it('says why a pod is skipped, without a lookup of its images', async () => {
     await start({ cluster: { scheduler: false } });
     await namespace('quiet', { 'archaware.dev/ignore': 'true' });

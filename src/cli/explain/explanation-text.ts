@@ -44,7 +44,7 @@ export function describeExplanation(explanation: Explanation, { columns, isVerbo
     ['verdict', [verdict.text]],
     ['next', advice],
     ['pod', [describePod(pod)]],
-    ['archaware', describeController(explanation.controller)],
+    ['archaware', describeController(explanation)],
     ['scheduler', pod.scheduler === undefined ? [] : [pod.scheduler]],
     ['images', images.map((image) => describeImage(image, isVerbose))],
     [
@@ -94,17 +94,18 @@ function describePod({ kind, namespace, name, state, node, gates = [] }: Explana
   return `${kind} ${namespace}/${name}: ${states[state]}`;
 }
 
-function describeController(controller: Explanation['controller']): string[] {
+function describeController({ controller, said }: Explanation): string[] {
+  const event = said === undefined ? [] : [`said at ${said.at}: ${said.note}`];
   switch (controller) {
     case undefined:
     case 'leads':
-      return [];
+      return event;
     case 'no-leader':
-      return ['no replica leads, so nothing is written'];
+      return ['no replica leads, so nothing is written', ...event];
     case 'not-installed':
-      return ['is not installed'];
+      return ['is not installed', ...event];
     case 'unknown':
-      return ['is perhaps not installed: you may not look for it'];
+      return ['is perhaps not installed: you may not look for it', ...event];
     default:
       return controller satisfies never;
   }

@@ -2,6 +2,7 @@
 
 import type { Clock } from '../../kit/clock.ts';
 import { strangersText } from '../../kit/cut.ts';
+import { utcTime } from '../../kit/duration.ts';
 import { type JsonObject, objectAt, stringAt } from '../../kit/json.ts';
 import { printable } from '../../kit/printable.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
@@ -15,39 +16,52 @@ import { eventTime, ownEvents } from '../event-time.ts';
 const UNRESOLVABLE: EventReason = 'ImageUnresolvable';
 
 /**
- * Returns when a pod that waits for an image starts at the latest. Only the controller knows when its first lookup failed; it says
- * so in its Event about the pod. Undefined for a pod with a node, if no Event has the time, or if Events cannot be listed.
+ * Returns what the controller's Events say of a pod whose images it does not know: the newest one, such as the place in a registry's
+ * line, and when the pod starts at the latest. Only the controller knows either. Nothing for a pod with a node, if there is no such
+ * Event, or if Events cannot be listed.
  */
-export async function patienceOf(
+export async function saidOf(
   client: ApiClient | undefined,
   { pod }: Pick<Workload, 'pod'>,
   clock: Pick<Clock, 'wall'>,
   signal: AbortSignal,
-): Promise<ExplainInput['patience']> {
-  if (client === undefined || pod === undefined || pod.nodeName !== undefined) return undefined;
+): Promise<Pick<ExplainInput, 'patience' | 'said'>> {
+  if (client === undefined || pod === undefined || pod.nodeName !== undefined) return {};
   const isOfPod = (event: JsonObject) => stringAt(objectAt(event, 'regarding'), 'uid') === pod.uid;
   try {
     const fields = `regarding.name=${pod.name},reason=${UNRESOLVABLE}`;
-    const found = await ownEvents(client, pod.namespace, fields, signal, isOfPod);
-    const startsAtLatestMs = newestTime(found);
-    return startsAtLatestMs === undefined ? undefined : { startsAtLatestMs, nowMs: clock.wall() };
+    const found = newestFirst(await ownEvents(client, pod.namespace, fields, signal, isOfPod));
+    const [newest] = found;
+    if (newest === undefined) return {};
+    // A later failure, or another leader, wrote a later time.
+    const startsAtLatestMs = timeIn(found);
+    return {
+      said: { note: noteOf(newest), at: utcTime(eventTime(newest)) },
+      patience: startsAtLatestMs === undefined ? undefined : { startsAtLatestMs, nowMs: clock.wall() },
+    };
   } catch (error) {
-    // The time is a help: an explanation without it is better than none.
-    if (error instanceof ApiError) return undefined;
+    // The Events are a help: an explanation without them is better than none.
+    if (error instanceof ApiError) return {};
     throw error;
   }
 }
 
-/** Returns the time in the newest of these Events that has one: a later failure, or another leader, wrote a later time. */
-function newestTime(events: readonly JsonObject[]): number | undefined {
-  const [newest] = events
-    .flatMap((event) => {
-      const writtenMs = Date.parse(stringAt(event, 'eventTime') ?? '');
-      const atMs = readStartsAtLatest(strangersText(stringAt(event, 'note') ?? ''), writtenMs);
-      return atMs === undefined ? [] : { writtenMs, atMs };
-    })
-    .sort((one, other) => other.writtenMs - one.writtenMs);
-  return newest?.atMs;
+function newestFirst(events: readonly JsonObject[]): JsonObject[] {
+  return [...events].sort((one, other) => eventTime(other) - eventTime(one));
+}
+
+function noteOf(event: JsonObject): string {
+  return printable(stringAt(event, 'note') ?? '', NOTE_BYTES);
+}
+
+/** Returns the time in the first of these Events that has one. */
+function timeIn(events: readonly JsonObject[]): number | undefined {
+  for (const event of events) {
+    const writtenMs = Date.parse(stringAt(event, 'eventTime') ?? '');
+    const atMs = readStartsAtLatest(strangersText(stringAt(event, 'note') ?? ''), writtenMs);
+    if (atMs !== undefined) return atMs;
+  }
+  return undefined;
 }
 
 const REFUSALS: readonly EventReason[] = ['WriteRefused', 'RefusedByPolicy'];
@@ -73,10 +87,10 @@ export async function refusalOf(
     const found = await Promise.all(
       REFUSALS.map((reason) => ownEvents(client, namespace, `reason=${reason}`, signal, isAbout)),
     );
-    const [newest] = found.flat().sort((one, other) => eventTime(other) - eventTime(one));
+    const [newest] = newestFirst(found.flat());
     if (newest === undefined) return undefined;
     const reason = REFUSALS.find((each) => each === stringAt(newest, 'reason')) ?? 'WriteRefused';
-    return { reason, note: printable(stringAt(newest, 'note') ?? '', NOTE_BYTES) };
+    return { reason, note: noteOf(newest) };
   } catch (error) {
     // The Event is a help: an explanation without it is better than none.
     if (error instanceof ApiError) return undefined;

@@ -37,7 +37,7 @@ import { mayHoldSeveral, readObjects } from '../manifest-objects.ts';
 import { valueText } from '../output.ts';
 import { createPaint } from '../paint.ts';
 import { describeExplanation } from './explanation-text.ts';
-import { patienceOf, refusalOf } from './from-events.ts';
+import { refusalOf, saidOf } from './from-events.ts';
 import { describeMissing } from './missing.ts';
 import { type ExplainTarget, KINDS } from './target.ts';
 
@@ -148,12 +148,11 @@ async function explainOne(world: World, workload: Workload, isInCluster: boolean
   };
   const asked = imagesToAsk(input);
   const found = new Map(await Promise.all(asked.map(async (image) => [image, await lookUp(image)] as const)));
-  const isWaiting = [...found.values()].some((result) => 'error' in result);
-  const patience = isWaiting && input.applied ? await patienceOf(client, workload, context.clock, signal) : undefined;
+  const said = input.applied ? await saidOf(client, workload, context.clock, signal) : {};
   const refusal =
     client === undefined || !isInCluster ? undefined : await refusalOf(client, workload, namespace, signal);
   return explainPlacement(
-    { ...input, patience, refusal },
+    { ...input, ...said, refusal },
     {
       lookupOf: (image) => found.get(image),
       pullSecrets: pullSecrets.map((name) => {

@@ -1,4 +1,5 @@
 import { strangersText } from '../../kit/cut.ts';
+import { utcTime } from '../../kit/duration.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { isOurTaint, readManaged } from '../../placement/nodes/managed.ts';
 import type { Node } from '../../placement/nodes/node.ts';
@@ -72,9 +73,13 @@ export function oldestOf(pods: readonly WaitingPod[]): Waiting {
   return { count: pods.length, oldest: sorted.slice(0, MOST_SHOWN) };
 }
 
-/** Returns the note of the newest Event; undefined if there is none. `events`: archaware's Events about one pod. */
+/**
+ * Returns the note of the newest Event and when it was true, because a note may say how long something takes; undefined if there is
+ * none. `events`: archaware's Events about one pod.
+ */
 export function newestNote(events: readonly JsonObject[]): string | undefined {
   const [newest] = [...events].sort((one, other) => eventTime(other) - eventTime(one));
   const note = newest && stringAt(newest, 'note');
-  return newest === undefined || !note ? undefined : strangersText(`${stringAt(newest, 'reason')}: ${note}`);
+  if (newest === undefined || !note) return undefined;
+  return `${strangersText(`${stringAt(newest, 'reason')}: ${note}`)} (said at ${utcTime(eventTime(newest))})`;
 }

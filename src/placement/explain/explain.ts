@@ -117,9 +117,14 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
   };
   const blocked = whyBlocked(explanation, evidence);
   const complete = { ...explanation, decision: blocked === undefined ? decided : { ...decided, blocked } };
+  const verdict = verdictOf(input, complete, evidence);
+  // Where a lookup failed here, too, this failure is newer than the Event.
+  const isOther = decided.kind !== 'wait' || explanation.images.some(({ error }) => error?.code === 'rate-limited');
+  const said = verdict.state === 'waits' && isOther ? input.said : undefined;
   return {
-    verdict: verdictOf(input, complete, evidence),
+    verdict,
     ...complete,
+    ...(said === undefined ? {} : { said }),
     advice: advise(input, explanation, evidence),
   };
 }

@@ -8,7 +8,7 @@ import type { Settings } from '../settings.ts';
 import type { WrongNodeFinding } from '../wrong-node/judge.ts';
 import type { Clash } from './clash.ts';
 import type { ExplainedAffinity } from './explained-affinity.ts';
-import type { ExplainedDecision, ExplainedPullSecret, LookupError } from './input.ts';
+import type { ExplainedDecision, ExplainedPullSecret, ExplainInput, LookupError } from './input.ts';
 import type { ControllerState } from './no-controller.ts';
 
 /** The state of a pod on its way to a node. */
@@ -92,6 +92,11 @@ export type Explanation = {
   };
   /** Whether a controller is there; absent if that is not known. */
   readonly controller?: ControllerState['kind'];
+  /**
+   * Of a pod that waits: what the controller's newest Event says of an image that it does not know, if `explain` knows all of them, or
+   * waits for a registry's limit itself; absent if there is none.
+   */
+  readonly said?: ExplainInput['said'];
   readonly images: readonly ExplainedImage[];
   readonly pullSecrets: readonly ExplainedPullSecret[];
   readonly intersection: readonly NarrowingStep[];

@@ -52,6 +52,8 @@ export type ExplainInput = {
   readonly namesOf: (image: string) => readonly string[];
   /** When the pod starts at the latest by the controller's Event, and the time now; absent if no Event says so. */
   readonly patience?: { readonly startsAtLatestMs: number; readonly nowMs: number } | undefined;
+  /** What the controller's newest Event says of an image that it does not know, escaped, and when (`06:13:20 UTC`). */
+  readonly said?: { readonly note: string; readonly at: string } | undefined;
   /** What the API server refuses, by the controller's Event about the object, its owner or what it creates; escaped. */
   readonly refusal?: { readonly reason: EventReason; readonly note: string } | undefined;
 };

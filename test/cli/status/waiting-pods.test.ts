@@ -69,7 +69,7 @@ describe('a pod waits because of archaware', () => {
         series: { lastObservedTime: '2026-01-02T00:00:00Z' },
       },
     ];
-    expect(newestNote(events)).to.equal('B: new');
+    expect(newestNote(events)).to.equal('B: new (said at 00:00:00 UTC)');
     expect(newestNote([])).to.equal(undefined);
   });
 });

@@ -24,6 +24,7 @@ export type Given = {
   readonly controller?: ExplainInput['controller'];
   readonly secrets?: readonly { readonly name: string; readonly problem?: string }[];
   readonly patience?: ExplainInput['patience'];
+  readonly said?: ExplainInput['said'];
   readonly refusal?: ExplainInput['refusal'];
   readonly namespace?: { readonly name: string; readonly labels: Readonly<Record<string, string>> };
 };
@@ -63,6 +64,7 @@ export function inputOf(given: Given): ExplainInput {
     namesOf: (image) => [`registry.example.com/${image}`],
     isTemplate: given.isTemplate ?? false,
     patience: given.patience,
+    said: given.said,
     refusal: given.refusal,
   };
 }

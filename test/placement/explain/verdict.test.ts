@@ -201,6 +201,20 @@ describe('the verdict of an explanation', () => {
     });
   }
 
+  describe("has the controller's Event", () => {
+    const said = { note: 'image a was not looked up yet: waits for its turn at r, about 42 s', at: '06:13:20 UTC' };
+    const gated = { spec: { schedulingGates: [{ name: 'archaware.dev/architecture' }] } };
+    const rows: readonly (readonly [given: string, Given, isShown: boolean])[] = [
+      ['of a gated pod whose images are known here', { images: { a: 'linux/amd64' }, ...gated }, true],
+      ['of a pod that waits, and a limit was met here, too', { images: { a: '!rate-limited' } }, true],
+      ['not of a pod whose image failed here: that is newer', { images: { a: '!not-found' } }, false],
+      ['not of a pod that has what it needs', { images: { a: 'linux/amd64' }, spec: tolerating('amd64') }, false],
+    ];
+    for (const [given, what, isShown] of rows) {
+      it(given, () => expect(explained({ ...what, said }).said).to.deep.equal(isShown ? said : undefined));
+    }
+  });
+
   it('has the time also for programs', () => {
     const patience = { startsAtLatestMs: START, nowMs: START };
     expect(explained({ images: { a: '!denied' }, patience }).verdict.startsAtLatest).to.equal(
