@@ -20,8 +20,6 @@ export const MENTIONS: readonly Mention[] = [
     text: ({ main, older }) => `All tests run on Kubernetes ${main.minor}; some also run on ${inWords(older)},`,
   },
   { file: 'docs/install.md', text: ({ main }) => `on a real control plane of Kubernetes ${main.minor}.` },
-  { file: 'docs/gitops.md', text: ({ main }) => `| kubectl ${main.patch}, client-side and server-side;` },
-  { file: 'docs/gitops.md', text: ({ main }) => `on the control plane of Kubernetes ${main.patch} (` },
   { file: 'test/simulator/embedded-cluster.ts', text: ({ main }) => `/** Default v${main.patch}. */` },
   { file: 'test/simulator/embedded-cluster.ts', text: ({ main }) => `gitVersion = 'v${main.patch}' }` },
   { file: 'test/simulation/api-server.ts', text: ({ main }) => `gitVersion: 'v${main.patch}',` },
