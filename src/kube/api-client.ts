@@ -5,7 +5,7 @@ import { parseJson } from '../kit/json.ts';
 import { createConnector } from '../kit/network/connector.ts';
 import type { ClusterAccess, TlsOptions } from './access.ts';
 import { ApiError, ConnectionError } from './errors.ts';
-import { BrokenExchange, exchange, type HttpAnswer } from './exchange.ts';
+import { BrokenExchange, exchange, type HttpAnswer, type Running } from './exchange.ts';
 
 /** One finished request, for metrics. `code` is the HTTP status, or `error` if there was no answer. */
 export type ApiRequest = { readonly verb: string; readonly resource: string; readonly code: string };
@@ -63,8 +63,8 @@ export type ApiClient = {
 /** A client that can change its connections. */
 export type ConnectedClient = ApiClient & {
   /**
-   * Breaks every request and watch under way, and opens new connections, at most every ten seconds. Call it when something shows that
-   * those of before may be dead without a sign.
+   * Opens new connections, at most every ten seconds. Call it when something shows that those of before may be dead without a sign.
+   * Watches on those are broken; other requests only if no byte arrives on them for five seconds: the server may just be slow.
    */
   renew(): void;
 };
@@ -86,6 +86,8 @@ const COMPLETE_MS = 120_000;
 const LONGEST_ASKED_MS = 30_000;
 /** The least time between two renewals of the connections: a mistake about them must not cost more than that. */
 const RENEW_MS = 10_000;
+/** How long a request on a connection of before may stay without a byte. */
+const DOUBTED_MS = 5_000;
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
 
 /** The headers that log in, and when they were requested. */
@@ -148,6 +150,7 @@ export function createClient(options: ClientOptions): ConnectedClient {
       keepAliveTimeout: 60_000,
     });
   let pool = openPool();
+  const running = new Set<Running>();
   let renewedAt = Number.NEGATIVE_INFINITY;
   let login: Login | undefined;
   let loggingIn: Promise<Login> | undefined;
@@ -204,6 +207,7 @@ export function createClient(options: ClientOptions): ConnectedClient {
     };
     const late = () => new Error(`it was not complete after ${completeMs / 1000} s`);
     return exchange(pool, sent, {
+      running,
       signal,
       limit: (onLate) => after(completeMs, () => onLate(late())),
       onOpen: watch && ((status) => opened(path, status, watch)),
@@ -268,12 +272,22 @@ export function createClient(options: ClientOptions): ConnectedClient {
     renew() {
       if (ending.signal.aborted || now() - renewedAt < RENEW_MS) return;
       renewedAt = now();
-      const former = pool;
+      const [former, doubted] = [pool, [...running]];
       pool = openPool();
-      void former.destroy(new Error('its connections were renewed'));
+      const renewed = new Error('its connections were renewed');
+      for (const one of doubted) {
+        one.heard = false;
+        if (one.isWatch) one.fail(renewed);
+      }
+      // It ends with its last request.
+      void former.close();
+      after(DOUBTED_MS, () => {
+        for (const one of doubted) if (!one.heard && running.has(one)) one.fail(renewed);
+      });
     },
     async close() {
       ending.abort();
+      for (const one of running) one.fail(new Error('the client was closed'));
       await pool.destroy();
     },
   };

@@ -14,7 +14,12 @@ export type ExchangeRequest = {
 /** A whole answer. `text` is empty if its pieces went to {@link ExchangeOptions.onPiece}. */
 export type HttpAnswer = { readonly status: number; readonly retryAfter: unknown; readonly text: string };
 
+/** An exchange that is not over. Whoever doubts its connection sets `heard` to false, and sees later whether a byte came. */
+export type Running = { readonly isWatch: boolean; heard: boolean; fail(error: Error): void };
+
 export type ExchangeOptions = {
+  /** Where it stands while it is not over. */
+  readonly running: Set<Running>;
   readonly signal: AbortSignal;
   /** Starts the time limit for the body of an answer; returns a function that cancels it. */
   readonly limit: (onLate: (error: Error) => void) => () => void;
@@ -42,7 +47,7 @@ export class BrokenExchange extends Error {
 export function exchange(
   dispatcher: Pick<Dispatcher, 'dispatch'>,
   request: ExchangeRequest,
-  { signal, limit, onOpen, onPiece }: ExchangeOptions,
+  { running, signal, limit, onOpen, onPiece }: ExchangeOptions,
 ): Promise<HttpAnswer> {
   if (signal.aborted) return Promise.reject(signal.reason);
   return new Promise((resolve, reject) => {
@@ -58,6 +63,7 @@ export function exchange(
     function end(): boolean {
       if (isOver) return false;
       isOver = true;
+      running.delete(self);
       cancelLimit?.();
       forget();
       return true;
@@ -69,6 +75,12 @@ export function exchange(
       controller?.abort(error instanceof Error ? error : new Error(String(error)));
     }
 
+    const self: Running = {
+      isWatch: onOpen !== undefined,
+      heard: false,
+      fail: (error) => fail(new BrokenExchange(error, status !== 0)),
+    };
+    running.add(self);
     // Before there is a connection, nothing was sent and nothing will be, so the caller need not wait for one.
     const forget = onAbort(signal, () => fail(signal.reason));
     dispatcher.dispatch(request, {
@@ -77,6 +89,7 @@ export function exchange(
         if (isOver) started.abort(new Error('ended'));
       },
       onResponseStart(_, statusCode, headers) {
+        self.heard = true;
         // An answer such as 103 comes before the real one.
         if (statusCode < 200) return;
         status = statusCode;
@@ -87,6 +100,7 @@ export function exchange(
       },
       onResponseData(_, piece) {
         if (isOver) return;
+        self.heard = true;
         if (isInPieces) {
           try {
             onPiece?.(piece);

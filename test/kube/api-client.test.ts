@@ -10,7 +10,7 @@ type Answer = { readonly status?: number; readonly headers?: Record<string, stri
 const SILENCE_MS = 1_500;
 
 describe('the client', () => {
-  let answers: (Answer | 'reset' | 'silence' | 'half' | 'stall' | 'drip')[];
+  let answers: (Answer | Promise<Answer> | 'reset' | 'silence' | 'half' | 'stall' | 'drip')[];
   let asked: { line: string; authorization: string; body: string }[];
   let finished: ApiRequest[];
   let logins: number;
@@ -63,7 +63,7 @@ describe('the client', () => {
     let body = '';
     for await (const chunk of request) body += String(chunk);
     asked.push({ line: `${request.method} ${request.url}`, authorization: request.headers.authorization ?? '', body });
-    const answer = answers.shift() ?? {};
+    const answer = await (answers.shift() ?? {});
     if (answer === 'silence') return;
     if (answer === 'reset') return void request.socket.destroy();
     if (answer === 'half') {
@@ -166,7 +166,7 @@ describe('the client', () => {
     });
   }
 
-  it('breaks what waits, and opens new connections, at most every ten seconds', async () => {
+  it('breaks watches at once, and requests that stay silent, and opens new connections, at most every ten seconds', async () => {
     const silent = (): Promise<unknown> => {
       answers = ['silence'];
       return failure(get());
@@ -177,15 +177,39 @@ describe('the client', () => {
     const [first, isAsked] = [silent(), arrived(1)];
     await isAsked;
     client.renew();
+    expect(await get(), 'over a new connection').to.deep.equal({});
+    expect(later.map(({ ms }) => ms)).to.deep.equal([5000]);
+    later.shift()?.act();
     expect(await first).to.be.instanceOf(ConnectionError);
     const second = silent();
-    await arrived(2);
+    await arrived(3);
     now = 9_999;
     client.renew();
-    expect(await get(), 'the other connection').to.deep.equal({});
+    expect(later).to.deep.equal([]);
     now = 10_000;
     client.renew();
+    later.shift()?.act();
     expect(await second).to.be.instanceOf(ConnectionError);
+
+    now = 20_000;
+    answers = ['silence'];
+    const watching = failure(
+      client.watch('/api/v1/pods?watch=true', { signal: new AbortController().signal, onOpen() {}, onPiece() {} }),
+    );
+    await arrived(4);
+    client.renew();
+    expect(await watching).to.be.instanceOf(ConnectionError);
+  });
+
+  it('leaves a request alone that is answered within five seconds, though its connection was doubted', async () => {
+    let begin = () => {};
+    answers = [new Promise((resolve) => (begin = () => resolve({})))];
+    const listed = get();
+    while (asked.length < 1) await new Promise((resolve) => setImmediate(resolve));
+    client.renew();
+    begin();
+    expect(await listed).to.deep.equal({});
+    later.shift()?.act();
     expect(await get()).to.deep.equal({});
   });
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Dispatcher } from 'undici';
-import { BrokenExchange, exchange } from '../../src/kube/exchange.ts';
+import { BrokenExchange, exchange, type Running } from '../../src/kube/exchange.ts';
 
 describe('one request and its answer', () => {
   it('fails if the text of the answer cannot be made', async () => {
@@ -33,11 +33,11 @@ describe('one request and its answer', () => {
         limits -= 1;
       };
     };
-    const failed = await exchange({ dispatch }, request, { signal: new AbortController().signal, limit }).catch(
-      (error: unknown) => error,
-    );
+    const running = new Set<Running>();
+    const options = { running, signal: new AbortController().signal, limit };
+    const failed = await exchange({ dispatch }, request, options).catch((error: unknown) => error);
     expect(failed).to.be.instanceOf(BrokenExchange);
     expect(String(failed)).to.include('longer than a text can be');
-    expect(limits).to.equal(0);
+    expect([limits, running.size]).to.deep.equal([0, 0]);
   });
 });

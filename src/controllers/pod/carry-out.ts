@@ -1,9 +1,10 @@
 import type { Clock } from '../../kit/clock.ts';
+import type { Operation } from '../../kit/json-patch.ts';
 import type { Result } from '../../kube/control-loop.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import type { Writer } from '../../kube/writer.ts';
 import { contradictionOf } from '../../placement/contradiction.ts';
-import type { Decision, Placement } from '../../placement/decide.ts';
+import { type Decision, isGuess, type Placement } from '../../placement/decide.ts';
 import type { SkipReason } from '../../placement/eligibility.ts';
 import { type Pod, podAfter } from '../../placement/objects/pod.ts';
 import type { Toleration } from '../../placement/patch/tolerations.ts';
@@ -18,6 +19,9 @@ import type { Backlog } from './backlog.ts';
 import { expectedKey, hasTolerations, keyOf, type PodAtHand } from './basis.ts';
 import type { PodCase } from './decision.ts';
 import { type Release, regardingPod, type SendRelease, type WrittenPlacing } from './release.ts';
+
+/** A binding changes neither tolerations nor `metadata.generation`, so the rest of a patch says nothing about it. */
+const isUnbound: Operation = { op: 'test', path: '/spec/nodeName', value: null };
 
 type CarryOutParts = {
   readonly pods: Store<Pod>;
@@ -72,7 +76,7 @@ export function createCarryOut(parts: CarryOutParts): CarryOut {
     const againInMs = isDone ? undefined : isFinal(decision) ? HELD_AGAIN_MS : OPEN_AGAIN_MS;
     const waitMs = undoneMs(at, placing.tolerations);
     if (waitMs > 0) return { outcome: 'conflict', againInMs: waitMs };
-    const written = await write(at, placing);
+    const written = await write(at, placing, isGuess(decision));
     switch (written.kind) {
       case 'conflict':
         return { outcome: 'conflict' };
@@ -99,20 +103,25 @@ export function createCarryOut(parts: CarryOutParts): CarryOut {
   }
 
   /** Writes what the pod lacks. In the mode `observe` it writes nothing, and a gate of an earlier mode stays, too. */
-  function write(at: PodCase, placing: PlacementIntent | undefined): WrittenPlacing | Promise<WrittenPlacing> {
+  function write(
+    at: PodCase,
+    placing: PlacementIntent | undefined,
+    isGuessed = false,
+  ): WrittenPlacing | Promise<WrittenPlacing> {
     if (onlyObserves(at.settings)) return { kind: 'nothing' };
-    return release(at.record, at.pod, placing, sender(at));
+    return release(at.record, at.pod, placing, sender(at, isGuessed));
   }
 
-  /** Returns functions that send a patch, and note what the watch will show. */
-  function sender({ record, signal, ...at }: PodCase): SendRelease {
+  /** Returns functions that send a patch, and note what the watch will show. A guess is not for a pod that was bound meanwhile. */
+  function sender({ record, signal, ...at }: PodCase, isGuessed: boolean): SendRelease {
     const targetOf = ({ namespace, name, gated }: Pod) =>
       ({ kind: 'Pod', namespace, name, action: gated ? 'release' : 'tolerate' }) as const;
     return {
       async send(pod, placing, patch) {
         note(record, 'expected', expectedKey({ ...at, pod }, placing));
         try {
-          const written = await parts.write(targetOf(pod), patch, signal);
+          const sent = isGuessed && pod.nodeName === undefined ? [isUnbound, ...patch] : patch;
+          const written = await parts.write(targetOf(pod), sent, signal);
           return written.kind === 'written' ? { ...written, placing } : written;
         } finally {
           note(record, 'expected', undefined);
