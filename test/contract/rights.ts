@@ -63,6 +63,21 @@ export function describeRights(context: () => Context): void {
     done(await limited.request('POST', `${path}/eviction`, eviction));
   });
 
+  it('answers what they allow', async () => {
+    for (const [verb, allowed] of [
+      ['patch', true],
+      ['delete', false],
+    ]) {
+      const review = {
+        apiVersion: 'authorization.k8s.io/v1',
+        kind: 'SelfSubjectAccessReview',
+        spec: { resourceAttributes: { verb, resource: 'pods', namespace: NAMESPACE } },
+      };
+      const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
+      expect(done(await limited.request('POST', path, review))).to.have.nested.property('status.allowed', allowed);
+    }
+  });
+
   const where = `in the namespace "${NAMESPACE}"`;
   const refusals: readonly (readonly ['GET' | 'POST' | 'DELETE' | 'PATCH', string, string])[] = [
     [

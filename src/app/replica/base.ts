@@ -11,7 +11,7 @@ import { openFiles } from '../registries/registries.ts';
 import type { Context } from '../surroundings.ts';
 import { VERSION } from '../version.ts';
 import { createEnding } from './ending.ts';
-import { createReleases } from './releases.ts';
+import { createMayPatchPods, createReleases } from './releases.ts';
 import { createTelemetry } from './reported.ts';
 
 /** What a replica works with and what stays the same while it runs. */
@@ -42,7 +42,7 @@ export async function createBase(context: Context) {
       answers.heard();
       context.received(bytes);
     }),
-    releases: createReleases(clock, log),
+    releases: createReleases(clock, log, createMayPatchPods(connection.client)),
     /** Aborts when the process should end (SIGTERM). */
     signal,
     /** Aborts at the very end: watches, lookups, Events and metrics go on until the last writes are done. */

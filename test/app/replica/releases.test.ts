@@ -12,10 +12,16 @@ describe('the releases of a replica', () => {
   let result: WriteResult | Error;
   let releases: ReturnType<typeof createReleases>;
   let said: string[];
+  let mayPatch: boolean | Error;
   beforeEach(() => {
-    [now, said] = [0, []];
+    [now, said, mayPatch] = [0, [], true];
     const say = (_: unknown, text = '') => void said.push(text);
-    releases = createReleases({ monotonic: () => now }, { info: (text: unknown) => say(0, String(text)), warn: say });
+    const log = { info: (text: unknown) => say(0, String(text)), warn: say };
+    releases = createReleases({ monotonic: () => now }, log, async (namespace) => {
+      expect(namespace).to.equal('a');
+      if (mayPatch instanceof Error) throw mayPatch;
+      return mayPatch;
+    });
   });
   async function write(given: WriteResult | Error, action: WriteTarget['action'] = 'release'): Promise<void> {
     result = given;
@@ -42,6 +48,7 @@ describe('the releases of a replica', () => {
     ['an etcd that is away', refusal(500, 'etcdserver: request timed out')],
   ] as const) {
     it(`fail after ten seconds of ${what}, until one succeeds`, async () => {
+      mayPatch = false;
       expect(await twice(error)).to.equal(true);
       await write({ kind: 'conflict' });
       expect(releases.fail(), 'a conflict is no release').to.equal(true);
@@ -54,6 +61,7 @@ describe('the releases of a replica', () => {
   for (const [what, error] of [
     ['a policy', refusal(403, 'pods "p" is forbidden: ValidatingAdmissionPolicy denied', [{ message: 'no' }])],
     ['a webhook that quotes', refusal(403, `admission webhook "x" denied the request: ${RBAC}`)],
+    ['a webhook that copies RBAC', refusal(403, RBAC)],
     ['a plug-in with the wrong status', refusal(500, 'pod tolerations conflict')],
     ['a field', refusal(422, 'invalid', [{ field: 'spec' }])],
   ] as const) {
@@ -62,11 +70,18 @@ describe('the releases of a replica', () => {
     });
   }
 
+  it('do not fail because of a 403 while the right is not known', async () => {
+    mayPatch = new ConnectionError('reset');
+    expect(await twice(refusal(403, RBAC))).to.equal(false);
+  });
+
   it('do not fail because of other writes', async () => {
+    mayPatch = false;
     expect(await twice(refusal(403, RBAC), 'tolerate')).to.equal(false);
   });
 
   it('are not known any more after two minutes without an attempt', async () => {
+    mayPatch = false;
     expect(await twice(refusal(403, RBAC))).to.equal(true);
     now += 120_000;
     expect(releases.fail()).to.equal(false);

@@ -97,6 +97,18 @@ describe('the reconciliation of a pod', () => {
     expect(events.map((event) => event.split(':')[0])).to.deep.equal(['ImageUnresolvable']);
   });
 
+  it('writes no guess to a pod that was bound meanwhile, but what is known', async () => {
+    const { put, run, world, bind, now } = arrangePod();
+    world.answers.app = failed(120);
+    put();
+    bind();
+    expect(String(await run().catch((error: unknown) => error))).to.include('rejected our request');
+    expect(shown(now())).to.equal('');
+    world.answers.app = known('linux/arm64');
+    expect(await run()).to.include({ outcome: 'written' });
+    expect(shown(now())).to.equal('arm64');
+  });
+
   it('allows every architecture after two minutes of failures, and decides again each minute', async () => {
     const { put, run, world, now, events, show, controller } = arrangePod();
     world.answers.app = failed(120);

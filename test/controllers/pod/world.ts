@@ -115,6 +115,10 @@ export function arrangePod(given: Partial<Settings> = {}, isPaced = true) {
     /** Shows the result of the last write in the watch. */
     show: () => pods.put(KEY, keptPod(readPod(object))),
     now: () => readPod(object),
+    /** Binds the pod, which the watch does not show yet. */
+    bind() {
+      object = { ...object, spec: { ...objectAt(object, 'spec'), nodeName: 'n1' } };
+    },
     run: async () => outcomeOf(await controller.reconcile(KEY, NEVER)),
   };
 }

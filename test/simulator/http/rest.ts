@@ -16,6 +16,8 @@ import { answerSimple, reply, route, verbOf } from './routes.ts';
 import { type Call, parseBody, type Reply } from './server.ts';
 import type { Watches } from './watch.ts';
 
+const REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
+
 export interface RestOptions {
   readonly store: Store;
   readonly api: Api;
@@ -35,6 +37,7 @@ export function createRest(options: RestOptions) {
   return async (call: Call): Promise<Reply> => {
     const simple = answerSimple(call.url.pathname, options.gitVersion);
     if (simple) return simple;
+    if (call.method === 'POST' && call.url.pathname === REVIEWS) return reviewed(call);
     const address = route(call.url.pathname);
     if (!address) throw new ApiError(404, 'NotFound', 'the server could not find the requested resource', {});
     authorize(address, call);
@@ -66,6 +69,23 @@ export function createRest(options: RestOptions) {
     // For RBAC, a namespace is in itself: a Role in it may allow reading it.
     const within = resource.plural === 'namespaces' ? name : namespace;
     options.rbac.check({ user: call.user, verb, resource, subresource, namespace: within, name });
+  }
+
+  /** A SelfSubjectAccessReview about one resource in one namespace. Every account may create one. */
+  function reviewed(call: Call): Reply {
+    const review = parseBody(call.text);
+    const asked = object(at(review, 'spec', 'resourceAttributes'));
+    const address = route(`/api/v1/namespaces/${text(asked.namespace)}/${text(asked.resource)}`);
+    if (!address) throw badRequest('only resources of v1 in a namespace can be reviewed here');
+    const { resource, namespace } = address;
+    let allowed = true;
+    try {
+      const attempt = { user: call.user, verb: text(asked.verb), resource, subresource: '', namespace, name: '' };
+      if (call.user !== options.adminUser) options.rbac.check(attempt);
+    } catch {
+      allowed = false;
+    }
+    return reply(201, { ...review, status: { allowed } });
   }
 
   function list({ resource, namespace }: Address, url: URL): Reply {
