@@ -50,7 +50,7 @@ describe('the policies of docs/examples', () => {
       const release = await testRelease();
       try {
         const text = releasedPolicy(await read(name), release);
-        const page = `${release.source}/blob/${release.tag}/docs/verify-at-admission.md`;
+        const page = `${release.source}/blob/${release.tag}/docs/verify.md`;
         expect(trusted(parsed(text))).to.deep.equal(expected('registry.example.com:5000/team', release.source));
         expect(text)
           .to.contain(page)
