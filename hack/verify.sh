@@ -41,6 +41,8 @@ bash -c "$demo"
 echo 'demo: 1 passed, 0 failed, 0 skipped'
 step "$test"
 bash -c "$test"
+step "tests of every case, and more histories of the simulation"
+SIMULATION_SEED=${SIMULATION_SEED:-$(date +%s)} SIMULATION_RUNS=150 npm run test:thorough
 step lint
 npm run --silent lint
 npm run --silent lint:workflows
@@ -55,8 +57,6 @@ fi
 grep -v '^npm' "$build_log" | tail -n 6
 echo 'cluster: 1 passed, 0 failed, 0 skipped'
 
-step "more histories of the simulation"
-SIMULATION_SEED=${SIMULATION_SEED:-$(date +%s)} SIMULATION_RUNS=150 npx mocha --no-config --node-option import=tsx --reporter ./hack/closing-line.cjs --exit test/simulation/simulation.test.ts
 step "contract and end to end, on the real control plane and a real node"
 ARCHAWARE_RESTARTS=${all:+20} ARCHAWARE_INDEXES=${all:+15000} npm run test:e2e
 step "what a release refuses, and its chart and manifest from a registry"

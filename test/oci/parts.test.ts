@@ -10,7 +10,7 @@ import { INDEX, indexOf, knownBy, sha256 } from './server.ts';
 const HOST = 'harbor.example.com';
 const MANIFEST = JSON.stringify(indexOf('linux/amd64'));
 /** Milliseconds. */
-const STEP = 250;
+const STEP = 1000;
 const TIMEOUT = 15_000;
 const EVERY = 5000;
 const GOOD = 12;
