@@ -70,6 +70,7 @@ export async function parse(
 ): Promise<{ argv: Arguments; help: string }> {
   const { columns, program } = surroundings;
   const named = COMMANDS.find(({ name }) => words.includes(name));
+  refuseValues(words, [...COMMON_FLAGS, ...(named?.flags ?? [])]);
   const parser = createParser(program, Math.min(MOST_COLUMNS, columns ?? MOST_COLUMNS), named, isHelpAsked, words);
   let help = '';
   const argv = await parser.parseAsync(normalised(words), {}, (_error: unknown, _argv: unknown, output: string) => {
@@ -79,6 +80,17 @@ export async function parse(
   // The help was asked for in another way, as with `-Ah`.
   if (help !== '' && !isHelpAsked) return parse(words, surroundings, true);
   return { argv, help };
+}
+
+/** Refuses a value for a flag that takes none: yargs reads every text but `true` as false. */
+function refuseValues(words: readonly string[], flags: readonly Flag[]): void {
+  const end = words.indexOf('--');
+  for (const word of end < 0 ? words : words.slice(0, end)) {
+    const [, name, value] = /^--([^=]+)=(.*)$/s.exec(word) ?? [];
+    const takesNone = flags.some((flag) => flag.name === name && flag.value === undefined);
+    if (!takesNone || value === 'true' || value === 'false') continue;
+    throw new ConfigurationError([`--${name}: got ${JSON.stringify(value)}, expected true, false or no value`]);
+  }
 }
 
 function createParser(

@@ -221,7 +221,9 @@ export function createClient(options: ClientOptions): ConnectedClient {
     if (hasBegun) return new ConnectionError(`the API server at ${url.host} ended its answer too early: ${reason}`);
     onRequest?.({ verb, resource: resourceOf(path), code: 'error' });
     return new ConnectionError(
-      `cannot reach the API server at ${url.host}: ${reason}; check that it runs, and that --kubeconfig and --context select the right cluster`,
+      isUntrusted(cause)
+        ? `the certificate of the API server at ${url.host} is not trusted: ${reason}; check certificate-authority and tls-server-name in the kubeconfig, and that no proxy is in between`
+        : `cannot reach the API server at ${url.host}: ${reason}; check that it runs, and that --kubeconfig and --context select the right cluster`,
     );
   }
 
@@ -311,6 +313,11 @@ function resourceOf(path: string): string {
   const [, resource, subresource] = RESOURCE.exec(path) ?? [];
   if (resource !== undefined) return subresource === undefined ? resource : `${resource}/${subresource}`;
   return /^\/([^/?]+)/.exec(path)?.[1] ?? 'root';
+}
+
+/** Whether the server answered, but with a certificate that our authorities did not sign, or of another name or time. */
+function isUntrusted(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && /CERT|ISSUER|SIGNATURE/.test(String(error.code));
 }
 
 function reasonOf(error: unknown): string {

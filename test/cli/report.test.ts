@@ -177,6 +177,7 @@ describe('report', () => {
     [['-l', 'a b'], '--selector: cannot read'],
     [['-n', 'a', '-A'], 'report: got --namespace and --all-namespaces'],
     [['-o', 'wide'], '--output: got "wide", expected one of table, json, yaml, html'],
+    [['--newer=maybe', '--to', 'arm64'], '--newer: got "maybe", expected true, false or no value'],
     [['-f', '/nowhere/x.yaml'], '-f /nowhere/x.yaml: does not exist'],
   ];
   for (const [words, message] of mistakes) {
