@@ -25,6 +25,8 @@ export type RateLimit = {
   /** The number of pulls in a window. */
   readonly limit: number;
   readonly remaining: number;
+  /** The window, if the registry names it. */
+  readonly windowSeconds?: number;
 };
 
 /** What the resolver reports while it works. A caller gives the functions that it needs. */

@@ -72,7 +72,7 @@ export function queuedNote({ image, volume, registry, inMs }: QueuedImage): read
   const name = `image ${image}${volume === undefined ? '' : ` of volume ${volume}`}`;
   const seconds = Math.max(1, Math.ceil(inMs / 1000));
   return [
-    `${name} was not looked up yet: waits for its turn at ${registry}, whose limit of requests is reached`,
+    `${name} was not looked up yet: waits for its turn at ${registry}, which limits requests`,
     `, about ${seconds} s`,
   ];
 }

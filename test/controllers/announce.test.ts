@@ -48,9 +48,7 @@ describe('the Events for a decision', () => {
     [
       'each image that waits for its turn at a limit',
       { answers: { i0: { kind: 'pending', line: { registry: 'r.example', inMs: 42_000 } } } },
-      [
-        `${UNRESOLVED} was not looked up yet: waits for its turn at r.example, whose limit of requests is reached, about 42 s`,
-      ],
+      [`${UNRESOLVED} was not looked up yet: waits for its turn at r.example, which limits requests, about 42 s`],
     ],
     ['a guess', { answers: failures(1, 120) }, [UNRESOLVED, `${GUESS} amd64, arm64`]],
     [

@@ -1,17 +1,16 @@
 import type { RateLimit } from '../resolver-telemetry.ts';
 import type { Link, RegistryResponse } from './transport.ts';
 
-/**
- * Parses `ratelimit-limit` and `ratelimit-remaining`, each `100` or `100;w=21600` (a window in seconds). Undefined
- * unless both are there and are numbers.
- */
+/** Parses `ratelimit-limit` and `ratelimit-remaining`, each `100` or `100;w=21600`. Undefined unless both are there and are numbers. */
 export function parseRateLimit(headers: RegistryResponse['headers']): Omit<RateLimit, 'registry'> | undefined {
   const read = (name: string): number | undefined => {
     const digits = /^\s*(\d{1,9})\s*(?:;|$)/.exec(headers[name] ?? '')?.[1];
     return digits === undefined ? undefined : Number(digits);
   };
   const [limit, remaining] = [read('ratelimit-limit'), read('ratelimit-remaining')];
-  return limit === undefined || remaining === undefined ? undefined : { limit, remaining };
+  if (limit === undefined || remaining === undefined) return undefined;
+  const [, window] = /;\s*w=(\d{1,9})\s*(?:;|$)/.exec(headers['ratelimit-remaining'] ?? '') ?? [];
+  return { limit, remaining, ...(window === undefined ? {} : { windowSeconds: Number(window) }) };
 }
 
 /**
@@ -23,7 +22,10 @@ export function reportRateLimit(report: (rateLimit: RateLimit) => void, redirect
       const response = await next(hop);
       const isAbout = hop.url.origin === request.url.origin && hop.url.pathname.includes('/manifests/');
       const found = isAbout ? parseRateLimit(response.headers) : undefined;
-      if (found !== undefined) report({ registry: request.registry, ...found });
+      if (found !== undefined) {
+        request.onRateLimit?.(found);
+        report({ registry: request.registry, ...found });
+      }
       return response;
     });
 }

@@ -2,7 +2,7 @@ import { onAbort } from '../../kit/abort.ts';
 import { type Clock, systemClock } from '../../kit/clock.ts';
 import { printableAscii } from '../../kit/printable.ts';
 import { type FailedHost, ImageError, type LoginSource, type RegistryCode } from '../errors.ts';
-import type { RequestPlace, RequestRecord } from '../resolver-telemetry.ts';
+import type { RateLimit, RequestPlace, RequestRecord } from '../resolver-telemetry.ts';
 import { silentText, statusText, subjectOf } from '../sentences.ts';
 import type { AddressPolicy } from './addresses.ts';
 import { forStrangers, type Trust } from './trust.ts';
@@ -39,6 +39,8 @@ export type RegistryRequest = {
   readonly login?: LoginSource;
   /** Called with each request that a redirect leads to. */
   readonly onHop?: (request: RegistryRequest) => void;
+  /** Called with the limit that the registry itself names in an answer about a manifest. */
+  readonly onRateLimit?: ((limit: Omit<RateLimit, 'registry'>) => void) | undefined;
   readonly policy: AddressPolicy;
   /** Absent: verified with the built-in authorities and the configured ones. */
   readonly trust?: Trust;

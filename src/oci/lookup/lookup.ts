@@ -11,6 +11,7 @@ import type { ResolverTelemetry } from '../resolver-telemetry.ts';
 import { refusedText } from '../sentences.ts';
 import { type Candidate, createCandidates } from './candidates.ts';
 import type { Health } from './health.ts';
+import type { Left } from './limit.ts';
 import type { Limiter } from './limiter.ts';
 import type { Pace, Paces, Try } from './pace.ts';
 import { type Target, targetOf } from './place.ts';
@@ -212,13 +213,18 @@ export function createLookup(options: LookupOptions): Lookups {
       const onAccepted = (): void => {
         hasWorked = true;
       };
+      let left: Left | undefined;
+      const onRateLimit = (limit: Left): void => {
+        left = limit;
+      };
       const sent = credential === undefined ? undefined : { ...credential, onAccepted };
       try {
-        const answer = await query({ ...target, credential: sent, isPrivate, signal, route }, previous);
+        const asked = { ...target, credential: sent, isPrivate, signal, route, onRateLimit };
+        const answer = await query(asked, previous);
         health.answered(place);
         // What anybody may read says nothing of a login.
         if (hasWorked || credential === undefined) candidates.worked(target, credential);
-        trial.end({ kind: 'answered', hasWorked });
+        trial.end({ kind: 'answered', hasWorked, left });
         return { ...answer, owner: ownerOf(credential) };
       } catch (caught) {
         if (!(caught instanceof ImageError)) throw caught;

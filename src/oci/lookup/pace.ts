@@ -5,6 +5,7 @@ import { createLru } from '../../kit/lru.ts';
 import { labelOf } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
 import type { Credential } from '../http/transport.ts';
+import { createLimits, FORGOTTEN, type Left, type Limited, LONGEST_PAUSE } from './limit.ts';
 import type { Target } from './place.ts';
 
 /**
@@ -12,7 +13,7 @@ import type { Target } from './place.ts';
  * Nothing: it was not made, and leaves its time to the next one.
  */
 type Outcome =
-  | { readonly kind: 'answered'; readonly hasWorked: boolean }
+  | { readonly kind: 'answered'; readonly hasWorked: boolean; readonly left?: Left | undefined }
   | { readonly kind: 'limited'; readonly retryAfterMs: number | undefined }
   | { readonly kind: 'failed' };
 
@@ -44,10 +45,8 @@ export type Pace = {
 };
 
 /**
- * Keeps to the limits that registries put on an account. Registries rarely say what their limit is, so the pace is found out: a
- * refusal (429) stops all tries of the account for as long as the registry asks, else for a second, doubled while refusals go
- * on. Then one try goes first. The pace grows with each answer, fast until the second refusal, and falls by a fifth with each
- * refusal. A limit is a queue and not a failure: who waits in it is not refused as long as it moves.
+ * Keeps to the limits that registries put on an account. Registries rarely say what their limit is, so the pace is found out
+ * (limit.ts). A limit is a queue and not a failure: who waits in it is not refused as long as it moves.
  *
  * A registry may pass on the limit of another one for one project. So only projects that met a limit share the pace of their
  * account, and one that is refused while the others are answered gets a pace of its own.
@@ -73,25 +72,11 @@ export type PacesOptions = {
   readonly waitsUntil?: AbortSignal | undefined;
 };
 
-/** Milliseconds to pause where the registry names no time; doubled up to {@link LONGEST_PAUSE}: a used-up account is asked once a minute. */
-const FIRST_PAUSE = 1000;
-const LONGEST_PAUSE = 60_000;
-/** The longest pause that a registry may ask for, in milliseconds. */
-const LONGEST_RETRY_AFTER = 300_000;
 const NO_PROGRESS = 30_000;
-/** The longest pause after which an account that answered before it is waited for, in times of the patience. */
-const MOST_HOPEFUL = 3;
 /** The longest time in a queue, in milliseconds, however well it moves. */
 export const LONGEST_WAIT = 900_000;
-/** Tries per second: the slowest pace, what each answer adds to it before the second refusal and after it, and what a refusal leaves. */
-const SLOWEST = 0.2;
-const FAST_GROWTH = 0.5;
-const GROWTH = 0.07;
-const DECREASE = 0.8;
 /** The longest time for which one try that does not end keeps the next one from being made, in milliseconds. */
 const PROBE = 5000;
-/** A limit that refused nothing for so long is forgotten, in milliseconds. */
-const FORGOTTEN = 600_000;
 /** The refusals in a row of one project, while others of its account are answered, that show that its limit is its own. */
 const OWN_LIMIT = 3;
 /** Authors of pods choose names and logins. What is forgotten is learned again. */
@@ -99,23 +84,9 @@ const MAX_BYTES = 2 * 1024 * 1024;
 const MOST_ACCOUNTS = 5000;
 const MOST_PROJECTS = 1000;
 
-type Limit = {
-  /** Tries per second. */
-  rate: number;
-  pauseMs: number;
-  refusedAt: number;
-  /** When the next try may begin. */
-  nextAt: number;
-  growth: number;
-  /** Until when it counts as answering, because it answered before its last pause. */
-  hopeUntil: number;
-  /** Whether nothing was answered since the last refusal. */
-  isRefusing: boolean;
-};
-
 type Waiter = Patience & { readonly refuse: () => void };
 
-type Account = {
+type Account = Limited & {
   readonly host: string;
   /** The login for which this is the line while it has not worked at the host. */
   readonly unproven: string | undefined;
@@ -124,22 +95,20 @@ type Account = {
   running: number;
   /** When the last try began. */
   startedAt: number;
-  answeredAt: number;
-  /** When the present second of answers began, and how many there were. */
-  recent: { at: number; count: number };
-  limit?: Limit;
   stopTick?: (() => void) | undefined;
 };
 
 /** Creates the paces; no account is limited yet. */
 export function createPaces({ now, after, patienceMs = NO_PROGRESS, waitsUntil }: PacesOptions): Paces {
+  const limits = createLimits(now, patienceMs);
+  const { isProgressing } = limits;
   const accounts = new Map<string, Account>();
   /** Those in whose line somebody waits. */
   const waitedFor = new Set<Account>();
   const proven = createLru<true>(MAX_BYTES, (_value, key) => 200 + 2 * key.length);
 
   /** By project and login: those that met a limit, until when that counts, and their refusals in a row. */
-  const met = createLru<{
+  const projects = createLru<{
     readonly until: number;
     readonly refusals: number;
     readonly refusedAt: number;
@@ -148,7 +117,7 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS, waitsUntil }
 
   /** What is known of a project that met a limit lately. */
   function limitOf(project: string) {
-    const known = met.get(project);
+    const known = projects.get(project);
     return known !== undefined && known.until > now() ? known : undefined;
   }
 
@@ -175,16 +144,6 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS, waitsUntil }
     return account;
   }
 
-  /** Returns the limit of an account, unless it has refused nothing for long. */
-  function limitOfAccount(account: Account): Limit | undefined {
-    if (account.limit !== undefined && now() - account.limit.refusedAt >= FORGOTTEN) delete account.limit;
-    return account.limit;
-  }
-
-  function isProgressing({ answeredAt, limit }: Account): boolean {
-    return limit === undefined || now() - answeredAt < patienceMs || now() < limit.hopeUntil;
-  }
-
   /** Whether it is worth waiting: a limit that was met just now may be a short one. */
   function isHopeful(account: Account, { since, isLast }: Patience): boolean {
     if (waitsUntil?.aborted || now() - since >= LONGEST_WAIT) return false;
@@ -195,52 +154,10 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS, waitsUntil }
 
   function mayStart(account: Account): boolean {
     const { running, startedAt, unproven } = account;
-    const limit = limitOfAccount(account);
+    const limit = limits.limitOf(account);
     const mayTry = running === 0 || now() - startedAt > PROBE;
     if (unproven !== undefined) return mayTry || proven.get(unproven) === true;
     return limit === undefined || (now() >= limit.nextAt && (!limit.isRefusing || mayTry));
-  }
-
-  function countAnswer(account: Account): void {
-    if (now() - account.recent.at >= 1000) account.recent = { at: now(), count: 0 };
-    account.recent.count += 1;
-  }
-
-  function learnAnswer(account: Account, startedAt: number): void {
-    account.answeredAt = now();
-    const { limit } = account;
-    if (limit === undefined || startedAt < limit.refusedAt) return;
-    limit.isRefusing = false;
-    limit.pauseMs = FIRST_PAUSE;
-    limit.rate += limit.growth;
-  }
-
-  /** `isPaced`: whether the try had its turn by this account. One of a project that had met no limit tells it nothing new. */
-  function learnLimit(account: Account, startedAt: number, retryAfterMs: number | undefined, isPaced: boolean): void {
-    const limit = limitOfAccount(account);
-    if (limit !== undefined && !isPaced) return;
-    const asked = retryAfterMs === undefined ? undefined : Math.min(retryAfterMs, LONGEST_RETRY_AFTER);
-    // Those that were under way at the last refusal tell nothing new.
-    if (limit !== undefined && startedAt < limit.refusedAt) {
-      limit.nextAt = Math.max(limit.nextAt, now() + (asked ?? 0));
-      return;
-    }
-    const rate = limit?.rate ?? account.recent.count;
-    const pauseMs = limit?.isRefusing ? Math.min(limit.pauseMs * 2, LONGEST_PAUSE) : FIRST_PAUSE;
-    const pause = asked ?? pauseMs;
-    const hasAnswered = limit === undefined ? account.answeredAt > Number.NEGATIVE_INFINITY : !limit.isRefusing;
-    // It answered before the pause, so it is likely to answer after it.
-    const isShort = hasAnswered && pause <= MOST_HOPEFUL * patienceMs;
-    account.limit = {
-      hopeUntil: isShort ? now() + pause + patienceMs : (limit?.hopeUntil ?? 0),
-      // A refused probe says nothing of the pace.
-      rate: limit?.isRefusing ? rate : Math.max(rate * DECREASE, SLOWEST),
-      growth: limit === undefined ? FAST_GROWTH : GROWTH,
-      pauseMs,
-      refusedAt: now(),
-      nextAt: now() + pause,
-      isRefusing: true,
-    };
   }
 
   /** Records that a project met a limit; returns the account whose limit it is. */
@@ -251,7 +168,7 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS, waitsUntil }
     if (before === undefined) shared.answeredAt = Math.max(shared.answeredAt, own.answeredAt);
     const areOthersAnswered = before !== undefined && shared.answeredAt > before.refusedAt;
     const isOwn = before?.isOwn === true || (refusals >= OWN_LIMIT && areOthersAnswered);
-    met.set(project, { until: now() + FORGOTTEN, refusals, refusedAt: now(), isOwn });
+    projects.set(project, { until: now() + FORGOTTEN, refusals, refusedAt: now(), isOwn });
     return isOwn ? own : shared;
   }
 
@@ -277,6 +194,13 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS, waitsUntil }
 
   /** The pace of a project: of its own, or as one of those that share that of the account. */
   function paceOf(account: Account, project: string, login: string, own: Account, shared: Account): Pace {
+    function learnLeft(left: Left): void {
+      const before = limitOf(project);
+      const areFew = limits.learnLeft(before?.isOwn ? own : shared, left);
+      if (areFew && before === undefined)
+        projects.set(project, { until: now() + FORGOTTEN, refusals: 0, refusedAt: now(), isOwn: false });
+    }
+
     function begin(): Try {
       const { limit } = account;
       const startedAt = now();
@@ -293,14 +217,17 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS, waitsUntil }
           if (outcome === undefined && limit !== undefined && limit === account.limit)
             limit.nextAt -= 1000 / limit.rate;
           if (outcome?.kind === 'answered') {
-            for (const each of [own, shared]) countAnswer(each);
-            learnAnswer(account, startedAt);
+            for (const each of [own, shared]) limits.countAnswer(each);
+            limits.learnAnswer(account, startedAt);
             const before = limitOf(project);
-            if (before !== undefined) met.set(project, { ...before, refusals: 0 });
+            if (before !== undefined) projects.set(project, { ...before, refusals: 0 });
+            if (outcome.left !== undefined) learnLeft(outcome.left);
             if (outcome.hasWorked && login !== '') proven.set(login, true);
           } else if (outcome?.kind === 'limited') {
             const limited = meet(project, own, shared, startedAt);
-            learnLimit(limited, startedAt, outcome.retryAfterMs, limited === account);
+            // A refused try of a project that had met no limit tells nothing new.
+            if (limited === account || limits.limitOf(limited) === undefined)
+              limits.learnRefusal(limited, startedAt, outcome.retryAfterMs);
           }
           advance(account);
         },
@@ -311,7 +238,8 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS, waitsUntil }
       const label = labelOf(target);
       const { limit } = account;
       const inMs = Math.max(waitOf(account), 1000);
-      const why = limit === undefined ? 'its login is being tried' : 'the limit of requests is reached';
+      const reached = limit?.isForeseen ? 'few requests are left' : 'the limit of requests is reached';
+      const why = limit === undefined ? 'its login is being tried' : reached;
       return new ImageError(`waits for its turn at ${label}, about ${Math.ceil(inMs / 1000)} s: ${why}`, {
         code: 'rate-limited',
         temporary: true,

@@ -8,7 +8,7 @@ export type QueriedEndpoint = EndpointTarget & {
   /** Whether no request about the image may be sent without the credential. */
   readonly isPrivate: boolean;
   readonly signal: AbortSignal;
-};
+} & Pick<RegistryRequest, 'onRateLimit'>;
 
 /** Returns the request for a path below the image's repository, for example `manifests/latest`. */
 export function requestFor(
@@ -16,7 +16,7 @@ export function requestFor(
   path: string,
   more: Pick<RegistryRequest, 'method' | 'headers' | 'maxBytes' | 'timeoutMs' | 'read'>,
 ): RegistryRequest {
-  const { endpoint, credential, isPrivate, signal } = asked;
+  const { endpoint, credential, isPrivate, signal, onRateLimit } = asked;
   return {
     url: new URL(`${repositoryUrl(endpoint)}/${path}${endpoint.query}`),
     scope: `repository:${endpoint.repository}:pull`,
@@ -28,6 +28,7 @@ export function requestFor(
     root: rootOf(endpoint),
     ...(isPrivate ? { isPrivate } : {}),
     signal,
+    onRateLimit,
     ...more,
   };
 }

@@ -9,8 +9,11 @@ import {
 import type { RateLimit } from '../../../src/oci/resolver-telemetry.ts';
 
 describe("a registry's limit of pulls", () => {
-  const rows: [limit: string | undefined, remaining: string | undefined, expected: [number, number] | undefined][] = [
-    ['100;w=21600', '76;w=21600', [100, 76]],
+  const rows: [limit: string | undefined, remaining: string | undefined, expected: number[] | undefined][] = [
+    ['100;w=21600', '76;w=21600', [100, 76, 21600]],
+    ['100;w=21600', '76', [100, 76]],
+    ['100', '76; w=60 ;x', [100, 76, 60]],
+    ['100', '76;w=1e9', [100, 76]],
     ['100', '0', [100, 0]],
     [' 200 ; w=21600', ' 1 ', [200, 1]],
     ['100;w=21600', undefined, undefined],
@@ -28,8 +31,8 @@ describe("a registry's limit of pulls", () => {
         ...(limit === undefined ? {} : { 'ratelimit-limit': limit }),
         ...(remaining === undefined ? {} : { 'ratelimit-remaining': remaining }),
       };
-      const [most, left] = expected ?? [];
-      expect(parseRateLimit(headers)).to.deep.equal(expected && { limit: most, remaining: left });
+      const { limit: most, remaining: left, windowSeconds } = parseRateLimit(headers) ?? {};
+      expect([most, left, windowSeconds].filter((each) => each !== undefined)).to.deep.equal(expected ?? []);
     });
   }
 
@@ -72,7 +75,7 @@ describe("a registry's limit of pulls", () => {
     for (const status of [200, 429]) {
       it(`is reported with a ${status} to ${method}`, async () => {
         expect(await ask(method, manifest, [{ status, headers: limits(5) }])).to.deep.equal([
-          { registry: 'docker.io', limit: 100, remaining: 5 },
+          { registry: 'docker.io', limit: 100, remaining: 5, windowSeconds: 21600 },
         ]);
       });
     }
@@ -86,7 +89,7 @@ describe("a registry's limit of pulls", () => {
   it('is that of the registry, not of a host to which it redirects', async () => {
     const redirect = { status: 307, headers: { ...limits(5), location: 'https://cdn.example.com/manifests/1' } };
     expect(await ask('GET', manifest, [redirect, { headers: limits(9) }])).to.deep.equal([
-      { registry: 'docker.io', limit: 100, remaining: 5 },
+      { registry: 'docker.io', limit: 100, remaining: 5, windowSeconds: 21600 },
     ]);
   });
 });

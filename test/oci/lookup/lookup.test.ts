@@ -277,6 +277,17 @@ describe('the lookup over mirrors', () => {
     expect(look()).to.have.nested.property('line.registry', source.host);
   });
 
+  it('asks slowly for the last tenth of a limit, before the registry refuses anything', async () => {
+    const headers = { 'content-type': INDEX, 'RateLimit-Limit': '100;w=21600', 'RateLimit-Remaining': '9;w=21600' };
+    source.on('*', reply(200, headers, JSON.stringify(indexOf('linux/amd64'))));
+    start({ endpoints: [] }, { patienceMs: 0 });
+    await resolve();
+    expect(await failure('app:v2')).to.include({ code: 'rate-limited', isUnasked: true });
+    harness.advance(5000);
+    await resolve('app:v2');
+    expect(source.asked).to.have.length(2);
+  });
+
   for (const [what, code, blobReply] of [
     ['is refused for the moment', 'rate-limited', reply(429, { 'retry-after': '5' })],
     ['is not there for the moment', 'unavailable', reply(503)],

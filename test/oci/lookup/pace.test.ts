@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { createAskers } from '../../../src/kit/fairness/askers.ts';
 import { ImageError } from '../../../src/oci/errors.ts';
 import type { Credential } from '../../../src/oci/http/transport.ts';
+import type { Left } from '../../../src/oci/lookup/limit.ts';
 import { createPaces, type Paces, type Try } from '../../../src/oci/lookup/pace.ts';
 import { targetFor } from './target.ts';
 
@@ -164,6 +165,71 @@ describe('the pace of an account', () => {
       if (count < 2) time += 300_000;
     }
     expect([isFree('a/x'), isFree('b/x')]).to.deep.equal([true, false]);
+  });
+
+  describe('where a registry says how much is left', () => {
+    const rows: readonly (readonly [left: Left, waitsMs: number])[] = [
+      [{ limit: 100, remaining: 11, windowSeconds: 21_600 }, 0],
+      [{ limit: 100, remaining: 10, windowSeconds: 21_600 }, 5000],
+      [{ limit: 100, remaining: 0, windowSeconds: 21_600 }, 5000],
+      [{ limit: 100, remaining: 0 }, 5000],
+      [{ limit: 600, remaining: 60 }, 1000],
+      [{ limit: 600, remaining: 60, windowSeconds: 30 }, 500],
+      [{ limit: 600, remaining: 60, windowSeconds: 0 }, 1000],
+      [{ limit: 0, remaining: 0, windowSeconds: 999_999_999 }, 5000],
+    ];
+    for (const [left, waitsMs] of rows) {
+      it(`lets ${waitsMs} ms pass between tries with ${JSON.stringify(left)}`, () => {
+        begin().end({ kind: 'answered', hasWorked: false, left });
+        for (let count = 0; count < 3; count += 1) {
+          time += waitsMs - 1;
+          expect(isFree(), 'too early').to.equal(waitsMs === 0);
+          time += 1;
+          begin().end({ kind: 'answered', hasWorked: false, left });
+        }
+      });
+    }
+
+    const few = { limit: 100, remaining: 3, windowSeconds: 21_600 };
+
+    it('slows nobody but the account, and only the projects that got such an answer', () => {
+      begin('a/x').end({ kind: 'answered', hasWorked: false, left: few });
+      expect([isFree('a/y'), isFree('b/x'), isFree('a/x', LOGIN)]).to.deep.equal([false, true, true]);
+      begin('b/x').end({ kind: 'answered', hasWorked: false, left: few });
+      time += 5000;
+      begin('b/x');
+      expect(isFree('a/x')).to.equal(false);
+      expect(paces.of(targetFor('s.example.com/a/x'), undefined).start()).not.to.equal(undefined);
+    });
+
+    it('is free again once more is left', () => {
+      begin().end({ kind: 'answered', hasWorked: false, left: few });
+      time += 5000;
+      begin().end({ kind: 'answered', hasWorked: false, left: { ...few, remaining: 100 } });
+      expect(isFree()).to.equal(true);
+    });
+
+    it('stands still at a refusal all the same, which a word of the registry does not end', () => {
+      begin().end({ kind: 'answered', hasWorked: false, left: few });
+      time += 5000;
+      const under = begin();
+      time += 5000;
+      refuse(60_000);
+      under.end({ kind: 'answered', hasWorked: false, left: { ...few, remaining: 100 } });
+      time += 59_999;
+      expect(isFree()).to.equal(false);
+    });
+
+    it('says so to who waits, and they have their turn', async () => {
+      begin().end({ kind: 'answered', hasWorked: false, left: few });
+      const pace = paces.of(at('a/x'), undefined);
+      expect(pace.refusal(at('a/x')).message).to.equal(
+        'waits for its turn at r.example.com, about 5 s: few requests are left',
+      );
+      const turn = pace.turn(at('a/x'), createAskers('n'), { since: time, isLast: false }, signal);
+      await go(5000);
+      (await turn).end();
+    });
   });
 
   it('lets namespaces take turns', async () => {
