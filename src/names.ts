@@ -74,6 +74,9 @@ export const WEBHOOK_SERVICE = 'archaware-controller';
 /** The ClusterRole for people who only read: `explain`, `plan`, `report` and `status`. The manifests bind it to nobody. */
 export const READER_ROLE = 'archaware-reader';
 
+/** The ConfigMap in which the leader writes what it knows, for `status`. It is in the namespace of the Lease. */
+export const STATUS_CONFIG_MAP = 'archaware-controller-status';
+
 /** The Deployment that runs the controller. */
 export const DEPLOYMENT = 'archaware-controller';
 /**

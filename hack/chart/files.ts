@@ -17,6 +17,7 @@ const COPIES: readonly [from: URL, to: string][] = [
     `files/policies/${name}.yaml`,
   ]),
   [new URL('../base/lease-policy.yaml', COMPONENTS), 'files/policies/leases.yaml'],
+  [new URL('../base/status-policy.yaml', COMPONENTS), 'files/policies/status.yaml'],
   [new URL('keep/pods.yaml', COMPONENTS), 'files/policies/keep-pods.yaml'],
   ...['pods', 'daemonsets'].map((name): [URL, string] => [
     new URL(`webhook-${name}/webhook.yaml`, COMPONENTS),

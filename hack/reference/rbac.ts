@@ -37,6 +37,12 @@ const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     read: '`clean` refuses to run next to a live leader of an installation',
   },
   'leases.coordination.k8s.io/archaware-controller': { read: 'who leads', update: 'to lead' },
+  configmaps: { create: 'what the leader knows, for `status`, if nothing is there yet' },
+  'configmaps/archaware-controller-status': {
+    read: 'for `status` in a pod of archaware',
+    patch: 'what the leader knows, for `status`',
+    delete: '`clean`',
+  },
   'mutatingadmissionpolicies.admissionregistration.k8s.io/archaware-keep': {
     read: '`clean` looks for it',
     delete: '`clean` deletes it before it restores DaemonSets',
@@ -94,6 +100,7 @@ const FOR_PEOPLE: Readonly<Record<string, string>> = {
   serviceaccounts: 'the names of pull secrets',
   'events.events.k8s.io': 'what the controller says about an object',
   'configmaps/archaware-controller': 'its configuration',
+  'configmaps/archaware-controller-status': 'what its leader knows',
   'leases.coordination.k8s.io': 'who leads',
   'nodepools.karpenter.sh': 'hints about pools',
 };

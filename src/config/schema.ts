@@ -42,7 +42,7 @@ export const schema = z.strictObject({
     mode: choice(
       ['taints', 'affinity', 'both', 'observe'],
       'taints',
-      'How pods are placed: by taints and tolerations, by node affinity at admission (with the webhook), or by both. With an autoscaler, use affinity, or add the taint to each of its pools. observe: decisions are counted and reported, and nothing is written but Events and the Lease.',
+      'How pods are placed: by taints and tolerations, by node affinity at admission (with the webhook), or by both. With an autoscaler, use affinity, or add the taint to each of its pools. observe: decisions are counted and reported, and nothing is written but Events, the Lease and the status.',
     ),
     noCommonArchitecture: decisive.noCommonArchitecture,
     refused: choice(

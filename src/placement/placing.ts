@@ -33,7 +33,7 @@ export function usesAffinity({ mode }: { readonly mode: unknown }): boolean {
   return mode === 'affinity' || mode === 'both';
 }
 
-/** Whether the mode only reports what it decides. Then nothing is written but Events and the Lease. */
+/** Whether the mode only reports what it decides. Then nothing is written but Events, the Lease and the status. */
 export function onlyObserves({ mode }: Pick<Settings, 'mode'>): boolean {
   return mode === 'observe';
 }

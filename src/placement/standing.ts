@@ -55,7 +55,7 @@ export function recordBasis(subject: Subject): RecordBasis {
 }
 
 /** Returns the names of images as a record lists them. */
-export function recordedNames({ images }: Pick<PodTemplate, 'images'>): string[] {
+function recordedNames({ images }: Pick<PodTemplate, 'images'>): string[] {
   // Image names have no spaces, so `volume model:1` cannot be the image of a container.
   const texts = images.map(({ image, volume }) => (volume === undefined ? image : `volume ${image}`));
   // Image names have no braces, and the admission policies of the manifests read braces as entries of the record.

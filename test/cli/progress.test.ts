@@ -64,7 +64,7 @@ describe('the progress of long work', () => {
       const shown: string[] = [];
       await product.command(['status'], { shown });
       expect(shown.filter((line) => !line.startsWith('connecting'))).to.include.ordered.members([
-        'asking the cluster and the replicas …',
+        'asking the cluster …',
         '',
       ]);
     } finally {

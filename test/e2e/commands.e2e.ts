@@ -187,30 +187,40 @@ describe('the commands', () => {
   });
 
   describe('status', () => {
-    it('says what the API server answers where a pod cannot be reached', async () => {
-      const labels = { 'app.kubernetes.io/name': 'archaware-controller' };
+    it('prints what the leader wrote, and after a forged word names its writer, who does not lead', async () => {
       await world.run();
       await world.eventuallyTainted();
-      // The namespace of the manifests enforces the restricted profile.
-      const spec = {
-        schedulerName: 'nobody',
-        securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
-        containers: [
-          {
-            name: 'controller',
-            image: world.image('multi'),
-            securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
-          },
-        ],
+      const asAdmin = ['--kubeconfig', world.cluster.kubeconfig];
+      const json = async (...args: readonly string[]) => {
+        const { code, stdout, stderr } = await world.command(['status', '-o', 'json', ...args]);
+        return { code, stderr, found: JSON.parse(stdout) as unknown };
       };
-      await world.create(pod('archaware', 'stand-in', { images: [], labels, spec }));
-      const { code, stdout, stderr } = await world.command([
-        ...['status', '-o', 'json', '--kubeconfig', world.cluster.kubeconfig],
-      ]);
+      const { code, stderr, found } = await world.eventually('the word of the leader', async () => {
+        const read = await json(...asAdmin);
+        return at(read.found, 'written') !== null && read;
+      });
       expect(code, stderr).to.equal(0);
-      expect(stderr).to.match(/^metrics: get .*\/pods\/stand-in:9090\/proxy\/metrics: 400 address not allowed$/m);
-      expect(at(JSON.parse(stdout), 'pods')).to.equal(null);
-      await world.remove('Pod', 'archaware', 'stand-in');
+      expect(stderr).to.equal('');
+      expect(at(found, 'written', 'leads')).to.equal(true);
+      expect(at(found, 'written', 'by')).to.equal(at(found, 'leader', 'holder'));
+      expect(at(found, 'tooLarge')).to.equal(0);
+      // The account of the controller may write its ConfigMap, and not read it.
+      expect((await json()).stderr).to.match(
+        /^written: needs the right to get configmaps archaware-controller-status/m,
+      );
+      const path = '/api/v1/namespaces/archaware/configmaps/archaware-controller-status';
+      const problems = [{ problem: 'pay\u001b[31m', do: 'call' }];
+      const status = JSON.stringify({
+        writer: 'thief',
+        at: '2026-01-01T00:00:00.000Z',
+        pods: { placed: 1e9 },
+        problems,
+      });
+      expect((await world.cluster.request('PATCH', path, { data: { status } })).status).to.equal(200);
+      const forged = await json(...asAdmin);
+      expect(at(forged.found, 'written')).to.deep.include({ by: 'thief', leads: false });
+      expect(at(forged.found, 'problems')).to.deep.equal([]);
+      expect(at(forged.found, 'leader', 'leads')).to.equal(true);
     });
   });
 

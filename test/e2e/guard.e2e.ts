@@ -24,6 +24,7 @@ import { type LiveWorld, startWorld, type WorldOptions } from './support/world.t
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 const SECRETS = '/api/v1/namespaces/archaware/secrets';
+const CONFIG_MAPS = '/api/v1/namespaces/archaware/configmaps';
 const OWN = 'archaware-controller-webhook';
 const EVENTS = `/apis/events.k8s.io/v1/namespaces/${rows.NS}/events`;
 
@@ -133,7 +134,9 @@ for (const { form, options, ...nodes } of FORMS) {
     /** The manifest for 1.30 has the webhook in the place of this policy. */
     const hasKeep = options.manifest === undefined && hasMutatingPolicies();
     it('are all tried here, and the API server finds nothing wrong with their expressions', async () => {
-      const guards = [...KINDS.map(([kind]) => kind), 'secrets', 'leases'].map((kind) => `archaware-guard-${kind}`);
+      const guards = [...KINDS.map(([kind]) => kind), 'secrets', 'leases', 'status'].map(
+        (kind) => `archaware-guard-${kind}`,
+      );
       expect(await policyNames(world)).to.have.members([
         ...guards,
         ...(hasKeep ? ['archaware-keep', 'archaware-keep-pods'] : []),
@@ -286,6 +289,54 @@ for (const { form, options, ...nodes } of FORMS) {
       }
     });
 
+    it('lets it write its status, and no other ConfigMap, entry, label or annotation', async () => {
+      const labels = { 'app.kubernetes.io/name': 'archaware-controller' };
+      const data = { status: '{}' };
+      const configMap = (metadata: object, more: object = { data }) => ({
+        apiVersion: 'v1',
+        kind: 'ConfigMap',
+        metadata: { name: 'archaware-controller-status', labels, ...metadata },
+        ...more,
+      });
+      const create = async (object: object, query = '?dryRun=All') => {
+        const { status, body } = await account.request('POST', `${CONFIG_MAPS}${query}`, object);
+        return { status, message: String(at(body, 'message') ?? '') };
+      };
+      const patched = async (patch: object) => {
+        const path = `${CONFIG_MAPS}/archaware-controller-status?dryRun=All`;
+        const { status, body } = await account.request('PATCH', path, patch);
+        return { status, message: String(at(body, 'message') ?? '') };
+      };
+      const expectRefused = ({ status, message }: { status: number; message: string }) => {
+        expect(message).to.include("ValidatingAdmissionPolicy 'archaware-guard-status'");
+        expect(status).to.equal(422);
+      };
+      const foreign = { grafana_dashboard: '1' };
+      for (const object of [
+        configMap({ name: 'other' }),
+        configMap({ name: undefined, generateName: 'archaware-controller-status' }),
+        configMap({ labels: { ...labels, ...foreign } }),
+        configMap({ annotations: foreign }),
+        configMap({ finalizers: ['example.com/stays'] }),
+        configMap({}, { data: { ...data, 'config.yaml': '{}' } }),
+        configMap({}, { data: { status: 'x'.repeat(32 * 1024 + 1) } }),
+        configMap({}, { binaryData: { status: 'e30=' } }),
+      ])
+        expectRefused(await create(object));
+      expect(await create(configMap({}), '')).to.deep.equal({ status: 201, message: '' });
+      // What others added stays, and is in nobody's way.
+      const path = `${CONFIG_MAPS}/archaware-controller-status`;
+      const theirs = { metadata: { labels: { team: 'a' }, annotations: { team: 'a' } } };
+      expectSuccess('a label of others', await world.cluster.request('PATCH', path, theirs));
+      expect(await patched({ metadata: { labels }, data: { status: '{"version":"1"}' } })).to.deep.include({
+        status: 200,
+      });
+      expectRefused(await patched({ metadata: { labels: foreign } }));
+      expectRefused(await patched({ metadata: { labels: { team: 'b' } } }));
+      expectRefused(await patched({ metadata: { annotations: { team: 'b' } } }));
+      expectRefused(await patched({ data: { status: null, other: 'x' } }));
+    });
+
     it("leaves what others' Events say as it is, though it may patch Events", async () => {
       const event = {
         apiVersion: 'events.k8s.io/v1',
@@ -322,7 +373,9 @@ for (const { form, options, ...nodes } of FORMS) {
       ['write to Deployments', 'PATCH', '/apis/apps/v1/namespaces/archaware/deployments/archaware-controller'],
       ['list Secrets', 'GET', `/api/v1/namespaces/${rows.NS}/secrets`],
       ['write other Secrets', 'PATCH', `${SECRETS}/other`],
-      ['create ConfigMaps', 'POST', '/api/v1/namespaces/archaware/configmaps'],
+      ['create ConfigMaps elsewhere', 'POST', `/api/v1/namespaces/${rows.NS}/configmaps`],
+      ['write other ConfigMaps', 'PATCH', `${CONFIG_MAPS}/archaware-controller`],
+      ['delete other ConfigMaps', 'DELETE', `${CONFIG_MAPS}/archaware-controller`],
       ['read ConfigMaps', 'GET', '/api/v1/namespaces/archaware/configmaps/archaware-controller'],
       ['delete Events', 'DELETE', `${EVENTS}/theirs`],
       ['write Events of the older kind', 'POST', `/api/v1/namespaces/${rows.NS}/events`],

@@ -30,6 +30,7 @@ const NEEDED = [
   'delete mutatingwebhookconfigurations archaware-controller',
   'get secrets archaware-controller-webhook',
   'delete secrets archaware-controller-webhook',
+  'delete configmaps archaware-controller-status',
   'create leases',
   'get leases archaware-controller',
   'update leases archaware-controller',

@@ -50,6 +50,8 @@ export async function createBase(context: Context) {
     /** In the mode `observe` it sends no write but Events. */
     client: observes ? createClientWithoutWrites(connection.client) : connection.client,
     leaseClient: connection.leaseClient,
+    /** Writes the status of the leader, in the mode `observe` too. */
+    statusClient: connection.client,
     /** Called when there is a sign that its connections are dead, although the API server answers. */
     renewConnections: connection.client.renew,
     leaseNamespace: connection.leaseNamespace,

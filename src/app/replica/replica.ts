@@ -9,7 +9,10 @@ import type { Context } from '../surroundings.ts';
 import { VERSION } from '../version.ts';
 import { type Base, createBase } from './base.ts';
 import { sayFarewell } from './ending.ts';
+import { gatherStatus } from './gather.ts';
+import { keepStatus } from './keep-status.ts';
 import { createRunning } from './running.ts';
+import { rememberSaid } from './said.ts';
 import { leftovers, serveState } from './serve-state.ts';
 import { createTerms } from './terms.ts';
 
@@ -47,28 +50,45 @@ async function createParts(base: Base) {
   const running = await createRunning(base, watches);
   const { settings } = running;
   // Only the leader writes Events.
-  const events = createEvents({
-    client,
-    instance: running.identity,
-    mayWrite: running.mayWrite,
-    clock,
-    signal: end,
-    onError: (err) => log.warn({ err }, 'event not written'),
-    onDrop: metrics.eventDropped,
-    onDropped: (count) => log.warn({ count }, 'Events dropped: too many at once, or too many about one object'),
-  });
-  const terms = createTerms(base, running, watches, events);
+  const events = rememberSaid(
+    createEvents({
+      client,
+      instance: running.identity,
+      mayWrite: running.mayWrite,
+      clock,
+      signal: end,
+      onError: (err) => log.warn({ err }, 'event not written'),
+      onDrop: metrics.eventDropped,
+      onDropped: (count) => log.warn({ count }, 'Events dropped: too many at once, or too many about one object'),
+    }),
+  );
   const refused = startRefusedCreations({ config, client, clock, log, events, settings, watches, signal: end });
   const admission = config.webhook.enabled ? startWebhook({ base, running, watches, events, refused }) : undefined;
-  return { running, events, watches, terms, admission };
+  const reloaded = { inUse: true };
+  const known = {
+    ...{ running, watches, said: events.said },
+    isRefused: (namespace: string, owner: string) => refused(namespace, owner).length > 0,
+    configurationInUse: () => reloaded.inUse,
+    certificateExpiry: () => admission?.expiry(),
+  };
+  const terms = createTerms(base, running, watches, events, (keepsDaemonSets, over) => {
+    const gather = () => gatherStatus(base, { ...known, keepsDaemonSets });
+    const { statusClient, leaseNamespace: namespace } = base;
+    return keepStatus({ client: statusClient, namespace, mayWrite: running.mayWrite, gather, clock, log }, over);
+  });
+  return { running, events, watches, terms, admission, reloaded };
 }
 
 /** Reads the configuration and the label rules again whenever their files change, until SIGTERM, or a start that failed is over. */
-async function followFiles(base: Base, { events, running }: Parts) {
+async function followFiles(base: Base, { events, running, reloaded }: Parts) {
   const { context, labels, log, metrics } = base;
+  const configReloaded = (isInUse: boolean) => {
+    reloaded.inUse = isInUse;
+    metrics.configReloaded(isInUse);
+  };
   const signal = AbortSignal.any([base.signal, base.end]);
   const common = { log, events, regarding: running.regarding, signal };
-  const read = reloadOnChange(context, { ...common, apply: running.apply, metrics });
+  const read = reloadOnChange(context, { ...common, apply: running.apply, metrics: { configReloaded } });
   const { report } = await followLabelRules(labels, { ...common, onChange: running.labelRulesChanged });
   return { read, reportLabelRules: report };
 }

@@ -23,7 +23,13 @@ const CALM_MS = 500;
 const PROBE_AT_LATEST_MS = 5 * 60_000;
 
 /** Creates the terms; none runs yet. */
-export function createTerms(base: Base, running: Running, watches: Watches, events: EventRecorder) {
+export function createTerms(
+  base: Base,
+  running: Running,
+  watches: Watches,
+  events: EventRecorder,
+  writeStatus: (keepsDaemonSets: () => boolean | undefined, over: AbortSignal) => Promise<void>,
+) {
   const { context, client, clock, config, loops, observes, signal, ending, log, telemetry } = base;
   const { mayWrite, settings, labelRules, images } = running;
 
@@ -97,8 +103,9 @@ export function createTerms(base: Base, running: Running, watches: Watches, even
       const bootstrapped = new AbortController();
       const term = createTerm(() => bootstrapped.abort());
       void watchKeep(bootstrapped.signal, over);
+      void writeStatus(() => keep?.holds(), over);
       log.info({ identity: running.identity }, 'leading');
-      if (observes) log.info('placement.mode observe: nothing is written but Events and the Lease');
+      if (observes) log.info('placement.mode observe: nothing is written but Events, the Lease and the status');
       // Every write under way listens to this signal, so many listeners are not a leak.
       setMaxListeners(0, kill);
       await running.runTerm(term, over, kill, onBegin);

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { ClusterError, type Connection, connect } from '../../app/connect.ts';
+import { statusPath } from '../../app/leader-status.ts';
 import { readNodePools } from '../../app/read-node-pools.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';
 import { type HeldLease, holdLease } from '../../clean/hold-lease.ts';
@@ -24,9 +25,11 @@ import { toSettings } from '../../config/settings.ts';
 import { ConfigurationError } from '../../config/shown-problems.ts';
 import { milliseconds } from '../../kit/duration.ts';
 import { messageOf } from '../../kit/errors.ts';
+import { ApiError, isGone } from '../../kube/errors.ts';
 import { cleanerIdentity } from '../../kube/lease.ts';
 import { createRetryingClient } from '../../kube/retry.ts';
 import { createWriter } from '../../kube/writer.ts';
+import { STATUS_CONFIG_MAP } from '../../names.ts';
 import { taintKind } from '../../placement/nodes/node.ts';
 import { type TaintingPool, taintingPoolNotes, taintingPools } from '../../placement/nodes/tainting-pools.ts';
 import type { Settings } from '../../placement/settings.ts';
@@ -218,6 +221,7 @@ async function work(run: Run, { deployment }: OwnController, shown: Inventory | 
     },
     run.before,
   );
+  await removeStatus(run, mayWrite);
   const lease = flags.stop ? await run.lease?.lookForLeader(signal) : undefined;
   if (lease !== undefined) {
     const reason = `${leadText(lease)}, so it writes again what clean removed: end it, and run clean again`;
@@ -235,6 +239,17 @@ async function work(run: Run, { deployment }: OwnController, shown: Inventory | 
     return EXIT.found;
   }
   return outcome.left.length === 0 ? EXIT.done : EXIT.found;
+}
+
+/** Removes what the last leader wrote for `status`. It changes nothing in the cluster, so it does not count as something that is left. */
+async function removeStatus({ context, connection, search }: Run, mayWrite: () => boolean): Promise<void> {
+  const path = statusPath(connection.leaseNamespace);
+  try {
+    if (mayWrite()) await search.client.request('delete', path, { signal: search.signal });
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    if (!isGone(error)) context.note(`${error.message}; the ConfigMap ${STATUS_CONFIG_MAP} stays, and does nothing`);
+  }
 }
 
 async function hold({ context, flags, connection, search, end }: Run, isStopped: boolean) {

@@ -6,7 +6,7 @@ export const statusCommand: Command = {
   operands: '',
   summary: 'Show whether the controller works, and what to do if not',
   description:
-    'Reads the cluster and the metrics of each replica, tries the webhook and the guard of DaemonSets with dry runs, and writes nothing. If a right is missing, the line that needs it names the right.',
+    'Reads the cluster and what the leader wrote about its work, tries the webhook and the guard of DaemonSets with dry runs, and writes nothing. If a right is missing, the line that needs it names the right.',
   flags: [
     {
       ...NAMESPACE,

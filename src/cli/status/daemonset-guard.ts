@@ -6,7 +6,7 @@ import { readNamespace } from '../../placement/objects/namespace.ts';
 import { keepProbes } from '../../placement/patch/keep-probe.ts';
 import { onlyObserves, usesTaints } from '../../placement/placing.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { type Facts, metricsOf } from './facts.ts';
+import { type Facts, presentWord } from './facts.ts';
 
 /** Tries by dry runs whether archaware's tolerations in DaemonSets are protected. Throws what the client throws for a list. */
 export async function tryGuard(client: ApiClient, settings: Settings, signal: AbortSignal): Promise<KeepVerdict> {
@@ -24,8 +24,9 @@ export async function tryGuard(client: ApiClient, settings: Settings, signal: Ab
 }
 
 /** Returns the line `guard`: what these credentials found out, else what the leader has found out. */
-export function guardText({ guard, replicas }: Pick<Facts, 'guard' | 'replicas'>): string {
-  const leader = metricsOf(replicas).find(({ leads }) => leads)?.keepsDaemonSets;
+export function guardText(facts: Facts): string {
+  const { guard } = facts;
+  const leader = presentWord(facts)?.keepsDaemonSets;
   const isKnown = guard.kind === 'read' && guard.value.kind !== 'unknown';
   if (!isKnown && leader !== undefined) {
     return `${leader ? HOLDS : "broken: updates that drop archaware's tolerations from DaemonSets are not corrected"}, as the leader has found out`;

@@ -1,12 +1,10 @@
+import type { LeaderStatus } from '../../app/leader-status.ts';
 import type { Context } from '../../app/surroundings.ts';
 import type { KeepVerdict } from '../../controllers/keep-watch.ts';
 import { ApiError } from '../../kube/errors.ts';
 import type { FoundDeployment } from '../../kube/installation/deployment.ts';
 import type { NodeCount } from '../../placement/nodes/counts.ts';
 import type { Settings } from '../../placement/settings.ts';
-import type { ReplicaMetrics } from './metrics-text.ts';
-import type { Trouble } from './troubles.ts';
-import type { Waiting } from './waiting-pods.ts';
 
 /** Something that was read, or the reason why not: a missing right, or what the API server answered. */
 export type Read<T> = { readonly kind: 'read'; readonly value: T } | { readonly kind: 'unread'; readonly why: string };
@@ -17,7 +15,6 @@ export type Replica = {
   readonly ready: boolean;
   /** Why it is not ready; empty if it is, or if the status does not say. */
   readonly trouble: string;
-  readonly metrics: Read<ReplicaMetrics>;
 };
 
 /** The Lease by which a leader is elected. */
@@ -27,6 +24,12 @@ export type LeaseFact = {
   /** Milliseconds since the holder renewed it, by the clock of this machine. */
   readonly ageMs: number;
   readonly durationMs: number;
+};
+
+/** What a leader wrote, and what is known about that writer. */
+export type LeaderWord = LeaderStatus & {
+  /** Milliseconds since it was written, by the clock of this machine. A leader writes only if something changes. */
+  readonly ageMs: number;
 };
 
 /** A pool whose template does not have what it needs. */
@@ -44,6 +47,8 @@ export type WebhookFact = { readonly state: 'off' | 'reached' | 'not-reached' | 
 /** Everything that `status` found out. */
 export type Facts = {
   readonly commandVersion: string;
+  /** The wall time of this machine. */
+  readonly now: number;
   readonly mode: Settings['mode'];
   readonly taint: string;
   readonly origin: Context['origin'];
@@ -65,9 +70,10 @@ export type Facts = {
     /** Nodes with taints of archaware that the configuration does not manage. */
     readonly unmanaged: readonly string[];
   }>;
-  readonly waiting: Read<Waiting>;
-  /** What the controller's Events say and the state of their objects confirms. */
-  readonly troubles: Read<readonly Trouble[]>;
+  /** What the last leader wrote; undefined: nothing. */
+  readonly word: Read<LeaderWord | undefined>;
+  /** `namespace/name` of the ConfigMap in which it stands. */
+  readonly wordName: string;
   readonly pools: Read<readonly PoolFact[]>;
   readonly webhook: WebhookFact;
   /** Whether updates that drop archaware's tolerations from DaemonSets are corrected, as a dry run found out. */
@@ -93,17 +99,25 @@ export function readValue<T>(read: Read<T>): T | undefined {
   return read.kind === 'read' ? read.value : undefined;
 }
 
-/** Returns the metrics of the replicas that could be read. */
-export function metricsOf(replicas: Read<readonly Replica[]>): ReplicaMetrics[] {
-  return (readValue(replicas) ?? []).flatMap(({ metrics }) => readValue(metrics) ?? []);
+/** Whether a replica leads: its Lease is not older than it may be. Undefined: not known. */
+export function hasLeader({ elects, lease }: Pick<Facts, 'elects' | 'lease'>): boolean | undefined {
+  if (!elects || lease.kind === 'unread') return undefined;
+  return lease.value !== undefined && lease.value.holder !== '' && lease.value.ageMs <= lease.value.durationMs;
 }
 
-/** Whether a leader works: its metric says so, or its Lease is not older than it may be. */
-export function hasLeader({ elects, lease, replicas }: Facts): boolean | undefined {
-  if (metricsOf(replicas).some(({ leads }) => leads)) return true;
-  if (!elects) return undefined;
-  if (lease.kind === 'unread') return undefined;
-  return lease.value !== undefined && lease.value.holder !== '' && lease.value.ageMs <= lease.value.durationMs;
+/**
+ * Whether what was written is the word of a leader of the past: its writer does not hold the Lease now. Where the Lease says nothing, the
+ * writer may lead.
+ */
+export function isOfThePast(facts: Pick<Facts, 'elects' | 'lease'>, { writer }: Pick<LeaderWord, 'writer'>): boolean {
+  const leads = hasLeader(facts);
+  return leads === false || (leads === true && readValue(facts.lease)?.holder !== writer);
+}
+
+/** Returns what the present leader wrote; undefined if nothing can be said to be its word. */
+export function presentWord(facts: Facts): LeaderWord | undefined {
+  const word = readValue(facts.word);
+  return word === undefined || isOfThePast(facts, word) ? undefined : word;
 }
 
 /** Whether something of the controller's was found, but not its configuration: what depends on that would be a guess. */

@@ -1,31 +1,22 @@
-import { APP_LABEL, DEPLOYMENT, FIELD_MANAGER } from '../../names.ts';
+import type { Problem } from '../../app/leader-status.ts';
+import { APP_LABEL, DEPLOYMENT } from '../../names.ts';
 import { few } from '../../placement/reasons.ts';
-import { type Facts, hasLeader, isGuess, metricsOf, type Replica, readValue } from './facts.ts';
-import { TROUBLES, type TroubleReason } from './troubles.ts';
-
-/** Something that is wrong, and what to do about it. */
-export type Problem = { readonly problem: string; readonly do: string };
+import { type Facts, hasLeader, isGuess, presentWord, readValue } from './facts.ts';
 
 /** A pod that waits for longer is a problem, as for the alert ArchawarePodsWaiting. */
 const LONG_WAIT_MS = 10 * 60_000;
 /** A gate is removed within seconds once the images are known, as for the alert ArchawareGatedPods. */
 const LONG_GATE_MS = 5 * 60_000;
-/** A certificate is renewed long before. */
-const EXPIRES_SOON_SECONDS = 7 * 86_400;
-
-const MOST_TROUBLES = 10;
 
 /** Returns the problems, the worst first. Facts that could not be read are no problem. */
 export function problemsOf(facts: Facts): Problem[] {
   if (isMissing(facts)) return notInstalled(facts);
   return [
-    ...ofDeployment(facts),
     ...ofLeader(facts),
-    ...ofReplicas(facts),
+    ...ofDeployment(facts),
     ...ofNodes(facts),
     ...ofGuard(facts),
-    ...ofTroubles(facts),
-    ...ofDaemonSets(facts),
+    ...(presentWord(facts)?.problems ?? []),
     ...ofPods(facts),
     ...ofWebhook(facts),
     ...ofPools(facts),
@@ -99,24 +90,6 @@ function ofLeader(facts: Facts): Problem[] {
   ];
 }
 
-function ofReplicas({ replicas, leaseName }: Facts): Problem[] {
-  const [namespace = ''] = leaseName.split('/');
-  const all = readValue(replicas) ?? [];
-  const refusing = all.filter(({ metrics }) => readValue(metrics)?.configurationInUse === false);
-  const versions = [...new Set(metricsOf(replicas).flatMap(({ version }) => version ?? []))].sort();
-  return [
-    ...refusing.map(({ name }: Replica) => ({
-      problem: `${name} refused the changed configuration file and uses the last valid one`,
-      do: `kubectl -n ${namespace} logs ${name} says which line is wrong; correct the ConfigMap`,
-    })),
-    ...when(
-      versions.length > 1,
-      `the replicas run different versions: ${versions.join(', ')}`,
-      `kubectl -n ${namespace} rollout status deployment -l ${APP_LABEL}=${DEPLOYMENT}`,
-    ),
-  ];
-}
-
 function ofNodes(facts: Facts): Problem[] {
   // Which taint a node lacks is not known without the configuration.
   if (isGuess(facts)) return [];
@@ -126,7 +99,7 @@ function ofNodes(facts: Facts): Problem[] {
     ...when(
       lacking.length > 0,
       `${nodesText(lacking.length)} without the taint ${taint}: ${few(lacking)}`,
-      untaintedAdvice(facts),
+      UNTAINTED_ADVICE,
     ),
     ...when(
       unmanaged.length > 0,
@@ -136,13 +109,14 @@ function ofNodes(facts: Facts): Problem[] {
   ];
 }
 
-function ofGuard({ guard, replicas }: Facts): Problem[] {
-  const verdict = readValue(guard);
+const UNTAINTED_ADVICE =
+  'after an installation, wait for bootstrap.timeout; the problems that the leader wrote below name other reasons; then look for "not reconciled" in its log, and for its Events (kubectl get events -A --field-selector reportingComponent=archaware-controller)';
+
+function ofGuard(facts: Facts): Problem[] {
+  const verdict = readValue(facts.guard);
   // The leader may have tried what these credentials may not try.
   const isKnown = verdict !== undefined && verdict.kind !== 'unknown';
-  const isBroken = isKnown
-    ? verdict.kind === 'broken'
-    : metricsOf(replicas).some(({ leads, keepsDaemonSets }) => leads && keepsDaemonSets === false);
+  const isBroken = isKnown ? verdict.kind === 'broken' : presentWord(facts)?.keepsDaemonSets === false;
   const tried = verdict?.kind === 'broken' ? `a dry run with ${verdict.example}` : 'a dry run of the leader';
   return when(
     isBroken,
@@ -151,100 +125,26 @@ function ofGuard({ guard, replicas }: Facts): Problem[] {
   );
 }
 
-/** Says why nodes have no taint: what the Events about them say, else what the usual reasons are. */
-function untaintedAdvice({ troubles, taint }: Facts): string {
-  const said = (readValue(troubles) ?? []).filter(({ kind }) => kind === 'Node');
-  const contested = said.filter(({ reason }) => reason === 'WriteContested').map(({ name }) => name);
-  const [first] = said;
-  if (contested.length > 0) {
-    return `another writer takes the taint off ${few(contested)} again: set ${taint} where that writer gets its taints from (the node pool of a provider), or leave such nodes out with taints.nodeSelector; archaware tries again after ten minutes, and then less and less often, up to a day`;
-  }
-  if (first !== undefined)
-    return `${TROUBLES[first.reason]}; Event ${first.reason} of node ${first.name}: ${first.note}`;
-  return 'after an installation, wait for bootstrap.timeout; then look for "not reconciled" in the log of the leader, and for its Events (kubectl get events -A --field-selector reportingComponent=archaware-controller)';
-}
-
-/** What Events about objects other than nodes say: each reason of an object is a problem. */
-function ofTroubles({ troubles }: Facts): Problem[] {
-  const all = (readValue(troubles) ?? []).filter(({ kind }) => kind !== 'Node');
-  const shown = all.slice(0, MOST_TROUBLES).map(({ kind, namespace, name, reason, note }) => ({
-    problem: `${kind} ${namespace}/${name}: ${reason}: ${note}`,
-    do: TROUBLES[reason],
-  }));
-  const more = when(
-    all.length > shown.length,
-    `${all.length - shown.length} more objects with such an Event`,
-    `kubectl get events -A --field-selector reportingComponent=${FIELD_MANAGER}`,
+function ofPods(facts: Facts): Problem[] {
+  const [oldest] = presentWord(facts)?.waiting.oldest ?? [];
+  if (oldest === undefined) return [];
+  const { namespace, name, gated, since } = oldest;
+  const ageMs = facts.now - Date.parse(since);
+  return when(
+    ageMs > (gated ? LONG_GATE_MS : LONG_WAIT_MS),
+    `pod ${namespace}/${name} has waited for ${Math.floor(ageMs / 60_000)} minutes`,
+    `archaware-controller explain -n ${namespace} ${name}`,
   );
-  return [...shown, ...more];
 }
 
-/** What only the leader's metrics say: where the Events can be read, they name the DaemonSets. */
-function ofDaemonSets({ replicas, troubles }: Facts): Problem[] {
-  const named = (reason: TroubleReason) =>
-    (readValue(troubles) ?? []).filter((one) => one.kind === 'DaemonSet' && one.reason === reason).length;
-  const metrics = metricsOf(replicas).filter(({ leads }) => leads);
-  const stopped = Math.max(0, ...metrics.map(({ rolloutStopped }) => rolloutStopped));
-  const heldBack = Math.max(0, ...metrics.map(({ taintsHeldBack }) => taintsHeldBack));
-  return [
-    ...when(
-      stopped > named('RolloutStopped'),
-      `${stopped} ${stopped === 1 ? 'DaemonSet is' : 'DaemonSets are'} not back after archaware changed the template; others wait`,
-      `kubectl get events -A --field-selector reason=RolloutStopped names them; ${TROUBLES.RolloutStopped}`,
-    ),
-    ...when(
-      heldBack > 0 && named('TaintHeldBack') === 0,
-      `${nodesText(heldBack)} ${heldBack === 1 ? 'stays' : 'stay'} untainted: a DaemonSet that runs there cannot be given its tolerations`,
-      `kubectl get events -A --field-selector reason=TaintHeldBack names it; ${TROUBLES.TaintHeldBack}`,
-    ),
-  ];
-}
-
-function ofPods({ waiting, replicas, troubles }: Facts): Problem[] {
-  const [oldest] = readValue(waiting)?.oldest ?? [];
-  const metrics = metricsOf(replicas).filter(({ leads }) => leads);
-  const wrong = Math.max(0, ...metrics.map(({ wrongNodePods }) => wrongNodePods));
-  const contested = Math.max(0, ...metrics.map(({ contestedObjects }) => contestedObjects));
-  return [
-    ...(oldest === undefined
-      ? []
-      : when(
-          oldest.ageMs > (oldest.gated ? LONG_GATE_MS : LONG_WAIT_MS),
-          `pod ${oldest.namespace}/${oldest.name} has waited for ${Math.floor(oldest.ageMs / 60_000)} minutes`,
-          `archaware-controller explain -n ${oldest.namespace} ${oldest.name}`,
-        )),
-    ...when(
-      wrong > 0,
-      `${wrong} ${wrong === 1 ? 'pod does' : 'pods do'} not run on ${wrong === 1 ? 'its node' : 'their nodes'}`,
-      'kubectl get events -A --field-selector reason=WrongNode',
-    ),
-    // The Events say which objects.
-    ...when(
-      contested > (readValue(troubles) ?? []).filter(({ reason }) => reason === 'WriteContested').length,
-      `another writer keeps undoing the writes to ${contested} ${contested === 1 ? 'object' : 'objects'}`,
-      'kubectl get events -A --field-selector reason=WriteContested',
-    ),
-  ];
-}
-
-function ofWebhook({ webhook, webhookConfiguration, replicas }: Facts): Problem[] {
-  const soonest = Math.min(
-    ...metricsOf(replicas).map(({ certificateExpirySeconds = Number.POSITIVE_INFINITY }) => certificateExpirySeconds),
+function ofWebhook({ webhook, webhookConfiguration }: Facts): Problem[] {
+  return when(
+    webhook.state === 'not-reached',
+    webhook.why,
+    readValue(webhookConfiguration) === false
+      ? 'apply the manifest of the webhook again, or run helm upgrade (docs/admission.md)'
+      : 'let the API server reach the port of the webhook (TCP 9443 by default), and check the certificate (docs/operating.md, "admission reviews stay at 0")',
   );
-  return [
-    ...when(
-      webhook.state === 'not-reached',
-      webhook.why,
-      readValue(webhookConfiguration) === false
-        ? 'apply the manifest of the webhook again, or run helm upgrade (docs/admission.md)'
-        : 'let the API server reach the port of the webhook (TCP 9443 by default), and check the certificate (docs/operating.md, "admission reviews stay at 0")',
-    ),
-    ...when(
-      soonest < EXPIRES_SOON_SECONDS,
-      `the certificate of the webhook expires in ${Math.max(0, Math.floor(soonest / 3600))} hours`,
-      'docs/admission.md; the log of the leader says why it was not renewed',
-    ),
-  ];
 }
 
 function ofPools({ pools }: Facts): Problem[] {

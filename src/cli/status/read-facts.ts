@@ -1,4 +1,5 @@
 import { type Connection, connect } from '../../app/connect.ts';
+import { readStatus, statusPath } from '../../app/leader-status.ts';
 import { readPoolProblems } from '../../app/read-node-pools.ts';
 import type { Context } from '../../app/surroundings.ts';
 import { VERSION } from '../../app/version.ts';
@@ -8,24 +9,27 @@ import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { getDeployment, installationText, readDeployment } from '../../kube/installation/deployment.ts';
 import { type FoundLease, getLease } from '../../kube/installation/leases.ts';
 import { readAll } from '../../kube/list.ts';
-import { APP_LABEL, DEPLOYMENT } from '../../names.ts';
+import { find } from '../../kube/read.ts';
+import { APP_LABEL, DEPLOYMENT, STATUS_CONFIG_MAP } from '../../names.ts';
 import { countNodes, nodesWithoutTaint } from '../../placement/nodes/counts.ts';
-import { architecturesOf, type Node, readNode, taintKind } from '../../placement/nodes/node.ts';
+import { type Node, readNode, taintKind } from '../../placement/nodes/node.ts';
 import { joinedUntainted, POOL_PAGE, poolOf } from '../../placement/nodes/pools.ts';
 import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { ownEvents } from '../event-time.ts';
 import { tryGuard } from './daemonset-guard.ts';
-import { type Facts, type LeaseFact, type PoolFact, type Read, type Replica, readValue, tried } from './facts.ts';
-import { type ReplicaMetrics, readReplicaMetrics } from './metrics-text.ts';
-import { readTroubles } from './read-troubles.ts';
-import { newestNote, oldestOf, readWaiting, taintsOn, type Waiting } from './waiting-pods.ts';
+import {
+  type Facts,
+  type LeaderWord,
+  type LeaseFact,
+  type PoolFact,
+  type Read,
+  type Replica,
+  readValue,
+  tried,
+} from './facts.ts';
 import { lookAtWebhook } from './webhook.ts';
 
-/** A replica that does not send its metrics within this time is shown without them. */
-const METRICS_MS = 5_000;
 const LABELLED = `labelSelector=${encodeURIComponent(`${APP_LABEL}=${DEPLOYMENT}`)}`;
-const UNSCHEDULED = `fieldSelector=${encodeURIComponent('spec.nodeName=')}`;
 
 /**
  * Reads everything that `status` shows. A part that these credentials may not read is left out, with the missing right.
@@ -41,31 +45,34 @@ export async function gatherFacts(context: Context, testNamespace: string | unde
     const { namespace } = installation;
     const { enabled, name } = config.leaderElection;
     const leaseNamespace = config.leaderElection.namespace || namespace;
-    const [deployment, replicas, lease, nodes] = await Promise.all([
+    const [deployment, replicas, lease, word, nodes] = await Promise.all([
       tried(`get deployments.apps in namespace ${namespace}`, async () => {
         const found = await getDeployment(client, installation, signal);
         return found && readDeployment(found);
       }),
-      readReplicas(context, connection, namespace),
+      tried(`list pods in namespace ${namespace}`, () =>
+        readAll(client, `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods?${LABELLED}`, readReplica, signal),
+      ),
       tried(`get leases.coordination.k8s.io in namespace ${leaseNamespace}`, async () =>
         leaseFact(await getLease(client, { namespace: leaseNamespace, name }, signal), clock.wall()),
       ),
+      tried(`get configmaps ${STATUS_CONFIG_MAP} in namespace ${leaseNamespace}`, async () => {
+        const found = await find(client, statusPath(leaseNamespace), signal);
+        return found && wordFrom(found, clock.wall());
+      }),
       tried('list nodes', () => readAll(client, '/api/v1/nodes', readNode, signal)),
     ]);
     const present = nodes.kind === 'read' ? nodes.value : [];
     const managesNodes = loopsThatRun(config).includes('nodes');
     const lacking = managesNodes ? nodesWithoutTaint(present, settings) : [];
-    const [waiting, troubles, pools, { webhook, webhookConfiguration }, guard] = await Promise.all([
-      tried('list pods', () => readWaitingPods(context, connection, present, settings)),
-      tried('list events.events.k8s.io', () =>
-        readTroubles(client, { settings, lacking: new Set(lacking), architectures: architecturesOf(present) }, signal),
-      ),
+    const [pools, { webhook, webhookConfiguration }, guard] = await Promise.all([
       readPools(connection, nodes, settings, note, signal),
       lookAtWebhook(context, client, { namespace: testNamespace, own: namespace, nodes: present, settings }),
       tried('list daemonsets.apps and namespaces', () => tryGuard(client, settings, signal)),
     ]);
     return {
       commandVersion: VERSION,
+      now: clock.wall(),
       mode: settings.mode,
       taint: taintKind(settings.taints),
       origin,
@@ -80,8 +87,8 @@ export async function gatherFacts(context: Context, testNamespace: string | unde
         lacking,
         unmanaged: nodesWithUnmanagedTaints(all, settings, managesNodes).map(({ name }) => name),
       })),
-      waiting,
-      troubles,
+      word,
+      wordName: `${leaseNamespace}/${STATUS_CONFIG_MAP}`,
       pools,
       webhook,
       webhookConfiguration,
@@ -103,41 +110,14 @@ function leaseFact(lease: FoundLease | undefined, now: number): LeaseFact | unde
   return { holder, ageMs: Math.max(0, now - renewedAt), durationMs };
 }
 
-async function readReplicas(
-  { config, clock, signal }: Context,
-  { client }: Connection,
-  namespace: string,
-): Promise<Read<readonly Replica[]>> {
-  const pods = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods`;
-  const found = await tried(`list pods in namespace ${namespace}`, () =>
-    readAll(client, `${pods}?${LABELLED}`, readReplica, signal),
-  );
-  if (found.kind === 'unread') return found;
-  const [, port] = /:(\d+)$/.exec(config.metrics.address) ?? [];
-  const metricsOf = async (name: string): Promise<Read<ReplicaMetrics>> => {
-    if (port === undefined) return { kind: 'unread', why: 'metrics.address is empty, so there are no metrics' };
-    const path = `${pods}/${encodeURIComponent(name)}:${port}/proxy/metrics`;
-    const late = new AbortController();
-    const cancel = clock.after(METRICS_MS, () => late.abort());
-    const text = await tried(`get pods/proxy in namespace ${namespace}`, () =>
-      client.request('get', path, { signal: AbortSignal.any([signal, late.signal]), asText: true }),
-    ).catch((error: unknown): Read<unknown> => {
-      if (!late.signal.aborted || signal.aborted) throw error;
-      return { kind: 'unread', why: `pod ${name} did not answer on port ${port} within ${METRICS_MS / 1000} s` };
-    });
-    cancel();
-    if (text.kind === 'unread') return text;
-    const metrics = readReplicaMetrics(String(text.value));
-    return metrics === undefined
-      ? { kind: 'unread', why: `pod ${name} answers on port ${port}, but not with metrics of archaware` }
-      : { kind: 'read', value: metrics };
-  };
-  const replicas = found.value.map(async (replica) => ({ ...replica, metrics: await metricsOf(replica.name) }));
-  return { kind: 'read', value: await Promise.all(replicas) };
+/** Returns what a leader wrote, with its age; undefined if the ConfigMap has nothing of that form. */
+function wordFrom(configMap: JsonObject, now: number): LeaderWord | undefined {
+  const status = readStatus(configMap);
+  return status && { ...status, ageMs: Math.max(0, now - Date.parse(status.at)) };
 }
 
 /** Reads a pod of archaware; undefined for one that has ended, and for the pod of a Job such as `clean`. */
-function readReplica(object: JsonObject): Omit<Replica, 'metrics'> | undefined {
+function readReplica(object: JsonObject): Replica | undefined {
   const metadata = objectAt(object, 'metadata');
   const status = objectAt(object, 'status');
   const ended = ['Succeeded', 'Failed'].includes(stringAt(status, 'phase') ?? '');
@@ -154,26 +134,6 @@ function readReplica(object: JsonObject): Omit<Replica, 'metrics'> | undefined {
     ready: conditions.some(({ type, status: is }) => type === 'Ready' && is === 'True'),
     trouble: strangersText(waiting[0] ?? (unscheduled && stringAt(unscheduled, 'message')) ?? ''),
   };
-}
-
-/** Reads the pods that wait because of archaware, with the reasons of the oldest. */
-async function readWaitingPods(
-  { clock, signal }: Context,
-  { client }: Connection,
-  nodes: readonly Node[],
-  settings: Settings,
-): Promise<Waiting> {
-  const taints = taintsOn(nodes, settings);
-  const now = clock.wall();
-  const read = (object: JsonObject) => readWaiting(object, taints, now);
-  const { count, oldest } = oldestOf(await readAll(client, `/api/v1/pods?${UNSCHEDULED}`, read, signal));
-  const explained = oldest.map(async (pod) => {
-    const found = await tried('list events.events.k8s.io', () =>
-      ownEvents(client, pod.namespace, `regarding.name=${pod.name}`, signal),
-    );
-    return { ...pod, reason: (found.kind === 'read' && newestNote(found.value)) || pod.reason };
-  });
-  return { count, oldest: await Promise.all(explained) };
 }
 
 /** Reads what autoscaler pools lack: from NodePools if they can be read, else from the nodes that joined without the taint. */

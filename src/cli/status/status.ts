@@ -9,8 +9,7 @@ import { statusText } from './text.ts';
 /** Prints whether archaware works, in some ten lines. Writes nothing. Exit code 2 if there are problems; 1 if nothing could be found out. */
 export async function status(context: Context, testNamespace: string | undefined): Promise<number> {
   const { output, columns, print, note } = context;
-  // A replica that hangs is given up after seconds.
-  context.status?.('asking the cluster and the replicas …');
+  context.status?.('asking the cluster …');
   const facts = await gatherFacts(context, testNamespace).finally(() => context.status?.(''));
   const problems = problemsOf(facts);
   if (output === 'table') print(statusText(facts, problems, columns));

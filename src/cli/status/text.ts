@@ -1,8 +1,9 @@
+import type { Problem } from '../../app/leader-status.ts';
 import type { NodeCount } from '../../placement/nodes/counts.ts';
 import { table } from '../output.ts';
 import { guardText } from './daemonset-guard.ts';
-import { type Facts, hasLeader, isGuess, metricsOf, type Read } from './facts.ts';
-import { isMissing, type Problem } from './problems.ts';
+import { type Facts, hasLeader, isGuess, isOfThePast, presentWord, type Read, readValue } from './facts.ts';
+import { isMissing } from './problems.ts';
 
 /** The order in which outcomes of pods are shown. */
 const OUTCOMES = ['placed', 'waiting', 'held', 'open', 'ignored'];
@@ -24,9 +25,9 @@ export function statusText(facts: Facts, problems: readonly Problem[], columns?:
     ['mode', [modeText(facts)]],
     ['leader', [leaderText(facts)]],
     ['nodes', [shown(facts.nodes, ({ counts }) => counts.map(countText).join('; ') || 'none')]],
+    ['written', [writtenText(facts)]],
     ['pods', [podsText(facts)]],
     ['pending', pendingTexts(facts)],
-    ['reload', [reloadText(facts)]],
     ['webhook', [webhookText(facts)]],
     ['guard', [guardText(facts)]],
     ['pools', poolTexts(facts)],
@@ -53,8 +54,7 @@ function noneText(facts: Facts, lines: readonly (readonly [label: string, texts:
     text.startsWith('unknown') &&
     (label !== 'webhook' || facts.webhook.state === 'off' || facts.webhookConfiguration.kind === 'unread');
   const count = lines.filter(isUnread).length;
-  if (count > 0) return `none found; ${count} ${count === 1 ? 'line' : 'lines'} could not be read`;
-  return facts.troubles.kind === 'read' ? 'none' : `none found; Events could not be read: ${facts.troubles.why}`;
+  return count === 0 ? 'none' : `none found; ${count} ${count === 1 ? 'line' : 'lines'} could not be read`;
 }
 
 function shown<T>(read: Read<T>, text: (value: T) => string): string {
@@ -62,24 +62,25 @@ function shown<T>(read: Read<T>, text: (value: T) => string): string {
 }
 
 function versionText(facts: Facts): string {
-  const { deployment, replicas, commandVersion } = facts;
-  const versions = [...new Set(metricsOf(replicas).flatMap(({ version }) => version ?? []))].sort();
+  const { deployment, commandVersion } = facts;
   const command = `this command is ${commandVersion}`;
   if (isMissing(facts)) return `not installed; ${command}`;
-  const running = versions.length === 0 ? `unknown${whyUnknown(facts)}` : versions.join(', ');
+  const version = presentWord(facts)?.version;
   const where = shown(deployment, (found) =>
     found === undefined
       ? 'no Deployment, so it runs outside of the cluster'
       : `${found.ready} of ${found.wanted} replicas ready (Deployment ${found.namespace}/${found.name})`,
   );
-  return [running, where, ...(versions.join() === commandVersion ? [] : [command])].join('; ');
+  return [version ?? 'unknown', where, ...(version === commandVersion ? [] : [command])].join('; ');
 }
 
-/** Returns why no replica's metrics could be read: the first reason. */
-function whyUnknown({ replicas }: Facts): string {
-  if (replicas.kind === 'unread') return `: ${replicas.why}`;
-  const [why] = replicas.value.flatMap(({ metrics }) => (metrics.kind === 'unread' ? [metrics.why] : []));
-  return why === undefined ? '' : `: ${why}`;
+/** Says who wrote what follows, and when. It does not say that anybody leads: only the Lease does. */
+function writtenText(facts: Facts): string {
+  return shown(facts.word, (word) => {
+    if (word === undefined) return `unknown: no leader has written anything yet (ConfigMap ${facts.wordName})`;
+    const by = `${ageText(word.ageMs)} ago by ${holderText(word.writer)} (ConfigMap ${facts.wordName})`;
+    return isOfThePast(facts, word) ? `${by}, which does not lead now: pods and pending may be out of date` : by;
+  });
 }
 
 function leaderText(facts: Facts): string {
@@ -108,30 +109,28 @@ function countText({ architecture, total, tainted, untainted, foreign }: NodeCou
   return `${architecture} ${total} (${states.join(', ')})`;
 }
 
-function podsText(facts: Facts): string {
-  const leader = metricsOf(facts.replicas).find(({ leads }) => leads);
-  if (leader === undefined) return `unknown${whyUnknown(facts) || ': no leader whose metrics could be read'}`;
-  const texts = OUTCOMES.map((outcome) => `${leader.pods[outcome] ?? 0} ${OUTCOME_TEXTS[outcome] ?? outcome}`);
-  return texts.join(', ');
+function podsText({ word }: Facts): string {
+  const known = readValue(word);
+  if (known === undefined) return 'unknown';
+  const texts = OUTCOMES.map((outcome) => `${known.pods[outcome] ?? 0} ${OUTCOME_TEXTS[outcome] ?? outcome}`);
+  return [texts.join(', '), ...(known.tooLarge > 0 ? [`${known.tooLarge} too large to be served`] : [])].join('; ');
 }
 
-function pendingTexts({ waiting }: Facts): string[] {
-  if (waiting.kind === 'unread') return [`unknown: ${waiting.why}`];
-  const { count, oldest } = waiting.value;
+/** Nobody keeps a promise while nobody leads, so a pod's outlook is shown only where its author leads. */
+function pendingTexts(facts: Facts): string[] {
+  const word = readValue(facts.word);
+  if (word === undefined) return ['unknown'];
+  const { count, oldest } = word.waiting;
   if (count === 0) return ['none'];
+  const leads = hasLeader(facts) === true && !isOfThePast(facts, word);
   const more = count > oldest.length ? [`and ${count - oldest.length} more`] : [];
   return [
-    ...oldest.map(({ namespace, name, ageMs, reason }) => `${namespace}/${name} (${ageText(ageMs)}): ${reason}`),
+    ...oldest.map(({ namespace, name, since, reason, outlook }) => {
+      const age = ageText(facts.now - Date.parse(since));
+      return `${namespace}/${name} (${age}): ${reason}${leads && outlook !== '' ? `; ${outlook}` : ''}`;
+    }),
     ...more,
   ];
-}
-
-function reloadText(facts: Facts): string {
-  const states = metricsOf(facts.replicas).flatMap(({ configurationInUse }) => configurationInUse ?? []);
-  if (states.length === 0) return `unknown${whyUnknown(facts)}`;
-  const used = states.filter((isUsed) => isUsed).length;
-  if (used < states.length) return `refused on ${states.length - used} of ${states.length} replicas`;
-  return `the present file is in use on ${used} of ${states.length} ${states.length === 1 ? 'replica' : 'replicas'}`;
 }
 
 function webhookText(facts: Facts): string {

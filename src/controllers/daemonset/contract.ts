@@ -66,8 +66,8 @@ export type DaemonSetController = {
   awaitsProof(node: Node): boolean;
   /** Returns the DaemonSets that stop all rollouts, and all taints with them. */
   stopsAll(): readonly string[];
-  /** Counts the DaemonSets that did not come back after a write. */
-  stopped(): number;
+  /** Returns the DaemonSets that did not come back after a write. */
+  stopped(): readonly string[];
   /** Counts the DaemonSets whose tolerations another writer keeps removing. */
   contested(): number;
 };

@@ -95,7 +95,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     holders: (node) => holdersOf(node, { daemonSets, turn, unserved }),
     awaitsProof: (node) => unproven().some((one) => wantsPodOn(one, node, taints().key)),
     stopsAll: turn.stopsAll,
-    stopped: () => turn.stopped().length,
+    stopped: turn.stopped,
     contested,
   };
 }

@@ -1,6 +1,6 @@
 import { until } from '../../kit/abort.ts';
 import type { Clock } from '../../kit/clock.ts';
-import type { EventRecorder } from '../../kube/events.ts';
+import type { EventRecorder, Regarding } from '../../kube/events.ts';
 import type { Evictor } from '../../kube/evict.ts';
 import type { Writer } from '../../kube/writer.ts';
 import type { LabelRules } from '../../placement/nodes/label-rules.ts';
@@ -138,7 +138,20 @@ export function createLoops(options: LoopsOptions) {
     /** Counts the objects whose changes another writer keeps undoing. */
     contested: (): number => pod.contested() + daemonSet.contested() + node.contested(),
     heldBack: taintable.count,
-    rolloutsStopped: daemonSet.stopped,
+    rolloutsStopped: (): number => daemonSet.stopped().length,
+    /** Whether what an Event of these controllers said about an object is still so. */
+    isStill(
+      reason: 'WriteContested' | 'WriteRefused' | 'TaintHeldBack' | 'RolloutStopped',
+      { kind, namespace, name }: Regarding,
+    ): boolean {
+      const key = namespace === undefined ? name : `${namespace}/${name}`;
+      if (reason === 'RolloutStopped') return daemonSet.stopped().includes(key);
+      if (reason === 'TaintHeldBack') return taintable.concerns(key);
+      const states = kind === 'Pod' ? pod.states : kind === 'Node' ? node.states : daemonSet.states;
+      const { contested, refused } = states.get(key)?.notes ?? {};
+      if (reason === 'WriteRefused') return refused !== undefined;
+      return contested !== undefined && contested.blockedUntil > clock.monotonic();
+    },
     idle: (): boolean => idle() && controllers.every((controller) => controller.idle()),
     queueDepths: (): Record<string, number> =>
       Object.fromEntries(controllers.map(({ name, depth }) => [name, depth()])),

@@ -97,6 +97,7 @@ export function createTaintable(options: {
       if (isStopping()) enqueue();
     },
     count: heldBack.count,
+    concerns: heldBack.concerns,
     forget: heldBack.forget,
     end: heldBack.end,
   };

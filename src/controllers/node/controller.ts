@@ -17,7 +17,7 @@ import type { Node } from '../../placement/nodes/node.ts';
 import { nodeAction, nodePatch } from '../../placement/patch/patch.ts';
 import { createAnnouncer } from '../announce.ts';
 import { createContention } from '../contention.ts';
-import { createRecords, note } from '../object-record.ts';
+import { createRecords, note, type ObjectRecord } from '../object-record.ts';
 import { createRefusals } from '../refusals.ts';
 
 export type NodeControllerOptions = {
@@ -40,6 +40,7 @@ export type NodeControllerOptions = {
 /** The node controller: decides and writes the taints and labels of nodes. Keys are their names. */
 export type NodeController = {
   readonly reconcile: Reconciler;
+  readonly states: ReadonlyMap<string, ObjectRecord>;
   contested(): number;
 };
 
@@ -139,7 +140,7 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
     }
   }
 
-  return { reconcile, contested: () => contention.count(records.all.values()) };
+  return { reconcile, states: records.all, contested: () => contention.count(records.all.values()) };
 }
 
 function intentOf({ managed }: NodeChange): string {

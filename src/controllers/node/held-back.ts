@@ -31,6 +31,8 @@ export type HeldBack = {
   /** Has every node that waits decided again. */
   recheck(): void;
   count(): number;
+  /** Whether a node stays untainted, or a DaemonSet (`namespace/name`) is the reason for one. */
+  concerns(key: string): boolean;
   end(): void;
 };
 
@@ -116,6 +118,7 @@ export function createHeldBack(options: HeldBackOptions): HeldBack {
     forget,
     recheck,
     count: () => held.size,
+    concerns: (key) => held.has(key) || [...held.values()].some((holders) => holders.some((each) => each.key === key)),
     end: () => cancel?.(),
   };
 }

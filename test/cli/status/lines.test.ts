@@ -1,49 +1,41 @@
 import { expect } from 'chai';
-import type { Facts, LeaseFact, Read, Replica } from '../../../src/cli/status/facts.ts';
-import type { ReplicaMetrics } from '../../../src/cli/status/metrics-text.ts';
+import type { Facts, LeaderWord, LeaseFact, Read, Replica } from '../../../src/cli/status/facts.ts';
 import { problemsOf } from '../../../src/cli/status/problems.ts';
+import { statusOf } from '../../../src/cli/status/shape.ts';
 import { statusText } from '../../../src/cli/status/text.ts';
 
 const read = <T>(value: T): Read<T> => ({ kind: 'read', value });
 const FORBIDDEN = { kind: 'unread', why: 'needs the right to do it' } as const;
 
-const metrics = (more: Partial<ReplicaMetrics> = {}): ReplicaMetrics => ({
-  ...{ version: '1.2.3', leads: true, pods: { placed: 4, held: 1 }, configurationInUse: true },
-  ...{ wrongNodePods: 0, contestedObjects: 0, unresolvableImages: 0, certificateExpirySeconds: undefined },
-  keepsDaemonSets: undefined,
-  ...{
-    wrongNodePods: 0,
-    contestedObjects: 0,
-    taintsHeldBack: 0,
-    rolloutStopped: 0,
-    unresolvableImages: 0,
-    certificateExpirySeconds: undefined,
-  },
-  ...more,
-});
-const replica = (more: Partial<ReplicaMetrics> = {}): Replica => ({
-  name: 'archaware-controller-6d4cf-x1',
-  ready: true,
-  trouble: '',
-  metrics: read(metrics(more)),
-});
+const NOW = Date.parse('2026-01-02T00:00:00.000Z');
+const LEADER = 'archaware-controller-6d4cf-x1-0b2fb9a4-94d4-4aa3-9d1a-7f8d4c1a2b3c';
+const word = (more: Partial<LeaderWord> = {}): Facts['word'] =>
+  read({
+    ...{ writer: LEADER, version: '1.2.3', ageMs: 40_000, pods: { placed: 4, held: 1 }, tooLarge: 0 },
+    ...{ waiting: { count: 0, oldest: [] }, keepsDaemonSets: undefined, problems: [] },
+    ...more,
+  });
+const PROBLEM = { problem: 'DaemonSet kube-system/cni: WriteRefused: no', do: 'allow the write' };
+const replica = (): Replica => ({ name: 'archaware-controller-6d4cf-x1', ready: true, trouble: '' });
 const lease = (more: Partial<LeaseFact> = {}): Facts['lease'] =>
   read({
-    holder: 'archaware-controller-6d4cf-x1-0b2fb9a4-94d4-4aa3-9d1a-7f8d4c1a2b3c',
+    holder: LEADER,
     ageMs: 2_000,
     durationMs: 15_000,
     ...more,
   });
-const waits = (ageMs: number, gated = false): Facts['waiting'] =>
-  read({
-    count: 7,
-    oldest: [{ namespace: 'shop', name: 'web-1', ageMs, gated, reason: 'ImageUnresolvable: not-found' }],
-  });
+const waits = (ageMs: number, more: Partial<LeaderWord> & { gated?: boolean } = {}): Facts['word'] => {
+  const { gated = false, ...others } = more;
+  const since = new Date(NOW - ageMs).toISOString();
+  const pod = { namespace: 'shop', name: 'web-1', since, gated, reason: 'ImageUnresolvable: not-found' };
+  return word({ waiting: { count: 7, oldest: [{ ...pod, outlook: 'the pod starts by itself at 00:02' }] }, ...others });
+};
 
 const nodes = (more: object): Facts['nodes'] => read({ counts: [], lacking: [], unmanaged: [], ...more });
 
 const facts = (more: Partial<Facts> = {}): Facts => ({
   commandVersion: '1.2.3',
+  now: NOW,
   mode: 'taints',
   taint: 'supported-arch:NoSchedule',
   origin: 'cluster',
@@ -51,15 +43,15 @@ const facts = (more: Partial<Facts> = {}): Facts => ({
   leaseName: 'archaware/archaware-controller',
   installation: 'archaware/archaware-controller',
   deployment: read({ namespace: 'archaware', name: 'archaware-controller', wanted: 2, ready: 2 }),
-  replicas: read([replica(), replica({ leads: false })]),
+  replicas: read([replica(), replica()]),
   lease: lease(),
   nodes: read({
     counts: [{ architecture: 'amd64', total: 3, tainted: 2, untainted: 1, foreign: 0 }],
     lacking: [],
     unmanaged: [],
   }),
-  waiting: read({ count: 0, oldest: [] }),
-  troubles: read([]),
+  word: word(),
+  wordName: 'archaware/archaware-controller-status',
   pools: read([]),
   webhook: { state: 'off', why: '' },
   webhookConfiguration: read(true),
@@ -71,47 +63,17 @@ const nothing = {
   deployment: read(undefined),
   replicas: read([]),
   lease: read(undefined),
+  word: read(undefined),
 } as const;
 
-const noEvents = { troubles: { kind: 'unread', why: 'needs the right to list events.events.k8s.io' } } as const;
 const unread = {
   ...{ deployment: FORBIDDEN, replicas: FORBIDDEN, lease: FORBIDDEN },
-  ...{ nodes: FORBIDDEN, waiting: FORBIDDEN, pools: FORBIDDEN, guard: FORBIDDEN },
+  ...{ nodes: FORBIDDEN, word: FORBIDDEN, pools: FORBIDDEN, guard: FORBIDDEN },
 } as const;
-
-describe('the advice for nodes without the taint', () => {
-  const trouble = (reason: 'WriteContested' | 'WriteRefused') =>
-    ({ kind: 'Node', namespace: '', name: 'n1', reason, note: 'the note' }) as const;
-  for (const [what, troubles, expected] of [
-    [
-      'another writer reverts it',
-      [trouble('WriteContested')],
-      /^another writer takes the taint off n1 again: set supported-arch:NoSchedule/,
-    ],
-    [
-      'the write is refused',
-      [trouble('WriteRefused')],
-      /^allow the write .*; Event WriteRefused of node n1: the note$/,
-    ],
-    ['nothing is known', [], /^after an installation, wait for bootstrap.timeout;/],
-  ] as const) {
-    it(`names the reason: ${what}`, () => {
-      const given = facts({ nodes: read({ counts: [], lacking: ['n1'], unmanaged: [] }), troubles: read(troubles) });
-      const [problem, ...others] = problemsOf(given);
-      expect(problem?.do).to.match(expected);
-      expect(others).to.deep.equal([]);
-    });
-  }
-});
 
 describe('the lines of status', () => {
   const lines: readonly (readonly [what: string, given: Partial<Facts>, expected: RegExp])[] = [
     ['version', {}, /^version +1\.2\.3; 2 of 2 replicas ready \(Deployment archaware\/archaware-controller\)$/m],
-    [
-      'no problem, without the right to read Events',
-      noEvents,
-      /^problems +none found; Events could not be read: needs the right to list events.events.k8s.io$/m,
-    ],
     ['another version than the command', { commandVersion: '2.0.0' }, /; this command is 2\.0\.0$/m],
     ['nothing installed', nothing, /^version +not installed; this command is 1\.2\.3$/m],
     [
@@ -126,7 +88,7 @@ describe('the lines of status', () => {
     ],
     [
       'a leader that is gone',
-      { lease: lease({ ageMs: 90_000 }), replicas: FORBIDDEN },
+      { lease: lease({ ageMs: 90_000 }) },
       /^leader +none; the last one was \S+, renewed 1 min ago/m,
     ],
     ['no Lease', { lease: read(undefined) }, /^leader +none: there is no Lease archaware\/archaware-controller$/m],
@@ -135,19 +97,42 @@ describe('the lines of status', () => {
     ['pods', {}, /^pods +4 placed, 0 waiting for a lookup, 1 held, 0 open, 0 ignored$/m],
     [
       'a missing right',
-      { replicas: FORBIDDEN, nodes: FORBIDDEN },
-      /^nodes +unknown: needs the right to do it\npods +unknown: needs the right to do it$/m,
+      { word: FORBIDDEN, nodes: FORBIDDEN },
+      /^nodes +unknown: needs the right to do it\nwritten +unknown: needs the right to do it\npods +unknown\npending +unknown$/m,
     ],
     [
       'pods that wait for a node',
-      { waiting: waits(200_000) },
-      /^pending +shop\/web-1 \(3 min\): ImageUnresolvable: not-found\n +and 6 more$/m,
+      { word: waits(200_000) },
+      /^pending +shop\/web-1 \(3 min\): ImageUnresolvable: not-found; the pod starts by itself at 00:02\n +and 6 more$/m,
     ],
     [
-      'a refused file',
-      { replicas: read([replica(), replica({ configurationInUse: false })]) },
-      /^reload +refused on 1 of 2 replicas$/m,
+      'no promise while nobody leads',
+      { word: waits(200_000), lease: lease({ ageMs: 90_000 }) },
+      /^pending +shop\/web-1 \(3 min\): ImageUnresolvable: not-found\n/m,
     ],
+    [
+      'no promise where the Lease could not be read',
+      { word: waits(200_000), lease: FORBIDDEN },
+      /^pending +shop\/web-1 \(3 min\): ImageUnresolvable: not-found\n/m,
+    ],
+    ['objects that are too large', { word: word({ tooLarge: 3 }) }, /^pods .* 0 ignored; 3 too large to be served$/m],
+    [
+      'who wrote it, and when',
+      {},
+      /^written +40 s ago by archaware-controller-6d4cf-x1 \(ConfigMap archaware\/archaware-controller-status\)$/m,
+    ],
+    [
+      'the word of a leader of the past',
+      { word: word({ writer: 'another', ageMs: 7_200_000 }) },
+      /^written +2 h ago by another \(.*\), which does not lead now: pods and pending may be out of date$/m,
+    ],
+    [
+      'that its writer does not lead, because nobody does',
+      { lease: lease({ holder: '' }) },
+      /^leader +none: .*\n(.*\n)*written +40 s ago by \S+ \(.*\), which does not lead now/m,
+    ],
+    ['no word yet', { word: read(undefined) }, /^written +unknown: no leader has written anything yet \(ConfigMap /m],
+    ['no version of a leader of the past', { word: word({ writer: 'x' }) }, /^version +unknown; 2 of 2 replicas/m],
     ['the webhook', { webhook: { state: 'not-reached', why: 'why' } }, /^webhook +not reached: why$/m],
     ['a guard that holds', {}, /^guard +updates that drop archaware's tolerations from DaemonSets are corrected$/m],
     [
@@ -167,19 +152,19 @@ describe('the lines of status', () => {
     ],
     [
       'a guard that only the leader may try',
-      { guard: FORBIDDEN, replicas: read([replica({ keepsDaemonSets: true })]) },
+      { guard: FORBIDDEN, word: word({ keepsDaemonSets: true }) },
       /^guard +updates that drop .* are corrected, as the leader has found out\n(.*\n)*problems +none$/m,
     ],
     [
       'a guard that only the leader may try, and that does not hold',
-      { guard: FORBIDDEN, replicas: read([replica({ keepsDaemonSets: false })]) },
+      { guard: FORBIDDEN, word: word({ keepsDaemonSets: false }) },
       /^guard +broken: updates that drop .* are not corrected, as the leader has found out$/m,
     ],
     ['no problems', {}, /^problems +none$/m],
     [
-      'no problems where three lines could not be read',
-      { replicas: FORBIDDEN },
-      /^problems +none found; 3 lines could not be read$/m,
+      'no problems where four lines could not be read',
+      { word: FORBIDDEN },
+      /^problems +none found; 4 lines could not be read$/m,
     ],
     [
       'no problems where nothing could be read',
@@ -206,7 +191,7 @@ describe('the lines of status', () => {
   }
 
   it('fit 80 columns', () => {
-    const all = facts({ waiting: waits(1), webhook: { state: 'unknown', why: 'word '.repeat(40) } });
+    const all = facts({ word: waits(1), webhook: { state: 'unknown', why: 'word '.repeat(40) } });
     for (const line of statusText(all, problemsOf(all), 80).split('\n')) expect(line.length, line).to.be.at.most(80);
   });
 });
@@ -237,50 +222,30 @@ describe('the problems of status', () => {
     ],
     [
       'the Lease is old',
-      { replicas: FORBIDDEN, lease: lease({ ageMs: 60_000 }) },
+      { lease: lease({ ageMs: 60_000 }) },
       [/^no replica leads: \S+ has not renewed the Lease \S+ for 60 s$/],
     ],
-    ['the Lease is old only by this clock', { lease: lease({ ageMs: 60_000 }) }, []],
-    [
-      'nobody holds the Lease',
-      { replicas: FORBIDDEN, lease: lease({ holder: '' }) },
-      [/^no replica leads: nobody holds the Lease/],
-    ],
-    [
-      'a file was refused',
-      { replicas: read([replica({ configurationInUse: false })]) },
-      [/refused the changed configuration file/],
-    ],
-    [
-      'versions differ',
-      { replicas: read([replica(), replica({ version: '2', leads: false })]) },
-      [/different versions: 1\.2\.3, 2$/],
-    ],
+    ['nobody holds the Lease', { lease: lease({ holder: '' }) }, [/^no replica leads: nobody holds the Lease/]],
     [
       'nodes lack the taint',
       { nodes: nodes({ lacking: ['n1'] }) },
       [/^1 node without the taint supported-arch:NoSchedule: n1$/],
     ],
     [
-      'writes to a DaemonSet are refused',
-      {
-        troubles: read([
-          { kind: 'DaemonSet', namespace: 'kube-system', name: 'cni', reason: 'WriteRefused', note: 'no' },
-        ]),
-      },
-      [/^DaemonSet kube-system\/cni: WriteRefused: no$/],
+      'the leader has written problems',
+      { word: word({ problems: [PROBLEM] }) },
+      [/^DaemonSet kube-system\/cni: WriteRefused/],
+    ],
+    ['a leader of the past wrote problems', { word: word({ problems: [PROBLEM], writer: 'another' }) }, []],
+    [
+      'nobody leads, and the last leader wrote problems',
+      { word: word({ problems: [PROBLEM] }), lease: lease({ holder: '' }) },
+      [/^no replica leads/],
     ],
     [
-      'the Events name the DaemonSets that the metrics count',
-      {
-        replicas: read([replica({ rolloutStopped: 1, taintsHeldBack: 2 })]),
-        troubles: read(
-          (['RolloutStopped', 'TaintHeldBack'] as const).map((reason) => ({
-            ...{ kind: 'DaemonSet', namespace: 'kube-system', name: 'cni', reason, note: 'why' },
-          })),
-        ),
-      },
-      [/^DaemonSet kube-system\/cni: RolloutStopped: why$/, /^DaemonSet kube-system\/cni: TaintHeldBack: why$/],
+      'the leader wrote problems, where leader election is off',
+      { elects: false, word: word({ problems: [PROBLEM] }) },
+      [/^DaemonSet kube-system\/cni/],
     ],
     [
       "nodes lack the taint of a configuration that is not the controller's",
@@ -301,43 +266,19 @@ describe('the problems of status', () => {
     ],
     [
       'only the leader may try the guard, and it does not hold',
-      { guard: FORBIDDEN, replicas: read([replica({ keepsDaemonSets: false })]) },
+      { guard: FORBIDDEN, word: word({ keepsDaemonSets: false }) },
       [/is not corrected, by a dry run of the leader: /],
     ],
+    ['the guard holds now, but not when the leader tried it', { word: word({ keepsDaemonSets: false }) }, []],
+    ['a pod waits, not for long', { word: waits(9 * 60_000) }, []],
+    ['a pod waits for long', { word: waits(11 * 60_000) }, [/^pod shop\/web-1 has waited for 11 minutes$/]],
+    ['a pod waited for long when another replica led', { word: waits(11 * 60_000, { writer: 'another' }) }, []],
     [
-      'the guard holds now, but not when the leader tried it',
-      { replicas: read([replica({ keepsDaemonSets: false })]) },
-      [],
-    ],
-    ['a pod waits, not for long', { waiting: waits(9 * 60_000) }, []],
-    ['a pod waits for long', { waiting: waits(11 * 60_000) }, [/^pod shop\/web-1 has waited for 11 minutes$/]],
-    ['a gate is there for long', { waiting: waits(6 * 60_000, true) }, [/^pod shop\/web-1 has waited for 6 minutes$/]],
-    [
-      'pods are on wrong nodes',
-      { replicas: read([replica({ wrongNodePods: 2 })]) },
-      [/^2 pods do not run on their nodes$/],
-    ],
-    [
-      'writes are undone',
-      { replicas: read([replica({ contestedObjects: 1 })]) },
-      [/^another writer keeps undoing the writes to 1 object$/],
-    ],
-    [
-      'a rollout is stopped',
-      { replicas: read([replica({ rolloutStopped: 1 })]) },
-      [/^1 DaemonSet is not back after archaware changed the template; others wait$/],
-    ],
-    [
-      'taints are held back',
-      { replicas: read([replica({ taintsHeldBack: 2 })]) },
-      [/^2 nodes stay untainted: a DaemonSet that runs there cannot be given its tolerations$/],
+      'a gate is there for long',
+      { word: waits(6 * 60_000, { gated: true }) },
+      [/^pod shop\/web-1 has waited for 6 minutes$/],
     ],
     ['the webhook is not reached', { webhook: { state: 'not-reached', why: 'why' } }, [/^why$/]],
-    [
-      'the certificate expires',
-      { replicas: read([replica({ certificateExpirySeconds: 7_200 })]) },
-      [/expires in 2 hours$/],
-    ],
     [
       'a pool lacks the taint',
       {
@@ -353,5 +294,34 @@ describe('the problems of status', () => {
       for (const [index, pattern] of expected.entries()) expect(problems[index]?.problem).to.match(pattern);
       for (const { do: advice } of problems) expect(advice).not.to.equal('');
     });
+  }
+});
+
+describe('the status for programs', () => {
+  const rows: readonly (readonly [what: string, given: Partial<Facts>, expected: object])[] = [
+    [
+      'the word of the leader',
+      { word: waits(60_000, { tooLarge: 2 }) },
+      {
+        written: { by: LEADER, secondsAgo: 40, leads: true },
+        pods: { placed: 4, held: 1 },
+        tooLarge: 2,
+        waiting: {
+          count: 7,
+          oldest: [
+            { namespace: 'shop', name: 'web-1', gated: false, reason: 'ImageUnresolvable: not-found', ageSeconds: 60 },
+          ],
+        },
+      },
+    ],
+    [
+      'the word of another',
+      { word: word({ writer: 'another' }) },
+      { written: { by: 'another', secondsAgo: 40, leads: false }, pods: { placed: 4, held: 1 } },
+    ],
+    ['no word', { word: read(undefined) }, { written: null, pods: null, tooLarge: null, waiting: null }],
+  ];
+  for (const [what, given, expected] of rows) {
+    it(`has ${what}`, () => expect(statusOf(facts(given), [])).to.deep.include(expected));
   }
 });

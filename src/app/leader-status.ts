@@ -1,0 +1,99 @@
+import { type JsonObject, listAt, numberAt, objectAt, parseObject, stringAt } from '../kit/json.ts';
+import { printable } from '../kit/printable.ts';
+import { STATUS_CONFIG_MAP } from '../names.ts';
+
+/** Something that is wrong, and what to do about it. */
+export type Problem = { readonly problem: string; readonly do: string };
+
+/** A pod without a node, because of archaware. */
+export type WaitingPod = {
+  readonly namespace: string;
+  readonly name: string;
+  /** When it was created: `2026-01-01T00:00:00.000Z`. */
+  readonly since: string;
+  readonly gated: boolean;
+  readonly reason: string;
+  /** What will happen as long as a replica leads: `the pod starts by itself at …`. Empty: nothing is known. */
+  readonly outlook: string;
+};
+
+/** What a leader knows, as it writes it into the ConfigMap. Whoever may write that ConfigMap can have written it. */
+export type LeaderStatus = {
+  /** The identity with which the writer held the Lease. */
+  readonly writer: string;
+  readonly version: string;
+  /** Pods by outcome. */
+  readonly pods: Readonly<Record<string, number>>;
+  /** Pods and DaemonSets that are not served because of their size. */
+  readonly tooLarge: number;
+  readonly waiting: { readonly count: number; readonly oldest: readonly WaitingPod[] };
+  /** Whether updates that drop archaware's tolerations from DaemonSets are corrected; undefined: not known. */
+  readonly keepsDaemonSets: boolean | undefined;
+  readonly problems: readonly Problem[];
+};
+
+/** When a status was written: `2026-01-01T00:00:00.000Z`. */
+type Written = { readonly at: string };
+
+/** The entry of the ConfigMap. */
+const ENTRY = 'status';
+/** The policy `archaware-guard-status` lets no longer text through. */
+const LONGEST = 32 * 1024;
+/** The longest list and the longest texts of what is read: they may be anybody's. */
+const MOST = { problems: 20, waiting: 5, outcomes: 10, bytes: 1_024, name: 300 } as const;
+
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+/** Returns the path of the ConfigMap. */
+export function statusPath(namespace: string): string {
+  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/configmaps/${STATUS_CONFIG_MAP}`;
+}
+
+/** Returns the data of the ConfigMap. Of a status that would be too long, the last problems are left out. */
+export function statusData(status: LeaderStatus & Written): Readonly<Record<string, string>> {
+  const text = JSON.stringify(status);
+  if (text.length <= LONGEST || status.problems.length === 0) return { [ENTRY]: text };
+  return statusData({ ...status, problems: status.problems.slice(0, -1) });
+}
+
+/** Reads the ConfigMap; undefined if it has no status of this form. */
+export function readStatus(configMap: JsonObject): (LeaderStatus & Written) | undefined {
+  const text = stringAt(objectAt(configMap, 'data'), ENTRY) ?? '';
+  const status = text.length > LONGEST ? undefined : parseObject(text);
+  const at = status && stringAt(status, 'at');
+  if (status === undefined || at === undefined || !TIME.test(at)) return undefined;
+  const waiting = objectAt(status, 'waiting');
+  const outcomes = Object.entries(objectAt(status, 'pods')).slice(0, MOST.outcomes);
+  return {
+    at,
+    writer: textAt(status, 'writer', MOST.name),
+    version: textAt(status, 'version', MOST.name),
+    pods: Object.fromEntries(outcomes.flatMap(([name, count]) => (typeof count === 'number' ? [[name, count]] : []))),
+    tooLarge: numberAt(status, 'tooLarge') ?? 0,
+    waiting: {
+      count: numberAt(waiting, 'count') ?? 0,
+      oldest: (listAt(waiting, 'oldest') ?? []).slice(0, MOST.waiting).map((pod) => ({
+        namespace: textAt(pod, 'namespace', MOST.name),
+        name: textAt(pod, 'name', MOST.name),
+        since: timeAt(pod, 'since', at),
+        gated: pod.gated === true,
+        reason: textAt(pod, 'reason'),
+        outlook: textAt(pod, 'outlook'),
+      })),
+    },
+    keepsDaemonSets: typeof status.keepsDaemonSets === 'boolean' ? status.keepsDaemonSets : undefined,
+    problems: (listAt(status, 'problems') ?? []).slice(0, MOST.problems).map((each) => ({
+      problem: textAt(each, 'problem'),
+      do: textAt(each, 'do'),
+    })),
+  };
+}
+
+function timeAt(object: JsonObject, field: string, otherwise: string): string {
+  const time = stringAt(object, field) ?? '';
+  return TIME.test(time) ? time : otherwise;
+}
+
+function textAt(object: JsonObject, field: string, most: number = MOST.bytes): string {
+  return printable(stringAt(object, field) ?? '', most);
+}

@@ -1,0 +1,192 @@
+import { problemsOf } from '../../controllers/announce.ts';
+import type { ObjectRecord } from '../../controllers/object-record.ts';
+import { isoTime } from '../../kit/duration.ts';
+import { stringAt } from '../../kit/json.ts';
+import { printable } from '../../kit/printable.ts';
+import { contradictionOf } from '../../placement/contradiction.ts';
+import { isLeftAlone } from '../../placement/eligibility.ts';
+import { isOurTaint, readManaged } from '../../placement/nodes/managed.ts';
+import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
+import type { Pod } from '../../placement/objects/pod.ts';
+import { type Taint, tolerates } from '../../placement/patch/tolerations.ts';
+import { onlyObserves } from '../../placement/placing.ts';
+import { skipNote, startsAtLatestText } from '../../placement/reasons.ts';
+import type { Settings } from '../../placement/settings.ts';
+import type { Problem, WaitingPod } from '../leader-status.ts';
+import { TROUBLES, type TroubleReason } from '../troubles.ts';
+import type { Said } from './said.ts';
+
+/** The architectures of the nodes, each with archaware's taint there, or undefined for nodes without it; every pair once. */
+export type TaintedNodes = readonly { readonly architecture: string; readonly taint: Taint | undefined }[];
+
+/** Returns the pairs of architecture and taint. */
+export function taintedNodes(nodes: Iterable<Node>, { taints }: Pick<Settings, 'taints'>): TaintedNodes {
+  const pairs = new Map<string, TaintedNodes[number]>();
+  for (const node of nodes) {
+    const architecture = nodeArchitecture(node);
+    if (architecture === undefined) continue;
+    const managed = readManaged(node.managed);
+    const found = (node.taints ?? []).find((taint) => isOurTaint(taint, managed, taints));
+    const [key = '', value = '', effect = ''] = ['key', 'value', 'effect'].map(
+      (field) => found && stringAt(found, field),
+    );
+    pairs.set(JSON.stringify([architecture, key, value, effect]), {
+      architecture,
+      taint: found && { key, value, effect },
+    });
+  }
+  return [...pairs.values()];
+}
+
+/** The longest reason of a pod, in bytes. */
+const REASON_BYTES = 500;
+
+/** Whether a pod has no node because of archaware. */
+export function isWaiting(pod: Pod, { decision }: ObjectRecord, settings: Settings, nodes: TaintedNodes): boolean {
+  if (pod.nodeName !== undefined || pod.deleting || ENDED.has(pod.phase)) return false;
+  if (pod.gated !== undefined) return true;
+  if (decision === undefined || onlyObserves(settings)) return false;
+  switch (decision.kind) {
+    case 'wait':
+    case 'hold':
+      return true;
+    case 'place':
+      return contradictionOf(decision, pod.asked, settings) !== undefined;
+    case 'skip':
+      return isLeftAlone(decision.reason) && isCutOff(pod, nodes);
+    default:
+      return decision satisfies never;
+  }
+}
+
+const ENDED: ReadonlySet<string> = new Set(['Succeeded', 'Failed']);
+
+/** Returns what is shown of a pod that waits. `queued`: its place in a registry's line, if its images wait there. */
+export function waitingPod(
+  pod: Pod,
+  { decision, notes }: ObjectRecord,
+  settings: Settings,
+  queued: string | undefined,
+): WaitingPod {
+  const { namespace, name, createdAt, gated } = pod;
+  const reason = reasonOf(pod, decision, settings, queued) ?? 'it has the gate, because an image is not known yet';
+  const startsAt = decision?.kind === 'wait' ? notes?.startsAt : undefined;
+  return {
+    ...{
+      namespace,
+      name,
+      since: isoTime(createdAt),
+      gated: gated !== undefined,
+      reason: printable(reason, REASON_BYTES),
+    },
+    outlook: startsAt === undefined ? '' : startsAtLatestText(startsAt),
+  };
+}
+
+function reasonOf(
+  pod: Pod,
+  decision: ObjectRecord['decision'],
+  settings: Settings,
+  queued: string | undefined,
+): string | undefined {
+  if (decision === undefined) return undefined;
+  if (decision.kind === 'skip') {
+    return `it tolerates no taint of archaware, and is left alone: ${skipNote(decision.reason, pod)}`;
+  }
+  const problems = problemsOf(pod, pod.namespace, decision, settings);
+  const isClear = decision.kind === 'wait' || decision.kind === 'hold';
+  const chosen = problems.findLast(({ reason }) => isClear || reason === 'NoCommonArchitecture');
+  if (chosen !== undefined) return `${chosen.reason}: ${chosen.note}`;
+  return queued ?? (decision.kind === 'wait' ? 'its images are being looked up' : undefined);
+}
+
+/** Whether every node of the architectures that a pod asks for has a taint of archaware that the pod does not tolerate. */
+function isCutOff({ asked, tolerations = [] }: Pod, nodes: TaintedNodes): boolean {
+  const possible = nodes.filter(
+    ({ architecture }) => asked === undefined || asked.architectures.includes(architecture),
+  );
+  const isOpen = ({ taint }: TaintedNodes[number]) =>
+    taint === undefined || taint.effect !== 'NoSchedule' || tolerations.some((each) => tolerates(each, taint));
+  return possible.length > 0 && !possible.some(isOpen);
+}
+
+/** How much is wrong, as the controllers count it. */
+export type Counts = {
+  readonly contested: number;
+  readonly heldBack: number;
+  readonly stopped: number;
+  readonly onWrongNodes: number;
+  /** Whether the present configuration file is in use. */
+  readonly configurationInUse: boolean;
+  /** When the certificate of the webhook expires, in milliseconds since the epoch; undefined without one. */
+  readonly certificateExpiry: number | undefined;
+};
+
+/** A certificate is renewed long before. */
+const EXPIRES_SOON_MS = 7 * 86_400_000;
+const MOST_NAMED = 10;
+const NODE_CONTESTED =
+  'set the taint where that writer gets its taints from (the node pool of a provider), or leave such nodes out with taints.nodeSelector; archaware tries again after ten minutes, and then less and less often, up to a day';
+
+/** Returns the problems that a leader knows. `said`: what its Events said about objects, and is still so. `now`: the wall time. */
+export function knownProblems(counts: Counts, said: readonly Said[], now: number): Problem[] {
+  const { contested, heldBack, stopped, onWrongNodes, configurationInUse, certificateExpiry } = counts;
+  const named = said.slice(0, MOST_NAMED).map(({ regarding: { kind, namespace, name }, reason, note }) => ({
+    problem: `${kind} ${namespace === undefined ? name : `${namespace}/${name}`}: ${reason}: ${note}`,
+    do: kind === 'Node' && reason === 'WriteContested' ? NODE_CONTESTED : TROUBLES[reason],
+  }));
+  const unnamed = (count: number, reason: TroubleReason, text: (count: number) => string): Problem[] => {
+    const more = count - said.filter((each) => each.reason === reason).length;
+    if (more <= 0) return [];
+    return [
+      { problem: text(more), do: `kubectl get events -A --field-selector reason=${reason}; ${TROUBLES[reason]}` },
+    ];
+  };
+  return [
+    ...when(
+      !configurationInUse,
+      'the changed configuration file is refused, and the last valid one stays in use',
+      "the leader's log says which line is wrong; correct the ConfigMap",
+    ),
+    ...when(
+      certificateExpiry !== undefined && certificateExpiry - now < EXPIRES_SOON_MS,
+      `the certificate of the webhook expires at ${isoTime(certificateExpiry ?? 0)}`,
+      'docs/admission.md; the log of the leader says why it was not renewed',
+    ),
+    ...named,
+    ...when(
+      said.length > named.length,
+      `${said.length - named.length} more objects with such an Event`,
+      'kubectl get events -A --field-selector reportingComponent=archaware-controller',
+    ),
+    ...unnamed(
+      stopped,
+      'RolloutStopped',
+      (count) =>
+        `${counted(count, 'DaemonSet is', 'DaemonSets are')} not back after archaware changed the template; others wait`,
+    ),
+    ...when(
+      heldBack > 0 && !said.some(({ reason }) => reason === 'TaintHeldBack'),
+      `${counted(heldBack, 'node stays', 'nodes stay')} untainted: a DaemonSet that runs there cannot be given its tolerations`,
+      `kubectl get events -A --field-selector reason=TaintHeldBack names it; ${TROUBLES.TaintHeldBack}`,
+    ),
+    ...unnamed(
+      contested,
+      'WriteContested',
+      (count) => `another writer keeps undoing the writes to ${counted(count, 'object', 'objects')}`,
+    ),
+    ...when(
+      onWrongNodes > 0,
+      `${counted(onWrongNodes, 'pod does not run on its node', 'pods do not run on their nodes')}`,
+      'kubectl get events -A --field-selector reason=WrongNode',
+    ),
+  ];
+}
+
+function counted(count: number, one: string, many: string): string {
+  return `${count} ${count === 1 ? one : many}`;
+}
+
+function when(isWrong: boolean, problem: string, advice: string): Problem[] {
+  return isWrong ? [{ problem, do: advice }] : [];
+}

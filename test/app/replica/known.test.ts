@@ -1,0 +1,255 @@
+import { expect } from 'chai';
+import { type Counts, isWaiting, knownProblems, taintedNodes, waitingPod } from '../../../src/app/replica/known.ts';
+import { rememberSaid, type Said } from '../../../src/app/replica/said.ts';
+import { createRecords, type ObjectRecord } from '../../../src/controllers/object-record.ts';
+import type { JsonObject } from '../../../src/kit/json.ts';
+import type { Occurrence } from '../../../src/kube/events.ts';
+import type { Decision } from '../../../src/placement/decide.ts';
+import { type Pod, readPod } from '../../../src/placement/objects/pod.ts';
+import { node, settings, taint } from '../../placement/objects.ts';
+
+const pod = (spec: JsonObject = {}, status: JsonObject = {}): Pod =>
+  readPod({
+    metadata: { namespace: 'shop', name: 'web', uid: 'u', creationTimestamp: '2026-01-01T00:00:00Z' },
+    spec: { containers: [{ name: 'c', image: 'app:1' }], ...spec },
+    status,
+  });
+const record = (decision: ObjectRecord['decision'], notes?: ObjectRecord['notes']): ObjectRecord =>
+  Object.assign(createRecords().of('shop/web', 'u'), { decision, notes });
+
+const PLACE: Decision = {
+  ...{ kind: 'place', architectures: ['amd64'], basis: 'images', followsCluster: false, os: undefined },
+  ...{ failed: [], unknown: [], images: [] },
+};
+const FAILED = {
+  image: 'app:1',
+  code: 'not-found',
+  message: 'no',
+  registry: 'r.example.com',
+} as const;
+const WAIT: Decision = { kind: 'wait', images: ['app:1'], failed: [], againInMs: undefined, givesUpInMs: undefined };
+const HOLD: Decision = { kind: 'hold', reason: 'no-common-architecture', images: [] };
+const IGNORED = { kind: 'skip', reason: 'ignored' } as const;
+const GATE = { schedulingGates: [{ name: 'archaware.dev/architecture' }] };
+const ON_ARM = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
+const tainted = (architecture: string) =>
+  node({ architecture, taints: [taint(`supported-arch=${architecture}:NoSchedule`)] });
+const TAINTED = taintedNodes([tainted('amd64'), tainted('arm64'), tainted('arm64')], settings());
+const HALF = taintedNodes([tainted('amd64'), node({ architecture: 'arm64' })], settings());
+
+describe('a pod waits because of archaware', () => {
+  const rows: readonly (readonly [
+    what: string,
+    expected: boolean,
+    given: Pod,
+    decision: ObjectRecord['decision'],
+    more?: { readonly nodes?: typeof TAINTED; readonly mode?: 'observe' },
+  ])[] = [
+    ['its images are looked up', true, pod(), WAIT],
+    ['its images have nothing in common', true, pod(), HOLD],
+    ['it has the gate, and is not decided', true, pod(GATE), undefined],
+    ['it asks for what its images lack', true, pod(ON_ARM), PLACE],
+    ['no: it is placed', false, pod(), PLACE],
+    ['no: it is not decided', false, pod(), undefined],
+    ['no: it has a node', false, pod({ nodeName: 'n' }), WAIT],
+    ['no: it has ended', false, pod({}, { phase: 'Failed' }), WAIT],
+    ['no: archaware only observes', false, pod(), WAIT, { mode: 'observe' }],
+    ['it is left alone, and every node has the taint', true, pod(), IGNORED],
+    ['no: it is left alone, and a node has no taint', false, pod(), IGNORED, { nodes: HALF }],
+    [
+      'it is left alone, and the nodes that it asks for have the taint',
+      true,
+      pod({ nodeSelector: { 'kubernetes.io/arch': 'amd64' } }),
+      IGNORED,
+      { nodes: HALF },
+    ],
+    [
+      'no: it is left alone, and tolerates one',
+      false,
+      pod({ tolerations: [{ key: 'supported-arch', operator: 'Exists' }] }),
+      IGNORED,
+    ],
+    ['no: it is left alone, and there are no nodes', false, pod(), IGNORED, { nodes: [] }],
+    ['no: a DaemonSet decides for it', false, pod(), { kind: 'skip', reason: 'daemon-pod' }],
+  ];
+  for (const [what, expected, given, decision, { nodes = TAINTED, mode = 'taints' } = {}] of rows) {
+    it(what, () => expect(isWaiting(given, record(decision), settings({ mode }), nodes)).to.equal(expected));
+  }
+
+  it('with each pair of architecture and taint once', () => expect(TAINTED).to.have.lengthOf(2));
+
+  const reasons: readonly (readonly [
+    what: string,
+    given: Pod,
+    state: ObjectRecord,
+    queued: string | undefined,
+    expected: object,
+  ])[] = [
+    [
+      'a failed lookup, and until when',
+      pod(GATE),
+      record({ ...WAIT, failed: [FAILED] }, { startsAt: Date.parse('2026-01-01T00:02:00Z') }),
+      undefined,
+      {
+        ...{
+          gated: true,
+          since: '2026-01-01T00:00:00.000Z',
+          outlook: 'the pod starts by itself at 00:02:00 UTC at the latest',
+        },
+        reason: 'ImageUnresolvable: image app:1 could not be resolved (not-found) at r.example.com: no',
+      },
+    ],
+    ['a place in a line', pod(), record(WAIT), 'waits for its turn', { reason: 'waits for its turn', outlook: '' }],
+    ['a lookup', pod(), record(WAIT), undefined, { reason: 'its images are being looked up' }],
+    [
+      'the gate',
+      pod(GATE),
+      record(undefined),
+      undefined,
+      { reason: 'it has the gate, because an image is not known yet' },
+    ],
+    [
+      'a contradiction, and not another problem',
+      pod(ON_ARM),
+      record({ ...PLACE, failed: [FAILED] }),
+      undefined,
+      {
+        reason:
+          'NoCommonArchitecture: requires kubernetes.io/arch=arm64 by its nodeSelector, but its images run on amd64 only',
+      },
+    ],
+    [
+      'that it is left alone',
+      pod(),
+      record(IGNORED),
+      undefined,
+      { reason: /^it tolerates no taint of archaware, and is left alone: / },
+    ],
+  ];
+  for (const [what, given, state, queued, expected] of reasons) {
+    it(`and says why: ${what}`, () => {
+      const found = waitingPod(given, state, settings(), queued);
+      for (const [field, value] of Object.entries(expected)) {
+        const seen = found[field as keyof typeof found];
+        if (value instanceof RegExp) expect(seen).to.match(value);
+        else expect(seen).to.equal(value);
+      }
+    });
+  }
+});
+
+const NOW = Date.parse('2026-01-01T00:00:00Z');
+const counts = (more: Partial<Counts> = {}): Counts => ({
+  ...{ contested: 0, heldBack: 0, stopped: 0, onWrongNodes: 0, configurationInUse: true, certificateExpiry: undefined },
+  ...more,
+});
+const said = (kind: string, name: string, reason: Said['reason']): Said => ({
+  regarding: { apiVersion: 'v1', kind, name, uid: 'u', ...(kind === 'Node' ? {} : { namespace: 'shop' }) },
+  reason,
+  note: 'why',
+});
+
+describe('the problems that a leader knows', () => {
+  const rows: readonly (readonly [what: string, counts: Counts, said: readonly Said[], expected: readonly RegExp[]])[] =
+    [
+      ['nothing', counts(), [], []],
+      ['an object', counts(), [said('DaemonSet', 'a', 'WriteRefused')], [/^DaemonSet shop\/a: WriteRefused: why$/]],
+      ['a node', counts({ contested: 1 }), [said('Node', 'n1', 'WriteContested')], [/^Node n1: WriteContested: why$/]],
+      ['a refused file', counts({ configurationInUse: false }), [], [/^the changed configuration file is refused/]],
+      [
+        'a certificate that expires soon',
+        counts({ certificateExpiry: NOW + 7_200_000 }),
+        [],
+        [/expires at 2026-01-01T02:00:00/],
+      ],
+      ['a certificate that does not', counts({ certificateExpiry: NOW + 8 * 86_400_000 }), [], []],
+      ['a pod on a wrong node', counts({ onWrongNodes: 1 }), [], [/^1 pod does not run on its node$/]],
+      [
+        'writes that are undone',
+        counts({ contested: 2 }),
+        [],
+        [/^another writer keeps undoing the writes to 2 objects$/],
+      ],
+      [
+        'a rollout',
+        counts({ stopped: 1 }),
+        [],
+        [/^1 DaemonSet is not back after archaware changed the template; others wait$/],
+      ],
+      ['taints', counts({ heldBack: 2 }), [], [/^2 nodes stay untainted: /]],
+      [
+        'that Events name all that are counted',
+        counts({ stopped: 1, heldBack: 2, contested: 1 }),
+        [
+          said('DaemonSet', 'a', 'RolloutStopped'),
+          said('DaemonSet', 'a', 'TaintHeldBack'),
+          said('Pod', 'p', 'WriteContested'),
+        ],
+        [/RolloutStopped/, /TaintHeldBack/, /WriteContested/],
+      ],
+      [
+        'that Events name one of two',
+        counts({ stopped: 2 }),
+        [said('DaemonSet', 'a', 'RolloutStopped')],
+        [/^DaemonSet shop\/a: RolloutStopped/, /^1 DaemonSet is not back/],
+      ],
+      [
+        'ten of many',
+        counts(),
+        Array.from({ length: 12 }, (_, index) => said('Pod', `p${index}`, 'WriteRefused')),
+        [...Array.from({ length: 10 }, () => /^Pod shop\/p\d: WriteRefused/), /^2 more objects with such an Event$/],
+      ],
+    ];
+  for (const [what, given, events, expected] of rows) {
+    it(what, () => {
+      const problems = knownProblems(given, events, NOW);
+      expect(problems.map(({ problem }) => problem)).to.have.lengthOf(expected.length);
+      for (const [index, pattern] of expected.entries()) expect(problems[index]?.problem).to.match(pattern);
+      for (const { do: advice } of problems) expect(advice).not.to.equal('');
+    });
+  }
+
+  it('says where the other writer of a node is to be found', () => {
+    const [problem] = knownProblems(counts(), [said('Node', 'n1', 'WriteContested')], NOW);
+    expect(problem?.do).to.match(/^set the taint where that writer gets its taints from/);
+  });
+});
+
+describe('what Events said', () => {
+  function remembering(accepts = true) {
+    const events = rememberSaid({ emit: () => accepts, flush: () => Promise.resolve() });
+    const emit = (namespace: string, name: string, reason: Occurrence['reason'], note = 'n') => {
+      const regarding = { apiVersion: 'apps/v1', kind: 'DaemonSet', namespace, name, uid: 'u' };
+      return events.emit({ regarding, type: 'Warning', reason, action: 'Placing', note });
+    };
+    const all = () =>
+      [...events.said()].map(({ regarding: { namespace, name }, note }) => `${namespace}/${name} ${note}`);
+    return { emit, all };
+  }
+
+  it('is remembered once for each object and reason, the newest note', () => {
+    const { emit, all } = remembering();
+    emit('a', 'x', 'WriteRefused', 'old');
+    emit('a', 'y', 'WriteRefused');
+    emit('a', 'x', 'WriteRefused', 'new');
+    emit('a', 'z', 'OpenPlacement');
+    expect(all()).to.deep.equal(['a/y n', 'a/x new']);
+  });
+
+  it('is not remembered if the Event was dropped', () => {
+    const { emit, all } = remembering(false);
+    expect(emit('a', 'x', 'WriteRefused')).to.equal(false);
+    expect(all()).to.deep.equal([]);
+  });
+
+  it('is bounded for each namespace, so that none displaces another, and in all', () => {
+    const { emit, all } = remembering();
+    emit('system', 'cni', 'RolloutStopped');
+    for (let index = 0; index < 500; index++) emit('tenant', `x${index}`, 'WriteRefused', 'y'.repeat(5_000));
+    expect(all()).to.have.lengthOf(11);
+    expect(all()[0]).to.equal('system/cni n');
+    expect(all().at(-1)?.length).to.be.at.most(420);
+    for (let index = 0; index < 500; index++) emit(`n${index}`, 'x', 'WriteRefused');
+    expect(all()).to.have.lengthOf(100);
+  });
+});
