@@ -89,8 +89,10 @@ describe('run, with placement.mode: observe', () => {
     const isAllowed = (line: string) =>
       /^(POST|PUT|PATCH) (events|leases) 20[01]$/.test(line) || /^(POST|PATCH) \S+\/configmaps\b/.test(line);
     expect(sent().filter((line) => !isAllowed(line))).to.deep.equal([]);
-    const written = (await product.list('/api/v1/configmaps')).map((one) => text(at(one, 'metadata', 'name')));
-    expect(written).to.have.members(['archaware-controller', 'archaware-controller-status']);
+    const written = async () =>
+      (await product.list('/api/v1/configmaps')).map((one) => text(at(one, 'metadata', 'name')));
+    await product.eventually('the status of the leader', async () => (await written()).length === 2);
+    expect(await written()).to.have.members(['archaware-controller', 'archaware-controller-status']);
     expect(sent()).to.include.members(['POST events 201', 'POST leases 201']);
   });
 

@@ -47,9 +47,7 @@ export function describeStatus(start: Start): void {
     it('needs no right that the controller does not have, and names those that more lines need', async () => {
       const { code, stderr, result } = await status('-n', 'default');
       expect(code, stderr).to.equal(0);
-      expect(stderr).to.match(
-        /^written: needs the right to get configmaps archaware-controller-status in namespace archaware$/m,
-      );
+      expect(stderr).not.to.match(/^written: /m);
       expect(at(result, 'webhook')).to.deep.equal({
         state: 'unknown',
         why: 'needs the right to create pods in namespace default',
