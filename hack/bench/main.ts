@@ -1,6 +1,5 @@
 // Measures the controller. Usage: npm run bench [-- NAME] [-- OPTIONS]; without a name: everything that a real control plane can
 // show (whole.ts). The options of each benchmark are at the top of its file.
-import { benchRegistry } from './registry.ts';
 import { benchReport } from './report.ts';
 import { benchClean } from './scale/clean.ts';
 import { benchScale } from './scale/scale.ts';
@@ -9,7 +8,6 @@ import { benchWebhook } from './webhook.ts';
 import { benchWhole } from './whole.ts';
 
 const BENCHMARKS = new Map([
-  ['registry', benchRegistry],
   ['webhook', benchWebhook],
   ['tenants', benchTenants],
   ['report', benchReport],

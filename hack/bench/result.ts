@@ -16,8 +16,6 @@ export type Row = {
   readonly goal: string;
   /** Undefined if there is no goal. */
   readonly isMet: boolean | undefined;
-  /** The same figure of other programs. */
-  readonly peers?: string;
 };
 
 /** A limit of a figure. */
@@ -102,14 +100,17 @@ export async function publish(result: Result, file: string | undefined): Promise
   if (process.env.WRITE_TABLE) await writeDocument(result.name, markdownOf(result));
 }
 
-/** The rows with their header. The column of other programs is only there if it has something. */
+/** The rows with their header. */
 function tableOf(rows: readonly Row[]): string[][] {
-  const hasPeers = rows.some(({ peers = '' }) => peers !== '');
-  const cells = rows.map(({ what, archaware, bare, ratio, goal, isMet, peers = '' }) => [
-    ...[what, archaware, bare, ratio, goal, isMet === undefined ? '' : isMet ? 'yes' : 'NO'],
-    ...(hasPeers ? [peers] : []),
+  const cells = rows.map(({ what, archaware, bare, ratio, goal, isMet }) => [
+    what,
+    archaware,
+    bare,
+    ratio,
+    goal,
+    isMet === undefined ? '' : isMet ? 'yes' : 'NO',
   ]);
-  return [[...HEADER, ...(hasPeers ? ['other programs'] : [])], ...cells];
+  return [[...HEADER], ...cells];
 }
 
 /** The table in Markdown, below a line about the machine. */

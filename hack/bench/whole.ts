@@ -8,7 +8,6 @@ import { measureDelays, measureStart } from './delays.ts';
 import { measureIdle, NAMESPACE } from './idle.ts';
 import { pushImages } from './images.ts';
 import { prepareNamespace } from './load.ts';
-import { measurePeers, withPeers } from './peers/peers.ts';
 import { describeMachine, type Measured, publish } from './result.ts';
 import { measureWebhook } from './webhook.ts';
 
@@ -37,13 +36,11 @@ export async function benchWhole(args: string[]): Promise<void> {
       delays: await measureDelays(world, seconds, rounds),
       webhook: await measureWebhook(cluster, { seconds, rounds }),
     };
-    const peers = await measurePeers(world, pods, seconds);
     // The last one: it applies the manifest, whose policies look at every write.
     parts.idle = await measureIdle(world, Number(values['idle-seconds']));
     const figures = Object.fromEntries(Object.entries(parts).map(([name, part]) => [name, part.figures]));
-    const all = Object.values(parts).flatMap(({ rows }) => rows);
-    const measured = { rows: withPeers(all, peers), figures: { ...figures, peers } };
-    await publish({ name: 'bench', at: new Date().toISOString(), machine, ...measured }, values.json);
+    const rows = Object.values(parts).flatMap((part) => part.rows);
+    await publish({ name: 'bench', at: new Date().toISOString(), machine, rows, figures }, values.json);
   } finally {
     await cluster.stop();
     await registry.stop();
