@@ -59,13 +59,21 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
   /** What is served, and the authority that was announced with it. */
   let served: (Pair & Pick<Kept, 'bundle' | 'next' | 'trustedSince'>) | undefined;
   let path: string | undefined;
+  /** The Secret as it was read last, and what is in it: most checks find it as it was. */
+  let last: { readonly text: string; readonly kept: Kept } | undefined;
   /** The number of checks in a row that found no certificates. */
   let missing = 0;
+
+  function keptIn(read: JsonObject | undefined): Kept {
+    const text = JSON.stringify(read?.data);
+    if (last === undefined || last.text !== text) last = { text, kept: readKept(read) };
+    return last.kept;
+  }
 
   /** Checks once and renews what is due. Returns the problems of the Secret as it was found. */
   async function look(signal: AbortSignal): Promise<string[]> {
     let read = await secret.read(signal);
-    let kept = readKept(read);
+    let kept = keptIn(read);
     missing = isEmpty(kept) ? missing + 1 : 0;
     const problems = problemsOf(kept, clock.wall());
     for (let steps = 0; steps < MOST_STEPS && !signal.aborted && (await mayMake(kept)); steps += 1) {
@@ -73,7 +81,7 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
       if (after === 'nothing to do') break;
       // If another writer was faster, its version counts.
       read = after ?? (await secret.read(signal));
-      kept = readKept(read);
+      kept = keptIn(read);
     }
     load(kept, read);
     // The Secret of an earlier version has only certificates.
