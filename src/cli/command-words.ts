@@ -124,7 +124,8 @@ function createParser(
     parser.option(path, isShown ? { type: 'string', group: 'Configuration keys:', describe } : HIDDEN);
   }
   for (const flag of commonFlagsOf(named, COMMON_FLAGS)) addFlag(parser, flag, isHelpAsked ? 'Common:' : undefined);
-  for (const command of COMMANDS) {
+  // yargs lays out the help of every command line, which takes as long as all that it lists.
+  for (const command of COMMANDS.filter(({ name }) => isHelpAsked || words.includes(name))) {
     parser.command(command.name, command.summary, (own) => describeCommand(own, command, isHelpAsked));
   }
   return parser;
