@@ -135,8 +135,5 @@ export function createAsking(options: AskingOptions, keyring: Keyring, knowledge
 
 /** The failure of a lookup whose pull secrets could not be read in time. */
 function unreadable(): ImageError {
-  return new ImageError('the pull secrets could not be read from the API server in time', {
-    code: 'unavailable',
-    temporary: true,
-  });
+  return new ImageError('the pull secrets could not be read from the API server in time', { code: 'unavailable' });
 }

@@ -44,7 +44,19 @@ export const REGISTRY_CODES = [
 ] as const;
 export type RegistryCode = (typeof REGISTRY_CODES)[number];
 
-export type ImageErrorDetails = {
+/** Of the codes the ones that may pass by themselves. */
+const TEMPORARY: readonly ImageErrorCode[] = ['rate-limited', 'unavailable', 'timeout'];
+
+/** What is known of a failure; `temporary` follows from the code if it is absent. `cause`: for debugging, never printed where users read it. */
+export type ImageErrorDetails = Pick<ImageError, 'code'> &
+  Partial<Omit<ImageError, keyof Error>> & { readonly cause?: unknown };
+
+/**
+ * A failed lookup. The message says what happened and, if possible, what to do. It contains no body of an answer, no
+ * credential and no resolved address. Every place that prints it cuts and escapes it.
+ */
+export class ImageError extends Error {
+  override readonly name = 'ImageError';
   readonly code: ImageErrorCode;
   /** Whether a retry soon may give another answer. */
   readonly temporary: boolean;
@@ -65,61 +77,22 @@ export type ImageErrorDetails = {
   /** The code in the registry's answer. */
   readonly registryCode?: RegistryCode | undefined;
   /** Whether nothing was asked: the failure is one that others met before. */
-  readonly isUnasked?: boolean;
+  readonly isUnasked: boolean = false;
   /** Whether the request was sent without credentials although there was one: nothing asked for it. */
-  readonly isAnonymous?: boolean;
+  readonly isAnonymous: boolean = false;
   /** Whether another credential may bring another answer, whatever the code says, as with a token service's answers. */
-  readonly byCredential?: boolean;
+  readonly byCredential: boolean = false;
   /** Whether the login itself was refused: by the token service, or as Basic. A token that does not suffice is something else. */
-  readonly refusesLogin?: boolean;
+  readonly refusesLogin: boolean = false;
   /** Whether the registry has a single manifest there: that of an artifact, or of an image that names no platform. */
-  readonly isSingleManifest?: boolean;
+  readonly isSingleManifest: boolean = false;
   /** Whether nothing answered: no connection was made, or the host stayed silent. */
-  readonly isUnanswered?: boolean;
-  /** For debugging; never printed where users read it. */
-  readonly cause?: unknown;
-};
+  readonly isUnanswered: boolean = false;
 
-/**
- * A failed lookup. The message says what happened and, if possible, what to do. It contains no body of an answer, no
- * credential and no resolved address. Every place that prints it cuts and escapes it.
- */
-export class ImageError extends Error {
-  override readonly name = 'ImageError';
-  readonly code: ImageErrorCode;
-  readonly temporary: boolean;
-  readonly retryAfterMs: number | undefined;
-  readonly waitsFor: string | undefined;
-  readonly endpoint: string | undefined;
-  readonly unreachable: string | undefined;
-  readonly status: number | undefined;
-  readonly host: FailedHost | undefined;
-  readonly login: LoginSource | undefined;
-  readonly registryCode: RegistryCode | undefined;
-  readonly isUnasked: boolean;
-  readonly isAnonymous: boolean;
-  readonly byCredential: boolean;
-  readonly refusesLogin: boolean;
-  readonly isSingleManifest: boolean;
-  readonly isUnanswered: boolean;
-
-  constructor(message: string, details: ImageErrorDetails) {
-    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+  constructor(message: string, { cause, ...details }: ImageErrorDetails) {
+    super(message, cause === undefined ? undefined : { cause });
+    Object.assign(this, details);
     this.code = details.code;
-    this.temporary = details.temporary;
-    this.retryAfterMs = details.retryAfterMs;
-    this.waitsFor = details.waitsFor;
-    this.endpoint = details.endpoint;
-    this.unreachable = details.unreachable;
-    this.status = details.status;
-    this.host = details.host;
-    this.login = details.login;
-    this.registryCode = details.registryCode;
-    this.isUnasked = details.isUnasked === true;
-    this.isAnonymous = details.isAnonymous === true;
-    this.byCredential = details.byCredential === true;
-    this.refusesLogin = details.refusesLogin === true;
-    this.isSingleManifest = details.isSingleManifest === true;
-    this.isUnanswered = details.isUnanswered === true;
+    this.temporary = details.temporary ?? TEMPORARY.includes(details.code);
   }
 }

@@ -105,11 +105,11 @@ const PLATFORM_FIELDS = fields('os', 'architecture', 'variant', 'os.version', 'o
 const CONFIG_FIELDS = fields(...PLATFORM_FIELDS, 'config');
 
 function malformed(problem: string): ImageError {
-  return new ImageError(`the manifest ${problem}`, { code: 'malformed', temporary: false });
+  return new ImageError(`the manifest ${problem}`, { code: 'malformed' });
 }
 
 function unsupported(problem: string): ImageError {
-  return new ImageError(problem, { code: 'unsupported', temporary: false });
+  return new ImageError(problem, { code: 'unsupported' });
 }
 
 /**
@@ -122,7 +122,7 @@ function unsupported(problem: string): ImageError {
  */
 export function parseManifest(body: Uint8Array, contentType: string | undefined, before = 0): Manifest {
   if (body.byteLength > MAX_MANIFEST) {
-    throw new ImageError(`the manifest is larger than ${MAX_MANIFEST} bytes`, { code: 'too-large', temporary: false });
+    throw new ImageError(`the manifest is larger than ${MAX_MANIFEST} bytes`, { code: 'too-large' });
   }
   const whole = parseObject(body);
   if (whole === undefined)
@@ -171,7 +171,6 @@ function parseImage(manifest: JsonObject): Manifest {
     const type = printableAscii(artifact || config.mediaType, 100);
     throw new ImageError(`this is not an image but an artifact of type "${type}"`, {
       code: 'unsupported',
-      temporary: false,
       isSingleManifest: true,
     });
   }
@@ -186,7 +185,6 @@ function parseIndex(index: JsonObject, before: number): Manifest {
     const together = before === 0 ? '' : ' together with the indexes within it';
     throw new ImageError(`the index has ${count} entries${together}; at most ${MAX_ENTRIES} are read`, {
       code: 'too-large',
-      temporary: false,
     });
   }
   const entries = listed.map(parseEntry);
@@ -287,12 +285,12 @@ const BUNDLE_LABELS = [
 export function parseImageConfig(body: Uint8Array): ImageConfig {
   const whole = parseObject(body);
   if (whole === undefined) {
-    throw new ImageError('the config blob is not a JSON object', { code: 'malformed', temporary: false });
+    throw new ImageError('the config blob is not a JSON object', { code: 'malformed' });
   }
   const config = onlyFields(whole, CONFIG_FIELDS);
   const stated = statedPlatform(config);
   if (stated.architecture === '') {
-    throw new ImageError('the config blob names no architecture', { code: 'malformed', temporary: false });
+    throw new ImageError('the config blob names no architecture', { code: 'malformed' });
   }
   const platform = readPlatform(stated.os === '' ? { ...stated, os: 'linux' } : stated);
   if (typeof platform === 'string') throw unsupported(`the config blob names ${platform}`);
@@ -320,7 +318,6 @@ export function uniquePlatforms(platforms: readonly Platform[]): Platform[] {
   if (seen.size > MAX_PLATFORMS) {
     throw new ImageError(`the index names ${seen.size} platforms; at most ${MAX_PLATFORMS} are allowed`, {
       code: 'too-large',
-      temporary: false,
     });
   }
   return [...seen.values()];

@@ -46,7 +46,7 @@ const TAG = /^[A-Za-z0-9_][A-Za-z0-9_.-]*$/;
  */
 export function parseReference(text: string): Reference {
   const refuse = (problem: string): ImageError =>
-    new ImageError(`image "${printableAscii(text, 120)}": ${problem}`, { code: 'malformed', temporary: false });
+    new ImageError(`image "${printableAscii(text, 120)}": ${problem}`, { code: 'malformed' });
 
   if (text === '') throw refuse('the name is empty');
   if (text.length > MAX_TEXT) throw refuse(`the name is longer than ${MAX_TEXT} characters`);

@@ -145,7 +145,6 @@ export function createFailures({ maxEntries, now, random }: FailuresOptions): Fa
 export function unexpected(error: unknown): ImageError {
   return new ImageError('the lookup failed because of an error in archaware; please report it', {
     code: 'unavailable',
-    temporary: true,
     cause: error,
   });
 }

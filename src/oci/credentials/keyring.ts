@@ -107,7 +107,6 @@ export function createKeyring(options: KeyringOptions): Keyring {
       if (signal.aborted) throw signal.reason;
       throw new ImageError('the pull secrets could not be read from the API server', {
         code: 'unavailable',
-        temporary: true,
         cause: error,
       });
     });

@@ -100,10 +100,7 @@ function createLookInside(options: AskingParts): LookInside {
       });
       if (found !== undefined) return found;
     }
-    throw (
-      failure ??
-      new ImageError(`no endpoint of ${reference.registry} may be asked`, { code: 'denied', temporary: false })
-    );
+    throw failure ?? new ImageError(`no endpoint of ${reference.registry} may be asked`, { code: 'denied' });
   };
 
   async function lookAt(asked: Asked, task: LookInsideTask): Promise<readonly (readonly Inside[])[]> {
@@ -299,7 +296,7 @@ function createLookInside(options: AskingParts): LookInside {
     if (response.status < 200 || response.status > 299) throw statusError(response, label, `the ${what}`, now());
     if (target.includes(':') && !matchesDigest(response.body, target)) {
       const message = `${label} sent a ${what} that does not match its digest`;
-      throw new ImageError(message, { code: 'malformed', temporary: false, endpoint: label });
+      throw new ImageError(message, { code: 'malformed', endpoint: label });
     }
     return response.body;
   }
@@ -329,9 +326,7 @@ function createStallGuard(
     cancel();
     cancel = after(milliseconds, () => {
       const message = `${label} sent nothing for ${milliseconds / 1000} s`;
-      controller.abort(
-        new ImageError(message, { code: 'timeout', temporary: true, endpoint: label, isUnanswered: true }),
-      );
+      controller.abort(new ImageError(message, { code: 'timeout', endpoint: label, isUnanswered: true }));
     });
   };
   arm();

@@ -251,7 +251,7 @@ function usable(clients: readonly ClientCertificate[]): ClientCertificate[] {
 
 /** Says what to do, and never names the address: it would reveal the cluster's network to a pod's author. */
 function refusal(host: string, reason: string): ImageError {
-  const details = { code: 'forbidden-address', temporary: false, endpoint: host } as const;
+  const details = { code: 'forbidden-address', endpoint: host } as const;
   if (reason === 'loopback' && /^localhost(:|$)/.test(host)) {
     return new ImageError(
       `${host} is the localhost of each node, which the controller cannot reach; set an address that it can reach with ` +

@@ -222,9 +222,7 @@ export function authenticate(options: TokenOptions): Link {
 /** Returns the failure of a token service that does not answer as one that another credential may not meet. */
 function ofLogin(error: unknown): unknown {
   if (!(error instanceof ImageError) || !['unavailable', 'timeout'].includes(error.code)) return error;
-  const { code, temporary, retryAfterMs, endpoint, unreachable, status, isUnanswered } = error;
-  const details = { code, temporary, retryAfterMs, endpoint, unreachable, status, isUnanswered };
-  return new ImageError(error.message, { ...details, byCredential: true, cause: error });
+  return new ImageError(error.message, { ...error, byCredential: true, cause: error });
 }
 
 /** Holds for as long as the challenge is known: Harbor asks for Basic after a token was revoked, and otherwise for Bearer. */

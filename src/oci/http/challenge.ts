@@ -105,7 +105,6 @@ export function acceptRealm(realm: string, registry: RealmOf): URL {
   const refuse = (code: 'forbidden-address' | 'malformed', problem: string): ImageError =>
     new ImageError(`${registry.host} names a token service that ${problem}`, {
       code,
-      temporary: false,
       endpoint: registry.host,
     });
   const url = realm.length > MAX_REALM ? undefined : parseUrl(realm);
@@ -131,6 +130,6 @@ export function unencrypted(host: string, failure?: ImageError): ImageError {
   return new ImageError(
     `${host} names a token service that is not https${tried}; its external URL should be https (registries.insecure: ["${host}"] ` +
       'would send logins unencrypted, and skip the verification)',
-    { code: 'forbidden-address', temporary: false, endpoint: host },
+    { code: 'forbidden-address', endpoint: host },
   );
 }

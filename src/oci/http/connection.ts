@@ -242,7 +242,6 @@ function describe(error: unknown, request: RegistryRequest, proxy: ForwardProxy 
   const make = (message: string, kind: 'unavailable' | 'timeout' | 'malformed'): ImageError =>
     new ImageError(message, {
       code: kind,
-      temporary: kind !== 'malformed',
       endpoint: registry,
       host: hostOf(request),
       ...(isUnreachable ? { unreachable: request.url.host } : {}),

@@ -147,7 +147,6 @@ export function createFetchToken(options: TokenOptions): FetchToken {
     const fail = (code: 'malformed' | 'denied', problem: string): ImageError =>
       new ImageError(`the token service of ${registry} ${problem}`, {
         code,
-        temporary: false,
         endpoint: registry,
         byCredential: true,
       });

@@ -135,7 +135,6 @@ export function deadline(milliseconds: number, after?: Clock['after']): Link {
       () =>
         new ImageError(silentText(current, timeoutMs), {
           code: 'timeout',
-          temporary: true,
           endpoint: registry,
           host: hostOf(current),
           isUnanswered: true,
@@ -199,7 +198,6 @@ export function followRedirects(named: Named): Link {
     const refuse = (code: 'malformed' | 'forbidden-address', problem: string): ImageError =>
       new ImageError(`${subjectOf(current)} ${problem}`, {
         code,
-        temporary: false,
         endpoint: request.registry,
         host: hostOf(current),
         // Redirects to a login page take many forms.
@@ -283,10 +281,9 @@ export function statusError(
   const retryAfterMs = parseRetryAfter(response.headers['retry-after'], now);
   const isStore = what === 'the config blob' && subjectOf({ registry, url }) !== registry;
   const is = ofTokenService ? 'token service' : isStore ? 'blob store' : 'registry';
-  const [code, temporary] = meaningOf(status);
+  const code = codeOf(status);
   return new ImageError(statusText({ registry, url }, status, what, registryCode), {
     code,
-    temporary,
     endpoint: registry,
     status,
     registryCode,
@@ -294,28 +291,28 @@ export function statusError(
     isAnonymous: isAnonymous === true,
     refusesLogin: status === 401 && (ofTokenService || response.refusesLogin === true),
     byCredential: ofTokenService || code === 'unsupported',
-    ...(temporary && retryAfterMs !== undefined ? { retryAfterMs } : {}),
+    ...(status === 408 || status === 429 || status >= 500 ? { retryAfterMs } : {}),
   });
 }
 
-/** Returns what a status means, and whether a retry soon may give another answer. */
-function meaningOf(status: number): readonly [code: ImageError['code'], temporary: boolean] {
+/** Returns what a status means. */
+function codeOf(status: number): ImageError['code'] {
   switch (status) {
     // ECR answers 400 to credentials of another registry.
     case 400:
     case 401:
     case 403:
     case 451:
-      return ['denied', false];
+      return 'denied';
     case 404:
     case 410:
-      return ['not-found', false];
+      return 'not-found';
     case 408:
-      return ['timeout', true];
+      return 'timeout';
     case 429:
-      return ['rate-limited', true];
+      return 'rate-limited';
     default:
-      return status >= 500 ? ['unavailable', true] : ['unsupported', false];
+      return status >= 500 ? 'unavailable' : 'unsupported';
   }
 }
 

@@ -154,5 +154,5 @@ function keysOf({ place: { repository, project, host } }: Target) {
 
 function refusalOf(target: Target, { message, byCredential, status, registryCode, host }: Refusal): ImageError {
   const before = { byCredential, status, registryCode, host };
-  return new ImageError(message, { ...before, code: 'denied', temporary: false, endpoint: labelOf(target) });
+  return new ImageError(message, { ...before, code: 'denied', endpoint: labelOf(target) });
 }

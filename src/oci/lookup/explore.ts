@@ -175,7 +175,7 @@ function without(refusals: readonly ImageError[], skipped: readonly Skipped[], {
     first === undefined
       ? 'the index is empty'
       : `the index names no image that can run: ${skipped.length} left out, the first is ${first.reason}`,
-    { code: 'unsupported', temporary: false, endpoint: label },
+    { code: 'unsupported', endpoint: label },
   );
 }
 
@@ -192,5 +192,5 @@ function nothingHeld(names: readonly string[], { label }: ManifestSource): Image
 }
 
 function tooLarge(problem: string, { label }: ManifestSource): ImageError {
-  return new ImageError(`the index ${problem}`, { code: 'too-large', temporary: false, endpoint: label });
+  return new ImageError(`the index ${problem}`, { code: 'too-large', endpoint: label });
 }

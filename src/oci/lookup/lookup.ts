@@ -306,7 +306,6 @@ function summary(failures: readonly { endpoint: Endpoint; error: ImageError }[],
   if (error === undefined) {
     return new ImageError(`none of the mirrors of ${registry} may resolve tags`, {
       code: 'unsupported',
-      temporary: false,
       endpoint: registry,
     });
   }
@@ -315,18 +314,9 @@ function summary(failures: readonly { endpoint: Endpoint; error: ImageError }[],
   return new ImageError(
     `${error.message}; asked ${source === undefined ? 'instead of' : 'before'} ${registry}: ${asked}`,
     {
-      code: error.code,
+      ...error,
       temporary: source?.temporary ?? true,
-      ...(error.retryAfterMs === undefined ? {} : { retryAfterMs: Math.min(...retry) }),
-      ...(error.endpoint === undefined ? {} : { endpoint: error.endpoint }),
-      waitsFor: error.waitsFor,
-      isUnasked: error.isUnasked,
-      isSingleManifest: error.isSingleManifest,
-      isUnanswered: error.isUnanswered,
-      status: error.status,
-      host: error.host,
-      login: error.login,
-      registryCode: error.registryCode,
+      retryAfterMs: error.retryAfterMs === undefined ? undefined : Math.min(...retry),
       cause: error,
     },
   );
@@ -356,7 +346,6 @@ function withoutCredential(target: Target): ImageError {
   const { name } = target.reference;
   return new ImageError(`registries.private allows no anonymous request for ${name}, and no credential matches it`, {
     code: 'denied',
-    temporary: false,
     endpoint: labelOf(target),
   });
 }
@@ -365,7 +354,6 @@ function late(target: Target, problem: string, milliseconds: number, more: { isU
   const endpoint = labelOf(target);
   return new ImageError(`${endpoint} ${problem} within ${Math.round(milliseconds / 100) / 10} s`, {
     code: 'timeout',
-    temporary: true,
     endpoint,
     ...more,
   });

@@ -242,7 +242,6 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS, waitsUntil }
       const why = limit === undefined ? 'its login is being tried' : reached;
       return new ImageError(`waits for its turn at ${label}, about ${Math.ceil(inMs / 1000)} s: ${why}`, {
         code: 'rate-limited',
-        temporary: true,
         // Nobody can say how long it takes until a login has worked.
         retryAfterMs: limit && Math.min(inMs, Math.max(limit.nextAt - now(), LONGEST_PAUSE)),
         endpoint: label,

@@ -23,7 +23,7 @@ export type Target = EndpointTarget & { readonly place: Place };
 export function targetOf(endpoint: Endpoint, reference: Reference): Target {
   const target = { endpoint, reference };
   if (endpoint.refusal !== undefined) {
-    throw new ImageError(endpoint.refusal, { code: 'forbidden-address', temporary: false, endpoint: labelOf(target) });
+    throw new ImageError(endpoint.refusal, { code: 'forbidden-address', endpoint: labelOf(target) });
   }
   const { base, host, query, repository } = endpoint;
   const project = repository.split('/', 1)[0] ?? repository;

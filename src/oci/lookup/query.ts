@@ -268,7 +268,6 @@ function mismatch(asked: QueriedTarget, what: string): ImageError {
   const label = labelOf(asked);
   return new ImageError(`${label} sent a ${what} that does not match its digest`, {
     code: 'malformed',
-    temporary: false,
     endpoint: label,
   });
 }

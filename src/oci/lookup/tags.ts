@@ -121,5 +121,5 @@ function nextOf({ headers }: RegistryResponse): string | undefined {
 
 function failure(task: TagsTask, code: 'denied' | 'malformed', what: string): ImageError {
   const label = labelOf(task);
-  return new ImageError(`${label} ${what}`, { code, temporary: false, endpoint: label });
+  return new ImageError(`${label} ${what}`, { code, endpoint: label });
 }
