@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { Clock } from '../kit/clock.ts';
+import { type Clock, doubled } from '../kit/clock.ts';
 import type { Regarding } from '../kube/events.ts';
 import type { Announcer, Problem } from './announce.ts';
 import { note, type ObjectRecord } from './object-record.ts';
@@ -66,7 +66,7 @@ function judge(record: ObjectRecord, id: string, now: number): { readonly waitMs
     note(record, 'contested', { ...known, writes, blocks });
     return { waitMs: 0, began: false };
   }
-  const waitMs = Math.min(CAP_MS, WINDOW_MS * 2 ** blocks);
+  const waitMs = doubled(blocks, WINDOW_MS, CAP_MS);
   note(record, 'contested', { ...known, writes: [], blocks: blocks + 1, blockedUntil: now + waitMs });
   return { waitMs, began: true };
 }

@@ -1,4 +1,4 @@
-import type { Clock } from '../kit/clock.ts';
+import { type Clock, doubled } from '../kit/clock.ts';
 import { strangersText } from '../kit/cut.ts';
 import { createAllowance } from '../kit/fairness/allowance.ts';
 import { createLedger } from '../kit/fairness/ledger.ts';
@@ -114,7 +114,7 @@ export function createRefusedCreations({ monotonic }: Pick<Clock, 'monotonic'>):
     const now = monotonic();
     const known = entry.parts.get(part);
     if (known !== undefined && now < known.until) return isLeftOut && now - known.since > SETTLED_MS;
-    const pauseMs = known === undefined ? PAUSE_MS : Math.min(LONGEST_PAUSE_MS, known.pauseMs * 2);
+    const pauseMs = known === undefined ? PAUSE_MS : doubled(1, known.pauseMs, LONGEST_PAUSE_MS);
     entry.parts.set(part, { since: now, until: now + pauseMs, pauseMs });
     return false;
   }

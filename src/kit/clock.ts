@@ -39,8 +39,12 @@ export const systemClock: Clock = {
   random: () => Math.random(),
 };
 
+/** Returns `first` doubled for each attempt before this one (0 is the first), at most `longest`. */
+export function doubled(attempt: number, first: number, longest: number): number {
+  return Math.min(longest, first * 2 ** Math.min(attempt, 30));
+}
+
 /** Exponential backoff with ±20 % of jitter: `base` doubled for each attempt before this one, at most `cap`. Milliseconds. */
 export function backoff(attempt: number, base: number, cap: number, random: () => number): number {
-  const plain = Math.min(cap, base * 2 ** Math.min(attempt, 30));
-  return plain * (0.8 + 0.4 * random());
+  return doubled(attempt, base, cap) * (0.8 + 0.4 * random());
 }

@@ -1,44 +1,23 @@
-import type { Clock } from '../../kit/clock.ts';
 import type { Reconciler } from '../../kube/control-loop.ts';
-import type { EventRecorder } from '../../kube/events.ts';
 import type { Store } from '../../kube/watch/store.ts';
-import type { Writer } from '../../kube/writer.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
-import type { Namespace } from '../../placement/objects/namespace.ts';
-import type { Settings } from '../../placement/settings.ts';
-import type { ImageSource } from '../image-source.ts';
+import type { PlacingOptions } from '../common-options.ts';
 import type { ObjectRecord } from '../object-record.ts';
 import type { Due } from '../waiting.ts';
 
 /** What the DaemonSet controller works with. */
-export type DaemonSetControllerOptions = {
+export type DaemonSetControllerOptions = PlacingOptions & {
   readonly daemonSets: Store<DaemonSet>;
-  readonly namespaces: Store<Namespace>;
-  /** Returns the present settings; a reload may replace them at any time. */
-  readonly settings: () => Settings;
-  readonly clusterArchitectures: () => readonly string[];
   /** Returns the taints that nodes have, as `key:effect`. */
   readonly liveTaints: () => ReadonlySet<string>;
   /** Returns the pull secrets that the API server adds to pods of this service account. */
   readonly serviceAccountSecrets: (namespace: string, name: string, signal: AbortSignal) => Promise<readonly string[]>;
-  readonly images: ImageSource;
-  readonly write: Writer;
-  readonly events: Pick<EventRecorder, 'emit'>;
-  readonly clock: Clock;
   /** Reads a DaemonSet from the API server, where the watch may be behind; undefined if it is gone. */
   readonly fetchDaemonSet: (known: DaemonSet, signal: AbortSignal) => Promise<DaemonSet | undefined>;
   readonly nodes: () => Iterable<Node>;
-  /** Whether DaemonSets take turns to roll. `plan` shows what becomes of all of them. */
-  readonly isPaced: boolean;
-  /** Called when the turn of a DaemonSet has come. It must then be reconciled. */
-  readonly onTurn: (key: string) => void;
-  readonly onDecided: (key: string) => void;
   /** Called when a DaemonSet that lacked tolerations has them, and when rollouts are stopped or go on: nodes may wait for that. */
   readonly onServed: () => void;
-  readonly onRefused?: () => void;
-  /** Returns when a write of any object last succeeded, in milliseconds on the monotonic clock. Absent: not known. */
-  readonly lastWriteMs?: (() => number | undefined) | undefined;
   /** False for `plan`: lists of tolerations that archaware owns are not given back. Default: true. */
   readonly givesBack?: boolean;
 };

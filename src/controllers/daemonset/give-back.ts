@@ -1,4 +1,4 @@
-import type { Clock } from '../../kit/clock.ts';
+import { type Clock, doubled } from '../../kit/clock.ts';
 import { isRefusal } from '../../kube/errors.ts';
 import type { Writer } from '../../kube/writer.ts';
 import { type DaemonSet, readDaemonSet } from '../../placement/objects/daemonset.ts';
@@ -80,7 +80,7 @@ export function createOwnership({ write, clock, onRefused }: OwnershipOptions): 
       } else if (notBefore > now) {
         return notBefore === Number.POSITIVE_INFINITY ? {} : { againInMs: notBefore - now };
       }
-      const pauseMs = Math.min(LONGEST_MS, PAUSE_MS * 2 ** count);
+      const pauseMs = doubled(count, PAUSE_MS, LONGEST_MS);
       note(record, 'givenBack', { count: count + 1, notBefore: now + pauseMs });
       const given = await giveBack(record, daemonSet, signal);
       if (typeof given !== 'string') return given;

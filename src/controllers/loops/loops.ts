@@ -1,13 +1,11 @@
 import { until } from '../../kit/abort.ts';
-import type { Clock } from '../../kit/clock.ts';
-import type { EventRecorder, Regarding } from '../../kube/events.ts';
+import type { Regarding } from '../../kube/events.ts';
 import type { Evictor } from '../../kube/evict.ts';
-import type { Writer } from '../../kube/writer.ts';
 import type { LabelRules } from '../../placement/nodes/label-rules.ts';
 import type { Node } from '../../placement/nodes/node.ts';
-import type { Settings } from '../../placement/settings.ts';
+import type { PlacingOptions, WritingOptions } from '../common-options.ts';
+import type { DaemonSetControllerOptions } from '../daemonset/contract.ts';
 import { createDaemonSetController } from '../daemonset/controller.ts';
-import type { ImageSource } from '../image-source.ts';
 import { createArchitectureChanges } from '../node/architecture-changes.ts';
 import { createNodeController } from '../node/controller.ts';
 import { createPoolNodes } from '../node/pool-nodes.ts';
@@ -19,29 +17,22 @@ import { createCluster } from './cluster.ts';
 import { createQueues } from './queues.ts';
 import { createTaintable } from './taintable.ts';
 
-type LoopsOptions = {
-  readonly watches: WatchedStores;
-  /** Returns the present settings. After a change, call `settingsChanged`. */
-  readonly settings: () => Settings;
-  /** Returns the present label rules. After a change, call `labelRulesChanged`. */
-  readonly labelRules: () => LabelRules;
-  readonly loops: readonly string[];
-  readonly workers: number;
-  /** The longest bootstrap. Undefined for `plan`: nothing is paced, and nodes are tainted without waiting for pods. */
-  readonly bootstrapMs: number | undefined;
-  readonly images: ImageSource;
-  readonly serviceAccountSecrets: (namespace: string, name: string, signal: AbortSignal) => Promise<readonly string[]>;
-  readonly fetchNode: (name: string, signal: AbortSignal) => Promise<Node | undefined>;
-  readonly write: Writer;
-  readonly events: Pick<EventRecorder, 'emit'>;
-  readonly clock: Clock;
-  readonly telemetry: Partial<Telemetry>;
-  readonly onBootstrapped?: (undecided: number) => void;
-  /** Returns when a write last succeeded, in milliseconds on the monotonic clock. Absent: not known. */
-  readonly lastWriteMs?: () => number | undefined;
-  /** Absent: there is no wrong-node controller, and nothing is evicted. */
-  readonly evictor?: Evictor;
-};
+type LoopsOptions = Omit<WritingOptions, 'onRefused'> &
+  Pick<PlacingOptions, 'settings' | 'images'> &
+  Pick<DaemonSetControllerOptions, 'serviceAccountSecrets'> & {
+    readonly watches: WatchedStores;
+    /** Returns the present label rules. After a change, call `labelRulesChanged`. */
+    readonly labelRules: () => LabelRules;
+    readonly loops: readonly string[];
+    readonly workers: number;
+    /** The longest bootstrap. Undefined for `plan`: nothing is paced, and nodes are tainted without waiting for pods. */
+    readonly bootstrapMs: number | undefined;
+    readonly fetchNode: (name: string, signal: AbortSignal) => Promise<Node | undefined>;
+    readonly telemetry: Partial<Telemetry>;
+    readonly onBootstrapped?: (undecided: number) => void;
+    /** Absent: there is no wrong-node controller, and nothing is evicted. */
+    readonly evictor?: Evictor;
+  };
 
 /** The controllers of one term of leadership. They use watches that live longer than the term. */
 export type Loops = ReturnType<typeof createLoops>;

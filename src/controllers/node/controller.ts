@@ -1,9 +1,8 @@
-import type { Clock } from '../../kit/clock.ts';
 import type { Reconciler, Result } from '../../kube/control-loop.ts';
 import { isRefusal } from '../../kube/errors.ts';
-import type { EventRecorder, Regarding } from '../../kube/events.ts';
+import type { Regarding } from '../../kube/events.ts';
 import type { Store } from '../../kube/watch/store.ts';
-import type { WriteResult, Writer } from '../../kube/writer.ts';
+import type { WriteResult } from '../../kube/writer.ts';
 import {
   decideNode,
   type NodeChange,
@@ -16,11 +15,12 @@ import { managedText, readManaged } from '../../placement/nodes/managed.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import { nodeAction, nodePatch } from '../../placement/patch/patch.ts';
 import { createAnnouncer } from '../announce.ts';
+import type { WritingOptions } from '../common-options.ts';
 import { createContention } from '../contention.ts';
 import { createRecords, note, type ObjectRecord } from '../object-record.ts';
 import { createRefusals } from '../refusals.ts';
 
-export type NodeControllerOptions = {
+export type NodeControllerOptions = WritingOptions & {
   readonly nodes: Store<Node>;
   readonly rules: () => NodeRules;
   /** Whether this node may be tainted yet. It is asked only where a taint would change. */
@@ -29,12 +29,6 @@ export type NodeControllerOptions = {
   readonly onSettled: (name: string) => void;
   /** Reads the node from the API server; undefined if it is gone. */
   readonly fetch: (name: string, signal: AbortSignal) => Promise<Node | undefined>;
-  readonly write: Writer;
-  readonly events: Pick<EventRecorder, 'emit'>;
-  readonly clock: Clock;
-  readonly onRefused?: () => void;
-  /** Returns when a write of any object last succeeded, in milliseconds on the monotonic clock. Absent: not known. */
-  readonly lastWriteMs?: (() => number | undefined) | undefined;
 };
 
 /** The node controller: decides and writes the taints and labels of nodes. Keys are their names. */

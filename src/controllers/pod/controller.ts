@@ -1,16 +1,11 @@
-import type { Clock } from '../../kit/clock.ts';
 import type { Reconciler, Result } from '../../kube/control-loop.ts';
-import type { EventRecorder } from '../../kube/events.ts';
 import type { Store } from '../../kube/watch/store.ts';
-import type { Writer } from '../../kube/writer.ts';
-import type { Namespace } from '../../placement/objects/namespace.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
 import { settingsFor } from '../../placement/policy.ts';
-import type { Settings } from '../../placement/settings.ts';
 import { readPodSubject } from '../../placement/subject.ts';
 import { createAnnouncer, type Problem, tooLargeProblems } from '../announce.ts';
+import type { PlacingOptions } from '../common-options.ts';
 import { createContention } from '../contention.ts';
-import type { ImageSource } from '../image-source.ts';
 import { behindMs, createMemory, HELD_AGAIN_MS, type Holding } from '../memory.ts';
 import type { ObjectRecord } from '../object-record.ts';
 import { createRefusals } from '../refusals.ts';
@@ -22,27 +17,9 @@ import { decidePod, type PodCase } from './decision.ts';
 import { problemsOfPod } from './pod-problems.ts';
 import { createRelease, regardingPod } from './release.ts';
 
-export type PodControllerOptions = {
+export type PodControllerOptions = PlacingOptions & {
   readonly pods: Store<Pod>;
-  readonly namespaces: Store<Namespace>;
-  readonly settings: () => Settings;
-  readonly clusterArchitectures: () => readonly string[];
-  readonly images: ImageSource;
-  readonly write: Writer;
-  readonly events: Pick<EventRecorder, 'emit'>;
-  readonly clock: Clock;
-  /**
-   * Whether images of bound pods are looked up slowly, because these pods run already. False for `plan`, which needs all answers.
-   */
-  readonly isPaced: boolean;
-  /** Called when the turn of a bound pod for lookups has come. The pod must then be reconciled. */
-  readonly onTurn: (key: string) => void;
-  /** Called when the pod was decided, for the bootstrap. */
-  readonly onDecided: (key: string) => void;
   readonly onPlaced?: (seconds: number) => void;
-  readonly onRefused?: () => void;
-  /** Returns when a write of any object last succeeded, in milliseconds on the monotonic clock. Absent: not known. */
-  readonly lastWriteMs?: (() => number | undefined) | undefined;
 };
 
 /** The pod controller: gathers the input of a pod's decision, decides, writes. */

@@ -1,3 +1,4 @@
+import { backoff } from '../../kit/clock.ts';
 import { ImageError } from '../errors.ts';
 
 /** An image whose last lookup failed; times in milliseconds on the clock `now`. */
@@ -97,12 +98,11 @@ export function createFailures({ maxEntries, now, random }: FailuresOptions): Fa
       const before = failures.get(key);
       const { waitsFor } = error;
       const attempts = (before?.attempts ?? 0) + (error.retryAfterMs === undefined ? 1 : 0);
-      const backoff = Math.min(FIRST * 2 ** Math.min(attempts - 1, 20), LONGEST) * (0.8 + 0.4 * random());
       // If the registry names a time, the retry comes then, with some jitter so that not all come at once. A longer
       // wait would help nobody.
       const requested =
         error.retryAfterMs === undefined ? undefined : Math.max(error.retryAfterMs, FIRST) + FIRST * random();
-      const wait = Math.max(requested ?? backoff, error.temporary ? 0 : ttlMs);
+      const wait = Math.max(requested ?? backoff(attempts - 1, FIRST, LONGEST, random), error.temporary ? 0 : ttlMs);
       // What the registry answered about the image itself says more than what it answers about others.
       const isKept = error.isUnasked && before !== undefined && !before.error.isUnasked;
       const failure = {

@@ -1,3 +1,4 @@
+import { doubled } from '../../kit/clock.ts';
 import { createLru } from '../../kit/lru.ts';
 import { ImageError } from '../errors.ts';
 import { unaskedText } from '../sentences.ts';
@@ -124,7 +125,7 @@ export function createHealth(now: () => number, recovered: (key: string) => void
     const text = unaskedText(error, place.host.name, level === 'host' ? '' : `${level} ${name}`);
     const part = level === 'repository' ? key : place[level === 'host' ? 'project' : 'repository'].key;
     change(place, level, {
-      ...(counts ? { failures: failures + 1, pausesUntil: now() + pauseAfter(failures + 1) } : {}),
+      ...(counts ? { failures: failures + 1, pausesUntil: now() + doubled(failures, FIRST, LONGEST) } : {}),
       triesUntil: 0,
       isProbed: false,
       failedAt: now(),
@@ -143,7 +144,8 @@ export function createHealth(now: () => number, recovered: (key: string) => void
       const refused = refusal(place, namespaces);
       for (const { level } of refused === undefined ? holding(place, namespaces) : []) {
         const { failures, pausesUntil, tried } = known(place, level);
-        const probe = now() >= pausesUntil ? { isProbed: true, pausesUntil: now() + pauseAfter(failures) } : {};
+        const probe =
+          now() >= pausesUntil ? { isProbed: true, pausesUntil: now() + doubled(failures - 1, FIRST, LONGEST) } : {};
         change(place, level, { ...probe, triesUntil: now() + TRY, tried: withLast(tried, namespaces) });
       }
       return refused;
@@ -181,8 +183,4 @@ export function createHealth(now: () => number, recovered: (key: string) => void
 
 function withLast(tried: readonly string[], namespaces: readonly string[]): readonly string[] {
   return [...tried.filter((name) => !namespaces.includes(name)), ...namespaces].slice(-NAMESPACES);
-}
-
-function pauseAfter(failures: number): number {
-  return Math.min(FIRST * 2 ** Math.min(failures - 1, 20), LONGEST);
 }

@@ -33,7 +33,7 @@ async function arrangeStopped(status: Record<string, number>, given: Parameters<
 describe('a DaemonSet that is not back five minutes after the write', () => {
   it('is reported, and loses what archaware added if its pods are missing, once', async () => {
     const { run, now, show, events, writes, controller, decided } = await arrangeStopped(LOST);
-    expect(controller.stopped()).to.equal(1);
+    expect(controller.stopped()).to.deep.equal([KEY]);
     expect(await run()).to.include({ outcome: 'written' });
     expect(shown(now())).to.equal('');
     expect(now().recorded).to.include('"rollout":"back 4"').and.to.include('"tolerations":[]');
@@ -45,7 +45,7 @@ describe('a DaemonSet that is not back five minutes after the write', () => {
     const count = writes.length;
     expect(await run()).to.include({ outcome: 'held' });
     expect(decided).to.deep.equal([KEY]);
-    expect([writes.length, controller.stopped()]).to.deep.equal([count, 1]);
+    expect([writes.length, controller.stopped()]).to.deep.equal([count, [KEY]]);
     expect(events[1]).to.match(/^RolloutStopped: .*taken them back.*kubectl rollout restart/);
   });
 
@@ -81,7 +81,7 @@ describe('a DaemonSet that is not back five minutes after the write', () => {
     expect(await run()).to.include({ outcome: 'written' });
     show('agent', false);
     await clock.advance(LATE);
-    expect(controller.stopped()).to.equal(1);
+    expect(controller.stopped()).to.deep.equal([KEY]);
     await run();
     expect(shown(now())).to.equal('');
   });
@@ -127,7 +127,7 @@ describe('a DaemonSet that is not back five minutes after the write', () => {
     expect(await run()).to.include({ outcome: 'written' });
     expect(shown(now())).to.equal('arm64');
     expect(readRecord(now().recorded).basis?.rollout).to.match(/^awaited /);
-    expect(controller.stopped()).to.equal(0);
+    expect(controller.stopped()).to.deep.equal([]);
   });
 
   it('stays as its author wrote it under the next leader', async () => {
@@ -140,7 +140,7 @@ describe('a DaemonSet that is not back five minutes after the write', () => {
       status: { observedGeneration: generation },
     });
     expect(await run()).to.include({ outcome: 'held' });
-    expect([writes, controller.stopped()]).to.deep.equal([[], 1]);
+    expect([writes, controller.stopped()]).to.deep.equal([[], [KEY]]);
   });
 
   it('stops everything in a system namespace, and nothing when archaware shall leave it alone', async () => {
@@ -150,7 +150,7 @@ describe('a DaemonSet that is not back five minutes after the write', () => {
     expect(controller.holders(node('n2')).map(({ key }) => key)).to.deep.equal([KEY]);
     put({ labels: { 'archaware.dev/ignore': 'true' } });
     await run();
-    expect([controller.stopsAll(), controller.stopped()]).to.deep.equal([[], 0]);
+    expect([controller.stopsAll(), controller.stopped()]).to.deep.equal([[], []]);
     expect(served.length).to.be.greaterThan(0);
   });
 });

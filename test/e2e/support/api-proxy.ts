@@ -31,7 +31,7 @@ export type ApiProxy = {
   /** The kubeconfig at `path`, but through the proxy; returns the path of the new one. */
   kubeconfig(path: string): Promise<string>;
   requests(): ProxiedRequest[];
-  /** Requests that write, those to the Lease apart. */
+  /** Requests that write, without those to the Lease and to the leader's status. */
   writes(): ProxiedRequest[];
   leaseWrites(): ProxiedRequest[];
   /** 127.0.0.1:PORT. */
@@ -58,6 +58,7 @@ type Failure = { matches: (method: string, path: string) => boolean; status: num
 type Hold = { matches: (method: string, path: string) => boolean; waiting: (() => void)[] };
 
 const isLease = ({ path }: ProxiedRequest) => path.includes('/leases');
+const isStatus = ({ path }: ProxiedRequest) => path.includes('/configmaps');
 const isWrite = ({ method }: ProxiedRequest) => method !== 'GET';
 
 /** Starts a proxy in front of the cluster's API server. It speaks plain HTTP on 127.0.0.1. */
@@ -159,7 +160,8 @@ export async function startApiProxy(cluster: Upstream): Promise<ApiProxy> {
       return file;
     },
     requests: () => entries.map((entry) => ({ ...entry })),
-    writes: () => entries.filter((entry) => isWrite(entry) && !isLease(entry)).map((entry) => ({ ...entry })),
+    writes: () =>
+      entries.filter((entry) => isWrite(entry) && !isLease(entry) && !isStatus(entry)).map((entry) => ({ ...entry })),
     leaseWrites: () => entries.filter((entry) => isWrite(entry) && isLease(entry)).map((entry) => ({ ...entry })),
     alter: alterations.add,
     hold(matches) {

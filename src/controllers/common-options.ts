@@ -1,0 +1,32 @@
+import type { Clock } from '../kit/clock.ts';
+import type { EventRecorder } from '../kube/events.ts';
+import type { Store } from '../kube/watch/store.ts';
+import type { Writer } from '../kube/writer.ts';
+import type { Namespace } from '../placement/objects/namespace.ts';
+import type { Settings } from '../placement/settings.ts';
+import type { ImageSource } from './image-source.ts';
+
+/** What every controller works with that writes. */
+export type WritingOptions = {
+  readonly write: Writer;
+  readonly events: Pick<EventRecorder, 'emit'>;
+  readonly clock: Clock;
+  readonly onRefused?: () => void;
+  /** Returns when a write of any object last succeeded, in milliseconds on the monotonic clock. Absent: not known. */
+  readonly lastWriteMs?: (() => number | undefined) | undefined;
+};
+
+/** What the controllers of pods and of DaemonSets work with. */
+export type PlacingOptions = WritingOptions & {
+  readonly namespaces: Store<Namespace>;
+  /** Returns the present settings; a reload may replace them at any time. */
+  readonly settings: () => Settings;
+  readonly clusterArchitectures: () => readonly string[];
+  readonly images: ImageSource;
+  /** Whether images of bound pods are looked up slowly, and DaemonSets take turns to roll. False for `plan`, which needs all answers. */
+  readonly isPaced: boolean;
+  /** Called when the turn of an object has come: of a bound pod for lookups, of a DaemonSet to roll. It must then be reconciled. */
+  readonly onTurn: (key: string) => void;
+  /** Called when an object was decided, for the bootstrap. */
+  readonly onDecided: (key: string) => void;
+};
