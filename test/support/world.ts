@@ -128,9 +128,13 @@ export function accessOf(words: readonly string[], kubeconfig: string): readonly
   return words.includes('--kubeconfig') ? [] : ['--kubeconfig', kubeconfig];
 }
 
-/** Whether a request is one that tests look at: Leases, Events, the leader's status and the dry runs that try the protection of DaemonSets are not. */
+/**
+ * Whether a request is one that tests look at: Leases, Events, the ConfigMap of what the leader knows, and the dry runs that try the
+ * protection of DaemonSets are not.
+ */
 export function isOfInterest(path: string): boolean {
-  return !/\/(leases|events|configmaps)(\/|\?|$)/.test(path) && !path.includes('fieldManager=archaware-probe');
+  const isAside = /\/(leases|events)(\/|\?|$)|\/configmaps(\/archaware-controller-status)?(\?|$)/.test(path);
+  return !isAside && !path.includes('fieldManager=archaware-probe');
 }
 
 /** Returns functions that read and write the objects of a cluster. `deadlineMs`: the longest wait for a condition. */
