@@ -200,7 +200,7 @@ describe('the commands', () => {
         return at(read.found, 'written') !== null && read;
       });
       expect(code, stderr).to.equal(0);
-      expect(stderr).to.equal('');
+      expect(stderr).to.equal('configuration: not known; give it with --config\n');
       expect(at(found, 'written', 'leads')).to.equal(true);
       expect(at(found, 'written', 'by')).to.equal(at(found, 'leader', 'holder'));
       expect(at(found, 'tooLarge')).to.equal(0);

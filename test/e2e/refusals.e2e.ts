@@ -62,6 +62,9 @@ describe('policies of others that refuse what archaware adds, on the real contro
       String(at(each, 'problem')).split(': ').slice(0, 2).join(': '),
     );
   }
+  /** The leader writes its problems at most every 30 seconds. */
+  const saysProblem = (problem: string) =>
+    world.eventually(`status to say ${problem}`, async () => (await problems()).includes(problem));
 
   /** The only pod of a workload, once it is there. */
   const created = (namespace: string, app: string) =>
@@ -115,7 +118,7 @@ describe('policies of others that refuse what archaware adds, on the real contro
     await world.eventuallyEvent('whitelist', 'WriteRefused', /conflict with its namespace whitelist/);
     const advice = listAt(await asAdmin('explain', 'whitelist/cold'), 'advice').map(String);
     expect(advice.join()).to.match(/policy or webhook that refuses it .*Event WriteRefused: .*namespace whitelist/);
-    expect(await problems()).to.include('Pod whitelist/cold: WriteRefused');
+    await saysProblem('Pod whitelist/cold: WriteRefused');
     const found = await world.cluster.waitFor(
       'the gate to go',
       async () => {
@@ -146,7 +149,7 @@ describe('policies of others that refuse what archaware adds, on the real contro
       expect(note).to.contain('leaves it out of the next pods').and.contain('tolerations of supported-arch');
       const advice = listAt(await asAdmin('explain', '-n', namespace, 'deployment/web'), 'advice').map(String);
       expect(advice.join()).to.match(/^Event RefusedByPolicy: pods cannot be created/);
-      expect(await problems()).to.include(`StatefulSet ${namespace}/db: RefusedByPolicy`);
+      await saysProblem(`StatefulSet ${namespace}/db: RefusedByPolicy`);
     }
   });
 
