@@ -88,9 +88,7 @@ export async function tried<T>(right: string, read: () => Promise<T>): Promise<R
     return { kind: 'read', value: await read() };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    // What a pod behind `pods/proxy` refuses has no reason: no right is missing.
-    const lacksRight = error.status === 403 && error.reason === 'Forbidden';
-    return { kind: 'unread', why: lacksRight ? `needs the right to ${right}` : error.message };
+    return { kind: 'unread', why: error.status === 403 ? `needs the right to ${right}` : error.message };
   }
 }
 
