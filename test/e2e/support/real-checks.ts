@@ -66,8 +66,7 @@ export async function nothingIsLeft(world: LiveWorld, { others = [], keepsPods =
     );
   const marked = rest.filter(
     (one) =>
-      /archaware[.]dev/.test(ofPod(one)) ||
-      (/supported-arch/.test(JSON.stringify(at(one, 'spec'))) && !isKept(one)),
+      /archaware[.]dev/.test(ofPod(one)) || (/supported-arch/.test(JSON.stringify(at(one, 'spec'))) && !isKept(one)),
   );
   expect(marked.map((one) => `${textAt(one, 'metadata', 'namespace')}/${nameOf(one)}`)).to.deep.equal([]);
   expect((await world.cluster.request('GET', WEBHOOKS)).status).to.equal(404);
