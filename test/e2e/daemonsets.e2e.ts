@@ -298,6 +298,8 @@ describe('DaemonSets on the real control plane', () => {
     await world.cluster.kubectl(['delete', policy, 'hands-off', '--ignore-not-found']);
     await world.cluster.kubectl(['delete', 'node', 'amd64-9', '--ignore-not-found']);
     await world.cluster.kubectl(['-n', 'kube-system', 'delete', 'daemonset', 'cni', '--ignore-not-found']);
+    // A DaemonSet whose write is always refused delays the first pass of later ones.
+    await world.cluster.kubectl(['-n', 'too-large', 'delete', 'daemonset', 'huge', '--ignore-not-found']);
   });
 
   it('taints no node, now or when it joins, that a DaemonSet wants whose write a policy refuses', async function () {
