@@ -3,8 +3,6 @@ import { onAbort, untilAborted } from '../kit/abort.ts';
 import { type Askers, createAskers } from '../kit/fairness/askers.ts';
 import { createTurns, inTurns } from '../kit/fairness/event-loop.ts';
 import { createFlights } from '../kit/flights.ts';
-import { printableAscii } from '../kit/printable.ts';
-import { ARCHITECTURES_ANNOTATION } from '../names.ts';
 import { type AskingOptions, type AskingParts, createAsking, type Line } from './asking.ts';
 import type { ImageFacts } from './cache/cache.ts';
 import { createFailures, type Failures, type FailuresOptions, unexpected } from './cache/failures.ts';
@@ -15,6 +13,7 @@ import { ImageError } from './errors.ts';
 import { LONGEST_WAIT } from './lookup/pace.ts';
 import { createStarts, STARTS } from './lookup/starts.ts';
 import type { Reference } from './reference.ts';
+import { pulledByPodsText } from './sentences.ts';
 
 /** The result of a lookup. */
 export type Resolution = ImageFacts & {
@@ -198,7 +197,7 @@ export function createResolver(options: ResolverOptions): TagResolver {
     const provider = names.map((name) => options.providerForPods?.(name)).find((name) => name !== undefined);
     return provider === undefined
       ? error
-      : new ImageError(`${error.message}; ${pulledByPods(provider)}`, { ...error, cause: error });
+      : new ImageError(`${error.message}; ${pulledByPodsText(provider)}`, { ...error, cause: error });
   }
 
   /** Plans a lookup, or joins the one that runs. False if there is no room for it. */
@@ -278,14 +277,6 @@ export function createResolver(options: ResolverOptions): TagResolver {
 
 function knownAs({ found: { platforms, isIndex, isBundle } }: Known): Look & { readonly kind: 'known' } {
   return { kind: 'known', platforms, isIndex, ...(isBundle ? { isBundle } : {}) };
-}
-
-function pulledByPods(provider: string): string {
-  return (
-    `kubelets pull it as the pod's service account (credential provider "${printableAscii(provider, 60)}" with tokenAttributes), and ` +
-    `archaware has no such token: give it a pull secret or credentials.directory, or state the architectures in images.overrides or ` +
-    `in the annotation ${ARCHITECTURES_ANNOTATION}`
-  );
 }
 
 /** The host and the project for a malformed name. */

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { isIP } from 'node:net';
 import { printableAscii } from '../kit/printable.ts';
+import { ARCHITECTURES_ANNOTATION } from '../names.ts';
 import type { ImageError, LoginSource, RegistryCode } from './errors.ts';
 import type { Trust } from './http/trust.ts';
 
@@ -79,6 +80,61 @@ export function unaskedText(
 ): string {
   const answers = status === undefined ? message : `${host} answers ${status}${byCredential ? ' to logins' : ''}`;
   return part === '' ? answers : `${answers} for its ${part}`;
+}
+
+/** What to do about a host with an address that is refused. Never the address: it would reveal the cluster's network to a pod's author. */
+export function addressText(host: string, reason: string): string {
+  if (reason === 'loopback' && /^localhost(:|$)/.test(host)) {
+    return (
+      `${host} is the localhost of each node, which the controller cannot reach; set an address that it can reach with ` +
+      `registries.mirrors: {"${host}": {endpoints: ["registry.example.com:5000"]}}, or the architectures of its images with ` +
+      `images.overrides: [{pattern: "${host}/*", architectures: [amd64]}], or, if the registry runs on this host, ` +
+      `registries.insecure: ["${host}"]`
+    );
+  }
+  const hints: Readonly<Record<string, string>> = {
+    loopback: `registries.insecure: ["${host}"] allows it`,
+    denied: 'registries.addresses.deny names it',
+    own: `it is the API server; registries.insecure: ["${host}"] allows a registry there`,
+    private: 'a public registry names a private address',
+  };
+  const hint = hints[reason] ?? 'registries.addresses.allow can allow it, except for metadata services';
+  return `${host} has an address that is not allowed (${reason}): ${hint}`;
+}
+
+/** `failure`: what happened over https, if that was tried. */
+export function unencryptedText(host: string, failure: ImageError | undefined): string {
+  const tried = failure === undefined ? '' : `, and over https: ${failure.message}`;
+  return (
+    `${host} names a token service that is not https${tried}; its external URL should be https (registries.insecure: ["${host}"] ` +
+    'would send logins unencrypted, and skip the verification)'
+  );
+}
+
+/** `provider`: the name of the kubelet's plug-in. */
+export function pulledByPodsText(provider: string): string {
+  return (
+    `kubelets pull it as the pod's service account (credential provider "${printableAscii(provider, 60)}" with tokenAttributes), and ` +
+    `archaware has no such token: give it a pull secret or credentials.directory, or state the architectures in images.overrides or ` +
+    `in the annotation ${ARCHITECTURES_ANNOTATION}`
+  );
+}
+
+/** Why an index says nothing. `skipped`: its entries. */
+export function nothingRunsText(skipped: readonly { readonly reason: string }[]): string {
+  const [first] = skipped;
+  if (first === undefined) return 'the index is empty';
+  return `the index names no image that can run: ${skipped.length} left out, the first is ${first.reason}`;
+}
+
+/** The most platforms that a message names. */
+const MAX_NAMED = 10;
+
+/** `missing`: the platforms of an index whose manifests are not there. */
+export function nothingHeldText(label: string, missing: readonly string[]): string {
+  const platforms = [...new Set(missing)];
+  const more = platforms.length > MAX_NAMED ? ` and ${platforms.length - MAX_NAMED} more` : '';
+  return `${label} has none of the platforms of the index (${platforms.slice(0, MAX_NAMED).join(', ')}${more}): copy one of them there`;
 }
 
 /** What the code of a connection that failed means; for a code that means nothing here, the code itself. */

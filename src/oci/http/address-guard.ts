@@ -9,6 +9,7 @@ import { type Clock, systemClock } from '../../kit/clock.ts';
 import { createLru } from '../../kit/lru.ts';
 import { createConnector } from '../../kit/network/connector.ts';
 import { ImageError } from '../errors.ts';
+import { addressText } from '../sentences.ts';
 import { type AddressPolicy, type AddressRules, createAddressJudge } from './addresses.ts';
 import { createDns, libuvThreads } from './dns.ts';
 import type { ForwardProxy } from './proxy.ts';
@@ -249,27 +250,6 @@ function usable(clients: readonly ClientCertificate[]): ClientCertificate[] {
   return clients.filter((_, index) => types.indexOf(types[index]) === index);
 }
 
-/** Says what to do, and never names the address: it would reveal the cluster's network to a pod's author. */
 function refusal(host: string, reason: string): ImageError {
-  const details = { code: 'forbidden-address', endpoint: host } as const;
-  if (reason === 'loopback' && /^localhost(:|$)/.test(host)) {
-    return new ImageError(
-      `${host} is the localhost of each node, which the controller cannot reach; set an address that it can reach with ` +
-        `registries.mirrors: {"${host}": {endpoints: ["registry.example.com:5000"]}}, or the architectures of its images with ` +
-        `images.overrides: [{pattern: "${host}/*", architectures: [amd64]}], or, if the registry runs on this host, ` +
-        `registries.insecure: ["${host}"]`,
-      details,
-    );
-  }
-  const hint =
-    reason === 'loopback'
-      ? `registries.insecure: ["${host}"] allows it`
-      : reason === 'denied'
-        ? 'registries.addresses.deny names it'
-        : reason === 'own'
-          ? `it is the API server; registries.insecure: ["${host}"] allows a registry there`
-          : reason === 'private'
-            ? 'a public registry names a private address'
-            : 'registries.addresses.allow can allow it, except for metadata services';
-  return new ImageError(`${host} has an address that is not allowed (${reason}): ${hint}`, details);
+  return new ImageError(addressText(host, reason), { code: 'forbidden-address', endpoint: host });
 }

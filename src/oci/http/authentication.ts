@@ -6,6 +6,7 @@ import { basic, createFetchToken, type TokenOptions } from './token.ts';
 import {
   type Credential,
   elsewhere,
+  isSuccess,
   type Link,
   type RegistryRequest,
   type RegistryResponse,
@@ -245,9 +246,7 @@ function withLogin(response: RegistryResponse, held: Answer | undefined): Regist
 
 /** Whether a login was accepted. A token service has accepted it before a registry says that something is missing. */
 function isAcceptance({ status }: RegistryResponse, { header }: Answer): boolean {
-  return (
-    (status >= 200 && status <= 299) || status === 304 || (header.startsWith('Bearer ') && [403, 404].includes(status))
-  );
+  return isSuccess({ status }) || status === 304 || (header.startsWith('Bearer ') && [403, 404].includes(status));
 }
 
 function scopesOf(challenge: string | undefined): string[] {
@@ -258,10 +257,6 @@ function scopesOf(challenge: string | undefined): string[] {
 /** Whether the host itself answered, and not one to which it redirects. */
 function isFrom(request: RegistryRequest, response: RegistryResponse): boolean {
   return response.url.host === request.url.host;
-}
-
-function isSuccess({ status }: RegistryResponse): boolean {
-  return status >= 200 && status <= 299;
 }
 
 /** Returns what a challenge asks for, without the scope. */

@@ -1,5 +1,6 @@
 import { printableAscii } from '../../kit/printable.ts';
 import { ImageError } from '../errors.ts';
+import { unencryptedText } from '../sentences.ts';
 import { parseUrl } from './url.ts';
 
 /** One challenge of a `WWW-Authenticate` header (RFC 9110, section 11.6.1). */
@@ -126,10 +127,5 @@ export function acceptRealm(realm: string, registry: RealmOf): URL {
  * @param failure what happened over https, if that was tried
  */
 export function unencrypted(host: string, failure?: ImageError): ImageError {
-  const tried = failure === undefined ? '' : `, and over https: ${failure.message}`;
-  return new ImageError(
-    `${host} names a token service that is not https${tried}; its external URL should be https (registries.insecure: ["${host}"] ` +
-      'would send logins unencrypted, and skip the verification)',
-    { code: 'forbidden-address', endpoint: host },
-  );
+  return new ImageError(unencryptedText(host, failure), { code: 'forbidden-address', endpoint: host });
 }

@@ -178,6 +178,10 @@ function partOf(part: string | undefined, hostIs: FailedHost['is'] | undefined):
   return part === 'tags' ? 'tags' : 'API root';
 }
 
+export function isSuccess({ status }: Pick<RegistryResponse, 'status'>): boolean {
+  return status >= 200 && status <= 299;
+}
+
 const MAX_REDIRECTS = 5;
 const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 

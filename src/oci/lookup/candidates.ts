@@ -1,5 +1,4 @@
 import { createLru } from '../../kit/lru.ts';
-import { labelOf } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
 import type { Credential } from '../http/transport.ts';
 import type { Paces } from './pace.ts';
@@ -58,11 +57,6 @@ const AGAIN_MS = 30_000;
 const MOST_NAMESPACES = 10;
 const ANONYMOUS = '';
 
-/** A refusal, without what the error of the try holds in memory. */
-type Refusal = Pick<ImageError, 'message' | 'byCredential' | 'status' | 'registryCode' | 'host'> & {
-  readonly until: number;
-};
-
 /** A try with a login that was refused. */
 type Tried = {
   readonly at: number;
@@ -73,9 +67,12 @@ type Tried = {
 
 export function createCandidates({ refusedMs, now, paces }: CandidatesOptions): Candidates {
   const winners = createLru<string>(MAX_BYTES, (name, key) => ENTRY_BYTES + 2 * (name.length + key.length));
-  const refused = createLru<Refusal>(MAX_BYTES, ({ message }, key) => ENTRY_BYTES + 2 * (message.length + key.length));
+  const refused = createLru<{ readonly refusal: ImageError; readonly until: number }>(
+    MAX_BYTES,
+    ({ refusal: { message } }, key) => ENTRY_BYTES + 2 * (message.length + key.length),
+  );
   /** By host and login: the last tries that were refused. */
-  const logins = createLru<{ readonly refusal: Refusal; readonly tried: readonly Tried[] }>(
+  const logins = createLru<{ readonly refusal: ImageError; readonly tried: readonly Tried[] }>(
     MAX_BYTES,
     ({ refusal: { message }, tried }, key) =>
       ENTRY_BYTES + 2 * (message.length + key.length + JSON.stringify(tried).length),
@@ -114,9 +111,9 @@ export function createCandidates({ refusedMs, now, paces }: CandidatesOptions): 
       const key = loginOf(target, candidate);
       const login = logins.get(key)?.refusal;
       const isUnproven = login !== undefined && candidate !== undefined && !paces.isProven(target, candidate);
-      if (isUnproven && isLeftAlone(target, key, namespaces)) return refusalOf(target, login);
+      if (isUnproven && isLeftAlone(target, key, namespaces)) return login;
       const before = refused.get(tryOf(target, candidate));
-      return before !== undefined && before.until > now() ? refusalOf(target, before) : undefined;
+      return before !== undefined && before.until > now() ? before.refusal : undefined;
     },
     worked(target, candidate) {
       const [repository, ...wider] = keysOf(target);
@@ -127,9 +124,9 @@ export function createCandidates({ refusedMs, now, paces }: CandidatesOptions): 
     },
     failed(target, candidate, error, since, namespaces) {
       if (error.code !== 'denied' || since !== generation) return;
-      const { message, byCredential, status, registryCode, host } = error;
-      const refusal = { message, byCredential, status, registryCode, host, until: now() + refusedMs };
-      refused.set(tryOf(target, candidate), refusal);
+      // Without its cause, which holds what the try had in memory.
+      const refusal = new ImageError(error.message, { ...error });
+      refused.set(tryOf(target, candidate), { refusal, until: now() + refusedMs });
       if (!error.refusesLogin || candidate === undefined) return;
       const key = loginOf(target, candidate);
       const { repository, project } = target.place;
@@ -150,9 +147,4 @@ export function createCandidates({ refusedMs, now, paces }: CandidatesOptions): 
 /** Returns the keys of a target's place, from narrow to wide. */
 function keysOf({ place: { repository, project, host } }: Target) {
   return [repository.key, project.key, host.key] as const;
-}
-
-function refusalOf(target: Target, { message, byCredential, status, registryCode, host }: Refusal): ImageError {
-  const before = { byCredential, status, registryCode, host };
-  return new ImageError(message, { ...before, code: 'denied', endpoint: labelOf(target) });
 }

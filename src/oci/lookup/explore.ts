@@ -2,6 +2,7 @@ import type { ImageFacts } from '../cache/cache.ts';
 import { ImageError } from '../errors.ts';
 import { type Index, type Manifest, parseImageConfig, type Skipped, uniquePlatforms } from '../manifest.ts';
 import { type Child, select } from '../selection.ts';
+import { nothingHeldText, nothingRunsText } from '../sentences.ts';
 
 type Image = Extract<Manifest, { kind: 'image' }>;
 
@@ -92,12 +93,10 @@ export async function explore(root: Manifest, source: ManifestSource): Promise<E
   }
   const { platforms, skipped, only } = selection;
   if (platforms.length === 0) {
-    if (missing.length > 0) throw nothingHeld(missing, source);
-    throw without(
-      refusals.map(({ refusal }) => refusal),
-      skipped(),
-      source,
-    );
+    const { label: endpoint } = source;
+    const refused = refusals.map(({ refusal }) => refusal);
+    if (missing.length === 0) throw without(refused, skipped(), source);
+    throw new ImageError(nothingHeldText(endpoint, missing), { code: 'not-found', temporary: true, endpoint });
   }
   return {
     platforms: uniquePlatforms(platforms),
@@ -170,25 +169,7 @@ function without(refusals: readonly ImageError[], skipped: readonly Skipped[], {
     const refusal = refusals.find((each) => each.code === code);
     if (refusal !== undefined) return refusal;
   }
-  const [first] = skipped;
-  return new ImageError(
-    first === undefined
-      ? 'the index is empty'
-      : `the index names no image that can run: ${skipped.length} left out, the first is ${first.reason}`,
-    { code: 'unsupported', endpoint: label },
-  );
-}
-
-/** The most platforms that a message names. */
-const MAX_NAMED = 10;
-
-function nothingHeld(names: readonly string[], { label }: ManifestSource): ImageError {
-  const platforms = [...new Set(names)];
-  const more = platforms.length > MAX_NAMED ? ` and ${platforms.length - MAX_NAMED} more` : '';
-  return new ImageError(
-    `${label} has none of the platforms of the index (${platforms.slice(0, MAX_NAMED).join(', ')}${more}): copy one of them there`,
-    { code: 'not-found', temporary: true, endpoint: label },
-  );
+  return new ImageError(nothingRunsText(skipped), { code: 'unsupported', endpoint: label });
 }
 
 function tooLarge(problem: string, { label }: ManifestSource): ImageError {

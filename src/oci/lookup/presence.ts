@@ -1,6 +1,6 @@
 import { isDigest, matchesDigest } from '../digest.ts';
 import { labelOf } from '../endpoints/endpoint.ts';
-import { type SendRequest, statusError } from '../http/transport.ts';
+import { isSuccess, type SendRequest, statusError } from '../http/transport.ts';
 import { MANIFEST_ACCEPT, MAX_MANIFEST } from '../manifest.ts';
 import type { Health } from './health.ts';
 import type { Target } from './place.ts';
@@ -32,14 +32,13 @@ export function createPresence({ send, health, now }: PresenceOptions) {
       const { status, headers } = await ask('HEAD');
       const claimed = headers['docker-content-digest'] ?? '';
       const isOther = isDigest(claimed) && claimed !== digest;
-      if (status >= 200 && status <= 299 && !isOther) return true;
+      if (isSuccess({ status }) && !isOther) return true;
       if (status === 404 || status === 410) return false;
       // All else may be an answer to HEAD and not about the manifest; a limit or an outage is GET's as well.
     }
     const response = await ask('GET');
-    const { status, body } = response;
-    if (status >= 200 && status <= 299) {
-      if (!matchesDigest(body, digest)) return false;
+    if (isSuccess(response)) {
+      if (!matchesDigest(response.body, digest)) return false;
       health.sawHead(asked.place, 'doubtful');
       return true;
     }

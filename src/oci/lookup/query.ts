@@ -3,7 +3,7 @@ import { type CacheOwner, EVERYBODY, type ImageCache, type ImageFacts, type TagE
 import { digestOf, isDigest, matchesDigest } from '../digest.ts';
 import { labelOf, repositoryUrl } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
-import { type Credential, type RegistryResponse, type SendRequest, statusError } from '../http/transport.ts';
+import { type Credential, isSuccess, type RegistryResponse, type SendRequest, statusError } from '../http/transport.ts';
 import { MANIFEST_ACCEPT, MAX_CONFIG, MAX_MANIFEST, type Manifest, parseManifest, refuseSchema1 } from '../manifest.ts';
 import { digestName } from '../reference.ts';
 import { type Explored, explore, type ManifestSource } from './explore.ts';
@@ -258,10 +258,6 @@ export function ownerOf(credential: Credential | undefined): CacheOwner {
 /** Returns a key for an image at an endpoint, as one credential sees it; no part contains a space. */
 function nameOf({ endpoint, reference, credential }: QueriedTarget): string {
   return `${repositoryUrl(endpoint)} ${reference.canonical} ${credential?.fingerprint ?? ''}`;
-}
-
-function isSuccess({ status }: RegistryResponse): boolean {
-  return status >= 200 && status <= 299;
 }
 
 function mismatch(asked: QueriedTarget, what: string): ImageError {

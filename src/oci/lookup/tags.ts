@@ -4,7 +4,7 @@ import { parseObject } from '../../kit/json.ts';
 import type { Access, Keyring } from '../credentials/keyring.ts';
 import { type Endpoint, type EndpointTarget, labelOf } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
-import { type Credential, type RegistryResponse, type SendRequest, statusError } from '../http/transport.ts';
+import { type Credential, isSuccess, type RegistryResponse, type SendRequest, statusError } from '../http/transport.ts';
 import type { Reference } from '../reference.ts';
 import type { LookupOptions } from './lookup.ts';
 import { targetOf } from './place.ts';
@@ -89,7 +89,7 @@ async function listWith(
     request.url.searchParams.set('n', String(PAGE));
     if (last !== '') request.url.searchParams.set('last', last);
     const response = await send(request);
-    if (response.status < 200 || response.status > 299) throw statusError(response, labelOf(task), 'the tags', now());
+    if (!isSuccess(response)) throw statusError(response, labelOf(task), 'the tags', now());
     tags.push(...readTags(response, task));
     const next = nextOf(response);
     if (next === undefined || next === last) break;
