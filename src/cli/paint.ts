@@ -15,7 +15,8 @@ export type Paint = {
   bold(text: string): string;
 };
 
-const MARKS: Readonly<Record<Tone, string>> = { good: '✓', warning: '!', bad: '✗' };
+/** The marks, without colors. */
+export const MARKS: Readonly<Record<Tone, string>> = { good: '✓', warning: '!', bad: '✗' };
 const COLORS = { good: 'green', warning: 'yellow', bad: 'red' } as const;
 
 /** Creates the marks and colors of a command. */

@@ -1,5 +1,6 @@
 import { type Context, EXIT } from '../../app/surroundings.ts';
 import { valueText } from '../output.ts';
+import { createPaint } from '../paint.ts';
 import { isBlind } from './facts.ts';
 import { problemsOf } from './problems.ts';
 import { gatherFacts } from './read-facts.ts';
@@ -12,7 +13,7 @@ export async function status(context: Context, testNamespace: string | undefined
   context.status?.('asking the cluster …');
   const facts = await gatherFacts(context, testNamespace).finally(() => context.status?.(''));
   const problems = problemsOf(facts);
-  if (output === 'table') print(statusText(facts, problems, columns));
+  if (output === 'table') print(statusText(facts, problems, createPaint(context), columns));
   else {
     for (const line of unreadLines(facts)) note(line);
     print(valueText(statusOf(facts, problems), output));

@@ -1,6 +1,7 @@
 import type { Problem } from '../../app/leader-status.ts';
 import type { NodeCount } from '../../placement/nodes/counts.ts';
 import { table } from '../output.ts';
+import { MARKS, type Paint, type Tone } from '../paint.ts';
 import { guardText } from './daemonset-guard.ts';
 import { type Facts, hasLeader, isGuess, isOfThePast, presentWord, type Read, readValue } from './facts.ts';
 import { isMissing } from './problems.ts';
@@ -18,8 +19,11 @@ const ORIGINS: Readonly<Record<Facts['origin'], string>> = {
   unreadable: "by the defaults, because the controller's configuration could not be read",
 };
 
-/** Returns the status as eleven lines, more if pods are pending or something is wrong. `columns`: the width of the terminal. */
-export function statusText(facts: Facts, problems: readonly Problem[], columns?: number): string {
+/**
+ * Returns the status as eleven lines, the verdict first; more if pods are pending or something is wrong. `columns`: the width of the
+ * terminal.
+ */
+export function statusText(facts: Facts, problems: readonly Problem[], paint: Paint, columns?: number): string {
   const lines: readonly (readonly [label: string, texts: readonly string[]])[] = [
     ['version', [versionText(facts)]],
     ['mode', [modeText(facts)]],
@@ -32,11 +36,16 @@ export function statusText(facts: Facts, problems: readonly Problem[], columns?:
     ['guard', [guardText(facts)]],
     ['pools', poolTexts(facts)],
   ];
-  const found = problems.map(({ problem, do: advice }) => `${problem}. Do: ${advice}`);
-  const shownLines = [...lines, ['problems', found.length > 0 ? found : [noneText(facts, lines)]] as const];
+  const verdict = verdictOn(problems, countUnread(facts, lines));
+  const shownLines = [['problems', verdict.texts] as const, ...lines];
   const rows = shownLines.flatMap(([label, texts]) => texts.map((text, index) => [index === 0 ? label : '', text]));
-  const [first = [], ...others] = rows;
-  return table(first, others, columns);
+  const marked = rows.map(([label = '', text = '']) => [
+    label,
+    ...(paint.marks ? [label === 'problems' ? MARKS[verdict.tone] : ''] : []),
+    text,
+  ]);
+  const [first = [], ...others] = marked;
+  return table(first, others, columns).replace(/^problems( +\S)?/, (begin) => paint.tone(verdict.tone, begin));
 }
 
 /** Says where the configuration comes from, and what to do if it is not the controller's. */
@@ -47,14 +56,24 @@ function modeText(facts: Facts): string {
   return `unknown: ${known}${outside}; give its configuration with --config`;
 }
 
-/** Returns the line for no problems. It counts what could not be read, because there may be problems in it. */
-function noneText(facts: Facts, lines: readonly (readonly [label: string, texts: readonly string[]])[]): string {
+/** Returns the verdict. Where there are no problems it counts what could not be read, because there may be problems in it. */
+function verdictOn(
+  problems: readonly Problem[],
+  unread: number,
+): { readonly tone: Tone; readonly texts: readonly string[] } {
+  if (problems.length > 0) {
+    return { tone: 'bad', texts: problems.map(({ problem, do: advice }) => `${problem}. Do: ${advice}`) };
+  }
+  if (unread === 0) return { tone: 'good', texts: ['none'] };
+  return { tone: 'warning', texts: [`none found; ${unread} ${unread === 1 ? 'line' : 'lines'} could not be read`] };
+}
+
+function countUnread(facts: Facts, lines: readonly (readonly [label: string, texts: readonly string[]])[]): number {
   const isUnread = ([label, [text = '']]: (typeof lines)[number]) =>
     // A webhook that was not tested could be read.
     text.startsWith('unknown') &&
     (label !== 'webhook' || facts.webhook.state === 'off' || facts.webhookConfiguration.kind === 'unread');
-  const count = lines.filter(isUnread).length;
-  return count === 0 ? 'none' : `none found; ${count} ${count === 1 ? 'line' : 'lines'} could not be read`;
+  return lines.filter(isUnread).length;
 }
 
 function shown<T>(read: Read<T>, text: (value: T) => string): string {

@@ -1,10 +1,12 @@
 import { expect } from 'chai';
+import { createPaint } from '../../../src/cli/paint.ts';
 import type { Facts, LeaderWord, LeaseFact, Read, Replica } from '../../../src/cli/status/facts.ts';
 import { problemsOf } from '../../../src/cli/status/problems.ts';
 import { statusOf } from '../../../src/cli/status/shape.ts';
 import { statusText } from '../../../src/cli/status/text.ts';
 
 const read = <T>(value: T): Read<T> => ({ kind: 'read', value });
+const PLAIN = createPaint({ columns: undefined, colors: false });
 const FORBIDDEN = { kind: 'unread', why: 'needs the right to do it' } as const;
 
 const NOW = Date.parse('2026-01-02T00:00:00.000Z');
@@ -148,12 +150,12 @@ describe('the lines of status', () => {
     [
       'a guard that could not be tried',
       { guard: read({ kind: 'unknown', why: 'needs the right to do it' }) },
-      /^guard +unknown: needs the right to do it\n(.*\n)*problems +none found; 1 line could not be read$/m,
+      /^problems +none found; 1 line could not be read\n(.*\n)*guard +unknown: needs the right to do it$/m,
     ],
     [
       'a guard that only the leader may try',
       { guard: FORBIDDEN, word: word({ keepsDaemonSets: true }) },
-      /^guard +updates that drop .* are corrected, as the leader has found out\n(.*\n)*problems +none$/m,
+      /^problems +none\n(.*\n)*guard +updates that drop .* are corrected, as the leader has found out$/m,
     ],
     [
       'a guard that only the leader may try, and that does not hold',
@@ -169,12 +171,12 @@ describe('the lines of status', () => {
     [
       'no problems where nothing could be read',
       { ...unread, origin: 'unreadable' },
-      /^webhook +unknown: .*\nguard +unknown: needs the right to do it\npools +unknown: needs the right to do it\nproblems +none found; 10 lines could not be read$/m,
+      /^problems +none found; 10 lines could not be read\n(.*\n)*webhook +unknown: .*\nguard +unknown: needs the right to do it\npools +unknown: needs the right to do it$/m,
     ],
     [
       'a webhook whose configuration may not be read',
       { webhook: { state: 'unknown', why: 'not tested' }, webhookConfiguration: FORBIDDEN },
-      /^webhook +unknown: needs the right to do it\nguard .*\npools .*\nproblems +none found; 1 line could not be read$/m,
+      /^problems +none found; 1 line could not be read\n(.*\n)*webhook +unknown: needs the right to do it\nguard .*\npools /m,
     ],
     ['a webhook that was not tested', { webhook: { state: 'unknown', why: 'not tested' } }, /^problems +none$/m],
     [
@@ -186,13 +188,35 @@ describe('the lines of status', () => {
   for (const [what, given, expected] of lines) {
     it(`show ${what}`, () => {
       const all = facts(given);
-      expect(statusText(all, problemsOf(all))).to.match(expected);
+      expect(statusText(all, problemsOf(all), PLAIN)).to.match(expected);
+    });
+  }
+
+  const verdicts: readonly (readonly [what: string, given: Partial<Facts>, line: string])[] = [
+    ['no problems', {}, '\u001b[32mproblems  ✓\u001b[39m  none'],
+    [
+      'lines that could not be read',
+      { pools: FORBIDDEN },
+      '\u001b[33mproblems  !\u001b[39m  none found; 1 line could not be read',
+    ],
+    [
+      'a problem',
+      { word: word({ problems: [PROBLEM] }) },
+      '\u001b[31mproblems  ✗\u001b[39m  DaemonSet kube-system/cni: ',
+    ],
+  ];
+  for (const [what, given, line] of verdicts) {
+    it(`begin with the verdict, in color at a terminal: ${what}`, () => {
+      const all = facts(given);
+      const [first] = statusText(all, problemsOf(all), createPaint({ columns: 200, colors: true }), 200).split('\n');
+      expect(first?.startsWith(line), first).to.equal(true);
     });
   }
 
   it('fit 80 columns', () => {
     const all = facts({ word: waits(1), webhook: { state: 'unknown', why: 'word '.repeat(40) } });
-    for (const line of statusText(all, problemsOf(all), 80).split('\n')) expect(line.length, line).to.be.at.most(80);
+    for (const line of statusText(all, problemsOf(all), PLAIN, 80).split('\n'))
+      expect(line.length, line).to.be.at.most(80);
   });
 });
 
