@@ -74,17 +74,6 @@ describe('the workflows of GitHub Actions', () => {
     const [, ofImage] = /with Node\.js (\d+\.\d+\.\d+),/.exec(text('Dockerfile')) ?? [];
     expect(used).to.deep.equal([ofImage, ofImage]);
   });
-
-  it('use a Go that is no older than any go.mod asks for', () => {
-    const versions = steps.flatMap(({ with: inputs }) => inputs?.['go-version'] ?? []);
-    expect(new Set(versions).size).to.equal(1);
-    const [major = 0, minor = 0] = String(versions[0]).split('.').map(Number);
-    const newer = goModules().filter((path) => {
-      const [, first, second] = /^go (\d+)\.(\d+)/m.exec(text(path)) ?? [];
-      return Number(first) > major || (Number(first) === major && Number(second) > minor);
-    });
-    expect(newer).to.deep.equal([]);
-  });
 });
 
 describe('the workflow that releases', () => {
@@ -113,48 +102,8 @@ describe('the workflow that releases', () => {
   });
 });
 
-describe('Dependabot', () => {
-  const configuration = z
-    .object({
-      updates: z.array(
-        z.object({
-          'package-ecosystem': z.string(),
-          directory: z.string().optional(),
-          directories: z.array(z.string()).optional(),
-        }),
-      ),
-    })
-    .parse(parse(text('.github/dependabot.yml')));
-
-  /** The folders of an ecosystem, without the slash before them; globs are resolved. */
-  const foldersOf = (ecosystem: string): string[] =>
-    configuration.updates
-      .filter((update) => update['package-ecosystem'] === ecosystem)
-      .flatMap(({ directory, directories }) => directories ?? directory ?? [])
-      .flatMap((path) => (path.endsWith('/*') ? below(path.slice(1, -2)) : [path.slice(1)]));
-
-  it('looks after each go.mod, and only where one is', () => {
-    expect(foldersOf('gomod').sort()).to.deep.equal(
-      goModules()
-        .map((path) => path.slice(0, -'/go.mod'.length))
-        .sort(),
-    );
-  });
-
-  for (const [ecosystem, file] of [
-    ['npm', 'package-lock.json'],
-    ['docker', 'base.Dockerfile'],
-    ['pip', 'requirements.txt'],
-    ['github-actions', '.github/workflows/ci.yml'],
-  ] as const) {
-    it(`looks after ${file}`, () => {
-      const folders = foldersOf(ecosystem);
-      expect(folders).to.have.length.above(0);
-      expect(folders.filter((folder) => !existsSync(`${ROOT}${folder}/${file}`))).to.deep.equal([]);
-    });
-  }
-
-  it('updates the base image in a file that names the same one as the Dockerfile', () => {
+describe('the base image', () => {
+  it('is the same in the Dockerfile and in the file that Dependabot updates', () => {
     const base = /^FROM (\S+)$/m.exec(text('hack/image/base.Dockerfile'))?.[1];
     expect(base).to.match(/@sha256:[0-9a-f]{64}$/);
     expect(/^ARG BASE_IMAGE=(.*)$/m.exec(text('Dockerfile'))?.[1]).to.equal(base);
@@ -175,22 +124,3 @@ describe('the files below .github', () => {
       expect(text(`.github/${file}`), file).not.to.match(/github\.com\/|(?:ghcr|docker)\.io\/\w/);
   });
 });
-
-/** Every go.mod of the repository. */
-function goModules(): string[] {
-  return ['hack', 'test', 'testimg']
-    .flatMap((folder) =>
-      readdirSync(ROOT + folder, { recursive: true, encoding: 'utf8' }).map((path) => `${folder}/${path}`),
-    )
-    .map((path) => path.replaceAll('\\', '/'))
-    .filter((path) => path.endsWith('/go.mod'))
-    .sort();
-}
-
-/** The folders in a folder that have a go.mod; none where the folder is not there. */
-function below(folder: string): string[] {
-  if (!existsSync(ROOT + folder)) return [];
-  return readdirSync(ROOT + folder).flatMap((name) =>
-    existsSync(`${ROOT}${folder}/${name}/go.mod`) ? `${folder}/${name}` : [],
-  );
-}

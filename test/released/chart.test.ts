@@ -131,22 +131,3 @@ describe('the chart of a release', () => {
     expect(one).to.equal(other).and.equal(chart.digest);
   });
 });
-
-describe("the rules of Artifact Hub's annotations", () => {
-  const rows: readonly [annotations: Record<string, unknown>, problem: string][] = [
-    [{ 'artifacthub.io/kategory': 'security' }, 'artifacthub.io/kategory: unknown'],
-    [{ 'artifacthub.io/category': 'placement' }, 'artifacthub.io/category: not one of its categories'],
-    [{ 'artifacthub.io/prerelease': false }, 'artifacthub.io/prerelease: not a text'],
-    [{ 'artifacthub.io/prerelease': 'no' }, 'artifacthub.io/prerelease: neither true nor false'],
-    [{ 'artifacthub.io/changes': '- kind: new\n  description: x' }, 'artifacthub.io/changes: the kind new'],
-    [{ 'artifacthub.io/changes': '- kind: added' }, 'artifacthub.io/changes: an entry without description'],
-    [{ 'artifacthub.io/links': '- name: x' }, 'artifacthub.io/links: an entry without url'],
-    [
-      { 'artifacthub.io/images': '- name: x\n  image: a/B\n  platforms: [linux/amd64]' },
-      'artifacthub.io/images: a/B is not a reference',
-    ],
-  ];
-  for (const [annotations, problem] of rows) {
-    it(`know ${problem}`, () => expect(artifactHubProblems(annotations)).to.deep.equal([problem]));
-  }
-});

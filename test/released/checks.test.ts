@@ -10,35 +10,11 @@ import {
   installedProblems,
   packageProblems,
   registryProblems,
-  repositoryProblems,
 } from '../../hack/release/checks.ts';
 import { readTagged, refusalOf } from '../../hack/release/push.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const HEAD = 'a'.repeat(40);
 const digest = (digit: string) => `sha256:${digit.repeat(64)}`;
-
-describe('a repository', () => {
-  const facts = { uncommitted: [], tag: 'v0.2.0', tagged: HEAD, head: HEAD };
-
-  it('is released with a clean tree and the tag at HEAD', () => expect(repositoryProblems(facts)).to.deep.equal([]));
-
-  const rows: readonly (readonly [string, Partial<Parameters<typeof repositoryProblems>[0]>, readonly RegExp[]])[] = [
-    ['a changed file', { uncommitted: [' M src/main.ts'] }, [/^the working tree is not clean: src\/main\.ts; commit/]],
-    ['an untracked file', { uncommitted: ['?? new.ts'] }, [/not clean: new\.ts/]],
-    ['many files, of which some are named', { uncommitted: Array(8).fill(' M x') }, [/: x, x, x, x, x and 3 more;/]],
-    ['no tag', { tagged: undefined }, [/^there is no tag v0\.2\.0: git tag -a v0\.2\.0/]],
-    ['the tag at another commit', { tagged: 'b'.repeat(40) }, [/^the tag v0\.2\.0 is at b{12}, but HEAD is at a{12}/]],
-    ['a changed file and no tag', { uncommitted: [' M x'], tagged: undefined }, [/not clean/, /no tag/]],
-  ];
-  for (const [title, found, expected] of rows) {
-    it(`is refused with ${title}`, () => {
-      const problems = repositoryProblems({ ...facts, ...found });
-      expect(problems).to.have.lengthOf(expected.length);
-      for (const [position, pattern] of expected.entries()) expect(problems[position]).to.match(pattern);
-    });
-  }
-});
 
 describe('the packages that a release is run with', () => {
   const locked = {

@@ -161,7 +161,7 @@ describe('the health of registries', () => {
 
   it('asks no more often because many namespaces want it', () => {
     let tries = 0;
-    for (const end = time + 60_000; time < end; time += 100) {
+    for (const end = time + 60_000; time < end; time += 500) {
       for (let index = 0; index < 100; index += 1) {
         if (health.start(at('a/x'), [`n${index}`]) !== undefined) continue;
         tries += 1;
@@ -278,7 +278,7 @@ describe('the health of registries', () => {
   it('forgets the oldest of very many names, and then asks', () => {
     fail('5xx', 'a/x');
     const long = 'y'.repeat(200);
-    for (let index = 0; index < 20_000; index += 1) fail('5xx', `${long}${index}/x`);
-    expect(heldOf('a/x', `${long}19999/x`)).to.deep.equal([`${long}19999/x`]);
+    for (let index = 0; index < 4000; index += 1) fail('5xx', `${long}${index}/x`);
+    expect(heldOf('a/x', `${long}3999/x`)).to.deep.equal([`${long}3999/x`]);
   });
 });

@@ -280,7 +280,7 @@ describe('the pace of an account', () => {
     [10, 50, undefined],
     [10, 5, 1000],
     [2, 1, undefined],
-    [100, 20, undefined, 4000],
+    [100, 20, undefined, 1500],
   ] as const) {
     it(`finds ${perSecond} a second, burst ${burst}, in 1.5 times the least time and with 1.3 tries for each image${retryAfterMs === undefined ? '' : ', with Retry-After'}`, async () => {
       const { seconds, refused } = await drain(images, perSecond, burst, retryAfterMs);
