@@ -9,15 +9,12 @@ import { freePorts } from '../../hack/cluster/ports.ts';
 import { microTime } from '../../src/kube/lease.ts';
 import { at, objects, text } from '../simulator/json.ts';
 import { webhookManifest } from '../support/manifest.ts';
-import { PODS, type Product, startProduct, tolerated, workload } from '../support/product.ts';
+import { PODS, type Product, startProduct, tolerated } from '../support/product.ts';
 
 const CONFIGURATION = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/archaware/leases/archaware-controller';
-const SECRET = '/api/v1/namespaces/archaware/secrets/archaware-controller-webhook';
-const TERMS = ['affinity', 'nodeAffinity', 'requiredDuringSchedulingIgnoredDuringExecution', 'nodeSelectorTerms'];
 
 const gates = (pod: unknown) => objects(at(pod, 'spec', 'schedulingGates')).map(({ name }) => text(name));
-const required = (pod: unknown) => JSON.stringify(objects(at(pod, 'spec', ...TERMS)));
 
 describe('run with the webhook', () => {
   let product: Product;
@@ -48,7 +45,6 @@ describe('run with the webhook', () => {
       }),
     );
   const pod = (name: string) => product.get(`${PODS}/${name}`);
-  const patches = (name: string) => product.written().filter((write) => write === `PATCH ${PODS}/${name}`).length;
 
   it('lets no new pod follow an architecture that a node has just begun to report', async () => {
     await run('--bootstrap.timeout', '1s');
@@ -127,46 +123,5 @@ describe('run with the webhook', () => {
         return (await next()) === Number(isAble);
       });
     }
-  });
-
-  it('releases pods after a restart, in the order in which they wait', async () => {
-    const thaw = product.registry.inject({ kind: 'hang' });
-    const controller = await run();
-    const names = ['a', 'b', 'c'];
-    for (const name of names) await create(name, product.image(name, ['amd64']));
-    for (const name of names) expect(gates(await pod(name))).to.have.lengthOf(1);
-    await controller.stop('SIGKILL');
-    thaw();
-    await product.run(flags);
-    for (const name of names) {
-      await product.eventually(`${name} to be released`, async () => gates(await pod(name)).length === 0);
-      expect(required(await pod(name))).to.contain('"values":["amd64"]');
-      expect(patches(name)).to.equal(1);
-    }
-  });
-
-  it('is undone by clean, first the webhook, then the gates', async () => {
-    const image = product.image('app', ['arm64']);
-    const controller = await run();
-    await create('warm', image);
-    await product.eventually('the release', async () => gates(await pod('warm')).length === 0);
-    await product.cluster.apply(workload('Deployment', 'web', [image]));
-    await product.eventually('the pod', async () => (await product.list(PODS)).length === 2);
-    product.registry.inject({ kind: 'hang' });
-    await create('cold', product.image('other', ['arm64']));
-    expect(gates(await pod('cold'))).to.have.lengthOf(1);
-    await controller.stop();
-    const { code, stdout } = await product.command(['clean', '--yes', '--output', 'json', ...flags]);
-    const result: unknown = JSON.parse(stdout);
-    expect(at(result, 'removed')).to.deep.include({ gates: 1, configurations: 6 });
-    // Pods are kept where nobody was asked, and what they keep is harmless.
-    expect([code, objects(at(result, 'left')).map(({ name }) => name)]).to.deep.equal([0, []]);
-    expect((await product.cluster.request('GET', CONFIGURATION)).status).to.equal(404);
-    expect((await product.cluster.request('GET', SECRET)).status).to.equal(404);
-    expect(gates(await pod('cold'))).to.deep.equal([]);
-    const order = product.written().filter((write) => /webhookconfig|pods\/cold|nodes\//.test(write));
-    expect(order.findIndex((write) => write.startsWith('DELETE'))).to.be.lessThan(
-      order.lastIndexOf(`PATCH ${PODS}/cold`),
-    );
   });
 });

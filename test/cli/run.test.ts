@@ -3,14 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { NO_KUBELET } from '../simulator/controllers/kubelet.ts';
-import { at, objects } from '../simulator/json.ts';
-import { runBundle, startController } from '../support/controller-process.ts';
+import { at } from '../simulator/json.ts';
+import { runBundle } from '../support/controller-process.ts';
 import { ours } from '../support/objects.ts';
 import { needsPosix } from '../support/platforms.ts';
 import { PODS, type Product, startProduct, tolerated, workload } from '../support/product.ts';
 import { taintsOf } from '../support/world.ts';
-
-const AMD_NODE = '/api/v1/nodes/amd64-1';
 
 describe('run', () => {
   let product: Product;
@@ -74,40 +72,6 @@ describe('run', () => {
     expect(await controller.metric('archaware_nodes', { architecture: 'arm64' })).to.equal(1);
   });
 
-  it('writes nothing and asks no registry in a second pass, not even after a restart of the API server', async () => {
-    await settle();
-    const controller = await product.run();
-    await settled();
-    const rolled = async () => {
-      const status = (await product.get('/apis/apps/v1/namespaces/default/daemonsets/agent')).status;
-      return at(status, 'updatedNumberScheduled') === 2 && at(status, 'numberAvailable') === 2;
-    };
-    await product.eventually('the DaemonSet to have rolled', rolled);
-    const writes = product.written().length;
-    product.registry.clearRequests();
-    await product.cluster.stopApiServer();
-    await product.cluster.startApiServer();
-    await product.eventually('an answer', async () => (await product.cluster.request('GET', '/readyz')).status === 200);
-    await product.eventually('five new watches', async () => product.cluster.openWatches() === 5);
-    await placedLast('last');
-    expect(product.written().slice(writes)).to.deep.equal([`PATCH ${PODS}/last`]);
-    expect(product.lookUps('app')).to.equal(0);
-    expect(await controller.stop()).to.equal(0);
-    await product.run();
-    await placedLast('next');
-    expect(product.written().slice(writes + 1)).to.deep.equal([`PATCH ${PODS}/next`]);
-  });
-
-  it('keeps taints that another writer adds at the same time', async () => {
-    const foreign = { key: 'example.com/gpu', value: 'yes', effect: 'NoSchedule' };
-    product.cluster.faults.conflictNextPatch(/nodes\/amd64-1/, () =>
-      product.cluster.request('PATCH', AMD_NODE, { spec: { taints: [foreign] } }),
-    );
-    await product.run();
-    await product.eventuallyTainted();
-    expect(objects(at(await product.get(AMD_NODE), 'spec', 'taints'))).to.deep.include(foreign);
-  });
-
   it('accepts a write whose answer was lost', async () => {
     await product.run();
     await product.eventuallyTainted();
@@ -139,21 +103,6 @@ describe('run', () => {
     await product.eventuallyTolerates('default', 'free', ours('arm64'));
   });
 
-  it('finishes its writes after SIGTERM, releases the lease, and exits with 0', async function () {
-    needsPosix(this, 'signal');
-    const controller = await product.run();
-    await product.eventuallyTainted();
-    const underWay = new Promise<void>((resolve) => {
-      product.cluster.faults.conflictNextPatch(/pods\/slow/, resolve);
-    });
-    product.cluster.faults.inject({ method: 'PATCH', path: /pods\/slow/, times: 1, delayMs: 30 });
-    await product.cluster.createPod({ name: 'slow', images: [product.image('app', ['arm64'])] });
-    await underWay;
-    expect(await controller.stop()).to.equal(0);
-    expect(tolerated((await product.get(`${PODS}/slow`)).spec)).to.deep.equal(['arm64']);
-    expect(await holder()).to.equal('');
-  });
-
   it('aborts a write without an answer, releases the lease and ends long before the grace period is over', async () => {
     const controller = await product.run();
     await product.eventuallyTainted();
@@ -162,20 +111,6 @@ describe('run', () => {
     expect(await controller.stop()).to.equal(0);
     expect(product.clock.monotonic() - began).to.be.below(30_000);
     expect(await holder()).to.equal('');
-  });
-
-  it('ends at once after a second SIGTERM', async function () {
-    needsPosix(this, 'signal');
-    const controller = await startController(product.flags);
-    try {
-      await product.eventuallyTainted();
-      await neverAnswered('stuck');
-      controller.kill('SIGTERM');
-      await product.eventually('it to end', async () => (await controller.get('/readyz')).status === 503);
-      expect(await controller.stop()).to.equal(143);
-    } finally {
-      await controller.stop('SIGKILL');
-    }
   });
 
   it('is not ready from SIGTERM on', async function () {
@@ -190,17 +125,6 @@ describe('run', () => {
     });
     expect(await controller.get('/healthz')).to.have.property('status', 200);
     expect(await stopped).to.equal(0);
-  });
-
-  it('lets a second replica lead only when the first has ended', async () => {
-    const first = await product.run();
-    await product.eventuallyTainted();
-    const second = await product.run();
-    expect(await second.metric('archaware_leader')).to.equal(0);
-    await placedLast('a');
-    await first.stop();
-    await product.eventually('the second to lead', async () => (await second.metric('archaware_leader')) === 1);
-    await placedLast('b');
   });
 
   it('ignores a pull secret that it may not read', async () => {
