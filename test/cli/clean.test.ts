@@ -235,33 +235,6 @@ describe('clean', () => {
     expect(product.cluster.writes()).to.deep.equal([]);
   });
 
-  it('takes no notice of what carries its names or labels in another namespace, or its labels in its own', async () => {
-    await (await settle()).stop();
-    await deploy('tenant', 'archaware-controller', 'archaware-controller');
-    await deploy('archaware', 'tool', 'archaware-controller');
-    const leases = '/apis/coordination.k8s.io/v1/namespaces/tenant/leases';
-    const renewed = () => new Date(product.clock.wall()).toISOString().replace('Z', '000Z');
-    const spec = { holderIdentity: 'mallory', leaseDurationSeconds: 3600 };
-    await product.cluster.apply(
-      JSON.stringify({
-        apiVersion: 'coordination.k8s.io/v1',
-        kind: 'Lease',
-        metadata: { name: 'archaware-controller', namespace: 'tenant', labels: ours },
-        spec: { ...spec, renewTime: renewed() },
-      }),
-    );
-    for (const flags of [[], ['--stop']]) {
-      const { code, stderr } = await clean(...flags);
-      expect(code, stderr).to.equal(0);
-      expect(stderr).not.to.match(/tenant|tool/);
-    }
-    await nothingLeft();
-    for (const path of ['tenant/deployments/archaware-controller', 'archaware/deployments/tool']) {
-      expect(at(await product.get(`/apis/apps/v1/namespaces/${path}`), 'spec', 'replicas')).to.equal(2);
-    }
-    expect(at(await product.get(`${leases}/archaware-controller`), 'spec', 'holderIdentity')).to.equal('mallory');
-  });
-
   it('refuses while a leader lives in the Lease of the configuration, wherever that is', async () => {
     await (await settle()).stop();
     await product.cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'other' } }));

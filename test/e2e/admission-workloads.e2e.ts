@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
-import { nameOf, ours, runs, scheduledOn, tolerations } from '../support/objects.ts';
+import { ours, runs, tolerations } from '../support/objects.ts';
 import { arrangeWebhook, eventuallyTrusted } from '../support/webhook.ts';
 import { patching, startWebhookServer, type WebhookServer } from '../support/webhook-server.ts';
-import { daemonSet, deployment, pod } from '../support/workloads.ts';
+import { daemonSet, pod } from '../support/workloads.ts';
 import {
   admit,
   affinity,
@@ -11,7 +11,6 @@ import {
   GATE,
   gates,
   inSilence,
-  lookUps,
   now,
   onArch,
   patchesOf,
@@ -20,7 +19,6 @@ import {
 } from './support/placed.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
-const ON_ARM = { nodeAffinity: required([onArch('arm64')]) };
 /** What was required first stays, and what is required now is added: both together are arm64. */
 const NARROWED = { nodeAffinity: required([onArch('amd64', 'arm64'), onArch('arm64')]) };
 
@@ -47,48 +45,6 @@ describe('admission of workloads, on the real control plane, with taints and aff
       const pods = await world.pods(ns, 'app');
       return pods.length === count && pods.every(runs) && pods;
     });
-
-  it('gates the pods of a Deployment while their image is not known, and releases each with one write', async () => {
-    const ns = await namespace();
-    const since = await now(world, ns);
-    const image = await freshImage(world, 'arm64');
-    await inSilence(world, async () => {
-      await world.create(deployment(ns, 'app', { images: [image], replicas: 3 }));
-      await world.eventually('every pod to be gated', async () => {
-        const pods = await world.pods(ns, 'app');
-        return pods.length === 3 && pods.every((found) => gates(found).includes(GATE));
-      });
-    });
-    for (const found of await placed(ns, 3)) {
-      expect(scheduledOn(found)).to.equal('arm64-1');
-      expect(affinity(found)).to.deep.equal(ON_ARM);
-      expect(tolerations(found)).to.deep.equal(ours('arm64'));
-      expect(await patchesOf(world, ns, nameOf(found))).to.equal(1);
-    }
-    for (const [first, ...later] of (await versions(world, ns, since)).values()) {
-      expect(gates(first)).to.deep.equal([GATE]);
-      expect(gates(later.at(-1))).to.deep.equal([]);
-      // Never bound before it was released.
-      expect([first, ...later].filter((version) => gates(version).length > 0 && scheduledOn(version))).to.be.empty;
-    }
-    expect(await lookUps(world, image)).to.equal(1);
-  });
-
-  it('places the pods of a Deployment at once where their image is known: no gate ever, no write', async () => {
-    const ns = await namespace();
-    const since = await now(world, ns);
-    await world.create(deployment(ns, 'app', { images: [warm], replicas: 3 }));
-    for (const found of await placed(ns, 3)) {
-      expect(scheduledOn(found)).to.equal('arm64-1');
-      expect(affinity(found)).to.deep.equal(ON_ARM);
-      expect(tolerations(found)).to.deep.equal(ours('arm64'));
-      expect(at(found, 'metadata', 'generation')).to.equal(1);
-      expect(await patchesOf(world, ns, nameOf(found))).to.equal(0);
-    }
-    const history = [...(await versions(world, ns, since)).values()].flat();
-    expect(history.length).to.be.at.least(3);
-    expect(history.flatMap(gates)).to.deep.equal([]);
-  });
 
   describe('beside a webhook that injects a sidecar after ours', () => {
     let injector: WebhookServer;

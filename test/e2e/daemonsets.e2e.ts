@@ -9,7 +9,6 @@ import { annotation, ours, runs, scheduledOn, taints, tolerations, uidOf } from 
 import type { RunningController } from '../support/running.ts';
 import { daemonSet, pod } from '../support/workloads.ts';
 import { pathOf } from '../support/world.ts';
-import { freshImage, pushAgain } from './support/placed.ts';
 import { describeTemplateHistory } from './support/template-history.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
@@ -18,8 +17,6 @@ const RUNBOOK = new URL('../../docs/runbooks/daemonsets-unprotected.md', import.
 const NODES = ['amd64-1', 'amd64-2', 'arm64-1', 's390x-1'];
 /** The tolerations that the annotation says are archaware's. */
 const recorded = (found: unknown) => readRecorded(String(annotation(found, RECORDED)));
-const isOurs = (toleration: string) => toleration.startsWith('supported-arch=');
-let probes = 0;
 const architectureOf = (node: string) => node.split('-')[0] ?? '';
 
 describe('DaemonSets on the real control plane', () => {
@@ -101,54 +98,6 @@ describe('DaemonSets on the real control plane', () => {
     await eventuallyRunsOn(namespace, 'agent', NODES);
   });
 
-  it('leaves a template alone that tolerates everything already', async () => {
-    const namespace = await world.namespace('tolerant');
-    const everything = [{ operator: 'Exists' }];
-    await world.create(daemonSet(namespace, 'agent', { images: [world.image('multi')], tolerations: everything }));
-    // It is its author's wish: also where its image does not run.
-    const found = await eventuallyRunsOn(namespace, 'agent', NODES);
-    expect(annotation(found, RECORDED)).to.equal(undefined);
-    expect(at(found, 'metadata', 'generation')).to.equal(1);
-  });
-
-  it('says which images of a template have no architecture in common', async () => {
-    const namespace = await world.namespace('impossible');
-    await world.create(daemonSet(namespace, 'agent', { images: [world.image('amd64'), world.image('arm64')] }));
-    const note = await world.eventuallyEvent(namespace, 'NoCommonArchitecture', /no architecture/);
-    expect(note).to.include('linux/amd64').and.to.include('linux/arm64');
-    await eventuallyRunsOn(namespace, 'agent', []);
-  });
-
-  it('rolls one DaemonSet after the other', async () => {
-    await world.stopControllers();
-    await untaintAll();
-    const namespace = await world.namespace('in-turn');
-    const slow = { images: [world.image('nested')], workload: { minReadySeconds: 1 } };
-    const names = ['first', 'second', 'third'];
-    for (const name of names) await world.create(daemonSet(namespace, name, slow));
-    for (const name of names) await eventuallyRunsOn(namespace, name, NODES);
-    const order: string[] = [];
-    const early: string[] = [];
-    controller = await world.run();
-    await world.eventually('all to be patched', async () => {
-      const found = await Promise.all(names.map((name) => world.get('DaemonSet', namespace, name)));
-      for (const [index, name] of names.entries()) {
-        if (annotation(found[index], RECORDED) === undefined || order.includes(name)) continue;
-        // It may have been patched since the first was read: those before it are read again, and stay done.
-        for (const other of order) {
-          if (!isRolledOut(await world.get('DaemonSet', namespace, other))) early.push(`${name} before ${other}`);
-        }
-        order.push(name);
-      }
-      return order.length === names.length;
-    });
-    expect(early).to.deep.equal([]);
-    for (const name of names) await eventuallyRunsOn(namespace, name, NODES);
-    for (const name of NODES) {
-      await world.eventually(`node ${name} to be tainted`, async () => taints(await world.node(name)).length > 0);
-    }
-  });
-
   it('waits for no DaemonSet that cannot roll out, neither with the taints nor with other DaemonSets', async () => {
     await world.stopControllers();
     await untaintAll();
@@ -175,38 +124,6 @@ describe('DaemonSets on the real control plane', () => {
     }
     await eventuallyRunsOn(other, 'agent', NODES);
     for (const name of never) await world.remove('DaemonSet', tenant, name);
-  });
-
-  it('decides a template again when its author restarts it, and only then, with the platforms of today', async () => {
-    await world.stopControllers();
-    controller = await world.run(['--images.cache.tagTtl', '1s']);
-    const namespace = await world.namespace('restarted');
-    const image = await freshImage(world, 'amd64');
-    await world.create(daemonSet(namespace, 'agent', { images: [image] }));
-    await eventuallyTemplate(namespace, 'agent', ours('amd64'));
-    await pushAgain(world, image, 'multi');
-    await world.eventually('the controller to know the new push', async () => {
-      await world.create(pod(namespace, `probe-${++probes}`, { images: [image] }));
-      const placed = await world.eventually('a pod to be placed', async () => {
-        const found = tolerations(await world.get('Pod', namespace, `probe-${probes}`)).filter(isOurs);
-        return found.length > 0 && found;
-      });
-      return placed.length === 2;
-    });
-    expect(tolerations(await template(namespace, 'agent'))).to.deep.equal(ours('amd64'));
-    await world.cluster.kubectl(['-n', namespace, 'rollout', 'restart', 'daemonset/agent']);
-    await eventuallyTemplate(namespace, 'agent', ours('amd64', 'arm64'));
-    await eventuallyRunsOn(namespace, 'agent', ['amd64-1', 'amd64-2', 'arm64-1']);
-
-    // The other way round, while no controller runs.
-    await pushAgain(world, image, 'amd64');
-    await world.stopControllers();
-    // Any change of the template counts; kubectl refuses a second restart within one second.
-    const metadata = { annotations: { 'example.com/changed': 'yes' } };
-    await world.patch('DaemonSet', namespace, 'agent', { spec: { template: { metadata } } });
-    controller = await world.run();
-    await eventuallyTemplate(namespace, 'agent', ours('amd64'));
-    await eventuallyRunsOn(namespace, 'agent', ['amd64-1', 'amd64-2']);
   });
 
   for (const running of [true, false]) {
@@ -239,57 +156,6 @@ describe('DaemonSets on the real control plane', () => {
       if (!running) controller = await world.run();
     });
   }
-
-  it('stops writing where another writer keeps taking its tolerations away, and says so', async () => {
-    const namespace = await world.namespace('contested');
-    await world.create(daemonSet(namespace, 'agent', { images: [world.image('nested')] }));
-    const path = pathOf('DaemonSet', namespace, 'agent');
-    let [reverting, reverts] = [true, 0];
-    const revert = async () => {
-      while (reverting) {
-        const found = await world.get('DaemonSet', namespace, 'agent');
-        if (annotation(found, RECORDED) === undefined) continue;
-        const body = {
-          metadata: { annotations: { [RECORDED]: null } },
-          spec: { template: { spec: { tolerations: null } } },
-        };
-        // With archaware's field manager, as on a cluster without the guard, which would undo this.
-        await world.cluster.request('PATCH', `${path}?fieldManager=archaware-controller`, body);
-        reverts++;
-      }
-    };
-    const reverted = revert();
-    await world.eventuallyEvent(namespace, 'WriteContested', /three times/);
-    const writes = async () =>
-      (await world.writesSince(0)).filter((line) => line.includes(`/namespaces/${namespace}/daemonsets/`));
-    const counted = (await writes()).length;
-    // It is looked at again at each of its events, and left alone.
-    const conflicts = () =>
-      controller.metric('archaware_reconcile_total', { controller: 'daemonset', result: 'conflict' });
-    for (let touch = 0; touch < 5; touch++) {
-      const before = await conflicts();
-      await world.patch('DaemonSet', namespace, 'agent', { metadata: { labels: { touch: String(touch) } } });
-      await world.eventually('it to be looked at', async () => (await conflicts()) > before);
-    }
-    reverting = false;
-    await reverted;
-    expect(reverts).to.equal(3);
-    expect((await writes()).length).to.equal(counted);
-    expect(await world.events(namespace, 'WriteContested')).to.have.length(1);
-    expect(tolerations(await template(namespace, 'agent'))).to.deep.equal([]);
-  });
-
-  it('writes nothing to DaemonSets that have what they need', async () => {
-    const from = await world.requestCount();
-    const reconciled = () => controller.metric('archaware_reconcile_total', { controller: 'daemonset' });
-    const before = await reconciled();
-    const { stdout } = await world.cluster.kubectl([
-      ...['annotate', 'daemonsets', '--all', '-A', 'example.com/touched=1', '-o', 'name'],
-    ]);
-    const count = stdout.split('\n').length - 1;
-    await world.eventually('all to be looked at', async () => (await reconciled()) >= before + count);
-    expect(await world.writesSince(from)).to.deep.equal([]);
-  });
 
   // A policy that a failed test leaves behind would let every later one fail, too.
   afterEach(async function () {
@@ -355,24 +221,6 @@ describe('DaemonSets on the real control plane', () => {
     await world.cluster.kubectl(['delete', 'validatingadmissionpolicy,validatingadmissionpolicybinding', 'hands-off']);
     await world.remove('Node', '', 'amd64-9');
     await eventuallyTainted(...NODES);
-  });
-
-  it('is not held up by a tenant whose DaemonSet became too large to be written', async () => {
-    await world.stopControllers();
-    await untaintAll();
-    const namespace = await world.namespace('too-large');
-    await world.create(daemonSet(namespace, 'huge', { images: [world.image('nested')] }));
-    await eventuallyRunsOn(namespace, 'huge', NODES);
-    // Annotations may take 256 KiB together, and the record of archaware is one, too.
-    const annotations = { 'example.com/big': 'x'.repeat(256 * 1024 - 100) };
-    await world.patch('DaemonSet', namespace, 'huge', { metadata: { annotations } });
-    controller = await world.run(['--bootstrap.timeout', '5s']);
-    for (const name of NODES) {
-      await world.eventually(`node ${name} to be tainted`, async () => taints(await world.node(name)).length > 0);
-    }
-    expect(tolerations(await template(namespace, 'huge'))).to.deep.equal([]);
-    await world.eventuallyEvent(namespace, 'WriteRefused', /annotations/);
-    await world.remove('DaemonSet', namespace, 'huge');
   });
 
   it('is not held up by a tenant whose forged record makes the own policies refuse the write', async () => {

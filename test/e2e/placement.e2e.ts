@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import { at, listAt, textAt } from '../../hack/cluster/json.ts';
 import { olderKubernetes } from '../../hack/cluster/spawn.ts';
 import { FIXTURES } from '../../testimg/fixtures.ts';
 import { ours, runs, scheduledOn, taints, tolerations } from '../support/objects.ts';
@@ -107,21 +106,6 @@ describe('placement on the real control plane', () => {
     });
   }
 
-  it('never gives a pod the tolerations of another that had its name', async () => {
-    const namespace = await world.namespace('created-again');
-    const tags = ['amd64', 'arm64', 'multi', 'docker-single', 'companion'];
-    // Bound to no node: kwok deletes by name, and would take the next pod for the one that goes.
-    const spec = { nodeSelector: { 'example.com/nowhere': '' } };
-    for (let round = 0; round < 20; round++) {
-      if (round > 0) await world.remove('Pod', namespace, 'again');
-      await world.create(pod(namespace, 'again', { images: [world.image(tags[round % tags.length] ?? '')], spec }));
-    }
-    // The last image is `companion`: amd64 only.
-    await world.eventuallyTolerates(namespace, 'again', ours('amd64'));
-    await eventuallyIdle();
-    expect(tolerations(await world.get('Pod', namespace, 'again'))).to.deep.equal(ours('amd64'));
-  });
-
   it('writes nothing and asks nobody when every object of a settled cluster is seen again', async () => {
     await world.eventually(
       'the queues to be empty',
@@ -159,19 +143,6 @@ describe('placement on the real control plane', () => {
     // Images that could not be resolved are asked for again at times of their own, which may be now.
     const asked = (await world.registry.requests()).filter(({ path }) => RESOLVABLE.has(path.split('/').at(-1) ?? ''));
     expect(asked).to.deep.equal([]);
-  });
-
-  it('writes nothing when it starts again on a settled cluster', async () => {
-    await world.stopControllers();
-    const from = await world.requestCount();
-    controller = await world.run();
-    await world.eventually('everything to be decided', async () => {
-      const all = await controller.metric('archaware_pods');
-      const waiting = await controller.metric('archaware_pods', { outcome: 'waiting' });
-      const unresolvable = await controller.metric('archaware_unresolvable_images');
-      return all > 0 && all === (await decidedPods()) && waiting <= unresolvable;
-    });
-    expect(await world.writesSince(from)).to.deep.equal([]);
   });
 
   it("lets bare pods be applied again, puts archaware's tolerations back into them, and nobody else's", async function () {
@@ -212,22 +183,6 @@ describe('placement on the real control plane', () => {
     const { stderr } = await patch('own', null);
     expect(stderr).to.include('existing toleration can not be modified');
   });
-
-  const eventuallyIdle = () =>
-    world.eventually(
-      'the queues to be empty',
-      async () => (await controller.metric('archaware_workqueue_depth')) === 0,
-    );
-
-  /** How many pods are decided for themselves: not those of DaemonSets, nor finished ones. */
-  async function decidedPods(): Promise<number> {
-    const pods = await world.list('Pod', '');
-    return pods.filter(
-      (one) =>
-        !listAt(one, 'metadata', 'ownerReferences').some((owner) => at(owner, 'kind') === 'DaemonSet') &&
-        !['Succeeded', 'Failed'].includes(textAt(one, 'status', 'phase')),
-    ).length;
-  }
 
   async function touchEverything(): Promise<void> {
     for (const resource of ['pods', 'daemonsets']) {

@@ -118,20 +118,6 @@ describe('recovery', () => {
     await leading();
   });
 
-  it('ends by SIGTERM though the API server hangs', async () => {
-    const server = world.cluster.component('kube-apiserver');
-    server.kill('SIGSTOP');
-    try {
-      const asked = performance.now();
-      expect(await controller.stop()).to.equal(0);
-      // The lease is not released then: it says so, and gives up after five seconds.
-      expect(performance.now() - asked).to.be.below(10_000);
-      expect(told().some((line) => line.includes('lease not released'))).to.equal(true);
-    } finally {
-      server.kill('SIGCONT');
-    }
-  });
-
   // Below: what Kubernetes' own controllers need some time to recover from, too.
 
   it('survives an API server that is stopped and started, and serves new pods without a storm', async () => {
