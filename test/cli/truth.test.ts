@@ -1,13 +1,12 @@
 import { expect } from 'chai';
 import { at, type JsonObject, objects, text } from '../simulator/json.ts';
-import { runInProcess } from '../support/in-process.ts';
 import { heldLease } from '../support/objects.ts';
 import { PODS, type Product, startProduct, workload } from '../support/product.ts';
 
 const RBAC = 'rbac.authorization.k8s.io';
 const LABELS = { 'app.kubernetes.io/name': 'archaware-controller' };
 const OWN_PODS = '/api/v1/namespaces/archaware/pods';
-const LEASE = '/apis/coordination.k8s.io/v1/namespaces/archaware/leases';
+const OWN_LEASE = '/apis/coordination.k8s.io/v1/namespaces/archaware/leases/archaware-controller';
 const MODES = ['taints', 'affinity', 'both', 'observe'] as const;
 const STATES = ['not installed', 'leader away', 'installed'] as const;
 
@@ -22,6 +21,20 @@ const VIEW = {
     { apiGroups: ['batch'], resources: ['jobs', 'cronjobs'] },
     { apiGroups: ['events.k8s.io'], resources: ['events'] },
   ].map((rule) => ({ ...rule, verbs: ['get', 'list', 'watch'] })),
+};
+
+/** The commands that look images up. */
+const LOOKS_UP: ReadonlySet<string> = new Set(['plan', 'explain', 'report']);
+/** What `status` may only say to a person who may read what it is about. */
+const KNOWN_BY_LEASES = /nobody holds|no replica leads|renewed|there is no Lease/;
+const KNOWN_BY_NODES = /nodes? without the taint|untainted/;
+
+/** What `status` says first where a leader has the Lease, but has written nothing yet. */
+const WITH_A_LEADER = {
+  taints: /^2 nodes without the taint .*: amd64-1, arm64-1/,
+  affinity: /^there is no MutatingWebhookConfiguration /,
+  both: /^2 nodes without the taint .*: amd64-1, arm64-1/,
+  observe: /^none found; 4 lines could not be read$/,
 };
 
 /** A promise that the controller made before it went away, far enough in the future. */
@@ -115,12 +128,13 @@ describe('what the commands say of one cluster', () => {
 
   const run = async (person: string, ...args: readonly string[]) => {
     const access = ['--kubeconfig', kubeconfigs.get(person) ?? '', '--registries.insecure', product.registry.host];
-    return runInProcess([...args, ...access, '--lookup-timeout', '0s'], { clock: product.clock });
+    const patience = LOOKS_UP.has(args[0] ?? '') ? ['--lookup-timeout', '0s'] : [];
+    return product.command([...args, ...access, ...patience]);
   };
 
   /** Brings the installation into a state. Its own image cannot be looked up. */
   async function bring(state: (typeof STATES)[number]): Promise<void> {
-    await product.cluster.request('DELETE', `${LEASE}/archaware-controller`);
+    await product.cluster.request('DELETE', OWN_LEASE);
     if (state === 'not installed') return;
     const containers = [{ name: 'c', image: `${product.registry.host}/archaware:1`, args: ['run'] }];
     const deployment = {
@@ -213,6 +227,68 @@ describe('what the commands say of one cluster', () => {
           }
         });
       }
+
+      for (const mode of MODES) {
+        it(`status, mode ${mode}: whether archaware is there and leads, and nothing that this person cannot see`, async () => {
+          const says = async (person: string) => {
+            const { code, stdout } = await run(person, 'status', '--placement.mode', mode);
+            const [verdict = ''] = stdout.split('\n');
+            return { code, stdout, verdict: verdict.replace(/^problems +/, '') };
+          };
+          const seen = await says('administrator');
+          const expected = {
+            'not installed': /^archaware is not installed: there is no Deployment .*, and nobody holds its Lease/,
+            'leader away': /^no replica leads: there is no Lease /,
+            installed: WITH_A_LEADER[mode],
+          };
+          expect(seen.verdict).to.match(expected[state]);
+          expect(seen.code).to.equal(state === 'installed' && mode === 'observe' ? 0 : 2);
+          expect(seen.stdout).to.match(state === 'installed' ? /^leader +a, renewed/m : /^leader +none: /m);
+          const guard =
+            mode === 'taints' || mode === 'both' ? 'no DaemonSet has tolerations' : `mode ${mode} gives DaemonSets no`;
+          expect(seen.stdout).to.match(new RegExp(`^guard +nothing to guard: ${guard}`, 'm'));
+
+          const developer = await says('view');
+          expect(developer.code).to.equal(state === 'not installed' ? 2 : 0);
+          expect(developer.verdict).to.match(
+            state === 'not installed'
+              ? /^archaware is not installed here: there is no Deployment /
+              : /^none found; \d lines could/,
+          );
+          const nobody = await says('nobody');
+          expect([nobody.code, nobody.verdict]).to.deep.equal([1, 'none found; 10 lines could not be read']);
+          for (const { stdout } of [developer, nobody]) {
+            expect(stdout).not.to.match(KNOWN_BY_LEASES);
+            expect(stdout).not.to.match(KNOWN_BY_NODES);
+          }
+          expect(nobody.stdout).not.to.match(/nothing to guard|^webhook +off/m);
+        });
+      }
+
+      it('clean --dry-run: refuses beside an installation, and says what it may not read', async () => {
+        // clean watches a Lease for as long as it lasts: this one is a short one.
+        if (state === 'installed') await product.patch(OWN_LEASE, { spec: { leaseDurationSeconds: 1 } });
+        const { code, stdout, stderr } = await run('administrator', 'clean', '--dry-run', '-o', 'json');
+        expect(code, stderr).to.equal(0);
+        const { removed, left } = JSON.parse(stdout);
+        expect(
+          Object.values(removed).every((count) => count === 0),
+          stdout,
+        ).to.equal(true);
+        const isThere = state !== 'not installed';
+        expect(objects(left).some(({ kind }) => kind === 'Deployment')).to.equal(isThere);
+        expect(stderr.includes('without --dry-run, clean refuses: Deployment archaware/archaware-controller')).to.equal(
+          isThere,
+        );
+        if (state === 'installed') await product.cluster.apply(heldLease());
+        for (const person of ['view', 'nobody']) {
+          for (const how of ['--dry-run', '--yes']) {
+            const refused = await run(person, 'clean', how);
+            expect([refused.code, refused.stdout], `${person} ${how}`).to.deep.equal([1, '']);
+            expect(refused.stderr).to.match(/^archaware-controller: get .*: 403 .*as an administrator/m);
+          }
+        }
+      });
 
       it('plan -n, report and explain go on without the nodes, and say what they cannot know', async () => {
         const planned = await run('view', 'plan', '-n', 'default', '-o', 'json');

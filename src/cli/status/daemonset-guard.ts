@@ -6,7 +6,7 @@ import { readNamespace } from '../../placement/objects/namespace.ts';
 import { keepProbes } from '../../placement/patch/keep-probe.ts';
 import { onlyObserves, usesTaints } from '../../placement/placing.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { type Facts, presentWord } from './facts.ts';
+import { type Facts, isGuess, presentWord } from './facts.ts';
 
 /** Tries by dry runs whether archaware's tolerations in DaemonSets are protected. Throws what the client throws for a list. */
 export async function tryGuard(client: ApiClient, settings: Settings, signal: AbortSignal): Promise<KeepVerdict> {
@@ -30,6 +30,11 @@ export function guardText(facts: Facts): string {
   const isKnown = guard.kind === 'read' && guard.value.kind !== 'unknown';
   if (!isKnown && leader !== undefined) {
     return `${leader ? HOLDS : "broken: updates that drop archaware's tolerations from DaemonSets are not corrected"}, as the leader has found out`;
+  }
+  if (guard.kind === 'read' && guard.value.kind === 'nothing' && !usesTaints(facts)) {
+    return isGuess(facts)
+      ? 'unknown: the configuration is not known'
+      : `nothing to guard: mode ${facts.mode} gives DaemonSets no tolerations`;
   }
   return guard.kind === 'read' ? verdictText(guard.value) : `unknown: ${guard.why}`;
 }

@@ -34,9 +34,14 @@ function when(isWrong: boolean, problem: string, advice: string): Problem[] {
   return isWrong ? [{ problem, do: advice }] : [];
 }
 
-function notInstalled({ nodes, taint, installation }: Facts): Problem[] {
+function notInstalled(facts: Facts): Problem[] {
+  const { nodes, taint, installation } = facts;
   const tainted = (readValue(nodes)?.counts ?? []).reduce((sum, count) => sum + count.tainted, 0);
-  const missing = `archaware is not installed: there is no Deployment ${installation}, and nobody holds its Lease`;
+  // A controller outside of the cluster has no Deployment, and who may not read the Lease cannot see it.
+  const missing =
+    hasLeader(facts) === false
+      ? `archaware is not installed: there is no Deployment ${installation}, and nobody holds its Lease`
+      : `archaware is not installed here: there is no Deployment ${installation}`;
   const have = tainted === 1 ? 'has' : 'have';
   return [
     { problem: missing, do: 'install it (docs/install.md), or name the Deployment with --installation NAMESPACE/NAME' },
