@@ -292,7 +292,9 @@ describe('helm, on the real control plane, in this order', () => {
 
   /** Uninstalls the release while it does what the kubelet would do for the pod of the hook. */
   async function uninstalled(given: readonly string[]): Promise<void> {
-    const uninstalling = helm.run(['uninstall', ...RELEASE, '--timeout', '3m']);
+    // As somebody does who pastes the line of the notes.
+    const [, line = ''] = /^Uninstalling: `helm ([^`]+)`/m.exec(await helmed(['get', 'notes', ...RELEASE])) ?? [];
+    const uninstalling = helm.run([...line.split(' '), '--timeout', '3m']);
     const hook = await world.eventually('the pod of the hook', async () =>
       (await world.list('Pod', 'archaware')).find((one) => isOfHook(one) && at(one, 'status', 'phase') !== 'Succeeded'),
     );
