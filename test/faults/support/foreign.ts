@@ -69,6 +69,9 @@ function changed(had: unknown, has: unknown, path = ''): string[] {
   return names.flatMap((name) => changed(one[name], other[name], `${path}.${name}`));
 }
 
+/** The one object that archaware makes for itself, beside Leases and Events. */
+export const isOfStatus = (key: string): boolean => key === 'configmaps archaware/archaware-controller-status';
+
 /** Whether archaware has written the object at some time. */
 export function isMadeByUs(item: JsonObject): boolean {
   return objects(at(item, 'metadata', 'managedFields')).some(({ manager }) => manager === FIELD_MANAGER);

@@ -9,7 +9,7 @@ import { daemonSet, deployment, type KubernetesObject } from '../../support/work
 import { pathOf } from '../../support/world.ts';
 import { type Components, createComponents } from './components.ts';
 import type { Dice } from './dice.ts';
-import { type Foreign, foreignOf, isCompared, isMadeByUs, keyOf } from './foreign.ts';
+import { type Foreign, foreignOf, isCompared, isMadeByUs, isOfStatus, keyOf } from './foreign.ts';
 import { createLoad, type Load } from './load.ts';
 import { createReplicas, type Replicas } from './replicas.ts';
 import { KIND_LABEL, wrongTaints, wrongTolerations } from './rules.ts';
@@ -152,7 +152,7 @@ async function labOf(
           (await list(apiVersion, plural)).map((item) => [keyOf(plural, item), foreignOf(item)] as const),
         ),
       );
-      return new Map(lists.flat());
+      return new Map(lists.flat().filter(([key]) => !isOfStatus(key)));
     },
     wrong,
     async strangers() {
@@ -162,7 +162,7 @@ async function labOf(
           (await list(apiVersion, plural)).filter(isMadeByUs).map((item) => keyOf(plural, item)),
         ),
       );
-      return lists.flat();
+      return lists.flat().filter((key) => !isOfStatus(key));
     },
     eventually: (what, condition) => cluster.waitFor(what, condition, DEADLINE_MS),
     async stop() {
