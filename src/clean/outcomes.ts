@@ -38,25 +38,12 @@ export type CleanOutcome = {
   readonly kept: readonly Left[];
 };
 
-export type Ledger = {
-  /** Records objects that were found and not handled yet. */
-  found(row: Row, items: readonly Item[]): void;
-  removed(row: Row, item: Item): void;
-  left(row: Row, item: Item, reason: string): void;
-  /** Records a pod or a DaemonSet that stays as it is on purpose. */
-  kept(row: 'pods' | 'daemonSets', item: Item, reason: string): void;
-  /** Records that everything not handled so far is left for this reason. */
-  leaveRest(reason: string): void;
-  remains(row: Row, item: Item): boolean;
-  count(row: Row): { readonly removed: number; readonly remaining: number };
-  /** Returns the result so far. Items without a result are reported as left, with this reason. */
-  outcome(reason: string): CleanOutcome;
-};
+export type Ledger = ReturnType<typeof createLedger>;
 
 type Entry = { readonly item: Item; state: 'open' | 'removed' | 'kept'; reason: string | undefined };
 
 /** Creates an empty ledger. */
-export function createLedger(): Ledger {
+export function createLedger() {
   // There may be 100,000 pods, so their entries are small.
   const rows = new Map<Row, Map<string, Entry>>();
   const keyOf = (row: Row, { kind, namespace = '', name }: Item) =>
@@ -74,25 +61,29 @@ export function createLedger(): Ledger {
     }
   };
   return {
-    found(row, items) {
+    /** Records objects that were found and not handled yet. */
+    found(row: Row, items: readonly Item[]): void {
       for (const item of items) put(row, item, 'open', undefined);
     },
-    removed: (row, item) => put(row, item, 'removed', undefined),
-    left: (row, item, reason) => put(row, item, 'open', reason),
-    kept: (row, item, reason) => put(row, item, 'kept', reason),
-    leaveRest(reason) {
+    removed: (row: Row, item: Item): void => put(row, item, 'removed', undefined),
+    left: (row: Row, item: Item, reason: string): void => put(row, item, 'open', reason),
+    /** Records a pod or a DaemonSet that stays as it is on purpose. */
+    kept: (row: 'pods' | 'daemonSets', item: Item, reason: string): void => put(row, item, 'kept', reason),
+    /** Records that everything not handled so far is left for this reason. */
+    leaveRest(reason: string): void {
       for (const entries of rows.values()) {
         for (const entry of entries.values()) if (entry.state === 'open') entry.reason ??= reason;
       }
     },
-    remains: (row, item) => rows.get(row)?.get(keyOf(row, item))?.state === 'open',
-    count(row) {
+    remains: (row: Row, item: Item): boolean => rows.get(row)?.get(keyOf(row, item))?.state === 'open',
+    count(row: Row): { readonly removed: number; readonly remaining: number } {
       const entries = rows.get(row) ?? new Map<string, Entry>();
       const counts = { open: 0, removed: 0, kept: 0 };
       for (const { state } of entries.values()) counts[state]++;
       return { removed: counts.removed, remaining: counts.open };
     },
-    outcome(reason) {
+    /** Returns the result so far. Items without a result are reported as left, with this reason. */
+    outcome(reason: string): CleanOutcome {
       const removed = noCounts();
       const remaining = noCounts();
       const left: Left[] = [];

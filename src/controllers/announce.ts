@@ -36,13 +36,7 @@ export type Problem = Pick<Occurrence, 'reason' | 'action' | 'note'> & {
 };
 
 /** Writes the Events about problems of objects. */
-export type Announcer = {
-  /**
-   * Reports a problem once, and again every half hour while it lasts. An Event that could not be written is tried again at the next
-   * call. Forget what was reported with the record of the object, or as its note `announced` once it has no problems any more.
-   */
-  report(record: ObjectRecord, regarding: Regarding, problem: Problem): void;
-};
+export type Announcer = ReturnType<typeof createAnnouncer>;
 
 /** Events expire after an hour by default, so a problem that lasts is reported again before that. */
 const REPORT_AGAIN_MS = 30 * 60_000;
@@ -57,9 +51,13 @@ function idOf({ reason, note }: Problem): string {
 }
 
 /** Creates an announcer over the recorder of Events. */
-export function createAnnouncer(events: Pick<EventRecorder, 'emit'>, clock: Clock): Announcer {
+export function createAnnouncer(events: Pick<EventRecorder, 'emit'>, clock: Clock) {
   return {
-    report(record, regarding, problem) {
+    /**
+     * Reports a problem once, and again every half hour while it lasts. An Event that could not be written is tried again at the next
+     * call. Forget what was reported with the record of the object, or as its note `announced` once it has no problems any more.
+     */
+    report(record: ObjectRecord, regarding: Regarding, problem: Problem): void {
       const { estimate = '', outlook = '', ...occurrence } = problem;
       const now = clock.monotonic();
       const announced = record.notes?.announced;

@@ -5,17 +5,7 @@ import type { Announcer, Problem } from './announce.ts';
 import { note, type ObjectRecord } from './object-record.ts';
 
 /** Notices when another writer keeps undoing archaware's writes, and stops writing before the two overload the cluster. */
-export type Contention = {
-  /**
-   * Returns the milliseconds to leave an object alone because another writer keeps undoing the write with this intent; 0: write.
-   * Writes the Event `WriteContested` when that begins.
-   */
-  waitMs(record: ObjectRecord, intent: string, regarding: Regarding, said: Pick<Problem, 'action' | 'note'>): number;
-  /** Records that the write was sent. */
-  wrote(record: ObjectRecord, intent: string): void;
-  /** Counts the objects that are left alone now. */
-  count(records: Iterable<ObjectRecord>): number;
-};
+export type Contention = ReturnType<typeof createContention>;
 
 const WINDOW_MS = 10 * 60_000;
 const UNDONE = 3;
@@ -29,20 +19,26 @@ function idOf(intent: string): string {
 }
 
 /** Creates the detector of contention, which keeps its state in the records of objects. */
-export function createContention(announcer: Announcer, { monotonic }: Pick<Clock, 'monotonic'>): Contention {
+export function createContention(announcer: Announcer, { monotonic }: Pick<Clock, 'monotonic'>) {
   return {
-    waitMs(record, intent, regarding, said) {
+    /**
+     * Returns the milliseconds to leave an object alone because another writer keeps undoing the write with this intent; 0: write.
+     * Writes the Event `WriteContested` when that begins.
+     */
+    waitMs(record: ObjectRecord, intent: string, regarding: Regarding, said: Pick<Problem, 'action' | 'note'>): number {
       const { waitMs, began } = judge(record, idOf(intent), monotonic());
       if (began) announcer.report(record, regarding, { reason: 'WriteContested', ...said });
       return waitMs;
     },
-    wrote(record, intent) {
+    /** Records that the write was sent. */
+    wrote(record: ObjectRecord, intent: string): void {
       const [now, id] = [monotonic(), idOf(intent)];
       const known = record.notes?.contested;
       const before = known?.intent === id ? known : { intent: id, writes: [], blockedUntil: 0, blocks: 0 };
       note(record, 'contested', { ...before, writes: [...before.writes, now] });
     },
-    count(records) {
+    /** Counts the objects that are left alone now. */
+    count(records: Iterable<ObjectRecord>): number {
       const now = monotonic();
       let count = 0;
       for (const { notes } of records) if ((notes?.contested?.blockedUntil ?? 0) > now) count++;

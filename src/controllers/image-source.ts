@@ -11,21 +11,7 @@ import { NO_ROOM_AGAIN_MS } from './waiting.ts';
 export type SecretProblem = { readonly name: string; readonly reason: string };
 
 /** Answers the questions of reconcilers and reviews about images from memory, and starts lookups for the others. */
-export type ImageSource = {
-  /**
-   * Returns what a pod of this namespace with these pull secrets may know about an image. Starts a lookup if one is due;
-   * `mayStart` is called just before it and may prevent it: {@link NEVER}.
-   */
-  answer(image: PodImage, namespace: string, pullSecrets: readonly string[], mayStart?: () => boolean): ImageAnswer;
-  /**
-   * Returns the normalised names of an image (`docker.io/library/nginx`, `docker.io/library/nginx:1.27`); none for a malformed one.
-   */
-  namesOf(image: string): readonly string[];
-  /** Returns the pull secrets that the last lookups could not use, and why. */
-  unusableSecrets(namespace: string, pullSecrets: readonly string[]): readonly SecretProblem[];
-  /** Returns the name under which the end of a lookup is reported; for a malformed image the text itself. */
-  canonicalOf(image: string): string;
-};
+export type ImageSource = ReturnType<typeof createImageSource>;
 
 /** Prevents lookups: the answer comes from memory alone. */
 export const NEVER = (): boolean => false;
@@ -36,7 +22,7 @@ const MOST_NAMES = 4 * 1024 * 1024;
 export function createImageSource(
   resolver: Pick<Resolver, 'look'>,
   secretProblem: (namespace: string, name: string) => string | undefined = () => undefined,
-): ImageSource {
+) {
   const parse = createReferenceReader(MOST_NAMES);
   const read = (image: string): Reference | undefined => {
     const reference = parse(image);
@@ -72,12 +58,17 @@ export function createImageSource(
   }
 
   return {
-    namesOf(image) {
+    /**
+     * Returns the normalised names of an image (`docker.io/library/nginx`, `docker.io/library/nginx:1.27`); none for a malformed one.
+     */
+    namesOf(image: string): readonly string[] {
       const reference = read(image);
       return reference === undefined ? [] : [reference.name, reference.canonical];
     },
-    canonicalOf: (image) => read(image)?.canonical ?? image,
-    unusableSecrets(namespace, pullSecrets) {
+    /** Returns the name under which the end of a lookup is reported; for a malformed image the text itself. */
+    canonicalOf: (image: string): string => read(image)?.canonical ?? image,
+    /** Returns the pull secrets that the last lookups could not use, and why. */
+    unusableSecrets(namespace: string, pullSecrets: readonly string[]): readonly SecretProblem[] {
       const surplus = pullSecrets[MOST_PULL_SECRETS];
       const met = pullSecrets.slice(0, MOST_PULL_SECRETS).flatMap((name) => {
         const reason = secretProblem(namespace, name);
@@ -86,6 +77,10 @@ export function createImageSource(
       if (surplus === undefined) return met;
       return [{ name: `${surplus} and all after it`, reason: `only the first ${MOST_PULL_SECRETS} are read` }, ...met];
     },
+    /**
+     * Returns what a pod of this namespace with these pull secrets may know about an image. Starts a lookup if one is due;
+     * `mayStart` is called just before it and may prevent it: {@link NEVER}.
+     */
     answer,
   };
 }

@@ -69,19 +69,15 @@ export function note<Part extends keyof Notes>(record: ObjectRecord, part: Part,
 }
 
 /** The records of a term, by the key of the object. */
-export type Records = {
-  readonly all: ReadonlyMap<string, ObjectRecord>;
-  /** Returns the record of an object. What was known about another object with the same key is forgotten. */
-  of(key: string, uid: string): ObjectRecord;
-  forget(key: string): void;
-};
+export type Records = ReturnType<typeof createRecords>;
 
 /** Creates an empty memory. */
-export function createRecords(): Records {
+export function createRecords() {
   const all = new Map<string, ObjectRecord>();
   return {
     all,
-    of(key, uid) {
+    /** Returns the record of an object. What was known about another object with the same key is forgotten. */
+    of(key: string, uid: string): ObjectRecord {
       const known = all.get(key);
       if (known?.uid === uid) return known;
       const record: ObjectRecord = {
@@ -96,7 +92,7 @@ export function createRecords(): Records {
       all.set(key, record);
       return record;
     },
-    forget: (key) => void all.delete(key),
+    forget: (key: string): void => void all.delete(key),
   };
 }
 

@@ -44,14 +44,7 @@ type Noted =
   | 'dropped';
 
 /** Remembers by owner which parts of archaware's placement the API server refuses at the creation of pods. */
-export type RefusedCreations = {
-  /** Records a refusal. `isLeftOut`: whether reviews leave a refused part out. */
-  note(owner: FailedCreation['owner'], parts: readonly PlacedPart[], isLeftOut: boolean): Noted;
-  /** Call it when the refusal was said: only the leader can, and a later leader has not said it. */
-  said(owner: FailedCreation['owner']): void;
-  /** Returns the parts to leave out of a pod of this owner now. */
-  refused(namespace: string, uid: string): readonly PlacedPart[];
-};
+export type RefusedCreations = ReturnType<typeof createRefusedCreations>;
 
 /** How long a part is left out after its first refusal. It doubles with each later one, so that a policy that is gone is noticed. */
 const PAUSE_MS = 10 * 60_000;
@@ -72,7 +65,7 @@ type Entry = { readonly parts: Map<PlacedPart, Withdrawal>; saidAt: number };
 const NONE: readonly PlacedPart[] = [];
 
 /** Creates an empty memory. */
-export function createRefusedCreations({ monotonic }: Pick<Clock, 'monotonic'>): RefusedCreations {
+export function createRefusedCreations({ monotonic }: Pick<Clock, 'monotonic'>) {
   const namespaces = new Map<string, Map<string, Entry>>();
   const ledger = createLedger(LIMITS);
   const mayAdd = createAllowance({ ...OWNERS, now: monotonic });
@@ -120,18 +113,21 @@ export function createRefusedCreations({ monotonic }: Pick<Clock, 'monotonic'>):
   }
 
   return {
-    note({ namespace, uid }, parts, isLeftOut) {
+    /** Records a refusal. `isLeftOut`: whether reviews leave a refused part out. */
+    note({ namespace, uid }: FailedCreation['owner'], parts: readonly PlacedPart[], isLeftOut: boolean): Noted {
       const entry = entryOf(namespace, uid);
       if (entry === undefined) return 'dropped';
       const wasLeftOut = parts.map((part) => extend(entry, part, isLeftOut));
       if (wasLeftOut.every((was) => was)) return 'not-ours';
       return monotonic() - entry.saidAt < SAY_AGAIN_MS ? 'known' : 'say';
     },
-    said({ namespace, uid }) {
+    /** Call it when the refusal was said: only the leader can, and a later leader has not said it. */
+    said({ namespace, uid }: FailedCreation['owner']): void {
       const entry = namespaces.get(namespace)?.get(uid);
       if (entry !== undefined) entry.saidAt = monotonic();
     },
-    refused(namespace, uid) {
+    /** Returns the parts to leave out of a pod of this owner now. */
+    refused(namespace: string, uid: string): readonly PlacedPart[] {
       const entry = namespaces.get(namespace)?.get(uid);
       if (entry === undefined) return NONE;
       const now = monotonic();

@@ -6,18 +6,7 @@ import { createLedger } from '../kit/fairness/ledger.ts';
 export type Due = { readonly key: string; readonly inMs: number };
 
 /** The index of objects by the images that they wait for: the end of a lookup queues exactly these objects. */
-export type Waiting = {
-  /**
-   * Sets the images that an object waits for; an empty list removes the object. False if there is no room for the names of its
-   * images: then nothing queues the object, and it must be looked at again after a while.
-   */
-  set(key: string, images: readonly string[]): boolean;
-  /**
-   * Returns the objects that wait for an image whose lookup has ended. Each decision examines all images of an object, so an
-   * object that waits for many images is queued at the last answer, and at most once a second before that.
-   */
-  lookupEnded(image: string): readonly Due[];
-};
+export type Waiting = ReturnType<typeof createWaiting>;
 
 /** An object that waits for at most this many images is queued at each answer. */
 const FEW = 8;
@@ -39,7 +28,7 @@ type Many = { readonly images: readonly string[]; readonly left: Set<string>; re
 type Entry = readonly string[] | Many;
 
 /** Creates an empty index. */
-export function createWaiting({ monotonic }: Pick<Clock, 'monotonic'>): Waiting {
+export function createWaiting({ monotonic }: Pick<Clock, 'monotonic'>) {
   const byImage = new Map<string, Set<string>>();
   const byKey = new Map<string, Entry>();
   const ledger = createLedger(LIMITS);
@@ -62,7 +51,11 @@ export function createWaiting({ monotonic }: Pick<Clock, 'monotonic'>): Waiting 
   }
 
   return {
-    set(key, images) {
+    /**
+     * Sets the images that an object waits for; an empty list removes the object. False if there is no room for the names of its
+     * images: then nothing queues the object, and it must be looked at again after a while.
+     */
+    set(key: string, images: readonly string[]): boolean {
       remove(key);
       if (images.length === 0) return true;
       const bytes = images.reduce((sum, { length }) => sum + ENTRY + Math.max(0, length - ORDINARY), 0);
@@ -75,7 +68,11 @@ export function createWaiting({ monotonic }: Pick<Clock, 'monotonic'>): Waiting 
       }
       return true;
     },
-    lookupEnded(image) {
+    /**
+     * Returns the objects that wait for an image whose lookup has ended. Each decision examines all images of an object, so an
+     * object that waits for many images is queued at the last answer, and at most once a second before that.
+     */
+    lookupEnded(image: string): readonly Due[] {
       const due: Due[] = [];
       for (const key of byImage.get(image) ?? []) {
         const entry = byKey.get(key);

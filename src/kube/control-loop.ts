@@ -40,26 +40,13 @@ export type ControllerOptions = {
 export type Failure = { readonly outcome: 'error'; readonly error: unknown };
 
 /** Workers over a queue. */
-export type Controller = {
-  readonly name: string;
-  enqueue(key: string): void;
-  /** Milliseconds; 0 means at once. */
-  enqueueAfter(key: string, ms: number): void;
-  forget(key: string): void;
-  depth(): number;
-  idle(): boolean;
-  /**
-   * Works until `signal` aborts, then takes no more keys, and resolves when the work under way has ended. `kill` is
-   * passed to the reconciler and aborts that work too.
-   */
-  run(signal: AbortSignal, kill: AbortSignal): Promise<void>;
-};
+export type Controller = ReturnType<typeof createController>;
 
 /** A write that the Lease prevented is tried again after this time, in case the term goes on after all. */
 const LEASE_LOST_MS = 5_000;
 
 /** Creates a controller; keys may be added before it runs. */
-export function createController(options: ControllerOptions): Controller {
+export function createController(options: ControllerOptions) {
   const { name, workers, reconcile, priorityOf, clock, onOutcome } = options;
   const queue: Workqueue = createWorkqueue(clock);
   const turns = options.turns ?? createTurns(clock);
@@ -97,15 +84,20 @@ export function createController(options: ControllerOptions): Controller {
 
   return {
     name,
-    enqueue: (key) => queue.add(key, priorityOf(key)),
-    enqueueAfter(key, ms) {
+    enqueue: (key: string): void => queue.add(key, priorityOf(key)),
+    /** Milliseconds; 0 means at once. */
+    enqueueAfter(key: string, ms: number): void {
       if (ms <= 0) queue.add(key, priorityOf(key));
       else queue.addAfter(key, priorityOf(key), ms);
     },
-    forget: (key) => queue.forget(key),
-    depth: () => queue.depth(),
-    idle: () => queue.idle(),
-    async run(signal, kill) {
+    forget: (key: string): void => queue.forget(key),
+    depth: (): number => queue.depth(),
+    idle: (): boolean => queue.idle(),
+    /**
+     * Works until `signal` aborts, then takes no more keys, and resolves when the work under way has ended. `kill` is
+     * passed to the reconciler and aborts that work too.
+     */
+    async run(signal: AbortSignal, kill: AbortSignal): Promise<void> {
       if (signal.aborted) queue.close();
       else signal.addEventListener('abort', () => queue.close(), { once: true });
       await Promise.all(Array.from({ length: workers }, () => work(kill)));

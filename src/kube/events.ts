@@ -31,16 +31,7 @@ export type Occurrence = {
  * Writes `events.k8s.io/v1` Events: the first of a kind, and repetitions as a series. The caller decides how often a problem
  * that lasts is reported (`controllers/announce.ts`).
  */
-export type EventRecorder = {
-  /**
-   * Accepts an occurrence and writes it soon; false if it is dropped. It is dropped if another replica may lead, after
-   * the end, if too many Events wait (in all, or in its namespace), or if there were too many about its object. Never
-   * throws and never waits.
-   */
-  emit(occurrence: Occurrence): boolean;
-  /** Resolves when all accepted Events are written, or the signal aborts. */
-  flush(signal: AbortSignal): Promise<void>;
-};
+export type EventRecorder = ReturnType<typeof createEvents>;
 
 export type EventOptions = {
   readonly client: ApiClient;
@@ -78,7 +69,7 @@ const IN_FLIGHT = 4;
  * Creates the recorder. Events are written in parallel to all other work, a few at a time and with the namespaces
  * taking turns, so that they delay neither a placement nor each other.
  */
-export function createEvents(options: EventOptions): EventRecorder {
+export function createEvents(options: EventOptions) {
   const { client, instance, mayWrite, clock, onError, signal } = options;
   /** By a digest of what happened. The one that was repeated last is the last. */
   const series = new Map<string, Series>();
@@ -180,7 +171,12 @@ export function createEvents(options: EventOptions): EventRecorder {
   }
 
   return {
-    emit(occurrence) {
+    /**
+     * Accepts an occurrence and writes it soon; false if it is dropped. It is dropped if another replica may lead, after
+     * the end, if too many Events wait (in all, or in its namespace), or if there were too many about its object. Never
+     * throws and never waits.
+     */
+    emit(occurrence: Occurrence): boolean {
       if (signal.aborted || !mayWrite()) return false;
       // Objects without a namespace belong to no tenant and share a group of their own.
       const group = occurrence.regarding.namespace ?? '';
@@ -192,7 +188,8 @@ export function createEvents(options: EventOptions): EventRecorder {
       if (running < IN_FLIGHT) void drain();
       return true;
     },
-    async flush(until) {
+    /** Resolves when all accepted Events are written, or the signal aborts. */
+    async flush(until: AbortSignal): Promise<void> {
       if (running === 0 || until.aborted) return;
       await new Promise<void>((resolve) => {
         drained = [...drained, resolve];

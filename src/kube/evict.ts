@@ -30,18 +30,16 @@ async function evict(client: ApiClient, { namespace, name, uid }: EvictedPod, si
 export type Eviction = { readonly kind: 'evicted' | 'gone' } | { readonly kind: 'blocked'; readonly reason: string };
 
 /** Reads whole pods and evicts them, for a leader. */
-export type Evictor = {
-  /** Returns the pod as it is on the server now; undefined if it is gone. */
-  fetch(pod: EvictedPod, signal: AbortSignal): Promise<JsonObject | undefined>;
-  /** Throws {@link LeaseLostError} without sending anything if another replica may lead. */
-  evict(pod: EvictedPod, signal: AbortSignal): Promise<Eviction>;
-};
+export type Evictor = ReturnType<typeof createEvictor>;
 
 /** Creates an evictor that refuses to act unless `mayWrite` says that the Lease is fresh at this moment. */
-export function createEvictor(client: ApiClient, mayWrite: () => boolean): Evictor {
+export function createEvictor(client: ApiClient, mayWrite: () => boolean) {
   return {
-    fetch: ({ namespace, name }, signal) => find(client, pathOf({ kind: 'Pod', namespace, name }), signal),
-    async evict(pod, signal) {
+    /** Returns the pod as it is on the server now; undefined if it is gone. */
+    fetch: ({ namespace, name }: EvictedPod, signal: AbortSignal): Promise<JsonObject | undefined> =>
+      find(client, pathOf({ kind: 'Pod', namespace, name }), signal),
+    /** Throws {@link LeaseLostError} without sending anything if another replica may lead. */
+    async evict(pod: EvictedPod, signal: AbortSignal): Promise<Eviction> {
       if (!mayWrite()) throw new LeaseLostError(`not evicted: Pod ${pod.name}: the lease is not fresh`);
       try {
         await evict(client, pod, signal);

@@ -26,43 +26,7 @@ export type LeaseOptions = {
  * A `coordination.k8s.io/v1` Lease that one replica holds at a time. The API server does not fence writes by it: ask
  * `fresh` before every write.
  */
-export type Lease = {
-  /** Waits until this replica holds the Lease; false if the signal aborts before. */
-  acquire(signal: AbortSignal): Promise<boolean>;
-  /**
-   * Makes one attempt. Returns whether this replica holds the Lease now; if not, who holds it, and whether that holder
-   * was seen renewing it.
-   */
-  tryAcquire(signal: AbortSignal): Promise<LeaseAttempt>;
-  /** Renews the Lease until the signal aborts or the Lease is lost. */
-  keep(signal: AbortSignal): Promise<void>;
-  /** Whether a write may be sent: the last successful renewal was sent less than two thirds of the duration ago. */
-  fresh(): boolean;
-  /**
-   * Whether a leader holds the Lease now: this replica, or another one that was seen renewing it. Also true for two
-   * retries after a Lease was released, by this replica or by another that was seen: within that time a replica takes over.
-   */
-  live(): boolean;
-  /**
-   * Whether there was enough time to see a live leader: `live` was true once, or the Lease was watched for three
-   * retries.
-   */
-  introduced(): boolean;
-  /**
-   * Whether the leader can release pods, as far as it says. Whoever may write the Lease could say otherwise, and so stop the gates: no
-   * more than by taking the Lease itself.
-   */
-  canRelease(): boolean;
-  /** Keeps reading who holds the Lease, for `live`, without taking it, until the signal aborts. */
-  follow(signal: AbortSignal): Promise<void>;
-  /** Releases the Lease, so that another replica need not wait. Call it when no write is under way any more. */
-  release(signal: AbortSignal): Promise<void>;
-  /**
-   * Deletes the Lease, whether or not it was released, unless another replica has taken it meanwhile. For the last process that
-   * uses it.
-   */
-  remove(signal: AbortSignal): Promise<void>;
-};
+export type Lease = ReturnType<typeof createLease>;
 
 /** How an attempt to take the lease ended. */
 export type LeaseAttempt =
@@ -84,7 +48,7 @@ type Observed = {
 const CLEANER = 'clean:';
 
 /** Creates a holder for the Lease; nothing is sent before `acquire` or `tryAcquire`. */
-export function createLease(options: LeaseOptions): Lease {
+export function createLease(options: LeaseOptions) {
   const { client, namespace, name, identity, durationMs, clock, onError, onAnswered, cannotRelease } = options;
   const collection = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
   const path = `${collection}/${name}?fieldManager=${FIELD_MANAGER}`;
@@ -204,15 +168,33 @@ export function createLease(options: LeaseOptions): Lease {
   }
 
   return {
+    /**
+     * Makes one attempt. Returns whether this replica holds the Lease now; if not, who holds it, and whether that holder
+     * was seen renewing it.
+     */
     tryAcquire,
-    fresh: () => age() < renewMs,
+    /** Whether a write may be sent: the last successful renewal was sent less than two thirds of the duration ago. */
+    fresh: (): boolean => age() < renewMs,
+    /**
+     * Whether a leader holds the Lease now: this replica, or another one that was seen renewing it. Also true for two
+     * retries after a Lease was released, by this replica or by another that was seen: within that time a replica takes over.
+     */
     live,
-    canRelease: () => (age() < renewMs ? cannotRelease?.() !== true : observed?.canRelease !== false),
-    introduced() {
+    /**
+     * Whether the leader can release pods, as far as it says. Whoever may write the Lease could say otherwise, and so stop the gates: no
+     * more than by taking the Lease itself.
+     */
+    canRelease: (): boolean => (age() < renewMs ? cannotRelease?.() !== true : observed?.canRelease !== false),
+    /**
+     * Whether there was enough time to see a live leader: `live` was true once, or the Lease was watched for three
+     * retries.
+     */
+    introduced(): boolean {
       isIntroduced ||= live() || (firstLook !== undefined && clock.monotonic() - firstLook > 3 * retryMs);
       return isIntroduced;
     },
-    async follow(signal) {
+    /** Keeps reading who holds the Lease, for `live`, without taking it, until the signal aborts. */
+    async follow(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
         try {
           expired((await read(signal)) ?? {});
@@ -222,7 +204,8 @@ export function createLease(options: LeaseOptions): Lease {
         await clock.delay(retryMs, signal);
       }
     },
-    async acquire(signal) {
+    /** Waits until this replica holds the Lease; false if the signal aborts before. */
+    async acquire(signal: AbortSignal): Promise<boolean> {
       while (!signal.aborted) {
         const ended = await attempt(signal);
         if (ended === 'held') return true;
@@ -231,7 +214,8 @@ export function createLease(options: LeaseOptions): Lease {
       }
       return false;
     },
-    async keep(signal) {
+    /** Renews the Lease until the signal aborts or the Lease is lost. */
+    async keep(signal: AbortSignal): Promise<void> {
       let last: Awaited<ReturnType<typeof attempt>> = 'held';
       while (!signal.aborted) {
         if (last !== 'late') await clock.delay(retryMs, signal);
@@ -245,7 +229,8 @@ export function createLease(options: LeaseOptions): Lease {
         }
       }
     },
-    async release(signal) {
+    /** Releases the Lease, so that another replica need not wait. Call it when no write is under way any more. */
+    async release(signal: AbortSignal): Promise<void> {
       renewed = undefined;
       // An attempt without an answer may have taken the Lease. Without a release the next leader would wait for it in
       // vain.
@@ -257,7 +242,11 @@ export function createLease(options: LeaseOptions): Lease {
       await client.request('update', path, { body: { ...current, spec }, signal });
       released = clock.monotonic();
     },
-    async remove(signal) {
+    /**
+     * Deletes the Lease, whether or not it was released, unless another replica has taken it meanwhile. For the last process that
+     * uses it.
+     */
+    async remove(signal: AbortSignal): Promise<void> {
       renewed = undefined;
       const current = await read(signal);
       if (current === undefined) return;

@@ -5,32 +5,7 @@ import { createFairQueue, type FairQueue, namespaceOf } from '../kit/fairness/fa
 export type Priority = 'urgent' | 'backlog';
 
 /** Keys that need work. A key is in the queue at most once, and only one worker has it at a time. */
-export type Workqueue = {
-  /** Adds a key. If a worker has it now, it is taken again afterwards. */
-  add(key: string, priority: Priority): void;
-  /** Adds a key after this many milliseconds; if it was added with several times, the earliest one counts. */
-  addAfter(key: string, priority: Priority, ms: number): void;
-  /**
-   * Adds a key that failed: later with each failure, and not before `leastMs` milliseconds have passed. `withServer`: the server failed,
-   * so it may soon be well again. Of all such keys, one is tried again every few seconds.
-   */
-  retry(key: string, priority: Priority, leastMs?: number, withServer?: boolean): void;
-  /** Takes the next key; undefined once the queue is closed. Give the key back with `done`. */
-  take(): Promise<string | undefined>;
-  /**
-   * Gives a key back; `succeeded` resets its count of failures. `written`: the server did what the key needed, so all keys that failed
-   * with it are added now.
-   */
-  done(key: string, succeeded: boolean, written?: boolean): void;
-  /** Drops everything about a key: its timers, its failures and its place in the queue. */
-  forget(key: string): void;
-  /** The number of keys that could be taken now. */
-  depth(): number;
-  /** Whether nothing is queued or being worked on; keys that are due later do not count. */
-  idle(): boolean;
-  /** Ends all timers; no key can be taken any more. */
-  close(): void;
-};
+export type Workqueue = ReturnType<typeof createWorkqueue>;
 
 const RETRY_BASE_MS = 100;
 const RETRY_CAP_MS = 60_000;
@@ -38,7 +13,7 @@ const RETRY_CAP_MS = 60_000;
 const PROBE_MS = 3_000;
 
 /** Creates a queue with two priorities. Within one, namespaces take turns, each first come, first served. */
-export function createWorkqueue(clock: Clock): Workqueue {
+export function createWorkqueue(clock: Clock) {
   const queues: Record<Priority, FairQueue<string>> = { urgent: createFairQueue(), backlog: createFairQueue() };
   const working = new Set<string>();
   const again = new Map<string, Priority>();
@@ -107,9 +82,15 @@ export function createWorkqueue(clock: Clock): Workqueue {
   }
 
   return {
+    /** Adds a key. If a worker has it now, it is taken again afterwards. */
     add,
+    /** Adds a key after this many milliseconds; if it was added with several times, the earliest one counts. */
     addAfter,
-    retry(key, priority, leastMs = 0, failedWithServer = false) {
+    /**
+     * Adds a key that failed: later with each failure, and not before `leastMs` milliseconds have passed. `withServer`: the server failed,
+     * so it may soon be well again. Of all such keys, one is tried again every few seconds.
+     */
+    retry(key: string, priority: Priority, leastMs = 0, failedWithServer = false): void {
       const attempt = failures.get(key) ?? 0;
       failures.set(key, attempt + 1);
       if (!failedWithServer || stubborn.has(key)) release(key);
@@ -120,8 +101,13 @@ export function createWorkqueue(clock: Clock): Workqueue {
       const plain = backoff(attempt, RETRY_BASE_MS, RETRY_CAP_MS, clock.random);
       addAfter(key, priority, Math.max(leastMs, probe === key ? Math.min(plain, PROBE_MS) : plain));
     },
+    /** Takes the next key; undefined once the queue is closed. Give the key back with `done`. */
     take,
-    done(key, succeeded, written = false) {
+    /**
+     * Gives a key back; `succeeded` resets its count of failures. `written`: the server did what the key needed, so all keys that failed
+     * with it are added now.
+     */
+    done(key: string, succeeded: boolean, written = false): void {
       working.delete(key);
       if (succeeded) {
         failures.delete(key);
@@ -133,7 +119,8 @@ export function createWorkqueue(clock: Clock): Workqueue {
       again.delete(key);
       if (priority !== undefined) add(key, priority);
     },
-    forget(key) {
+    /** Drops everything about a key: its timers, its failures and its place in the queue. */
+    forget(key: string): void {
       timers.get(key)?.cancel();
       timers.delete(key);
       failures.delete(key);
@@ -141,9 +128,12 @@ export function createWorkqueue(clock: Clock): Workqueue {
       release(key);
       for (const queue of Object.values(queues)) queue.delete(namespaceOf(key), key);
     },
-    depth: () => queues.urgent.size + queues.backlog.size,
-    idle: () => queues.urgent.size + queues.backlog.size + working.size === 0,
-    close() {
+    /** The number of keys that could be taken now. */
+    depth: (): number => queues.urgent.size + queues.backlog.size,
+    /** Whether nothing is queued or being worked on; keys that are due later do not count. */
+    idle: (): boolean => queues.urgent.size + queues.backlog.size + working.size === 0,
+    /** Ends all timers; no key can be taken any more. */
+    close(): void {
       closed = true;
       for (const wake of waiting.splice(0)) wake();
       for (const { cancel } of timers.values()) cancel();

@@ -1,14 +1,11 @@
 /** Deadlines that all have the same time. */
-export type Deadlines = {
-  /** Calls `onOver` after the time. Returns a function that cancels the call. */
-  add(onOver: () => void): () => void;
-};
+export type Deadlines = ReturnType<typeof createDeadlines>;
 
 /**
  * Creates deadlines of `ms` milliseconds that share one timer. A timer of its own for each request costs as much as the rest of
  * reading a small body. The timer runs only while there are deadlines, and does not keep the process alive.
  */
-export function createDeadlines(ms: number): Deadlines {
+export function createDeadlines(ms: number) {
   /** The deadlines in the order in which they end, because all have the same time. */
   const open = new Set<{ readonly at: number; readonly onOver: () => void }>();
   let isRunning = false;
@@ -30,7 +27,8 @@ export function createDeadlines(ms: number): Deadlines {
     }
   }
   return {
-    add(onOver) {
+    /** Calls `onOver` after the time. Returns a function that cancels the call. */
+    add(onOver: () => void): () => void {
       const deadline = { at: performance.now() + ms, onOver };
       open.add(deadline);
       if (!isRunning) run(ms);

@@ -3,14 +3,7 @@ import type { JsonObject } from '../kit/json.ts';
 import { calledPaths } from './configuration.ts';
 
 /** The paths at which a replica answers. */
-export type Paths = {
-  /** Returns the path that callers should use: from the configuration key, else from the Secret; undefined if there is neither. */
-  wanted(): string | undefined;
-  /** Records the paths that the API server calls; undefined: there is no configuration. */
-  saw(configuration: JsonObject | undefined): void;
-  /** Whether a request to this path is answered. Takes the same time for every wrong path of the same length. */
-  isServed(path: string): boolean;
-};
+export type Paths = ReturnType<typeof createPaths>;
 
 /** How long a former path is still answered: API servers notice a change one after the other. */
 const FORMER_MS = 30_000;
@@ -18,7 +11,7 @@ const FORMER_MS = 30_000;
 const UNNAMED = '/';
 
 /** Creates the paths of a replica. `now`: monotonic, in milliseconds. */
-export function createPaths(wanted: () => string | undefined, now: () => number): Paths {
+export function createPaths(wanted: () => string | undefined, now: () => number) {
   /** The present and former paths of callers, and until when each is answered. */
   const called = new Map<string, number>();
   let current: readonly string[] | undefined;
@@ -33,13 +26,16 @@ export function createPaths(wanted: () => string | undefined, now: () => number)
     return isFound;
   }
   return {
+    /** Returns the path that callers should use: from the configuration key, else from the Secret; undefined if there is neither. */
     wanted,
-    saw(configuration) {
+    /** Records the paths that the API server calls; undefined: there is no configuration. */
+    saw(configuration: JsonObject | undefined): void {
       for (const [path, until] of called) if (until < now()) called.delete(path);
       for (const path of current ?? []) called.set(path, now() + FORMER_MS);
       current = calledPaths(configuration);
       for (const path of current) called.set(path, Number.POSITIVE_INFINITY);
     },
+    /** Whether a request to this path is answered. Takes the same time for every wrong path of the same length. */
     isServed,
   };
 }

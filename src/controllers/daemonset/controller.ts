@@ -1,20 +1,24 @@
 import type { Result } from '../../kube/control-loop.ts';
 import { isSystemNamespace } from '../../placement/eligibility.ts';
 import { unreadyNodesOf, wantsPodOn } from '../../placement/nodes/cut-off.ts';
+import type { Node } from '../../placement/nodes/node.ts';
 import { settingsFor } from '../../placement/policy.ts';
 import { readDaemonSetSubject } from '../../placement/subject.ts';
 import { createAnnouncer, tooLargeProblems } from '../announce.ts';
 import { behindMs, createMemory } from '../memory.ts';
 import { TURN_AGAIN_MS, WAITS_FOR_TURN } from './act.ts';
 import { regarding } from './change.ts';
-import type { DaemonSetController, DaemonSetControllerOptions } from './contract.ts';
+import type { DaemonSetControllerOptions, Holder } from './contract.ts';
 import { createRolloutTurn } from './rollout.ts';
 import { createServe } from './serve.ts';
 import { holdersOf, unprovenOfSystem } from './stopped.ts';
 import { createUnserved } from './unserved.ts';
 
+/** The DaemonSet controller: gathers the input of a template's decision, decides, writes. */
+export type DaemonSetController = ReturnType<typeof createDaemonSetController>;
+
 /** Creates the DaemonSet controller. Keys are `namespace/name`. `kube/control-loop.ts` owns its queue and its workers. */
-export function createDaemonSetController(options: DaemonSetControllerOptions): DaemonSetController {
+export function createDaemonSetController(options: DaemonSetControllerOptions) {
   const { daemonSets, namespaces, clock } = options;
   const memory = createMemory(options.images, clock);
   const isSystem = (namespace: string) => isSystemNamespace(namespace, options.settings());
@@ -89,13 +93,29 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
   return {
     reconcile,
     states: memory.all,
+    /** Returns the DaemonSets to reconcile again, and when, after the lookup of an image (its canonical name) has ended. */
     lookupEnded: memory.lookupEnded,
+    /** Returns the DaemonSet whose turn to roll has come; undefined while another one rolls, and if none waits. */
     nextToRoll: turn.next,
-    holdsTaints: (key) => (turn.waits(key) && daemonSets.get(key)?.rolledOut === true) || turn.isUnproven(key),
-    holders: (node) => holdersOf(node, { daemonSets, turn, unserved }),
-    awaitsProof: (node) => unproven().some((one) => wantsPodOn(one, node, taints().key)),
+    /**
+     * Whether nodes must not be tainted before the DaemonSet has had its turn to roll, and a first pod of it shows that the change is let
+     * in. One that had not rolled out before does not count, nor one that waits for a stopped DaemonSet of its own namespace: its author
+     * can keep it in that state for ever.
+     */
+    holdsTaints: (key: string): boolean =>
+      (turn.waits(key) && daemonSets.get(key)?.rolledOut === true) || turn.isUnproven(key),
+    /** Returns the DaemonSets that this node must not be tainted for, with the reason for each. */
+    holders: (node: Node): readonly Holder[] => holdersOf(node, { daemonSets, turn, unserved }),
+    /**
+     * Whether a taint would come too early for this node: a DaemonSet of the system has a change of archaware of which nothing shows yet
+     * that it is let in. Once a node has the taint, the change cannot be taken back.
+     */
+    awaitsProof: (node: Node): boolean => unproven().some((one) => wantsPodOn(one, node, taints().key)),
+    /** Returns the DaemonSets that stop all rollouts, and all taints with them. */
     stopsAll: turn.stopsAll,
+    /** Returns the DaemonSets that did not come back after a write. */
     stopped: turn.stopped,
+    /** Counts the DaemonSets whose tolerations another writer keeps removing. */
     contested,
   };
 }

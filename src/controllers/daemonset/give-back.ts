@@ -9,19 +9,7 @@ import { note, type ObjectRecord } from '../object-record.ts';
  * Gives the lists of tolerations that archaware wrote back to their authors, so that their next server-side apply does not conflict.
  * It never fails: the template is right without it.
  */
-export type Ownership = {
-  /** Gives a list back at once, by the answer to the write that changed it. Returns the newest resource version. */
-  afterWrite(record: ObjectRecord, answer: DaemonSet, signal: AbortSignal): Promise<string>;
-  /**
-   * Gives a list back that an earlier version wrote, or that was not given back after its write. One list at a time, and each less
-   * and less often. `resourceVersion`: that of the write, if there was one; `againInMs`: until the next try.
-   */
-  atSight(
-    record: ObjectRecord,
-    daemonSet: DaemonSet,
-    signal: AbortSignal,
-  ): Promise<{ readonly resourceVersion?: string; readonly againInMs?: number }>;
-};
+export type Ownership = ReturnType<typeof createOwnership>;
 
 type OwnershipOptions = {
   readonly write: Writer;
@@ -36,7 +24,7 @@ const PAUSE_MS = 60_000;
 const LONGEST_MS = 24 * 60 * 60_000;
 
 /** Creates the functions that give lists of tolerations back to their authors. */
-export function createOwnership({ write, clock, onRefused }: OwnershipOptions): Ownership {
+export function createOwnership({ write, clock, onRefused }: OwnershipOptions) {
   let nextPlace = Number.NEGATIVE_INFINITY;
 
   /** Returns the newest resource version, or why it was not written. */
@@ -64,12 +52,21 @@ export function createOwnership({ write, clock, onRefused }: OwnershipOptions): 
   }
 
   return {
-    async afterWrite(record, answer, signal) {
+    /** Gives a list back at once, by the answer to the write that changed it. Returns the newest resource version. */
+    async afterWrite(record: ObjectRecord, answer: DaemonSet, signal: AbortSignal): Promise<string> {
       if (answer.entry?.ownsSpec !== true) return answer.resourceVersion;
       const given = await giveBack(record, answer, signal);
       return typeof given === 'string' ? answer.resourceVersion : given.resourceVersion;
     },
-    async atSight(record, daemonSet, signal) {
+    /**
+     * Gives a list back that an earlier version wrote, or that was not given back after its write. One list at a time, and each less
+     * and less often. `resourceVersion`: that of the write, if there was one; `againInMs`: until the next try.
+     */
+    async atSight(
+      record: ObjectRecord,
+      daemonSet: DaemonSet,
+      signal: AbortSignal,
+    ): Promise<{ readonly resourceVersion?: string; readonly againInMs?: number }> {
       if (daemonSet.entry?.ownsSpec !== true) return {};
       const now = clock.monotonic();
       const { count, notBefore } = record.notes?.givenBack ?? { count: 0, notBefore: undefined };

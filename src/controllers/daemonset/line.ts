@@ -1,20 +1,7 @@
 import { namespaceOf } from '../../kit/fairness/fair-queue.ts';
 
 /** DaemonSets that wait for their turn to roll, by key (`namespace/name`). */
-export type Line = {
-  /**
-   * Adds a DaemonSet at the end of its namespace; one that waits already keeps its place. `takesMany`: its rollout takes the pods of
-   * several nodes down at once.
-   */
-  add(key: string, takesMany: boolean): void;
-  has(key: string): boolean;
-  /** Returns the DaemonSet that is first, which stays in the line. Namespaces for which `isStopped` is true are passed over. */
-  first(isStopped: (namespace: string) => boolean): string | undefined;
-  /** Takes a DaemonSet out because its turn has come: its namespace goes behind the others. */
-  take(key: string): void;
-  /** Takes a DaemonSet out that no longer waits. */
-  delete(key: string): void;
-};
+export type Line = ReturnType<typeof createLine>;
 
 /** So many others may overtake a DaemonSet that takes many pods down at once. Their rollouts show that pods are let in. */
 const MOST_OVERTAKING = 20;
@@ -24,7 +11,7 @@ const MOST_OVERTAKING = 20;
  * one node at a time: if something refuses the new pods, one node's worth is lost. Namespaces take turns, so that one with hundreds of
  * DaemonSets delays those of another one by one turn each. `isSystem`: whether a namespace is a system namespace.
  */
-export function createLine(isSystem: (namespace: string) => boolean): Line {
+export function createLine(isSystem: (namespace: string) => boolean) {
   /** The namespaces in the order of their turns, each with its DaemonSets in the order in which they came. None is empty. */
   const [system, others] = [new Map<string, Set<string>>(), new Map<string, Set<string>>()];
   /** After how many turns each DaemonSet that takes many pods down counts like the others. */
@@ -46,15 +33,21 @@ export function createLine(isSystem: (namespace: string) => boolean): Line {
 
   return {
     has,
+    /** Takes a DaemonSet out that no longer waits. */
     delete: remove,
-    add(key, takesMany) {
+    /**
+     * Adds a DaemonSet at the end of its namespace; one that waits already keeps its place. `takesMany`: its rollout takes the pods of
+     * several nodes down at once.
+     */
+    add(key: string, takesMany: boolean): void {
       if (has(key)) return;
       if (takesMany) patience.set(key, turns + MOST_OVERTAKING);
       const namespace = namespaceOf(key);
       const namespaces = isSystem(namespace) ? system : others;
       namespaces.set(namespace, (namespaces.get(namespace) ?? new Set()).add(key));
     },
-    first(isStopped) {
+    /** Returns the DaemonSet that is first, which stays in the line. Namespaces for which `isStopped` is true are passed over. */
+    first(isStopped: (namespace: string) => boolean): string | undefined {
       for (const namespaces of [system, others]) {
         let other: string | undefined;
         for (const [namespace, keys] of namespaces) {
@@ -68,7 +61,8 @@ export function createLine(isSystem: (namespace: string) => boolean): Line {
       }
       return undefined;
     },
-    take(key) {
+    /** Takes a DaemonSet out because its turn has come: its namespace goes behind the others. */
+    take(key: string): void {
       turns += 1;
       remove(key);
       const namespace = namespaceOf(key);

@@ -16,17 +16,6 @@ type FoundAgain =
   | { readonly kind: 'recorded'; readonly daemonSet: DaemonSet };
 
 /** Writes the records of templates again that have archaware's tolerations and whose record somebody removed. */
-type LostRecords = {
-  /** Undefined if no record is lost, or if it cannot be written now: the template is decided without it. */
-  write(
-    record: ObjectRecord,
-    daemonSet: DaemonSet,
-    settings: Settings,
-    signal: AbortSignal,
-  ): Promise<FoundAgain | undefined>;
-  /** Returns the milliseconds until a record that could not be written is tried again; undefined: there is none. */
-  againInMs(record: ObjectRecord): number | undefined;
-};
 
 type LostRecordsOptions = {
   readonly write: Writer;
@@ -41,10 +30,16 @@ type LostRecordsOptions = {
 /** How long a refused record is left alone. The policies of an earlier version refuse it. */
 const REFUSED_MS = 10 * 60_000;
 
-/** Creates the functions that write lost records again. */
-export function createLostRecords({ write, clock, contestedMs, ...options }: LostRecordsOptions): LostRecords {
+/** Creates the functions that write the records of templates again that have archaware's tolerations and whose record somebody removed. */
+export function createLostRecords({ write, clock, contestedMs, ...options }: LostRecordsOptions) {
   return {
-    async write(record, daemonSet, { taints }, signal) {
+    /** Undefined if no record is lost, or if it cannot be written now: the template is decided without it. */
+    async write(
+      record: ObjectRecord,
+      daemonSet: DaemonSet,
+      { taints }: Settings,
+      signal: AbortSignal,
+    ): Promise<FoundAgain | undefined> {
       const lost = lostTolerations(daemonSet, taints);
       if (clock.monotonic() < (record.notes?.unrecordedUntil ?? 0) && lost.length > 0) return undefined;
       note(record, 'unrecordedUntil', undefined);
@@ -73,7 +68,8 @@ export function createLostRecords({ write, clock, contestedMs, ...options }: Los
         return undefined;
       }
     },
-    againInMs(record) {
+    /** Returns the milliseconds until a record that could not be written is tried again; undefined: there is none. */
+    againInMs(record: ObjectRecord): number | undefined {
       const until = record.notes?.unrecordedUntil;
       return until === undefined ? undefined : Math.max(0, until - clock.monotonic());
     },

@@ -13,50 +13,7 @@ import {
 import { createLine } from './line.ts';
 
 /** Lets one DaemonSet at a time roll because of archaware: a mistake must not restart every daemon pod of a cluster at once. */
-export type RolloutTurn = {
-  /**
-   * Whether this DaemonSet may be written now. If so, and if it will roll, it owns the turn from this moment on, so that no other
-   * DaemonSet takes it while the write is under way. If not, it waits in the line ({@link createLine}).
-   */
-  take(key: string, daemonSet: DaemonSet): boolean;
-  /** Undoes the last {@link RolloutTurn.take}, because nothing was written. Only the record says then whether it rolls. */
-  giveBack(key: string): void;
-  /** Takes up what a DaemonSet is that was just read. The watch may not show it yet. */
-  shows(key: string, daemonSet: DaemonSet | undefined): void;
-  /**
-   * Records that archaware takes its change back by a write that leads to this generation. Call it before the write: the watch may
-   * show its result before the answer arrives. Returns what undoes this, for a write that was not carried out.
-   */
-  takesBack(key: string, generation: number): () => void;
-  /** Takes a DaemonSet out of the line: it need not roll, or it cannot be decided now. */
-  leave(key: string): void;
-  /** Forgets a DaemonSet that is gone, or that archaware leaves alone. */
-  forget(key: string): void;
-  /**
-   * Records that a DaemonSet was looked at, so that others need not wait to see whether it comes first. Returns the DaemonSet whose
-   * turn may have come by that.
-   */
-  seen(key: string): string | undefined;
-  /** Whether the DaemonSet waits in the line, and not only for its own namespace. */
-  waits(key: string): boolean;
-  /** Returns the DaemonSet that may take the turn now; undefined while another one rolls, and if none waits. */
-  next(): string | undefined;
-  /** Returns how the rollout of this DaemonSet stands; undefined: archaware waits for none. */
-  verdict(key: string): Exclude<Verdict, { kind: 'over' }> | undefined;
-  /**
-   * Whether archaware has begun a rollout of the DaemonSet, and nothing shows yet that its new pods are let in. That ends two minutes
-   * after it counts as stopped: by then the change is taken back.
-   */
-  isUnproven(key: string): boolean;
-  /** Returns the keys of the DaemonSets for which {@link RolloutTurn.isUnproven} is true. */
-  unproven(): readonly string[];
-  /** Returns the keys of the DaemonSets that are stopped. */
-  stopped(): readonly string[];
-  /** Returns the keys of those of a system namespace: no further template is written, and no further node is tainted. */
-  stopsAll(): readonly string[];
-  /** Whether the line pauses because DaemonSets of several other namespaces in a row did not come back. */
-  isPaused(): boolean;
-};
+export type RolloutTurn = ReturnType<typeof createRolloutTurn>;
 
 export type RolloutTurnOptions = {
   readonly daemonSets: Store<DaemonSet>;
@@ -83,7 +40,7 @@ const MOST_IN_A_ROW = 3;
 const PAUSE_MS = 30 * 60_000;
 
 /** Creates the turn over the DaemonSets in the store. */
-export function createRolloutTurn({ daemonSets, clock, isSystem, unreadyNodes }: RolloutTurnOptions): RolloutTurn {
+export function createRolloutTurn({ daemonSets, clock, isSystem, unreadyNodes }: RolloutTurnOptions) {
   const rollouts = new Map<string, Rollout>();
   /** DaemonSets that were read, as long as the watch shows an earlier generation. */
   const read = new Map<string, DaemonSet>();
@@ -228,7 +185,11 @@ export function createRolloutTurn({ daemonSets, clock, isSystem, unreadyNodes }:
   }
 
   return {
-    take(key, daemonSet) {
+    /**
+     * Whether this DaemonSet may be written now. If so, and if it will roll, it owns the turn from this moment on, so that no other
+     * DaemonSet takes it while the write is under way. If not, it waits in the line ({@link createLine}).
+     */
+    take(key: string, daemonSet: DaemonSet): boolean {
       begin();
       adopt(key);
       lookedAt.add(key);
@@ -258,42 +219,66 @@ export function createRolloutTurn({ daemonSets, clock, isSystem, unreadyNodes }:
       });
       return true;
     },
-    giveBack(key) {
+    /** Undoes the last {@link RolloutTurn.take}, because nothing was written. Only the record says then whether it rolls. */
+    giveBack(key: string): void {
       rollouts.delete(key);
       adopt(key);
     },
-    shows(key, daemonSet) {
+    /** Takes up what a DaemonSet is that was just read. The watch may not show it yet. */
+    shows(key: string, daemonSet: DaemonSet | undefined): void {
       if (daemonSet !== undefined) read.set(key, daemonSet);
     },
-    takesBack(key, generation) {
+    /**
+     * Records that archaware takes its change back by a write that leads to this generation. Call it before the write: the watch may
+     * show its result before the answer arrives. Returns what undoes this, for a write that was not carried out.
+     */
+    takesBack(key: string, generation: number): () => void {
       const rollout = rollouts.get(key);
       if (rollout === undefined) return () => undefined;
       rollouts.set(key, { ...rollout, generation, isTakenBack: true });
       return () => void rollouts.set(key, rollout);
     },
+    /** Takes a DaemonSet out of the line: it need not roll, or it cannot be decided now. */
     leave: line.delete,
-    forget(key) {
+    /** Forgets a DaemonSet that is gone, or that archaware leaves alone. */
+    forget(key: string): void {
       line.delete(key);
       for (const memory of [rollouts, read, done]) memory.delete(key);
       if (daemonSets.get(key) === undefined) lookedAt.delete(key);
     },
-    seen(key) {
+    /**
+     * Records that a DaemonSet was looked at, so that others need not wait to see whether it comes first. Returns the DaemonSet whose
+     * turn may have come by that.
+     */
+    seen(key: string): string | undefined {
       if (lookedAt.has(key)) return undefined;
       lookedAt.add(key);
       return next();
     },
-    waits: (key) => line.has(key) && (!stoppedNamespaces().has(namespaceOf(key)) || stopsAll().length > 0),
+    /** Whether the DaemonSet waits in the line, and not only for its own namespace. */
+    waits: (key: string): boolean =>
+      line.has(key) && (!stoppedNamespaces().has(namespaceOf(key)) || stopsAll().length > 0),
+    /** Returns the DaemonSet that may take the turn now; undefined while another one rolls, and if none waits. */
     next,
-    verdict(key) {
+    /** Returns how the rollout of this DaemonSet stands; undefined: archaware waits for none. */
+    verdict(key: string): Exclude<Verdict, { kind: 'over' }> | undefined {
       begin();
       adopt(key);
       const verdict = verdictOf(key);
       return verdict?.kind === 'over' ? undefined : verdict;
     },
+    /**
+     * Whether archaware has begun a rollout of the DaemonSet, and nothing shows yet that its new pods are let in. That ends two minutes
+     * after it counts as stopped: by then the change is taken back.
+     */
     isUnproven: isUnprovenNow,
-    unproven: () => [...rollouts.keys()].filter(isUnprovenNow),
+    /** Returns the keys of the DaemonSets for which {@link RolloutTurn.isUnproven} is true. */
+    unproven: (): readonly string[] => [...rollouts.keys()].filter(isUnprovenNow),
+    /** Returns the keys of the DaemonSets that are stopped. */
     stopped,
+    /** Returns the keys of those of a system namespace: no further template is written, and no further node is tainted. */
     stopsAll,
+    /** Whether the line pauses because DaemonSets of several other namespaces in a row did not come back. */
     isPaused,
   };
 }

@@ -19,17 +19,10 @@ type TemplateWriterParts = {
 };
 
 /** Writes changes of templates. */
-export type TemplateWriter = {
-  /**
-   * Writes a change. If the DaemonSet does not roll by it after all, its turn goes to the next one. Throws the API server's refusal.
-   */
-  write(at: TemplateCase, change: Change): Promise<WriteResult>;
-  /** Returns the milliseconds to leave a DaemonSet alone because another writer keeps undoing this change; 0: write. */
-  contestedMs(record: ObjectRecord, daemonSet: DaemonSet, change: Change): number;
-};
+export type TemplateWriter = ReturnType<typeof createTemplateWriter>;
 
 /** Creates the writer of templates. */
-export function createTemplateWriter(parts: TemplateWriterParts): TemplateWriter {
+export function createTemplateWriter(parts: TemplateWriterParts) {
   const { turn, contention } = parts;
 
   /**
@@ -47,8 +40,12 @@ export function createTemplateWriter(parts: TemplateWriterParts): TemplateWriter
   }
 
   return {
+    /** Returns the milliseconds to leave a DaemonSet alone because another writer keeps undoing this change; 0: write. */
     contestedMs,
-    async write(at, change) {
+    /**
+     * Writes a change. If the DaemonSet does not roll by it after all, its turn goes to the next one. Throws the API server's refusal.
+     */
+    async write(at: TemplateCase, change: Change): Promise<WriteResult> {
       const { daemonSet, record, signal } = at;
       const { namespace, name } = daemonSet;
       const target = { kind: 'DaemonSet', namespace, name, action: 'tolerate' } as const;

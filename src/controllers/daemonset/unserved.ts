@@ -15,14 +15,7 @@ type Entry = {
 };
 
 /** The DaemonSets that lack tolerations, and why. */
-export type Unserved = {
-  lacks(key: string, entry: Entry): void;
-  /** The DaemonSet has its tolerations, needs none, or is left alone. */
-  served(key: string): void;
-  get(key: string): Entry | undefined;
-  /** Returns the keys of the DaemonSets for which a node stays without the taint. */
-  holders(node: Node): string[];
-};
+export type Unserved = ReturnType<typeof createUnserved>;
 
 export type UnservedOptions = {
   readonly daemonSets: Store<DaemonSet>;
@@ -33,15 +26,17 @@ export type UnservedOptions = {
 };
 
 /** Creates an empty memory. */
-export function createUnserved({ daemonSets, isSystem, taints, onServed }: UnservedOptions): Unserved {
+export function createUnserved({ daemonSets, isSystem, taints, onServed }: UnservedOptions) {
   const entries = new Map<string, Entry>();
   return {
-    lacks: (key, entry) => void entries.set(key, entry),
-    served(key) {
+    lacks: (key: string, entry: Entry): void => void entries.set(key, entry),
+    /** The DaemonSet has its tolerations, needs none, or is left alone. */
+    served(key: string): void {
       if (entries.delete(key)) onServed();
     },
-    get: (key) => entries.get(key),
-    holders(node) {
+    get: (key: string): Entry | undefined => entries.get(key),
+    /** Returns the keys of the DaemonSets for which a node stays without the taint. */
+    holders(node: Node): string[] {
       const found: string[] = [];
       for (const [key, { architectures }] of entries) {
         const daemonSet = daemonSets.get(key);

@@ -2,7 +2,7 @@ import type { Controller } from '../../kube/control-loop.ts';
 import type { Change } from '../../kube/watch/collection.ts';
 import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
 import type { Namespace } from '../../placement/objects/namespace.ts';
-import type { DaemonSetController } from '../daemonset/contract.ts';
+import type { DaemonSetController } from '../daemonset/controller.ts';
 import type { PodController } from '../pod/controller.ts';
 import type { Listeners, Watches } from '../watches.ts';
 import type { WrongNodes } from '../wrong-node/wrong-nodes.ts';

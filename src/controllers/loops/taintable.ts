@@ -6,7 +6,7 @@ import type { Node } from '../../placement/nodes/node.ts';
 import { runsOnlyBeforeTaint, waitsToBeReady } from '../../placement/nodes/witness.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import type { Settings } from '../../placement/settings.ts';
-import type { DaemonSetController } from '../daemonset/contract.ts';
+import type { DaemonSetController } from '../daemonset/controller.ts';
 import { createHeldBack } from '../node/held-back.ts';
 import { createBootstrap } from './bootstrap.ts';
 

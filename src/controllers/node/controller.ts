@@ -1,4 +1,4 @@
-import type { Reconciler, Result } from '../../kube/control-loop.ts';
+import type { Result } from '../../kube/control-loop.ts';
 import { isRefusal } from '../../kube/errors.ts';
 import type { Regarding } from '../../kube/events.ts';
 import type { Store } from '../../kube/watch/store.ts';
@@ -17,7 +17,7 @@ import { nodeAction, nodePatch } from '../../placement/patch/patch.ts';
 import { createAnnouncer } from '../announce.ts';
 import type { WritingOptions } from '../common-options.ts';
 import { createContention } from '../contention.ts';
-import { createRecords, note, type ObjectRecord } from '../object-record.ts';
+import { createRecords, note } from '../object-record.ts';
 import { createRefusals } from '../refusals.ts';
 
 export type NodeControllerOptions = WritingOptions & {
@@ -32,11 +32,7 @@ export type NodeControllerOptions = WritingOptions & {
 };
 
 /** The node controller: decides and writes the taints and labels of nodes. Keys are their names. */
-export type NodeController = {
-  readonly reconcile: Reconciler;
-  readonly states: ReadonlyMap<string, ObjectRecord>;
-  contested(): number;
-};
+export type NodeController = ReturnType<typeof createNodeController>;
 
 /** How often a conflict of labels is looked at; the announcer decides whether another Event is due. */
 const CONFLICT_AGAIN_MS = 10 * 60_000;
@@ -45,7 +41,7 @@ const CONFLICT_AGAIN_MS = 10 * 60_000;
 const ATTEMPTS = 5;
 
 /** Creates the node controller. `kube/control-loop.ts` owns its queue and its workers. */
-export function createNodeController(options: NodeControllerOptions): NodeController {
+export function createNodeController(options: NodeControllerOptions) {
   const { nodes, rules, bootstrapped, write, clock } = options;
   const records = createRecords();
   const announcer = createAnnouncer(options.events, clock);

@@ -23,18 +23,7 @@ export type HeldBackOptions = {
 };
 
 /** The nodes that stay without the taint because a DaemonSet cannot tolerate it, for the length of a term. */
-export type HeldBack = {
-  /** Whether a node may be tainted. If not, it is remembered, and reported if that lasts. */
-  allows(node: Node): boolean;
-  /** The node waits no longer for a taint. */
-  forget(name: string): void;
-  /** Has every node that waits decided again. */
-  recheck(): void;
-  count(): number;
-  /** Whether a node stays untainted, or a DaemonSet (`namespace/name`) is the reason for one. */
-  concerns(key: string): boolean;
-  end(): void;
-};
+export type HeldBack = ReturnType<typeof createHeldBack>;
 
 /** What holds a taint back for a moment, as a DaemonSet that was just created, is not reported. */
 const REPORT_MS = 5_000;
@@ -44,7 +33,7 @@ const AGAIN_MS = 60_000;
 const MOST_EVENTS = 3;
 
 /** Creates a memory without nodes. */
-export function createHeldBack(options: HeldBackOptions): HeldBack {
+export function createHeldBack(options: HeldBackOptions) {
   const { nodes, holders, isCutOffSoon, taint, enqueue, events, clock } = options;
   const announcer = createAnnouncer(events, clock);
   /** Of DaemonSets and of nodes, whose names have no slash. */
@@ -104,7 +93,8 @@ export function createHeldBack(options: HeldBackOptions): HeldBack {
   }
 
   return {
-    allows(node) {
+    /** Whether a node may be tainted. If not, it is remembered, and reported if that lasts. */
+    allows(node: Node): boolean {
       const found = holders(node);
       if (found.length > 0) held.set(node.name, found);
       else held.delete(node.name);
@@ -115,10 +105,14 @@ export function createHeldBack(options: HeldBackOptions): HeldBack {
       plan(REPORT_MS);
       return false;
     },
+    /** The node waits no longer for a taint. */
     forget,
+    /** Has every node that waits decided again. */
     recheck,
-    count: () => held.size,
-    concerns: (key) => held.has(key) || [...held.values()].some((holders) => holders.some((each) => each.key === key)),
-    end: () => cancel?.(),
+    count: (): number => held.size,
+    /** Whether a node stays untainted, or a DaemonSet (`namespace/name`) is the reason for one. */
+    concerns: (key: string): boolean =>
+      held.has(key) || [...held.values()].some((holders) => holders.some((each) => each.key === key)),
+    end: (): void => cancel?.(),
   };
 }

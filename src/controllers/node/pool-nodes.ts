@@ -24,18 +24,13 @@ export type PoolNodesOptions = {
 };
 
 /** Watches how nodes of pools join, for the length of a term. It writes only Events. */
-export type PoolNodes = {
-  /** Starts with the nodes that are there when the term begins. How these joined can no longer be seen. */
-  begin(nodes: Iterable<Node>): void;
-  changed(change: Pick<Change<Node>, 'now' | 'before'>): void;
-  end(): void;
-};
+export type PoolNodes = ReturnType<typeof createPoolNodes>;
 
 /** A node is initialized within seconds once its startup taints are removed; one with slow devices may take minutes. */
 const STUCK_MINUTES = 5;
 
 /** Creates a watcher without nodes. */
-export function createPoolNodes(options: PoolNodesOptions): PoolNodes {
+export function createPoolNodes(options: PoolNodesOptions) {
   const { settings, managesNodes, events, clock, onJoinedUntainted } = options;
   const announcer = createAnnouncer(events, clock);
   const records = createRecords();
@@ -79,10 +74,11 @@ export function createPoolNodes(options: PoolNodesOptions): PoolNodes {
   }
 
   return {
-    begin(nodes) {
+    /** Starts with the nodes that are there when the term begins. How these joined can no longer be seen. */
+    begin(nodes: Iterable<Node>): void {
       for (const node of nodes) follow(node);
     },
-    changed({ now, before }) {
+    changed({ now, before }: Pick<Change<Node>, 'now' | 'before'>): void {
       if (before !== undefined && before.uid !== now?.uid) forget(before.uid);
       if (now === undefined) return;
       const joined = before?.uid !== now.uid && managesNodes ? joinedUntainted(now, settings()) : undefined;
@@ -92,7 +88,7 @@ export function createPoolNodes(options: PoolNodesOptions): PoolNodes {
       }
       follow(now);
     },
-    end() {
+    end(): void {
       for (const { cancel } of waiting.values()) cancel();
     },
   };

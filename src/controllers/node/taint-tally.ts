@@ -1,17 +1,14 @@
 import type { Node } from '../../placement/nodes/node.ts';
 
 /** Which names (of taints, of architectures) at least one node of the cluster has. */
-export type Tally = {
-  /** Adds or removes a node. Returns whether a name appeared in the cluster or disappeared from it. */
-  count(node: Node | undefined, step: 1 | -1): boolean;
-  all(): ReadonlySet<string>;
-};
+export type Tally = ReturnType<typeof createTally>;
 
 /** Creates an empty count of the names that `namesOf` returns for a node. One change costs the same in a cluster of any size. */
-export function createTally(namesOf: (node: Node) => readonly string[]): Tally {
+export function createTally(namesOf: (node: Node) => readonly string[]) {
   const counts = new Map<string, number>();
   return {
-    count(node, step) {
+    /** Adds or removes a node. Returns whether a name appeared in the cluster or disappeared from it. */
+    count(node: Node | undefined, step: 1 | -1): boolean {
       let changed = false;
       for (const name of node === undefined ? [] : namesOf(node)) {
         const before = counts.get(name) ?? 0;
@@ -21,6 +18,6 @@ export function createTally(namesOf: (node: Node) => readonly string[]): Tally {
       }
       return changed;
     },
-    all: () => new Set(counts.keys()),
+    all: (): ReadonlySet<string> => new Set(counts.keys()),
   };
 }

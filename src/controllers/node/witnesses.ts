@@ -4,17 +4,10 @@ import type { Node } from '../../placement/nodes/node.ts';
 import { countsAt, type Witness, witnessOf } from '../../placement/nodes/witness.ts';
 
 /** The cluster's architectures, as far as nodes count as witnesses for them. It lives as long as the process. */
-export type Witnesses = {
-  /** Call it for every change of a node. `isFirst`: the change is part of the first list of nodes. */
-  seen(change: Pick<Change<Node>, 'now' | 'before'>, isFirst: boolean): void;
-  /** Returns the architectures that count now, sorted; the same array until one begins or ceases to count. */
-  architectures(): readonly string[];
-  /** Returns the milliseconds until another node begins to count if nothing changes; undefined: none is due. */
-  dueInMs(): number | undefined;
-};
+export type Witnesses = ReturnType<typeof createWitnesses>;
 
 /** Creates a memory without nodes. One change costs the same in a cluster of any size. */
-export function createWitnesses(clock: Pick<Clock, 'monotonic'>): Witnesses {
+export function createWitnesses(clock: Pick<Clock, 'monotonic'>) {
   /** By the uid of the node. */
   const witnesses = new Map<string, { readonly node: Node; readonly witness: Witness }>();
   const due = new Set<string>();
@@ -58,17 +51,20 @@ export function createWitnesses(clock: Pick<Clock, 'monotonic'>): Witnesses {
   }
 
   return {
-    seen({ now, before }, isFirst) {
+    /** Call it for every change of a node. `isFirst`: the change is part of the first list of nodes. */
+    seen({ now, before }: Pick<Change<Node>, 'now' | 'before'>, isFirst: boolean): void {
       // A node that was ready for long enough counts, even if nobody has asked before it stops to be ready.
       promote();
       if (before !== undefined && before.uid !== now?.uid) forget(before.uid);
       if (now !== undefined) look(now, isFirst);
     },
-    architectures() {
+    /** Returns the architectures that count now, sorted; the same array until one begins or ceases to count. */
+    architectures(): readonly string[] {
       promote();
       return current;
     },
-    dueInMs() {
+    /** Returns the milliseconds until another node begins to count if nothing changes; undefined: none is due. */
+    dueInMs(): number | undefined {
       const times = [...due].flatMap((uid) => {
         const known = witnesses.get(uid);
         return (known && countsAt(known.witness)) ?? [];

@@ -7,25 +7,13 @@ import type { PodImage } from '../../placement/objects/image.ts';
  * The queue of bound pods whose images are not known. These pods run already, so their images are looked up slowly. New pods never
  * wait behind them, and namespaces take turns.
  */
-export type Backlog = {
-  /**
-   * Returns the function that answers for the images of a bound pod in one reconciliation. It answers from memory, and starts
-   * lookups only if it is the pod's turn. Otherwise the pod is queued.
-   */
-  answers(
-    key: string,
-    recall: (image: PodImage) => ImageAnswer,
-    ask: (image: PodImage) => ImageAnswer,
-  ): (image: PodImage) => ImageAnswer;
-  forget(key: string): void;
-  end(): void;
-};
+export type Backlog = ReturnType<typeof createBacklog>;
 
 /** The pace of lookups for bound pods: five images a second. */
 const PER_IMAGE_MS = 200;
 
 /** Creates an empty backlog. `onTurn` must reconcile the pod; it is called until `end`. */
-export function createBacklog(clock: Clock, onTurn: (key: string) => void): Backlog {
+export function createBacklog(clock: Clock, onTurn: (key: string) => void) {
   const queue = createFairQueue<string>();
   /** The pods whose turn has come, until they are reconciled. */
   const granted = new Set<string>();
@@ -52,7 +40,15 @@ export function createBacklog(clock: Clock, onTurn: (key: string) => void): Back
   }
 
   return {
-    answers(key, recall, ask) {
+    /**
+     * Returns the function that answers for the images of a bound pod in one reconciliation. It answers from memory, and starts
+     * lookups only if it is the pod's turn. Otherwise the pod is queued.
+     */
+    answers(
+      key: string,
+      recall: (image: PodImage) => ImageAnswer,
+      ask: (image: PodImage) => ImageAnswer,
+    ): (image: PodImage) => ImageAnswer {
       const isItsTurn = granted.delete(key);
       return (image) => {
         const known = recall(image);
@@ -67,11 +63,11 @@ export function createBacklog(clock: Clock, onTurn: (key: string) => void): Back
         return ask(image);
       };
     },
-    forget(key) {
+    forget(key: string): void {
       queue.delete(namespaceOf(key), key);
       granted.delete(key);
     },
-    end() {
+    end(): void {
       cancel();
     },
   };

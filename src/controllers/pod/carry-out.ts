@@ -36,15 +36,8 @@ type CarryOutParts = {
   readonly onPlaced?: ((seconds: number) => void) | undefined;
 };
 
-/** Writes what was decided about a pod, and remembers it. */
-type CarryOut = {
-  decided(at: PodCase, decision: Decision): Result | Promise<Result>;
-  /** Handles a skipped pod: only the gate is removed, so that the pod can be scheduled as its author wrote it. */
-  skipped(at: PodCase, reason: SkipReason): Promise<Result>;
-};
-
-/** Creates the functions that carry decisions out. */
-export function createCarryOut(parts: CarryOutParts): CarryOut {
+/** Creates the functions that write what was decided about a pod, and remember it. */
+export function createCarryOut(parts: CarryOutParts) {
   const { pods, memory, backlog, contention, release, clock } = parts;
 
   /** Remembers a decision about the pod as it is now. `wrote`: the tolerations that it must have from now on. */
@@ -131,7 +124,7 @@ export function createCarryOut(parts: CarryOutParts): CarryOut {
   }
 
   return {
-    decided(at, decision) {
+    decided(at: PodCase, decision: Decision): Result | Promise<Result> {
       switch (decision.kind) {
         case 'wait': {
           const isReported = remember(at, at.pod, decision);
@@ -146,7 +139,8 @@ export function createCarryOut(parts: CarryOutParts): CarryOut {
           return decision satisfies never;
       }
     },
-    async skipped(at, reason) {
+    /** Handles a skipped pod: only the gate is removed, so that the pod can be scheduled as its author wrote it. */
+    async skipped(at: PodCase, reason: SkipReason): Promise<Result> {
       const { key, record, pod, subject, settings } = at;
       const isReleased = pod.gated !== undefined && reason !== 'deleting' && reason !== 'terminal';
       const left: WrittenPlacing = isReleased ? await write(at, undefined) : { kind: 'nothing' };

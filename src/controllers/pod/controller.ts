@@ -1,4 +1,4 @@
-import type { Reconciler, Result } from '../../kube/control-loop.ts';
+import type { Result } from '../../kube/control-loop.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
 import { settingsFor } from '../../placement/policy.ts';
@@ -7,9 +7,7 @@ import { createAnnouncer, type Problem, tooLargeProblems } from '../announce.ts'
 import type { PlacingOptions } from '../common-options.ts';
 import { createContention } from '../contention.ts';
 import { behindMs, createMemory, HELD_AGAIN_MS, type Holding } from '../memory.ts';
-import type { ObjectRecord } from '../object-record.ts';
 import { createRefusals } from '../refusals.ts';
-import type { Due } from '../waiting.ts';
 import { createBacklog } from './backlog.ts';
 import { confirm, follows, isStillValid, isUpToDate, type PodAtHand } from './basis.ts';
 import { createCarryOut, fitsNowhere, held } from './carry-out.ts';
@@ -23,26 +21,10 @@ export type PodControllerOptions = PlacingOptions & {
 };
 
 /** The pod controller: gathers the input of a pod's decision, decides, writes. */
-export type PodController = {
-  readonly reconcile: Reconciler;
-  readonly states: ReadonlyMap<string, ObjectRecord>;
-  /** Returns the pods to reconcile again, and when, after the lookup of an image (its canonical name) has ended. */
-  lookupEnded(image: string): readonly Due[];
-  /**
-   * Whether the event of a pod needs no reconciliation: nothing that decides has changed, or the event shows archaware's own
-   * write. Such an event often arrives before the answer to the write.
-   */
-  isUpToDate(key: string, now: Pod): boolean;
-  /** Makes the next reconciliation decide again, because something other than the pod has changed. */
-  invalidate(key: string): void;
-  /** Returns the pods whose architectures follow the cluster's. */
-  followers(): Iterable<string>;
-  contested(): number;
-  end(): void;
-};
+export type PodController = ReturnType<typeof createPodController>;
 
 /** Creates the pod controller. `kube/control-loop.ts` owns its queue and its workers. */
-export function createPodController(options: PodControllerOptions): PodController {
+export function createPodController(options: PodControllerOptions) {
   const { pods, namespaces, images, clock } = options;
   const memory = createMemory(images, clock);
   const announcer = createAnnouncer(options.events, clock);
@@ -121,17 +103,24 @@ export function createPodController(options: PodControllerOptions): PodControlle
   return {
     reconcile,
     states: memory.all,
+    /** Returns the pods to reconcile again, and when, after the lookup of an image (its canonical name) has ended. */
     lookupEnded: memory.lookupEnded,
-    isUpToDate(key, now) {
+    /**
+     * Whether the event of a pod needs no reconciliation: nothing that decides has changed, or the event shows archaware's own
+     * write. Such an event often arrives before the answer to the write.
+     */
+    isUpToDate(key: string, now: Pod): boolean {
       const record = memory.all.get(key);
       const found = record?.uid === now.uid ? atHand(now) : undefined;
       return record !== undefined && found !== undefined && isUpToDate(record, found, clock.monotonic());
     },
+    /** Makes the next reconciliation decide again, because something other than the pod has changed. */
     invalidate: memory.invalidate,
-    *followers() {
+    /** Returns the pods whose architectures follow the cluster's. */
+    *followers(): Iterable<string> {
       for (const [key, record] of memory.all) if (follows(record, pods.get(key))) yield key;
     },
-    contested: () => contention.count(memory.all.values()),
+    contested: (): number => contention.count(memory.all.values()),
     end: backlog.end,
   };
 }

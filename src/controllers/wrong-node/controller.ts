@@ -1,5 +1,5 @@
 import { backoff, type Clock } from '../../kit/clock.ts';
-import type { Reconciler, Result } from '../../kube/control-loop.ts';
+import type { Result } from '../../kube/control-loop.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import type { Evictor } from '../../kube/evict.ts';
 import type { Store } from '../../kube/watch/store.ts';
@@ -26,7 +26,7 @@ import { createAnnouncer, type Problem } from '../announce.ts';
 import type { ImageSource } from '../image-source.ts';
 import { HELD_AGAIN_MS, OPEN_AGAIN_MS } from '../memory.ts';
 import { createRecords } from '../object-record.ts';
-import { createWaiting, type Due } from '../waiting.ts';
+import { createWaiting } from '../waiting.ts';
 import { createBrokenPods } from './broken-pods.ts';
 import { createEvictionLimits, MOST_OF_OWNER } from './eviction-limits.ts';
 
@@ -51,24 +51,7 @@ export type WrongNodeOptions = {
 /**
  * The wrong-node controller: finds pods that cannot run on their nodes, writes Events, and evicts pods that come back elsewhere.
  */
-export type WrongNodeController = {
-  readonly reconcile: Reconciler;
-  /**
-   * Updates the index after a pod changed, is gone or was decided. Returns whether the pod needs a reconciliation. Starts no
-   * lookup.
-   */
-  suspects(key: string): boolean;
-  /** Returns the pods that were found on wrong nodes; with `node`: only those on that node. */
-  found(node?: string): readonly string[];
-  /** Counts the pods that were found on wrong nodes. */
-  count(): number;
-  /** Returns the pods on a node that have a broken container. */
-  podsOn(node: string): readonly string[];
-  /** Returns the pods of a DaemonSet (`namespace/name`) that have a broken container. */
-  podsOf(daemonSet: string): readonly string[];
-  /** Returns the pods to reconcile again, and when, after the lookup of an image (its canonical name) has ended. */
-  lookupEnded(image: string): readonly Due[];
-};
+export type WrongNodeController = ReturnType<typeof createWrongNodeController>;
 
 /** A pod on a wrong node: what the metric has counted for it, and how often its eviction was blocked. */
 type Found = { readonly uid: string; readonly counted: Set<string>; blocked: number };
@@ -77,7 +60,7 @@ const BLOCKED_BASE_MS = 10_000;
 const BLOCKED_CAP_MS = 5 * 60_000;
 
 /** Creates the wrong-node controller. One worker is enough for its queue, because evictions are rare. */
-export function createWrongNodeController(options: WrongNodeOptions): WrongNodeController {
+export function createWrongNodeController(options: WrongNodeOptions) {
   const { pods, nodes, daemonSets, namespaces, images, evictor, clock } = options;
   const announcer = createAnnouncer(options.events, clock);
   const records = createRecords();
@@ -235,21 +218,31 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
 
   return {
     reconcile,
-    suspects(key) {
+    /**
+     * Updates the index after a pod changed, is gone or was decided. Returns whether the pod needs a reconciliation. Starts no
+     * lookup.
+     */
+    suspects(key: string): boolean {
       const pod = pods.get(key);
       broken.changed(key, pod);
       if (pod?.broken !== undefined && nodes.get(pod.nodeName ?? '') !== undefined) return true;
       forget(key);
       return false;
     },
-    found: (node) => (node === undefined ? [...found.keys()] : [...broken.on(node)].filter((key) => found.has(key))),
-    count: () => found.size,
-    podsOn: (node) => [...broken.on(node)],
-    podsOf: (daemonSet) =>
+    /** Returns the pods that were found on wrong nodes; with `node`: only those on that node. */
+    found: (node?: string): readonly string[] =>
+      node === undefined ? [...found.keys()] : [...broken.on(node)].filter((key) => found.has(key)),
+    /** Counts the pods that were found on wrong nodes. */
+    count: (): number => found.size,
+    /** Returns the pods on a node that have a broken container. */
+    podsOn: (node: string): readonly string[] => [...broken.on(node)],
+    /** Returns the pods of a DaemonSet (`namespace/name`) that have a broken container. */
+    podsOf: (daemonSet: string): readonly string[] =>
       [...broken.keys()].filter((key) => {
         const pod = pods.get(key);
         return isDaemonSet(pod?.owner) && `${pod?.namespace}/${pod?.owner?.name}` === daemonSet;
       }),
+    /** Returns the pods to reconcile again, and when, after the lookup of an image (its canonical name) has ended. */
     lookupEnded: waiting.lookupEnded,
   };
 }

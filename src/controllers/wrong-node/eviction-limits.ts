@@ -1,11 +1,7 @@
 import type { Clock } from '../../kit/clock.ts';
 
 /** Keeps evictions rare, so that a mistake of archaware cannot empty a cluster. */
-export type EvictionLimits = {
-  /** Returns how long the next eviction of this owner's pods must wait, and by which limit; undefined: it may go ahead. */
-  check(owner: string): { readonly of: 'all' | 'owner'; readonly waitMs: number } | undefined;
-  evicted(owner: string): void;
-};
+export type EvictionLimits = ReturnType<typeof createEvictionLimits>;
 
 /** The least time between two evictions of any pods. */
 const PACE_MS = 10_000;
@@ -14,11 +10,12 @@ const WINDOW_MS = 10 * 60_000;
 export const MOST_OF_OWNER = 3;
 
 /** Creates limits without past evictions. */
-export function createEvictionLimits(clock: Clock): EvictionLimits {
+export function createEvictionLimits(clock: Clock) {
   const byOwner = new Map<string, number[]>();
   let last = Number.NEGATIVE_INFINITY;
   return {
-    check(owner) {
+    /** Returns how long the next eviction of this owner's pods must wait, and by which limit; undefined: it may go ahead. */
+    check(owner: string): { readonly of: 'all' | 'owner'; readonly waitMs: number } | undefined {
       const now = clock.monotonic();
       const times = byOwner.get(owner) ?? [];
       const oldest = times[times.length - MOST_OF_OWNER];
@@ -26,7 +23,7 @@ export function createEvictionLimits(clock: Clock): EvictionLimits {
       const waitMs = PACE_MS - (now - last);
       return waitMs > 0 ? { of: 'all', waitMs } : undefined;
     },
-    evicted(owner) {
+    evicted(owner: string): void {
       const now = clock.monotonic();
       last = now;
       // Owners without an eviction in the window are forgotten. At one eviction in ten seconds the map stays small.

@@ -3,7 +3,7 @@ import { messageOf } from '../../kit/errors.ts';
 import { createTurns } from '../../kit/fairness/event-loop.ts';
 import { ApiError, isExpired } from '../errors.ts';
 import { type Collection, type CollectionOptions, createCollection } from './collection.ts';
-import type { Store, Stored } from './store.ts';
+import type { Stored } from './store.ts';
 import { createTrouble, type WatchAttempt, type WatchTrouble } from './trouble.ts';
 import { watchOnce } from './watch-once.ts';
 
@@ -25,19 +25,7 @@ export type ReflectorOptions<T> = CollectionOptions<T> & {
 };
 
 /** Keeps a store in step with a collection of the API server. */
-export type Reflector<T> = {
-  readonly store: Store<T>;
-  /**
-   * Lists and watches until the signal aborts. Rejects only if the first list is refused (401, 403, 404) and still is
-   * after 30 seconds: an API server that has just started refuses everybody until it has read its roles.
-   */
-  run(signal: AbortSignal): Promise<void>;
-  /** Whether the first list is complete. */
-  synced(): boolean;
-  readonly whenSynced: Promise<void>;
-  /** Since when the store is out of step (refused, failing, silent), in milliseconds on the monotonic clock. */
-  health(): { readonly brokenSinceMs: number | undefined };
-};
+export type Reflector<T extends Stored> = ReturnType<typeof createReflector<T>>;
 
 /** The least time for which a watch is requested; at most twice that, so that watches do not all end at once. */
 const WATCH_SECONDS = 300;
@@ -57,17 +45,23 @@ const REFUSED_MS = 30_000;
 const REFUSALS: ReadonlySet<number> = new Set([401, 403, 404]);
 
 /** Creates a reflector; it starts with `run`. */
-export function createReflector<T extends Stored>(options: ReflectorOptions<T>): Reflector<T> {
+export function createReflector<T extends Stored>(options: ReflectorOptions<T>) {
   const { clock, refusedMs = REFUSED_MS } = options;
   const collection = createCollection<T>(options, createTurns(clock));
   const trouble = createTrouble(options);
   const first = createFirstList(refusedMs, clock);
   return {
     store: collection.store,
-    run: (signal) => keepInStep(options, { collection, trouble, first }, signal),
+    /**
+     * Lists and watches until the signal aborts. Rejects only if the first list is refused (401, 403, 404) and still is
+     * after 30 seconds: an API server that has just started refuses everybody until it has read its roles.
+     */
+    run: (signal: AbortSignal): Promise<void> => keepInStep(options, { collection, trouble, first }, signal),
+    /** Whether the first list is complete. */
     synced: first.isComplete,
     whenSynced: first.whenComplete,
-    health: () => ({ brokenSinceMs: trouble.brokenSince() }),
+    /** Since when the store is out of step (refused, failing, silent), in milliseconds on the monotonic clock. */
+    health: (): { readonly brokenSinceMs: number | undefined } => ({ brokenSinceMs: trouble.brokenSince() }),
   };
 }
 
