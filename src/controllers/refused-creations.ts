@@ -43,9 +43,6 @@ type Noted =
   /** The memory is full. */
   | 'dropped';
 
-/** Remembers by owner which parts of archaware's placement the API server refuses at the creation of pods. */
-export type RefusedCreations = ReturnType<typeof createRefusedCreations>;
-
 /** How long a part is left out after its first refusal. It doubles with each later one, so that a policy that is gone is noticed. */
 const PAUSE_MS = 10 * 60_000;
 const LONGEST_PAUSE_MS = 6 * 60 * 60_000;
@@ -64,7 +61,9 @@ type Entry = { readonly parts: Map<PlacedPart, Withdrawal>; saidAt: number };
 
 const NONE: readonly PlacedPart[] = [];
 
-/** Creates an empty memory. */
+/**
+ * Creates an empty memory, by owner, of the parts of archaware's placement that the API server refuses at the creation of pods.
+ */
 export function createRefusedCreations({ monotonic }: Pick<Clock, 'monotonic'>) {
   const namespaces = new Map<string, Map<string, Entry>>();
   const ledger = createLedger(LIMITS);

@@ -1,6 +1,3 @@
-/** Deadlines that all have the same time. */
-export type Deadlines = ReturnType<typeof createDeadlines>;
-
 /**
  * Creates deadlines of `ms` milliseconds that share one timer. A timer of its own for each request costs as much as the rest of
  * reading a small body. The timer runs only while there are deadlines, and does not keep the process alive.

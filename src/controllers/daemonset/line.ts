@@ -1,15 +1,13 @@
 import { namespaceOf } from '../../kit/fairness/fair-queue.ts';
 
-/** DaemonSets that wait for their turn to roll, by key (`namespace/name`). */
-export type Line = ReturnType<typeof createLine>;
-
 /** So many others may overtake a DaemonSet that takes many pods down at once. Their rollouts show that pods are let in. */
 const MOST_OVERTAKING = 20;
 
 /**
- * Creates an empty line. System namespaces come first, and among their DaemonSets and among the others those that take down the pod of
- * one node at a time: if something refuses the new pods, one node's worth is lost. Namespaces take turns, so that one with hundreds of
- * DaemonSets delays those of another one by one turn each. `isSystem`: whether a namespace is a system namespace.
+ * Creates an empty line of DaemonSets that wait for their turn to roll, by key (`namespace/name`). System namespaces come first,
+ * and among their DaemonSets and among the others those that take down the pod of one node at a time: if something refuses the new
+ * pods, one node's worth is lost. Namespaces take turns, so that one with hundreds of DaemonSets delays those of another one by
+ * one turn each. `isSystem`: whether a namespace is a system namespace.
  */
 export function createLine(isSystem: (namespace: string) => boolean) {
   /** The namespaces in the order of their turns, each with its DaemonSets in the order in which they came. None is empty. */

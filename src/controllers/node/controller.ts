@@ -31,16 +31,16 @@ export type NodeControllerOptions = WritingOptions & {
   readonly fetch: (name: string, signal: AbortSignal) => Promise<Node | undefined>;
 };
 
-/** The node controller: decides and writes the taints and labels of nodes. Keys are their names. */
-export type NodeController = ReturnType<typeof createNodeController>;
-
 /** How often a conflict of labels is looked at; the announcer decides whether another Event is due. */
 const CONFLICT_AGAIN_MS = 10 * 60_000;
 
 /** How often a write is tried with a freshly read node before the queue takes over. */
 const ATTEMPTS = 5;
 
-/** Creates the node controller. `kube/control-loop.ts` owns its queue and its workers. */
+/**
+ * Creates the node controller, which decides and writes the taints and labels of nodes. Keys are their names. `kube/control-
+ * loop.ts` owns its queue and its workers.
+ */
 export function createNodeController(options: NodeControllerOptions) {
   const { nodes, rules, bootstrapped, write, clock } = options;
   const records = createRecords();

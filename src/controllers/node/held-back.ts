@@ -22,9 +22,6 @@ export type HeldBackOptions = {
   readonly clock: Clock;
 };
 
-/** The nodes that stay without the taint because a DaemonSet cannot tolerate it, for the length of a term. */
-export type HeldBack = ReturnType<typeof createHeldBack>;
-
 /** What holds a taint back for a moment, as a DaemonSet that was just created, is not reported. */
 const REPORT_MS = 5_000;
 /** How often a node that waits is decided again even if nothing is heard of. */
@@ -32,7 +29,10 @@ const AGAIN_MS = 60_000;
 /** How many nodes get an Event of their own. The Event of the DaemonSet has their number. */
 const MOST_EVENTS = 3;
 
-/** Creates a memory without nodes. */
+/**
+ * Creates the memory of a term of the nodes that stay without the taint because a DaemonSet cannot tolerate it; at first there are
+ * none.
+ */
 export function createHeldBack(options: HeldBackOptions) {
   const { nodes, holders, isCutOffSoon, taint, enqueue, events, clock } = options;
   const announcer = createAnnouncer(events, clock);

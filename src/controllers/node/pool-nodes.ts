@@ -23,13 +23,10 @@ export type PoolNodesOptions = {
   readonly onJoinedUntainted: (pool: string) => void;
 };
 
-/** Watches how nodes of pools join, for the length of a term. It writes only Events. */
-export type PoolNodes = ReturnType<typeof createPoolNodes>;
-
 /** A node is initialized within seconds once its startup taints are removed; one with slow devices may take minutes. */
 const STUCK_MINUTES = 5;
 
-/** Creates a watcher without nodes. */
+/** Creates a watcher of how nodes of pools join, for the length of a term. It writes only Events. */
 export function createPoolNodes(options: PoolNodesOptions) {
   const { settings, managesNodes, events, clock, onJoinedUntainted } = options;
   const announcer = createAnnouncer(events, clock);

@@ -1,9 +1,9 @@
 import type { Node } from '../../placement/nodes/node.ts';
 
-/** Which names (of taints, of architectures) at least one node of the cluster has. */
-export type Tally = ReturnType<typeof createTally>;
-
-/** Creates an empty count of the names that `namesOf` returns for a node. One change costs the same in a cluster of any size. */
+/**
+ * Creates an empty count of the names (of taints, of architectures) that `namesOf` returns for a node. One change costs the same
+ * in a cluster of any size.
+ */
 export function createTally(namesOf: (node: Node) => readonly string[]) {
   const counts = new Map<string, number>();
   return {

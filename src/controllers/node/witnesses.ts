@@ -3,10 +3,10 @@ import type { Change } from '../../kube/watch/collection.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import { countsAt, type Witness, witnessOf } from '../../placement/nodes/witness.ts';
 
-/** The cluster's architectures, as far as nodes count as witnesses for them. It lives as long as the process. */
-export type Witnesses = ReturnType<typeof createWitnesses>;
-
-/** Creates a memory without nodes. One change costs the same in a cluster of any size. */
+/**
+ * Creates the memory of the cluster's architectures, as far as nodes count as witnesses for them; at first there are none. It
+ * lives as long as the process. One change costs the same in a cluster of any size.
+ */
 export function createWitnesses(clock: Pick<Clock, 'monotonic'>) {
   /** By the uid of the node. */
   const witnesses = new Map<string, { readonly node: Node; readonly witness: Witness }>();

@@ -1,16 +1,7 @@
 import type { Pod } from '../../placement/objects/pod.ts';
 
-/** The index of bound pods with a broken container, by node. There are few of them, and the index avoids scans of all pods. */
-export type BrokenPods = {
-  /** Updates the index after a pod changed, or is gone (undefined). */
-  changed(key: string, pod: Pick<Pod, 'broken' | 'nodeName'> | undefined): void;
-  /** Returns the broken pods on one node. */
-  on(node: string): Iterable<string>;
-  keys(): Iterable<string>;
-};
-
-/** Creates an empty index. */
-export function createBrokenPods(): BrokenPods {
+/** Creates an empty index of bound pods with a broken container, by node. There are few of them, and it avoids scans of all pods. */
+export function createBrokenPods() {
   const nodeOf = new Map<string, string>();
   const byNode = new Map<string, Set<string>>();
 
@@ -22,7 +13,8 @@ export function createBrokenPods(): BrokenPods {
   }
 
   return {
-    changed(key, pod) {
+    /** Updates the index after a pod changed, or is gone (undefined). */
+    changed(key: string, pod: Pick<Pod, 'broken' | 'nodeName'> | undefined): void {
       const before = nodeOf.get(key);
       const now = pod?.broken === undefined ? undefined : pod.nodeName;
       if (before === now) return;
@@ -32,7 +24,8 @@ export function createBrokenPods(): BrokenPods {
       const keys = byNode.get(now) ?? new Set();
       byNode.set(now, keys.add(key));
     },
-    on: (node) => byNode.get(node) ?? [],
-    keys: () => nodeOf.keys(),
+    /** Returns the broken pods on one node. */
+    on: (node: string): Iterable<string> => byNode.get(node) ?? [],
+    keys: (): Iterable<string> => nodeOf.keys(),
   };
 }

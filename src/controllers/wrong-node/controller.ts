@@ -48,18 +48,16 @@ export type WrongNodeOptions = {
   readonly onWrongNode: (reason: WrongReason, action: WrongNodeAction) => void;
 };
 
-/**
- * The wrong-node controller: finds pods that cannot run on their nodes, writes Events, and evicts pods that come back elsewhere.
- */
-export type WrongNodeController = ReturnType<typeof createWrongNodeController>;
-
 /** A pod on a wrong node: what the metric has counted for it, and how often its eviction was blocked. */
 type Found = { readonly uid: string; readonly counted: Set<string>; blocked: number };
 
 const BLOCKED_BASE_MS = 10_000;
 const BLOCKED_CAP_MS = 5 * 60_000;
 
-/** Creates the wrong-node controller. One worker is enough for its queue, because evictions are rare. */
+/**
+ * Creates the wrong-node controller: it finds pods that cannot run on their nodes, writes Events, and evicts pods that come back
+ * elsewhere. One worker is enough for its queue, because evictions are rare.
+ */
 export function createWrongNodeController(options: WrongNodeOptions) {
   const { pods, nodes, daemonSets, namespaces, images, evictor, clock } = options;
   const announcer = createAnnouncer(options.events, clock);

@@ -1,15 +1,15 @@
 import type { Clock } from '../../kit/clock.ts';
 
-/** Keeps evictions rare, so that a mistake of archaware cannot empty a cluster. */
-export type EvictionLimits = ReturnType<typeof createEvictionLimits>;
-
 /** The least time between two evictions of any pods. */
 const PACE_MS = 10_000;
 const WINDOW_MS = 10 * 60_000;
 /** How many pods of one owner may be evicted within the window. If these did not help, more evictions will not help either. */
 export const MOST_OF_OWNER = 3;
 
-/** Creates limits without past evictions. */
+/**
+ * Creates limits that keep evictions rare, so that a mistake of archaware cannot empty a cluster; at first there are no past
+ * evictions.
+ */
 export function createEvictionLimits(clock: Clock) {
   const byOwner = new Map<string, number[]>();
   let last = Number.NEGATIVE_INFINITY;
