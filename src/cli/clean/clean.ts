@@ -231,7 +231,7 @@ async function work(run: Run, { deployment }: OwnController, shown: Inventory | 
   printResult(run, outcome);
   // With --stop, the controller is being uninstalled, and nobody will need the Lease.
   if (flags.stop && outcome.left.length === 0) await run.lease?.remove(signal);
-  if (context.origin === 'unreadable' && isEmpty(run.before)) {
+  if (isBlind(run)) {
     say(
       "nothing was found, but the cluster's configuration could not be read and no object records what archaware wrote: " +
         'a taint or toleration with another key would not be found; give the configuration with --config',
@@ -288,9 +288,15 @@ async function refusals(
   ];
 }
 
-function printResult({ context, flags, how, before, pools }: Run, outcome: Parameters<typeof printOutcome>[0]): void {
+function printResult(run: Run, outcome: Parameters<typeof printOutcome>[0]): void {
+  const { context, flags, how, before, pools } = run;
   const unlisted = how === 'keep' ? (before?.pods.length ?? 0) : 0;
-  printOutcome(outcome, { unlisted, planned: flags.dryRun }, pools, context);
+  printOutcome(outcome, { unlisted, planned: flags.dryRun, isBlind: isBlind(run) }, pools, context);
+}
+
+/** Whether nothing was found where a taint with another key would not be found, because the configuration could not be read. */
+function isBlind({ context, before }: Run): boolean {
+  return context.origin === 'unreadable' && before !== undefined && isEmpty(before);
 }
 
 /** Whether a reading found no object that archaware wrote to. Policies and webhooks record no taint. */

@@ -3,17 +3,29 @@ import type { CleanOutcome } from '../../clean/outcomes.ts';
 import { LEFT_HEADER, leftRows, PLANNED_HEADER, RESULT_HEADER, resultRows } from '../../clean/rows.ts';
 import type { TaintingPool } from '../../placement/nodes/tainting-pools.ts';
 import { table, valueText } from '../output.ts';
+import { createPaint, type Tone } from '../paint.ts';
+
+type Work = {
+  /** The number of pods that keep harmless tolerations or affinity because of `--pods keep`. */
+  readonly unlisted: number;
+  /** Nothing was done, and the reasons say what would be. */
+  readonly planned: boolean;
+  /** Nothing was found, but perhaps only because the configuration is not known. */
+  readonly isBlind: boolean;
+};
 
 /**
- * Prints the closing table of `clean`, or the same in a machine-readable form. `unlisted`: the number of pods that keep harmless
- * tolerations or affinity because of `--pods keep`. `planned`: nothing was done, and the reasons say what would be. `pools`: the node pools whose next nodes may have the taint again.
+ * Prints the verdict and the closing table of `clean`, or the same in a machine-readable form. `pools`: the node pools whose next nodes
+ * may have the taint again.
  */
 export function printOutcome(
   outcome: CleanOutcome,
-  { unlisted, planned }: { readonly unlisted: number; readonly planned: boolean },
+  work: Work,
   pools: readonly TaintingPool[],
-  { output, columns, print }: Pick<Context, 'output' | 'columns' | 'print'>,
+  context: Pick<Context, 'output' | 'columns' | 'colors' | 'print'>,
 ): void {
+  const { output, columns, print } = context;
+  const { unlisted, planned } = work;
   const { removed, left, kept } = outcome;
   if (output !== 'table') {
     print(
@@ -24,12 +36,41 @@ export function printOutcome(
     );
     return;
   }
+  const paint = createPaint(context);
+  const [tone, text] = verdictOf(outcome, work);
+  print(`${paint.marks ? `${paint.mark(tone)} ` : ''}${paint.bold(text)}\n\n`);
   print(table(RESULT_HEADER, resultRows(outcome, unlisted), columns));
   const title = planned ? 'What clean would do.' : 'Left.';
   if (left.length > 0) print(`\n${title}\n${table(planned ? PLANNED_HEADER : LEFT_HEADER, leftRows(left), columns)}`);
   if (kept.length > 0)
     print(`\nKept: what archaware added to them is harmless.\n${table(LEFT_HEADER, leftRows(kept), columns)}`);
   if (pools.length > 0) print(`\nPools whose next nodes may be tainted again.\n${poolTable(pools, columns)}`);
+}
+
+/** Returns what is left of archaware, in one sentence. */
+function verdictOf(
+  { remaining, left, kept }: CleanOutcome,
+  { unlisted, planned, isBlind }: Work,
+): readonly [Tone, string] {
+  const sets = kept.filter(({ kind }) => kind === 'DaemonSet').length;
+  const harmless = [[kept.length - sets + unlisted, 'pod'] as const, [sets, 'DaemonSet'] as const].flatMap(
+    ([many, of]) => (many === 0 ? [] : [count(many, of)]),
+  );
+  const but = harmless.length === 0 ? '' : ` but harmless tolerations or affinity of ${harmless.join(' and ')}`;
+  if (planned) {
+    if (remaining.controllers > 0) return ['bad', 'clean would refuse: archaware runs, and would undo its work.'];
+    return left.length === 0
+      ? ['good', `There is nothing to remove${but}.`]
+      : ['warning', `clean would remove what archaware wrote to ${count(left.length, 'object')}.`];
+  }
+  if (left.length > 0) return ['bad', `${count(left.length, 'object')} left: the reasons are below.`];
+  return isBlind
+    ? ['warning', 'Nothing was found, but perhaps not everything.']
+    : ['good', `Nothing of archaware is left${but}.`];
+}
+
+function count(many: number, of: string): string {
+  return `${many} ${of}${many === 1 ? '' : 's'}`;
 }
 
 function poolTable(pools: readonly TaintingPool[], columns: number | undefined): string {
