@@ -11,8 +11,11 @@ export type WritingOptions = {
   readonly write: Writer;
   readonly events: Pick<EventRecorder, 'emit'>;
   readonly clock: Clock;
-  readonly onRefused?: () => void;
-  /** Returns when a write of any object last succeeded, in milliseconds on the monotonic clock. Absent: not known. */
+  readonly onRefused?: (() => void) | undefined;
+  /**
+   * Returns when a write of any object, the Lease included, last succeeded, in milliseconds on the monotonic clock. Absent: not
+   * known, and then a 500 never counts as permanent.
+   */
   readonly lastWriteMs?: (() => number | undefined) | undefined;
 };
 

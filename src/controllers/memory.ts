@@ -4,34 +4,11 @@ import type { ImageSet } from '../placement/decide.ts';
 import { createShared } from '../placement/objects/equal-values.ts';
 import type { Toleration } from '../placement/patch/tolerations.ts';
 import type { ImageSource } from './image-source.ts';
-import {
-  type Basis,
-  createRecords,
-  type Decided,
-  type Notes,
-  note,
-  type ObjectRecord,
-  type Records,
-} from './object-record.ts';
-import { createWaiting, type Waiting } from './waiting.ts';
+import { type Basis, createRecords, type Decided, type Notes, note, type ObjectRecord } from './object-record.ts';
+import { createWaiting } from './waiting.ts';
 
 /** The memory of a term about pods or DaemonSets: their records, and which of them wait for which image. */
-export type Memory = Records &
-  Pick<Waiting, 'lookupEnded'> & {
-    /**
-     * Records a decision whose write, if it needed one, is done. `wrote`: the tolerations that the object must have from now on. False
-     * if the ends of its lookups will not queue the object, because there is no room to remember their names.
-     */
-    remember(
-      key: string,
-      record: ObjectRecord,
-      basis: Basis,
-      decision: Decided['decision'],
-      wrote?: readonly Toleration[],
-    ): boolean;
-    /** Makes the next reconciliation decide again, because something other than the object has changed. */
-    invalidate(key: string): void;
-  };
+export type Memory = ReturnType<typeof createMemory>;
 
 /** The interval at which an object that was placed without an unknown image is decided again. The image has its own retry times. */
 export const OPEN_AGAIN_MS = 60_000;
@@ -42,14 +19,24 @@ export const HELD_AGAIN_MS = 10 * 60_000;
 const MOST_SHARED = 4 * 1024 * 1024;
 
 /** Creates an empty memory. It will have a record for every pod, so values that are equal in several records are kept once. */
-export function createMemory(images: Pick<ImageSource, 'canonicalOf'>, clock: Clock): Memory {
+export function createMemory(images: Pick<ImageSource, 'canonicalOf'>, clock: Clock) {
   const records = createRecords();
   const waiting = createWaiting(clock);
   const share = createShared({ most: MOST_SHARED });
   return {
     ...records,
     lookupEnded: waiting.lookupEnded,
-    remember(key, record, { subjectKey, settings }, decision, wrote = []) {
+    /**
+     * Records a decision whose write, if it needed one, is done. `wrote`: the tolerations that the object must have from now on. False
+     * if the ends of its lookups will not queue the object, because there is no room to remember their names.
+     */
+    remember(
+      key: string,
+      record: ObjectRecord,
+      { subjectKey, settings }: Basis,
+      decision: Decided['decision'],
+      wrote: readonly Toleration[] = [],
+    ): boolean {
       const kept = share(keptOf(decision));
       Object.assign(record, { subjectKey: share(subjectKey), settings, decision: kept });
       record.at = Math.floor(clock.monotonic());
@@ -58,11 +45,12 @@ export function createMemory(images: Pick<ImageSource, 'canonicalOf'>, clock: Cl
       if (isOver) note(record, 'since', undefined);
       return waiting.set(key, isOver ? [] : share(imagesUnknown(decision).map(images.canonicalOf)));
     },
-    invalidate(key) {
+    /** Makes the next reconciliation decide again, because something other than the object has changed. */
+    invalidate(key: string): void {
       const record = records.all.get(key);
       if (record !== undefined) record.at = undefined;
     },
-    forget(key) {
+    forget(key: string): void {
       records.forget(key);
       waiting.set(key, []);
     },

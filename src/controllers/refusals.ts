@@ -1,7 +1,7 @@
-import type { Clock } from '../kit/clock.ts';
 import { type ApiError, concernsObject, mayBeWrongStatus } from '../kube/errors.ts';
 import type { Regarding } from '../kube/events.ts';
 import type { Announcer } from './announce.ts';
+import type { WritingOptions } from './common-options.ts';
 import { note, type ObjectRecord } from './object-record.ts';
 
 /**
@@ -10,16 +10,7 @@ import { note, type ObjectRecord } from './object-record.ts';
  */
 export type NoteRefusal = (record: ObjectRecord, regarding: Regarding, error: ApiError) => boolean;
 
-type RefusalsOptions = {
-  readonly announcer: Announcer;
-  readonly clock: Clock;
-  readonly onRefused?: (() => void) | undefined;
-  /**
-   * Returns when a write of any object, the Lease included, last succeeded, in milliseconds on the monotonic clock. Absent: not
-   * known, and then a 500 never counts as permanent.
-   */
-  readonly lastWriteMs?: (() => number | undefined) | undefined;
-};
+type RefusalsOptions = Pick<WritingOptions, 'clock' | 'onRefused' | 'lastWriteMs'> & { readonly announcer: Announcer };
 
 /** A refusal gets an Event when it lasts longer than the start of an API server. */
 const ANNOUNCED_MS = 5_000;

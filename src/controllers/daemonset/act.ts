@@ -12,12 +12,11 @@ import { decideTemplate } from '../../placement/rollout/template.ts';
 import { recordBasis } from '../../placement/standing.ts';
 import { answered, HELD_AGAIN_MS, type Memory, OPEN_AGAIN_MS } from '../memory.ts';
 import { NO_ROOM_AGAIN_MS } from '../waiting.ts';
-import { guessBasis } from './change.ts';
+import { guessBasis, type TemplateWriter } from './change.ts';
 import type { DaemonSetControllerOptions } from './contract.ts';
 import type { Ownership } from './give-back.ts';
 import type { RolloutTurn } from './rollout.ts';
 import type { TemplateCase } from './template-decision.ts';
-import type { TemplateWriter } from './template-write.ts';
 import type { Unserved } from './unserved.ts';
 
 type ActParts = Pick<DaemonSetControllerOptions, 'daemonSets' | 'liveTaints' | 'isPaced' | 'clock'> & {

@@ -8,10 +8,10 @@ import { createAnnouncer, tooLargeProblems } from '../announce.ts';
 import { behindMs, createMemory } from '../memory.ts';
 import { TURN_AGAIN_MS, WAITS_FOR_TURN } from './act.ts';
 import { regarding } from './change.ts';
-import type { DaemonSetControllerOptions, Holder } from './contract.ts';
+import type { DaemonSetControllerOptions } from './contract.ts';
 import { createRolloutTurn } from './rollout.ts';
 import { createServe } from './serve.ts';
-import { holdersOf, unprovenOfSystem } from './stopped.ts';
+import { unprovenOfSystem } from './stopped.ts';
 import { createUnserved } from './unserved.ts';
 
 /** The DaemonSet controller: gathers the input of a template's decision, decides, writes. */
@@ -29,7 +29,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions) {
     isSystem,
     unreadyNodes: (daemonSet) => unreadyNodesOf(daemonSet, options.nodes(), taints().key),
   });
-  const unserved = createUnserved({ daemonSets, isSystem, taints, onServed: options.onServed });
+  const unserved = createUnserved({ daemonSets, turn, isSystem, taints, onServed: options.onServed });
   const announcer = createAnnouncer(options.events, clock);
   const { serve, contested } = createServe({ ...options, memory, turn, unserved });
   const unproven = () => unprovenOfSystem({ daemonSets, turn, isSystem, taints });
@@ -105,7 +105,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions) {
     holdsTaints: (key: string): boolean =>
       (turn.waits(key) && daemonSets.get(key)?.rolledOut === true) || turn.isUnproven(key),
     /** Returns the DaemonSets that this node must not be tainted for, with the reason for each. */
-    holders: (node: Node): readonly Holder[] => holdersOf(node, { daemonSets, turn, unserved }),
+    holders: unserved.holders,
     /**
      * Whether a taint would come too early for this node: a DaemonSet of the system has a change of archaware of which nothing shows yet
      * that it is let in. Once a node has the taint, the change cannot be taken back.

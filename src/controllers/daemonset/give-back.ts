@@ -1,8 +1,8 @@
-import { type Clock, doubled } from '../../kit/clock.ts';
+import { doubled } from '../../kit/clock.ts';
 import { isRefusal } from '../../kube/errors.ts';
-import type { Writer } from '../../kube/writer.ts';
 import { type DaemonSet, readDaemonSet } from '../../placement/objects/daemonset.ts';
 import { giveBackPatch } from '../../placement/patch/disown.ts';
+import type { WritingOptions } from '../common-options.ts';
 import { note, type ObjectRecord } from '../object-record.ts';
 
 /**
@@ -11,11 +11,7 @@ import { note, type ObjectRecord } from '../object-record.ts';
  */
 export type Ownership = ReturnType<typeof createOwnership>;
 
-type OwnershipOptions = {
-  readonly write: Writer;
-  readonly clock: Clock;
-  readonly onRefused?: (() => void) | undefined;
-};
+type OwnershipOptions = Pick<WritingOptions, 'write' | 'clock' | 'onRefused'>;
 
 /** The pause between the lists of two DaemonSets that are given back at sight. */
 const PACE_MS = 1_000;

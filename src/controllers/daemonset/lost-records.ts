@@ -1,10 +1,9 @@
-import type { Clock } from '../../kit/clock.ts';
 import { isRefusal } from '../../kube/errors.ts';
-import type { Writer } from '../../kube/writer.ts';
 import { type DaemonSet, readDaemonSet } from '../../placement/objects/daemonset.ts';
 import { daemonSetPatch } from '../../placement/patch/patch.ts';
 import { foundAgain, lostTolerations } from '../../placement/rollout/lost-record.ts';
 import type { Settings } from '../../placement/settings.ts';
+import type { WritingOptions } from '../common-options.ts';
 import { note, type ObjectRecord } from '../object-record.ts';
 
 type Change = ReturnType<typeof foundAgain>;
@@ -17,14 +16,11 @@ type FoundAgain =
 
 /** Writes the records of templates again that have archaware's tolerations and whose record somebody removed. */
 
-type LostRecordsOptions = {
-  readonly write: Writer;
-  readonly clock: Clock;
+type LostRecordsOptions = Pick<WritingOptions, 'write' | 'clock' | 'onRefused'> & {
   /** Returns the milliseconds to leave a DaemonSet alone because another writer keeps undoing this change; 0: write. */
   readonly contestedMs: (record: ObjectRecord, daemonSet: DaemonSet, change: Change) => number;
   /** Called after a change was written. */
   readonly onWritten: (record: ObjectRecord, change: Change) => void;
-  readonly onRefused?: (() => void) | undefined;
 };
 
 /** How long a refused record is left alone. The policies of an earlier version refuse it. */

@@ -5,14 +5,13 @@ import { createContention } from '../contention.ts';
 import { answered, type Memory } from '../memory.ts';
 import { createRefusals } from '../refusals.ts';
 import { createAct, WAITS_FOR_TURN } from './act.ts';
-import { intentOf, regarding } from './change.ts';
+import { createTemplateWriter, intentOf, regarding } from './change.ts';
 import type { DaemonSetControllerOptions } from './contract.ts';
 import { createOwnership } from './give-back.ts';
 import { createLostRecords } from './lost-records.ts';
 import type { RolloutTurn } from './rollout.ts';
 import { createStops } from './stopped.ts';
 import { decideForTemplate, type TemplateCase } from './template-decision.ts';
-import { createTemplateWriter } from './template-write.ts';
 import type { Unserved } from './unserved.ts';
 
 type ServeParts = DaemonSetControllerOptions & {

@@ -6,7 +6,6 @@ import { type Node, taintKind } from '../../placement/nodes/node.ts';
 import { type DaemonSet, GUESSED, readDaemonSet, readRecord } from '../../placement/objects/daemonset.ts';
 import { takenBack } from '../../placement/objects/rollout-record.ts';
 import { daemonSetPatch } from '../../placement/patch/patch.ts';
-import type { Want } from '../../placement/rollout/brake.ts';
 import { isTakenBack } from '../../placement/rollout/taken-back.ts';
 import { decideTemplate } from '../../placement/rollout/template.ts';
 import type { Settings } from '../../placement/settings.ts';
@@ -14,10 +13,9 @@ import type { Announcer } from '../announce.ts';
 import { answered } from '../memory.ts';
 import type { NoteRefusal } from '../refusals.ts';
 import { type Change, regarding } from './change.ts';
-import type { DaemonSetControllerOptions, Holder } from './contract.ts';
+import type { DaemonSetControllerOptions } from './contract.ts';
 import type { RolloutTurn } from './rollout.ts';
 import type { TemplateCase } from './template-decision.ts';
-import type { Unserved } from './unserved.ts';
 
 /** How often a stopped DaemonSet is looked at. */
 const AGAIN_MS = 15_000;
@@ -76,20 +74,6 @@ export function createStops(options: StopsOptions) {
   };
 }
 
-/** Returns the DaemonSets that a node must not be tainted for, with the reason for each. */
-export function holdersOf(
-  node: Node,
-  parts: { readonly daemonSets: Store<DaemonSet>; readonly turn: RolloutTurn; readonly unserved: Unserved },
-): Holder[] {
-  const { daemonSets, turn, unserved } = parts;
-  const found = new Map(unserved.holders(node).map((key) => [key, unservedNote(unserved.get(key))]));
-  for (const key of turn.stopsAll()) found.set(key, STOPS_ALL);
-  return [...found].flatMap(([key, why]) => {
-    const uid = daemonSets.get(key)?.uid;
-    return uid === undefined ? [] : { key, uid, why };
-  });
-}
-
 /** Returns the DaemonSets of the system whose change may still have to be taken back, and then from nodes without the taint. */
 export function unprovenOfSystem(parts: {
   readonly daemonSets: Store<DaemonSet>;
@@ -145,24 +129,4 @@ function stoppedNote(
     : 'look at why its pods do not get ready';
   if (!isTakenBack) return `${what}; ${result}; ${cause}`;
   return `the API server let no pod in with the tolerations that archaware added to its template, so archaware has taken them back: ${result}; allow the tolerations, then run kubectl rollout restart; or label the DaemonSet archaware.dev/ignore=true, if it may lose its pods on nodes with the taint`;
-}
-
-/** The reason for which a stopped DaemonSet holds the taints back. */
-const STOPS_ALL = 'it is not back after archaware added tolerations to its template (Event RolloutStopped)';
-
-/** Returns why a DaemonSet without its tolerations holds the taints back, and what to do. */
-function unservedNote(entry: { readonly why: Want; readonly answer: string } | undefined): string {
-  const why = entry?.why ?? 'failed';
-  switch (why) {
-    case 'refused':
-      return `its template cannot get the tolerations; allow the account of archaware to write them, or add them to the source of the template: ${entry?.answer || 'the API server refuses them'}`;
-    case 'contested':
-      return 'another writer keeps removing the tolerations from its template: add them to the source of the template';
-    case 'in-line':
-      return 'its template waits for other DaemonSets to roll out';
-    case 'failed':
-      return 'its template could not be written yet';
-    default:
-      return why satisfies never;
-  }
 }

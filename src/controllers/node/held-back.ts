@@ -1,15 +1,12 @@
-import type { Clock } from '../../kit/clock.ts';
-import type { EventRecorder } from '../../kube/events.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import { few } from '../../placement/reasons.ts';
 import { createAnnouncer } from '../announce.ts';
+import type { WritingOptions } from '../common-options.ts';
+import type { Holder } from '../daemonset/contract.ts';
 import { createRecords } from '../object-record.ts';
 
-/** A DaemonSet that a node stays untainted for, and why. `key`: `namespace/name`. */
-type Holder = { readonly key: string; readonly uid: string; readonly why: string };
-
-export type HeldBackOptions = {
+export type HeldBackOptions = Pick<WritingOptions, 'events' | 'clock'> & {
   readonly nodes: Store<Node>;
   /** Returns the DaemonSets that this node must not be tainted for. */
   readonly holders: (node: Node) => readonly Holder[];
@@ -18,8 +15,6 @@ export type HeldBackOptions = {
   readonly taint: () => string;
   /** Has a node decided again. */
   readonly enqueue: (node: string) => void;
-  readonly events: Pick<EventRecorder, 'emit'>;
-  readonly clock: Clock;
 };
 
 /** What holds a taint back for a moment, as a DaemonSet that was just created, is not reported. */

@@ -1,5 +1,4 @@
-import type { Clock } from '../../kit/clock.ts';
-import type { EventRecorder, Regarding } from '../../kube/events.ts';
+import type { Regarding } from '../../kube/events.ts';
 import type { Change } from '../../kube/watch/collection.ts';
 import type { EventReason } from '../../names.ts';
 import type { Node } from '../../placement/nodes/node.ts';
@@ -11,14 +10,13 @@ import {
   type PoolSettings,
 } from '../../placement/nodes/pools.ts';
 import { createAnnouncer } from '../announce.ts';
+import type { WritingOptions } from '../common-options.ts';
 import { createRecords } from '../object-record.ts';
 
-export type PoolNodesOptions = {
+export type PoolNodesOptions = Pick<WritingOptions, 'events' | 'clock'> & {
   readonly settings: () => PoolSettings;
   /** Whether the node controller runs. If not, nobody sets the taint that a node lacks. */
   readonly managesNodes: boolean;
-  readonly events: Pick<EventRecorder, 'emit'>;
-  readonly clock: Clock;
   /** Called when a node of this pool joined without archaware's taint. */
   readonly onJoinedUntainted: (pool: string) => void;
 };

@@ -1,8 +1,6 @@
-import type { Clock } from '../../kit/clock.ts';
 import type { Operation } from '../../kit/json-patch.ts';
 import type { Result } from '../../kube/control-loop.ts';
 import type { Store } from '../../kube/watch/store.ts';
-import type { Writer } from '../../kube/writer.ts';
 import { contradictionOf } from '../../placement/contradiction.ts';
 import { type Decision, isGuess, type Placement } from '../../placement/decide.ts';
 import type { SkipReason } from '../../placement/eligibility.ts';
@@ -11,6 +9,7 @@ import type { Toleration } from '../../placement/patch/tolerations.ts';
 import { onlyObserves, type PlacementIntent, placingFor, placingText } from '../../placement/placing.ts';
 import { decisionNote } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
+import type { WritingOptions } from '../common-options.ts';
 import type { Contention } from '../contention.ts';
 import { answered, HELD_AGAIN_MS, isFinal, type Memory, OPEN_AGAIN_MS } from '../memory.ts';
 import { type Decided, note } from '../object-record.ts';
@@ -23,14 +22,12 @@ import { type Release, regardingPod, type SendRelease, type WrittenPlacing } fro
 /** A binding changes neither tolerations nor `metadata.generation`, so the rest of a patch says nothing about it. */
 const isUnbound: Operation = { op: 'test', path: '/spec/nodeName', value: null };
 
-type CarryOutParts = {
+type CarryOutParts = Pick<WritingOptions, 'write' | 'clock'> & {
   readonly pods: Store<Pod>;
   readonly memory: Memory;
   readonly backlog: Backlog;
   readonly contention: Contention;
   readonly release: Release;
-  readonly write: Writer;
-  readonly clock: Clock;
   readonly forget: (key: string) => void;
   /** Called when a pod was placed, with the seconds since its creation. */
   readonly onPlaced?: ((seconds: number) => void) | undefined;
@@ -105,21 +102,19 @@ export function createCarryOut(parts: CarryOutParts) {
     return release(at.record, at.pod, placing, sender(at, isGuessed));
   }
 
-  /** Returns functions that send a patch, and note what the watch will show. A guess is not for a pod that was bound meanwhile. */
+  /** Returns the function that sends a patch, and notes what the watch will show. A guess is not for a pod that was bound meanwhile. */
   function sender({ record, signal, ...at }: PodCase, isGuessed: boolean): SendRelease {
     const targetOf = ({ namespace, name, gated }: Pod) =>
       ({ kind: 'Pod', namespace, name, action: gated ? 'release' : 'tolerate' }) as const;
-    return {
-      async send(pod, placing, patch) {
-        note(record, 'expected', expectedKey({ ...at, pod }, placing));
-        try {
-          const sent = isGuessed && pod.nodeName === undefined ? [isUnbound, ...patch] : patch;
-          const written = await parts.write(targetOf(pod), sent, signal);
-          return written.kind === 'written' ? { ...written, placing } : written;
-        } finally {
-          note(record, 'expected', undefined);
-        }
-      },
+    return async (pod, placing, patch) => {
+      note(record, 'expected', expectedKey({ ...at, pod }, placing));
+      try {
+        const sent = isGuessed && pod.nodeName === undefined ? [isUnbound, ...patch] : patch;
+        const written = await parts.write(targetOf(pod), sent, signal);
+        return written.kind === 'written' ? { ...written, placing } : written;
+      } finally {
+        note(record, 'expected', undefined);
+      }
     };
   }
 

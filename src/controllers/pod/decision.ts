@@ -1,10 +1,10 @@
-import type { Clock } from '../../kit/clock.ts';
 import { type Decision, decide, standing } from '../../placement/decide.ts';
 import type { PodImage } from '../../placement/objects/image.ts';
 import { usesAffinity } from '../../placement/placing.ts';
 import { overPlaced, standingArchitectures } from '../../placement/standing.ts';
 import type { Subject } from '../../placement/subject.ts';
-import { type ImageSource, NEVER } from '../image-source.ts';
+import type { PlacingOptions } from '../common-options.ts';
+import { NEVER } from '../image-source.ts';
 import { isFinal, waitedMs } from '../memory.ts';
 import type { ObjectRecord } from '../object-record.ts';
 import type { Backlog } from './backlog.ts';
@@ -18,12 +18,7 @@ export type PodCase = PodAtHand & {
   readonly signal: AbortSignal;
 };
 
-type DecisionParts = {
-  readonly images: ImageSource;
-  readonly clusterArchitectures: () => readonly string[];
-  readonly clock: Clock;
-  /** Whether images of bound pods are looked up slowly. */
-  readonly isPaced: boolean;
+type DecisionParts = Pick<PlacingOptions, 'images' | 'clusterArchitectures' | 'clock' | 'isPaced'> & {
   readonly backlog: Backlog;
 };
 

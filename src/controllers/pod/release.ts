@@ -16,20 +16,12 @@ export type WrittenPlacing =
   | (Extract<WriteResult, { kind: 'written' }> & { readonly placing: PlacementIntent | undefined })
   | { readonly kind: 'nothing' };
 
-/** Sends the patches of a pod. */
-export type SendRelease = {
-  /** `placing`: the part of the intent that the patch contains. */
-  send(
-    pod: Pod,
-    placing: PlacementIntent | undefined,
-    patch: readonly Operation[],
-  ): Promise<Exclude<WrittenPlacing, { kind: 'nothing' }>>;
-};
-
-type ReleaseOptions = {
-  readonly noteRefusal: NoteRefusal;
-  readonly announcer: Announcer;
-};
+/** Sends a patch of a pod. `placing`: the part of the intent that the patch contains. */
+export type SendRelease = (
+  pod: Pod,
+  placing: PlacementIntent | undefined,
+  patch: readonly Operation[],
+) => Promise<Exclude<WrittenPlacing, { kind: 'nothing' }>>;
 
 /**
  * Writes what a pod lacks of an intent, and removes archaware's gate. Without an intent it removes only the gate. Throws the API
@@ -40,7 +32,7 @@ export type Release = (
   record: ObjectRecord,
   pod: Pod,
   placing: PlacementIntent | undefined,
-  sender: SendRelease,
+  send: SendRelease,
 ) => Promise<WrittenPlacing>;
 
 function patchFor(pod: Pod, placing: PlacementIntent | undefined): Operation[] {
@@ -65,8 +57,14 @@ function partsOf(
 }
 
 /** Creates the release. */
-export function createRelease({ noteRefusal, announcer }: ReleaseOptions): Release {
-  const write: Release = async (record, pod, placing, sender) => {
+export function createRelease({
+  noteRefusal,
+  announcer,
+}: {
+  readonly noteRefusal: NoteRefusal;
+  readonly announcer: Announcer;
+}): Release {
+  const write: Release = async (record, pod, placing, send) => {
     const less = record.notes?.lessened;
     const parts = partsOf(pod, placing, less?.refusal);
     const by = Math.min(less?.by ?? 0, parts.length - 1);
@@ -74,7 +72,7 @@ export function createRelease({ noteRefusal, announcer }: ReleaseOptions): Relea
     const patch = patchFor(pod, part);
     if (patch.length === 0) return { kind: 'nothing' };
     try {
-      const written = await sender.send(pod, part, patch);
+      const written = await send(pod, part, patch);
       note(record, 'refused', undefined);
       note(record, 'lessened', undefined);
       if (written.kind === 'written' && less !== undefined) {
@@ -86,7 +84,7 @@ export function createRelease({ noteRefusal, announcer }: ReleaseOptions): Relea
       const isForGood = noteRefusal(record, regardingPod(pod), error);
       if (!isForGood || by === parts.length - 1) throw error;
       note(record, 'lessened', { by: by + 1, refusal: less?.refusal ?? error });
-      return write(record, pod, placing, sender);
+      return write(record, pod, placing, send);
     }
   };
   return write;

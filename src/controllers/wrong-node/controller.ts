@@ -1,6 +1,5 @@
-import { backoff, type Clock } from '../../kit/clock.ts';
+import { backoff } from '../../kit/clock.ts';
 import type { Result } from '../../kube/control-loop.ts';
-import type { EventRecorder } from '../../kube/events.ts';
 import type { Evictor } from '../../kube/evict.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import { skipDaemonSet, skipPod } from '../../placement/eligibility.ts';
@@ -23,6 +22,7 @@ import {
 import { readWhole, type Surroundings, type Whole, whyNotEvicted } from '../../placement/wrong-node/may-evict.ts';
 import { wrongNodeNote } from '../../placement/wrong-node/note.ts';
 import { createAnnouncer, type Problem } from '../announce.ts';
+import type { PlacingOptions } from '../common-options.ts';
 import type { ImageSource } from '../image-source.ts';
 import { HELD_AGAIN_MS, OPEN_AGAIN_MS } from '../memory.ts';
 import { createRecords } from '../object-record.ts';
@@ -33,17 +33,15 @@ import { createEvictionLimits, MOST_OF_OWNER } from './eviction-limits.ts';
 /** What was done about a pod on a wrong node, as `archaware_wrong_node_pods_total` counts it. */
 export type WrongNodeAction = 'warned' | 'evicted' | 'blocked';
 
-export type WrongNodeOptions = {
+export type WrongNodeOptions = Pick<
+  PlacingOptions,
+  'namespaces' | 'settings' | 'clusterArchitectures' | 'events' | 'clock'
+> & {
   readonly pods: Store<Pod>;
   readonly nodes: Store<Node>;
   readonly daemonSets: Pick<Store<DaemonSet>, 'get'>;
-  readonly namespaces: Store<Namespace>;
-  readonly settings: () => Settings;
-  readonly clusterArchitectures: () => readonly string[];
   readonly images: Pick<ImageSource, 'answer' | 'namesOf' | 'canonicalOf'>;
   readonly evictor: Evictor;
-  readonly events: Pick<EventRecorder, 'emit'>;
-  readonly clock: Clock;
   /** Called once for each pod, reason and action. */
   readonly onWrongNode: (reason: WrongReason, action: WrongNodeAction) => void;
 };

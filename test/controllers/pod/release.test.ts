@@ -38,13 +38,11 @@ function attempts(
   let given: PlacementIntent | undefined | 'nothing' = 'nothing';
   async function once(): Promise<boolean> {
     try {
-      const written = await release(record, pod, PLACING, {
-        async send(_pod, placing) {
-          const refusal = refuses(placing);
-          if (refusal !== undefined) throw refusal;
-          given = placing;
-          return { kind: 'written', object: {}, placing };
-        },
+      const written = await release(record, pod, PLACING, async (_pod, placing) => {
+        const refusal = refuses(placing);
+        if (refusal !== undefined) throw refusal;
+        given = placing;
+        return { kind: 'written', object: {}, placing };
       });
       return written.kind === 'written';
     } catch {
