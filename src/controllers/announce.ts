@@ -7,6 +7,8 @@ import { ARCHITECTURES_ANNOTATION, NOTE_BYTES, PREFERRED } from '../names.ts';
 import { contradictionOf } from '../placement/contradiction.ts';
 import type { Decision, FailedImage, ImageSet, QueuedImage } from '../placement/decide.ts';
 import { readStatement } from '../placement/images.ts';
+import type { Node } from '../placement/nodes/node.ts';
+import type { DaemonSet } from '../placement/objects/daemonset.ts';
 import { isDaemonSet } from '../placement/objects/kinds.ts';
 import type { Pod, PodTemplate } from '../placement/objects/pod.ts';
 import { tooLargeNote } from '../placement/objects/size.ts';
@@ -73,6 +75,21 @@ export function createAnnouncer(events: Pick<EventRecorder, 'emit'>, clock: Cloc
       note(record, 'announced', all.set(id, { at: now, outlook }));
     },
   };
+}
+
+/** Returns what an Event about an object is about. */
+export function regardingPod({ namespace, name, uid }: Pick<Pod, 'namespace' | 'name' | 'uid'>): Regarding {
+  return { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
+}
+
+/** Returns the same for a node. */
+export function regardingNode({ name, uid }: Pick<Node, 'name' | 'uid'>): Regarding {
+  return { apiVersion: 'v1', kind: 'Node', name, uid };
+}
+
+/** Returns the same for a DaemonSet. */
+export function regardingDaemonSet({ namespace, name, uid }: Pick<DaemonSet, 'namespace' | 'name' | 'uid'>): Regarding {
+  return { apiVersion: 'apps/v1', kind: 'DaemonSet', namespace, name, uid };
 }
 
 /** Adds the outlook to a note. A note that is too long for an Event loses its own end, not the outlook. */

@@ -68,10 +68,7 @@ export function note<Part extends keyof Notes>(record: ObjectRecord, part: Part,
   record.notes = left.length === 0 ? undefined : Object.fromEntries(left);
 }
 
-/** The records of a term, by the key of the object. */
-export type Records = ReturnType<typeof createRecords>;
-
-/** Creates an empty memory. */
+/** Creates the records of a term, by the key of the object; at first there are none. */
 export function createRecords() {
   const all = new Map<string, ObjectRecord>();
   return {

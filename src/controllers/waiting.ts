@@ -5,9 +5,6 @@ import { createLedger } from '../kit/fairness/ledger.ts';
 /** An object to reconcile again, in `inMs` milliseconds; 0: now. */
 export type Due = { readonly key: string; readonly inMs: number };
 
-/** The index of objects by the images that they wait for: the end of a lookup queues exactly these objects. */
-export type Waiting = ReturnType<typeof createWaiting>;
-
 /** An object that waits for at most this many images is queued at each answer. */
 const FEW = 8;
 const MANY_MS = 1_000;
@@ -27,7 +24,7 @@ type Many = { readonly images: readonly string[]; readonly left: Set<string>; re
 /** Of an object with few images only the list is kept, which may be the list of every object of a big cluster. */
 type Entry = readonly string[] | Many;
 
-/** Creates an empty index. */
+/** Creates an empty index of objects by the images that they wait for: the end of a lookup queues exactly these objects. */
 export function createWaiting({ monotonic }: Pick<Clock, 'monotonic'>) {
   const byImage = new Map<string, Set<string>>();
   const byKey = new Map<string, Entry>();

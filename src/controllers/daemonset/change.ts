@@ -1,5 +1,4 @@
 import { isRefusal } from '../../kube/errors.ts';
-import type { Regarding } from '../../kube/events.ts';
 import type { WriteResult } from '../../kube/writer.ts';
 import { TOLERATIONS_ANNOTATION } from '../../names.ts';
 import {
@@ -12,6 +11,7 @@ import {
 import { awaited, rolloutOf, withRollout } from '../../placement/objects/rollout-record.ts';
 import { daemonSetPatch } from '../../placement/patch/patch.ts';
 import type { TemplateDecision } from '../../placement/rollout/template.ts';
+import { regardingDaemonSet } from '../announce.ts';
 import type { Contention } from '../contention.ts';
 import { note, type ObjectRecord } from '../object-record.ts';
 import type { NoteRefusal } from '../refusals.ts';
@@ -55,11 +55,6 @@ export function guessBasis({ recorded }: DaemonSet): RecordBasis {
   return readRecord(recorded).basis ?? GUESSED;
 }
 
-/** Returns the object that Events about a DaemonSet name. */
-export function regarding({ namespace, name, uid }: DaemonSet): Regarding {
-  return { apiVersion: 'apps/v1', kind: 'DaemonSet', namespace, name, uid };
-}
-
 type TemplateWriterParts = Pick<DaemonSetControllerOptions, 'write' | 'fetchDaemonSet'> & {
   readonly turn: RolloutTurn;
   readonly contention: Contention;
@@ -84,7 +79,7 @@ export function createTemplateWriter(parts: TemplateWriterParts) {
 
   function contestedMs(record: ObjectRecord, daemonSet: DaemonSet, change: Change): number {
     const said = { action: 'Placing', note: contestedNote(daemonSet, change) };
-    return contention.waitMs(record, intentOf(change), regarding(daemonSet), said);
+    return contention.waitMs(record, intentOf(change), regardingDaemonSet(daemonSet), said);
   }
 
   return {
@@ -103,7 +98,7 @@ export function createTemplateWriter(parts: TemplateWriterParts) {
       } catch (error) {
         // Without an answer the turn stays: the next try, or the watch, shows what became of the write.
         if (!isRefusal(error)) throw error;
-        parts.noteRefusal(record, regarding(daemonSet), error);
+        parts.noteRefusal(record, regardingDaemonSet(daemonSet), error);
         if (change.rolls) await passOn(at, error.status < 500);
         throw error;
       }

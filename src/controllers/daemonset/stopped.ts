@@ -9,10 +9,10 @@ import { daemonSetPatch } from '../../placement/patch/patch.ts';
 import { isTakenBack } from '../../placement/rollout/taken-back.ts';
 import { decideTemplate } from '../../placement/rollout/template.ts';
 import type { Settings } from '../../placement/settings.ts';
-import type { Announcer } from '../announce.ts';
+import { type Announcer, regardingDaemonSet } from '../announce.ts';
 import { answered } from '../memory.ts';
 import type { NoteRefusal } from '../refusals.ts';
-import { type Change, regarding } from './change.ts';
+import type { Change } from './change.ts';
 import type { DaemonSetControllerOptions } from './contract.ts';
 import type { RolloutTurn } from './rollout.ts';
 import type { TemplateCase } from './template-decision.ts';
@@ -42,7 +42,7 @@ export function createStops(options: StopsOptions) {
     const { taints } = settings();
     const wasTakenBack = isTakenBack(daemonSet);
     const stopsAll = turn.stopsAll().includes(key);
-    announcer.report(record, regarding(daemonSet), {
+    announcer.report(record, regardingDaemonSet(daemonSet), {
       reason: 'RolloutStopped',
       action: 'Placing',
       note: stoppedNote(daemonSet, {
@@ -67,7 +67,7 @@ export function createStops(options: StopsOptions) {
       // Without an answer it may be carried out yet; the next try shows that.
       if (!isRefusal(error)) throw error;
       undo();
-      options.noteRefusal(record, regarding(daemonSet), error);
+      options.noteRefusal(record, regardingDaemonSet(daemonSet), error);
       throw error;
     }
     return { outcome: 'written', detail: 'template as its author wrote it: the rollout did not come back' };

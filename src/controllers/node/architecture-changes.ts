@@ -3,7 +3,7 @@ import type { EventRecorder } from '../../kube/events.ts';
 import type { Change } from '../../kube/watch/collection.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import { architectureChangeNote } from '../../placement/nodes/witness.ts';
-import { createAnnouncer } from '../announce.ts';
+import { createAnnouncer, regardingNode } from '../announce.ts';
 import { createRecords } from '../object-record.ts';
 
 /** Creates a listener that writes an Event when a node reports another architecture than before. */
@@ -14,8 +14,7 @@ export function createArchitectureChanges(events: Pick<EventRecorder, 'emit'>, c
     if (before !== undefined && before.uid !== now?.uid) records.forget(before.uid);
     const note = now && before && architectureChangeNote(before, now);
     if (now === undefined || note === undefined) return;
-    const regarding = { apiVersion: 'v1', kind: 'Node', name: now.name, uid: now.uid };
     const problem = { reason: 'NodeArchitectureChanged', action: 'Tainting', note } as const;
-    announcer.report(records.of(now.uid, now.uid), regarding, problem);
+    announcer.report(records.of(now.uid, now.uid), regardingNode(now), problem);
   };
 }

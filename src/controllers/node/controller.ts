@@ -1,6 +1,5 @@
 import type { Result } from '../../kube/control-loop.ts';
 import { isRefusal } from '../../kube/errors.ts';
-import type { Regarding } from '../../kube/events.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import type { WriteResult } from '../../kube/writer.ts';
 import {
@@ -14,7 +13,7 @@ import { labelConflictNote } from '../../placement/nodes/labels.ts';
 import { managedText, readManaged } from '../../placement/nodes/managed.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import { nodeAction, nodePatch } from '../../placement/patch/patch.ts';
-import { createAnnouncer } from '../announce.ts';
+import { createAnnouncer, regardingNode } from '../announce.ts';
 import type { WritingOptions } from '../common-options.ts';
 import { createContention } from '../contention.ts';
 import { createRecords, note } from '../object-record.ts';
@@ -135,8 +134,4 @@ export function createNodeController(options: NodeControllerOptions) {
 
 function intentOf({ managed }: NodeChange): string {
   return managed ?? '';
-}
-
-function regardingNode({ name, uid }: Node): Regarding {
-  return { apiVersion: 'v1', kind: 'Node', name, uid };
 }

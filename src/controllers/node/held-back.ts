@@ -1,7 +1,7 @@
 import type { Store } from '../../kube/watch/store.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import { few } from '../../placement/reasons.ts';
-import { createAnnouncer } from '../announce.ts';
+import { createAnnouncer, regardingDaemonSet, regardingNode } from '../announce.ts';
 import type { WritingOptions } from '../common-options.ts';
 import type { Holder } from '../daemonset/contract.ts';
 import { createRecords } from '../object-record.ts';
@@ -61,7 +61,7 @@ export function createHeldBack(options: HeldBackOptions) {
     }
     for (const { holder, names } of found.values()) {
       const [namespace = '', name = ''] = holder.key.split('/');
-      const subject = { apiVersion: 'apps/v1', kind: 'DaemonSet', namespace, name, uid: holder.uid };
+      const subject = regardingDaemonSet({ namespace, name, uid: holder.uid });
       const count = `${names.length} ${names.length === 1 ? 'node' : 'nodes'} (${few(names)})`;
       announcer.report(records.of(holder.key, holder.uid), subject, {
         reason: 'TaintHeldBack',
@@ -73,8 +73,7 @@ export function createHeldBack(options: HeldBackOptions) {
       const uid = nodes.get(name)?.uid;
       if (uid === undefined || first === undefined) continue;
       const others = held.size > 1 ? ` (${held.size} nodes in all)` : '';
-      const node = { apiVersion: 'v1', kind: 'Node', name, uid };
-      announcer.report(records.of(name, uid), node, {
+      announcer.report(records.of(name, uid), regardingNode({ name, uid }), {
         reason: 'TaintHeldBack',
         action: 'Tainting',
         note: `archaware does not taint this node with ${taint()}${others}, because DaemonSet ${first.key} would lose its pod: ${first.why}`,

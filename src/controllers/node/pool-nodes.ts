@@ -1,4 +1,3 @@
-import type { Regarding } from '../../kube/events.ts';
 import type { Change } from '../../kube/watch/collection.ts';
 import type { EventReason } from '../../names.ts';
 import type { Node } from '../../placement/nodes/node.ts';
@@ -9,7 +8,7 @@ import {
   notInitializedNote,
   type PoolSettings,
 } from '../../placement/nodes/pools.ts';
-import { createAnnouncer } from '../announce.ts';
+import { createAnnouncer, regardingNode } from '../announce.ts';
 import type { WritingOptions } from '../common-options.ts';
 import { createRecords } from '../object-record.ts';
 
@@ -32,9 +31,8 @@ export function createPoolNodes(options: PoolNodesOptions) {
   /** The nodes that seem to wait for the removal of the taint, by uid. */
   const waiting = new Map<string, { node: Node; isStuck: boolean; cancel: () => void }>();
 
-  function warn({ name, uid }: Node, reason: EventReason, note: string): void {
-    const regarding: Regarding = { apiVersion: 'v1', kind: 'Node', name, uid };
-    announcer.report(records.of(uid, uid), regarding, { reason, action: 'Tainting', note });
+  function warn(node: Node, reason: EventReason, note: string): void {
+    announcer.report(records.of(node.uid, node.uid), regardingNode(node), { reason, action: 'Tainting', note });
   }
 
   function sayStuck(node: Node): void {

@@ -9,6 +9,7 @@ import type { Toleration } from '../../placement/patch/tolerations.ts';
 import { onlyObserves, type PlacementIntent, placingFor, placingText } from '../../placement/placing.ts';
 import { decisionNote } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
+import { regardingPod } from '../announce.ts';
 import type { WritingOptions } from '../common-options.ts';
 import type { Contention } from '../contention.ts';
 import { answered, HELD_AGAIN_MS, isFinal, type Memory, OPEN_AGAIN_MS } from '../memory.ts';
@@ -17,7 +18,7 @@ import { NO_ROOM_AGAIN_MS } from '../waiting.ts';
 import type { Backlog } from './backlog.ts';
 import { expectedKey, hasTolerations, keyOf, type PodAtHand } from './basis.ts';
 import type { PodCase } from './decision.ts';
-import { type Release, regardingPod, type SendRelease, type WrittenPlacing } from './release.ts';
+import type { Release, SendRelease, WrittenPlacing } from './release.ts';
 
 /** A binding changes neither tolerations nor `metadata.generation`, so the rest of a patch says nothing about it. */
 const isUnbound: Operation = { op: 'test', path: '/spec/nodeName', value: null };

@@ -3,7 +3,7 @@ import type { Store } from '../../kube/watch/store.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
 import { settingsFor } from '../../placement/policy.ts';
 import { readPodSubject } from '../../placement/subject.ts';
-import { createAnnouncer, type Problem, tooLargeProblems } from '../announce.ts';
+import { createAnnouncer, type Problem, regardingPod, tooLargeProblems } from '../announce.ts';
 import type { PlacingOptions } from '../common-options.ts';
 import { createContention } from '../contention.ts';
 import { behindMs, createMemory, HELD_AGAIN_MS, type Holding } from '../memory.ts';
@@ -11,9 +11,8 @@ import { createRefusals } from '../refusals.ts';
 import { createBacklog } from './backlog.ts';
 import { confirm, follows, isStillValid, isUpToDate, type PodAtHand } from './basis.ts';
 import { createCarryOut, fitsNowhere, held } from './carry-out.ts';
-import { decidePod, type PodCase } from './decision.ts';
-import { problemsOfPod } from './pod-problems.ts';
-import { createRelease, regardingPod } from './release.ts';
+import { decidePod, type PodCase, problemsOfPod } from './decision.ts';
+import { createRelease } from './release.ts';
 
 export type PodControllerOptions = PlacingOptions & {
   readonly pods: Store<Pod>;

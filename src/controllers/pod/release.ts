@@ -1,12 +1,11 @@
 import type { Operation } from '../../kit/json-patch.ts';
 import { isRefusal } from '../../kube/errors.ts';
-import type { Regarding } from '../../kube/events.ts';
 import type { WriteResult } from '../../kube/writer.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
 import { podPatch, releasePatch } from '../../placement/patch/patch.ts';
 import type { PlacementIntent } from '../../placement/placing.ts';
 import { refusedParts } from '../../placement/refused-parts.ts';
-import { type Announcer, refusalProblem } from '../announce.ts';
+import { type Announcer, refusalProblem, regardingPod } from '../announce.ts';
 import { note, type ObjectRecord } from '../object-record.ts';
 import type { NoteRefusal } from '../refusals.ts';
 
@@ -88,9 +87,4 @@ export function createRelease({
     }
   };
   return write;
-}
-
-/** Returns the reference to a pod for an Event. */
-export function regardingPod({ namespace, name, uid }: Pod): Regarding {
-  return { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
 }

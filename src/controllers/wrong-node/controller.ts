@@ -21,7 +21,7 @@ import {
 } from '../../placement/wrong-node/judge.ts';
 import { readWhole, type Surroundings, type Whole, whyNotEvicted } from '../../placement/wrong-node/may-evict.ts';
 import { wrongNodeNote } from '../../placement/wrong-node/note.ts';
-import { createAnnouncer, type Problem } from '../announce.ts';
+import { createAnnouncer, type Problem, regardingPod } from '../announce.ts';
 import type { PlacingOptions } from '../common-options.ts';
 import type { ImageSource } from '../image-source.ts';
 import { HELD_AGAIN_MS, OPEN_AGAIN_MS } from '../memory.ts';
@@ -144,8 +144,7 @@ export function createWrongNodeController(options: WrongNodeOptions) {
     signal: AbortSignal,
   ): Promise<Result> {
     const report = (action: WrongNodeAction, outcome: string) => {
-      const { uid, namespace, name } = pod;
-      const regarding = { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
+      const regarding = regardingPod(pod);
       const problem: Problem = {
         reason: 'WrongNode',
         action: settings.onWrongNode === 'evict' ? 'Evicting' : 'Placing',
@@ -153,7 +152,7 @@ export function createWrongNodeController(options: WrongNodeOptions) {
       };
       // The pod is being deleted, so its Event need not be remembered.
       if (action === 'evicted') options.events.emit({ regarding, type: 'Warning', ...problem });
-      else announcer.report(records.of(key, uid), regarding, problem);
+      else announcer.report(records.of(key, pod.uid), regarding, problem);
       const counted = found.get(key)?.counted;
       const id = `${finding.reason} ${action}`;
       if (counted?.has(id)) return;
