@@ -10,6 +10,7 @@ import { createRegistry, type RegistryOptions } from './http/registry-client.ts'
 import { withDeadline } from './http/transport.ts';
 import { createHealth } from './lookup/health.ts';
 import { BOUNDS, createLimiter } from './lookup/limiter.ts';
+import { createLogins } from './lookup/logins.ts';
 import { createLookup, type LookupOptions } from './lookup/lookup.ts';
 import { createPaces } from './lookup/pace.ts';
 import { createTagLister, type ListTags } from './lookup/tags.ts';
@@ -64,13 +65,15 @@ export type Asking = {
 export function createAsking(options: AskingOptions, keyring: Keyring, knowledge: Knowledge): Asking {
   const { endpointsOf, timeoutMs, signal, telemetry, after = systemClock.after } = options;
   const { now, patienceMs, waitsUntil } = options;
-  const paces = createPaces({ now, after, patienceMs, waitsUntil });
+  const logins = createLogins(now);
+  const paces = createPaces({ logins, now, after, patienceMs, waitsUntil });
   const { send, destroy } = createRegistry(options);
   const health = createHealth(options.now, options.recovered);
   const parts = {
     ...options,
     keyring,
     send,
+    logins,
     paces,
     health,
     limiter: createLimiter({ perHost: options.maxInFlight, ...BOUNDS, standing: health.standing }),

@@ -13,6 +13,7 @@ import { type Candidate, createCandidates } from './candidates.ts';
 import type { Health } from './health.ts';
 import type { Left } from './limit.ts';
 import type { Limiter } from './limiter.ts';
+import type { Logins } from './logins.ts';
 import type { Pace, Paces, Try } from './pace.ts';
 import { type Target, targetOf } from './place.ts';
 import { type Answer, createQuery, ownerOf } from './query.ts';
@@ -46,6 +47,7 @@ export type LookupOptions = {
   readonly cache: ImageCache;
   readonly health: Health;
   readonly limiter: Limiter;
+  readonly logins: Logins;
   readonly paces: Paces;
   readonly telemetry?: Partial<Pick<ResolverTelemetry, 'waits'>>;
   /** Whether an image's name must never be requested anonymously. */

@@ -6,6 +6,7 @@ import { labelOf } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
 import type { Credential } from '../http/transport.ts';
 import { createLimits, FORGOTTEN, type Left, type Limited, LONGEST_PAUSE } from './limit.ts';
+import type { Logins } from './logins.ts';
 import type { Target } from './place.ts';
 
 /**
@@ -51,19 +52,17 @@ export type Pace = {
  * A registry may pass on the limit of another one for one project. So only projects that met a limit share the pace of their
  * account, and one that is refused while the others are answered gets a pace of its own.
  *
- * A login that has not worked at a host yet has one try at a time there, in one line for all its projects: a wrong password must
- * not be sent for every image.
+ * A login that has not worked at a host yet (logins.ts) has one try at a time there, in one line for all its projects.
  */
 export type Paces = {
   /** Returns the pace of an account. */
   of(target: Target, credential: Credential | undefined): Pace;
-  /** Whether the login has worked at the host. */
-  isProven(target: Target, credential: Credential): boolean;
   /** Returns the milliseconds until everybody who waits at a host[:port] had a turn; undefined if nobody waits, or it does not move. */
   waitAt(host: string): number | undefined;
 };
 
 export type PacesOptions = {
+  readonly logins: Pick<Logins, 'isProven' | 'worked'>;
   readonly now: () => number;
   readonly after: (ms: number, action: () => void) => () => void;
   /** Milliseconds without an answer after which nobody waits for an account any more. Default: 30 s. */
@@ -88,8 +87,8 @@ type Waiter = Patience & { readonly refuse: () => void };
 
 type Account = Limited & {
   readonly host: string;
-  /** The login for which this is the line while it has not worked at the host. */
-  readonly unproven: string | undefined;
+  /** For the line of a login that had not worked at the host: whether it has by now. */
+  readonly isProven: (() => boolean) | undefined;
   readonly line: ReturnType<typeof createFairQueue<() => void>>;
   readonly waiters: Set<Waiter>;
   running: number;
@@ -99,14 +98,12 @@ type Account = Limited & {
 };
 
 /** Creates the paces; no account is limited yet. */
-export function createPaces({ now, after, patienceMs = NO_PROGRESS, waitsUntil }: PacesOptions): Paces {
+export function createPaces({ logins, now, after, patienceMs = NO_PROGRESS, waitsUntil }: PacesOptions): Paces {
   const limits = createLimits(now, patienceMs);
   const { isProgressing } = limits;
   const accounts = new Map<string, Account>();
   /** Those in whose line somebody waits. */
   const waitedFor = new Set<Account>();
-  const proven = createLru<true>(MAX_BYTES, (_value, key) => 200 + 2 * key.length);
-
   /** By project and login: those that met a limit, until when that counts, and their refusals in a row. */
   const projects = createLru<{
     readonly until: number;
@@ -121,7 +118,7 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS, waitsUntil }
     return known !== undefined && known.until > now() ? known : undefined;
   }
 
-  function accountOf(key: string, host: string, unproven?: string): Account {
+  function accountOf(key: string, host: string, isProven?: () => boolean): Account {
     const known = accounts.get(key);
     if (known !== undefined) return known;
     // First those that met no limit: names cost nothing.
@@ -132,7 +129,7 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS, waitsUntil }
     }
     const account: Account = {
       host,
-      unproven,
+      isProven,
       line: createFairQueue(),
       waiters: new Set(),
       running: 0,
@@ -153,10 +150,10 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS, waitsUntil }
   }
 
   function mayStart(account: Account): boolean {
-    const { running, startedAt, unproven } = account;
+    const { running, startedAt, isProven } = account;
     const limit = limits.limitOf(account);
     const mayTry = running === 0 || now() - startedAt > PROBE;
-    if (unproven !== undefined) return mayTry || proven.get(unproven) === true;
+    if (isProven !== undefined) return mayTry || isProven();
     return limit === undefined || (now() >= limit.nextAt && (!limit.isRefusing || mayTry));
   }
 
@@ -193,7 +190,7 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS, waitsUntil }
   }
 
   /** The pace of a project: of its own, or as one of those that share that of the account. */
-  function paceOf(account: Account, project: string, login: string, own: Account, shared: Account): Pace {
+  function paceOf(account: Account, project: string, own: Account, shared: Account, worked: () => void): Pace {
     function learnLeft(left: Left): void {
       const before = limitOf(project);
       const areFew = limits.learnLeft(before?.isOwn ? own : shared, left);
@@ -222,7 +219,7 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS, waitsUntil }
             const before = limitOf(project);
             if (before !== undefined) projects.set(project, { ...before, refusals: 0 });
             if (outcome.left !== undefined) learnLeft(outcome.left);
-            if (outcome.hasWorked && login !== '') proven.set(login, true);
+            if (outcome.hasWorked) worked();
           } else if (outcome?.kind === 'limited') {
             const limited = meet(project, own, shared, startedAt);
             // A refused try of a project that had met no limit tells nothing new.
@@ -286,8 +283,6 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS, waitsUntil }
     return Math.max(limit.nextAt - now(), 0) + (1000 * line.size) / limit.rate;
   }
 
-  const loginOf = ({ endpoint }: Target, credential: Credential | undefined): string =>
-    credential === undefined ? '' : `${endpoint.host} ${credential.fingerprint}`;
   /** By account and project: whether two tries are of the same account is a comparison of these. */
   const paces = new WeakMap<Account, Map<string, Pace>>();
 
@@ -296,20 +291,25 @@ export function createPaces({ now, after, patienceMs = NO_PROGRESS, waitsUntil }
       const { endpoint, place } = target;
       const { host } = endpoint;
       const fingerprint = credential?.fingerprint ?? '';
-      const login = loginOf(target, credential);
       const project = `${place.project.key} ${fingerprint}`;
       const own = accountOf(project, host);
       const shared = accountOf(`${place.host.key} ${fingerprint}`, host);
       const limited = limitOf(project);
-      const isUnproven = limited === undefined && login !== '' && !proven.get(login);
-      const account = isUnproven ? accountOf(`login ${login}`, host, login) : limited?.isOwn === false ? shared : own;
+      const isProven = () => credential === undefined || logins.isProven(target, credential);
+      const account =
+        limited === undefined && !isProven()
+          ? accountOf(`login ${host} ${fingerprint}`, host, isProven)
+          : limited?.isOwn === false
+            ? shared
+            : own;
       const known = paces.get(account) ?? new Map<string, Pace>();
       if (known.size >= MOST_PROJECTS) known.clear();
-      const pace = known.get(project) ?? paceOf(account, project, login, own, shared);
+      const pace =
+        known.get(project) ??
+        paceOf(account, project, own, shared, () => credential && logins.worked(target, credential));
       paces.set(account, known.set(project, pace));
       return pace;
     },
-    isProven: (target, credential) => proven.get(loginOf(target, credential)) === true,
     waitAt(host) {
       const waits = [...waitedFor]
         .filter((account) => account.host === host && account.limit !== undefined && isProgressing(account))

@@ -3,6 +3,7 @@ import { createAskers } from '../../../src/kit/fairness/askers.ts';
 import { ImageError } from '../../../src/oci/errors.ts';
 import type { Credential } from '../../../src/oci/http/transport.ts';
 import type { Left } from '../../../src/oci/lookup/limit.ts';
+import { createLogins } from '../../../src/oci/lookup/logins.ts';
 import { createPaces, type Paces, type Try } from '../../../src/oci/lookup/pace.ts';
 import { targetFor } from './target.ts';
 
@@ -18,6 +19,7 @@ describe('the pace of an account', () => {
     time = 1_000_000;
     timers = [];
     paces = createPaces({
+      logins: createLogins(() => time),
       now: () => time,
       after(ms, act) {
         const timer = { at: time + ms, act };
@@ -378,7 +380,12 @@ describe('the pace of an account', () => {
 
   it('ends all waits where commands have no more time, and lets nobody begin one', async () => {
     const end = new AbortController();
-    paces = createPaces({ now: () => time, after: () => () => undefined, waitsUntil: end.signal });
+    paces = createPaces({
+      logins: createLogins(() => time),
+      now: () => time,
+      after: () => () => undefined,
+      waitsUntil: end.signal,
+    });
     begin().end({ kind: 'answered', hasWorked: true });
     refuse();
     const wait = () =>
