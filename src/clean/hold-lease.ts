@@ -24,19 +24,7 @@ export type HoldOptions = {
 };
 
 /** The Lease that `clean` holds while it works, so that no controller leads meanwhile. */
-export type HeldLease = {
-  /** Whether a write may be sent: the Lease was renewed a short time ago. */
-  fresh(): boolean;
-  /** Releases the Lease, so that the next leader need not wait. It takes 5 s at most. */
-  release(): Promise<void>;
-  /**
-   * Releases the Lease, and waits for as long as a replica needs that lives nevertheless to take it: a leader that hung was not seen
-   * before. Returns the Lease if it was taken.
-   */
-  lookForLeader(signal: AbortSignal): Promise<FoundLease | undefined>;
-  /** Deletes the Lease, unless somebody has taken it after its release. */
-  remove(signal: AbortSignal): Promise<void>;
-};
+export type HeldLease = NonNullable<Awaited<ReturnType<typeof holdLease>>>;
 
 const WATCH_MS = 500;
 const RELEASE_MS = 5_000;
@@ -48,11 +36,7 @@ const TRIES_SHARE = 3;
  * renew it. Undefined if the namespace of the Lease does not exist: without it, no leader can work there either. Throws
  * {@link RefusedError} if a leader lives.
  */
-export async function holdLease(
-  leaseName: LeaseName,
-  options: HoldOptions,
-  lost: () => void,
-): Promise<HeldLease | undefined> {
+export async function holdLease(leaseName: LeaseName, options: HoldOptions, lost: () => void) {
   const { client, clock, durationMs } = options;
   const lease = await take(leaseName, options);
   if (lease === undefined) return undefined;
@@ -68,16 +52,23 @@ export async function holdLease(
     cancel();
   };
   return {
-    fresh: () => lease.fresh(),
+    /** Whether a write may be sent: the Lease was renewed a short time ago. */
+    fresh: lease.fresh,
+    /** Releases the Lease, so that the next leader need not wait. It takes 5 s at most. */
     release,
-    async lookForLeader(signal) {
+    /**
+     * Releases the Lease, and waits for as long as a replica needs that lives nevertheless to take it: a leader that hung was not seen
+     * before. Returns the Lease if it was taken.
+     */
+    async lookForLeader(signal: AbortSignal): Promise<FoundLease | undefined> {
       await release();
       await clock.delay(durationMs / TRIES_SHARE, signal);
       signal.throwIfAborted();
       const now = await getLease(client, leaseName, signal);
       return now === undefined || now.holder === '' ? undefined : now;
     },
-    remove: (signal) => lease.remove(signal).catch(() => undefined),
+    /** Deletes the Lease, unless somebody has taken it after its release. */
+    remove: (signal: AbortSignal): Promise<void> => lease.remove(signal).catch(() => undefined),
   };
 }
 

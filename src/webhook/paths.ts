@@ -1,5 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { JsonObject } from '../kit/json.ts';
+import { APP_LABEL, DEPLOYMENT } from '../names.ts';
+import type { Pod } from '../placement/objects/pod.ts';
 import { calledPaths } from './configuration.ts';
 
 /** The paths at which a replica answers. */
@@ -49,6 +51,31 @@ function isSame(one: string, other: string): boolean {
 
 /** Whether all replicas in the cluster have the same pod template (`alike`), or a rollout is under way (`mixed`). */
 export type Replicas = 'alike' | 'mixed' | 'unknown';
+
+/** The label of a Deployment's pods that is the same for all pods of one template. */
+const TEMPLATE_HASH = 'pod-template-hash';
+
+/**
+ * Compares the templates of all replicas in a namespace with that of the pod `own`. A terminating pod counts until it is gone,
+ * because it answers until then. `unknown` if `own` is not among the pods: the process runs outside the cluster, or on the node's
+ * network, where the host name is not the pod's.
+ */
+export function replicasAlike(
+  pods: Iterable<Pick<Pod, 'namespace' | 'name' | 'labels' | 'phase'>>,
+  namespace: string,
+  own: string,
+): Replicas {
+  const replicas = [...pods].filter(
+    (pod) =>
+      pod.namespace === namespace &&
+      pod.labels[APP_LABEL] === DEPLOYMENT &&
+      pod.phase !== 'Succeeded' &&
+      pod.phase !== 'Failed',
+  );
+  const hash = replicas.find(({ name }) => name === own)?.labels[TEMPLATE_HASH];
+  if (hash === undefined) return 'unknown';
+  return replicas.every(({ labels }) => labels[TEMPLATE_HASH] === hash) ? 'alike' : 'mixed';
+}
 
 /** The facts that decide whether the leader may write another path into the live configuration. Times in milliseconds. */
 export type Switching = {

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { createPaths, maySwitch, type Switching } from '../../src/webhook/paths.ts';
-import { replicasAlike } from '../../src/webhook/replicas.ts';
+import { createPaths, maySwitch, replicasAlike, type Switching } from '../../src/webhook/paths.ts';
 
 describe('whether the leader may write another path', () => {
   const calm: Switching = {

@@ -8,19 +8,6 @@ import type { Resolver } from '../../oci/resolver.ts';
 import { loadOperatorFiles, type OperatorFiles, registryNames } from './operator-files.ts';
 import { type ResolverParts, resolverFor } from './resolver-for.ts';
 
-/** The resolver for the present configuration of registries. */
-export type Registries = {
-  /** A stable object. The resolver behind it may be replaced. */
-  readonly resolver: Pick<Resolver, 'look' | 'onSettled' | 'failing'>;
-  /**
-   * Replaces the resolver by one for this configuration. It takes over the knowledge and the failures. The end of lookups that are
-   * under way is not reported, so callers that wait for an image must ask again.
-   *
-   * @throws ConfigurationError naming every file that cannot be read; then nothing has changed
-   */
-  replace(config: Config): Promise<void>;
-};
-
 export type RegistriesOptions = Omit<ResolverParts, 'cache' | 'failures' | 'fingerprintKey' | 'pullSecrets'> & {
   readonly cache: ImageCache;
   readonly readPullSecrets: ResolverParts['pullSecrets'];
@@ -42,7 +29,7 @@ export async function createRegistries(
   config: Config,
   files: OperatorFiles,
   { readPullSecrets, onNamed, clock, log, signal, ...parts }: RegistriesOptions,
-): Promise<Registries> {
+) {
   const listeners: ((canonical: string) => void)[] = [];
   const failures = createFailures({
     maxEntries: config.images.cache.maxEntries,
@@ -78,13 +65,21 @@ export async function createRegistries(
     return { resolver, end: () => over.abort() };
   }
 
+  /** A stable object. The resolver behind it may be replaced. */
+  const resolver: Pick<Resolver, 'look' | 'onSettled' | 'failing'> = {
+    look: (image, access, mayStart) => current.resolver.look(image, access, mayStart),
+    onSettled: (listener) => void listeners.push(listener),
+    failing: () => current.resolver.failing(),
+  };
   return {
-    resolver: {
-      look: (image, access, mayStart) => current.resolver.look(image, access, mayStart),
-      onSettled: (listener) => void listeners.push(listener),
-      failing: () => current.resolver.failing(),
-    },
-    async replace(wanted) {
+    resolver,
+    /**
+     * Replaces the resolver by one for this configuration. It takes over the knowledge and the failures. The end of lookups that are
+     * under way is not reported, so callers that wait for an image must ask again.
+     *
+     * @throws ConfigurationError naming every file that cannot be read; then nothing has changed
+     */
+    async replace(wanted: Config): Promise<void> {
       const before = current;
       current = await open(wanted, await openFiles(wanted, clock, log));
       before.end();

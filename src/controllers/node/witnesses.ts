@@ -2,6 +2,7 @@ import type { Clock } from '../../kit/clock.ts';
 import type { Change } from '../../kube/watch/collection.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import { countsAt, type Witness, witnessOf } from '../../placement/nodes/witness.ts';
+import { createTally } from './taint-tally.ts';
 
 /**
  * Creates the memory of the cluster's architectures, as far as nodes count as witnesses for them; at first there are none. It
@@ -11,15 +12,11 @@ export function createWitnesses(clock: Pick<Clock, 'monotonic'>) {
   /** By the uid of the node. */
   const witnesses = new Map<string, { readonly node: Node; readonly witness: Witness }>();
   const due = new Set<string>();
-  const counts = new Map<string, number>();
+  const counts = createTally<Witness>(({ architecture }) => [architecture]);
   let current: readonly string[] = [];
 
-  function count({ architecture }: Witness, step: 1 | -1): void {
-    const now = (counts.get(architecture) ?? 0) + step;
-    if (now > 0) counts.set(architecture, now);
-    else counts.delete(architecture);
-    const names = [...counts.keys()].sort();
-    if (names.join() !== current.join()) current = names;
+  function count(witness: Witness, step: 1 | -1): void {
+    if (counts.count(witness, step)) current = [...counts.all()].sort();
   }
 
   function look(node: Node, isFirst: boolean): void {

@@ -2,44 +2,31 @@
 export type Stored = { readonly uid: string; readonly resourceVersion: string };
 
 /** Objects by key, as the last event or this process's last write left them. */
-export type Store<T> = {
-  get(key: string): T | undefined;
-  values(): Iterable<T>;
-  keys(): Iterable<string>;
-  readonly size: number;
-  /**
-   * Stores an object. Returns what was stored and what was there before. If a newer
-   * object of the same uid is there, that one stays and the result is `stale`: the answer to a write and the watch event about it arrive in any order. `reset`: the
-   * server's versions started over, so the object is stored whatever its version.
-   */
-  put(key: string, object: T, reset?: boolean): { readonly now: T; readonly before: T | undefined } | 'stale';
-  delete(key: string): T | undefined;
-};
+export type Store<T extends Stored> = ReturnType<typeof createStore<T>>;
 
 /** Creates an empty store. */
-export function createStore<T extends Stored>(): Store<T> {
+export function createStore<T extends Stored>() {
   const objects = new Map<string, T>();
   return {
-    get: (key) => objects.get(key),
-    values: () => objects.values(),
-    keys: () => objects.keys(),
-    get size() {
+    get: (key: string): T | undefined => objects.get(key),
+    values: (): Iterable<T> => objects.values(),
+    keys: (): Iterable<string> => objects.keys(),
+    get size(): number {
       return objects.size;
     },
-    put(key, object, reset = false) {
+    /**
+     * Stores an object. Returns what was stored and what was there before. If a newer object of the same uid is there, that one stays
+     * and the result is `stale`: the answer to a write and the watch event about it arrive in any order. `reset`: the server's versions
+     * started over, so the object is stored whatever its version.
+     */
+    put(key: string, object: T, reset = false): { readonly now: T; readonly before: T | undefined } | 'stale' {
       const before = objects.get(key);
-      if (
-        !reset &&
-        before !== undefined &&
-        before.uid === object.uid &&
-        isOlder(object.resourceVersion, before.resourceVersion)
-      ) {
-        return 'stale';
-      }
+      const isKnown = !reset && before?.uid === object.uid;
+      if (isKnown && isOlder(object.resourceVersion, before.resourceVersion)) return 'stale';
       objects.set(key, object);
       return { now: object, before };
     },
-    delete(key) {
+    delete(key: string): T | undefined {
       const before = objects.get(key);
       objects.delete(key);
       return before;

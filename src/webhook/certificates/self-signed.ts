@@ -5,11 +5,10 @@ import type { ApiClient } from '../../kube/api-client.ts';
 import { secretAt } from '../../kube/secret.ts';
 import { WEBHOOK_SECRET } from '../../names.ts';
 import type { ServingNames } from './issue.ts';
-import { bundleText, entriesOf, extendBundle, type Kept, readKept } from './kept.ts';
+import { bundleText, entriesOf, extendBundle, type Kept, pathEntry, readKept, readPath } from './kept.ts';
 import { type Pair, timeProblem } from './pair.ts';
 import { rotate } from './rotate.ts';
 import { planRotation } from './rotation.ts';
-import { pathEntry, readPath } from './secrets.ts';
 import { type CertificateSource, createHolder, createProblemReporter, type OnProblem } from './source.ts';
 
 export type SelfSignedOptions = {
