@@ -2,23 +2,11 @@ import { expect } from 'chai';
 import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { nameOf, ours, runs, scheduledOn, tolerations } from '../support/objects.ts';
-import type { RunningController } from '../support/running.ts';
 import { arrangeWebhook, eventuallyTrusted } from '../support/webhook.ts';
 import { patching, startWebhookServer, type WebhookServer } from '../support/webhook-server.ts';
-import { deployment, job, type KubernetesObject, type PodOptions, pod } from '../support/workloads.ts';
+import { type KubernetesObject, type PodOptions, pod } from '../support/workloads.ts';
 import { pathOf } from '../support/world.ts';
-import {
-  admit,
-  affinity,
-  freshImage,
-  GATE,
-  gates,
-  inSilence,
-  lookUps,
-  onArch,
-  patchesOf,
-  required,
-} from './support/placed.ts';
+import { admit, affinity, freshImage, GATE, gates, inSilence, onArch, patchesOf, required } from './support/placed.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const PLUGINS = ['NodeRestriction', 'ExtendedResourceToleration', 'PodTolerationRestriction'];
@@ -62,7 +50,6 @@ function describeMode(mode: 'taints' | 'both', around: () => Around): void {
   const NARROWED =
     mode === 'both' ? { nodeAffinity: required([onArch('amd64', 'arm64'), onArch('arm64')]) } : undefined;
   let world: LiveWorld;
-  let controller: RunningController;
   let others: WebhookServer;
   /** Known to the webhook; for both architectures, and for one. */
   let warm: { readonly multi: string; readonly arm64: string };
@@ -73,7 +60,7 @@ function describeMode(mode: 'taints' | 'both', around: () => Around): void {
     // Nobody keeps the port free between two controllers, so each has one of its own.
     const served = await arrangeWebhook(world);
     const flags = [...served.flags, '--placement.mode', mode, '--images.cache.alwaysTagTtl', '1s'];
-    controller = await world.run([...flags, '--bootstrap.timeout', '5s']);
+    await world.run([...flags, '--bootstrap.timeout', '5s']);
     await eventuallyTrusted(world);
     warm = { multi: world.image('multi'), arm64: world.image('arm64') };
     const ns = await namespace();
@@ -94,16 +81,6 @@ function describeMode(mode: 'taints' | 'both', around: () => Around): void {
   const placement = (found: unknown) => [affinity(found), tolerations(found), gates(found)];
   const change = async (path: string, body: unknown) =>
     expectSuccess(path, await world.cluster.request('PATCH', path, body));
-
-  const scale = (ns: string, replicas: number) =>
-    change(`${pathOf('Deployment', ns, 'app')}/scale`, { spec: { replicas } });
-  /** With one pod that has run, at zero. */
-  const atZero = async (ns: string, options: Omit<PodOptions, 'spec'>) => {
-    await world.create(deployment(ns, 'app', { ...options, replicas: 1 }));
-    await running(ns, 1);
-    await scale(ns, 0);
-    await world.eventually('no pod to be left', async () => (await world.list('Pod', ns)).length === 0);
-  };
 
   /** Puts a webhook of somebody else before or after ours, until the test ends. API servers call them in the order of their names. */
   async function webhook(name: string, settings: Readonly<Record<string, unknown>>): Promise<void> {
@@ -153,60 +130,6 @@ function describeMode(mode: 'taints' | 'both', around: () => Around): void {
     });
   });
 
-  describe('the Vertical Pod Autoscaler', () => {
-    const VPA = 'vpa-webhook-config';
-    const resources = (cpu: string) => ({ requests: { cpu }, limits: { cpu } });
-
-    it('changes resources at admission, and nothing of what archaware decides changes', async () => {
-      others.answer(`/${VPA}`, ({ object }) =>
-        patching([
-          ...annotating(object, 'vpaUpdates', 'Pod resources updated by app'),
-          { op: 'add', path: '/spec/containers/0/resources', value: resources('200m') },
-        ]),
-      );
-      await webhook(VPA, { reinvocationPolicy: 'IfNeeded' });
-      const ns = await namespace();
-      await world.create(pod(ns, 'app', { images: [warm.arm64], labels: { by: VPA } }));
-      const [found] = await running(ns, 1);
-      expect(placement(found)).to.deep.equal([ON_ARM, ours('arm64'), []]);
-      expect(at(listAt(found, 'spec', 'containers')[0], 'resources', 'requests', 'cpu')).to.equal('200m');
-      expect(await patchesOf(world, ns, 'app')).to.equal(0);
-    });
-  });
-
-  describe('KEDA and the HorizontalPodAutoscaler', () => {
-    it('scale to zero and back: the pods of the burst are placed at their creation, while no registry answers', async () => {
-      const ns = await namespace();
-      const image = await freshImage(world, 'arm64');
-      await atZero(ns, { images: [image] });
-      const gated = await controller.metric('archaware_admission_reviews_total', { outcome: 'gated' });
-      await inSilence(world, async () => {
-        await scale(ns, 10);
-        for (const found of await running(ns, 10)) {
-          expect(placement(found)).to.deep.equal([ON_ARM, ours('arm64'), []]);
-          expect(await patchesOf(world, ns, nameOf(found))).to.equal(0);
-        }
-      });
-      expect(await controller.metric('archaware_admission_reviews_total', { outcome: 'gated' })).to.equal(gated);
-      expect(await lookUps(world, image)).to.equal(1);
-    });
-  });
-
-  describe('a workload that was at zero for longer than archaware knows its tag', () => {
-    it('has its pods wait for one lookup together', async () => {
-      const ns = await namespace();
-      const options = { images: [await freshImage(world, 'arm64')], pullPolicy: 'Always' };
-      await atZero(ns, options);
-      const probe = pod(ns, 'probe', options);
-      await world.eventually('the tag to be due', async () => gates(await admit(world, probe, true)).includes(GATE));
-      const [image = ''] = options.images;
-      const asked = await lookUps(world, image);
-      await scale(ns, 10);
-      for (const found of await running(ns, 10)) expect(placement(found)).to.deep.equal([ON_ARM, ours('arm64'), []]);
-      expect(await lookUps(world, image)).to.equal(asked + 1);
-    });
-  });
-
   describe('Kueue', () => {
     /** As in a ResourceFlavor: the node's label, and a toleration of its taint. */
     const flavor = {
@@ -240,50 +163,6 @@ function describeMode(mode: 'taints' | 'both', around: () => Around): void {
         const [found] = await running(ns, 1);
         expect([scheduledOn(found), tolerations(found)], first).to.deep.equal(['arm64-1', ours('arm64')]);
       }
-    });
-
-    it('gives a Job a flavor that its image has no build for: the pod stays Pending, and an Event says why', async () => {
-      const ns = await namespace();
-      const image = await freshImage(world, 'amd64');
-      await world.create(job(ns, 'app', { images: [image], workload: { suspend: true } }));
-      await change(pathOf('Job', ns, 'app'), { spec: { suspend: false, template: { spec: flavor } } });
-      await world.eventuallyEvent(ns, 'NoCommonArchitecture', /requires kubernetes.io\/arch=arm64 by its nodeSelector/);
-      // The Event may come before the toleration.
-      const wanted = ['dedicated=batch:NoSchedule', ...ours('amd64')].join();
-      const found = await world.eventually('the toleration', async () => {
-        const [one] = await world.pods(ns, 'app');
-        return tolerations(one).join() === wanted && one;
-      });
-      expect(scheduledOn(found)).to.equal(undefined);
-    });
-  });
-
-  describe('a second scheduler', () => {
-    const SCHEDULER = { schedulerName: 'second' };
-    const bind = (ns: string, node: string) =>
-      world.cluster.request('POST', `${pathOf('Pod', ns, 'app')}/binding`, {
-        apiVersion: 'v1',
-        kind: 'Binding',
-        metadata: { name: 'app', namespace: ns },
-        target: { apiVersion: 'v1', kind: 'Node', name: node },
-      });
-
-    it('gets pods with the same gate, affinity and tolerations, and cannot bind one before it is released', async () => {
-      const ns = await namespace();
-      const image = await freshImage(world, 'arm64');
-      await inSilence(world, async () => {
-        await world.create(pod(ns, 'app', { images: [image], spec: SCHEDULER }));
-        const { status, body } = await bind(ns, 'amd64-1');
-        expect(status).to.equal(409);
-        expect(at(body, 'message')).to.include('schedulingGates');
-      });
-      const released = await world.eventually('it to be released', async () => {
-        const found = await world.get('Pod', ns, 'app');
-        return gates(found).length === 0 && found;
-      });
-      expect(placement(released)).to.deep.equal([ON_ARM, ours('arm64'), []]);
-      expectSuccess('binding', await bind(ns, 'arm64-1'));
-      await running(ns, 1);
     });
   });
 
@@ -319,13 +198,6 @@ function describeMode(mode: 'taints' | 'both', around: () => Around): void {
       // Its images run on arm64 only. With a requirement, it would wait for ever for a node that is both.
       const known = await admit(world, kruise(ns, 'known', 'amd64-1', [warm.arm64]), true);
       expect(placement(known)).to.deep.equal([pinned('amd64-1'), ours('arm64'), []]);
-    });
-
-    it('is named by plan, with the tolerations that its template lacks', async () => {
-      const { stderr } = await world.command(['plan', '--placement.mode', mode]);
-      expect(stderr).to.match(
-        /DaemonSet[.]apps[.]kruise[.]io others-\d+\/agent creates pods only on nodes .* supported-arch=amd64:NoSchedule, supported-arch=arm64:NoSchedule to its template/,
-      );
     });
   });
 

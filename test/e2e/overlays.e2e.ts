@@ -281,35 +281,3 @@ for (const [name, promised, rights] of served) {
     });
   });
 }
-
-describe('from taints to affinity', () => {
-  let world: LiveWorld;
-  let places: Places;
-  before(async () => {
-    const { manifest } = await buildOverlay('both');
-    world = await startWorld({ manifest });
-    places = await arrange(world);
-  });
-  after(async () => {
-    await world?.stop();
-    await places?.remove();
-  });
-
-  it('takes taints and tolerations of templates back under the rights of both, before affinity takes those', async () => {
-    const { config, flags } = await buildOverlay('both');
-    const options = ['--config', await places.file('config.yaml', config), ...flags];
-    const ns = await world.namespace('served');
-    await world.run(options);
-    await world.create(daemonSet(ns, 'agent', { images: [world.image('multi')] }));
-    const state = async () => [
-      ...(await world.list('Node', '')).flatMap(taints),
-      ...tolerations(at(await world.get('DaemonSet', ns, 'agent'), 'spec', 'template')),
-    ];
-    const both = ours('amd64', 'arm64');
-    await world.eventually('both', async () => (await state()).sort().join() === [...both, ...both].sort().join());
-    await world.stopControllers();
-    await world.run([...options, '--placement.mode', 'affinity']);
-    await world.eventually('all to be gone', async () => (await state()).length === 0);
-    expect(JSON.stringify(await world.list('Node', ''))).not.to.include('archaware.dev');
-  });
-});

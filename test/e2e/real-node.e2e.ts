@@ -1,7 +1,5 @@
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
-import { nodeAddresses } from '../../hack/cluster/node-config.ts';
-import { nodeImages } from '../../hack/cluster/node-images.ts';
 import { isGoing, ours, scheduledOn, taints, tolerations, uidOf } from '../support/objects.ts';
 import { deployment, type KubernetesObject, pod } from '../support/workloads.ts';
 import { arrangeHelm, CHART_PATH, type Helm } from './support/helm.ts';
@@ -37,79 +35,15 @@ describe('a real node, in this order', function () {
   let world: LiveWorld;
   let own: string;
   let other: string;
-  let onNode: { readonly nodeSelector: Readonly<Record<string, string>> };
 
   before(async function () {
     needsRealWorld(this);
     real = await startRealWorld();
     ({ world, own, other } = real);
-    onNode = { nodeSelector: { 'kubernetes.io/hostname': real.node.name } };
   });
   after(() => real?.stop());
   afterEach(async function () {
     if (this.currentTest?.state === 'failed') console.log(await whatIsThere(world));
-  });
-
-  describe('itself', () => {
-    const ns = 'plain';
-    const exec = (...args: string[]) => real.kubectl('-n', ns, 'exec', 'client', '--', '/program', ...args);
-
-    before(async () => {
-      await world.namespace(ns);
-      const serving = { ...onNode, containers: [{ name: 'main', image: nodeImages.pod, args: ['serve', ':8080'] }] };
-      await world.create(
-        pod(ns, 'client', { images: [nodeImages.pod], spec: onNode }),
-        pod(ns, 'server', { images: [], spec: serving }),
-      );
-      await real.kubectl('-n', ns, 'expose', 'pod', 'server', '--port=80', '--target-port=8080');
-      await real.kubectl('-n', ns, 'wait', 'pod', '--all', '--for=condition=Ready', '--timeout=60s');
-    });
-    after(() => real?.kubectl('delete', 'namespace', ns, '--wait=false'));
-
-    it('is Ready, with the versions that were built', async () => {
-      const node = await world.node(real.node.name);
-      const info = at(node, 'status', 'nodeInfo');
-      expect(at(info, 'kubeletVersion')).to.match(/^v1\.37\./);
-      expect(at(info, 'containerRuntimeVersion')).to.match(/^containerd:\/\/2\./);
-      expect(at(info, 'architecture')).to.equal(own);
-    });
-
-    it('answers names: a Service, the registry, and nothing else', async () => {
-      expect(await exec('lookup', 'kubernetes.default')).to.equal('10.96.0.1\n');
-      expect(await exec('lookup', 'registry.test')).to.equal(`${nodeAddresses.node}\n`);
-      const { stderr } = await world.cluster.kubectl([
-        '-n',
-        ns,
-        'exec',
-        'client',
-        '--',
-        '/program',
-        'lookup',
-        'x.test',
-      ]);
-      expect(stderr).to.include('no such host');
-    });
-
-    it('reaches a ClusterIP from a pod, from the pod behind it, and from the API server', async () => {
-      const url = `http://server.${ns}`;
-      // The proxy of the node learns of a ready pod a moment after everybody else.
-      const get = ['-n', ns, 'exec', 'client', '--', '/program', 'get', url];
-      await eventually('the Service to answer', async () => (await world.cluster.kubectl(get)).code === 0);
-      expect(await exec('get', url)).to.equal('hello from server\n');
-      const itself = ['-n', ns, 'exec', 'server', '--', '/program', 'get', url];
-      expect(await real.kubectl(...itself)).to.equal('hello from server\n');
-      const address = (
-        await real.kubectl('-n', ns, 'get', 'service', 'server', '-o', 'jsonpath={.spec.clusterIP}')
-      ).trim();
-      expect(await real.node.run(`pod-${own}`, 'get', `http://${address}`)).to.equal('hello from server\n');
-    });
-
-    it('gives logs, and runs commands in pods', async () => {
-      expect(await real.kubectl('-n', ns, 'logs', 'client')).to.equal(`hello from linux ${own}\n`);
-      const { code, stderr } = await world.cluster.kubectl(['-n', ns, 'exec', 'client', '--', '/program', 'nonsense']);
-      expect(code).to.equal(1);
-      expect(stderr).to.include('unknown arguments: nonsense');
-    });
   });
 
   describe('with the single manifest', () => {
@@ -267,24 +201,6 @@ describe('a real node, in this order', function () {
 
     it('passes helm test', async () => {
       expect(await helmed(['test', ...RELEASE, '--timeout', '1m'])).to.match(/Phase:\s+Succeeded/);
-    });
-
-    it('is upgraded, and rolled back', async () => {
-      const annotation = async () => {
-        const found = await world.get('Deployment', 'archaware', DEPLOYMENT);
-        return at(found, 'spec', 'template', 'metadata', 'annotations', 'example.com/new');
-      };
-      await helmed(['upgrade', ...RELEASE, CHART_PATH, ...waiting], {
-        ...values,
-        podAnnotations: { 'example.com/new': 'yes' },
-      });
-      expect(await annotation()).to.equal('yes');
-      await helmed(['rollback', 'archaware', '1', '--namespace', 'archaware', ...waiting]);
-      expect(await annotation()).to.equal(undefined);
-      await eventually('every node to have its taint', async () => {
-        const nodes = await world.list('Node', '');
-        return nodes.every((node) => taints(node).length === 1);
-      });
     });
 
     const ns = 'single';

@@ -1,7 +1,7 @@
 import { assert } from 'chai';
 import { FIXTURES } from '../../testimg/fixtures.ts';
 
-/** That a registry takes them, with their digests and all that they point at, is shown by push.test.ts. */
+/** That a registry takes them, with their digests and all that they point at, is shown by the end-to-end tests, which push them to a real one. */
 describe('image fixtures', () => {
   it('have tags that are unique and valid', () => {
     const tags = FIXTURES.map(({ tag }) => tag);
