@@ -170,18 +170,17 @@ function note({ ledger }: StepOptions, row: Row, item: Item, reason: string | un
   else ledger.left(row, item, reason);
 }
 
-/** Runs an action. Returns why it was not done; undefined if it was, or if the object is gone. */
+/**
+ * Runs an action. Returns why it was not done; undefined if it was, or if the object is gone. Throws if `clean` must end: after an
+ * interruption or a lost Lease.
+ */
 async function reasonWhyNot(signal: AbortSignal, act: () => Promise<string | undefined>): Promise<string | undefined> {
   try {
     return await act();
   } catch (error) {
-    return isGone(error) ? undefined : reasonOf(error, signal);
+    if (isGone(error)) return undefined;
+    signal.throwIfAborted();
+    if (error instanceof LeaseLostError) throw error;
+    return messageOf(error);
   }
-}
-
-/** Returns the message of an error. Throws the error itself if `clean` must end: after an interruption or a lost Lease. */
-function reasonOf(error: unknown, signal: AbortSignal): string {
-  signal.throwIfAborted();
-  if (error instanceof LeaseLostError) throw error;
-  return messageOf(error);
 }

@@ -12,20 +12,6 @@ const BUDGET = 'a PodDisruptionBudget does not allow it';
 /** The reason for a 500: the pod stays for as long as both budgets exist. */
 const TWO_BUDGETS = 'cannot be evicted (do two PodDisruptionBudgets select it?)';
 
-/**
- * Evicts a pod (policy/v1) if its budgets allow it. Throws what the client throws: 429 for a budget, 409 for another
- * uid.
- */
-async function evict(client: ApiClient, { namespace, name, uid }: EvictedPod, signal: AbortSignal): Promise<void> {
-  const body = {
-    apiVersion: 'policy/v1',
-    kind: 'Eviction',
-    metadata: { name, namespace },
-    deleteOptions: { preconditions: { uid } },
-  };
-  await client.request('create', `${pathOf({ kind: 'Pod', namespace, name })}/eviction`, { body, signal });
-}
-
 /** The result of an eviction; a `blocked` one may succeed later. */
 export type Eviction = { readonly kind: 'evicted' | 'gone' } | { readonly kind: 'blocked'; readonly reason: string };
 
@@ -38,11 +24,14 @@ export function createEvictor(client: ApiClient, mayWrite: () => boolean) {
     /** Returns the pod as it is on the server now; undefined if it is gone. */
     fetch: ({ namespace, name }: EvictedPod, signal: AbortSignal): Promise<JsonObject | undefined> =>
       find(client, pathOf({ kind: 'Pod', namespace, name }), signal),
-    /** Throws {@link LeaseLostError} without sending anything if another replica may lead. */
+    /** Evicts a pod if its budgets allow it. Throws {@link LeaseLostError} without sending anything if another replica may lead. */
     async evict(pod: EvictedPod, signal: AbortSignal): Promise<Eviction> {
       if (!mayWrite()) throw new LeaseLostError(`not evicted: Pod ${pod.name}: the lease is not fresh`);
       try {
-        await evict(client, pod, signal);
+        const { namespace, name, uid } = pod;
+        const deleteOptions = { preconditions: { uid } };
+        const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace }, deleteOptions };
+        await client.request('create', `${pathOf({ kind: 'Pod', namespace, name })}/eviction`, { body, signal });
         return { kind: 'evicted' };
       } catch (error) {
         if (!(error instanceof ApiError)) throw error;

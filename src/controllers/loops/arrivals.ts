@@ -22,7 +22,7 @@ export function createArrivals({
   queues,
   forEach,
   cluster,
-  nodeWatchers,
+  onNode,
   wrongNodes,
 }: {
   readonly watches: WatchedStores;
@@ -31,8 +31,8 @@ export function createArrivals({
   readonly queues: { readonly [kind in 'pod' | 'daemonSet' | 'node']: Controller };
   readonly forEach: Queues['forEach'];
   readonly cluster: Pick<Cluster, 'changed'>;
-  /** They get each change of a node, for their Events. */
-  readonly nodeWatchers: readonly ((change: Pick<Change<Node>, 'now' | 'before'>) => void)[];
+  /** Gets each change of a node, for Events. */
+  readonly onNode: ((change: Pick<Change<Node>, 'now' | 'before'>) => void) | undefined;
   readonly wrongNodes: WrongNodes | undefined;
 }) {
   const [pods, nodes, daemonSets] = [watches.pods.store, watches.nodes.store, watches.daemonSets.store];
@@ -69,7 +69,7 @@ export function createArrivals({
     node({ key, now, before }) {
       if (now === undefined) queues.node.forget(key);
       queues.node.enqueue(key);
-      for (const watcher of nodeWatchers) watcher({ now, before });
+      onNode?.({ now, before });
       const isTaintNew = cluster.changed({ now, before });
       const isOther = (now && architectureOf(now)) !== (before && architectureOf(before));
       if (isOther || now?.managed !== before?.managed) wrongNodes?.nodeChanged(key, isOther);

@@ -6,7 +6,6 @@ import type { Node } from '../../placement/nodes/node.ts';
 import type { PlacingOptions, WritingOptions } from '../common-options.ts';
 import type { DaemonSetControllerOptions } from '../daemonset/contract.ts';
 import { createDaemonSetController } from '../daemonset/controller.ts';
-import { createArchitectureChanges } from '../node/architecture-changes.ts';
 import { createNodeController } from '../node/controller.ts';
 import { createPoolNodes } from '../node/pool-nodes.ts';
 import { createPodController } from '../pod/controller.ts';
@@ -39,7 +38,7 @@ export type Loops = ReturnType<typeof createLoops>;
 
 /** Connects the controllers to the watches. Nothing runs before `run`. */
 export function createLoops(options: LoopsOptions) {
-  const { watches, settings, clock, events, evictor, telemetry } = options;
+  const { watches, settings, clock, evictor, telemetry } = options;
   const [pods, nodes, daemonSets] = [watches.pods.store, watches.nodes.store, watches.daemonSets.store];
   const runs = (loop: string) => options.loops.includes(loop);
   const lasts = options.bootstrapMs !== undefined;
@@ -108,10 +107,9 @@ export function createLoops(options: LoopsOptions) {
     );
   // This watcher only reports, and `plan` reports nothing.
   const poolNodes = createPoolNodes({ ...common, onJoinedUntainted: (pool) => telemetry.joinedUntainted?.(pool) });
-  const architectureChanged = createArchitectureChanges(events, clock);
   const arrivals = createArrivals({
     ...{ watches, pod, daemonSet, queues, forEach, cluster, wrongNodes },
-    nodeWatchers: [...(lasts ? [poolNodes.changed] : []), architectureChanged],
+    onNode: lasts ? poolNodes.changed : undefined,
   });
   const controllers = [
     ...(runs('pods') ? [queues.pod, ...(wrongNodes ? [wrongNodes.controller] : [])] : []),

@@ -8,6 +8,7 @@ import {
   notInitializedNote,
   type PoolSettings,
 } from '../../placement/nodes/pools.ts';
+import { architectureChangeNote } from '../../placement/nodes/witness.ts';
 import { createAnnouncer, regardingNode } from '../announce.ts';
 import type { WritingOptions } from '../common-options.ts';
 import { createRecords } from '../object-record.ts';
@@ -23,7 +24,7 @@ export type PoolNodesOptions = Pick<WritingOptions, 'events' | 'clock'> & {
 /** A node is initialized within seconds once its startup taints are removed; one with slow devices may take minutes. */
 const STUCK_MINUTES = 5;
 
-/** Creates a watcher of how nodes of pools join, for the length of a term. It writes only Events. */
+/** Creates a watcher of how nodes of pools join, and of nodes that change their architecture, for the length of a term. It writes only Events. */
 export function createPoolNodes(options: PoolNodesOptions) {
   const { settings, managesNodes, events, clock, onJoinedUntainted } = options;
   const announcer = createAnnouncer(events, clock);
@@ -74,6 +75,8 @@ export function createPoolNodes(options: PoolNodesOptions) {
     changed({ now, before }: Pick<Change<Node>, 'now' | 'before'>): void {
       if (before !== undefined && before.uid !== now?.uid) forget(before.uid);
       if (now === undefined) return;
+      const changedNote = before && architectureChangeNote(before, now);
+      if (changedNote !== undefined) warn(now, 'NodeArchitectureChanged', changedNote);
       const joined = before?.uid !== now.uid && managesNodes ? joinedUntainted(now, settings()) : undefined;
       if (joined !== undefined) {
         onJoinedUntainted(joined.pool.name);
