@@ -1,14 +1,12 @@
 import { join } from 'node:path';
 import type { Askers } from '../../kit/fairness/askers.ts';
 import type { Turns } from '../../kit/fairness/turns.ts';
-import { createFlights } from '../../kit/flights.ts';
 import { isObject, parseObject } from '../../kit/json.ts';
-import { createLru } from '../../kit/lru.ts';
+import { createAnswers, type Question } from './answers.ts';
 import type { Login } from './docker.ts';
 import { matchCredentials } from './match.ts';
-import { endedWith, PROGRAM, ProgramError, programEnvironment, runProgram } from './process.ts';
+import { endedWith, ProgramError, programEnvironment, runProgram } from './process.ts';
 import { type Provider, parseGoDuration } from './provider-config.ts';
-import { createRefusals } from './refusals.ts';
 
 export type ProviderPluginOptions = {
   readonly provider: Provider;
@@ -34,8 +32,6 @@ export type ProviderPlugin = {
   refused(image: string, login: Login): void;
 };
 
-type Answer = { readonly until: number; readonly logins: readonly Login[]; readonly isRefused?: true };
-
 type Response = {
   readonly keyType: 'Image' | 'Registry' | 'Global';
   /** Milliseconds; absent: the default. */
@@ -43,9 +39,7 @@ type Response = {
   readonly logins: readonly Login[];
 };
 
-const FAILURE_TTL = 10_000;
 const MAX_OUTPUT = 1024 * 1024;
-const MAX_ENTRIES = 10_000;
 /** A key that equals no image and no registry, because neither contains a space. */
 const GLOBAL = ' ';
 
@@ -56,46 +50,23 @@ export function createProviderPlugin({
   now,
   turns,
 }: ProviderPluginOptions): ProviderPlugin {
-  const answers = createLru<Answer>(MAX_ENTRIES);
-  const refusals = createRefusals(now);
-  const failures = createLru<{ readonly until: number; readonly error: ProgramError }>(MAX_ENTRIES);
-  const runs = createFlights<readonly Login[]>();
+  const answers = createAnswers(now, turns);
   const patterns = provider.matchImages.map((pattern) => ({ pattern }));
 
-  async function run(image: string, signal: AbortSignal): Promise<readonly Login[]> {
-    refusals.called(registryOf(image));
-    try {
-      const result = await runProgram({
-        path: join(binDirectory, provider.name),
-        args: provider.args,
-        stdin: JSON.stringify({ kind: 'CredentialProviderRequest', apiVersion: provider.apiVersion, image }),
-        env: programEnvironment(provider.env),
-        timeoutMs,
-        signal,
-        maxOutput: MAX_OUTPUT,
-      });
-      if (result.code !== 0) throw endedWith(result);
-      const {
-        keyType,
-        duration = provider.defaultCacheDuration,
-        logins,
-      } = readResponse(result.stdout, provider.apiVersion);
-      const key = keyType === 'Image' ? image : keyType === 'Registry' ? registryOf(image) : GLOBAL;
-      if (duration > 0) answers.set(key, { until: now() + duration, logins });
-      return logins;
-    } catch (error) {
-      if (error instanceof ProgramError) failures.set(image, { until: now() + FAILURE_TTL, error });
-      throw error;
-    }
-  }
-
-  /** Checked again when the turn has come: the answer for another image may have been one for the whole registry. */
-  function remembered(image: string): readonly Login[] | undefined {
-    for (const key of [image, registryOf(image), GLOBAL]) {
-      const answer = answers.get(key);
-      if (answer !== undefined && answer.until > now()) return answer.logins;
-    }
-    return undefined;
+  async function run(image: string, signal: AbortSignal) {
+    const result = await runProgram({
+      path: join(binDirectory, provider.name),
+      args: provider.args,
+      stdin: JSON.stringify({ kind: 'CredentialProviderRequest', apiVersion: provider.apiVersion, image }),
+      env: programEnvironment(provider.env),
+      timeoutMs,
+      signal,
+      maxOutput: MAX_OUTPUT,
+    });
+    if (result.code !== 0) throw endedWith(result);
+    const { keyType, duration, logins } = readResponse(result.stdout, provider.apiVersion);
+    const key = keyType === 'Image' ? image : keyType === 'Registry' ? registryOf(image) : GLOBAL;
+    return { logins, key, ttlMs: duration ?? provider.defaultCacheDuration };
   }
 
   return {
@@ -103,23 +74,15 @@ export function createProviderPlugin({
     async ask(image, signal, askers) {
       // The rules for logins and for images are the same: host globs, ports, path prefixes.
       if (matchCredentials(patterns, image).length === 0) return [];
-      const known = remembered(image);
-      if (known !== undefined) return known;
-      const failure = failures.get(image);
-      if (failure !== undefined && failure.until > now()) throw failure.error;
-      const work = (shared: AbortSignal, all: Askers) =>
-        turns.run(all, PROGRAM, shared, async () => remembered(image) ?? run(image, shared));
-      return runs.join(image, signal, work, askers);
+      return answers.ask(questionOf(image), signal, askers, (shared) => run(image, shared));
     },
-    refused(image, login) {
-      const registry = registryOf(image);
-      for (const key of [image, registry, GLOBAL]) {
-        const held = answers.get(key);
-        if (held?.logins.includes(login) !== true || held.isRefused === true) continue;
-        answers.set(key, { ...held, isRefused: true, until: Math.min(held.until, refusals.end(registry)) });
-      }
-    },
+    refused: (image, login) => answers.refused(questionOf(image), login),
   };
+}
+
+function questionOf(image: string): Question {
+  const registry = registryOf(image);
+  return { keys: [image, registry, GLOBAL], registry };
 }
 
 function registryOf(image: string): string {
