@@ -1,7 +1,8 @@
 import { isAbsolute } from 'node:path';
 import fc from 'fast-check';
+import { parseGoDuration } from '../../src/kit/duration.ts';
 import { PullSecretError, parseDockerConfig, parsePullSecret } from '../../src/oci/credentials/docker.ts';
-import { mergeProviders, parseGoDuration, parseProviders } from '../../src/oci/credentials/provider-config.ts';
+import { mergeProviders, parseProviders } from '../../src/oci/credentials/provider-config.ts';
 import { SourceError } from '../../src/oci/credentials/source-error.ts';
 import { parseTomlLogin } from '../../src/oci/credentials/toml.ts';
 import { parseHostsToml } from '../../src/oci/endpoints/hosts-toml.ts';

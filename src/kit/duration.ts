@@ -1,18 +1,33 @@
-const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+const UNITS: Readonly<Record<string, number>> = {
+  ns: 1e-6,
+  us: 1e-3,
+  µs: 1e-3,
+  μs: 1e-3,
+  ms: 1,
+  s: 1e3,
+  m: 60e3,
+  h: 3600e3,
+};
 /** The form of a duration. */
 export const DURATION = /^(?:[0-9]+(?:\.[0-9]+)?(?:ms|h|m|s))+$/;
 
 /**
- * Returns the milliseconds of a duration as Go and Kubernetes write it (`30s`, `1h30m`), or undefined for anything
- * else.
+ * Returns the milliseconds of a duration of the configuration (`30s`, `1h30m`), or undefined for anything else.
  */
 export function parseDuration(text: string): number | undefined {
-  if (text.length > 40 || !DURATION.test(text)) return undefined;
+  return text.length <= 40 && DURATION.test(text) ? parseGoDuration(text) : undefined;
+}
+
+/** Returns the milliseconds of a duration as Go writes and reads it (`12h0m5s`, `-1.5us`, `0`); undefined for any other text. */
+export function parseGoDuration(text: string): number | undefined {
+  const [, sign = '', rest = ''] = /^([+-]?)(.{1,100})$/.exec(text) ?? [];
+  if (rest === '0') return 0;
+  if (!/^(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/.test(rest)) return undefined;
   let total = 0;
-  for (const [, amount = '', unit = ''] of text.matchAll(/(?<![0-9.])([0-9.]+)(ms|h|m|s)/g)) {
+  for (const [, amount = '', unit = ''] of rest.matchAll(/(?<![\d.])([\d.]+)([^\d.]+)/g)) {
     total += Number(amount) * (UNITS[unit] ?? 0);
   }
-  return total;
+  return sign === '-' ? -total : total;
 }
 
 /** Returns the milliseconds of a duration that the schema has accepted. Throws for any other text. */

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { milliseconds, parseDuration } from '../../src/kit/duration.ts';
+import { milliseconds, parseDuration, parseGoDuration } from '../../src/kit/duration.ts';
 
 describe('a duration', () => {
   const rows: [text: string, expected: number | undefined][] = [
@@ -41,4 +41,31 @@ describe('a duration', () => {
   it('of any length is refused at once', () => {
     expect(parseDuration(`${'1'.repeat(1_000_000)}x`)).to.equal(undefined);
   });
+});
+
+describe('a duration of Go', () => {
+  const rows: [text: string, expected: number | undefined][] = [
+    ['12h0m5s', 43_205_000],
+    ['0', 0],
+    ['0s', 0],
+    ['1.5h', 5_400_000],
+    ['.5s', 500],
+    ['1.s', 1000],
+    ['300ms', 300],
+    ['1us2µs', 0.003],
+    ['-2m', -120_000],
+    ['+2m', 120_000],
+    ['', undefined],
+    ['5', undefined],
+    ['s', undefined],
+    ['.s', undefined],
+    ['1d', undefined],
+    ['1h 5m', undefined],
+    ['1e3s', undefined],
+    ['Infinity', undefined],
+    ['9'.repeat(200), undefined],
+  ];
+  for (const [text, expected] of rows) {
+    it(`"${text.slice(0, 20)}" is ${expected} ms`, () => expect(parseGoDuration(text)).to.equal(expected));
+  }
 });

@@ -4,6 +4,7 @@ import { basename, join } from 'node:path';
 import { codeOf } from '../../kit/errors.ts';
 import type { Askers } from '../../kit/fairness/askers.ts';
 import { createTurns } from '../../kit/fairness/turns.ts';
+import { oneAfterTheOther } from '../endpoints/operator-file.ts';
 import { type DockerConfig, type Login, parseDockerConfig } from './docker.ts';
 import { createCredentialHelpers } from './helper.ts';
 import { matchCredentials } from './match.ts';
@@ -71,7 +72,6 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions): 
   let plugins: readonly ProviderPlugin[] = [];
   const turns = createTurns();
   let helpers = createCredentialHelpers({ timeoutMs, now, turns });
-  let reloading: Promise<unknown> = Promise.resolve();
 
   async function reloadDocker(): Promise<SourceProblem[]> {
     const problems: SourceProblem[] = [];
@@ -158,11 +158,7 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions): 
   return {
     paths: [...dockerFiles, directory, kubelet.config].filter((path) => path !== ''),
 
-    reload() {
-      const next = reloading.then(reloadAll);
-      reloading = next.catch(() => undefined);
-      return next;
-    },
+    reload: oneAfterTheOther(reloadAll),
 
     providerForPods(name) {
       const matches = (pattern: string) => matchCredentials([{ pattern }], name).length > 0;

@@ -1,4 +1,5 @@
 import { LineCounter, parseDocument } from 'yaml';
+import { parseGoDuration } from '../../kit/duration.ts';
 import { isObject, type JsonObject } from '../../kit/json.ts';
 import { printableAscii } from '../../kit/printable.ts';
 import { isPattern } from './match.ts';
@@ -219,27 +220,4 @@ function textsAt(object: JsonObject, field: string, path: string): string[] {
 
 function join(path: string, field: string): string {
   return path === '' ? field : `${path}.${field}`;
-}
-
-const UNITS: Readonly<Record<string, number>> = {
-  ns: 1e-6,
-  us: 1e-3,
-  µs: 1e-3,
-  μs: 1e-3,
-  ms: 1,
-  s: 1e3,
-  m: 60e3,
-  h: 3600e3,
-};
-
-/** Returns the milliseconds of a duration as Go writes and reads it (`12h0m5s`, `0`); undefined for any other text. */
-export function parseGoDuration(text: string): number | undefined {
-  const [, sign = '', rest = ''] = /^([+-]?)(.{1,100})$/.exec(text) ?? [];
-  if (rest === '0') return 0;
-  if (!/^(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/.test(rest)) return undefined;
-  let total = 0;
-  for (const [, amount = '', unit = ''] of rest.matchAll(/(?<![\d.])([\d.]+)([^\d.]+)/g)) {
-    total += Number(amount) * (UNITS[unit] ?? 0);
-  }
-  return sign === '-' ? -total : total;
 }

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { parseGoDuration } from '../../kit/duration.ts';
 import type { Askers } from '../../kit/fairness/askers.ts';
 import type { Turns } from '../../kit/fairness/turns.ts';
 import { isObject, parseObject } from '../../kit/json.ts';
@@ -6,7 +7,7 @@ import { createAnswers, type Question } from './answers.ts';
 import type { Login } from './docker.ts';
 import { matchCredentials } from './match.ts';
 import { endedWith, ProgramError, programEnvironment, runProgram } from './process.ts';
-import { type Provider, parseGoDuration } from './provider-config.ts';
+import type { Provider } from './provider-config.ts';
 
 export type ProviderPluginOptions = {
   readonly provider: Provider;

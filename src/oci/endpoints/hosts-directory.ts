@@ -6,7 +6,7 @@ import { codeOf } from '../../kit/errors.ts';
 import { readAuthorities, type Trust } from '../http/trust.ts';
 import { urlHost } from './endpoint.ts';
 import { type HostEntry, type HostsConfig, type HostsFile, parseHostsToml, type TlsFiles } from './hosts-toml.ts';
-import { readText, reason } from './operator-file.ts';
+import { oneAfterTheOther, readText, reason } from './operator-file.ts';
 
 /** A file, or a folder of certificates, that cannot be used or of which a part is ignored. */
 export type HostsProblem = { readonly file: string; readonly problem: string };
@@ -46,9 +46,9 @@ export function createHostsDirectory(options: {
   let spelled: ReadonlyMap<string, string> = new Map();
   let named: ReadonlySet<string> = new Set();
   let paths: readonly string[] = directory === '' ? [] : [directory];
-  let running: Promise<unknown> = Promise.resolve();
 
   async function load(): Promise<readonly HostsProblem[]> {
+    if (directory === '') return [];
     const seen = new Set([directory]);
     const read: Reader = (file) => {
       seen.add(file);
@@ -100,13 +100,7 @@ export function createHostsDirectory(options: {
       return loaded === undefined ? undefined : { entries: loaded.entries, isDefault: name === DEFAULT };
     },
     namedHosts: () => named,
-    reload() {
-      if (directory === '') return Promise.resolve([]);
-      // One reload after the other, so that the last one to start decides.
-      const result = running.then(load);
-      running = result.catch(() => undefined);
-      return result;
-    },
+    reload: oneAfterTheOther(load),
     get paths() {
       return paths;
     },

@@ -24,3 +24,13 @@ export function reason(error: unknown): string {
   if (code !== '') return `cannot be read (${code})`;
   return messageOf(error);
 }
+
+/** Returns the function for a reload: one runs after the other, so that the last one to start decides. */
+export function oneAfterTheOther<T>(load: () => Promise<T>): () => Promise<T> {
+  let running: Promise<unknown> = Promise.resolve();
+  return () => {
+    const result = running.then(load);
+    running = result.catch(() => undefined);
+    return result;
+  };
+}

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { codeOf } from '../../kit/errors.ts';
 import type { Reference } from '../reference.ts';
 import type { HostsDirectory, HostsProblem } from './hosts-directory.ts';
-import { readText, reason } from './operator-file.ts';
+import { oneAfterTheOther, readText, reason } from './operator-file.ts';
 import { type ConfRegistry, type PullSource, parseRegistriesConf, pullSources } from './registries-conf.ts';
 
 /** What CRI-O's files say of registries. An invalid file changes nothing: what was read before stays. */
@@ -27,9 +27,9 @@ export function createRegistriesConf(options: {
   let ignored: ReadonlySet<string> = new Set();
   let named: ReadonlySet<string> = new Set();
   let paths: readonly string[] = path === '' ? [] : [path];
-  let running: Promise<unknown> = Promise.resolve();
 
   async function load(): Promise<readonly HostsProblem[]> {
+    if (path === '') return [];
     const merged = new Map<string, ConfRegistry>();
     const warned = new Map<string, HostsProblem>();
     const seen = new Set([path]);
@@ -71,13 +71,7 @@ export function createRegistriesConf(options: {
   return {
     sources: (reference) => pullSources(reference, registries),
     namedHosts: () => named,
-    reload() {
-      if (path === '') return Promise.resolve([]);
-      // One reload after the other, so that the last one to start decides.
-      const result = running.then(load);
-      running = result.catch(() => undefined);
-      return result;
-    },
+    reload: oneAfterTheOther(load),
     get paths() {
       return paths;
     },

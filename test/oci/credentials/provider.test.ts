@@ -4,12 +4,7 @@ import { createAskers } from '../../../src/kit/fairness/askers.ts';
 import { createTurns } from '../../../src/kit/fairness/turns.ts';
 import { ProgramError } from '../../../src/oci/credentials/process.ts';
 import { createProviderPlugin } from '../../../src/oci/credentials/provider.ts';
-import {
-  mergeProviders,
-  type Provider,
-  parseGoDuration,
-  parseProviders,
-} from '../../../src/oci/credentials/provider-config.ts';
+import { mergeProviders, type Provider, parseProviders } from '../../../src/oci/credentials/provider-config.ts';
 import { SourceError } from '../../../src/oci/credentials/source-error.ts';
 import { type CredentialPrograms, createCredentialPrograms } from '../../support/credential-programs.ts';
 import { needsPosix } from '../../support/platforms.ts';
@@ -224,33 +219,6 @@ describe('a CredentialProviderConfig', () => {
   ];
   for (const [what, text, message] of broken) {
     it(`with ${what} is refused`, () => expect(() => parseProviderConfig(text)).to.throw(SourceError, message));
-  }
-});
-
-describe('a duration of Go', () => {
-  const rows: [text: string, expected: number | undefined][] = [
-    ['12h0m5s', 43_205_000],
-    ['0', 0],
-    ['0s', 0],
-    ['1.5h', 5_400_000],
-    ['.5s', 500],
-    ['1.s', 1000],
-    ['300ms', 300],
-    ['1us2µs', 0.003],
-    ['-2m', -120_000],
-    ['+2m', 120_000],
-    ['', undefined],
-    ['5', undefined],
-    ['s', undefined],
-    ['.s', undefined],
-    ['1d', undefined],
-    ['1h 5m', undefined],
-    ['1e3s', undefined],
-    ['Infinity', undefined],
-    ['9'.repeat(200), undefined],
-  ];
-  for (const [text, expected] of rows) {
-    it(`"${text.slice(0, 20)}" is ${expected} ms`, () => expect(parseGoDuration(text)).to.equal(expected));
   }
 });
 
