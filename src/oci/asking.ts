@@ -3,7 +3,7 @@ import { systemClock } from '../kit/clock.ts';
 import type { Askers } from '../kit/fairness/askers.ts';
 import { createFlights } from '../kit/flights.ts';
 import type { Knowledge, Known, Question } from './cache/knowledge.ts';
-import type { Keyring, Keys } from './credentials/keyring.ts';
+import type { Keyring } from './credentials/keyring.ts';
 import { type Endpoint, labelOf } from './endpoints/endpoint.ts';
 import { ImageError } from './errors.ts';
 import { createRegistry, type RegistryOptions } from './http/registry-client.ts';
@@ -13,7 +13,7 @@ import { BOUNDS, createLimiter } from './lookup/limiter.ts';
 import { createLogins } from './lookup/logins.ts';
 import { createLookup, type LookupOptions } from './lookup/lookup.ts';
 import { createPaces } from './lookup/pace.ts';
-import { createTagLister, type ListTags } from './lookup/tags.ts';
+import { createTagLister } from './lookup/tags.ts';
 import type { Reference } from './reference.ts';
 
 /** A whole lookup gets three times `timeoutMs`. It waits as long for its turn, or longer while the host answers others. */
@@ -44,45 +44,29 @@ export type AskingParts = Pick<LookupOptions, 'limiter' | 'isPrivate' | 'send' |
 /** A registry's line: the milliseconds until all who wait there had their turn. */
 export type Line = { readonly registry: string; readonly inMs: number };
 
-/** Everything that sends requests to registries. */
-export type Asking = {
-  /**
-   * Looks an image up, once for all that hold the same credentials for it, and keeps the answer.
-   *
-   * @throws ImageError, or the signal's reason
-   */
-  ask(question: Question, reference: Reference, askers: Askers): Promise<Known>;
-  readonly listTags: ListTags;
-  readonly parts: AskingParts;
-  /** Returns the line at the limit of the image's registry; undefined if nobody waits there, or it does not move. */
-  lineAt(reference: Reference): Line | undefined;
-  /** Forgets which credentials were refused, so that they are tried again. */
-  forgive(): void;
-  destroy(): void;
-};
-
-/** @throws Error for invalid CIDRs in `addresses` */
-export function createAsking(options: AskingOptions, keyring: Keyring, knowledge: Knowledge): Asking {
+/**
+ * Creates everything that sends requests to registries.
+ *
+ * @throws Error for invalid CIDRs in `addresses`
+ */
+export function createAsking(options: AskingOptions, keyring: Keyring, knowledge: Knowledge) {
   const { endpointsOf, timeoutMs, signal, telemetry, after = systemClock.after } = options;
   const { now, patienceMs, waitsUntil } = options;
   const logins = createLogins(now);
   const paces = createPaces({ logins, now, after, patienceMs, waitsUntil });
   const { send, destroy } = createRegistry(options);
   const health = createHealth(options.now, options.recovered);
-  const parts = {
-    ...options,
-    keyring,
-    send,
-    logins,
-    paces,
-    health,
-    limiter: createLimiter({ perHost: options.maxInFlight, ...BOUNDS, standing: health.standing }),
-    refusedMs: options.ttl.failure,
-  };
+  const limiter = createLimiter({ perHost: options.maxInFlight, ...BOUNDS, standing: health.standing });
+  const parts = { ...options, keyring, send, logins, paces, health, limiter, refusedMs: options.ttl.failure };
   const lookup = createLookup(parts);
   /** By image, and by the pull secrets that match it at each of its endpoints. */
   const lookups = createFlights<Known>();
 
+  /**
+   * Looks an image up, once for all that hold the same credentials for it, and keeps the answer.
+   *
+   * @throws ImageError, or the signal's reason
+   */
   async function ask(asked: Question, reference: Reference, askers: Askers): Promise<Known> {
     const open = (until: AbortSignal) => untilAborted(keyring.open(asked.access, until), until);
     const keys = await withDeadline(timeoutMs, signal, unreadable, open, after);
@@ -94,43 +78,35 @@ export function createAsking(options: AskingOptions, keyring: Keyring, knowledge
     const known = knowledge.fresh(question);
     if (known !== undefined) return known;
     const key = [reference.canonical, ...matching.map((fingerprints) => fingerprints.join())].join(' ');
-    return lookups.join(key, signal, (_, all) => lookUp(question, reference, endpoints, keys, all), askers);
-  }
-
-  async function lookUp(
-    question: Question,
-    reference: Reference,
-    endpoints: readonly Endpoint[],
-    keys: Keys,
-    askers: Askers,
-  ): Promise<Known> {
-    const previous = reference.digest === undefined ? knowledge.last(question) : undefined;
-    const { entry, owner, outcome } = await lookup({
-      reference,
-      endpoints,
-      credentials: keys.candidates,
-      askers,
-      onWait: () => options.onWait?.(reference),
-      budgetMs: timeoutMs * 3,
-      signal,
-      ...(previous === undefined ? {} : { previous }),
-    });
-    telemetry?.cached?.(outcome === 'revalidated' ? 'revalidated' : 'miss');
-    knowledge.keep(reference, owner, entry);
-    return entry;
+    const work = async (_: AbortSignal, all: Askers): Promise<Known> => {
+      const previous = reference.digest === undefined ? knowledge.last(question) : undefined;
+      const onWait = (): void => options.onWait?.(reference);
+      const task = { reference, endpoints, askers: all, onWait, budgetMs: timeoutMs * 3, signal };
+      const { entry, owner, outcome } = await lookup({
+        ...task,
+        credentials: keys.candidates,
+        ...(previous && { previous }),
+      });
+      telemetry?.cached?.(outcome === 'revalidated' ? 'revalidated' : 'miss');
+      knowledge.keep(reference, owner, entry);
+      return entry;
+    };
+    return lookups.join(key, signal, work, askers);
   }
 
   return {
     ask,
     listTags: createTagLister(parts),
     parts,
-    lineAt(reference) {
+    /** Returns the line at the limit of the image's registry; undefined if nobody waits there, or it does not move. */
+    lineAt(reference: Reference): Line | undefined {
       const lines = endpointsOf(reference).flatMap((endpoint): readonly Line[] => {
         const inMs = paces.waitAt(endpoint.host);
         return inMs === undefined ? [] : [{ registry: labelOf({ endpoint, reference }), inMs }];
       });
       return lines.toSorted((one, other) => other.inMs - one.inMs)[0];
     },
+    /** Forgets which credentials were refused, so that they are tried again. */
     forgive: lookup.forgive,
     destroy,
   };

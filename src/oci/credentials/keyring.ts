@@ -33,7 +33,7 @@ export type KeyringOptions = {
 };
 
 /** What one access may log in with. */
-export type Keys = {
+type Keys = {
   /** Returns the fingerprints of the pull secrets that match an image's name. They decide who may get the cached answers. */
   fingerprints(name: string): readonly string[];
   /**
