@@ -1,4 +1,5 @@
 import { X509Certificate } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../../src/kit/clock.ts';
 import { isObject, type JsonObject, objectAt } from '../../src/kit/json.ts';
 import type { ApiClient } from '../../src/kube/api-client.ts';
@@ -27,7 +28,7 @@ export async function until(what: string, condition: () => boolean | Promise<boo
   const deadline = performance.now() + PATIENCE_MS;
   while (!(await condition())) {
     if (performance.now() > deadline) throw new Error(`waited in vain until ${what}`);
-    await new Promise((resolve) => setImmediate(resolve));
+    await delay(1);
   }
 }
 
