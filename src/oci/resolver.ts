@@ -60,59 +60,18 @@ export type ResolverOptions = KeyringOptions &
   };
 
 /** Finds out which platforms images can run on, from memory or by asking their registries. */
-export type Resolver = {
-  /**
-   * Returns what is in memory about an image, and asks for a lookup if one is due: not while one runs, not while the image is
-   * known and fresh, and not before the time of the retry. `mayStart` is called just before, and may prevent it; default: it
-   * allows it. Never waits.
-   */
-  look(image: string, access: Access, mayStart?: () => boolean): Look;
-  /**
-   * Calls the listener at the end of each lookup with the image's canonical name (`canonicalName` of reference.ts), and when it has
-   * begun to wait because of a registry's limit.
-   */
-  onSettled(listener: (canonical: string) => void): void;
-  /**
-   * Waits for an answer, even before the time of the retry.
-   *
-   * @throws ImageError, or the signal's reason; the lookup then goes on for other callers
-   */
-  resolve(image: string, access: Access, signal: AbortSignal): Promise<Resolution>;
-  /** The number of lookups that run or wait for their turn. */
-  pending(): number;
-  /** The number of images, per access, whose last lookup failed. */
-  failing(): number;
-  /**
-   * Call when credentials or mirrors have changed: failed images may be looked up again at once, and the listeners are
-   * called.
-   */
-  forgive(): void;
-};
+export type Resolver = Omit<TagResolver, 'tags' | 'reach'>;
+
+/** A resolver that can also list the tags of an image's repository, and lets others ask its registry, which only commands need. */
+export type TagResolver = ReturnType<typeof createResolver>;
 
 /** An image's registry for requests that are not lookups. `signal`: ends with the resolver, too. */
 type Reach = { readonly reference: Reference; readonly parts: AskingParts; readonly signal: AbortSignal };
 
-/** A resolver that can also list the tags of an image's repository, and lets others ask its registry, which only commands need. */
-export type TagResolver = Resolver & {
-  /**
-   * Lists the tags of an image's repository: one request, or a few for many tags. At most as many are in flight at a host as
-   * lookups may be.
-   *
-   * @throws ImageError, or the signal's reason
-   */
-  tags(image: string, access: Access, signal: AbortSignal): Promise<readonly string[]>;
-  /**
-   * Does work at an image's registry. The work is handed in, so that the controller does not load what only commands do.
-   *
-   * @throws ImageError for a malformed name, or what the work throws
-   */
-  reach<T>(image: string, access: Access, signal: AbortSignal, work: (reach: Reach) => Promise<T>): Promise<T>;
-};
-
 const ALWAYS = (): boolean => true;
 
 /** @throws Error for invalid CIDRs in `addresses` */
-export function createResolver(options: ResolverOptions): TagResolver {
+export function createResolver(options: ResolverOptions) {
   const { now, telemetry } = options;
   const ended = new AbortController();
   const { signal: end } = ended;
@@ -220,7 +179,12 @@ export function createResolver(options: ResolverOptions): TagResolver {
   }
 
   return {
-    look(image, access, mayStart = ALWAYS) {
+    /**
+     * Returns what is in memory about an image, and asks for a lookup if one is due: not while one runs, not while the image is
+     * known and fresh, and not before the time of the retry. `mayStart` is called just before, and may prevent it; default: it
+     * allows it. Never waits.
+     */
+    look(image: string, access: Access, mayStart = ALWAYS): Look {
       const question = knowledge.read(image, access);
       const fresh = knowledge.fresh(question);
       if (fresh !== undefined) {
@@ -247,27 +211,53 @@ export function createResolver(options: ResolverOptions): TagResolver {
       const retryInMs = isDue ? Number.POSITIVE_INFINITY : failure.retryAt - at;
       return { kind: 'failed', error: failure.error, isPlanned, sinceMs: at - failure.firstFailedAt, retryInMs };
     },
-    onSettled: (listener) => void listeners.push(listener),
-    async resolve(image, access, signal) {
+    /**
+     * Calls the listener at the end of each lookup with the image's canonical name (`canonicalName` of reference.ts), and when it has
+     * begun to wait because of a registry's limit.
+     */
+    onSettled: (listener: (canonical: string) => void): void => void listeners.push(listener),
+    /**
+     * Waits for an answer, even before the time of the retry.
+     *
+     * @throws ImageError, or the signal's reason; the lookup then goes on for other callers
+     */
+    async resolve(image: string, access: Access, signal: AbortSignal): Promise<Resolution> {
       signal.throwIfAborted();
       const question = knowledge.read(image, access);
       const { found, digest, source } =
         knowledge.fresh(question) ?? (await untilAborted(fly(question, keyOf(question)), signal));
       return { ...found, ...(digest === undefined ? {} : { digest }), ...(source === undefined ? {} : { source }) };
     },
-    async tags(image, access, signal) {
+    /**
+     * Lists the tags of an image's repository: one request, or a few for many tags. At most as many are in flight at a host as
+     * lookups may be.
+     *
+     * @throws ImageError, or the signal's reason
+     */
+    async tags(image: string, access: Access, signal: AbortSignal): Promise<readonly string[]> {
       const { reference } = knowledge.read(image, access);
       if (reference instanceof ImageError) throw reference;
       return asking.listTags(reference, access, AbortSignal.any([end, signal]));
     },
-    async reach(image, access, signal, work) {
+    /**
+     * Does work at an image's registry. The work is handed in, so that the controller does not load what only commands do.
+     *
+     * @throws ImageError for a malformed name, or what the work throws
+     */
+    async reach<T>(image: string, access: Access, signal: AbortSignal, work: (reach: Reach) => Promise<T>): Promise<T> {
       const { reference } = knowledge.read(image, access);
       if (reference instanceof ImageError) throw reference;
       return work({ reference, parts: asking.parts, signal: AbortSignal.any([end, signal]) });
     },
-    pending: () => flights.size + starts.size,
-    failing: () => failures.count(),
-    forgive() {
+    /** The number of lookups that run or wait for their turn. */
+    pending: (): number => flights.size + starts.size,
+    /** The number of images, per access, whose last lookup failed. */
+    failing: (): number => failures.count(),
+    /**
+     * Call when credentials or mirrors have changed: failed images may be looked up again at once, and the listeners are
+     * called.
+     */
+    forgive(): void {
       generation += 1;
       asking.forgive();
       wake(failures.keys());

@@ -45,12 +45,7 @@ export type CacheOwner = string;
 export const EVERYBODY: CacheOwner = '';
 
 /** What is known of images, in memory, limited by use. */
-export type ImageCache = {
-  digest(digest: string): ImageFacts | undefined;
-  setDigest(digest: string, found: ImageFacts): void;
-  tag(canonical: string, owner: CacheOwner): TagEntry | undefined;
-  setTag(canonical: string, owner: CacheOwner, entry: TagEntry): void;
-};
+export type ImageCache = ReturnType<typeof createImageCache>;
 
 /** The most bytes of the digests, and of the tags: a registry decides how long the lists of its images are. */
 const MOST_DIGESTS = 24 * 1024 * 1024;
@@ -73,7 +68,7 @@ function hasOwnFacts({ route, isPartial }: Pick<TagEntry, 'route' | 'isPartial'>
 }
 
 /** @param maxEntries of each kind; fewer if they take too many bytes */
-export function createImageCache(maxEntries: number): ImageCache {
+export function createImageCache(maxEntries: number) {
   const limited = <T extends object>(most: number, bytesOf: (value: T, key: string) => number) =>
     createLru<T>(most, (value, key) => Math.max(Math.floor(most / maxEntries), bytesOf(value, key)));
   const digests = limited(MOST_DIGESTS, bytesOfFacts);
@@ -81,9 +76,10 @@ export function createImageCache(maxEntries: number): ImageCache {
   // A canonical name contains no space.
   const key = (canonical: string, owner: CacheOwner): string => `${canonical} ${owner}`;
   return {
-    digest: (digest) => digests.get(digest),
-    setDigest: (digest, found) => void digests.set(digest, found),
-    tag: (canonical, owner) => tags.get(key(canonical, owner)),
-    setTag: (canonical, owner, entry) => void tags.set(key(canonical, owner), entry),
+    digest: (digest: string): ImageFacts | undefined => digests.get(digest),
+    setDigest: (digest: string, found: ImageFacts): void => void digests.set(digest, found),
+    tag: (canonical: string, owner: CacheOwner): TagEntry | undefined => tags.get(key(canonical, owner)),
+    setTag: (canonical: string, owner: CacheOwner, entry: TagEntry): void =>
+      void tags.set(key(canonical, owner), entry),
   };
 }

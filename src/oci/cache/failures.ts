@@ -25,24 +25,7 @@ export type FailuresOptions = {
  * Remembers failures and spaces the retries: after the time that the registry asks for, or its failure (lookup/health.ts); after
  * an answer about the image itself after 1 s, doubling up to 5 min, ±20 %.
  */
-export type Failures = {
-  get(key: string): Failure | undefined;
-  /**
-   * Adds a failure. If the image was not asked for, the failure of the last request for it is kept. `ttlMs`: the least time for which a failure is remembered that does not pass by itself.
-   * `namespace`: the namespace for which the image was looked up.
-   */
-  add(key: string, error: ImageError, ttlMs: number, namespace: string): Failure;
-  remove(key: string): void;
-  /** Makes a failed image due now. */
-  forgive(key: string): void;
-  keys(): string[];
-  /** Returns the images that wait for the first answer of a place, without those that are due: they are asked for already. */
-  waitingFor(place: string): readonly string[];
-  /**
-   * The number of failures that are still wanted: one that no caller asks for any more is not retried when it is due.
-   */
-  count(): number;
-};
+export type Failures = ReturnType<typeof createFailures>;
 
 const MOST_BYTES = 16 * 1024 * 1024;
 /** Bytes of a failure, without its texts: an error remembers where it was made. */
@@ -55,7 +38,7 @@ const LONGEST = 300_000;
  * Creates the memory. If there are too many failures, or their texts take too many bytes, it forgets the oldest one of the
  * namespace that has the most. A forgotten failure starts over, and so does the time after which `images.unresolvable` applies.
  */
-export function createFailures({ maxEntries, now, random }: FailuresOptions): Failures {
+export function createFailures({ maxEntries, now, random }: FailuresOptions) {
   const failures = new Map<string, Failure & { readonly namespace: string }>();
   /** The keys of each namespace, oldest first, and the bytes of their failures. */
   const owned = new Map<string, { readonly keys: Set<string>; bytes: number }>();
@@ -93,8 +76,12 @@ export function createFailures({ maxEntries, now, random }: FailuresOptions): Fa
   }
 
   return {
-    get: (key) => failures.get(key),
-    add(key, error, ttlMs, namespace) {
+    get: (key: string): Failure | undefined => failures.get(key),
+    /**
+     * Adds a failure. If the image was not asked for, the failure of the last request for it is kept. `ttlMs`: the least time for which a failure is remembered that does not pass by itself.
+     * `namespace`: the namespace for which the image was looked up.
+     */
+    add(key: string, error: ImageError, ttlMs: number, namespace: string): Failure {
       const before = failures.get(key);
       const { waitsFor } = error;
       const attempts = (before?.attempts ?? 0) + (error.retryAfterMs === undefined ? 1 : 0);
@@ -126,13 +113,19 @@ export function createFailures({ maxEntries, now, random }: FailuresOptions): Fa
       return failure;
     },
     remove: forget,
-    forgive(key) {
+    /** Makes a failed image due now. */
+    forgive(key: string): void {
       const failure = failures.get(key);
       if (failure !== undefined) failures.set(key, { ...failure, retryAt: now() });
     },
-    keys: () => [...failures.keys()],
-    waitingFor: (place) => [...(waiting.get(place) ?? [])].filter((key) => (failures.get(key)?.retryAt ?? 0) > now()),
-    count() {
+    keys: (): string[] => [...failures.keys()],
+    /** Returns the images that wait for the first answer of a place, without those that are due: they are asked for already. */
+    waitingFor: (place: string): readonly string[] =>
+      [...(waiting.get(place) ?? [])].filter((key) => (failures.get(key)?.retryAt ?? 0) > now()),
+    /**
+     * The number of failures that are still wanted: one that no caller asks for any more is not retried when it is due.
+     */
+    count(): number {
       const oldest = now() - LONGEST;
       let count = 0;
       for (const failure of failures.values()) if (failure.retryAt > oldest) count += 1;

@@ -18,15 +18,7 @@ export type Question = {
 export type Known = Pick<TagEntry, 'found'> & Partial<Pick<TagEntry, 'digest' | 'source'>>;
 
 /** What each access may know of images. */
-export type Knowledge = {
-  read(image: string, access: Access): Question;
-  /** Returns what is known and still valid without asking a registry. */
-  fresh(question: Question): Known | undefined;
-  /** Returns the last known entry of a name, however old it is. */
-  last(question: Question): TagEntry | undefined;
-  /** Keeps the answer of a registry that this owner may get. */
-  keep(reference: Reference, owner: CacheOwner, entry: TagEntry): void;
-};
+export type Knowledge = ReturnType<typeof createKnowledge>;
 
 export type KnowledgeOptions = {
   readonly cache: ImageCache;
@@ -53,7 +45,7 @@ const NOBODY = (): readonly CacheOwner[] => [];
 export function createKnowledge(
   { cache, ttl, now, routeOf = () => undefined }: KnowledgeOptions,
   ownersOf: (reference: Reference, access: Access) => readonly CacheOwner[],
-): Knowledge {
+) {
   const parse = createReferenceReader();
 
   function last({ canonical, owners, reference }: Question): TagEntry | undefined {
@@ -70,14 +62,16 @@ export function createKnowledge(
   }
 
   return {
-    read(image, access) {
+    read(image: string, access: Access): Question {
       const reference = parse(image);
       if (reference instanceof ImageError) return { access, reference, canonical: image, owners: NOBODY };
       const owners = access.pullSecrets.length === 0 ? NOBODY : once(() => ownersOf(reference, access));
       return { access, reference, canonical: reference.canonical, owners };
     },
+    /** Returns the last known entry of a name, however old it is. */
     last,
-    fresh(question) {
+    /** Returns what is known and still valid without asking a registry. */
+    fresh(question: Question): Known | undefined {
       const { reference, access } = question;
       if (reference instanceof ImageError) return undefined;
       const { digest, tag } = reference;
@@ -95,7 +89,8 @@ export function createKnowledge(
       const isWhole = entry.headless && entry.etag === undefined;
       return now() - entry.checkedAt < (isWhole ? usual * HEADLESS_FACTOR : usual) ? entry : undefined;
     },
-    keep(reference, owner, entry) {
+    /** Keeps the answer of a registry that this owner may get. */
+    keep(reference: Reference, owner: CacheOwner, entry: TagEntry): void {
       const { canonical, digest } = reference;
       const { route } = entry;
       if (digest === undefined || route !== undefined || cache.digest(digest) === undefined) {

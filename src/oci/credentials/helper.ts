@@ -13,17 +13,7 @@ export type CredentialHelpersOptions = {
 };
 
 /** Docker's credential helpers: programs named `docker-credential-<name>` in PATH. */
-export type CredentialHelpers = {
-  /**
-   * Returns the login that a helper has for a host[:port], if any. An answer is remembered for a minute, a failure for
-   * ten seconds; at most one run at a time for each helper and host.
-   *
-   * @throws ProgramError, or the signal's reason
-   */
-  ask(helper: string, host: string, signal: AbortSignal, askers: Askers): Promise<Login | undefined>;
-  /** Forgets a login of the helper that the host refused, so that the helper is asked again. */
-  refused(helper: string, host: string, login: Login): void;
-};
+export type CredentialHelpers = ReturnType<typeof createCredentialHelpers>;
 
 const ANSWER_TTL = 60_000;
 const MAX_OUTPUT = 1024 * 1024;
@@ -34,7 +24,7 @@ const NOT_FOUND = 'credentials not found in native keychain';
 /** The user name that marks a password as an identity token. */
 const TOKEN_USER = '<token>';
 
-export function createCredentialHelpers({ timeoutMs, now, turns }: CredentialHelpersOptions): CredentialHelpers {
+export function createCredentialHelpers({ timeoutMs, now, turns }: CredentialHelpersOptions) {
   const answers = createAnswers(now, turns);
 
   async function run(helper: string, host: string, signal: AbortSignal): Promise<readonly Login[]> {
@@ -53,7 +43,13 @@ export function createCredentialHelpers({ timeoutMs, now, turns }: CredentialHel
   }
 
   return {
-    async ask(helper, host, signal, askers) {
+    /**
+     * Returns the login that a helper has for a host[:port], if any. An answer is remembered for a minute, a failure for
+     * ten seconds; at most one run at a time for each helper and host.
+     *
+     * @throws ProgramError, or the signal's reason
+     */
+    async ask(helper: string, host: string, signal: AbortSignal, askers: Askers): Promise<Login | undefined> {
       const question = questionOf(helper, host);
       const [login] = await answers.ask(question, signal, askers, async (shared) => ({
         logins: await run(helper, host, shared),
@@ -62,7 +58,8 @@ export function createCredentialHelpers({ timeoutMs, now, turns }: CredentialHel
       }));
       return login;
     },
-    refused: (helper, host, login) => answers.refused(questionOf(helper, host), login),
+    /** Forgets a login of the helper that the host refused, so that the helper is asked again. */
+    refused: (helper: string, host: string, login: Login): void => answers.refused(questionOf(helper, host), login),
   };
 }
 

@@ -43,19 +43,7 @@ type Keys = {
   candidates(name: string, signal: AbortSignal, askers: Askers): Promise<readonly Credential[]>;
 };
 
-export type Keyring = {
-  /**
-   * Reads the pull secrets.
-   *
-   * @throws ImageError `unavailable` if they cannot be read, or the signal's reason
-   */
-  open(access: Access, signal: AbortSignal): Promise<Keys>;
-  /**
-   * Returns, without reading anything, what {@link Keys.fingerprints} returned for this access and any of these names after
-   * the last {@link Keyring.open}.
-   */
-  fingerprints(access: Access, names: readonly string[]): readonly string[];
-};
+export type Keyring = ReturnType<typeof createKeyring>;
 
 /** Creates a key that is valid in one process only, so that a leaked fingerprint reveals nothing about the password. */
 export function newFingerprintKey(): Buffer {
@@ -73,7 +61,7 @@ export function accessKey({ namespace, pullSecrets }: Access): string {
 /** The most bytes of what is remembered of pull secrets: their authors choose how many logins are in one, and for which names. */
 const MOST_LEARNT = 8 * 1024 * 1024;
 
-export function createKeyring(options: KeyringOptions): Keyring {
+export function createKeyring(options: KeyringOptions) {
   const secretKey = options.fingerprintKey ?? newFingerprintKey();
   const learnt = createLru<readonly { pattern: string; fingerprint: string }[]>(MOST_LEARNT, (logins, key) =>
     logins.reduce((sum, { pattern }) => sum + 128 + pattern.length, 128 + key.length),
@@ -119,7 +107,12 @@ export function createKeyring(options: KeyringOptions): Keyring {
   }
 
   return {
-    async open(access, signal) {
+    /**
+     * Reads the pull secrets.
+     *
+     * @throws ImageError `unavailable` if they cannot be read, or the signal's reason
+     */
+    async open(access: Access, signal: AbortSignal): Promise<Keys> {
       const logins =
         access.pullSecrets.length === 0
           ? []
@@ -137,7 +130,11 @@ export function createKeyring(options: KeyringOptions): Keyring {
         },
       };
     },
-    fingerprints(access, names) {
+    /**
+     * Returns, without reading anything, what {@link Keys.fingerprints} returned for this access and any of these names after
+     * the last {@link Keyring.open}.
+     */
+    fingerprints(access: Access, names: readonly string[]): readonly string[] {
       const known = access.pullSecrets.length === 0 ? undefined : learnt.get(accessKey(access));
       return known === undefined ? [] : fingerprintsOf(known, names);
     },

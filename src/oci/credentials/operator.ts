@@ -37,31 +37,12 @@ type SourceProblem = {
 };
 
 /** The logins from the operator's own files and programs. */
-export type OperatorCredentials = {
-  /**
-   * Returns every login that may match an image: from files, then helpers, then plug-ins; logins of one pattern stay in
-   * this order. A program that fails is skipped.
-   *
-   * @param name the image's, as `host/repository`, without tag and digest
-   * @param askers the namespaces for which it is asked: they take turns at the programs
-   * @throws the signal's reason
-   */
-  lookup(name: string, signal: AbortSignal, askers: Askers): Promise<readonly Login[]>;
-  /**
-   * Returns the name of the plug-in with which kubelets pull an image as the pod's service account; undefined: there is none in the
-   * configuration of plug-ins.
-   */
-  providerForPods(name: string): string | undefined;
-  /** Reads all files, for the first time or again; nothing is read before. */
-  reload(): Promise<readonly SourceProblem[]>;
-  /** The files and directories that {@link OperatorCredentials.reload} reads. */
-  readonly paths: readonly string[];
-};
+export type OperatorCredentials = ReturnType<typeof createOperatorCredentials>;
 
 /** The text of a file, to notice changes, and the value that was parsed from it. */
 type Read<T> = { readonly text: string; readonly value: T };
 
-export function createOperatorCredentials(options: OperatorCredentialsOptions): OperatorCredentials {
+export function createOperatorCredentials(options: OperatorCredentialsOptions) {
   const { directory, kubelet, timeoutMs, now } = options;
   const dockerFiles = [...new Set(options.dockerConfigFiles)].filter((file) => file !== '');
   const programs = createProgramReporter(options.onProblem);
@@ -156,16 +137,30 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions): 
   }
 
   return {
+    /** The files and directories that {@link OperatorCredentials.reload} reads. */
     paths: [...dockerFiles, directory, kubelet.config].filter((path) => path !== ''),
 
+    /** Reads all files, for the first time or again; nothing is read before. */
     reload: oneAfterTheOther(reloadAll),
 
-    providerForPods(name) {
+    /**
+     * Returns the name of the plug-in with which kubelets pull an image as the pod's service account; undefined: there is none in the
+     * configuration of plug-ins.
+     */
+    providerForPods(name: string): string | undefined {
       const matches = (pattern: string) => matchCredentials([{ pattern }], name).length > 0;
       return providers?.value.find(({ isForPods, matchImages }) => isForPods && matchImages.some(matches))?.name;
     },
 
-    async lookup(name, signal, askers) {
+    /**
+     * Returns every login that may match an image: from files, then helpers, then plug-ins; logins of one pattern stay in
+     * this order. A program that fails is skipped.
+     *
+     * @param name the image's, as `host/repository`, without tag and digest
+     * @param askers the namespaces for which it is asked: they take turns at the programs
+     * @throws the signal's reason
+     */
+    async lookup(name: string, signal: AbortSignal, askers: Askers): Promise<readonly Login[]> {
       const host = name.split('/', 1)[0] ?? name;
       const configs = [...dockers.values()].map(({ value }) => value);
       const asked = helpers;

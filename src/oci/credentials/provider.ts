@@ -19,19 +19,7 @@ export type ProviderPluginOptions = {
 };
 
 /** A kubelet image credential provider plug-in. It uses the controller's cloud identity, not the node's. */
-export type ProviderPlugin = {
-  readonly name: string;
-  /**
-   * Returns the logins that the plug-in has for an image; none if its `matchImages` does not match the image. An answer
-   * is remembered for as long as it says, a failure for ten seconds; at most one run at a time for an image.
-   *
-   * @param image its name, without tag and digest, as the kubelet sends it
-   * @throws ProgramError, or the signal's reason
-   */
-  ask(image: string, signal: AbortSignal, askers: Askers): Promise<readonly Login[]>;
-  /** Forgets the answer with a login that the registry of the image refused, so that the plug-in is asked again. */
-  refused(image: string, login: Login): void;
-};
+export type ProviderPlugin = ReturnType<typeof createProviderPlugin>;
 
 type Response = {
   readonly keyType: 'Image' | 'Registry' | 'Global';
@@ -44,13 +32,7 @@ const MAX_OUTPUT = 1024 * 1024;
 /** A key that equals no image and no registry, because neither contains a space. */
 const GLOBAL = ' ';
 
-export function createProviderPlugin({
-  provider,
-  binDirectory,
-  timeoutMs,
-  now,
-  turns,
-}: ProviderPluginOptions): ProviderPlugin {
+export function createProviderPlugin({ provider, binDirectory, timeoutMs, now, turns }: ProviderPluginOptions) {
   const answers = createAnswers(now, turns);
   const patterns = provider.matchImages.map((pattern) => ({ pattern }));
 
@@ -72,12 +54,20 @@ export function createProviderPlugin({
 
   return {
     name: provider.name,
-    async ask(image, signal, askers) {
+    /**
+     * Returns the logins that the plug-in has for an image; none if its `matchImages` does not match the image. An answer
+     * is remembered for as long as it says, a failure for ten seconds; at most one run at a time for an image.
+     *
+     * @param image its name, without tag and digest, as the kubelet sends it
+     * @throws ProgramError, or the signal's reason
+     */
+    async ask(image: string, signal: AbortSignal, askers: Askers): Promise<readonly Login[]> {
       // The rules for logins and for images are the same: host globs, ports, path prefixes.
       if (matchCredentials(patterns, image).length === 0) return [];
       return answers.ask(questionOf(image), signal, askers, (shared) => run(image, shared));
     },
-    refused: (image, login) => answers.refused(questionOf(image), login),
+    /** Forgets the answer with a login that the registry of the image refused, so that the plug-in is asked again. */
+    refused: (image: string, login: Login): void => answers.refused(questionOf(image), login),
   };
 }
 

@@ -47,22 +47,7 @@ const ENTRY_BYTES = 150;
 const MARK_BYTES = 100;
 
 /** The file system of an image, as far as its layers were read, from the top layer down. */
-export type LayerTree = {
-  /** Begins the layer below the present one. */
-  begin(): void;
-  /** Adds an entry of the present layer by its name in the archive. */
-  add(name: string, node: Node): void;
-  /** Says that the present layer was read to its end. `isLast`: there is none below it. */
-  end(isLast: boolean): void;
-  /** Follows links. `path`: from the root, as {@link normalPath} returns it. Throws what `step` throws. */
-  resolve(path: string): Place;
-  /** Whether an entry was added, since the last call, on which an `unread` answer of `resolve` depended. */
-  hasNews(): boolean;
-  /** Whether an answer of `resolve` depended on this path, so that its node should be added even if it is of no other use. */
-  isAwaited(path: string): boolean;
-  /** The bytes that the entries take in memory. */
-  bytes(): number;
-};
+export type LayerTree = ReturnType<typeof createLayerTree>;
 
 type LayerTreeOptions = {
   /** Called for each component of a path that is looked up. What it throws ends the look-up. */
@@ -71,7 +56,7 @@ type LayerTreeOptions = {
   readonly isCaseless?: boolean;
 };
 
-export function createLayerTree({ step, isCaseless = false }: LayerTreeOptions): LayerTree {
+export function createLayerTree({ step, isCaseless = false }: LayerTreeOptions) {
   const root: Entry = {};
   let present = -1;
   /** The number of layers that were read to their end. */
@@ -208,10 +193,12 @@ export function createLayerTree({ step, isCaseless = false }: LayerTreeOptions):
   }
 
   return {
-    begin() {
+    /** Begins the layer below the present one. */
+    begin(): void {
       present += 1;
     },
-    add(name, node) {
+    /** Adds an entry of the present layer by its name in the archive. */
+    add(name: string, node: Node): void {
       if (present < 0) return;
       changes += 1;
       const path = pathOf(name);
@@ -229,13 +216,15 @@ export function createLayerTree({ step, isCaseless = false }: LayerTreeOptions):
       if ('target' in node) bytes += 2 * node.target.length;
       if (entry.awaited === complete) isNew = true;
     },
-    end(isLast) {
+    /** Says that the present layer was read to its end. `isLast`: there is none below it. */
+    end(isLast: boolean): void {
       complete = present + 1;
       isWhole = isLast;
       isNew = true;
       changes += 1;
     },
-    resolve(path) {
+    /** Follows links. `path`: from the root, as {@link normalPath} returns it. Throws what `step` throws. */
+    resolve(path: string): Place {
       const wanted = isCaseless ? path.toLowerCase() : path;
       const known = kept.get(wanted);
       if (known !== undefined && known.until >= changes) return known.place;
@@ -243,17 +232,20 @@ export function createLayerTree({ step, isCaseless = false }: LayerTreeOptions):
       kept.set(wanted, { place, until: isFinal ? Number.POSITIVE_INFINITY : changes });
       return place;
     },
-    hasNews() {
+    /** Whether an entry was added, since the last call, on which an `unread` answer of `resolve` depended. */
+    hasNews(): boolean {
       const had = isNew;
       isNew = false;
       return had;
     },
-    isAwaited(name) {
+    /** Whether an answer of `resolve` depended on this path, so that its node should be added even if it is of no other use. */
+    isAwaited(name: string): boolean {
       let entry: Entry | undefined = root;
       for (const part of pathOf(name).split('/')) entry = entry?.children?.get(part);
       return entry?.awaited === complete;
     },
-    bytes: () => bytes,
+    /** The bytes that the entries take in memory. */
+    bytes: (): number => bytes,
   };
 }
 

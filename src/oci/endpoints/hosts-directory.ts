@@ -11,16 +11,7 @@ import { oneAfterTheOther, readText, reason } from './operator-file.ts';
 /** A file, or a folder of certificates, that cannot be used or of which a part is ignored. */
 export type HostsProblem = { readonly file: string; readonly problem: string };
 
-export type HostsDirectory = {
-  /** Returns what the last valid files say of a registry; undefined if no folder applies to it. */
-  hosts(registry: string): HostsConfig | undefined;
-  /** host[:port] of the folders, and of the hosts that their files name. */
-  namedHosts(): ReadonlySet<string>;
-  /** Reads everything again. A folder that is invalid now keeps its previous content. */
-  reload(): Promise<readonly HostsProblem[]>;
-  /** Everything that was read or looked for: the directory, its folders and files, and certificates elsewhere. */
-  readonly paths: readonly string[];
-};
+export type HostsDirectory = ReturnType<typeof createHostsDirectory>;
 
 const DEFAULT = '_default';
 
@@ -39,7 +30,7 @@ type Reader = (file: string) => Promise<string | undefined>;
 export function createHostsDirectory(options: {
   readonly directory: string;
   readonly onIgnored?: (problem: HostsProblem) => void;
-}): HostsDirectory {
+}) {
   const { directory } = options;
   let folders: ReadonlyMap<string, Loaded> = new Map();
   /** The names of the folders by the host as image names write it, in lower case. */
@@ -94,13 +85,17 @@ export function createHostsDirectory(options: {
   }
 
   return {
-    hosts(registry) {
+    /** Returns what the last valid files say of a registry; undefined if no folder applies to it. */
+    hosts(registry: string): HostsConfig | undefined {
       const name = namesOf(registry).flatMap((each) => spelled.get(each) ?? [])[0];
       const loaded = name === undefined ? undefined : folders.get(name);
       return loaded === undefined ? undefined : { entries: loaded.entries, isDefault: name === DEFAULT };
     },
-    namedHosts: () => named,
+    /** host[:port] of the folders, and of the hosts that their files name. */
+    namedHosts: (): ReadonlySet<string> => named,
+    /** Reads everything again. A folder that is invalid now keeps its previous content. */
     reload: oneAfterTheOther(load),
+    /** Everything that was read or looked for: the directory, its folders and files, and certificates elsewhere. */
     get paths() {
       return paths;
     },

@@ -36,12 +36,7 @@ export type RouteOptions = {
   readonly sources?: (reference: Reference) => readonly PullSource[] | undefined;
 };
 
-export type Routes = {
-  /** Returns the endpoints of an image, in order; never empty. */
-  endpointsOf(reference: Reference): readonly Endpoint[];
-  /** host[:port] of the mirrors and insecure registries that the configuration itself names. */
-  namedHosts(): ReadonlySet<string>;
-};
+export type Routes = ReturnType<typeof createRoutes>;
 
 const HUB = 'docker.io';
 const HUB_ENDPOINT = 'registry-1.docker.io';
@@ -61,7 +56,7 @@ type MirrorEndpoint = {
 type Mirrored = { readonly configured: readonly MirrorEndpoint[]; readonly fallback: boolean };
 
 /** @throws Error naming the key of `registries.mirrors` and what is wrong with it */
-export function createRoutes({ mirrors, insecure, sparse = [], hosts, sources }: RouteOptions): Routes {
+export function createRoutes({ mirrors, insecure, sparse = [], hosts, sources }: RouteOptions) {
   const sparseHosts = new Set(sparse.map((host) => hubEndpoint(host.toLowerCase())));
   const isSparse = (address: EndpointAddress): boolean =>
     sparseHosts.has(hubEndpoint(address.host)) ||
@@ -141,6 +136,7 @@ export function createRoutes({ mirrors, insecure, sparse = [], hosts, sources }:
     return config === undefined ? [source(reference)] : withoutRepeats(ofDirectory(reference, config));
   }
 
+  /** Returns the endpoints of an image, in order; never empty. */
   function endpointsOf(reference: Reference): readonly Endpoint[] {
     const isMirrored = mirrored.has(canonical(reference.registry));
     const pulled = isMirrored ? undefined : sources?.(reference);
@@ -149,7 +145,9 @@ export function createRoutes({ mirrors, insecure, sparse = [], hosts, sources }:
     return believed(allOf(reference));
   }
 
-  return { namedHosts: () => named, endpointsOf };
+  /** host[:port] of the mirrors and insecure registries that the configuration itself names. */
+  const namedHosts = (): ReadonlySet<string> => named;
+  return { namedHosts, endpointsOf };
 }
 
 /**

@@ -13,7 +13,7 @@ import { addressText } from '../sentences.ts';
 import { type AddressPolicy, type AddressRules, createAddressJudge } from './addresses.ts';
 import { createDns, libuvThreads } from './dns.ts';
 import type { ForwardProxy } from './proxy.ts';
-import { createKeptConnections, type KeptConnections } from './stale-connections.ts';
+import { createKeptConnections } from './stale-connections.ts';
 import { type ClientCertificate, createAuthorities, type Trust } from './trust.ts';
 import { createTunnel, proxyHeaders } from './tunnel.ts';
 
@@ -46,21 +46,7 @@ type Route = {
 };
 
 /** Connections whose addresses are judged when they are made. */
-export type Guard = {
-  /**
-   * Returns the route of a request, to be used at once. A connection made for one policy, trust or proxy is never used
-   * for another.
-   *
-   * @throws ImageError for a name of the API server, and for a forbidden address behind a proxy; Error for an invalid
-   * client certificate
-   */
-  route(passage: Passage): Route;
-  begin: KeptConnections['begin'];
-  /** Whether a host[:port] answered from a public address; also true for a host that is not known. */
-  isPublic(host: string): boolean;
-  /** Closes all connections, and ends the requests on them. */
-  destroy(): void;
-};
+export type Guard = ReturnType<typeof createGuard>;
 
 /** The connections of one policy, trust and proxy. `http` differs from `https` if there is a proxy. */
 type Pools = { readonly https: Agent; readonly http: Agent };
@@ -84,7 +70,7 @@ class ForbiddenLookup extends Error {
 }
 
 /** @throws Error for an invalid CIDR in the options */
-export function createGuard(options: GuardOptions): Guard {
+export function createGuard(options: GuardOptions) {
   const judge = createAddressJudge(options);
   const authorities = options.authorities ?? (() => []);
   const authoritiesFor = createAuthorities(authorities, process.env.NODE_EXTRA_CA_CERTS);
@@ -206,7 +192,14 @@ export function createGuard(options: GuardOptions): Guard {
   }
 
   return {
-    route(passage) {
+    /**
+     * Returns the route of a request, to be used at once. A connection made for one policy, trust or proxy is never used
+     * for another.
+     *
+     * @throws ImageError for a name of the API server, and for a forbidden address behind a proxy; Error for an invalid
+     * client certificate
+     */
+    route(passage: Passage): Route {
       signal.throwIfAborted();
       const { url, policy, trust, proxy } = passage;
       // The proxy looks up all other names and decides which addresses are allowed.
@@ -231,8 +224,10 @@ export function createGuard(options: GuardOptions): Guard {
       return { dispatcher: found.http, origin: proxy.origin, path: url.origin + path, headers };
     },
     begin: kept.begin,
-    isPublic: (host) => publicHosts.get(host) ?? true,
-    destroy() {
+    /** Whether a host[:port] answered from a public address; also true for a host that is not known. */
+    isPublic: (host: string): boolean => publicHosts.get(host) ?? true,
+    /** Closes all connections, and ends the requests on them. */
+    destroy(): void {
       ending.abort();
       for (const { https, http } of [...pools.values(), ...retired]) {
         for (const agent of [https, http]) void agent.destroy().catch(() => undefined);

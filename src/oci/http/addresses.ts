@@ -93,16 +93,10 @@ export type AddressPolicy =
   | 'public';
 
 /** Judges textual addresses as resolvers and sockets return them; a text that is not an address is forbidden. */
-export type AddressJudge = {
-  /** Returns undefined if the address may be dialled, otherwise why not. */
-  forbidden(address: string, policy: AddressPolicy): AddressKind | 'denied' | 'own' | undefined;
-  /** The same for a name in the form that URLs have, whatever its addresses. */
-  forbiddenName(name: string, policy: AddressPolicy): 'own' | undefined;
-  isPublic(address: string): boolean;
-};
+export type AddressJudge = ReturnType<typeof createAddressJudge>;
 
 /** @throws Error for an invalid CIDR */
-export function createAddressJudge(rules: AddressRules): AddressJudge {
+export function createAddressJudge(rules: AddressRules) {
   const allow = (rules.allow ?? []).map(parseCidr);
   const deny = (rules.deny ?? []).map(parseCidr);
   const ownNames = new Set((rules.ownNames ?? []).map((name) => name.toLowerCase()));
@@ -114,7 +108,8 @@ export function createAddressJudge(rules: AddressRules): AddressJudge {
     METADATA.some((cidr) => within(address, cidr)) || address.toString().startsWith('169.254.');
 
   return {
-    forbidden(text, policy) {
+    /** Returns undefined if the address may be dialled, otherwise why not. */
+    forbidden(text: string, policy: AddressPolicy): AddressKind | 'denied' | 'own' | undefined {
       const address = read(text);
       if (address === undefined) return 'reserved';
       if (deny.some((cidr) => within(address, cidr))) return 'denied';
@@ -128,9 +123,10 @@ export function createAddressJudge(rules: AddressRules): AddressJudge {
       if (isOwn) return 'own';
       return kind === 'public' || kind === 'private' ? undefined : kind;
     },
-    forbiddenName: (name, policy) =>
+    /** The same for a name in the form that URLs have, whatever its addresses. */
+    forbiddenName: (name: string, policy: AddressPolicy): 'own' | undefined =>
       policy !== 'configured' && ownNames.has(name.replace(/\.$/, '')) ? 'own' : undefined,
-    isPublic(text) {
+    isPublic(text: string): boolean {
       const address = read(text);
       return address === undefined || kindOf(address) === 'public';
     },

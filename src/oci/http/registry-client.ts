@@ -50,14 +50,12 @@ export type RegistryOptions = {
 /** The share of a request's time that the connection may take. */
 const CONNECT_SHARE = 2 / 3;
 
-/** Sends requests to any registry, through challenges, deadline, redirects, metrics and guarded connections. */
-export type Registry = {
-  readonly send: SendRequest;
-  destroy(): void;
-};
-
-/** @throws Error for invalid CIDRs in `addresses` */
-export function createRegistry(options: RegistryOptions): Registry {
+/**
+ * Creates what sends requests to any registry, through challenges, deadline, redirects, metrics and guarded connections.
+ *
+ * @throws Error for invalid CIDRs in `addresses`
+ */
+export function createRegistry(options: RegistryOptions) {
   const { now, after, timeoutMs, proxy, authorities, lookup } = options;
   const insecure = new Set(options.insecure.map((host) => host.toLowerCase()));
   const guard = createGuard({

@@ -4,23 +4,14 @@ import type { Agent } from 'undici';
  * Knows which connections existed before a request. If the server has just closed such a connection, that says nothing
  * about the server.
  */
-export type KeptConnections = {
-  /** Records the connections of a pool. */
-  watch(pool: Agent): void;
-  /** Call right before a request is sent. */
-  begin(): {
-    /** Whether the request failed with this error because a connection ended that existed before the request. */
-    wasKept(error: unknown): boolean;
-  };
-};
-
-export function createKeptConnections(): KeptConnections {
+export function createKeptConnections() {
   // A counter of events, not a time. Each client of undici is one connection at a time.
   let moment = 0;
   const opened = new WeakMap<object, number>();
   const ended = new WeakMap<object, number>();
   return {
-    watch(pool) {
+    /** Records the connections of a pool. */
+    watch(pool: Agent): void {
       pool.on('connect', (_origin, targets) => {
         const client = targets.at(-1);
         moment += 1;
@@ -33,11 +24,13 @@ export function createKeptConnections(): KeptConnections {
         if (since !== undefined) ended.set(error, since);
       });
     },
+    /** Call right before a request is sent. */
     begin() {
       moment += 1;
       const start = moment;
       return {
-        wasKept: (error) => {
+        /** Whether the request failed with this error because a connection ended that existed before the request. */
+        wasKept: (error: unknown): boolean => {
           const since = typeof error === 'object' && error !== null ? ended.get(error) : undefined;
           return since !== undefined && since < start;
         },

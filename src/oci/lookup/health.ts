@@ -14,21 +14,7 @@ import { hostKey, type Place } from './place.ts';
  * there need not wait for the pause, and the others try in turn: who asks for what fails delays nobody else by more than a try.
  * A project or host that fails because its parts did holds back only parts that failed themselves.
  */
-export type Health = {
-  /** Returns why the place must not be asked now for these namespaces, in an error with `isUnasked`. */
-  refusal(place: Place, namespaces: readonly string[]): ImageError | undefined;
-  /** The same, just before the place is asked. If it returns undefined, ask now, and report what came of it. */
-  start(place: Place, namespaces: readonly string[]): ImageError | undefined;
-  answered(place: Place): void;
-  /** Records that a place did not answer; returns the failure with the time after which the place may be asked again. */
-  failed(place: Place, namespaces: readonly string[], error: ImageError): ImageError;
-  /** What is known of a project: how many lookups may be there at a time depends on it. */
-  standing(place: Place): Standing;
-  /** Whether HEAD of a manifest does not work in the repository, or in two of its project. */
-  isHeadless(place: Place): boolean;
-  /** `doubtful`: HEAD failed, and GET did not. As somebody may push and delete a tag meanwhile, that never counts for the project. */
-  sawHead(place: Place, head: 'works' | 'broken' | 'doubtful'): void;
-};
+export type Health = ReturnType<typeof createHealth>;
 
 /**
  * `proven`: the project has answered. `new`: it was not asked, and its host answers. `unknown`: neither is known to answer. `failing`: two
@@ -72,7 +58,7 @@ const WELL = { ...NEVER, isProbed: false, parts: [], tried: [], last: undefined 
 const UNKNOWN: Kept = { ...WELL, answeredAt: Number.NEGATIVE_INFINITY, headless: new Map() };
 
 /** `recovered` is called with the key of each place that failed and has answered now. */
-export function createHealth(now: () => number, recovered: (key: string) => void = () => {}): Health {
+export function createHealth(now: () => number, recovered: (key: string) => void = () => {}) {
   const tree = createLru<Kept>(MAX_BYTES, ({ last, parts, tried, headless }, key) => {
     const names = [key, last?.message ?? '', ...parts, ...tried, ...headless.keys()];
     return names.reduce((sum, name) => sum + 2 * name.length, ENTRY_BYTES);
@@ -139,8 +125,10 @@ export function createHealth(now: () => number, recovered: (key: string) => void
     [...known(place, level).headless.values()].filter((until) => until > now()).length >= least;
 
   return {
+    /** Returns why the place must not be asked now for these namespaces, in an error with `isUnasked`. */
     refusal,
-    start(place, namespaces) {
+    /** The same, just before the place is asked. If it returns undefined, ask now, and report what came of it. */
+    start(place: Place, namespaces: readonly string[]): ImageError | undefined {
       const refused = refusal(place, namespaces);
       for (const { level } of refused === undefined ? holding(place, namespaces) : []) {
         const { failures, pausesUntil, tried } = known(place, level);
@@ -150,8 +138,9 @@ export function createHealth(now: () => number, recovered: (key: string) => void
       }
       return refused;
     },
-    answered: (place) => LEVELS.forEach((level) => void recover(place, level)),
-    failed(place, namespaces, error) {
+    answered: (place: Place): void => LEVELS.forEach((level) => void recover(place, level)),
+    /** Records that a place did not answer; returns the failure with the time after which the place may be asked again. */
+    failed(place: Place, namespaces: readonly string[], error: ImageError): ImageError {
       const isConnection = error.unreachable !== undefined && hostKey(error.unreachable) === place.host.key;
       // A token service fails for a login, and the registry has answered with a challenge.
       const isAnswer = error.status !== undefined || error.byCredential;
@@ -163,14 +152,17 @@ export function createHealth(now: () => number, recovered: (key: string) => void
       const again = held && { retryAfterMs: held.wait, waitsFor: place[held.level].key };
       return new ImageError(error.message, { ...error, ...again, cause: error });
     },
-    standing(place) {
+    /** What is known of a project: how many lookups may be there at a time depends on it. */
+    standing(place: Place): Standing {
       const [project, host] = [known(place, 'project'), known(place, 'host')];
       if (host.last?.unreachable !== undefined || project.parts.length >= PARTS) return 'failing';
       if (project.answeredAt > Number.NEGATIVE_INFINITY) return 'proven';
       return host.answeredAt > Number.NEGATIVE_INFINITY && host.failures === 0 ? 'new' : 'unknown';
     },
-    isHeadless: (place) => isHeadless(place, 'repository', 1) || isHeadless(place, 'project', PARTS),
-    sawHead(place, head) {
+    /** Whether HEAD of a manifest does not work in the repository, or in two of its project. */
+    isHeadless: (place: Place): boolean => isHeadless(place, 'repository', 1) || isHeadless(place, 'project', PARTS),
+    /** `doubtful`: HEAD failed, and GET did not. As somebody may push and delete a tag meanwhile, that never counts for the project. */
+    sawHead(place: Place, head: 'works' | 'broken' | 'doubtful'): void {
       for (const level of LEVELS.slice(0, head === 'doubtful' ? 1 : 2)) {
         const others = [...known(place, level).headless].filter(([key]) => key !== place.repository.key);
         const own = [place.repository.key, now() + HEADLESS] as const;

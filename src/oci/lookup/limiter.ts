@@ -33,21 +33,13 @@ export const BOUNDS: Pick<LimiterOptions, 'proven' | 'unproven'> = {
 /** For the keys of hosts and projects at which something may wait as at one that has not answered. Authors of pods choose them. */
 const MAX_BYTES = 1024 * 1024;
 
+export type Limiter = ReturnType<typeof createLimiter>;
+
 /**
  * Limits what is in flight. If a limit is reached, namespaces take turns, and within a namespace its projects do; the
  * lookups of one namespace at one project are served in order.
  */
-export type Limiter = {
-  /**
-   * Does the work at a place in the turn of any of the namespaces, for which it then counts.
-   *
-   * @param signal ends the wait, not the work
-   * @throws what the work throws, or the signal's reason
-   */
-  run<T>(place: Place, askers: Askers, signal: AbortSignal, work: () => Promise<T>): Promise<T>;
-};
-
-export function createLimiter({ perHost, proven, unproven, standing }: LimiterOptions): Limiter {
+export function createLimiter({ perHost, proven, unproven, standing }: LimiterOptions) {
   const turns = createTurns();
   const heldBack = createLru<true>(MAX_BYTES, (_value, key) => 100 + 2 * key.length);
   // Paths that hang would take all slots, so one slot of a host is left to its other projects, and one of a project to
@@ -80,7 +72,13 @@ export function createLimiter({ perHost, proven, unproven, standing }: LimiterOp
   }
 
   return {
-    run(place, askers, signal, work) {
+    /**
+     * Does the work at a place in the turn of any of the namespaces, for which it then counts.
+     *
+     * @param signal ends the wait, not the work
+     * @throws what the work throws, or the signal's reason
+     */
+    run<T>(place: Place, askers: Askers, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
       const [host, project] = [place.host.key, place.project.key];
       const needs = (namespace: string): Need[] => {
         const now = standing(place);

@@ -64,20 +64,15 @@ export type LookupOptions = {
 /** The longest wait for a turn at a host that answers, in multiples of the time budget. */
 const PATIENCE = 10;
 
-/** Asks the endpoints of one image, with as few requests as possible. */
-export type Lookups = {
-  /** @throws ImageError, or the signal's reason */
-  (task: LookupTask): Promise<LookupAnswer>;
-  forgive(): void;
-};
-
-export function createLookup(options: LookupOptions): Lookups {
+/** Creates the function that asks the endpoints of one image, with as few requests as possible. */
+export function createLookup(options: LookupOptions) {
   const { health, paces, now, after = systemClock.after } = options;
   /** The account for whose turn the lookup has to wait, by the failure that says so. */
   const waitsFor = new WeakMap<ImageError, Pace>();
   const query = createQuery(options);
   const candidates = createCandidates(options);
 
+  /** @throws ImageError, or the signal's reason */
   async function lookup(task: LookupTask): Promise<LookupAnswer> {
     const { reference, endpoints, budgetMs } = task;
     const failures: { endpoint: Endpoint; error: ImageError }[] = [];
@@ -324,21 +319,18 @@ function summary(failures: readonly { endpoint: Endpoint; error: ImageError }[],
   );
 }
 
-type Budget = {
-  /** Starts to count; returns an equal share of the milliseconds that are left. */
-  readonly start: (endpointsLeft: number) => number;
-  readonly end: () => void;
-};
+type Budget = ReturnType<typeof createBudget>;
 
-function createBudget(milliseconds: number, now: () => number): Budget {
+function createBudget(milliseconds: number, now: () => number) {
   let spent = 0;
   let since = 0;
   return {
-    start(endpointsLeft) {
+    /** Starts to count; returns an equal share of the milliseconds that are left. */
+    start(endpointsLeft: number): number {
       since = now();
       return Math.max((milliseconds - spent) / endpointsLeft, 1);
     },
-    end() {
+    end(): void {
       spent += now() - since;
     },
   };

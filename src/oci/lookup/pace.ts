@@ -54,12 +54,7 @@ export type Pace = {
  *
  * A login that has not worked at a host yet (logins.ts) has one try at a time there, in one line for all its projects.
  */
-export type Paces = {
-  /** Returns the pace of an account. */
-  of(target: Target, credential: Credential | undefined): Pace;
-  /** Returns the milliseconds until everybody who waits at a host[:port] had a turn; undefined if nobody waits, or it does not move. */
-  waitAt(host: string): number | undefined;
-};
+export type Paces = ReturnType<typeof createPaces>;
 
 export type PacesOptions = {
   readonly logins: Pick<Logins, 'isProven' | 'worked'>;
@@ -98,7 +93,7 @@ type Account = Limited & {
 };
 
 /** Creates the paces; no account is limited yet. */
-export function createPaces({ logins, now, after, patienceMs = NO_PROGRESS, waitsUntil }: PacesOptions): Paces {
+export function createPaces({ logins, now, after, patienceMs = NO_PROGRESS, waitsUntil }: PacesOptions) {
   const limits = createLimits(now, patienceMs);
   const { isProgressing } = limits;
   const accounts = new Map<string, Account>();
@@ -287,7 +282,8 @@ export function createPaces({ logins, now, after, patienceMs = NO_PROGRESS, wait
   const paces = new WeakMap<Account, Map<string, Pace>>();
 
   return {
-    of(target, credential) {
+    /** Returns the pace of an account. */
+    of(target: Target, credential: Credential | undefined): Pace {
       const { endpoint, place } = target;
       const { host } = endpoint;
       const fingerprint = credential?.fingerprint ?? '';
@@ -310,7 +306,8 @@ export function createPaces({ logins, now, after, patienceMs = NO_PROGRESS, wait
       paces.set(account, known.set(project, pace));
       return pace;
     },
-    waitAt(host) {
+    /** Returns the milliseconds until everybody who waits at a host[:port] had a turn; undefined if nobody waits, or it does not move. */
+    waitAt(host: string): number | undefined {
       const waits = [...waitedFor]
         .filter((account) => account.host === host && account.limit !== undefined && isProgressing(account))
         .map(waitOf);

@@ -12,15 +12,7 @@ type Spot = { readonly namespace: string; readonly host: string; readonly projec
  * the others wait here and take little more than a name, because the pods of one tenant may name hundreds of thousands
  * of images.
  */
-export type Starts = {
-  /**
-   * Starts a lookup now, or when others of its namespace have ended. Does nothing if it waits already. `mayStart` is called just
-   * before, and may prevent it. False if there is no room to wait: then the pods that wait for the image ask again.
-   */
-  add(spot: Spot, key: string, mayStart: () => boolean, start: Start): boolean;
-  /** The number of lookups that wait. */
-  readonly size: number;
-};
+export type Starts = ReturnType<typeof createStarts>;
 
 export type StartsOptions = {
   /**
@@ -41,7 +33,7 @@ const ROOM = { perGroup: 6 * 1024 * 1024, inAll: 24 * 1024 * 1024, always: 64 * 
 const ENTRY = 320;
 
 /** Creates the limit; nothing runs yet. */
-export function createStarts({ perNamespace, perHost, perProject }: StartsOptions): Starts {
+export function createStarts({ perNamespace, perHost, perProject }: StartsOptions) {
   const turns = createTurns();
   /** Has an entry for each lookup that waits. */
   const room = createLedger(ROOM);
@@ -56,7 +48,11 @@ export function createStarts({ perNamespace, perHost, perProject }: StartsOption
   }
 
   return {
-    add({ namespace, host, project }, key, mayStart, start) {
+    /**
+     * Starts a lookup now, or when others of its namespace have ended. Does nothing if it waits already. `mayStart` is called just
+     * before, and may prevent it. False if there is no room to wait: then the pods that wait for the image ask again.
+     */
+    add({ namespace, host, project }: Spot, key: string, mayStart: () => boolean, start: Start): boolean {
       const entry = `${namespace} ${key}`;
       if (room.has(entry)) return true;
       if (!room.book(entry, namespace, ENTRY + 3 * key.length)) return false;
@@ -70,6 +66,7 @@ export function createStarts({ perNamespace, perHost, perProject }: StartsOption
       });
       return true;
     },
+    /** The number of lookups that wait. */
     get size() {
       return room.size;
     },
