@@ -12,9 +12,6 @@ export type CredentialHelpersOptions = {
   readonly turns: Turns;
 };
 
-/** Docker's credential helpers: programs named `docker-credential-<name>` in PATH. */
-export type CredentialHelpers = ReturnType<typeof createCredentialHelpers>;
-
 const ANSWER_TTL = 60_000;
 const MAX_OUTPUT = 1024 * 1024;
 /** The name under which Docker's clients have stored logins for Docker Hub since their first version. */
@@ -24,6 +21,7 @@ const NOT_FOUND = 'credentials not found in native keychain';
 /** The user name that marks a password as an identity token. */
 const TOKEN_USER = '<token>';
 
+/** Docker's credential helpers: programs named `docker-credential-<name>` in PATH. */
 export function createCredentialHelpers({ timeoutMs, now, turns }: CredentialHelpersOptions) {
   const answers = createAnswers(now, turns);
 

@@ -36,12 +36,10 @@ type SourceProblem = {
   readonly problem: string;
 };
 
-/** The logins from the operator's own files and programs. */
-export type OperatorCredentials = ReturnType<typeof createOperatorCredentials>;
-
 /** The text of a file, to notice changes, and the value that was parsed from it. */
 type Read<T> = { readonly text: string; readonly value: T };
 
+/** The logins from the operator's own files and programs. */
 export function createOperatorCredentials(options: OperatorCredentialsOptions) {
   const { directory, kubelet, timeoutMs, now } = options;
   const dockerFiles = [...new Set(options.dockerConfigFiles)].filter((file) => file !== '');

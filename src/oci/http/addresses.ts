@@ -92,10 +92,11 @@ export type AddressPolicy =
   /** A token service that a registry on a public address named: only public addresses are allowed. */
   | 'public';
 
-/** Judges textual addresses as resolvers and sockets return them; a text that is not an address is forbidden. */
-export type AddressJudge = ReturnType<typeof createAddressJudge>;
-
-/** @throws Error for an invalid CIDR */
+/**
+ * Judges textual addresses as resolvers and sockets return them; a text that is not an address is forbidden.
+ *
+ * @throws Error for an invalid CIDR
+ */
 export function createAddressJudge(rules: AddressRules) {
   const allow = (rules.allow ?? []).map(parseCidr);
   const deny = (rules.deny ?? []).map(parseCidr);

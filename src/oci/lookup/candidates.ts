@@ -7,13 +7,6 @@ import type { Target } from './place.ts';
 /** A credential to try, or undefined for an anonymous try. */
 export type Candidate = Credential | undefined;
 
-/**
- * The results of earlier tries: which credential worked for a repository, which was refused there, and for which the
- * registry asked for a pause. It changes the order of tries and skips some, but never tries a credential that the
- * caller did not supply.
- */
-export type Candidates = ReturnType<typeof createCandidates>;
-
 export type CandidatesOptions = {
   /** Milliseconds for which a refused credential is not tried again. */
   readonly refusedMs: number;
@@ -27,6 +20,11 @@ const MAX_BYTES = 8 * 1024 * 1024;
 const ENTRY_BYTES = 300;
 const ANONYMOUS = '';
 
+/**
+ * The results of earlier tries: which credential worked for a repository, which was refused there, and for which the
+ * registry asked for a pause. It changes the order of tries and skips some, but never tries a credential that the
+ * caller did not supply.
+ */
 export function createCandidates({ refusedMs, now, logins }: CandidatesOptions) {
   const winners = createLru<string>(MAX_BYTES, (name, key) => ENTRY_BYTES + 2 * (name.length + key.length));
   const refused = createLru<{ readonly refusal: ImageError; readonly until: number }>(

@@ -7,13 +7,6 @@ type Start = () => Promise<unknown> | undefined;
 /** Where a lookup waits. */
 type Spot = { readonly namespace: string; readonly host: string; readonly project: string };
 
-/**
- * Limits the lookups of one namespace that have started. A lookup that runs or waits for its place takes about 10 kB;
- * the others wait here and take little more than a name, because the pods of one tenant may name hundreds of thousands
- * of images.
- */
-export type Starts = ReturnType<typeof createStarts>;
-
 export type StartsOptions = {
   /**
    * The limits for one namespace: in all, at one host, and at one project. Hosts take turns, and at a host its projects
@@ -32,7 +25,11 @@ const ROOM = { perGroup: 6 * 1024 * 1024, inAll: 24 * 1024 * 1024, always: 64 * 
 /** Bytes of a waiting lookup, without its key, which is there several times. */
 const ENTRY = 320;
 
-/** Creates the limit; nothing runs yet. */
+/**
+ * Limits the lookups of one namespace that have started. A lookup that runs or waits for its place takes about 10 kB;
+ * the others wait here and take little more than a name, because the pods of one tenant may name hundreds of thousands
+ * of images.
+ */
 export function createStarts({ perNamespace, perHost, perProject }: StartsOptions) {
   const turns = createTurns();
   /** Has an entry for each lookup that waits. */
