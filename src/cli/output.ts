@@ -43,6 +43,11 @@ export function table(header: readonly string[], rows: readonly (readonly string
     .join('');
 }
 
+/** Returns `1 node`, `2 nodes`. */
+export function counted(many: number, of: string): string {
+  return `${many} ${of}${many === 1 ? '' : 's'}`;
+}
+
 function naturalWidths(cells: readonly (readonly string[])[]): number[] {
   return (cells[0] ?? []).map((_, column) => Math.max(...cells.map((row) => (row[column] ?? '').length)));
 }

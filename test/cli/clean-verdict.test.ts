@@ -4,7 +4,7 @@ import { printOutcome } from '../../src/cli/clean/outcome.ts';
 
 const POD = { kind: 'Pod', namespace: 'shop', name: 'web' };
 const NODE = { kind: 'Node', name: 'a' };
-const DONE = { unlisted: 0, planned: false, isBlind: false };
+const DONE = { unlisted: 0, planned: false, isBlind: false, isBrokenOff: false };
 type Ledger = ReturnType<typeof createLedger>;
 
 describe('what clean says first', () => {
@@ -31,6 +31,12 @@ describe('what clean says first', () => {
       '✗ 1 object left: the reasons are below.',
     ],
     ['the configuration is not known', { isBlind: true }, () => {}, '! Nothing was found, but perhaps not everything.'],
+    [
+      'the work was broken off',
+      { isBrokenOff: true },
+      (ledger) => ledger.removed('nodes', NODE),
+      '✗ clean did not end: what it found is removed, but it did not look again. Run it again.',
+    ],
     ['a dry run finds nothing', { planned: true }, () => {}, '✓ There is nothing to remove.'],
     [
       'a dry run finds something',

@@ -86,7 +86,7 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
     if (shown === 'no') return EXIT.failed;
     return await work(run, controller, shown);
   } catch (error) {
-    if (run.before !== undefined) printResult(run, ledger.outcome('not reached; run clean again'));
+    if (run.before !== undefined) printResult(run, ledger.outcome('not reached; run clean again'), true);
     if (context.signal.aborted) throw new ClusterError('interrupted; clean can be run again at any point');
     if (search.signal.aborted)
       throw new ClusterError('the lease was lost, another replica may lead: stop it and run clean again');
@@ -288,10 +288,10 @@ async function refusals(
   ];
 }
 
-function printResult(run: Run, outcome: Parameters<typeof printOutcome>[0]): void {
+function printResult(run: Run, outcome: Parameters<typeof printOutcome>[0], isBrokenOff = false): void {
   const { context, flags, how, before, pools } = run;
   const unlisted = how === 'keep' ? (before?.pods.length ?? 0) : 0;
-  printOutcome(outcome, { unlisted, planned: flags.dryRun, isBlind: isBlind(run) }, pools, context);
+  printOutcome(outcome, { unlisted, planned: flags.dryRun, isBlind: isBlind(run), isBrokenOff }, pools, context);
 }
 
 /** Whether nothing was found where a taint with another key would not be found, because the configuration could not be read. */

@@ -2,7 +2,7 @@ import type { Context } from '../../app/surroundings.ts';
 import type { CleanOutcome } from '../../clean/outcomes.ts';
 import { LEFT_HEADER, leftRows, PLANNED_HEADER, RESULT_HEADER, resultRows } from '../../clean/rows.ts';
 import type { TaintingPool } from '../../placement/nodes/tainting-pools.ts';
-import { table, valueText } from '../output.ts';
+import { counted, table, valueText } from '../output.ts';
 import { createPaint, type Tone } from '../paint.ts';
 
 type Work = {
@@ -12,6 +12,8 @@ type Work = {
   readonly planned: boolean;
   /** Nothing was found, but perhaps only because the configuration is not known. */
   readonly isBlind: boolean;
+  /** The work ended before the last look at the cluster. */
+  readonly isBrokenOff: boolean;
 };
 
 /**
@@ -50,27 +52,25 @@ export function printOutcome(
 /** Returns what is left of archaware, in one sentence. */
 function verdictOf(
   { remaining, left, kept }: CleanOutcome,
-  { unlisted, planned, isBlind }: Work,
+  { unlisted, planned, isBlind, isBrokenOff }: Work,
 ): readonly [Tone, string] {
   const sets = kept.filter(({ kind }) => kind === 'DaemonSet').length;
   const harmless = [[kept.length - sets + unlisted, 'pod'] as const, [sets, 'DaemonSet'] as const].flatMap(
-    ([many, of]) => (many === 0 ? [] : [count(many, of)]),
+    ([many, of]) => (many === 0 ? [] : [counted(many, of)]),
   );
   const but = harmless.length === 0 ? '' : ` but harmless tolerations or affinity of ${harmless.join(' and ')}`;
   if (planned) {
     if (remaining.controllers > 0) return ['bad', 'clean would refuse: archaware runs, and would undo its work.'];
     return left.length === 0
       ? ['good', `There is nothing to remove${but}.`]
-      : ['warning', `clean would remove what archaware wrote to ${count(left.length, 'object')}.`];
+      : ['warning', `clean would remove what archaware wrote to ${counted(left.length, 'object')}.`];
   }
-  if (left.length > 0) return ['bad', `${count(left.length, 'object')} left: the reasons are below.`];
+  if (left.length > 0) return ['bad', `${counted(left.length, 'object')} left: the reasons are below.`];
+  if (isBrokenOff)
+    return ['bad', 'clean did not end: what it found is removed, but it did not look again. Run it again.'];
   return isBlind
     ? ['warning', 'Nothing was found, but perhaps not everything.']
     : ['good', `Nothing of archaware is left${but}.`];
-}
-
-function count(many: number, of: string): string {
-  return `${many} ${of}${many === 1 ? '' : 's'}`;
 }
 
 function poolTable(pools: readonly TaintingPool[], columns: number | undefined): string {

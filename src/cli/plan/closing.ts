@@ -2,6 +2,7 @@ import { onlyObserves } from '../../placement/placing.ts';
 import { few } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { JudgedWorkload } from '../../placement/workloads/overview.ts';
+import { counted } from '../output.ts';
 import type { Plan } from './plan-shape.ts';
 
 /** What the closing lines depend on beside the plan. */
@@ -40,11 +41,9 @@ function partsOf({ changes, newPods }: Plan): string[] {
     [count('DaemonSet'), 'DaemonSet'],
     [count('Pod'), 'pod'],
   ];
-  const counted = rows.flatMap(([many, of]) => (many === 0 ? [] : [`${many} ${of}${many === 1 ? '' : 's'}`]));
+  const changed = rows.flatMap(([many, of]) => (many === 0 ? [] : [counted(many, of)]));
   const workloads = new Set(newPods.map(({ kind, namespace, name }) => `${kind} ${namespace}/${name}`)).size;
-  return workloads === 0
-    ? counted
-    : [...counted, `what new pods of ${workloads} ${workloads === 1 ? 'workload' : 'workloads'} require`];
+  return workloads === 0 ? changed : [...changed, `what new pods of ${counted(workloads, 'workload')} require`];
 }
 
 /** How many workloads the command for wrong nodes names. */
