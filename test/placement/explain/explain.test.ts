@@ -3,42 +3,50 @@ import type { JsonObject } from '../../../src/kit/json.ts';
 import { explainPlacement, imagesToAsk } from '../../../src/placement/explain/explain.ts';
 import { digest, settings, taint, toleration } from '../objects.ts';
 
-import { explained, type Given, inputOf, node } from './explained.ts';
+import { BOTH, explained, type Given, IGNORED, inputOf, node } from './explained.ts';
 
-const BOTH = 'linux/amd64,linux/arm64';
+const LEFT_ALONE = { metadata: IGNORED };
+const TOLERATES_ALL = { tolerations: [{ operator: 'Exists' }] };
+const ASKS_ARM = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
+const stating = (architectures: string) => ({
+  metadata: { annotations: { 'archaware.dev/architectures': architectures } },
+});
+/** A Deployment in a file. */
+const deployed = (
+  images: NonNullable<Given['images']>,
+  spec: JsonObject,
+  nodes: NonNullable<Given['nodes']>,
+): Given => ({
+  kind: 'Deployment',
+  images,
+  spec,
+  nodes,
+});
 
 describe('an explanation of the decision', () => {
   const rows: [given: string, what: Given, expected: string][] = [
-    ['its images', { images: { a: BOTH, b: 'linux/arm64' } }, 'place: its images run on arm64'],
+    ['its images', { images: 'amd64,arm64 arm64' }, 'place: its images run on arm64'],
     [
       'nothing in common',
-      { images: { a: 'linux/amd64', b: 'linux/arm64' } },
+      { images: 'amd64 arm64' },
       'hold: no architecture for linux is common to all images: a (linux/amd64); b (linux/arm64)',
     ],
     [
       'a failed image',
-      { images: { a: '!not-found' } },
+      { images: '!not-found' },
       'wait: image a could not be resolved (not-found) at registry.example.com: no',
     ],
-    [
-      'its statement',
-      { metadata: { annotations: { 'archaware.dev/architectures': 'arm64' } } },
-      'place: its annotation archaware.dev/architectures says arm64',
-    ],
+    ['its statement', stating('arm64'), 'place: its annotation archaware.dev/architectures says arm64'],
     [
       'images that nobody asks for',
       { spec: { containers: [{ image: 'a', imagePullPolicy: 'Never' }] } },
       'place: its images set no limit; the cluster has amd64, arm64',
     ],
-    [
-      'an ignored pod',
-      { metadata: { labels: { 'archaware.dev/ignore': 'true' } } },
-      'skip: it is labelled archaware.dev/ignore=true',
-    ],
+    ['an ignored pod', LEFT_ALONE, 'skip: it is labelled archaware.dev/ignore=true'],
     ['a finished pod', { status: { phase: 'Failed' } }, 'skip: it has finished'],
     [
       'a system pod',
-      { images: { a: '!timeout' }, namespace: { name: 'kube-system', labels: {} } },
+      { images: '!timeout', namespace: { name: 'kube-system', labels: {} } },
       'place: tolerates amd64, arm64: not resolved: a (images.unresolvable: open)',
     ],
   ];
@@ -64,33 +72,21 @@ describe('an explanation of images', () => {
     const asked = (more: Given) => imagesToAsk(inputOf({ images, ...more })).map(({ image }) => image);
     expect(asked({})).to.deep.equal(['a', 'b']);
     expect(asked({ settings: { overrides: [{ pattern: '*/a', architectures: ['amd64'] }] } })).to.deep.equal(['b']);
-    expect(asked({ metadata: { annotations: { 'archaware.dev/architectures': 'all' } } })).to.deep.equal([]);
-    expect(asked({ metadata: { labels: { 'archaware.dev/ignore': 'true' } } })).to.deep.equal([]);
+    expect(asked(stating('all'))).to.deep.equal([]);
+    expect(asked(LEFT_ALONE)).to.deep.equal([]);
   });
 
   const rows: [given: string, what: Given, expected: string | undefined][] = [
-    ['that are asked', { images: { a: BOTH } }, undefined],
+    ['that are asked', { images: BOTH }, undefined],
     ['that are never pulled', { spec: { containers: [{ image: 'a', imagePullPolicy: 'Never' }] } }, 'never-pulled'],
     [
       'of an override',
-      { images: { a: '!denied' }, settings: { overrides: [{ pattern: 'a', architectures: ['amd64'] }] } },
+      { images: '!denied', settings: { overrides: [{ pattern: 'a', architectures: ['amd64'] }] } },
       'override',
     ],
-    [
-      'of a pod that states its architectures',
-      { images: { a: '!denied' }, metadata: { annotations: { 'archaware.dev/architectures': 'all' } } },
-      'statement',
-    ],
-    [
-      'of a statement that cannot be read',
-      { images: { a: BOTH }, metadata: { annotations: { 'archaware.dev/architectures': '?' } } },
-      undefined,
-    ],
-    [
-      'of a pod that is left alone',
-      { images: { a: '!denied' }, metadata: { labels: { 'archaware.dev/ignore': 'true' } } },
-      'left-alone',
-    ],
+    ['of a pod that states its architectures', { images: '!denied', ...stating('all') }, 'statement'],
+    ['of a statement that cannot be read', { images: BOTH, ...stating('?') }, undefined],
+    ['of a pod that is left alone', { images: '!denied', ...LEFT_ALONE }, 'left-alone'],
   ];
   for (const [given, what, expected] of rows) {
     it(`${given}: ${expected ?? 'asked'}`, () => {
@@ -103,21 +99,17 @@ describe('an explanation of how the architectures are narrowed', () => {
   const rows: [given: string, what: Given, expected: readonly string[]][] = [
     [
       'image by image',
-      { images: { a: 'linux/amd64,linux/arm64,linux/s390x', b: BOTH, c: 'linux/arm64' } },
+      { images: 'amd64,arm64,s390x amd64,arm64 arm64' },
       ['a: amd64,arm64,s390x -> amd64,arm64,s390x', 'b: amd64,arm64 -> amd64,arm64', 'c: arm64 -> arm64'],
     ],
-    ['with other architectures that the nodes run', { images: { a: 'linux/386' } }, ['a: 386,amd64 -> 386,amd64']],
+    ['with other architectures that the nodes run', { images: '386' }, ['a: 386,amd64 -> 386,amd64']],
     [
       'less what is not schedulable',
-      { images: { a: BOTH }, settings: { schedulable: ['arm64'] } },
+      { images: BOTH, settings: { schedulable: ['arm64'] } },
       ['a: amd64,arm64 -> amd64,arm64', 'architectures.schedulable: arm64 -> arm64'],
     ],
-    ['without failed images', { images: { a: '!denied', b: BOTH } }, ['b: amd64,arm64 -> amd64,arm64']],
-    [
-      'of a statement',
-      { metadata: { annotations: { 'archaware.dev/architectures': 'arm64' } } },
-      ['archaware.dev/architectures: arm64 -> arm64'],
-    ],
+    ['without failed images', { images: '!denied amd64,arm64' }, ['b: amd64,arm64 -> amd64,arm64']],
+    ['of a statement', stating('arm64'), ['archaware.dev/architectures: arm64 -> arm64']],
     ['of a pod that is left alone', { status: { phase: 'Failed' }, settings: { schedulable: ['arm64'] } }, []],
   ];
   for (const [given, what, expected] of rows) {
@@ -133,47 +125,43 @@ describe('an explanation of how the architectures are narrowed', () => {
 describe('an explanation of settings', () => {
   const always = ['taints.key', 'taints.effect'];
   const rows: [given: string, what: Given, expected: readonly string[]][] = [
-    ['an ordinary pod', { images: { a: BOTH } }, always],
+    ['an ordinary pod', { images: BOTH }, always],
     [
       'an override',
       { images: { a: '' }, settings: { overrides: [{ pattern: 'a', architectures: ['arm64'] }] } },
       [...always, 'images.overrides'],
     ],
-    ['an image that more nodes run', { images: { a: 'linux/386' } }, [...always, 'architectures.compatible']],
+    ['an image that more nodes run', { images: '386' }, [...always, 'architectures.compatible']],
     [
       'schedulable architectures',
-      { images: { a: BOTH }, settings: { schedulable: ['arm64'] } },
+      { images: BOTH, settings: { schedulable: ['arm64'] } },
       [...always, 'architectures.schedulable'],
     ],
-    ['a failed image', { images: { a: '!denied' } }, [...always, 'images.unresolvable', 'images.fallbackAfter']],
+    ['a failed image', { images: '!denied' }, [...always, 'images.unresolvable', 'images.fallbackAfter']],
     [
       'a failed image, for ever',
-      { images: { a: '!denied' }, settings: { unresolvable: 'wait' } },
+      { images: '!denied', settings: { unresolvable: 'wait' } },
       [...always, 'images.unresolvable'],
     ],
     [
       'a failed image and a fallback',
-      { images: { a: '!denied' }, settings: { unresolvable: 'fallback', fallback: ['amd64'] } },
+      { images: '!denied', settings: { unresolvable: 'fallback', fallback: ['amd64'] } },
       [...always, 'images.unresolvable', 'images.fallbackAfter', 'architectures.fallback'],
     ],
     [
       'a system pod',
-      { images: { a: '!denied' }, namespace: { name: 'kube-x', labels: {} } },
+      { images: '!denied', namespace: { name: 'kube-x', labels: {} } },
       [...always, 'images.unresolvable', 'images.fallbackAfter', 'systemNamespaces'],
     ],
-    [
-      'nothing in common',
-      { images: { a: 'linux/amd64', b: 'linux/arm64' } },
-      [...always, 'placement.noCommonArchitecture'],
-    ],
+    ['nothing in common', { images: 'amd64 arm64' }, [...always, 'placement.noCommonArchitecture']],
     [
       'nothing in common, released',
-      { images: { a: 'linux/amd64', b: 'linux/arm64' }, settings: { noCommonArchitecture: 'release' } },
+      { images: 'amd64 arm64', settings: { noCommonArchitecture: 'release' } },
       [...always, 'placement.noCommonArchitecture'],
     ],
     [
       'an excluded namespace',
-      { images: { a: BOTH }, settings: { excludeNamespaces: ['sh*'] } },
+      { images: BOTH, settings: { excludeNamespaces: ['sh*'] } },
       ['pods.excludeNamespaces', ...always],
     ],
   ];
@@ -193,28 +181,12 @@ describe('an explanation of tolerations', () => {
     tolerations: values.map((value) => toleration(`supported-arch=${value}:NoSchedule`)),
   });
   const rows: [given: string, what: Given, expected: readonly string[]][] = [
-    ['none yet', { images: { a: BOTH } }, ['amd64 missing', 'arm64 missing']],
-    [
-      'one of two',
-      { images: { a: BOTH }, spec: { ...has('arm64'), containers: [{ image: 'a' }] } },
-      ['amd64 missing', 'arm64 present'],
-    ],
-    [
-      'of everything',
-      { images: { a: 'linux/arm64' }, spec: { tolerations: [{ operator: 'Exists' }], containers: [{ image: 'a' }] } },
-      ['arm64 present'],
-    ],
-    [
-      'one too many',
-      { images: { a: 'linux/arm64' }, spec: { ...has('amd64', 'arm64'), containers: [{ image: 'a' }] } },
-      ['arm64 present', 'amd64 stale'],
-    ],
-    [
-      'one too many in a template',
-      { kind: 'Deployment', images: { a: 'linux/arm64' }, spec: { ...has('amd64'), containers: [{ image: 'a' }] } },
-      ['arm64 missing'],
-    ],
-    ['of a guess', { images: { a: '!denied' }, spec: { ...has('amd64'), containers: [{ image: 'a' }] } }, []],
+    ['none yet', { images: BOTH }, ['amd64 missing', 'arm64 missing']],
+    ['one of two', { images: BOTH, spec: has('arm64') }, ['amd64 missing', 'arm64 present']],
+    ['of everything', { images: 'arm64', spec: TOLERATES_ALL }, ['arm64 present']],
+    ['one too many', { images: 'arm64', spec: has('amd64', 'arm64') }, ['arm64 present', 'amd64 stale']],
+    ['one too many in a template', { kind: 'Deployment', images: 'arm64', spec: has('amd64') }, ['arm64 missing']],
+    ['of a guess', { images: '!denied', spec: has('amd64') }, []],
   ];
   for (const [given, what, expected] of rows) {
     it(`${given}: ${expected.join(', ') || 'nothing'}`, () => {
@@ -233,45 +205,37 @@ describe('an explanation of nodes', () => {
       ].join(', '),
     );
   const rows: [given: string, what: Given, expected: readonly string[]][] = [
-    [
-      'by the set',
-      { images: { a: 'linux/arm64' } },
-      ['amd64 amd-1, runs not, fits not', 'arm64 arm-1+arm-2, runs, will fit'],
-    ],
+    ['by the set', { images: 'arm64' }, ['amd64 amd-1, runs not, fits not', 'arm64 arm-1+arm-2, runs, will fit']],
     [
       'without our taint',
-      { images: { a: 'linux/arm64' }, nodes: [node('n', 'amd64', { taints: [] })] },
+      { images: 'arm64', nodes: [node('n', 'amd64', { taints: [] })] },
       ['amd64 n, runs not, fits'],
     ],
     [
       'of a pod that is held',
-      { images: { a: 'linux/arm64', b: 'linux/amd64' } },
+      { images: 'arm64 amd64' },
       ['amd64 amd-1, runs not, fits not', 'arm64 arm-1+arm-2, runs not, fits not'],
     ],
     [
       'of an unknown image',
-      { images: { a: '!denied' } },
+      { images: '!denied' },
       ['amd64 amd-1, unknown, fits not', 'arm64 arm-1+arm-2, unknown, fits not'],
     ],
     [
       'of an unknown image beside a known one',
-      { images: { a: '!denied', b: 'linux/arm64' } },
+      { images: '!denied arm64' },
       ['amd64 amd-1, runs not, fits not', 'arm64 arm-1+arm-2, unknown, fits not'],
     ],
     [
       'by what the pod asks for',
       {
-        images: { a: BOTH },
-        spec: { containers: [{ image: 'a' }], nodeSelector: { disk: 'ssd' } },
+        images: BOTH,
+        spec: { nodeSelector: { disk: 'ssd' } },
         nodes: [node('x', 'arm64', {}, { disk: 'ssd' }), node('y', 'arm64')],
       },
       ['arm64 x, runs, will fit', 'arm64 y, runs, fits not'],
     ],
-    [
-      'of a pod that is left alone',
-      { metadata: { labels: { 'archaware.dev/ignore': 'true' } }, nodes: [node('n', 'amd64')] },
-      ['amd64 n, unknown, fits not'],
-    ],
+    ['of a pod that is left alone', { ...LEFT_ALONE, nodes: [node('n', 'amd64')] }, ['amd64 n, unknown, fits not']],
   ];
   for (const [given, what, expected] of rows) {
     it(`${given}: ${expected.join('; ')}`, () => {
@@ -307,7 +271,7 @@ describe('an explanation by a policy', () => {
     const policies = [
       { name: 'arm', ...everywhere, settings: { ...settings({ schedulable: ['arm64'] }), policy: 'arm' } },
     ];
-    const told = explained({ images: { a: BOTH }, settings: { policies } });
+    const told = explained({ images: BOTH, settings: { policies } });
     expect(told).to.have.property('policy', 'arm');
     expect(told.decision.architectures).to.deep.equal(['arm64']);
     expect(told.settings).to.deep.include({
@@ -337,24 +301,24 @@ const LABELLED = ['amd64', 'arm64'].map((name) =>
 
 describe('the advice', () => {
   const arm = node('arm-1', 'arm64');
-  const template: Given = { kind: 'DaemonSet', isTemplate: true, images: { a: BOTH } };
+  const template: Given = { kind: 'DaemonSet', isTemplate: true, images: BOTH };
   const rows: [given: string, what: Given, expected: readonly (string | RegExp)[]][] = [
-    ['a pod in a file that fits', { kind: 'Deployment', images: { a: BOTH } }, []],
+    ['a pod in a file that fits', { kind: 'Deployment', images: BOTH }, []],
     [
       'a pod that is being deleted, whatever its images',
       {
-        images: { a: 'linux/amd64', b: 'linux/arm64' },
+        images: 'amd64 arm64',
         metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' },
         spec: { nodeSelector: { disk: 'ssd' } },
       },
       [],
     ],
-    ['a pod that has ended, whatever its images', { images: { a: '!not-found' }, status: { phase: 'Failed' } }, []],
-    ['a pod that lacks its tolerations', { images: { a: BOTH } }, [/^run writes the missing tolerations/]],
+    ['a pod that has ended, whatever its images', { images: '!not-found', status: { phase: 'Failed' } }, []],
+    ['a pod that lacks its tolerations', { images: BOTH }, [/^run writes the missing tolerations/]],
     [
       'a gated pod whose release is refused',
       {
-        images: { a: BOTH },
+        images: BOTH,
         spec: { schedulingGates: [{ name: 'archaware.dev/architecture' }] },
         refusal: { reason: 'WriteRefused', note: '500 pod tolerations conflict with its namespace whitelist' },
       },
@@ -365,7 +329,7 @@ describe('the advice', () => {
     [
       'a pod that was created without its affinity, because a policy refuses it',
       {
-        images: { a: BOTH },
+        images: BOTH,
         nodes: [node('amd64-1', 'amd64', { taints: [] }, { 'kubernetes.io/arch': 'amd64' })],
         settings: { mode: 'affinity' },
         refusal: { reason: 'RefusedByPolicy', note: 'pods cannot be created' },
@@ -377,18 +341,14 @@ describe('the advice', () => {
       {
         kind: 'Deployment',
         isTemplate: true,
-        images: { a: BOTH },
+        images: BOTH,
         refusal: { reason: 'RefusedByPolicy', note: 'pods cannot be created' },
       },
       ['Event RefusedByPolicy: pods cannot be created'],
     ],
     [
       'a pod that has what it needs, whatever was refused before',
-      {
-        images: { a: BOTH },
-        spec: { tolerations: [{ operator: 'Exists' }] },
-        refusal: { reason: 'WriteRefused', note: 'no' },
-      },
+      { images: BOTH, spec: TOLERATES_ALL, refusal: { reason: 'WriteRefused', note: 'no' } },
       [],
     ],
     [
@@ -398,17 +358,17 @@ describe('the advice', () => {
     ],
     [
       'a DaemonSet that has them by now, whatever was refused before',
-      { ...template, spec: { tolerations: [{ operator: 'Exists' }] }, refusal: { reason: 'WriteRefused', note: 'no' } },
+      { ...template, spec: TOLERATES_ALL, refusal: { reason: 'WriteRefused', note: 'no' } },
       [],
     ],
     [
       'images that two builds bring together',
-      { images: { a: 'linux/amd64', b: 'linux/arm64' } },
+      { images: 'amd64 arm64' },
       ['push a linux/amd64 build of b', 'or push a linux/arm64 build of a'],
     ],
     [
       'nothing in common, without a cluster, beside an image that is not known',
-      { images: { a: 'linux/amd64', b: 'linux/arm64', c: '!not-found' }, kind: 'Deployment', nodes: [] },
+      { images: 'amd64 arm64 !not-found', kind: 'Deployment', nodes: [] },
       [
         'push a linux/amd64 build of b',
         'or push a linux/arm64 build of a',
@@ -418,7 +378,7 @@ describe('the advice', () => {
     ],
     [
       'images that one build brings together',
-      { images: { a: BOTH, b: 'linux/amd64', c: 'linux/arm64', d: 'linux/arm64' } },
+      { images: 'amd64,arm64 amd64 arm64 arm64' },
       ['push a linux/arm64 build of b'],
     ],
     [
@@ -428,22 +388,22 @@ describe('the advice', () => {
     ],
     [
       'images that meet where they may not',
-      { images: { a: 'linux/s390x' }, settings: { schedulable: ['arm64'] } },
+      { images: 's390x', settings: { schedulable: ['arm64'] } },
       ['add s390x, on which all images run, to architectures.schedulable', 'or push a linux/arm64 build of a'],
     ],
     [
       'a statement that is not schedulable',
-      { metadata: { annotations: { 'archaware.dev/architectures': 'arm64' } }, settings: { schedulable: ['amd64'] } },
+      { ...stating('arm64'), settings: { schedulable: ['amd64'] } },
       [/^add an architecture of architectures\.schedulable/],
     ],
     [
       'a set without a node',
-      { kind: 'Deployment', images: { a: 'linux/s390x' } },
+      { kind: 'Deployment', images: 's390x' },
       ['add a node of s390x', 'or push a linux/amd64 build of a', 'or push a linux/arm64 build of a'],
     ],
     [
       'an image that is not found',
-      { images: { a: '!not-found' } },
+      { images: '!not-found' },
       [
         /^push a, or correct its name/,
         /in images\.overrides, or in the annotation archaware.dev\/architectures .* on the pod$/,
@@ -451,7 +411,7 @@ describe('the advice', () => {
     ],
     [
       'an image without a login',
-      { kind: 'Deployment', images: { a: '!denied' } },
+      { kind: 'Deployment', images: '!denied' },
       [/imagePullSecret for registry.example.com .* service account shop\/default/, /on the template$/],
     ],
     [
@@ -461,64 +421,47 @@ describe('the advice', () => {
     ],
     [
       'a secret that is of no use',
-      { images: { a: '!denied' }, secrets: [{ name: 's', problem: 'it does not exist' }, { name: 't' }] },
+      { images: '!denied', secrets: [{ name: 's', problem: 'it does not exist' }, { name: 't' }] },
       ['fix the pull secret shop/s: it does not exist', /^give a a login/, /^or state/],
     ],
-    ['a registry that says not now', { images: { a: '!rate-limited' } }, [/registries\.mirrors/, /^or state/]],
+    ['a registry that says not now', { images: '!rate-limited' }, [/registries\.mirrors/, /^or state/]],
     [
       'a registry that is away',
-      { images: { a: '!timeout' } },
+      { images: '!timeout' },
       [/^check that registry.example.com can be reached/, /^or state/],
     ],
     [
       'a registry that may not be asked',
-      { images: { a: '!forbidden-address' } },
+      { images: '!forbidden-address' },
       [/registries\.addresses\.allow/, /^or state/],
     ],
-    ['an image that is none', { images: { a: '!malformed' } }, [/^correct the name of a/, /^or state/]],
+    ['an image that is none', { images: '!malformed' }, [/^correct the name of a/, /^or state/]],
     [
       'nodes that are cordoned',
-      {
-        kind: 'Deployment',
-        images: { a: 'linux/arm64' },
-        nodes: [node('arm-1', 'arm64', { unschedulable: true }), node('amd-1', 'amd64')],
-      },
+      deployed('arm64', {}, [node('arm-1', 'arm64', { unschedulable: true }), node('amd-1', 'amd64')]),
       ['kubectl uncordon arm-1'],
     ],
     [
       'nodes with a taint of others',
-      {
-        kind: 'Deployment',
-        images: { a: 'linux/arm64' },
-        nodes: [node('arm-1', 'arm64', { taints: [taint('gpu=yes:NoSchedule')] })],
-      },
+      deployed('arm64', {}, [node('arm-1', 'arm64', { taints: [taint('gpu=yes:NoSchedule')] })]),
       ['add a toleration for gpu=yes:NoSchedule to the pod, or remove that taint from arm-1'],
     ],
     [
       'nodes that are not ready',
-      {
-        kind: 'Deployment',
-        images: { a: 'linux/arm64' },
-        nodes: [node('arm-1', 'arm64', { taints: [taint('node.kubernetes.io/not-ready:NoSchedule')] })],
-      },
+      deployed('arm64', {}, [node('arm-1', 'arm64', { taints: [taint('node.kubernetes.io/not-ready:NoSchedule')] })]),
       ['see why arm-1 is not-ready'],
     ],
     [
       'nodes without a label',
-      {
-        kind: 'Deployment',
-        images: { a: BOTH },
-        spec: { containers: [{ image: 'a' }], nodeSelector: { disk: 'ssd' } },
-        nodes: [arm],
-      },
+      deployed(BOTH, { nodeSelector: { disk: 'ssd' } }, [arm]),
       ['label arm-1 as the pod requires (disk=ssd), or change what the pod requires'],
     ],
     [
       'the nodes with the fewest obstacles',
       {
         kind: 'Deployment',
-        images: { a: BOTH },
-        spec: { containers: [{ image: 'a' }], nodeSelector: { disk: 'ssd' } },
+        images: BOTH,
+        spec: { nodeSelector: { disk: 'ssd' } },
         nodes: [
           node('x', 'arm64', { unschedulable: true }, { disk: 'ssd' }),
           node('y', 'arm64', { unschedulable: true }),
@@ -526,19 +469,10 @@ describe('the advice', () => {
       },
       ['kubectl uncordon x'],
     ],
-    [
-      'a nodeName in a file',
-      {
-        kind: 'Deployment',
-        images: { a: BOTH },
-        spec: { containers: [{ image: 'a' }], nodeName: 'gone' },
-        nodes: [arm],
-      },
-      ['remove nodeName (gone) from the pod'],
-    ],
+    ['a nodeName in a file', deployed(BOTH, { nodeName: 'gone' }, [arm]), ['remove nodeName (gone) from the pod']],
     [
       'a pod that runs on a node which its images no longer have',
-      { images: { a: 'linux/arm64' }, spec: ON_AMD },
+      { images: 'arm64', spec: ON_AMD },
       [/^bound to node amd-1 \(amd64\), but its images now run on arm64: its next start there would fail; create/],
     ],
     [
@@ -575,9 +509,8 @@ describe('the advice', () => {
     [
       'a bound pod with a toleration too many',
       {
-        images: { a: 'linux/arm64' },
+        images: 'arm64',
         spec: {
-          containers: [{ image: 'a' }],
           nodeName: 'arm-1',
           tolerations: ['amd64', 'arm64'].map((value) => toleration(`supported-arch=${value}:NoSchedule`)),
         },
@@ -595,7 +528,7 @@ describe('the advice', () => {
     [
       "a bound pod of OpenKruise's DaemonSet, which archaware gave what its template lacks",
       {
-        images: { a: 'linux/arm64' },
+        images: 'arm64',
         spec: { nodeName: 'arm-1', tolerations: [toleration('supported-arch=arm64:NoSchedule')] },
         metadata: {
           ownerReferences: [
@@ -610,31 +543,26 @@ describe('the advice', () => {
     ],
     [
       "a template of OpenKruise's DaemonSet",
-      { kind: 'DaemonSet', apiVersion: 'apps.kruise.io/v1alpha1', images: { a: 'linux/arm64' } },
+      { kind: 'DaemonSet', apiVersion: 'apps.kruise.io/v1alpha1', images: 'arm64' },
       [/^DaemonSet[.]apps[.]kruise[.]io shop\/p creates pods only on nodes/],
     ],
     [
       'a pod that is held by a gate',
-      { images: { a: BOTH }, spec: { containers: [{ image: 'a' }], schedulingGates: [{ name: 'g.example.com/x' }] } },
+      { images: BOTH, spec: { schedulingGates: [{ name: 'g.example.com/x' }] } },
       [/^the pod waits until the gate g.example.com\/x is removed/, /^run writes/],
     ],
     [
       'an ignored pod',
-      { metadata: { labels: { 'archaware.dev/ignore': 'true' } }, nodes: [arm] },
+      { ...LEFT_ALONE, nodes: [arm] },
       [
         /^remove the label archaware.dev\/ignore, or give it tolerations of its own/,
         /^add a toleration for supported-arch=arm64:NoSchedule to the pod/,
       ],
     ],
-    ['a finished pod', { images: { a: '!denied' }, status: { phase: 'Succeeded' } }, []],
+    ['a finished pod', { images: '!denied', status: { phase: 'Succeeded' } }, []],
     [
       'an image and a selector that contradict each other',
-      {
-        kind: 'Deployment',
-        images: { 'shop/legacy:1.9': 'linux/amd64' },
-        spec: { containers: [{ image: 'shop/legacy:1.9' }], nodeSelector: { 'kubernetes.io/arch': 'arm64' } },
-        nodes: LABELLED,
-      },
+      deployed({ 'shop/legacy:1.9': 'linux/amd64' }, ASKS_ARM, LABELLED),
       [
         'the pod asks for arm64, its image is amd64 only: push a linux/arm64 build of shop/legacy:1.9',
         'or remove the architecture from its nodeSelector',
@@ -642,12 +570,7 @@ describe('the advice', () => {
     ],
     [
       'such images without any node of what it asks for',
-      {
-        kind: 'Deployment',
-        images: { a: BOTH, b: 'linux/amd64' },
-        spec: { containers: [{ image: 'a' }, { image: 'b' }], nodeSelector: { 'kubernetes.io/arch': 's390x' } },
-        nodes: LABELLED,
-      },
+      deployed('amd64,arm64 amd64', { nodeSelector: { 'kubernetes.io/arch': 's390x' } }, LABELLED),
       [
         'the pod asks for s390x, its images run on amd64 only: push a linux/s390x build of a, b',
         'or remove the architecture from its nodeSelector',
@@ -656,12 +579,8 @@ describe('the advice', () => {
     [
       'such a pod that runs, and would come back to the same node',
       {
-        images: { a: 'linux/amd64' },
-        spec: {
-          containers: [{ image: 'a' }],
-          nodeName: 'arm64-1',
-          affinity: requiring('kubernetes.io/arch', 'NotIn', 'amd64'),
-        },
+        images: 'amd64',
+        spec: { nodeName: 'arm64-1', affinity: requiring('kubernetes.io/arch', 'NotIn', 'amd64') },
         nodes: LABELLED,
       },
       [
@@ -672,13 +591,7 @@ describe('the advice', () => {
     ],
     [
       'an architecture that is asked for and not schedulable',
-      {
-        kind: 'Deployment',
-        images: { a: BOTH },
-        spec: { containers: [{ image: 'a' }], nodeSelector: { 'kubernetes.io/arch': 'arm64' } },
-        settings: { schedulable: ['amd64'] },
-        nodes: LABELLED,
-      },
+      { kind: 'Deployment', images: BOTH, spec: ASKS_ARM, settings: { schedulable: ['amd64'] }, nodes: LABELLED },
       [
         'the pod asks for arm64, architectures.schedulable leaves amd64 only: add arm64 to architectures.schedulable',
         'or remove the architecture from its nodeSelector',
@@ -686,12 +599,7 @@ describe('the advice', () => {
     ],
     [
       'a statement and a selector that contradict each other',
-      {
-        kind: 'Deployment',
-        metadata: { annotations: { 'archaware.dev/architectures': 'amd64' } },
-        spec: { nodeSelector: { 'kubernetes.io/arch': 'arm64' } },
-        nodes: LABELLED,
-      },
+      { kind: 'Deployment', ...stating('amd64'), spec: ASKS_ARM, nodes: LABELLED },
       [
         'the pod asks for arm64, its annotation archaware.dev/architectures says amd64: change the annotation, if its images run there',
         'or remove the architecture from its nodeSelector',
@@ -702,7 +610,7 @@ describe('the advice', () => {
         `nodes without ${label}, which nobody may set`,
         {
           kind: 'Deployment',
-          images: { a: BOTH },
+          images: BOTH,
           spec: { containers: [{ image: 'a' }], nodeSelector: { [label]: 'x' } },
           nodes: [node('arm-1', 'arm64', {}, { [label]: 'y' })],
         },
@@ -711,12 +619,9 @@ describe('the advice', () => {
     ),
     [
       'a pod for another system than the nodes have',
-      {
-        kind: 'Deployment',
-        images: { a: 'windows/amd64' },
-        spec: { containers: [{ image: 'a' }], nodeSelector: { 'kubernetes.io/os': 'windows' } },
-        nodes: [node('n', 'amd64', {}, { 'kubernetes.io/os': 'linux' })],
-      },
+      deployed('windows/amd64', { nodeSelector: { 'kubernetes.io/os': 'windows' } }, [
+        node('n', 'amd64', {}, { 'kubernetes.io/os': 'linux' }),
+      ]),
       [
         'no node runs windows: add a node with windows on amd64',
         'or change the operating system that the pod asks for',
@@ -724,42 +629,29 @@ describe('the advice', () => {
     ],
     [
       'a bound pod that is left alone, if no node would take it again',
-      {
-        images: { a: BOTH },
-        metadata: { labels: { 'archaware.dev/ignore': 'true' } },
-        spec: { containers: [{ image: 'a' }], nodeName: 'arm-1' },
-      },
+      { images: BOTH, ...LEFT_ALONE, spec: { containers: [{ image: 'a' }], nodeName: 'arm-1' } },
       [
         'remove the label archaware.dev/ignore, or give it tolerations of its own (archaware-controller inspect IMAGE shows the architectures)',
       ],
     ],
     [
       'no build of an image for Windows if no node runs Windows',
-      {
-        kind: 'Deployment',
-        images: { a: 'windows/amd64', b: 'windows/arm64' },
-        spec: { containers: [{ image: 'a' }, { image: 'b' }], os: { name: 'windows' } },
-      },
+      { kind: 'Deployment', images: 'windows/amd64 windows/arm64', spec: { os: { name: 'windows' } } },
       ['no node runs windows: add a node with windows', 'or change the operating system that the pod asks for'],
     ],
     [
       'a node of the wrong architecture that is asked for by its name',
-      {
-        kind: 'Deployment',
-        images: { a: 'linux/amd64' },
-        spec: { containers: [{ image: 'a' }], nodeSelector: { 'kubernetes.io/hostname': 'arm64-1' } },
-        nodes: LABELLED,
-      },
+      deployed('amd64', { nodeSelector: { 'kubernetes.io/hostname': 'arm64-1' } }, LABELLED),
       [
         'change what the pod requires (kubernetes.io/hostname=arm64-1, and amd64-1 has kubernetes.io/hostname=amd64-1), or add a node that has it',
         'or push a linux/arm64 build of a',
       ],
     ],
     // explain gives the same reason as run.
-    ['a healthy pod on one of the nodes that it fits', { images: { a: BOTH }, spec: ON_AMD }, []],
+    ['a healthy pod on one of the nodes that it fits', { images: BOTH, spec: ON_AMD }, []],
     [
       'a healthy pod on a node that architectures.schedulable leaves out, whose image runs there',
-      { images: { a: BOTH }, spec: ON_AMD, settings: { schedulable: ['arm64'] } },
+      { images: BOTH, spec: ON_AMD, settings: { schedulable: ['arm64'] } },
       [],
     ],
     [
@@ -814,27 +706,27 @@ describe('the advice', () => {
 describe('a placed pod that fits no node', () => {
   const selects = (nodeSelector: JsonObject) => ({ containers: [{ image: 'a' }], nodeSelector });
   const rows: [given: string, what: Given, expected: string | undefined][] = [
-    ['none of it', { kind: 'Deployment', images: { a: BOTH }, nodes: LABELLED }, undefined],
+    ['none of it', deployed(BOTH, {}, LABELLED), undefined],
     [
       'its selector against its image',
-      { kind: 'Deployment', images: { a: 'linux/amd64' }, spec: selects({ 'kubernetes.io/arch': 'arm64' }) },
+      { kind: 'Deployment', images: 'amd64', spec: ASKS_ARM },
       'the pod asks for arm64: no node fits',
     ],
     [
       'the same of a pod that runs',
-      { images: { a: 'linux/amd64' }, spec: { ...selects({ 'kubernetes.io/arch': 'arm64' }), nodeName: 'arm-1' } },
+      { images: 'amd64', spec: { ...ASKS_ARM, nodeName: 'arm-1' } },
       'the pod asks for arm64: no node fits',
     ],
-    ['another label', { kind: 'Deployment', images: { a: BOTH }, spec: selects({ disk: 'ssd' }) }, 'no node fits'],
-    ['no node of its architecture', { kind: 'Deployment', images: { a: 'linux/s390x' } }, 'no node fits'],
+    ['another label', { kind: 'Deployment', images: BOTH, spec: selects({ disk: 'ssd' }) }, 'no node fits'],
+    ['no node of its architecture', { kind: 'Deployment', images: 's390x' }, 'no node fits'],
     [
       'a node that its images do not run on, which would take it',
-      { kind: 'Deployment', images: { a: 'linux/arm64' }, nodes: [node('n', 'amd64', { taints: [] })] },
+      deployed('arm64', {}, [node('n', 'amd64', { taints: [] })]),
       'no node fits',
     ],
-    ['no cluster', { kind: 'Deployment', images: { a: BOTH }, spec: selects({ disk: 'ssd' }), nodes: [] }, undefined],
-    ['a pod that runs, and is cordoned', { images: { a: BOTH }, spec: ON_AMD, nodes: [CORDONED] }, undefined],
-    ['a pod that waits for its images', { images: { a: '!denied' }, spec: selects({ disk: 'ssd' }) }, undefined],
+    ['no cluster', deployed(BOTH, selects({ disk: 'ssd' }), []), undefined],
+    ['a pod that runs, and is cordoned', { images: BOTH, spec: ON_AMD, nodes: [CORDONED] }, undefined],
+    ['a pod that waits for its images', { images: '!denied', spec: selects({ disk: 'ssd' }) }, undefined],
   ];
   for (const [given, what, expected] of rows) {
     it(`because of ${given}: ${expected ?? 'not said'}`, () => {
@@ -851,7 +743,7 @@ describe('a bound pod', () => {
   };
 
   it('shows where it could move', () => {
-    expect(told({ images: { a: BOTH }, spec: { ...ON_AMD, ...tolerating } })).to.deep.equal([
+    expect(told({ images: BOTH, spec: { ...ON_AMD, ...tolerating } })).to.deep.equal([
       ['amd-1', true, true],
       ['arm-1,arm-2', true, true],
     ]);
@@ -859,7 +751,7 @@ describe('a bound pod', () => {
 
   it('would return to the node that its template names', () => {
     const managedFields = [{ manager: 'kubectl', fieldsV1: { 'f:spec': { 'f:nodeName': {} } } }];
-    const given = { images: { a: BOTH }, spec: { ...ON_AMD, ...tolerating }, metadata: { managedFields } };
+    const given = { images: BOTH, spec: { ...ON_AMD, ...tolerating }, metadata: { managedFields } };
     expect(told(given)).to.deep.equal([
       ['amd-1', true, true],
       ['arm-1,arm-2', false, false, "node(s) didn't match the requested node name"],
@@ -882,7 +774,7 @@ describe('a bound pod', () => {
 
 describe('an image that was not looked up', () => {
   it('counts as not known, not as an image that runs nowhere', () => {
-    const given: Given = { images: { a: 'linux/amd64' }, spec: ON_AMD, status: died('x') };
+    const given: Given = { images: 'amd64', spec: ON_AMD, status: died('x') };
     const { decision, advice } = explainPlacement(inputOf(given), {
       lookupOf: () => undefined,
       pullSecrets: [],

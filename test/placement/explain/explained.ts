@@ -7,10 +7,17 @@ import { readWorkload } from '../../../src/placement/objects/workload.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { known, settings, taint } from '../objects.ts';
 
+/** What can be looked up in both architectures of the cluster. */
+export const BOTH = 'amd64,arm64';
+export const IGNORED = { labels: { 'archaware.dev/ignore': 'true' } };
+
 /** What is explained. */
 export type Given = {
-  /** The lookup result of each of the pod's images: platforms, or an error code after `!`. */
-  readonly images?: Readonly<Record<string, string>>;
+  /**
+   * The lookup result of each of the pod's images: platforms (`arm64` for `linux/arm64`), or an error code after `!`. A text has those of
+   * the images `a`, `b` and so on: `amd64,arm64 !denied`.
+   */
+  readonly images?: string | Readonly<Record<string, string>>;
   readonly kind?: 'Pod' | 'Deployment' | 'DaemonSet';
   readonly applied?: boolean;
   readonly isTemplate?: boolean;
@@ -43,8 +50,8 @@ const CLUSTER = [node('amd-1', 'amd64'), node('arm-1', 'arm64'), node('arm-2', '
 
 /** Returns the input of an explanation. */
 export function inputOf(given: Given): ExplainInput {
-  const { kind = 'Pod', images = {}, metadata = {}, status = {}, namespace = { name: 'shop', labels: {} } } = given;
-  const containers = Object.keys(images).map((image) => ({ image }));
+  const { kind = 'Pod', metadata = {}, status = {}, namespace = { name: 'shop', labels: {} } } = given;
+  const containers = Object.keys(imagesOf(given)).map((image) => ({ image }));
   const spec = { containers, ...given.spec };
   const workload = readWorkload({
     kind,
@@ -69,6 +76,11 @@ export function inputOf(given: Given): ExplainInput {
   };
 }
 
+function imagesOf({ images = {} }: Given): Readonly<Record<string, string>> {
+  if (typeof images !== 'string') return images;
+  return Object.fromEntries(images.split(' ').map((text, index) => ['abcdef'.charAt(index), text]));
+}
+
 function lookup(text: string): LookupResult {
   if (text.startsWith('!')) {
     // `!denied pull secret "old"`: the login that was refused.
@@ -76,14 +88,15 @@ function lookup(text: string): LookupResult {
     const refused = login.length === 0 ? {} : { login: login.join(' ') };
     return { error: { code, message: 'no', registry: 'registry.example.com', ...refused } };
   }
-  const answer = known(text);
+  const answer = known(text.replaceAll(/(^|,)(\w+)(?=,|$)/g, '$1linux/$2'));
   const platforms = answer.kind === 'known' ? answer.platforms : [];
   return { platforms, skipped: [], digest: 'sha256:1' };
 }
 
 /** Explains a pod or a workload with these lookup results. */
 export function explained(given: Given): Explanation {
-  const { images = {}, secrets = [] } = given;
+  const { secrets = [] } = given;
+  const images = imagesOf(given);
   const input = inputOf(given);
   // Keyed by the image objects themselves, as in the command.
   const found = new Map(
