@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Decision } from '../../src/placement/decide.ts';
-import type { PodTemplate } from '../../src/placement/objects/pod.ts';
 import type { Settings } from '../../src/placement/settings.ts';
+import { requires, term } from './affinities.ts';
 import { type Case, decideCase, failed, input, known, pending, template } from './objects.ts';
 
 const BOTH = known('linux/amd64,linux/arm64');
@@ -45,9 +45,22 @@ function stating(statement: string, more: Partial<Settings> = {}): Case {
   );
 }
 
-function windows(answers: Parameters<typeof input>[0], spec: Record<string, unknown>, more: Partial<Settings> = {}) {
-  return input(answers, { template: template(Object.keys(answers), spec), settings: more });
+/** These images under these settings, in a pod with this spec. */
+function given(
+  answers: Parameters<typeof input>[0],
+  settings: Partial<Settings>,
+  spec: Record<string, unknown> = {},
+): Case {
+  return input(answers, { template: template(Object.keys(answers), spec), settings });
 }
+
+/** One override, for a pattern. */
+const override = (pattern: string, ...architectures: string[]) => ({ overrides: [{ pattern, architectures }] });
+const RELEASE = { noCommonArchitecture: 'release' } as const;
+const FALLBACK = { unresolvable: 'fallback', fallback: ['arm64'] } as const;
+const WAIT = { unresolvable: 'wait' } as const;
+const WINDOWS = { os: { name: 'windows' } };
+const NEVER = Number.POSITIVE_INFINITY;
 
 describe('the decision for a pod whose images are known', () => {
   const many = known('linux/amd64,linux/arm64,linux/s390x');
@@ -72,20 +85,21 @@ describe('the decision for a pod whose images are known', () => {
     ['an image without platforms', input({ a: known('') }), 'hold'],
     [
       'an init container narrows',
-      input({ a: BOTH, i: ARM }, { template: template(['a'], { initContainers: [{ image: 'i' }] }) }),
+      given({ a: BOTH, i: ARM }, {}, { containers: [{ image: 'a' }], initContainers: [{ image: 'i' }] }),
       'place arm64 (images)',
     ],
     [
       'a sidecar narrows',
-      input(
+      given(
         { a: BOTH, s: AMD },
-        { template: template(['a'], { initContainers: [{ image: 's', restartPolicy: 'Always' }] }) },
+        {},
+        { containers: [{ image: 'a' }], initContainers: [{ image: 's', restartPolicy: 'Always' }] },
       ),
       'place amd64 (images)',
     ],
     [
       'ephemeral containers are not asked',
-      input({ a: BOTH }, { template: template(['a'], { ephemeralContainers: [{ image: 'debug' }] }) }),
+      given({ a: BOTH }, {}, { containers: [{ image: 'a' }], ephemeralContainers: [{ image: 'debug' }] }),
       'place amd64,arm64 (images)',
     ],
   ]);
@@ -117,40 +131,26 @@ describe('the decision for a pod whose images are known', () => {
 });
 
 describe('the OS of a pod', () => {
-  const requires = (matchExpressions: readonly object[]) => {
-    const required = { nodeSelectorTerms: [{ matchExpressions }] };
-    return { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: required } } };
-  };
+  const selector = { nodeSelector: { 'kubernetes.io/os': 'windows' } };
+  const oneOf = (systems: string) => ({ affinity: requires(term(`os In ${systems}`)) });
   const mixed = known('linux/amd64,linux/arm64,windows/amd64');
   check([
     ['linux without a word', input({ a: mixed }), 'place amd64,arm64 (images)'],
-    ['windows by spec.os', windows({ a: mixed }, { os: { name: 'windows' } }), 'place amd64 (images)'],
-    [
-      'windows by its selector',
-      windows({ a: mixed }, { nodeSelector: { 'kubernetes.io/os': 'windows' } }),
-      'place amd64 (images)',
-    ],
+    ['windows by spec.os', given({ a: mixed }, {}, WINDOWS), 'place amd64 (images)'],
+    ['windows by its selector', given({ a: mixed }, {}, selector), 'place amd64 (images)'],
     [
       'spec.os wins over the selector',
-      windows({ a: mixed }, { os: { name: 'linux' }, nodeSelector: { 'kubernetes.io/os': 'windows' } }),
+      given({ a: mixed }, {}, { os: { name: 'linux' }, ...selector }),
       'place amd64,arm64 (images)',
     ],
-    [
-      'windows by its node affinity',
-      windows({ a: mixed }, requires([{ key: 'kubernetes.io/os', operator: 'In', values: ['windows'] }])),
-      'place amd64 (images)',
-    ],
+    ['windows by its node affinity', given({ a: mixed }, {}, oneOf('windows')), 'place amd64 (images)'],
     [
       'either by its node affinity, so linux',
-      windows({ a: mixed }, requires([{ key: 'kubernetes.io/os', operator: 'In', values: ['windows', 'linux'] }])),
+      given({ a: mixed }, {}, oneOf('windows,linux')),
       'place amd64,arm64 (images)',
     ],
-    ['windows without an image for it', windows({ a: BOTH }, { os: { name: 'windows' } }), 'hold'],
-    [
-      'an override holds for every OS',
-      windows({ a: BOTH }, { os: { name: 'windows' } }, { overrides: [{ pattern: 'a', architectures: ['arm64'] }] }),
-      'place arm64 (images)',
-    ],
+    ['windows without an image for it', given({ a: BOTH }, {}, WINDOWS), 'hold'],
+    ['an override holds for every OS', given({ a: BOTH }, override('a', 'arm64'), WINDOWS), 'place arm64 (images)'],
   ]);
 });
 
@@ -160,131 +160,82 @@ describe('architectures.compatible', () => {
     ['amd64 runs 386', input({ a: old }), 'place 386,amd64 (images)'],
     ['386 beside amd64', input({ a: old, b: AMD }), 'place amd64 (images)'],
     ['386 beside arm64', input({ a: old, b: ARM }), 'hold'],
-    ['nothing is compatible', input({ a: old }, { settings: { compatible: {} } }), 'place 386 (images)'],
+    ['nothing is compatible', given({ a: old }, { compatible: {} }), 'place 386 (images)'],
     [
       'arm64 runs arm where configured',
-      input({ a: known('linux/arm/v7') }, { settings: { compatible: { arm64: ['arm'] } } }),
+      given({ a: known('linux/arm/v7') }, { compatible: { arm64: ['arm'] } }),
       'place arm,arm64 (images)',
     ],
     [
       'it is not followed from one to the next',
-      input({ a: known('linux/x') }, { settings: { compatible: { y: ['x'], z: ['y'] } } }),
+      given({ a: known('linux/x') }, { compatible: { y: ['x'], z: ['y'] } }),
       'place x,y (images)',
     ],
-    [
-      'an override is widened too',
-      input({ a: BOTH }, { settings: { overrides: [{ pattern: 'a', architectures: ['386'] }] } }),
-      'place 386,amd64 (images)',
-    ],
+    ['an override is widened too', given({ a: BOTH }, override('a', '386')), 'place 386,amd64 (images)'],
     ['a statement is taken by its word', stating('386'), 'place 386 (statement)'],
   ]);
 });
 
 describe('architectures.schedulable', () => {
-  const only = (schedulable: string[], more: Partial<Settings> = {}) => ({ settings: { schedulable, ...more } });
+  const only = { schedulable: ['arm64'] };
   check([
-    ['narrows the set', input({ a: BOTH }, only(['arm64'])), 'place arm64 (images)'],
-    ['rules everything out', input({ a: AMD }, only(['arm64'])), 'hold'],
-    ['narrows a placement that nobody asked for', input({}, only(['arm64'])), 'place arm64 (cluster)'],
-    ['narrows an open one', input({ a: failed(300) }, only(['arm64'])), 'place arm64 (open)'],
+    ['narrows the set', given({ a: BOTH }, only), 'place arm64 (images)'],
+    ['rules everything out', given({ a: AMD }, only), 'hold'],
+    ['narrows a placement that nobody asked for', given({}, only), 'place arm64 (cluster)'],
+    ['narrows an open one', given({ a: failed(300) }, only), 'place arm64 (open)'],
     ['narrows a statement', stating('amd64,arm64', { schedulable: ['arm64'] }), 'place arm64 (statement)'],
     ['narrows the statement all', stating('all', { schedulable: ['arm64'] }), 'place arm64 (statement)'],
-    [
-      'narrows a release',
-      input({ a: AMD }, only(['arm64'], { noCommonArchitecture: 'release' })),
-      'place arm64 (released)',
-    ],
-    ['rules out what is known while another is asked', input({ a: AMD, b: pending }, only(['arm64'])), 'hold'],
+    ['narrows a release', given({ a: AMD }, { ...only, ...RELEASE }), 'place arm64 (released)'],
+    ['rules out what is known while another is asked', given({ a: AMD, b: pending }, only), 'hold'],
   ]);
 });
 
 describe('images that need no lookup', () => {
-  const never = (images: readonly [image: string, policy: string][]): PodTemplate =>
-    template([], { containers: images.map(([image, imagePullPolicy]) => ({ image, imagePullPolicy })) });
-  const override = (pattern: string, ...architectures: string[]) => ({ overrides: [{ pattern, architectures }] });
+  /** Images with their pull policies, as `image=policy`. */
+  const pulled = (...texts: string[]) => ({
+    containers: texts.map((text) => ({ image: text.split('=')[0], imagePullPolicy: text.split('=')[1] })),
+  });
   check([
     [
       'one that is never pulled does not narrow',
-      input(
-        { a: ARM },
-        {
-          template: never([
-            ['local', 'Never'],
-            ['a', 'Always'],
-          ]),
-        },
-      ),
+      given({ a: ARM }, {}, pulled('local=Never', 'a=Always')),
       'place arm64 (images)',
     ],
-    [
-      'all are never pulled',
-      input(
-        {},
-        {
-          template: never([
-            ['x', 'Never'],
-            ['y', 'Never'],
-          ]),
-        },
-      ),
-      'place amd64,arm64 (cluster)',
-    ],
+    ['all are never pulled', given({}, {}, pulled('x=Never', 'y=Never')), 'place amd64,arm64 (cluster)'],
     [
       'never pulled wins over an override',
-      input({}, { template: never([['x', 'Never']]), settings: override('x', 'arm64') }),
+      given({}, override('x', 'arm64'), pulled('x=Never')),
       'place amd64,arm64 (cluster)',
     ],
     [
       'the same image, pulled elsewhere in the pod, is asked',
-      input(
-        { x: ARM },
-        {
-          template: never([
-            ['x', 'Never'],
-            ['x', 'IfNotPresent'],
-          ]),
-        },
-      ),
+      given({ x: ARM }, {}, pulled('x=Never', 'x=IfNotPresent')),
       'place arm64 (images)',
     ],
-    [
-      'an override answers by the text',
-      input({ a: AMD }, { settings: override('a', 'arm64') }),
-      'place arm64 (images)',
-    ],
+    ['an override answers by the text', given({ a: AMD }, override('a', 'arm64')), 'place arm64 (images)'],
     [
       'an override answers by the full name',
-      input({ 'a:1.2': AMD }, { settings: override('docker.io/library/a', 'arm64') }),
+      given({ 'a:1.2': AMD }, override('docker.io/library/a', 'arm64')),
       'place arm64 (images)',
     ],
     [
       'an override answers by a wildcard',
-      input({ 'r.example.com/legacy/x:1': ARM }, { settings: override('r.example.com/legacy/*', 'amd64') }),
+      given({ 'r.example.com/legacy/x:1': ARM }, override('r.example.com/legacy/*', 'amd64')),
       'place amd64 (images)',
     ],
     [
       'the first override wins',
-      input(
-        { a: AMD },
-        {
-          settings: {
-            overrides: [
-              { pattern: '*', architectures: ['arm64'] },
-              { pattern: 'a', architectures: ['amd64'] },
-            ],
-          },
-        },
-      ),
+      given({ a: AMD }, { overrides: [...override('*', 'arm64').overrides, ...override('a', 'amd64').overrides] }),
       'place arm64 (images)',
     ],
     [
       'an override answers an image without a readable name',
-      input({ '!!': AMD }, { namesOf: () => [], settings: override('!!', 'arm64') }),
+      { ...given({ '!!': AMD }, override('!!', 'arm64')), namesOf: () => [] },
       'place arm64 (images)',
     ],
     [
       'an override narrows what another image has',
-      input({ a: BOTH, b: BOTH }, { settings: override('b', 'arm64') }),
+      given({ a: BOTH, b: BOTH }, override('b', 'arm64')),
       'place arm64 (images)',
     ],
     ['a statement', stating('arm64'), 'place arm64 (statement)'],
@@ -294,7 +245,7 @@ describe('images that need no lookup', () => {
     ['a statement that is ruled out', stating('amd64', { schedulable: ['arm64'] }), 'hold'],
     [
       'a statement that is ruled out, with release',
-      stating('amd64', { schedulable: ['arm64'], noCommonArchitecture: 'release' }),
+      stating('amd64', { schedulable: ['arm64'], ...RELEASE }),
       'place arm64 (released)',
     ],
     ['a template without images', input({}), 'place amd64,arm64 (cluster)'],
@@ -309,23 +260,16 @@ describe('images that need no lookup', () => {
 });
 
 describe('an image that is not known', () => {
-  const fallback: Partial<Settings> = { unresolvable: 'fallback', fallback: ['arm64'] };
-  const waiting: Partial<Settings> = { unresolvable: 'wait' };
-  const two = (settings: Partial<Settings> = {}) => ({ settings });
   check([
     ['still asked', input({ a: pending }), 'wait a'],
     ['still asked, after an hour', input({ a: pending }, { waitedMs: 3_600_000 }), 'wait a'],
     ['one known, one asked', input({ a: AMD, b: pending }), 'wait b'],
     ['failed a moment ago', input({ a: failed(1) }), 'wait a again in 10s'],
     ['about to be opened', input({ a: failed(115) }), 'wait a again in 5s'],
-    ['being asked again', input({ a: failed(1, Number.POSITIVE_INFINITY) }), 'wait a again in 119s'],
+    ['being asked again', input({ a: failed(1, NEVER) }), 'wait a again in 119s'],
     ['one failed, one asked', input({ a: failed(1), b: pending }), 'wait a,b again in 10s'],
     ['one failed long ago, one asked', input({ a: failed(300), b: pending }), 'wait a,b again in 10s'],
-    [
-      'one due, one asked: only an answer helps',
-      input({ a: failed(300, Number.POSITIVE_INFINITY), b: pending }),
-      'wait a,b',
-    ],
+    ['one due, one asked: only an answer helps', input({ a: failed(300, NEVER), b: pending }), 'wait a,b'],
     ['the youngest failure counts', input({ a: failed(300), b: failed(60, 90_000) }), 'wait a,b again in 10s'],
     [
       'the youngest failure counts, long retries',
@@ -334,8 +278,8 @@ describe('an image that is not known', () => {
     ],
     ['failed at the limit', input({ a: failed(120) }), 'place amd64,arm64 (open)'],
     ['failed beyond the limit', input({ a: failed(300) }), 'place amd64,arm64 (open)'],
-    ['no patience', input({ a: failed(0) }, two({ fallbackAfterMs: 0 })), 'place amd64,arm64 (open)'],
-    ['no patience, but no failure yet', input({ a: pending }, two({ fallbackAfterMs: 0 })), 'wait a'],
+    ['no patience', given({ a: failed(0) }, { fallbackAfterMs: 0 }), 'place amd64,arm64 (open)'],
+    ['no patience, but no failure yet', given({ a: pending }, { fallbackAfterMs: 0 }), 'wait a'],
     ['what is known narrows the open set', input({ a: failed(300), b: ARM }), 'place arm64 (open)'],
     [
       'a known set beyond the cluster is kept',
@@ -343,27 +287,23 @@ describe('an image that is not known', () => {
       'place s390x (open)',
     ],
     ['no node yet', input({ a: failed(300) }, { clusterArchitectures: [] }), 'place nowhere (open)'],
-    ['wait: for ever', input({ a: failed(90_000) }, two(waiting)), 'wait a again in 10s'],
-    ['wait: only an answer helps', input({ a: failed(90_000, Number.POSITIVE_INFINITY) }, two(waiting)), 'wait a'],
-    ['fallback: too early', input({ a: failed(1) }, two(fallback)), 'wait a again in 10s'],
-    ['fallback', input({ a: failed(300) }, two(fallback)), 'place arm64 (fallback)'],
-    ['fallback and what is known', input({ a: failed(300), b: BOTH }, two(fallback)), 'place arm64 (fallback)'],
-    ['fallback that the known rules out', input({ a: failed(300), b: AMD }, two(fallback)), 'place amd64 (fallback)'],
+    ['wait: for ever', given({ a: failed(90_000) }, WAIT), 'wait a again in 10s'],
+    ['wait: only an answer helps', given({ a: failed(90_000, NEVER) }, WAIT), 'wait a'],
+    ['fallback: too early', given({ a: failed(1) }, FALLBACK), 'wait a again in 10s'],
+    ['fallback', given({ a: failed(300) }, FALLBACK), 'place arm64 (fallback)'],
+    ['fallback and what is known', given({ a: failed(300), b: BOTH }, FALLBACK), 'place arm64 (fallback)'],
+    ['fallback that the known rules out', given({ a: failed(300), b: AMD }, FALLBACK), 'place amd64 (fallback)'],
     [
       'fallback within schedulable',
-      input({ a: failed(300) }, two({ ...fallback, fallback: ['amd64', 'arm64'], schedulable: ['amd64'] })),
+      given({ a: failed(300) }, { ...FALLBACK, fallback: ['amd64', 'arm64'], schedulable: ['amd64'] }),
       'place amd64 (fallback)',
     ],
     ['nothing in common already', input({ a: AMD, b: ARM, c: pending }), 'hold'],
     ['nothing in common already, one failed', input({ a: AMD, b: ARM, c: failed(300) }), 'hold'],
-    [
-      'nothing in common, release',
-      input({ a: AMD, b: ARM, c: pending }, two({ noCommonArchitecture: 'release' })),
-      'place amd64,arm64 (released)',
-    ],
+    ['nothing in common, release', given({ a: AMD, b: ARM, c: pending }, RELEASE), 'place amd64,arm64 (released)'],
     [
       'nothing in common, release, nodes of a third architecture',
-      input({ a: AMD, b: ARM }, { ...two({ noCommonArchitecture: 'release' }), clusterArchitectures: ['s390x'] }),
+      input({ a: AMD, b: ARM }, { settings: RELEASE, clusterArchitectures: ['s390x'] }),
       'place s390x (released)',
     ],
   ]);
@@ -383,16 +323,18 @@ describe('an image that is not known', () => {
 
 describe('a system pod', () => {
   const system = { namespace: 'kube-system' };
-  const critical = (images: string[]) => ({
-    template: template(images, { priorityClassName: 'system-node-critical' }),
-  });
+  const critical = (name: string) => ({ containers: [{ image: 'a' }], priorityClassName: name });
   check([
     ['is placed by its images like any other', input({ a: ARM }, system), 'place arm64 (images)'],
     ['waits two seconds for an answer', input({ a: pending }, system), 'wait a again in 2s'],
     ['waits the rest of them', input({ a: pending }, { ...system, waitedMs: 1_500 }), 'wait a again in 0.5s'],
     ['is open after that', input({ a: pending }, { ...system, waitedMs: 2_000 }), 'place amd64,arm64 (open)'],
     ['is open after the first failure', input({ a: failed(0) }, system), 'place amd64,arm64 (open)'],
-    ['is open by its priority class', input({ a: failed(0) }, critical(['a'])), 'place amd64,arm64 (open)'],
+    [
+      'is open by its priority class',
+      given({ a: failed(0) }, {}, critical('system-node-critical')),
+      'place amd64,arm64 (open)',
+    ],
     ['is narrowed by what is known', input({ a: failed(0), b: ARM }, system), 'place arm64 (open)'],
     [
       'is open after the first failure, though another image is still asked',
@@ -401,12 +343,12 @@ describe('a system pod', () => {
     ],
     [
       'is open with unresolvable: wait',
-      input({ a: failed(0) }, { ...system, settings: { unresolvable: 'wait' } }),
+      input({ a: failed(0) }, { ...system, settings: WAIT }),
       'place amd64,arm64 (open)',
     ],
     [
       'is open with unresolvable: fallback',
-      input({ a: failed(0) }, { ...system, settings: { unresolvable: 'fallback', fallback: ['arm64'] } }),
+      input({ a: failed(0) }, { ...system, settings: FALLBACK }),
       'place amd64,arm64 (open)',
     ],
     ['is held like any other', input({ a: AMD, b: ARM }, system), 'hold'],
@@ -417,7 +359,7 @@ describe('a system pod', () => {
     ],
     [
       'is not a pod of a priority class with a similar name',
-      input({ a: failed(0) }, { template: template(['a'], { priorityClassName: 'my-system-critical' }) }),
+      given({ a: failed(0) }, {}, critical('my-system-critical')),
       'wait a again in 10s',
     ],
   ]);
@@ -431,8 +373,8 @@ describe('a decision that follows the cluster', () => {
     ['nothing asked', input({}), true],
     ['open', input({ a: failed(300) }), true],
     ['open, narrowed by a known image', input({ a: failed(300), b: ARM }), false],
-    ['fallback', input({ a: failed(300) }, { settings: { unresolvable: 'fallback', fallback: ['arm64'] } }), false],
-    ['released', input({ a: AMD, b: ARM }, { settings: { noCommonArchitecture: 'release' } }), true],
+    ['fallback', given({ a: failed(300) }, FALLBACK), false],
+    ['released', given({ a: AMD, b: ARM }, RELEASE), true],
   ];
   for (const [given, what, expected] of rows) {
     it(`${given}: ${expected ? 'grows when an architecture joins' : 'stays'}`, () => {
@@ -447,21 +389,13 @@ describe('the OS that nodes must have', () => {
     ['an image for one', input({ a: BOTH }), undefined],
     ['an image for several', input({ a: several }), 'linux'],
     ['one of two images is for several', input({ a: BOTH, b: several }), 'linux'],
-    ["the pod's own", windows({ a: several }, { os: { name: 'windows' } }), 'windows'],
+    ["the pod's own", given({ a: several }, {}, WINDOWS), 'windows'],
     ['a statement, as no image is asked', stating('arm64'), undefined],
-    [
-      'an override',
-      input({ a: several }, { settings: { overrides: [{ pattern: 'a', architectures: ['arm64'] }] } }),
-      undefined,
-    ],
+    ['an override', given({ a: several }, override('a', 'arm64')), undefined],
     ['open, with nothing known', input({ a: failed(300) }), undefined],
     ['open, with an image for several', input({ a: failed(300), b: several }), 'linux'],
-    [
-      'fallback, with an image for several',
-      input({ a: failed(300), b: several }, { settings: { unresolvable: 'fallback', fallback: ['arm64'] } }),
-      'linux',
-    ],
-    ['released', input({ a: AMD, b: ARM }, { settings: { noCommonArchitecture: 'release' } }), undefined],
+    ['fallback, with an image for several', given({ a: failed(300), b: several }, FALLBACK), 'linux'],
+    ['released', given({ a: AMD, b: ARM }, RELEASE), undefined],
   ];
   for (const [given, what, expected] of rows) {
     it(`${given}: ${expected ?? 'any'}`, () => {
@@ -496,11 +430,7 @@ describe('the decision for a new or gated pod in a mode with affinity that asks 
   check([
     ['that its index has', of('arm64', { a: MANY }), 'place amd64,arm64 (images)'],
     ['that its index lacks', of('s390x', { a: MANY }), 'hold'],
-    [
-      'that its index lacks, to be released',
-      of('s390x', { a: MANY }, { noCommonArchitecture: 'release' }),
-      'place amd64,arm64 (images)',
-    ],
+    ['that its index lacks, to be released', of('s390x', { a: MANY }, RELEASE), 'place amd64,arm64 (images)'],
     ['that its index lacks, and it cannot be held', of('s390x', { a: MANY }, {}, false), 'place amd64,arm64 (images)'],
     ['that its single manifest lacks', of('s390x', { a: BOTH }), 'place amd64,arm64 (images)'],
     ['that one of its indexes lacks', of('s390x', { a: index('linux/amd64,linux/s390x'), b: MANY }), 'hold'],

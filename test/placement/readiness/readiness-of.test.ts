@@ -1,15 +1,27 @@
 import { expect } from 'chai';
 import { IGNORE_LABEL } from '../../../src/names.ts';
+import { requires, term } from '../affinities.ts';
 import { settings as settingsOf, taint } from '../objects.ts';
 import { node, object, owned, report, texts, verdict, type World } from './world.ts';
 
-const ARM_ONLY_SELECTOR = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
-const AMD_ONLY_SELECTOR = { nodeSelector: { 'kubernetes.io/arch': 'amd64' } };
-
-function required(key: string, operator: string, values: readonly string[]) {
-  const terms = { nodeSelectorTerms: [{ matchExpressions: [{ key, operator, values }] }] };
-  return { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: terms } } };
-}
+const ASKS_ARM = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
+const ASKS_AMD = { nodeSelector: { 'kubernetes.io/arch': 'amd64' } };
+const ASKS_SSD = { nodeSelector: { disk: 'ssd' } };
+const SSD = { labels: { disk: 'ssd' } };
+const OLD = 'old-amd64 (c-old-amd64) is only for linux/amd64';
+const GONE = 'gone (c-gone) could not be looked up (unavailable): connection refused';
+const ASKED = 'its nodeSelector asks for kubernetes.io/arch=amd64';
+const stating = (architectures: string) => ({ annotations: { 'archaware.dev/architectures': architectures } });
+/** A node of arm64 with these taints. */
+const tainted = (...texts: string[]) => node('arm64', { taints: texts.map((text) => taint(text)) });
+const LEGACY = {
+  name: 'legacy',
+  namespaces: ['shop'],
+  namespaceSelector: [],
+  podSelector: [],
+  settings: { ...settingsOf(), policy: 'legacy', schedulable: ['amd64'] },
+};
+const OURS = tainted('supported-arch=arm64:NoSchedule');
 
 describe('verdicts of the report', () => {
   const rows: readonly (readonly [
@@ -19,11 +31,7 @@ describe('verdicts of the report', () => {
     world?: Partial<World>,
   ])[] = [
     ['ready', {}, ['ready']],
-    [
-      'blocked by the image of a container',
-      { images: ['web', 'old-amd64'] },
-      ['blocked', 'old-amd64 (c-old-amd64) is only for linux/amd64'],
-    ],
+    ['blocked by the image of a container', { images: ['web', 'old-amd64'] }, ['blocked', OLD]],
     [
       'blocked by the image of an init container',
       { pod: { initContainers: [{ name: 'setup', image: 'old-amd64' }] } },
@@ -41,47 +49,19 @@ describe('verdicts of the report', () => {
       },
       ['blocked', 'x-amd64 (a, b) is only for linux/amd64'],
     ],
-    [
-      'blocked and pinned shows both',
-      { images: ['old-amd64'], pod: AMD_ONLY_SELECTOR },
-      [
-        'blocked',
-        'old-amd64 (c-old-amd64) is only for linux/amd64',
-        'its nodeSelector asks for kubernetes.io/arch=amd64',
-      ],
-    ],
-    [
-      'a DaemonSet is missing',
-      { kind: 'DaemonSet', images: ['old-amd64'] },
-      ['missing', 'old-amd64 (c-old-amd64) is only for linux/amd64'],
-    ],
+    ['blocked and pinned shows both', { images: ['old-amd64'], pod: ASKS_AMD }, ['blocked', OLD, ASKED]],
+    ['a DaemonSet is missing', { kind: 'DaemonSet', images: ['old-amd64'] }, ['missing', OLD]],
     [
       'a DaemonSet that does not want these nodes is pinned',
-      { kind: 'DaemonSet', images: ['old-amd64'], pod: AMD_ONLY_SELECTOR },
-      [
-        'pinned',
-        'old-amd64 (c-old-amd64) is only for linux/amd64',
-        'its nodeSelector asks for kubernetes.io/arch=amd64',
-      ],
+      { kind: 'DaemonSet', images: ['old-amd64'], pod: ASKS_AMD },
+      ['pinned', OLD, ASKED],
     ],
-    [
-      'unknown: the lookup failed',
-      { images: ['gone'] },
-      ['unknown', 'gone (c-gone) could not be looked up (unavailable): connection refused'],
-    ],
-    [
-      'a known image blocks, whatever an unknown one says',
-      { images: ['gone', 'old-amd64'] },
-      [
-        'blocked',
-        'old-amd64 (c-old-amd64) is only for linux/amd64',
-        'gone (c-gone) could not be looked up (unavailable): connection refused',
-      ],
-    ],
+    ['unknown: the lookup failed', { images: ['gone'] }, ['unknown', GONE]],
+    ['a known image blocks, whatever an unknown one says', { images: ['gone', 'old-amd64'] }, ['blocked', OLD, GONE]],
     [
       'unknown stays unknown with the policy fallback',
       { images: ['gone'] },
-      ['unknown', 'gone (c-gone) could not be looked up (unavailable): connection refused'],
+      ['unknown', GONE],
       { settings: { unresolvable: 'fallback', fallback: ['arm64'] } },
     ],
     [
@@ -103,68 +83,50 @@ describe('verdicts of the report', () => {
     ['WebAssembly with a RuntimeClass is ready', { images: ['wasm'], pod: { runtimeClassName: 'wasm' } }, ['ready']],
     [
       'an image that is never pulled does not narrow',
-      {
-        pod: { containers: [{ name: 'a', image: 'old-amd64', imagePullPolicy: 'Never' }] },
-      },
+      { pod: { containers: [{ name: 'a', image: 'old-amd64', imagePullPolicy: 'Never' }] } },
       ['ready'],
     ],
     [
       'images.overrides answers for the registry',
       { images: ['old-amd64'] },
       ['ready'],
-      {
-        settings: { overrides: [{ pattern: 'docker.io/library/old-*', architectures: ['arm64'] }] },
-      },
+      { settings: { overrides: [{ pattern: 'docker.io/library/old-*', architectures: ['arm64'] }] } },
     ],
     [
       'images.overrides blocks',
       { images: ['web'] },
       ['blocked', 'web (c-web) is only for linux/amd64, by images.overrides'],
-      {
-        settings: { overrides: [{ pattern: '*', architectures: ['amd64'] }] },
-      },
+      { settings: { overrides: [{ pattern: '*', architectures: ['amd64'] }] } },
     ],
-    [
-      'a statement that lists the target',
-      { images: ['gone'], annotations: { 'archaware.dev/architectures': 'arm64' } },
-      ['ready'],
-    ],
+    ['a statement that lists the target', { images: ['gone'], ...stating('arm64') }, ['ready']],
     [
       'a statement that does not list the target',
-      { annotations: { 'archaware.dev/architectures': 'amd64' } },
+      stating('amd64'),
       ['pinned', 'its annotation archaware.dev/architectures says amd64'],
     ],
-    ['an invalid statement does not count', { annotations: { 'archaware.dev/architectures': 'x86' } }, ['ready']],
+    ['an invalid statement does not count', stating('x86'), ['ready']],
     [
       'architectures.schedulable excludes the target',
       {},
       ['pinned', 'architectures.schedulable allows only amd64'],
-      {
-        settings: { schedulable: ['amd64'] },
-      },
+      { settings: { schedulable: ['amd64'] } },
     ],
-    ['a nodeSelector for the target', { pod: ARM_ONLY_SELECTOR }, ['ready']],
-    [
-      'a nodeSelector for another architecture',
-      { pod: AMD_ONLY_SELECTOR },
-      ['pinned', 'its nodeSelector asks for kubernetes.io/arch=amd64'],
-    ],
+    ['a nodeSelector for the target', { pod: ASKS_ARM }, ['ready']],
+    ['a nodeSelector for another architecture', { pod: ASKS_AMD }, ['pinned', ASKED]],
     [
       'a nodeSelector that no node of the target has',
-      { pod: { nodeSelector: { disk: 'ssd' } } },
+      { pod: ASKS_SSD },
       ['pinned', 'its nodeSelector asks for disk=ssd'],
     ],
     [
       'a nodeSelector that a node of the target has',
-      { pod: { nodeSelector: { disk: 'ssd' } } },
+      { pod: ASKS_SSD },
       ['ready'],
-      {
-        nodes: [node('arm64'), node('arm64', { name: 'arm64-2', labels: { disk: 'ssd' } })],
-      },
+      { nodes: [node('arm64'), node('arm64', { name: 'arm64-2', ...SSD })] },
     ],
     [
       'a required node affinity',
-      { pod: required('kubernetes.io/arch', 'In', ['amd64']) },
+      { pod: { affinity: requires(term('arch In amd64')) } },
       ['pinned', 'its node affinity asks for kubernetes.io/arch In (amd64)'],
     ],
     [
@@ -182,41 +144,20 @@ describe('verdicts of the report', () => {
       "others' taint",
       {},
       ['pinned', 'it does not tolerate the taint team=ml:NoSchedule of arm64 nodes'],
-      {
-        nodes: [node('amd64'), node('arm64', { taints: [taint('team=ml:NoSchedule')] })],
-      },
+      { nodes: [node('amd64'), tainted('team=ml:NoSchedule')] },
     ],
-    [
-      "archaware's own taint",
-      {},
-      ['ready'],
-      {
-        nodes: [node('arm64', { taints: [taint('supported-arch=arm64:NoSchedule')] })],
-      },
-    ],
+    ["archaware's own taint", {}, ['ready'], { nodes: [OURS] }],
     [
       "archaware's own taint in a mode without tolerations",
       {},
       ['pinned', 'it does not tolerate the taint supported-arch=arm64:NoSchedule of arm64 nodes'],
-      {
-        settings: { mode: 'affinity' },
-        nodes: [node('arm64', { taints: [taint('supported-arch=arm64:NoSchedule')] })],
-      },
+      { settings: { mode: 'affinity' }, nodes: [OURS] },
     ],
     [
       'a taint that passes',
       {},
       ['ready'],
-      {
-        nodes: [
-          node('arm64', {
-            taints: [
-              taint('node.kubernetes.io/not-ready:NoSchedule'),
-              taint('node.kubernetes.io/unschedulable:NoSchedule'),
-            ],
-          }),
-        ],
-      },
+      { nodes: [tainted('node.kubernetes.io/not-ready:NoSchedule', 'node.kubernetes.io/unschedulable:NoSchedule')] },
     ],
     [
       'pods.matchNodeLabels asks for a label that no node of the target has',
@@ -226,11 +167,9 @@ describe('verdicts of the report', () => {
     ],
     [
       'without a node of the target, copies of the others stand in',
-      { pod: { nodeSelector: { disk: 'ssd' } } },
+      { pod: ASKS_SSD },
       ['ready'],
-      {
-        nodes: [node('amd64', { labels: { disk: 'ssd' } })],
-      },
+      { nodes: [node('amd64', SSD)] },
     ],
     [
       'a copy has no instance type',
@@ -238,15 +177,10 @@ describe('verdicts of the report', () => {
       ['pinned', 'its nodeSelector asks for node.kubernetes.io/instance-type=m5.large'],
       { nodes: [node('amd64', { labels: { 'node.kubernetes.io/instance-type': 'm5.large' } })] },
     ],
-    [
-      'without nodes, other labels are not judged',
-      { pod: { nodeSelector: { disk: 'ssd' } } },
-      ['ready'],
-      { nodes: [] },
-    ],
+    ['without nodes, other labels are not judged', { pod: ASKS_SSD }, ['ready'], { nodes: [] }],
     [
       'without nodes, the architecture is',
-      { pod: AMD_ONLY_SELECTOR },
+      { pod: ASKS_AMD },
       ['pinned', 'its nodeSelector asks for amd64'],
       { nodes: [] },
     ],
@@ -259,27 +193,13 @@ describe('verdicts of the report', () => {
       'an excluded namespace',
       {},
       ['unknown', 'archaware leaves it alone: pods.excludeNamespaces names its namespace'],
-      {
-        settings: { excludeNamespaces: ['shop'] },
-      },
+      { settings: { excludeNamespaces: ['shop'] } },
     ],
     [
       "a policy's architectures",
       {},
       ['pinned', 'architectures.schedulable of the policy legacy allows only amd64'],
-      {
-        settings: {
-          policies: [
-            {
-              name: 'legacy',
-              namespaces: ['shop'],
-              namespaceSelector: [],
-              podSelector: [],
-              settings: { ...settingsOf(), policy: 'legacy', schedulable: ['amd64'] },
-            },
-          ],
-        },
-      },
+      { settings: { policies: [LEGACY] } },
     ],
   ];
   for (const [title, given, expected, world] of rows) {
@@ -300,9 +220,6 @@ describe('verdicts of the report', () => {
     expect(workloads.map(({ kind, name, replicas, cpu }) => [kind, name, replicas, cpu])).to.deep.equal([
       ['SparkApplication', 'nightly', 3, 3],
     ]);
-    expect(texts(workloads[0]?.verdicts.arm64)).to.deep.equal([
-      'blocked',
-      'old-amd64 (c-old-amd64) is only for linux/amd64',
-    ]);
+    expect(texts(workloads[0]?.verdicts.arm64)).to.deep.equal(['blocked', OLD]);
   });
 });
