@@ -24,14 +24,19 @@ const FOREIGN = taint('node.kubernetes.io/unreachable:NoExecute', {
   new: { a: [1] },
 });
 
-/** The taints of a decision as texts, and what is recorded of them. */
-type Expected =
-  | 'unchanged'
-  | 'deleting'
-  | 'provider-taint'
-  | 'bootstrap'
-  | 'architecture-unknown'
-  | { taints: readonly (string | JsonObject)[]; managed: readonly string[] };
+/** Taints, and what is recorded of them. */
+type Taints = { readonly taints: readonly JsonObject[]; readonly managed?: readonly string[] };
+type Expected = 'unchanged' | 'deleting' | 'provider-taint' | 'bootstrap' | 'architecture-unknown' | Taints;
+
+/** These taints, and those of archaware that are recorded. */
+const has = (taints: readonly (string | JsonObject)[], ...managed: readonly string[]): Taints => ({
+  taints: taints.map((entry) => (typeof entry === 'string' ? taint(entry) : entry)),
+  ...(managed.length === 0 ? {} : { managed }),
+});
+/** Taints of archaware, all recorded. */
+const ours = (...texts: readonly string[]) => has(texts, ...texts);
+const recorded = (...managed: readonly string[]) => ({ managed });
+const PROVIDERS = { key: 'kubernetes.io/arch' };
 
 type Row = [
   given: string,
@@ -50,109 +55,72 @@ function decideTaints(what: Node, more: Partial<Settings['taints']>, bootstrappe
 
 const NO_LABELS = { addedLabels: [], removedLabels: [], conflicts: [] };
 
-const plain = (texts: readonly (string | JsonObject)[]) =>
-  texts.map((entry) => (typeof entry === 'string' ? taint(entry) : entry));
-
 describe('the decision for a node', () => {
   const outside = { nodeSelector: parseSelector('pool=mixed') };
   const rows: Row[] = [
-    ['no taints', {}, {}, { taints: [ARM], managed: [ARM] }],
-    ['an empty list of taints', { taints: [] }, {}, { taints: [ARM], managed: [ARM] }],
-    ['what it should have', { taints: [taint(ARM)], managed: [ARM] }, {}, 'unchanged'],
+    ['no taints', {}, {}, ours(ARM)],
+    ['an empty list of taints', has([]), {}, ours(ARM)],
+    ['what it should have', ours(ARM), {}, 'unchanged'],
     [
       'its taint, with a field of the server',
       { taints: [taint(ARM, { timeAdded: 'x' })], managed: [ARM] },
       {},
       'unchanged',
     ],
-    ['its taint, not recorded', { taints: [taint(ARM)] }, {}, { taints: [ARM], managed: [ARM] }],
-    ['a record without its taint', { managed: [ARM] }, {}, { taints: [ARM], managed: [ARM] }],
-    ['a spelling of its own', { architecture: 'aarch64' }, {}, { taints: [ARM], managed: [ARM] }],
+    ['its taint, not recorded', has([ARM]), {}, ours(ARM)],
+    ['a record without its taint', recorded(ARM), {}, ours(ARM)],
+    ['a spelling of its own', { architecture: 'aarch64' }, {}, ours(ARM)],
     [
       'another architecture than its taint says',
-      { architecture: 'amd64', taints: [taint(ARM), FOREIGN], managed: [ARM] },
+      { architecture: 'amd64', ...has([ARM, FOREIGN], ARM) },
       {},
-      { taints: [FOREIGN, AMD], managed: [AMD] },
+      has([FOREIGN, AMD], AMD),
     ],
-    [
-      'another architecture, and no record',
-      { architecture: 'amd64', taints: [taint(ARM)] },
-      {},
-      { taints: [AMD], managed: [AMD] },
-    ],
+    ['another architecture, and no record', { architecture: 'amd64', ...has([ARM]) }, {}, ours(AMD)],
     ['no architecture yet', { architecture: '' }, {}, 'architecture-unknown'],
     ['the architecture unknown', { architecture: 'unknown' }, {}, 'architecture-unknown'],
     ['an architecture that is not a name', { architecture: 'a/b=c:d' }, {}, 'architecture-unknown'],
-    [
-      'no architecture any more',
-      { architecture: '', taints: [taint(ARM)], managed: [ARM] },
-      {},
-      'architecture-unknown',
-    ],
+    ['no architecture any more', { architecture: '', ...ours(ARM) }, {}, 'architecture-unknown'],
     ['it is being deleted', { deleting: true }, {}, 'deleting'],
     [
       'taints of others before and after ours',
-      { taints: [FOREIGN, taint(ARM), taint('gpu:NoSchedule')], managed: [] },
+      { taints: [FOREIGN, taint(ARM), taint('gpu:NoSchedule')], managed: '{"taints":[]}' },
       {},
-      { taints: [FOREIGN, ARM, 'gpu:NoSchedule'], managed: [ARM] },
+      has([FOREIGN, ARM, 'gpu:NoSchedule'], ARM),
     ],
-    [
-      'only taints of others',
-      { taints: [FOREIGN, taint('gpu:NoSchedule')] },
-      {},
-      { taints: [FOREIGN, 'gpu:NoSchedule', ARM], managed: [ARM] },
-    ],
+    ['only taints of others', has([FOREIGN, 'gpu:NoSchedule']), {}, has([FOREIGN, 'gpu:NoSchedule', ARM], ARM)],
     [
       'our key with another effect',
-      { taints: [taint('supported-arch=amd64:NoExecute')] },
+      has(['supported-arch=amd64:NoExecute']),
       {},
-      { taints: ['supported-arch=amd64:NoExecute', ARM], managed: [ARM] },
+      has(['supported-arch=amd64:NoExecute', ARM], ARM),
     ],
     [
       'our key with another effect beside ours',
-      { taints: [taint(ARM), taint('supported-arch=arm64:PreferNoSchedule')], managed: [ARM] },
+      has([ARM, 'supported-arch=arm64:PreferNoSchedule'], ARM),
       {},
       'unchanged',
     ],
-    ['the annotation is no JSON', { taints: [taint(ARM)], managed: '{' }, {}, { taints: [ARM], managed: [ARM] }],
-    ['the annotation is a list', { taints: [taint(ARM)], managed: '[]' }, {}, { taints: [ARM], managed: [ARM] }],
+    ['the annotation is no JSON', { taints: [taint(ARM)], managed: '{' }, {}, ours(ARM)],
+    ['the annotation is a list', { taints: [taint(ARM)], managed: '[]' }, {}, ours(ARM)],
     [
       'the annotation names no taints',
       { taints: [taint(ARM), FOREIGN], managed: '{"taints":[1,null,"x","=:"]}' },
       {},
-      { taints: [ARM, FOREIGN], managed: [ARM] },
+      has([ARM, FOREIGN], ARM),
     ],
     [
       'the annotation claims a taint of others',
       { taints: [taint('gpu:NoSchedule')], managed: '{"taints":"gpu=:NoSchedule"}' },
       {},
-      { taints: ['gpu:NoSchedule', ARM], managed: [ARM] },
+      has(['gpu:NoSchedule', ARM], ARM),
     ],
 
     // The kubelet of a node can write the annotation.
     [
       'a record that claims the taints of others',
-      {
-        taints: [
-          taint('dedicated=payments:NoSchedule'),
-          taint('quarantine=compromised:NoExecute'),
-          taint('quarantine=arm64:NoExecute'),
-          taint('node-role.kubernetes.io/control-plane:NoSchedule'),
-          taint('node-role.kubernetes.io/x=arm64:NoSchedule'),
-          taint(ARM),
-        ],
-        managed: [
-          ARM,
-          'dedicated=payments:NoSchedule',
-          'quarantine=compromised:NoExecute',
-          'quarantine=arm64:NoExecute',
-          'node-role.kubernetes.io/control-plane=:NoSchedule',
-          'node-role.kubernetes.io/x=arm64:NoSchedule',
-        ],
-      },
-      {},
-      {
-        taints: [
+      has(
+        [
           'dedicated=payments:NoSchedule',
           'quarantine=compromised:NoExecute',
           'quarantine=arm64:NoExecute',
@@ -160,168 +128,115 @@ describe('the decision for a node', () => {
           'node-role.kubernetes.io/x=arm64:NoSchedule',
           ARM,
         ],
-        managed: [ARM],
-      },
+        ARM,
+        'dedicated=payments:NoSchedule',
+        'quarantine=compromised:NoExecute',
+        'quarantine=arm64:NoExecute',
+        'node-role.kubernetes.io/control-plane=:NoSchedule',
+        'node-role.kubernetes.io/x=arm64:NoSchedule',
+      ),
+      {},
+      has(
+        [
+          'dedicated=payments:NoSchedule',
+          'quarantine=compromised:NoExecute',
+          'quarantine=arm64:NoExecute',
+          'node-role.kubernetes.io/control-plane:NoSchedule',
+          'node-role.kubernetes.io/x=arm64:NoSchedule',
+          ARM,
+        ],
+        ARM,
+      ),
     ],
     [
       'a record with another value than the taint of others',
-      { taints: [taint('dedicated=payments:NoSchedule'), taint(ARM)], managed: [ARM, 'dedicated=arm64:NoSchedule'] },
+      has(['dedicated=payments:NoSchedule', ARM], ARM, 'dedicated=arm64:NoSchedule'),
       {},
-      { taints: ['dedicated=payments:NoSchedule', ARM], managed: [ARM] },
+      has(['dedicated=payments:NoSchedule', ARM], ARM),
     ],
     [
       'a record that claims a taint with the name that the node reports',
-      {
-        architecture: 'payments',
-        taints: [taint('dedicated=payments:NoSchedule')],
-        managed: ['dedicated=payments:NoSchedule'],
-      },
+      { architecture: 'payments', ...ours('dedicated=payments:NoSchedule') },
       {},
-      {
-        taints: ['dedicated=payments:NoSchedule', 'supported-arch=payments:NoSchedule'],
-        managed: ['supported-arch=payments:NoSchedule'],
-      },
+      has(
+        ['dedicated=payments:NoSchedule', 'supported-arch=payments:NoSchedule'],
+        'supported-arch=payments:NoSchedule',
+      ),
     ],
 
     // Names that Go does not have.
-    ['a name that Go does not have', { architecture: 'wasm-wasi' }, {}, { taints: [WASI], managed: [WASI] }],
-    [
-      'a taint with such a name, which the node has left',
-      { taints: [taint(WASI)], managed: [WASI] },
-      {},
-      { taints: [ARM], managed: [ARM] },
-    ],
+    ['a name that Go does not have', { architecture: 'wasm-wasi' }, {}, ours(WASI)],
+    ['a taint with such a name, which the node has left', ours(WASI), {}, ours(ARM)],
     [
       "such a name under the provider's key",
-      {
-        taints: [taint('kubernetes.io/arch=wasm-wasi:NoSchedule')],
-        managed: ['kubernetes.io/arch=wasm-wasi:NoSchedule'],
-      },
-      { key: 'kubernetes.io/arch' },
-      { taints: [PROVIDER], managed: [PROVIDER] },
+      ours('kubernetes.io/arch=wasm-wasi:NoSchedule'),
+      PROVIDERS,
+      ours(PROVIDER),
     ],
 
     // The configuration has changed.
-    [
-      'the key changed',
-      { taints: [taint(ARM), FOREIGN], managed: [ARM] },
-      { key: 'arch' },
-      { taints: [FOREIGN, OLD], managed: [OLD] },
-    ],
-    [
-      'the key changed, and nobody recorded the old one',
-      { taints: [taint(ARM)] },
-      { key: 'arch' },
-      { taints: [ARM, OLD], managed: [OLD] },
-    ],
-    [
-      'the effect changed',
-      { taints: [taint(ARM)], managed: [ARM] },
-      { effect: 'PreferNoSchedule' },
-      { taints: ['supported-arch=arm64:PreferNoSchedule'], managed: ['supported-arch=arm64:PreferNoSchedule'] },
-    ],
-    [
-      'the key changed twice before it was written',
-      { taints: [taint(ARM), taint(OLD)], managed: [ARM, OLD] },
-      { key: 'third' },
-      { taints: ['third=arm64:NoSchedule'], managed: ['third=arm64:NoSchedule'] },
-    ],
-    ['the selector names it', { labels: { pool: 'mixed' } }, outside, { taints: [ARM], managed: [ARM] }],
-    ['the selector does not name it', { taints: [FOREIGN] }, outside, 'unchanged'],
-    [
-      'the selector does not name it any more',
-      { taints: [taint(ARM), FOREIGN], managed: [ARM] },
-      outside,
-      { taints: [FOREIGN], managed: [] },
-    ],
+    ['the key changed', has([ARM, FOREIGN], ARM), { key: 'arch' }, has([FOREIGN, OLD], OLD)],
+    ['the key changed, and nobody recorded the old one', has([ARM]), { key: 'arch' }, has([ARM, OLD], OLD)],
+    ['the effect changed', ours(ARM), { effect: 'PreferNoSchedule' }, ours('supported-arch=arm64:PreferNoSchedule')],
+    ['the key changed twice before it was written', ours(ARM, OLD), { key: 'third' }, ours('third=arm64:NoSchedule')],
+    ['the selector names it', { labels: { pool: 'mixed' } }, outside, ours(ARM)],
+    ['the selector does not name it', has([FOREIGN]), outside, 'unchanged'],
+    ['the selector does not name it any more', has([ARM, FOREIGN], ARM), outside, has([FOREIGN])],
     [
       'the selector does not name it, the architecture is unknown',
-      { architecture: '', taints: [taint(ARM)], managed: [ARM] },
+      { architecture: '', ...ours(ARM) },
       outside,
-      { taints: [], managed: [] },
+      has([]),
     ],
-    ['a record without a taint, outside of the selector', { managed: [ARM] }, outside, { taints: [], managed: [] }],
+    ['a record without a taint, outside of the selector', recorded(ARM), outside, has([])],
     [
       'our key with another effect, outside of the selector',
-      { taints: [taint('supported-arch=arm64:NoExecute')] },
+      has(['supported-arch=arm64:NoExecute']),
       outside,
       'unchanged',
     ],
 
     // Somebody else sets the taint.
     ['manage false', {}, { manage: false }, 'unchanged'],
-    ['manage false, and a taint of our key', { taints: [taint(ARM)] }, { manage: false }, 'unchanged'],
-    [
-      'manage false from now on',
-      { taints: [taint(ARM), FOREIGN], managed: [ARM] },
-      { manage: false },
-      { taints: [FOREIGN], managed: [] },
-    ],
+    ['manage false, and a taint of our key', has([ARM]), { manage: false }, 'unchanged'],
+    ['manage false from now on', has([ARM, FOREIGN], ARM), { manage: false }, has([FOREIGN])],
     [
       "manage false from now on, with the provider's key",
-      { taints: [taint(PROVIDER), taint(ARM)], managed: [ARM] },
-      { manage: false, key: 'kubernetes.io/arch' },
-      { taints: [PROVIDER], managed: [] },
+      has([PROVIDER, ARM], ARM),
+      { manage: false, ...PROVIDERS },
+      has([PROVIDER]),
     ],
-    [
-      "the provider's taint, with its key",
-      { taints: [taint(PROVIDER)] },
-      { key: 'kubernetes.io/arch' },
-      'provider-taint',
-    ],
+    ["the provider's taint, with its key", has([PROVIDER]), PROVIDERS, 'provider-taint'],
     [
       "the provider's taint for another architecture",
-      { architecture: 'amd64', taints: [taint(PROVIDER)] },
-      { key: 'kubernetes.io/arch' },
+      { architecture: 'amd64', ...has([PROVIDER]) },
+      PROVIDERS,
       'provider-taint',
     ],
-    [
-      "the provider's taint, and ours under the key before",
-      { taints: [taint(ARM), taint(PROVIDER)], managed: [ARM] },
-      { key: 'kubernetes.io/arch' },
-      { taints: [PROVIDER], managed: [] },
-    ],
+    ["the provider's taint, and ours under the key before", has([ARM, PROVIDER], ARM), PROVIDERS, has([PROVIDER])],
     [
       "the provider's taint, and ours under the key before, while pods wait",
-      { taints: [taint(ARM), taint(PROVIDER)], managed: [ARM] },
-      { key: 'kubernetes.io/arch', bootstrapped: false },
+      has([ARM, PROVIDER], ARM),
+      { ...PROVIDERS, bootstrapped: false },
       'bootstrap',
     ],
-    [
-      "the provider's key where the provider does not taint",
-      {},
-      { key: 'kubernetes.io/arch' },
-      { taints: [PROVIDER], managed: [PROVIDER] },
-    ],
+    ["the provider's key where the provider does not taint", {}, PROVIDERS, ours(PROVIDER)],
     [
       'a reserved key that we recorded',
-      { architecture: 'amd64', taints: [taint(PROVIDER)], managed: [PROVIDER] },
-      { key: 'kubernetes.io/arch' },
-      {
-        taints: ['kubernetes.io/arch=amd64:NoSchedule'],
-        managed: ['kubernetes.io/arch=amd64:NoSchedule'],
-      },
+      { architecture: 'amd64', ...ours(PROVIDER) },
+      PROVIDERS,
+      ours('kubernetes.io/arch=amd64:NoSchedule'),
     ],
 
     // The bootstrap is not over.
     ['no taints, before pods had their turn', {}, { bootstrapped: false }, 'bootstrap'],
-    ['what it should have, before', { taints: [taint(ARM)], managed: [ARM] }, { bootstrapped: false }, 'unchanged'],
-    [
-      'the key changed, before',
-      { taints: [taint(ARM)], managed: [ARM] },
-      { key: 'arch', bootstrapped: false },
-      'bootstrap',
-    ],
-    [
-      'the selector does not name it any more, before',
-      { taints: [taint(ARM)], managed: [ARM] },
-      { ...outside, bootstrapped: false },
-      { taints: [], managed: [] },
-    ],
+    ['what it should have, before', ours(ARM), { bootstrapped: false }, 'unchanged'],
+    ['the key changed, before', ours(ARM), { key: 'arch', bootstrapped: false }, 'bootstrap'],
+    ['the selector does not name it any more, before', ours(ARM), { ...outside, bootstrapped: false }, has([])],
     ['no architecture yet, before', { architecture: '' }, { bootstrapped: false }, 'architecture-unknown'],
   ];
   for (const [given, what, { bootstrapped = true, ...more }, expected] of rows) {
-    const saying = typeof expected === 'string' ? expected : `set ${expected.managed.join() || 'nothing'}`;
+    const saying = typeof expected === 'string' ? expected : `set ${expected.managed?.join() ?? 'nothing'}`;
     it(`${given}: ${saying}`, () => {
       const before = node(what);
       const decision = decideTaints(before, more, bootstrapped);
@@ -333,8 +248,8 @@ describe('the decision for a node', () => {
       expect(decision).to.deep.equal({
         kind: 'set',
         ...NO_LABELS,
-        taints: plain(expected.taints),
-        managed: expected.managed.length === 0 ? undefined : JSON.stringify({ taints: expected.managed }),
+        taints: expected.taints,
+        managed: expected.managed && JSON.stringify({ taints: expected.managed }),
       });
       if (decision.kind !== 'set') return;
       const after = { ...before, taints: decision.taints, managed: decision.managed };
@@ -343,7 +258,7 @@ describe('the decision for a node', () => {
   }
 
   it('keeps the taints of others as the very objects that were read', () => {
-    const before = node({ taints: [FOREIGN, taint(AMD), taint('gpu:NoSchedule')], managed: [AMD] });
+    const before = node(has([FOREIGN, AMD, 'gpu:NoSchedule'], AMD));
     const decision = decideTaints(before, {}, true);
     expect(decision.kind).to.equal('set');
     if (decision.kind !== 'set') return;
@@ -359,43 +274,30 @@ describe('cleaning a node', () => {
     what: Partial<Settings['taints']>,
     expected: Expected,
   ][] = [
-    ['nothing of ours', { taints: [FOREIGN] }, {}, 'unchanged'],
-    ['our taint', { taints: [FOREIGN, taint(ARM)], managed: [ARM] }, {}, { taints: [FOREIGN], managed: [] }],
-    ['our taint, not recorded', { taints: [taint(ARM)] }, {}, { taints: [], managed: [] }],
-    ['a record alone', { managed: [ARM] }, {}, { taints: [], managed: [] }],
-    ['a record that cannot be read', { managed: 'x' }, {}, { taints: [], managed: [] }],
+    ['nothing of ours', has([FOREIGN]), {}, 'unchanged'],
+    ['our taint', has([FOREIGN, ARM], ARM), {}, has([FOREIGN])],
+    ['our taint, not recorded', has([ARM]), {}, has([])],
+    ['a record alone', recorded(ARM), {}, has([])],
+    ['a record that cannot be read', { managed: 'x' }, {}, has([])],
     [
       'our key with another effect',
-      { taints: [taint('supported-arch=arm64:NoExecute'), taint(ARM)], managed: [ARM] },
+      has(['supported-arch=arm64:NoExecute', ARM], ARM),
       {},
-      { taints: ['supported-arch=arm64:NoExecute'], managed: [] },
+      has(['supported-arch=arm64:NoExecute']),
     ],
-    ['a taint under the key before', { taints: [taint(OLD)], managed: [OLD] }, {}, { taints: [], managed: [] }],
-    ["the provider's taint", { taints: [taint(PROVIDER)] }, { key: 'kubernetes.io/arch' }, 'unchanged'],
-    ['manage false, a taint of our key', { taints: [taint(ARM)] }, { manage: false }, 'unchanged'],
-    [
-      'manage false, recorded',
-      { taints: [taint(ARM)], managed: [ARM] },
-      { manage: false },
-      { taints: [], managed: [] },
-    ],
-    [
-      'a node outside of the selector',
-      { taints: [taint(ARM)] },
-      { nodeSelector: parseSelector('a=b') },
-      { taints: [], managed: [] },
-    ],
-    ['a node that is being deleted', { deleting: true, taints: [taint(ARM)] }, {}, { taints: [], managed: [] }],
-    ['a node without an architecture', { architecture: '', taints: [taint(ARM)] }, {}, { taints: [], managed: [] }],
+    ['a taint under the key before', ours(OLD), {}, has([])],
+    ["the provider's taint", has([PROVIDER]), PROVIDERS, 'unchanged'],
+    ['manage false, a taint of our key', has([ARM]), { manage: false }, 'unchanged'],
+    ['manage false, recorded', ours(ARM), { manage: false }, has([])],
+    ['a node outside of the selector', has([ARM]), { nodeSelector: parseSelector('a=b') }, has([])],
+    ['a node that is being deleted', { deleting: true, ...has([ARM]) }, {}, has([])],
+    ['a node without an architecture', { architecture: '', ...has([ARM]) }, {}, has([])],
   ];
   for (const [given, what, more, expected] of rows) {
     it(`${given}: ${typeof expected === 'string' ? expected : `leaves ${expected.taints.length} taint(s)`}`, () => {
       const decision = cleanNode(node(what), taints(more));
       if (typeof expected === 'string') expect(decision).to.deep.equal({ kind: expected, conflicts: [] });
-      else {
-        const taints = plain(expected.taints);
-        expect(decision).to.deep.equal({ kind: 'set', ...NO_LABELS, taints, managed: undefined });
-      }
+      else expect(decision).to.deep.equal({ kind: 'set', ...NO_LABELS, ...expected, managed: undefined });
     });
   }
 });

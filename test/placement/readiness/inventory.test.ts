@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import { createInventory } from '../../../src/placement/readiness/inventory.ts';
+import { expression, requires } from '../affinities.ts';
 import { object, owned } from './world.ts';
 
 const uid = (value: string) => ({ uid: value });
@@ -19,6 +20,19 @@ const ofTemplate = (hash: string) => ({
 const podOf = (name: string, owner: JsonObject, images = ['web']) =>
   object({ kind: 'Pod', name, images, metadata: owner });
 const rollout = owned('Rollout', 'api', 'x1');
+const ofReplicaSet = podOf('web-7d4-a', owned('ReplicaSet', 'web-7d4', 'r1'));
+const ofSpark = (name: string) => podOf(name, owned('SparkApplication', 'etl', 's1'), [name.slice(0, 4)]);
+const ofRollout = (revision: number, replicas: number) =>
+  object({
+    kind: 'ReplicaSet',
+    name: `api-${revision}`,
+    metadata: { uid: `r${revision}`, ...rollout },
+    spec: { replicas },
+  });
+const daemonOn = (name: string) => {
+  const affinity = requires({ matchFields: [expression(`metadata.name In ${name}`)] });
+  return object({ kind: 'Pod', name: `agent-${name}`, metadata: owned('DaemonSet', 'agent', 'g1'), pod: { affinity } });
+};
 
 function units(objects: readonly JsonObject[]): string[] {
   const inventory = createInventory();
@@ -33,7 +47,7 @@ describe('the inventory of the report', () => {
   const rows: readonly (readonly [title: string, objects: readonly JsonObject[], expected: readonly string[]])[] = [
     [
       'counts a Deployment once, with its ReplicaSet and pods',
-      [deployment, replicaSet, podOf('web-7d4-a', owned('ReplicaSet', 'web-7d4', 'r1'))],
+      [deployment, replicaSet, ofReplicaSet],
       ['Deployment web: 2 in 1'],
     ],
     [
@@ -51,11 +65,7 @@ describe('the inventory of the report', () => {
       [deployment, podOf('web-7d4-a', ofTemplate('99x')), podOf('web-7d4-b', owned('ReplicaSet', 'web-7d4', 'r1'))],
       ['Deployment web: 2 in 1', 'ReplicaSet web-7d4: 2 in 2'],
     ],
-    [
-      'counts the same in any order',
-      [podOf('web-7d4-a', owned('ReplicaSet', 'web-7d4', 'r1')), replicaSet, deployment],
-      ['Deployment web: 2 in 1'],
-    ],
+    ['counts the same in any order', [ofReplicaSet, replicaSet, deployment], ['Deployment web: 2 in 1']],
     [
       'counts the Job of a CronJob at the CronJob',
       [
@@ -67,46 +77,20 @@ describe('the inventory of the report', () => {
     ],
     [
       'names a Deployment that could not be read after the owner of its ReplicaSet',
-      [replicaSet, podOf('web-7d4-a', owned('ReplicaSet', 'web-7d4', 'r1'))],
+      [replicaSet, ofReplicaSet],
       ['Deployment web: 2 in 1'],
     ],
     [
       'counts the ReplicaSets of an owner that was not read, without old revisions',
-      [
-        object({ kind: 'ReplicaSet', name: 'api-1', metadata: { ...uid('r2'), ...rollout }, spec: { replicas: 0 } }),
-        object({ kind: 'ReplicaSet', name: 'api-2', metadata: { ...uid('r3'), ...rollout }, spec: { replicas: 4 } }),
-      ],
+      [ofRollout(1, 0), ofRollout(2, 4)],
       ['Rollout api: 4 in 1'],
     ],
     [
       'groups pods of an owner that was not read by their template',
-      [
-        podOf('driver', owned('SparkApplication', 'etl', 's1'), ['driver']),
-        podOf('exec-1', owned('SparkApplication', 'etl', 's1'), ['exec']),
-        podOf('exec-2', owned('SparkApplication', 'etl', 's1'), ['exec']),
-      ],
+      [ofSpark('driver'), ofSpark('exec-1'), ofSpark('exec-2')],
       ['SparkApplication etl: 3 in 2'],
     ],
-    [
-      'takes daemon pods of several nodes for one template',
-      ['a', 'b'].map((name) =>
-        object({
-          kind: 'Pod',
-          name: `agent-${name}`,
-          metadata: owned('DaemonSet', 'agent', 'g1'),
-          pod: {
-            affinity: {
-              nodeAffinity: {
-                requiredDuringSchedulingIgnoredDuringExecution: {
-                  nodeSelectorTerms: [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: [name] }] }],
-                },
-              },
-            },
-          },
-        }),
-      ),
-      ['DaemonSet agent: 2 in 1'],
-    ],
+    ['takes daemon pods of several nodes for one template', ['a', 'b'].map(daemonOn), ['DaemonSet agent: 2 in 1']],
     [
       'keeps a StatefulSet that an operator owns',
       [object({ kind: 'StatefulSet', name: 'db', metadata: owned('Postgres', 'db', 'p1') })],
