@@ -12,11 +12,11 @@
  * | a pod was given up after five tries | kube/workqueue.test.ts: "retries again and again" |
  * | a closed watch was opened in a tight loop, or never | kube/watch/reflector.test.ts, kube/reflector-failures.test.ts |
  * | pods were kept whole in memory | placement/objects/pod.test.ts: "keeps nothing else" |
- * | clean deleted every pod | placement/clean/cleaned.test.ts: "bare", cli/clean.test.ts |
+ * | clean deleted every pod | placement/clean/cleaned.test.ts: "bare", cli/both/clean.ts |
  * | a label with the value false counted | placement/nodes/labels.test.ts: "what it needs is false now" |
  * | line ends and comments broke rules, swap files too | placement/nodes/label-rules.test.ts, app/label-rules/files.test.ts |
  * | labels of Kubernetes were written | app/label-rules/files.test.ts, placement/nodes/node.test.ts: "never lists a label" |
- * | a conflict lost the removal of a label, replicas fought | cli/labels.test.ts, cli/run.test.ts: "lets a second replica lead" |
+ * | a conflict lost the removal of a label, replicas fought | cli/labels.test.ts, e2e/leader.e2e.ts |
  */
 import { expect } from 'chai';
 import { indexOf, reply, startResolver, startServer } from './oci/server.ts';

@@ -66,6 +66,9 @@ describe('clean, while something fails', () => {
         expect(code, stderr).to.equal(1);
         expect(stderr).to.match(/leads \(Lease other\/arch\): stop it first/);
       }
+      const stopping = await asAdmin('--yes', '--stop', ...configured);
+      expect(stopping.code).to.equal(1);
+      expect(stopping.stderr).to.match(/ leads \(Lease .*it does not belong to the Deployment of archaware/);
       expect(await taints()).to.deep.equal(['amd64', 'arm64']);
     } finally {
       await leader.stop('SIGKILL');

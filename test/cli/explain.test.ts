@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { at, type JsonObject, object, objects, text } from '../simulator/json.ts';
 import { runInProcess } from '../support/in-process.ts';
-import { heldLease, ours } from '../support/objects.ts';
+import { heldLease } from '../support/objects.ts';
 import { type Product, type ProductOptions, startProduct, workload } from '../support/product.ts';
 
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/archaware/leases/archaware-controller';
@@ -52,32 +52,6 @@ describe('explain', () => {
     await writeFile(name, content);
     return name;
   };
-
-  it('explains the decision for a placed pod', async () => {
-    await start();
-    const image = product.image('app', ['arm64']);
-    const controller = await product.run();
-    await product.eventuallyTainted();
-    await product.cluster.createPod({ name: 'p', images: [image] });
-    await product.eventuallyTolerates('default', 'p', ours('arm64'));
-    await product.eventually('it to be bound', async () => {
-      return at(await product.get('/api/v1/namespaces/default/pods/p'), 'spec', 'nodeName') === 'arm64-1';
-    });
-    await controller.stop();
-    product.cluster.forgetRequests();
-    const told = await explain('default/p');
-    expect(told.pod).to.deep.include({ namespace: 'default', name: 'p', state: 'bound', node: 'arm64-1' });
-    expect(told.decision).to.deep.include({ kind: 'place', basis: 'images', architectures: ['arm64'] });
-    expect(told.tolerations).to.deep.equal([
-      { key: 'supported-arch', operator: 'Equal', value: 'arm64', effect: 'NoSchedule', present: true },
-    ]);
-    expect(objects(told.nodes).map(({ architecture, runs, fits }) => [architecture, runs, fits])).to.deep.equal([
-      ['amd64', false, false],
-      ['arm64', true, true],
-    ]);
-    expect(told.advice).to.deep.equal([]);
-    expect(product.cluster.writes()).to.deep.equal([]);
-  });
 
   it("names for a held pod what each image lacks, and why no node takes it, in the scheduler's words", async () => {
     await start();
@@ -375,20 +349,6 @@ describe('explain', () => {
         /no replica leads \(Lease archaware\/archaware-controller\).* scale deployment\/archaware-controller --replicas=2/,
       );
     }
-  });
-
-  it('reports a missing pod or cluster in one line', async () => {
-    await start();
-    const oneLine = (stderr: string) => expect(stderr.trim().split('\n'), stderr).to.have.length(1);
-    const gone = await product.command(['explain', 'shop/nobody']);
-    expect([gone.code, gone.stdout]).to.deep.equal([1, '']);
-    expect(gone.stderr).to.match(/pod shop\/nobody does not exist/);
-    oneLine(gone.stderr);
-    await product.cluster.stopApiServer();
-    const away = await product.command(['explain', 'p']);
-    expect([away.code, away.stdout]).to.deep.equal([1, '']);
-    oneLine(away.stderr);
-    await product.cluster.startApiServer();
   });
 
   it('names the nearest object of the same kind, and recognises a wrong kind', async () => {

@@ -62,25 +62,6 @@ describe('a person with few rights', () => {
     }
   });
 
-  it('without any right explains a file, and is sent to an administrator for the rest, never to the roles of the controller', async () => {
-    const file = join(directory, 'web.yaml');
-    await writeFile(file, workload('Deployment', 'web', [product.image('web', ['arm64'])]));
-    expect((await as('nobody', 'explain', '-f', file)).code).to.equal(0);
-    for (const command of [['explain', '-n', 'default', 'deployment/web'], ['plan'], ['report']]) {
-      const { code, stderr } = await as('nobody', ...command);
-      expect(code, command.join(' ')).to.equal(1);
-      expect(stderr).to.match(
-        /403.*; an administrator can grant you the ClusterRole archaware-reader: docs\/security\.md\n/,
-      );
-      expect(stderr).not.to.include('manifests/archaware-controller.yaml');
-    }
-    const { code, stderr } = await as('nobody', 'clean', '--yes');
-    expect(code).to.equal(1);
-    expect(stderr).to.match(
-      /cannot get resource "deployments".*clean looks for the Deployment archaware\/archaware-controller/,
-    );
-  });
-
   it('with archaware-reader runs explain, plan, report and status on the whole cluster, and can read no Secret', async () => {
     await grant('reader', 'archaware-reader', true);
     for (const [command, exit] of [

@@ -1,9 +1,7 @@
 import { expect } from 'chai';
 import { GUESSED, writeRecord } from '../../src/placement/objects/daemonset.ts';
 import { at, type JsonObject, objects, text } from '../simulator/json.ts';
-import { ours } from '../support/objects.ts';
 import { PODS, type Product, startProduct, workload } from '../support/product.ts';
-import { spread } from '../support/workloads.ts';
 
 describe('plan', () => {
   let product: Product;
@@ -22,23 +20,6 @@ describe('plan', () => {
     return { code, stderr, result, changes: named('changes').sort(), held: named('held'), waiting: named('waiting') };
   };
 
-  it('prints what run would write, and writes nothing', async () => {
-    const image = product.image('app', ['amd64', 'arm64']);
-    await product.cluster.createPod({ name: 'p', images: [image] });
-    await product.cluster.apply(workload('DaemonSet', 'agent', [product.image('agent', ['arm64'])]));
-    const { code, changes, result } = await plan();
-    expect(code).to.equal(2);
-    const fields = ['changes', 'waiting', 'held', 'unresolved', 'ignored', 'workloads', 'refused'];
-    expect(Object.keys(Object(result))).to.deep.equal(fields);
-    expect(changes.filter((line) => !line.startsWith('Pod agent'))).to.deep.equal([
-      'DaemonSet agent tolerate',
-      'Node amd64-1 taint',
-      'Node arm64-1 taint',
-      'Pod p tolerate',
-    ]);
-    expect(product.cluster.writes()).to.deep.equal([]);
-  });
-
   it('names a DaemonSet whose tolerations were taken back', async () => {
     const image = product.image('agent', ['arm64']);
     const record = writeRecord([], [], { ...GUESSED, rollout: 'back 1' }) ?? '';
@@ -48,16 +29,6 @@ describe('plan', () => {
     const { stderr, changes } = await plan();
     expect(changes).not.to.include('DaemonSet agent tolerate');
     expect(stderr).to.match(/1 DaemonSet stays without tolerations .* \(default\/agent\); allow/);
-  });
-
-  it('lists held pods and unresolvable images', async () => {
-    const [amd, arm] = [product.image('amd', ['amd64']), product.image('arm', ['arm64'])];
-    await product.cluster.createPod({ name: 'torn', images: [amd, arm] });
-    await product.cluster.createPod({ name: 'lost', images: [`${product.registry.host}/nothing:1`] });
-    const { held, waiting, result } = await plan();
-    expect(held).to.deep.equal(['Pod torn']);
-    expect(waiting).to.deep.equal(['Pod lost']);
-    expect(objects(at(result, 'unresolved')).map(({ code }) => code)).to.deep.equal(['not-found']);
   });
 
   it('names the key because of which pods are held, and warns of architectures that no node has', async () => {
@@ -83,15 +54,6 @@ describe('plan', () => {
     expect(stderr.split('\n')).to.include.members(warnings);
     expect((await plan(...flags)).stderr.split('\n')).to.include.members(warnings);
     expect((await plan()).stderr).to.not.contain('no node of the cluster has');
-  });
-
-  it('has nothing to change after run', async () => {
-    await product.cluster.createPod({ name: 'p', images: [product.image('app', ['arm64'])] });
-    const controller = await product.run();
-    await product.eventuallyTolerates('default', 'p', ours('arm64'));
-    await product.eventuallyTainted();
-    await controller.stop();
-    expect(await plan()).to.deep.include({ code: 0, changes: [] });
   });
 
   it("says whether the loops that remove taints may be switched off: not while a node or a template still has archaware's", async () => {
@@ -120,18 +82,6 @@ describe('plan', () => {
     );
     const explained = await product.command(['explain', 'pod/large']);
     expect(explained.stdout).to.match(/too large to be served: \d{5} bytes, at most 16 KiB/);
-  });
-
-  it('names pods that are skipped but need a toleration', async () => {
-    const labels = { 'archaware.dev/ignore': 'true' };
-    await product.cluster.createPod({
-      name: 'ignored',
-      images: [product.image('app', ['arm64'])],
-      metadata: { labels },
-    });
-    const { stderr, result } = await plan();
-    expect(stderr).to.match(/1 pod\(s\) are ignored by archaware .*default\/ignored/);
-    expect(at(result, 'ignored')).to.deep.equal([{ kind: 'Pod', namespace: 'default', name: 'ignored' }]);
   });
 
   describe('as text', () => {
@@ -214,27 +164,6 @@ describe('plan', () => {
       ]);
     });
 
-    it('names the workloads whose hard topology spread counts tainted nodes, before anything is installed', async () => {
-      const amd = product.image('amd', ['amd64']);
-      for (const [name, more] of Object.entries({ crowded: {}, honest: { nodeTaintsPolicy: 'Honor' } })) {
-        const template = { topologySpreadConstraints: [spread('host', more)] };
-        await product.cluster.apply(workload('Deployment', name, [amd], { spec: { replicas: 1 }, template }));
-        await running(name, 1);
-      }
-      const { result, stderr } = await plan();
-      const noted = 'its topology spread over host (DoNotSchedule) counts arm64 nodes';
-      expect(stderr).to.include(`Deployment default/crowded: ${noted}`).and.not.to.include('default/honest');
-      const judged = objects(at(result, 'workloads')).map((each) => [
-        at(each, 'name'),
-        at(each, 'pendingAtRestart'),
-        String(at(each, 'spread')).startsWith(noted),
-      ]);
-      expect(judged).to.deep.equal([
-        ['crowded', false, true],
-        ['honest', false, false],
-      ]);
-    });
-
     it('says in the mode observe that nothing is held, in the counts and in the rows', async () => {
       const images = [product.image('amd', ['amd64']), product.image('arm', ['arm64'])];
       await product.cluster.apply(workload('Deployment', 'torn', images, { spec: { replicas: 1 } }));
@@ -299,12 +228,4 @@ describe('plan', () => {
       expect(stderr).to.match(message);
     });
   }
-
-  it('reports a missing right to list in one line', async () => {
-    product.cluster.faults.inject({ path: /\/nodes\?limit/, status: 403 });
-    const { code, stdout, stderr } = await product.command(['plan']);
-    expect([code, stdout]).to.deep.equal([1, '']);
-    expect(stderr.trim().split('\n')).to.have.lengthOf(1);
-    expect(stderr).to.match(/nodes.*403/);
-  });
 });

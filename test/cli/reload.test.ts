@@ -3,13 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { stringify } from 'yaml';
-import { at } from '../simulator/json.ts';
 import { startTestRegistry, type TestRegistry } from '../simulator/registry/registry.ts';
 import { ours } from '../support/objects.ts';
 import { PODS, type Product, startProduct, tolerated } from '../support/product.ts';
 import type { RunningController } from '../support/running.ts';
-
-const SUCCESS = 'archaware_config_reload_success';
 
 /** The controller checks the file every two seconds. */
 describe("a change of run's configuration file", () => {
@@ -51,42 +48,6 @@ describe("a change of run's configuration file", () => {
     });
   const release = (podSelector: string) => ({ name: 'release', podSelector, noCommonArchitecture: 'release' });
 
-  it('applies a policy to held and waiting pods, and to nothing else, without a restart', async () => {
-    // Tags are known for one second, so a new decision causes a new lookup.
-    const images = { unresolvable: 'wait', fallbackAfter: '0s', cache: { tagTtl: '1s' } };
-    const unknown = `${product.registry.host}/nowhere:1`;
-    const architectures = { schedulable: ['arm64'] };
-    const controller = await run({ images, architectures });
-    await createTorn('held', { app: 'torn' });
-    const others = [product.image('other-amd', ['amd64']), product.image('other-arm', ['arm64'])];
-    await product.cluster.createPod({ name: 'other', images: others });
-    await product.cluster.createPod({ name: 'waits', images: [unknown], metadata: { labels: { app: 'unknown' } } });
-    const both = [product.image('app', ['amd64', 'arm64'])];
-    await product.cluster.createPod({ name: 'placed', images: both, metadata: { labels: { app: 'placed' } } });
-    await product.eventuallyTolerates('default', 'placed', ours('arm64'));
-    await product.eventually('it to be bound', async () => at(await product.get(`${PODS}/placed`), 'spec', 'nodeName'));
-    await product.eventuallyEvent('default', 'NoCommonArchitecture', /^no architecture.*\/amd:1/);
-    await product.eventuallyEvent('default', 'NoCommonArchitecture', /^no architecture.*other-amd/);
-    await product.eventuallyEvent('default', 'ImageUnresolvable', /nowhere/);
-    const writes = product.written().length;
-    expect(await controller.metric(SUCCESS)).to.equal(1);
-
-    const open = { name: 'open', namespaces: ['def*'], podSelector: 'app=unknown', unresolvable: 'fallback' };
-    const wide = { name: 'wide', podSelector: 'app=placed', schedulable: [] };
-    await write({ images, architectures, policies: [release('app=torn'), { ...open, fallback: ['arm64'] }, wide] });
-    await product.eventuallyTolerates('default', 'held', ours('arm64'));
-    await product.eventuallyTolerates('default', 'waits', ours('arm64'));
-    // A policy that allows more comes too late for pods that are done, and changes nothing.
-    await product.eventually('an idle queue', async () => (await controller.metric('archaware_workqueue_depth')) === 0);
-    await product.eventuallyEvent('default', 'OpenPlacement', /^policy release: /);
-    await product.eventuallyEvent('default', 'OpenPlacement', /^policy open: .*nowhere/);
-    await eventuallyLogged(controller, '"keys":["policies"]', 'configuration reloaded');
-    expect(tolerated((await product.get(`${PODS}/other`)).spec)).to.deep.equal([]);
-    expect(product.written().slice(writes)).to.have.members([`PATCH ${PODS}/held`, `PATCH ${PODS}/waits`]);
-    expect(product.lookUps('app')).to.equal(1);
-    expect(product.lookUps('other-amd')).to.equal(1);
-  });
-
   it('is not needed when labels of a pod or a namespace change, and with them its policy', async () => {
     const gold = { name: 'gold', namespaceSelector: 'tier=gold', noCommonArchitecture: 'release' };
     await run({ policies: [release('app=torn'), gold] });
@@ -98,31 +59,6 @@ describe("a change of run's configuration file", () => {
     expect(tolerated((await product.get(`${PODS}/b`)).spec)).to.deep.equal([]);
     await product.patch('/api/v1/namespaces/default', { metadata: { labels: { tier: 'gold' } } });
     await product.eventuallyTolerates('default', 'b', ours('amd64', 'arm64'));
-  });
-
-  it('is refused as a whole if it is invalid, with an Event and a metric, until it is corrected', async () => {
-    const controller = await run({ images: { unresolvable: 'wait' } });
-    await createTorn('held', { app: 'torn' });
-    await product.eventuallyEvent('default', 'NoCommonArchitecture', /held|no architecture/);
-    await write({ policies: [release('app=torn'), { name: 'B', fallback: ['x86_64'] }], workers: 0 });
-    const told = await product.eventuallyEvent('archaware', 'ConfigurationRejected', /the last valid/);
-    for (const problem of ['policies[1].name: got "B"', 'policies[1].fallback[0]: got "x86_64"', 'workers: got 0']) {
-      expect(told).to.contain(problem);
-      await eventuallyLogged(controller, '"level":"error"', JSON.stringify(problem).slice(1, -1));
-    }
-    expect(await controller.metric(SUCCESS)).to.equal(0);
-    // A configuration that cannot be applied is refused in the same way, as a whole.
-    const dockerConfigFiles = [join(directory, 'gone.json')];
-    await write({ policies: [release('app=torn')], credentials: { dockerConfigFiles } });
-    await product.eventuallyEvent('archaware', 'ConfigurationRejected', /gone\.json: .*ENOENT/);
-    expect(await controller.metric(SUCCESS)).to.equal(0);
-    await product.cluster.createPod({ name: 'later', images: [product.image('app', ['arm64'])] });
-    await product.eventuallyTolerates('default', 'later', ours('arm64'));
-    expect(tolerated((await product.get(`${PODS}/held`)).spec)).to.deep.equal([]);
-
-    await write({ policies: [release('app=torn')] });
-    await product.eventuallyTolerates('default', 'held', ours('amd64', 'arm64'));
-    await product.eventually('the metric', async () => (await controller.metric(SUCCESS)) === 1);
   });
 
   it('causes one warning for architectures that no node has, at the start and when they change', async () => {

@@ -32,28 +32,6 @@ describe('report', () => {
     });
   };
 
-  it('judges the workloads of a cluster, each at its top owner, and writes nothing', async () => {
-    const [both, amd] = [product.image('both', ['amd64', 'arm64']), product.image('amd', ['amd64'])];
-    await product.cluster.apply(workload('Deployment', 'web', [both]));
-    await product.cluster.apply(workload('StatefulSet', 'db', [both], { template: { nodeSelector: { disk: 'ssd' } } }));
-    await product.cluster.apply(workload('Deployment', 'old', [amd]));
-    await product.cluster.apply(workload('DaemonSet', 'agent', [amd]));
-    await product.cluster.createPod({ name: 'lost', images: [`${product.registry.host}/nothing:1`] });
-    const before = product.cluster.writes().length;
-    const { code, stdout, stderr } = await asAdmin('--to', 'arm64', '-o', 'json');
-    expect(stderr).to.contain('configuration: defaults');
-    expect(code).to.equal(0);
-    expect(states(stdout)).to.deep.equal([
-      'DaemonSet agent missing',
-      'Deployment old blocked',
-      'Deployment web ready',
-      'Pod lost unknown',
-      'StatefulSet db pinned',
-    ]);
-    expect(product.cluster.writes().length).to.equal(before);
-    expect(product.lookUps('both')).to.equal(1);
-  });
-
   it('restricts the report to a namespace and to labels', async () => {
     const image = product.image('both', ['amd64', 'arm64']);
     await product.cluster.apply(workload('Deployment', 'web', [image], {}));

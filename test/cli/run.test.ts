@@ -25,19 +25,6 @@ describe('run', () => {
     await product.cluster.apply(workload('DaemonSet', 'agent', [image]));
     return image;
   }
-  const settled = async () => {
-    await product.eventuallyTolerates('default', 'a', ours('amd64', 'arm64'));
-    await product.eventuallyTolerates('default', 'b', ours('amd64', 'arm64'));
-    await product.eventuallyTainted();
-    await product.eventually('the DaemonSet to tolerate both', async () => {
-      const set = await product.get('/apis/apps/v1/namespaces/default/daemonsets/agent');
-      return tolerated(at(set, 'spec', 'template', 'spec')).length === 2;
-    });
-    await product.eventually('every pod to tolerate both', async () => {
-      const pods = await product.list(PODS);
-      return pods.length === 4 && pods.every((pod) => tolerated(pod.spec).length === 2);
-    });
-  };
   /** Creates a pod and waits until it is placed: everything that was caused before has begun then. */
   const placedLast = async (name: string) => {
     await product.cluster.createPod({ name, images: [product.image(name, ['arm64'])] });
@@ -60,17 +47,6 @@ describe('run', () => {
     await product.cluster.createPod({ name, images: [product.image('app', ['arm64'])] });
     await underWay;
   };
-
-  it('tolerates pods and templates, taints nodes after them, and is ready', async () => {
-    await settle();
-    const controller = await product.run();
-    await settled();
-    const kinds = product.written().map((line) => /pods|nodes|daemonsets/.exec(line)?.[0]);
-    expect(kinds.indexOf('nodes')).to.be.greaterThan(Math.max(kinds.indexOf('daemonsets'), kinds.indexOf('pods')));
-    expect(await controller.get('/healthz')).to.have.property('status', 200);
-    expect(await controller.metric('archaware_leader')).to.equal(1);
-    expect(await controller.metric('archaware_nodes', { architecture: 'arm64' })).to.equal(1);
-  });
 
   it('accepts a write whose answer was lost', async () => {
     await product.run();
@@ -243,20 +219,6 @@ describe('run, if it cannot start', () => {
     expect(lines, stderr).to.have.lengthOf(1);
     return { code, said: lines[0] ?? '' };
   };
-
-  it('reports in one line that it may not list pods, after half a minute of retries', async () => {
-    product.cluster.faults.inject({ path: /\/pods\?limit/, status: 403 });
-    const { code, said } = await line([]);
-    expect(code).to.equal(1);
-    expect(said).to.match(/pods.*403/);
-  });
-
-  it('reports in one line that the server does not answer', async () => {
-    await product.cluster.stopApiServer();
-    const { code, said } = await line([]);
-    expect(code).to.equal(1);
-    expect(said).to.match(/cannot reach the API server at 127\.0\.0\.1:\d+/);
-  });
 
   it('reports in one line that the namespace of its Lease does not exist', async () => {
     const { code, said } = await line(['--leaderElection.namespace', 'nowhere']);

@@ -1,15 +1,12 @@
 import { expect } from 'chai';
-import { freePorts } from '../../hack/cluster/ports.ts';
 import { at, objects, text } from '../simulator/json.ts';
 import type { Finished } from '../support/controller-process.ts';
 import { runInProcess } from '../support/in-process.ts';
-import { webhookManifest } from '../support/manifest.ts';
 import { ours } from '../support/objects.ts';
 import { type Product, startProduct } from '../support/product.ts';
 
 const OWN_PODS = '/api/v1/namespaces/archaware/pods';
 const LABELS = { 'app.kubernetes.io/name': 'archaware-controller' };
-const CONFIGURATION = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
 
 describe('status', () => {
   let product: Product;
@@ -100,13 +97,6 @@ describe('status', () => {
     expect(at(result, 'mode')).to.deep.equal({ placement: 'taints', configuration: 'cluster' });
   });
 
-  it('says that nothing is installed, with exit code 2', async () => {
-    const finished = await status();
-    expect(finished.code).to.equal(2);
-    expect(line(finished, 'version')).to.match(/^not installed; /);
-    expect(line(finished, 'problems')).to.match(/^archaware is not installed: .* Do: install it/);
-  });
-
   it('shows the oldest pods that wait, with the reason of their Event', async () => {
     await install();
     for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) {
@@ -120,17 +110,6 @@ describe('status', () => {
     const oldest = objects(at(result, 'waiting', 'oldest'));
     expect(oldest.map(({ name }) => name)).to.deep.equal(['a', 'b', 'c', 'd', 'e']);
     expect(text(oldest[0]?.reason)).to.match(/^ImageUnresolvable: image .*nothing:1 could not be resolved/);
-  });
-
-  it('does not say that there are no problems where it could read nothing: exit code 1', async () => {
-    await install();
-    const kubeconfig = await product.cluster.serviceAccountKubeconfig('default', 'nobody');
-    const finished = await runInProcess(['status', '--kubeconfig', kubeconfig], { clock: product.clock });
-    expect(finished.code).to.equal(1);
-    expect(line(finished, 'problems')).to.equal('none found; 10 lines could not be read');
-    expect(line(finished, 'pools')).to.match(/^unknown: needs the right to list nodes/);
-    expect(line(finished, 'webhook')).to.equal('unknown: the configuration is not known');
-    expect(finished.stderr).to.match(/^could not find out whether the controller works$/m);
   });
 
   it('says to give the configuration where the controller runs outside of the cluster, and judges no node without it', async () => {
@@ -172,31 +151,5 @@ describe('status', () => {
     expect(broken.code).to.equal(2);
     expect(at((await served()).metadata, 'generation')).to.equal(at(before, 'generation'));
     expect(await record()).not.to.equal(undefined);
-  });
-
-  describe('with the webhook', () => {
-    const flags: string[] = [];
-    beforeEach(async () => {
-      const [port = 0] = await freePorts(1);
-      await product.cluster.apply(await webhookManifest(`https://127.0.0.1:${port}`));
-      flags.splice(
-        0,
-        flags.length,
-        '--webhook.enabled',
-        '--webhook.address',
-        `127.0.0.1:${port}`,
-        '--placement.mode',
-        'both',
-      );
-    });
-    it('sees that the MutatingWebhookConfiguration is gone, whatever else works', async () => {
-      await install(...flags);
-      expect((await product.cluster.request('DELETE', CONFIGURATION)).status).to.be.below(300);
-      const { code, result, problems } = await asJson('--webhook.enabled', '--placement.mode', 'both');
-      const why = 'there is no MutatingWebhookConfiguration archaware-controller, so the API server calls no webhook';
-      expect(code).to.equal(2);
-      expect(at(result, 'webhook')).to.deep.equal({ state: 'not-reached', why });
-      expect(problems).to.include(why);
-    });
   });
 });
