@@ -3,7 +3,7 @@ import { at, listAt } from '../../hack/cluster/json.ts';
 import { runBundle } from '../support/controller-process.ts';
 import { isGoing, nameOf, ours, taints, uidOf } from '../support/objects.ts';
 import { arrangeWebhook, eventuallyTrusted, type Webhook } from '../support/webhook.ts';
-import { deployment, type WorkloadOptions } from '../support/workloads.ts';
+import { daemonSet, deployment, type WorkloadOptions } from '../support/workloads.ts';
 import { type Lab, NAMESPACE, type Started, startedText, startLab } from './support/lab.ts';
 import { ONE, two } from './support/pools.ts';
 import { type Row, tableOf, writeTable } from './support/table.ts';
@@ -224,6 +224,35 @@ describe('archaware beside Karpenter', function () {
       row('affinity', 'one for both, no taint', 'amd64, arm64 and ignored, from zero nodes', 'all run');
     });
 
+    it('starts no room on arm64 for an add-on that has no build for it, in the mode affinity', async () => {
+      await lab.applyPools(ONE);
+      await run('affinity');
+      const resources = { requests: { cpu: '2' } };
+      const containers = [{ name: 'main', image: lab.world.image('amd64'), resources }];
+      await lab.world.create(daemonSet(NAMESPACE, 'addon', { images: [], spec: { containers } }));
+      await lab.eventually('the add-on to ask for amd64', async () => {
+        const [addon] = await lab.world.list('DaemonSet', NAMESPACE);
+        return JSON.stringify(at(addon, 'spec', 'template', 'spec', 'affinity'))?.includes('["amd64"]');
+      });
+      await create(app('amd', 'amd64', 1), app('arm', 'arm64', 1));
+      await eventuallyRun('amd', 'amd64');
+      await eventuallyRun('arm', 'arm64');
+      await eventuallyRun('addon', 'amd64');
+      const cpus = (architecture: string) =>
+        lab.started().flatMap(({ type }) => (type.endsWith(architecture) ? [Number(/\d+/.exec(type)?.[0])] : []));
+      expect(cpus('amd64'), startedText(lab.started())).to.have.lengthOf(1);
+      expect(cpus('arm64'), startedText(lab.started())).to.have.lengthOf(1);
+      expect(cpus('amd64')[0]).to.be.greaterThan(Number(cpus('arm64')[0]));
+      const [addon] = await lab.world.list('DaemonSet', NAMESPACE);
+      expect(at(addon, 'status', 'desiredNumberScheduled')).to.equal(1);
+      row(
+        'affinity',
+        'one for both, no taint',
+        'amd64, arm64, and a DaemonSet for amd64 (2 CPUs)',
+        'all run; the arm64 node is smaller',
+      );
+    });
+
     it('starts the preferred architecture though it costs more', async () => {
       await lab.applyPools(ONE);
       await run('affinity', '--architectures.preferred', '{amd64: 10}');
@@ -274,7 +303,7 @@ describe('archaware beside Karpenter', function () {
       await create(app('amd', 'amd64', 1));
       await eventuallyRun('amd', 'amd64');
       await lab.world.stopControllers();
-      const flags = ['--yes', '--timeout', '1m', '--kubeconfig', lab.world.cluster.kubeconfig];
+      const flags = ['--yes', '--kubeconfig', lab.world.cluster.kubeconfig];
       const { code, stdout, stderr } = await runBundle(['clean', '--output', 'json', ...flags]);
       expect(code, stderr).to.equal(0);
       const named = listAt(JSON.parse(stdout), 'pools').map((pool) => `${at(pool, 'name')} ${at(pool, 'certain')}`);
