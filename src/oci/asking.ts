@@ -1,9 +1,9 @@
 import { untilAborted } from '../kit/abort.ts';
 import { systemClock } from '../kit/clock.ts';
-import type { Askers } from '../kit/fairness/askers.ts';
+import { type Askers, createAskers } from '../kit/fairness/askers.ts';
 import { createFlights } from '../kit/flights.ts';
 import type { Knowledge, Known, Question } from './cache/knowledge.ts';
-import type { Keyring } from './credentials/keyring.ts';
+import type { Access, Keyring } from './credentials/keyring.ts';
 import { type Endpoint, labelOf } from './endpoints/endpoint.ts';
 import { ImageError } from './errors.ts';
 import { createRegistry, type RegistryOptions } from './http/registry-client.ts';
@@ -13,12 +13,14 @@ import { BOUNDS, createLimiter } from './lookup/limiter.ts';
 import { createLogins } from './lookup/logins.ts';
 import { createLookup, type LookupOptions } from './lookup/lookup.ts';
 import { createPaces } from './lookup/pace.ts';
-import { createTagLister } from './lookup/tags.ts';
+import { createQuery, ownerOf, type QueriedTarget, type QueryOptions } from './lookup/query.ts';
+import { listTags } from './lookup/tags.ts';
 import type { Reference } from './reference.ts';
 
 /** A whole lookup gets three times `timeoutMs`. It waits as long for its turn, or longer while the host answers others. */
 export type AskingOptions = RegistryOptions &
-  Pick<LookupOptions, 'cache' | 'isPrivate' | 'namesSkipped'> & {
+  Pick<LookupOptions, 'isPrivate'> &
+  Pick<QueryOptions, 'cache' | 'namesSkipped'> & {
     /** Returns the endpoints of an image, in order; never empty. */
     readonly endpointsOf: (reference: Reference) => readonly Endpoint[];
     /** Called with the key of a place (lookup/place.ts) that failed and has answered now. */
@@ -37,9 +39,8 @@ export type AskingOptions = RegistryOptions &
     readonly signal: AbortSignal;
   };
 
-/** What a command needs to send requests of its own as lookups do: with their credentials, limits and connections. */
-export type AskingParts = Pick<LookupOptions, 'limiter' | 'isPrivate' | 'send' | 'now' | 'after'> &
-  Pick<AskingOptions, 'endpointsOf' | 'timeoutMs'> & { readonly keyring: Pick<Keyring, 'open'> };
+/** What a command needs to send requests of its own to an endpoint that it was led to. */
+export type AskingParts = Pick<QueryOptions, 'send' | 'now'> & Pick<AskingOptions, 'after' | 'timeoutMs'>;
 
 /** A registry's line: the milliseconds until all who wait there had their turn. */
 export type Line = { readonly registry: string; readonly inMs: number };
@@ -59,8 +60,30 @@ export function createAsking(options: AskingOptions, keyring: Keyring, knowledge
   const limiter = createLimiter({ perHost: options.maxInFlight, ...BOUNDS, standing: health.standing });
   const parts = { ...options, keyring, send, logins, paces, health, limiter, refusedMs: options.ttl.failure };
   const lookup = createLookup(parts);
+  const query = createQuery(parts);
   /** By image, and by the pull secrets that match it at each of its endpoints. */
   const lookups = createFlights<Known>();
+
+  const open = (access: Access, until: AbortSignal) =>
+    withDeadline(timeoutMs, until, unreadable, (late) => untilAborted(keyring.open(access, late), late), after);
+
+  /**
+   * Does work at the first of the endpoints where it succeeds, with the credentials, limits and turns that lookups have. Each of its
+   * requests has a deadline, and so it has none.
+   *
+   * @throws ImageError, or the signal's reason
+   */
+  async function reach<T>(
+    reference: Reference,
+    access: Access,
+    until: AbortSignal,
+    work: (at: QueriedTarget, parts: AskingParts) => Promise<T>,
+    endpoints = endpointsOf(reference),
+  ): Promise<T> {
+    const { candidates: credentials } = await open(access, until);
+    const task = { reference, endpoints, credentials, askers: createAskers(access.namespace), signal: until };
+    return lookup({ ...task, budgetMs: Number.POSITIVE_INFINITY }, (at) => work(at, parts));
+  }
 
   /**
    * Looks an image up, once for all that hold the same credentials for it, and keeps the answer.
@@ -68,8 +91,7 @@ export function createAsking(options: AskingOptions, keyring: Keyring, knowledge
    * @throws ImageError, or the signal's reason
    */
   async function ask(asked: Question, reference: Reference, askers: Askers): Promise<Known> {
-    const open = (until: AbortSignal) => untilAborted(keyring.open(asked.access, until), until);
-    const keys = await withDeadline(timeoutMs, signal, unreadable, open, after);
+    const keys = await open(asked.access, signal);
     const endpoints = endpointsOf(reference);
     const matching = endpoints.map(({ credentialName }) => keys.fingerprints(credentialName));
     const owners = [...new Set(matching.flat())];
@@ -82,11 +104,10 @@ export function createAsking(options: AskingOptions, keyring: Keyring, knowledge
       const previous = reference.digest === undefined ? knowledge.last(question) : undefined;
       const onWait = (): void => options.onWait?.(reference);
       const task = { reference, endpoints, askers: all, onWait, budgetMs: timeoutMs * 3, signal };
-      const { entry, owner, outcome } = await lookup({
-        ...task,
-        credentials: keys.candidates,
-        ...(previous && { previous }),
-      });
+      const { entry, owner, outcome } = await lookup({ ...task, credentials: keys.candidates }, async (at) => ({
+        ...(await query(at, previous)),
+        owner: ownerOf(at.credential),
+      }));
       telemetry?.cached?.(outcome === 'revalidated' ? 'revalidated' : 'miss');
       knowledge.keep(reference, owner, entry);
       return entry;
@@ -96,8 +117,14 @@ export function createAsking(options: AskingOptions, keyring: Keyring, knowledge
 
   return {
     ask,
-    listTags: createTagLister(parts),
-    parts,
+    reach,
+    /** Lists the tags of the image's repository. A mirror may know only those that were pulled through it, so the source is asked. */
+    async listTags(reference: Reference, access: Access, until: AbortSignal): Promise<readonly string[]> {
+      const able = endpointsOf(reference).filter((endpoint) => endpoint.resolvesTags);
+      const endpoint = able.find(({ isSource }) => isSource) ?? able[0];
+      if (endpoint === undefined) return [];
+      return reach(reference, access, until, (at) => listTags(at, send, now), [endpoint]);
+    },
     /** Returns the line at the limit of the image's registry; undefined if nobody waits there, or it does not move. */
     lineAt(reference: Reference): Line | undefined {
       const lines = endpointsOf(reference).flatMap((endpoint): readonly Line[] => {

@@ -11,6 +11,7 @@ import { type Access, createKeyring, type KeyringOptions } from './credentials/k
 import { sparseRoute } from './endpoints/sparse.ts';
 import { ImageError } from './errors.ts';
 import { LONGEST_WAIT } from './lookup/pace.ts';
+import type { QueriedTarget } from './lookup/query.ts';
 import { createStarts, STARTS } from './lookup/starts.ts';
 import type { Reference } from './reference.ts';
 import { pulledByPodsText } from './sentences.ts';
@@ -64,9 +65,6 @@ export type Resolver = Omit<TagResolver, 'tags' | 'reach'>;
 
 /** A resolver that can also list the tags of an image's repository, and lets others ask its registry, which only commands need. */
 export type TagResolver = ReturnType<typeof createResolver>;
-
-/** An image's registry for requests that are not lookups. `signal`: ends with the resolver, too. */
-type Reach = { readonly reference: Reference; readonly parts: AskingParts; readonly signal: AbortSignal };
 
 const ALWAYS = (): boolean => true;
 
@@ -240,14 +238,20 @@ export function createResolver(options: ResolverOptions) {
       return asking.listTags(reference, access, AbortSignal.any([end, signal]));
     },
     /**
-     * Does work at an image's registry. The work is handed in, so that the controller does not load what only commands do.
+     * Does work at the first endpoint of an image where it succeeds, with each login in turn. The work is handed in, so that the controller
+     * does not load what only commands do.
      *
-     * @throws ImageError for a malformed name, or what the work throws
+     * @throws ImageError, or the signal's reason
      */
-    async reach<T>(image: string, access: Access, signal: AbortSignal, work: (reach: Reach) => Promise<T>): Promise<T> {
+    async reach<T>(
+      image: string,
+      access: Access,
+      signal: AbortSignal,
+      work: (at: QueriedTarget, parts: AskingParts) => Promise<T>,
+    ): Promise<T> {
       const { reference } = knowledge.read(image, access);
       if (reference instanceof ImageError) throw reference;
-      return work({ reference, parts: asking.parts, signal: AbortSignal.any([end, signal]) });
+      return asking.reach(reference, access, AbortSignal.any([end, signal]), work);
     },
     /** The number of lookups that run or wait for their turn. */
     pending: (): number => flights.size + starts.size,

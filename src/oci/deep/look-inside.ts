@@ -1,25 +1,14 @@
-import { onAbort, untilAborted } from '../../kit/abort.ts';
+import { onAbort } from '../../kit/abort.ts';
 import { type Clock, systemClock } from '../../kit/clock.ts';
-import { createAskers } from '../../kit/fairness/askers.ts';
 import type { Platform } from '../../kit/platform.ts';
 import type { AskingParts } from '../asking.ts';
 import type { Access } from '../credentials/keyring.ts';
-import { matchesDigest } from '../digest.ts';
 import { labelOf } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
-import { type SendRequest, statusError, withDeadline } from '../http/transport.ts';
-import { targetOf } from '../lookup/place.ts';
-import { type QueriedEndpoint, requestFor } from '../lookup/request.ts';
-import {
-  MANIFEST_ACCEPT,
-  MAX_CONFIG,
-  MAX_MANIFEST,
-  type Manifest,
-  parseImageConfig,
-  parseManifest,
-  readPlatform,
-} from '../manifest.ts';
-import type { Reference } from '../reference.ts';
+import { isSuccess, withDeadline } from '../http/transport.ts';
+import { createRequests, type QueriedEndpoint, requestFor, type Sent } from '../lookup/request.ts';
+import { MAX_CONFIG, parseImageConfig, readPlatform } from '../manifest.ts';
+import { digestName, parseReference } from '../reference.ts';
 import type { TagResolver } from '../resolver.ts';
 import { type Finding, findProgram, settleFor } from './find-program.ts';
 import { type ImageProcess, type Override, processOf, readImageProcess } from './image-process.ts';
@@ -36,7 +25,6 @@ export type Inside = Finding & {
 };
 
 type LookInsideTask = {
-  readonly reference: Reference;
   /** The digest that the name resolved to, so that a tag that moves meanwhile does no harm. */
   readonly digest: string | undefined;
   /** The platforms that count, of those that the image has. */
@@ -47,15 +35,11 @@ type LookInsideTask = {
   readonly signal: AbortSignal;
 };
 
-type LookInside = (task: LookInsideTask) => Promise<readonly (readonly Inside[])[]>;
-
 /** Milliseconds for one platform of an image. */
 const PLATFORM_MS = 180_000;
 /** Indexes within indexes, as in a lookup, and the entries that are read to learn their platforms. */
 const MAX_DEPTH = 3;
 const MAX_CHILDREN = 32;
-
-type Asked = Omit<QueriedEndpoint, 'signal'>;
 
 /**
  * Reads what an image starts on each of its platforms out of its layers. Nothing is written to a file. The results are those
@@ -66,78 +50,41 @@ type Asked = Omit<QueriedEndpoint, 'signal'>;
 export async function lookIntoLayers(
   { reach }: Pick<TagResolver, 'reach'>,
   image: string,
-  task: Omit<LookInsideTask, 'reference'>,
-): ReturnType<LookInside> {
-  return reach(image, task.access, task.signal, ({ reference, signal, parts }) =>
-    createLookInside(parts)({ ...task, reference, signal }),
-  );
+  task: LookInsideTask,
+): Promise<readonly (readonly Inside[])[]> {
+  const { digest, access, signal } = task;
+  const name = digest === undefined ? image : digestName(parseReference(image), digest);
+  return reach(name, access, signal, (asked, parts) => createLookInside(asked, parts)(task));
 }
 
-function createLookInside(options: AskingParts): LookInside {
-  const { keyring, limiter, now, timeoutMs } = options;
+function createLookInside(asked: QueriedEndpoint, { send, now, after, timeoutMs }: AskingParts) {
+  const requests = createRequests({ send, now });
+  const { signal } = asked;
+  return lookAt;
 
-  return async (task) => {
-    const { reference, access, signal } = task;
-    const endpoints = options.endpointsOf(reference).filter((each) => each.resolvesTags || task.digest !== undefined);
-    const askers = createAskers(access.namespace);
-    const keys = await untilAborted(keyring.open(access, signal), signal);
-    let failure: ImageError | undefined;
-    for (const endpoint of endpoints) {
-      const isPrivate = options.isPrivate(reference.name) || options.isPrivate(endpoint.credentialName);
-      const own = await keys.candidates(endpoint.credentialName, signal, askers);
-      const target = targetOf(endpoint, reference);
-      const found = await limiter.run(target.place, askers, signal, async () => {
-        for (const credential of isPrivate ? own : [...own, undefined]) {
-          try {
-            return await lookAt({ ...target, credential, isPrivate }, task);
-          } catch (error) {
-            if (!(error instanceof ImageError) || signal.aborted) throw error;
-            failure = error;
-            if (!error.byCredential && !['denied', 'not-found', 'rate-limited'].includes(error.code)) break;
-          }
-        }
-        return undefined;
-      });
-      if (found !== undefined) return found;
-    }
-    throw failure ?? new ImageError(`no endpoint of ${reference.registry} may be asked`, { code: 'denied' });
-  };
-
-  async function lookAt(asked: Asked, task: LookInsideTask): Promise<readonly (readonly Inside[])[]> {
-    const { reference, digest, platforms, signal } = task;
-    const root = await get(asked, 'manifests', digest ?? reference.digest ?? reference.tag ?? 'latest', signal);
-    const images = await imagesOf(asked, root, platforms, signal);
+  async function lookAt(task: LookInsideTask): Promise<readonly (readonly Inside[])[]> {
+    const { digest, tag = 'latest' } = asked.reference;
+    const { platforms } = task;
+    const images = await imagesOf(await requests.manifest(asked, digest ?? tag), platforms);
     const found: (readonly Inside[])[] = [];
-    for (const [index, platform] of platforms.entries()) {
-      const body = images[index];
-      found.push(body === undefined ? missing(platform, task) : await lookAtPlatform(asked, platform, body, task));
-    }
+    for (const [index, platform] of platforms.entries())
+      found.push(await lookAtPlatform(platform, images[index], task));
     return found;
   }
 
-  function missing(platform: Platform, { overrides }: LookInsideTask): Inside[] {
-    const reason = 'its manifest was not found in the index';
-    return overrides.map(() => ({ platform, verdict: 'unknown', reason, bytesRead: 0 }));
-  }
-
-  /** Returns the manifest of each platform, as text: the first that the index has for it. */
-  async function imagesOf(
-    asked: Asked,
-    root: Uint8Array,
-    platforms: readonly Platform[],
-    signal: AbortSignal,
-  ): Promise<(Uint8Array | undefined)[]> {
-    const found: (Uint8Array | undefined)[] = platforms.map(() => undefined);
+  /** Returns the manifest of each platform: the first that the index has for it. */
+  async function imagesOf(root: Sent, platforms: readonly Platform[]): Promise<(Sent | undefined)[]> {
+    const found: (Sent | undefined)[] = platforms.map(() => undefined);
     let children = 0;
     const indexIn = (platform: Platform): number =>
       platforms.findIndex((each, index) => found[index] === undefined && nameOf(each) === nameOf(platform));
 
-    async function visit(body: Uint8Array, depth: number): Promise<void> {
-      const manifest: Manifest = parseManifest(body, undefined);
+    async function visit(sent: Sent, depth: number): Promise<void> {
+      const manifest = sent.manifest(0);
       if (manifest.kind === 'image') {
-        const config = await get(asked, 'blobs', manifest.config.digest, signal);
+        const config = await requests.config(asked, manifest.config.digest, MAX_CONFIG);
         const index = indexIn(parseImageConfig(config).platform);
-        if (index >= 0) found[index] = body;
+        if (index >= 0) found[index] = sent;
         return;
       }
       for (const { digest, kind, isAttestation, platform } of manifest.entries) {
@@ -147,35 +94,34 @@ function createLookInside(options: AskingParts): LookInside {
         const isOpen = kind === 'index' || stated === undefined;
         if ((index < 0 && !isOpen) || depth > MAX_DEPTH || children >= MAX_CHILDREN) continue;
         children += 1;
-        const child = await get(asked, 'manifests', digest, signal).catch(ignoreMissing);
+        const child = await requests.manifest(asked, digest).catch(ignoreMissing);
         if (child === undefined) continue;
         if (isOpen) await visit(child, depth + 1);
         else found[index] = child;
       }
     }
 
-    const manifest = parseManifest(root, undefined);
-    if (manifest.kind === 'image') return platforms.map(() => root);
+    if (root.manifest(0).kind === 'image') return platforms.map(() => root);
     await visit(root, 1);
     return found;
   }
 
   async function lookAtPlatform(
-    asked: Asked,
     platform: Platform,
-    body: Uint8Array,
+    sent: Sent | undefined,
     task: LookInsideTask,
   ): Promise<readonly Inside[]> {
     const unknown = (reason: string): Inside[] =>
       task.overrides.map(() => ({ platform, verdict: 'unknown', reason, bytesRead: 0 }));
-    const manifest = parseManifest(body, undefined);
-    const layers = readLayers(body);
+    if (sent === undefined) return unknown('its manifest was not found in the index');
+    const manifest = sent.manifest(0);
+    const layers = readLayers(sent.body);
     if (manifest.kind !== 'image' || layers === undefined) return unknown('its manifest lists no layers');
-    const image = readImageProcess(await get(asked, 'blobs', manifest.config.digest, task.signal));
+    const image = readImageProcess(await requests.config(asked, manifest.config.digest, MAX_CONFIG));
     if (image === undefined) return unknown('its config blob is not a JSON object');
     const stated = statedPlatform(image);
     const isOther = stated !== undefined && stated !== `${platform.os}/${platform.architecture}`;
-    const found = await readUntilFound(asked, platform, image, layers, task);
+    const found = await readUntilFound(platform, image, layers, task);
     if (!isOther) return found;
     return found.map((each) => ({
       ...each,
@@ -184,11 +130,10 @@ function createLookInside(options: AskingParts): LookInside {
   }
 
   async function readUntilFound(
-    asked: Asked,
     platform: Platform,
     image: ImageProcess,
     layers: readonly LayerDescriptor[],
-    { overrides, signal }: LookInsideTask,
+    { overrides }: LookInsideTask,
   ): Promise<Inside[]> {
     const allowance: Allowance = { ...PER_PLATFORM };
     const expired = () => new LayerProblem(`was not reached within ${PLATFORM_MS / 1000} s`, true);
@@ -228,11 +173,11 @@ function createLookInside(options: AskingParts): LookInside {
               isModeless: platform.os === 'windows',
               isEnough: () => tree.hasNews() && isFound(),
             };
-            if (!(await download(asked, digest, reading, until))) return;
+            if (!(await download(digest, reading, until))) return;
             tree.end(index === layers.length - 1);
           }
         },
-        options.after,
+        after,
       );
     } catch (error) {
       if (signal.aborted || !isLayerProblem(error)) throw error;
@@ -246,19 +191,16 @@ function createLookInside(options: AskingParts): LookInside {
 
   /** Reads one layer; returns whether it was read to its end. */
   async function download(
-    asked: Asked,
     digest: string,
     reading: Parameters<typeof readLayer>[2],
     signal: AbortSignal,
   ): Promise<boolean> {
     let outcome: { readonly isWhole: boolean } | { readonly problem: LayerProblem } | undefined;
     let hasBegun = false;
-    const stalled = createStallGuard(timeoutMs, signal, labelOf(asked), options.after);
+    const stalled = createStallGuard(timeoutMs, signal, labelOf(asked), after);
     try {
-      const response = await options.send(
+      const response = await send(
         requestFor({ ...asked, signal: stalled.signal }, `blobs/${digest}`, {
-          method: 'GET',
-          headers: { accept: '*/*' },
           maxBytes: reading.allowance.compressed,
           timeoutMs: PLATFORM_MS,
           async read(body) {
@@ -273,42 +215,13 @@ function createLookInside(options: AskingParts): LookInside {
           },
         }),
       );
-      if (response.status < 200 || response.status > 299) throw statusError(response, labelOf(asked), 'a layer', now());
+      if (!isSuccess(response)) throw requests.failed(response, asked, 'a layer');
     } finally {
       stalled.end();
     }
     if (outcome === undefined) return false;
     if ('problem' in outcome) throw outcome.problem;
     return outcome.isWhole;
-  }
-
-  /** Fetches a manifest or a config blob. Its digest is checked, unless it is asked for by a tag. */
-  async function get(
-    asked: Asked,
-    kind: 'manifests' | 'blobs',
-    target: string,
-    signal: AbortSignal,
-  ): Promise<Uint8Array> {
-    const isManifest = kind === 'manifests';
-    const response = await send(asked, `${kind}/${target}`, isManifest, signal);
-    const label = labelOf(asked);
-    const what = isManifest ? 'manifest' : 'config blob';
-    if (response.status < 200 || response.status > 299) throw statusError(response, label, `the ${what}`, now());
-    if (target.includes(':') && !matchesDigest(response.body, target)) {
-      const message = `${label} sent a ${what} that does not match its digest`;
-      throw new ImageError(message, { code: 'malformed', endpoint: label });
-    }
-    return response.body;
-  }
-
-  function send(asked: Asked, path: string, isManifest: boolean, signal: AbortSignal): ReturnType<SendRequest> {
-    return options.send(
-      requestFor({ ...asked, signal }, path, {
-        method: 'GET',
-        headers: { accept: isManifest ? MANIFEST_ACCEPT : '*/*' },
-        maxBytes: isManifest ? MAX_MANIFEST : MAX_CONFIG,
-      }),
-    );
   }
 }
 

@@ -1,11 +1,10 @@
 import { onAbort } from '../../kit/abort.ts';
 import { type Clock, systemClock } from '../../kit/clock.ts';
 import type { Askers } from '../../kit/fairness/askers.ts';
-import type { CacheOwner, ImageCache, TagEntry } from '../cache/cache.ts';
 import { type Endpoint, labelOf } from '../endpoints/endpoint.ts';
 import { sparseRoute } from '../endpoints/sparse.ts';
 import { ImageError } from '../errors.ts';
-import { type Credential, type SendRequest, withDeadline } from '../http/transport.ts';
+import { type Credential, withDeadline } from '../http/transport.ts';
 import type { Reference } from '../reference.ts';
 import type { ResolverTelemetry } from '../resolver-telemetry.ts';
 import { refusedText } from '../sentences.ts';
@@ -16,7 +15,7 @@ import type { Limiter } from './limiter.ts';
 import type { Logins } from './logins.ts';
 import type { Pace, Paces, Try } from './pace.ts';
 import { type Target, targetOf } from './place.ts';
-import { type Answer, createQuery, ownerOf } from './query.ts';
+import type { QueriedTarget } from './query.ts';
 
 type LookupTask = {
   readonly reference: Reference;
@@ -27,8 +26,6 @@ type LookupTask = {
    * follows them.
    */
   readonly credentials: (credentialName: string, signal: AbortSignal, askers: Askers) => Promise<readonly Credential[]>;
-  /** The digest that the tag pointed to when it was last checked. */
-  readonly previous?: TagEntry;
   /** The namespaces for which the lookup runs. */
   readonly askers: Askers;
   /** Called when the lookup has begun to wait for its turn at an account that met a limit. */
@@ -40,11 +37,10 @@ type LookupTask = {
   readonly signal: AbortSignal;
 };
 
-type LookupAnswer = Answer & { readonly owner: CacheOwner };
+/** Asks one endpoint with one credential. Throws ImageError, or the signal's reason. */
+type Work<T> = (asked: QueriedTarget) => Promise<T>;
 
 export type LookupOptions = {
-  readonly send: SendRequest;
-  readonly cache: ImageCache;
   readonly health: Health;
   readonly limiter: Limiter;
   readonly logins: Logins;
@@ -57,23 +53,20 @@ export type LookupOptions = {
   readonly now: () => number;
   /** For deadlines; default: the timers of the machine. */
   readonly after?: Clock['after'];
-  /** Whether to find out which entries of an index do not count; only commands show that. Default: no. */
-  readonly namesSkipped?: boolean;
 };
 
 /** The longest wait for a turn at a host that answers, in multiples of the time budget. */
 const PATIENCE = 10;
 
-/** Creates the function that asks the endpoints of one image, with as few requests as possible. */
+/** Creates the function that asks the endpoints of one image, each with its credentials, until one answers. */
 export function createLookup(options: LookupOptions) {
   const { health, paces, now, after = systemClock.after } = options;
   /** The account for whose turn the lookup has to wait, by the failure that says so. */
   const waitsFor = new WeakMap<ImageError, Pace>();
-  const query = createQuery(options);
   const candidates = createCandidates(options);
 
   /** @throws ImageError, or the signal's reason */
-  async function lookup(task: LookupTask): Promise<LookupAnswer> {
+  async function lookup<T>(task: LookupTask, work: Work<T>): Promise<T> {
     const { reference, endpoints, budgetMs } = task;
     const failures: { endpoint: Endpoint; error: ImageError }[] = [];
     const able = endpoints.filter((endpoint) => endpoint.resolvesTags || reference.digest !== undefined);
@@ -81,7 +74,7 @@ export function createLookup(options: LookupOptions) {
     for (const [index, endpoint] of able.entries()) {
       const target = targetOf(endpoint, reference);
       try {
-        return await within(target, task, budget, able.length - index);
+        return await within(target, task, work, budget, able.length - index);
       } catch (error) {
         if (task.signal.aborted || !(error instanceof ImageError)) throw error;
         failures.push({ endpoint, error });
@@ -94,18 +87,19 @@ export function createLookup(options: LookupOptions) {
    * Asks an endpoint, with a slot there, in its share of the time that is left. Where the account has reached a limit, it gives
    * the slot back and waits for its turn, which takes nothing of that time.
    */
-  async function within(
+  async function within<T>(
     target: Target,
     task: LookupTask,
+    work: Work<T>,
     budget: Budget,
     endpointsLeft: number,
-  ): Promise<LookupAnswer> {
+  ): Promise<T> {
     let since: number | undefined;
     let turn: Try | undefined;
     for (;;) {
       let pace: Pace | undefined;
       try {
-        return await once(target, task, budget, endpointsLeft, turn);
+        return await once(target, task, (begun) => askEndpoint(target, begun, work, turn), budget, endpointsLeft);
       } catch (error) {
         pace = error instanceof ImageError ? waitsFor.get(error) : undefined;
         if (pace === undefined || task.signal.aborted) throw error;
@@ -123,7 +117,13 @@ export function createLookup(options: LookupOptions) {
     }
   }
 
-  async function once(target: Target, task: LookupTask, budget: Budget, endpointsLeft: number, turn: Try | undefined) {
+  async function once<T>(
+    target: Target,
+    task: LookupTask,
+    work: (begun: LookupTask) => Promise<T>,
+    budget: Budget,
+    endpointsLeft: number,
+  ): Promise<T> {
     const { place } = target;
     const open = health.refusal(place, task.askers.names());
     if (open !== undefined) throw open;
@@ -137,7 +137,7 @@ export function createLookup(options: LookupOptions) {
           share,
           task.signal,
           () => late(target, 'did not answer', share),
-          (signal) => askEndpoint(target, { ...task, signal }, turn),
+          (signal) => work({ ...task, signal }),
           after,
         );
       } finally {
@@ -180,9 +180,9 @@ export function createLookup(options: LookupOptions) {
     }
   }
 
-  async function askEndpoint(target: Target, task: LookupTask, turn: Try | undefined): Promise<LookupAnswer> {
+  async function askEndpoint<T>(target: Target, task: LookupTask, work: Work<T>, turn: Try | undefined): Promise<T> {
     const { endpoint, place, reference } = target;
-    const { credentials, signal, askers, previous } = task;
+    const { credentials, signal, askers } = task;
     const route = sparseRoute(task.endpoints);
     const failures: ImageError[] = [];
     const own: Candidate[] = [...(await credentials(endpoint.credentialName, signal, askers))];
@@ -216,13 +216,12 @@ export function createLookup(options: LookupOptions) {
       };
       const sent = credential === undefined ? undefined : { ...credential, onAccepted };
       try {
-        const asked = { ...target, credential: sent, isPrivate, signal, route, onRateLimit };
-        const answer = await query(asked, previous);
+        const answer = await work({ ...target, credential: sent, isPrivate, signal, route, onRateLimit });
         health.answered(place);
         // What anybody may read says nothing of a login.
         if (hasWorked || credential === undefined) candidates.worked(target, credential);
         trial.end({ kind: 'answered', hasWorked, left });
-        return { ...answer, owner: ownerOf(credential) };
+        return answer;
       } catch (caught) {
         if (!(caught instanceof ImageError)) throw caught;
         const isFailure = isOutage(caught) && !isLimit(caught);

@@ -1,44 +1,34 @@
 import { createLru } from '../../kit/lru.ts';
 import { type CacheOwner, EVERYBODY, type ImageCache, type ImageFacts, type TagEntry } from '../cache/cache.ts';
-import { digestOf, isDigest, matchesDigest } from '../digest.ts';
+import { isDigest } from '../digest.ts';
 import { labelOf, repositoryUrl } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
-import { type Credential, isSuccess, type RegistryResponse, type SendRequest, statusError } from '../http/transport.ts';
-import { MANIFEST_ACCEPT, MAX_CONFIG, MAX_MANIFEST, type Manifest, parseManifest, refuseSchema1 } from '../manifest.ts';
+import { type Credential, isSuccess, type SendRequest } from '../http/transport.ts';
+import { MAX_CONFIG, MAX_MANIFEST } from '../manifest.ts';
 import { digestName } from '../reference.ts';
 import { type Explored, explore, type ManifestSource } from './explore.ts';
 import type { Health } from './health.ts';
 import type { Target } from './place.ts';
-import { createPresence } from './presence.ts';
-import { type QueriedEndpoint, requestFor } from './request.ts';
+import { isServed } from './presence.ts';
+import { createRequests, type QueriedEndpoint, type Sent } from './request.ts';
 
 /** The status of a server that does not support HEAD (RFC 9110, section 15.6.2); it is not an outage. */
 const NOT_IMPLEMENTED = 501;
 /** Milliseconds: longer than a pause after a rate limit, but limited, because the tag may be pushed again meanwhile. */
 const UNFINISHED_MS = 900_000;
-/** Bytes. A manifest that has been parsed takes up to ten times its own. */
+/** Bytes. */
 const MAX_UNFINISHED = 16 * 1024 * 1024;
 
-type QueriedTarget = QueriedEndpoint &
+export type QueriedTarget = QueriedEndpoint &
   Pick<Target, 'place'> & {
     /** The key of all endpoints of the image, if some may lack manifests (`sparseRoute`). */
     readonly route?: string | undefined;
   };
 
-export type Answer = {
+type Answer = {
   /** `revalidated`: the tag still points to the same digest. */
   readonly outcome: 'found' | 'revalidated';
   readonly entry: TagEntry;
-};
-
-type Sent = {
-  readonly digest: string;
-  /** Parses the manifest (`parseManifest`). */
-  readonly manifest: (before: number) => Manifest;
-  readonly etag?: string;
-  /** When it was sent, in milliseconds. */
-  readonly at: number;
-  readonly bytes: number;
 };
 
 export type QueryOptions = {
@@ -46,7 +36,8 @@ export type QueryOptions = {
   readonly cache: ImageCache;
   readonly health: Pick<Health, 'isHeadless' | 'sawHead'>;
   readonly now: () => number;
-  readonly namesSkipped?: ManifestSource['namesSkipped'];
+  /** Whether to find out which entries of an index do not count; only commands show that. Default: no. */
+  readonly namesSkipped?: boolean;
 };
 
 /**
@@ -59,12 +50,12 @@ export function createQuery(
   options: QueryOptions,
 ): (asked: QueriedTarget, previous: TagEntry | undefined) => Promise<Answer> {
   const { health } = options;
-  const presence = createPresence(options);
+  const requests = createRequests(options);
   /**
    * Single-platform images whose config blob could not be had for the moment. Their manifest is kept, so that it is not
    * fetched, and perhaps counted, twice.
    */
-  const unfinished = createLru<Sent>(MAX_UNFINISHED, ({ bytes }, name) => 1000 + 10 * bytes + 2 * name.length);
+  const unfinished = createLru<Sent>(MAX_UNFINISHED, ({ body }, name) => 1000 + body.byteLength + 2 * name.length);
 
   return ask;
 
@@ -74,20 +65,20 @@ export function createQuery(
     if (previous === undefined || reference.digest !== undefined) {
       const before = unfinished.get(nameOf(asked));
       const isUsable = before !== undefined && options.now() - before.at < UNFINISHED_MS;
-      return found(isUsable ? before : await getManifest(asked, target, reference.digest), asked, previous);
+      return found(isUsable ? before : await requests.manifest(asked, target), asked, previous);
     }
     let remember: (() => void) | undefined;
     if (!health.isHeadless(place)) {
-      const head = await request(asked, 'HEAD', `manifests/${target}`, MAX_MANIFEST, {});
+      const head = await requests.ask(asked, 'HEAD', target);
       const digest = head.headers['docker-content-digest'] ?? '';
       const isOutage = head.status >= 500 && head.status !== NOT_IMPLEMENTED;
-      if (head.status === 401 || head.status === 429 || isOutage) throw failed(head, asked, 'the manifest');
+      if (head.status === 401 || head.status === 429 || isOutage) throw requests.failed(head, asked, 'the manifest');
       if (isSuccess(head) && isDigest(digest)) {
         health.sawHead(place, 'works');
         if (digest === previous.digest && stillHolds(previous, asked)) return revalidated(previous);
         const known = knownOf(digest, asked);
         if (known !== undefined) return { outcome: 'found', entry: entryOf(digest, known, asked) };
-        return found(await getManifest(asked, digest, digest), asked, previous);
+        return found(await requests.manifest(asked, digest), asked, previous);
       }
       remember = () => health.sawHead(place, isSuccess(head) ? 'broken' : 'doubtful');
     }
@@ -95,13 +86,13 @@ export function createQuery(
     const isSame = previous.source === asked.endpoint.name && stillHolds(previous, asked);
     const etag = isSame ? previous.etag : undefined;
     const condition = etag === undefined ? {} : { 'if-none-match': etag };
-    const response = await request(asked, 'GET', `manifests/${target}`, MAX_MANIFEST, condition);
+    const response = await requests.ask(asked, 'GET', target, condition);
     const isUnchanged = response.status === 304 && etag !== undefined;
-    if (!isUnchanged && !isSuccess(response)) throw failed(response, asked, 'the manifest');
+    if (!isUnchanged && !isSuccess(response)) throw requests.failed(response, asked, 'the manifest');
     // Only now: a HEAD that fails because the tag is gone says nothing about the support of HEAD.
     remember?.();
     if (isUnchanged) return revalidated({ ...previous, headless: true });
-    return found(verified(response, asked, undefined), asked, previous);
+    return found(requests.verified(response, asked, undefined), asked, previous);
   }
 
   function revalidated(previous: TagEntry): Answer {
@@ -151,7 +142,7 @@ export function createQuery(
     } catch (error) {
       // A registry that has lost a blob may say 500, and the tag may be pushed again to mend it.
       const isForNow = error instanceof ImageError && error.temporary && error.status !== 500;
-      if (isForNow && manifest.kind === 'image') unfinished.set(name, { ...sent, manifest: () => manifest });
+      if (isForNow && manifest.kind === 'image') unfinished.set(name, sent);
       else unfinished.delete(name);
       throw error;
     }
@@ -171,82 +162,25 @@ export function createQuery(
   function sourceOf(asked: QueriedTarget, root: Sent): ManifestSource {
     const { isSource, isSparse } = asked.endpoint;
     // All that is read of one image, together.
-    const left = { manifests: MAX_MANIFEST - root.bytes, configs: MAX_CONFIG };
+    const left = { manifests: MAX_MANIFEST - root.body.byteLength, configs: MAX_CONFIG };
     return {
       label: labelOf(asked),
       isFinal: isSource || isSparse === true,
       // What is known of a digest does not say that it is here.
       known: (digest) => (isSparse ? undefined : options.cache.digest(digest)),
-      ...(isSparse ? { holds: (digest: string) => presence(asked, digest) } : {}),
+      ...(isSparse ? { holds: (digest: string) => isServed(asked, digest, requests, health) } : {}),
       async manifest(digest) {
-        const sent = await getManifest(asked, digest, digest, left.manifests);
-        left.manifests -= sent.bytes;
+        const sent = await requests.manifest(asked, digest, left.manifests);
+        left.manifests -= sent.body.byteLength;
         return sent.manifest;
       },
       async config(image) {
-        const body = await getConfig(asked, image, left.configs);
+        const body = await requests.config(asked, image.config.digest, left.configs);
         left.configs -= body.byteLength;
         return body;
       },
       namesSkipped: options.namesSkipped,
     };
-  }
-
-  async function getManifest(
-    asked: QueriedTarget,
-    target: string,
-    digest: string | undefined,
-    maxBytes = MAX_MANIFEST,
-  ): Promise<Sent> {
-    const response = await request(asked, 'GET', `manifests/${target}`, maxBytes, {});
-    if (!isSuccess(response)) throw failed(response, asked, 'the manifest');
-    return verified(response, asked, digest);
-  }
-
-  /** Checks the digest of a body: the requested digest if there was one, otherwise that in the registry's header. */
-  function verified(response: RegistryResponse, asked: QueriedTarget, digest: string | undefined): Sent {
-    const header = response.headers['docker-content-digest'] ?? '';
-    const claimed = isDigest(header) ? header : undefined;
-    for (const expected of [digest, claimed]) {
-      if (expected === undefined || matchesDigest(response.body, expected)) continue;
-      // The digest of a signed manifest is computed without its signatures, so it never matches.
-      refuseSchema1(response.body, response.headers['content-type']);
-      throw mismatch(asked, 'manifest');
-    }
-    const { etag } = response.headers;
-    return {
-      digest: digest ?? claimed ?? digestOf(response.body),
-      manifest: (before) => parseManifest(response.body, response.headers['content-type'], before),
-      at: options.now(),
-      bytes: response.body.byteLength,
-      ...(etag !== undefined && /^(W\/)?"[\x21\x23-\x7e]{1,256}"$/.test(etag) ? { etag } : {}),
-    };
-  }
-
-  async function getConfig(
-    asked: QueriedTarget,
-    { config }: Extract<Manifest, { kind: 'image' }>,
-    maxBytes: number,
-  ): Promise<Uint8Array> {
-    const response = await request(asked, 'GET', `blobs/${config.digest}`, maxBytes, {});
-    if (!isSuccess(response)) throw failed(response, asked, 'the config blob');
-    if (!matchesDigest(response.body, config.digest)) throw mismatch(asked, 'config blob');
-    return response.body;
-  }
-
-  function request(
-    asked: QueriedTarget,
-    method: 'GET' | 'HEAD',
-    path: string,
-    maxBytes: number,
-    headers: Record<string, string>,
-  ): Promise<RegistryResponse> {
-    const accept = path.startsWith('manifests/') ? MANIFEST_ACCEPT : '*/*';
-    return options.send(requestFor(asked, path, { method, headers: { accept, ...headers }, maxBytes }));
-  }
-
-  function failed(response: RegistryResponse, asked: QueriedTarget, what: string): ImageError {
-    return statusError(response, labelOf(asked), what, options.now());
   }
 }
 
@@ -258,12 +192,4 @@ export function ownerOf(credential: Credential | undefined): CacheOwner {
 /** Returns a key for an image at an endpoint, as one credential sees it; no part contains a space. */
 function nameOf({ endpoint, reference, credential }: QueriedTarget): string {
   return `${repositoryUrl(endpoint)} ${reference.canonical} ${credential?.fingerprint ?? ''}`;
-}
-
-function mismatch(asked: QueriedTarget, what: string): ImageError {
-  const label = labelOf(asked);
-  return new ImageError(`${label} sent a ${what} that does not match its digest`, {
-    code: 'malformed',
-    endpoint: label,
-  });
 }

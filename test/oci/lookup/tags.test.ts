@@ -1,8 +1,10 @@
 import { expect } from 'chai';
 import type { Endpoint } from '../../../src/oci/endpoints/endpoint.ts';
+import { createRoutes } from '../../../src/oci/endpoints/mirrors.ts';
 import type { RegistryRequest, RegistryResponse } from '../../../src/oci/http/transport.ts';
 import { listTags } from '../../../src/oci/lookup/tags.ts';
 import { parseReference } from '../../../src/oci/reference.ts';
+import { ANYONE, never, pullSecret, reply, startResolver, startServer } from '../server.ts';
 
 const ENDPOINT: Endpoint = {
   name: 'registry.example.com',
@@ -16,24 +18,19 @@ const ENDPOINT: Endpoint = {
   headers: {},
   resolvesTags: true,
 };
-const LOGIN = { username: 'u', password: 'p', fingerprint: 'f', shared: true };
-
 /** Lists tags from these answers, one for each request; gives them with the paths that were asked. */
-async function list(
-  answers: readonly { status?: number; body?: unknown; link?: string }[],
-  credentials: readonly (typeof LOGIN | undefined)[] = [undefined],
-) {
+async function list(answers: readonly { body?: unknown; link?: string }[]) {
   const asked: RegistryRequest[] = [];
   const send = async (request: RegistryRequest): Promise<RegistryResponse> => {
-    const { status = 200, body = {}, link } = answers[asked.length] ?? answers.at(-1) ?? {};
+    const { body = {}, link } = answers[asked.length] ?? answers.at(-1) ?? {};
     asked.push(request);
     const headers = link === undefined ? {} : { link };
-    return { status, headers, body: Buffer.from(JSON.stringify(body)), url: request.url };
+    return { status: 200, headers, body: Buffer.from(JSON.stringify(body)), url: request.url };
   };
   const reference = parseReference('registry.example.com/shop/web:1');
-  const task = { reference, endpoint: ENDPOINT, credentials, isPrivate: false, signal: new AbortController().signal };
+  const task = { reference, endpoint: ENDPOINT, credential: undefined, isPrivate: false, signal: never };
   const result = await listTags(task, send, () => 0).catch((error: unknown) => error);
-  return { result, paths: asked.map(({ url }) => `${url.host}${url.pathname}${url.search}`), asked };
+  return { result, paths: asked.map(({ url }) => `${url.host}${url.pathname}${url.search}`) };
 }
 
 describe('the tags of a repository', () => {
@@ -66,9 +63,30 @@ describe('the tags of a repository', () => {
     expect((await list([{ body: { tags: 'x' } }])).result).to.have.property('code', 'malformed');
   });
 
-  it('are asked for with the next login where one is refused', async () => {
-    const { result, asked } = await list([{ status: 403 }, { body: { tags: ['1'] } }], [LOGIN, undefined]);
-    expect(result).to.deep.equal(['1']);
-    expect(asked.map(({ credential }) => credential?.username)).to.deep.equal(['u', undefined]);
+  it('are asked for at the registry itself, and anonymously where a login is refused', async () => {
+    const [server, mirror] = await Promise.all([startServer(), startServer()]);
+    const insecure = [server.host, mirror.host];
+    const mirrors = { [server.host]: { endpoints: [mirror.host], fallback: true, credentials: 'mirror' } } as const;
+    const { endpointsOf } = createRoutes({ mirrors, insecure, hosts: () => undefined });
+    const pullSecrets = async () => [pullSecret('s', { [server.host]: 'me:x' })];
+    const harness = startResolver(insecure, { endpointsOf, pullSecrets });
+    const users: boolean[] = [];
+    server.on('*', (request, response) => {
+      const { authorization } = request.headers;
+      users.push(authorization !== undefined);
+      if (authorization !== undefined) return reply(403)(request, response);
+      const challenge = { 'www-authenticate': 'Basic realm="r"' };
+      if (users.length === 1) return reply(401, challenge)(request, response);
+      return reply(200, {}, JSON.stringify({ tags: ['1'] }))(request, response);
+    });
+    try {
+      const access = { ...ANYONE, pullSecrets: ['s'] };
+      expect(await harness.resolver.tags(`${server.host}/shop/web:1`, access, never)).to.deep.equal(['1']);
+      expect(users).to.deep.equal([false, true, false]);
+      expect(mirror.asked).to.deep.equal([]);
+    } finally {
+      harness.stop();
+      await Promise.all([server.stop(), mirror.stop()]);
+    }
   });
 });
