@@ -4,7 +4,7 @@
 first=
 if [ -r /proc/1/cmdline ]; then first=$(tr '\000' ' ' < /proc/1/cmdline); fi
 case $first in
-  *"main.js run "* | *"main.js -"* | *"main.js ") ;;
+  *"main.js run "* | *"main.js -"*) ;;
   *) exec node /app/dist/main.js "$@" ;;
 esac
 # Old objects, and three times the space of young ones: 62 MiB in all. This wins over NODE_OPTIONS.

@@ -10,7 +10,6 @@ import { INSTALLATION, readInstallation } from './flags.ts';
 import { refusalBesideController } from './in-pod.ts';
 import { escaped } from './output.ts';
 import { hasColors } from './paint.ts';
-import { PROGRAM } from './program.ts';
 
 /** The command that completion scripts call. It is not in the help. */
 const COMPLETE = '__complete';
@@ -29,13 +28,13 @@ export async function runCommandLine(words: readonly string[], given: Surroundin
       return EXIT.done;
     }
     const { argv, help: asked } = await parse(withoutHelpCommand(words), surroundings);
-    const isEmpty = operandsOf(argv).length === 0 && !startsByItself(surroundings);
-    const help = isEmpty && asked === '' ? (await parse(['--help'], surroundings)).help : asked;
-    if (help !== '') {
+    const [name, ...operands] = operandsOf(argv);
+    // Without a command it must change nothing: a person who forgets the word "plan" would start a controller with their own rights.
+    const help = name === undefined && asked === '' ? (await parse(['--help'], surroundings)).help : asked;
+    if (name === undefined || help !== '') {
       surroundings.print(`${help}\n`);
       return EXIT.done;
     }
-    const [name = 'run', ...operands] = operandsOf(argv);
     const command = COMMANDS.find((known) => known.name === name);
     if (command === undefined) throw unknownCommand(name);
     const isBeside = surroundings.controllerWords !== undefined;
@@ -59,7 +58,7 @@ export async function runCommandLine(words: readonly string[], given: Surroundin
 
 /** Whose rights a command uses: the controller's own account, that of `clean`, or a person's who reads. */
 function accountOf(words: readonly string[], { controllerWords }: Surroundings) {
-  const name = words.find((word) => COMMANDS.some((command) => command.name === word)) ?? 'run';
+  const name = words.find((word) => COMMANDS.some((command) => command.name === word));
   if (name === 'clean') return 'cleaner';
   return name === 'run' || controllerWords !== undefined ? 'controller' : 'reader';
 }
@@ -86,10 +85,6 @@ function withoutHelpCommand(words: readonly string[]): readonly string[] {
   if (name !== undefined && !COMMANDS.some((command) => command.name === name)) throw unknownCommand(name);
   return [...others, '--help'];
 }
-
-/** Without a command the controller runs, but not for a user of `kubectl archaware`, and not beside a controller that runs already. */
-const startsByItself = ({ program, controllerWords }: Surroundings) =>
-  program === PROGRAM && controllerWords === undefined;
 
 const scopeOf = (argv: Arguments) => ({
   isOneNamespace: argv.namespace !== undefined && argv['all-namespaces'] !== true,

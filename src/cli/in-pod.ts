@@ -17,7 +17,7 @@ export function controllerWords({ environment, firstProcess, pid }: Place): stri
   if (pid === 1 || environment.KUBERNETES_SERVICE_HOST === undefined) return undefined;
   if (!firstProcess.some((word) => word.endsWith('main.js'))) return undefined;
   const words = wordsAfterProgram(firstProcess);
-  const [command = 'run'] = words;
+  const [command = ''] = words;
   return command === 'run' || command.startsWith('-') ? words : undefined;
 }
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { controllerWords, type Place, refusalBesideController } from '../../src/cli/in-pod.ts';
-import { programOf } from '../../src/cli/program.ts';
+import { PROGRAM, programOf } from '../../src/cli/program.ts';
 import { runInProcess } from '../support/in-process.ts';
 
 const inPod = { KUBERNETES_SERVICE_HOST: '10.96.0.1' };
@@ -9,15 +9,14 @@ const RUN = ['node', 'dist/main.js', 'run', '--config', '/etc/archaware/config.y
 describe('a process', () => {
   const rows: [what: string, place: Place, expected: string[] | undefined][] = [
     ['beside the controller of the manifest', { environment: inPod, firstProcess: RUN, pid: 40 }, RUN.slice(2)],
-    ['beside `node main.js`', { environment: inPod, firstProcess: ['node', '/app/dist/main.js'], pid: 40 }, []],
     [
-      'beside a controller that has only flags',
+      'beside a controller whose flags come first',
       {
         environment: inPod,
-        firstProcess: ['node', '--max-http-header-size=9000', 'dist/main.js', '--config', 'c'],
+        firstProcess: ['node', '--max-http-header-size=9000', 'dist/main.js', '--config', 'c', 'run'],
         pid: 40,
       },
-      ['--config', 'c'],
+      ['--config', 'c', 'run'],
     ],
     ['that is the controller', { environment: inPod, firstProcess: RUN, pid: 1 }, undefined],
     ['of a Job', { environment: inPod, firstProcess: ['node', '/app/dist/main.js', 'clean'], pid: 1 }, undefined],
@@ -68,11 +67,23 @@ describe('beside the controller', () => {
     });
     expect((await runInProcess(['clean', '--help'], { controllerWords: ['run'] })).code).to.equal(0);
   });
+});
 
-  it('no second controller starts without a command', async () => {
-    const { code, stdout } = await runInProcess(['--log.level', 'debug'], { controllerWords: ['run'] });
-    expect([code, stdout.split('\n')[0]]).to.deep.equal([0, 'archaware-controller COMMAND [flags]']);
-  });
+describe('without a command the program prints its help, and starts no controller', () => {
+  const rows: [where: string, options: Parameters<typeof runInProcess>[1]][] = [
+    ['in a checkout', {}],
+    ['beside the controller', { controllerWords: ['run'] }],
+    ['as a plug-in of kubectl', { program: 'kubectl archaware' }],
+  ];
+  for (const [where, options] of rows) {
+    for (const words of [[], ['--log.level', 'debug']]) {
+      it(`${where}: ${words.join(' ') || 'no word'}`, async () => {
+        const { code, stdout, stderr } = await runInProcess(words, options);
+        const program = options?.program ?? PROGRAM;
+        expect([code, stdout.split('\n')[0], stderr]).to.deep.equal([0, `${program} COMMAND [flags]`, '']);
+      });
+    }
+  }
 });
 
 describe('as a plug-in of kubectl, the program', () => {
@@ -98,10 +109,5 @@ describe('as a plug-in of kubectl, the program', () => {
       .and.not.include('archaware-controller');
     const { code, stderr } = await runInProcess(['inspct'], { program });
     expect([code, stderr]).to.deep.equal([3, 'kubectl archaware: unknown command "inspct"; did you mean inspect?\n']);
-  });
-
-  it('prints its help without a command, and starts no controller', async () => {
-    const { code, stdout } = await runInProcess([], { program });
-    expect([code, stdout.split('\n')[0]]).to.deep.equal([0, 'kubectl archaware COMMAND [flags]']);
   });
 });

@@ -4,7 +4,7 @@ import type { Command } from '../command.ts';
 export const runCommand: Command = {
   name: 'run',
   operands: '',
-  summary: 'Taint nodes, and give pods and DaemonSets their tolerations or affinity (the default)',
+  summary: 'Taint nodes, and give pods and DaemonSets their tolerations or affinity',
   flags: [],
   forms: [],
   examples: [
