@@ -152,21 +152,13 @@ export function createRolloutTurn({ daemonSets, clock, isSystem, unreadyNodes }:
   const isPaused = () => clock.monotonic() < pausedUntil;
   const isHeld = () => isPaused() || stopsAll().length > 0 || standing().some(({ kind }) => kind === 'rolling');
 
-  /** Whether a DaemonSet of which nothing is known yet may have to roll before this one. */
+  /** Whether a DaemonSet of the system of which nothing is known yet may have to roll before this one. */
   function waitsForOthers(key: string): boolean {
-    if (clock.monotonic() - begin() > ORDER_MS) return false;
-    const rank = rankOf(key);
-    if (rank === 0) return false;
-    for (const other of daemonSets.keys()) {
-      if (lookedAt.has(other) || line.has(other) || rankOf(other) >= rank) continue;
-      const daemonSet = daemonSets.get(other);
-      if (daemonSet !== undefined && !runsNowhere(daemonSet)) return true;
-    }
-    return false;
-  }
-
-  function rankOf(key: string): number {
-    return (isSystemKey(key) ? 0 : 2) + (daemonSets.get(key)?.takesMany === true ? 1 : 0);
+    if (isSystemKey(key) || clock.monotonic() - begin() > ORDER_MS) return false;
+    return [...daemonSets.keys()].some((other) => {
+      const daemonSet = isSystemKey(other) && !lookedAt.has(other) ? daemonSets.get(other) : undefined;
+      return daemonSet !== undefined && !runsNowhere(daemonSet);
+    });
   }
 
   function next(): string | undefined {
@@ -209,7 +201,7 @@ export function createRolloutTurn({ daemonSets, clock, isSystem, unreadyNodes }:
         rollouts.set(key, { ...rollout, generation });
         return true;
       }
-      line.add(key, daemonSet.takesMany);
+      line.add(key);
       if (next() !== key) return false;
       line.take(key);
       const now = clock.monotonic();

@@ -17,7 +17,7 @@ import { withoutRequired } from '../patch/affinity.ts';
 import { isSameToleration, type Toleration } from '../patch/tolerations.ts';
 import { everAdded, MOST_RECORDED, pastText, readPast } from './past.ts';
 import { type PodTemplate, readTemplate } from './pod.ts';
-import { keepsRecord, nodesAtOnce } from './rollout-record.ts';
+import { keepsRecord } from './rollout-record.ts';
 
 type FieldsEntry = {
   /** Its place in the list. */
@@ -62,8 +62,6 @@ export type DaemonSet = {
   /** How many nodes run a daemon pod of the newest template, and how many an available one. */
   readonly updated: number;
   readonly available: number;
-  /** Whether an update takes the pods of several nodes down at once (`maxUnavailable`). */
-  readonly takesMany: boolean;
   /** The nodes that it selects: its node selector and required node affinity. */
   readonly selects: Pick<Demands, 'nodeSelector' | 'terms'>;
   /** Whether the DaemonSet controller has seen the newest generation. */
@@ -111,7 +109,6 @@ export function readDaemonSet(object: JsonObject): DaemonSet {
     misscheduled: numberAt(status, 'numberMisscheduled') ?? 0,
     updated: numberAt(status, 'updatedNumberScheduled') ?? 0,
     available: numberAt(status, 'numberAvailable') ?? 0,
-    takesMany: nodesAtOnce(objectAt(spec, 'updateStrategy'), desired) > 1,
     selects: { nodeSelector, terms },
     observed: (numberAt(status, 'observedGeneration') ?? 0) >= generation,
     rolledOut: isRolledOut(status, generation),

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, objectAt, parseJson } from '../../kit/json.ts';
+import { isObject, parseJson } from '../../kit/json.ts';
 
 /*
  * What the record of a template says of the last rollout that archaware began. It survives the process: a new leader knows which
@@ -34,15 +34,4 @@ export function keepsRecord(rollout: string | undefined): boolean {
 export function rolloutOf(rollout: string | undefined, generation: number): 'awaited' | 'taken-back' | undefined {
   if (rollout === awaited(generation)) return 'awaited';
   return rollout === takenBack(generation) ? 'taken-back' : undefined;
-}
-
-/**
- * Returns how many nodes an update strategy leaves without a running pod at once. With a surge the new pod runs first. `desired`:
- * how many nodes should run a pod.
- */
-export function nodesAtOnce(strategy: JsonObject, desired: number): number {
-  const { maxUnavailable = 1 } = objectAt(strategy, 'rollingUpdate');
-  if (typeof maxUnavailable === 'number') return maxUnavailable;
-  const percent = typeof maxUnavailable === 'string' ? /^(\d{1,3})%$/.exec(maxUnavailable)?.[1] : undefined;
-  return percent === undefined ? 1 : Math.ceil((Number(percent) * desired) / 100);
 }

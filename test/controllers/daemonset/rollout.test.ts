@@ -16,7 +16,6 @@ type Given = {
   misscheduled?: number;
   updated?: number;
   strategy?: string;
-  maxUnavailable?: number | string;
   /** What the record says of the rollout. */
   rollout?: string;
   /** Whether archaware wrote to it before. */
@@ -35,9 +34,7 @@ function daemonSet(name: string, given: Given = {}): DaemonSet {
         : {};
   return readDaemonSet({
     metadata: { namespace: 'ops', name, uid: name, generation, annotations },
-    spec: {
-      updateStrategy: { type: strategy, rollingUpdate: { maxUnavailable: given.maxUnavailable } },
-    },
+    spec: { updateStrategy: { type: strategy } },
     status: {
       observedGeneration: observed,
       desiredNumberScheduled: desired,
@@ -386,10 +383,10 @@ describe('the turn of a DaemonSet to roll', () => {
   it('waits at the start for those that come first, and that nobody has looked at yet', async () => {
     const { clock, turn, put } = turns();
     put(daemonSet('kube-system/cni'));
-    put(daemonSet('ops/a', { maxUnavailable: '100%' }));
+    put(daemonSet('ops/a'));
     put(daemonSet('ops/b'));
-    expect(turn.take('ops/a', daemonSet('ops/a', { maxUnavailable: '100%' }))).to.equal(false);
-    expect([turn.seen('ops/a'), turn.seen('kube-system/cni'), turn.seen('ops/b')]).to.deep.equal([
+    expect(turn.take('ops/a', daemonSet('ops/a'))).to.equal(false);
+    expect([turn.seen('ops/a'), turn.seen('ops/b'), turn.seen('kube-system/cni')]).to.deep.equal([
       undefined,
       undefined,
       'ops/a',

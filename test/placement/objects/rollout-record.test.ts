@@ -2,7 +2,6 @@ import { expect } from 'chai';
 import {
   awaited,
   keepsRecord,
-  nodesAtOnce,
   rolloutOf,
   takenBack,
   withRollout,
@@ -33,20 +32,4 @@ describe('what a record says of a rollout', () => {
   it('keeps a record without tolerations if the change was taken back', () => {
     expect([takenBack(7), awaited(7), undefined].map(keepsRecord)).to.deep.equal([true, false, false]);
   });
-});
-
-describe('how many nodes an update leaves without a pod at once', () => {
-  const rows: [strategy: object, nodes: number][] = [
-    [{}, 1],
-    [{ rollingUpdate: { maxUnavailable: 1 } }, 1],
-    [{ rollingUpdate: { maxUnavailable: 3 } }, 3],
-    [{ rollingUpdate: { maxUnavailable: '100%' } }, 10],
-    [{ rollingUpdate: { maxUnavailable: '10%' } }, 1],
-    [{ rollingUpdate: { maxUnavailable: '11%' } }, 2],
-    [{ rollingUpdate: { maxUnavailable: 0, maxSurge: '50%' } }, 0],
-    [{ rollingUpdate: { maxUnavailable: 'many' } }, 1],
-  ];
-  for (const [strategy, nodes] of rows) {
-    it(`${JSON.stringify(strategy)} of 10: ${nodes}`, () => expect(nodesAtOnce({ ...strategy }, 10)).to.equal(nodes));
-  }
 });
