@@ -1,4 +1,3 @@
-import { hostname } from 'node:os';
 import type { Watches } from '../controllers/watches.ts';
 import { until } from '../kit/abort.ts';
 import { createAllowance } from '../kit/fairness/allowance.ts';
@@ -12,7 +11,7 @@ import { createSelfSigned } from '../webhook/certificates/self-signed.ts';
 import type { CertificateSource, OnProblem } from '../webhook/certificates/source.ts';
 import { servingNames, trusts, trustsAny } from '../webhook/configuration.ts';
 import { keepConfiguration, readConfiguration } from '../webhook/keep-configuration.ts';
-import { createPaths, replicasAlike } from '../webhook/paths.ts';
+import { createPaths } from '../webhook/paths.ts';
 import { createReviewer } from '../webhook/review.ts';
 import { serveAdmission } from '../webhook/server.ts';
 import { createProblemLog, type ProblemLogOptions } from './problem-log.ts';
@@ -54,7 +53,6 @@ export function startWebhook(parts: WebhookParts) {
   const looked = new Promise<void>((onLooked) => {
     void keepConfiguration({
       ...{ client, clock, mayWrite, source: certificate, paths, onLooked, signal },
-      replicas: () => replicasAlike(watches.pods.store.values(), ownNamespace, hostname()),
       onProblem: problemLog('configuration', 'CertificateInvalid'),
       onPathProblem: problemLog('path', undefined),
     });

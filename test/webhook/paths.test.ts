@@ -1,48 +1,5 @@
 import { expect } from 'chai';
-import { createPaths, maySwitch, replicasAlike, type Switching } from '../../src/webhook/paths.ts';
-
-describe('whether the leader may write another path', () => {
-  const calm: Switching = {
-    isCalled: true,
-    wasSeen: false,
-    knownForMs: 30_000,
-    leadingForMs: 0,
-    replicas: 'alike',
-  };
-  const rows: [given: string, changed: Partial<Switching>, may: boolean][] = [
-    ['all replicas are of one template and know it', {}, true],
-    ['a rollout is under way', { replicas: 'mixed', leadingForMs: 1e9 }, false],
-    ['some may not have read the Secret again', { knownForMs: 29_999 }, false],
-    ['the replicas cannot be seen', { replicas: 'unknown', leadingForMs: 59_999 }, false],
-    ['the replicas cannot be seen, for a minute', { replicas: 'unknown', leadingForMs: 60_000 }, true],
-    ['nobody calls yet', { isCalled: false, knownForMs: 0, replicas: 'mixed' }, true],
-    ['somebody else changed it', { wasSeen: true, knownForMs: 0, replicas: 'mixed' }, true],
-  ];
-  for (const [given, changed, may] of rows) {
-    it(`${given}: ${may ? 'yes' : 'no'}`, () => expect(maySwitch({ ...calm, ...changed })).to.equal(may));
-  }
-});
-
-describe('whether all replicas have the same template', () => {
-  const pod = (name: string, hash: string, more: { namespace?: string; phase?: string; app?: string } = {}) => ({
-    name,
-    namespace: more.namespace ?? 'archaware',
-    phase: more.phase ?? 'Running',
-    labels: { 'app.kubernetes.io/name': more.app ?? 'archaware-controller', 'pod-template-hash': hash },
-  });
-  const rows: [given: string, pods: ReturnType<typeof pod>[], expected: string][] = [
-    ['both are', [pod('own', 'a'), pod('other', 'a')], 'alike'],
-    ['an old one is left', [pod('own', 'a'), pod('other', 'b')], 'mixed'],
-    ['one has not started yet', [pod('own', 'a'), pod('other', 'b', { phase: 'Pending' })], 'mixed'],
-    ['one has ended', [pod('own', 'a'), pod('other', 'b', { phase: 'Failed' })], 'alike'],
-    ['others are elsewhere', [pod('own', 'a'), pod('other', 'b', { namespace: 'x' })], 'alike'],
-    ['others are of another program', [pod('own', 'a'), pod('other', 'b', { app: 'x' })], 'alike'],
-    ['the own one is not among them', [pod('other', 'a')], 'unknown'],
-  ];
-  for (const [given, pods, expected] of rows) {
-    it(`${given}: ${expected}`, () => expect(replicasAlike(pods, 'archaware', 'own')).to.equal(expected));
-  }
-});
+import { createPaths } from '../../src/webhook/paths.ts';
 
 describe('the paths that are served', () => {
   const calling = (...paths: (string | undefined)[]) => ({

@@ -95,7 +95,6 @@ export function keeping(options: Keeping): Promise<void> {
   const { source, clock } = options;
   return keepConfiguration({
     paths: createPaths(() => source.current()?.path, clock.monotonic),
-    replicas: () => 'alike',
     onPathProblem: () => {},
     onLooked: () => {},
     ...options,
