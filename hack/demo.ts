@@ -32,7 +32,7 @@ async function main(): Promise<void> {
   try {
     fill(registry);
     say();
-    say('archaware-controller: pods go where their images run', 'bold');
+    say('archaware: pods go where their images run', 'bold');
     wrapped('A demo on a simulated cluster. The controller, its manifest and its rights are the real ones.', 0, 'dim');
     await showCluster(cluster);
     await showWithout(cluster, registry);

@@ -62,7 +62,7 @@ ${FROM_SOURCES}`,
     from: 'webhook',
     head: `# The admission webhook of archaware-controller, on top of one of the single manifests: kubectl apply -f webhook.yaml
 # It has an effect once the configuration (ConfigMap archaware-controller) has webhook: {enabled: true}; then restart the
-# Deployment. archaware-controller clean removes it again, and all gates. With cert-manager: manifests/kustomize/overlays/cert-manager.
+# Deployment. archaware clean removes it again, and all gates. With cert-manager: manifests/kustomize/overlays/cert-manager.
 # Generated from manifests/kustomize/webhook (hack/manifests.ts).`,
   },
 ] as const;

@@ -7,7 +7,7 @@ import type { LogDestination } from '../observability/log.ts';
 
 /** What a command finds around it: the streams, the environment, the time and the signals of its process. */
 export type Surroundings = {
-  /** The words with which the program was called: `archaware-controller`, or `kubectl archaware`. */
+  /** The words with which the program was called: `archaware`, or `kubectl archaware`. */
   readonly program: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Writes to standard output, which holds results and nothing else. */

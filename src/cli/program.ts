@@ -1,5 +1,5 @@
 /** The name of the program, as `package.json` installs it. */
-export const PROGRAM = 'archaware-controller';
+export const PROGRAM = 'archaware';
 /** The program as a plug-in of kubectl. */
 export const PLUGIN = 'kubectl archaware';
 

@@ -97,11 +97,7 @@ describe('check', () => {
     const service = JSON.stringify({ apiVersion: 'v1', kind: 'Service', metadata: { name: 'web' } });
     for (const input of ['', '# a template that made nothing\n---\n', service]) {
       const { code, stdout, stderr } = await check(input, '--on', 'arm64');
-      expect([code, stdout, stderr]).to.deep.equal([
-        3,
-        '',
-        'archaware-controller: check: no workload found in standard input\n',
-      ]);
+      expect([code, stdout, stderr]).to.deep.equal([3, '', 'archaware: check: no workload found in standard input\n']);
     }
     const { code, stdout } = await check('', '--on', 'arm64', '-o', 'json');
     expect([code, JSON.parse(stdout)]).to.deep.equal([3, { objects: [], missing: [] }]);

@@ -113,7 +113,7 @@ describe('clean, while something fails', () => {
     expect(code, stderr).to.equal(1);
     expect(removed).to.deep.include({ configurations: 4, nodes: 2, daemonSets: 1, pods: 0 });
     expect(kept, kept.join()).to.have.lengthOf(4);
-    expect(stderr).to.match(/\narchaware-controller: cannot reach the API server/);
+    expect(stderr).to.match(/\narchaware: cannot reach the API server/);
     heal();
     expect(await clean()).to.deep.include({ code: 0, left: [] });
     await nothingLeft();

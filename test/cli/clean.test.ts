@@ -80,7 +80,7 @@ describe('clean', () => {
     ] as const) {
       const { code, stderr } = await product.command(['clean', '--yes', flag, value]);
       expect(code).to.equal(3);
-      expect(stderr).to.match(new RegExp(`^archaware-controller: ${flag}: got "${value}", expected .*\n$`));
+      expect(stderr).to.match(new RegExp(`^archaware: ${flag}: got "${value}", expected .*\n$`));
     }
   });
 
@@ -90,9 +90,7 @@ describe('clean', () => {
     const { code, stdout, stderr } = await product.command(['clean'], { input: 'y\n' });
     expect([code, stdout]).to.deep.equal([3, '']);
     expect(stderr).to.match(/pods with tolerations or affinity +4 +keep/);
-    expect(stderr).to.match(
-      /archaware-controller: --yes: required, because there is no terminal to ask on; nothing was done\n$/,
-    );
+    expect(stderr).to.match(/archaware: --yes: required, because there is no terminal to ask on; nothing was done\n$/);
     expect(product.cluster.writes()).to.deep.equal([]);
   });
 });

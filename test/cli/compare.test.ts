@@ -162,7 +162,7 @@ describe('check --compare', () => {
   for (const [title, words, message] of mistakes) {
     it(`refuses ${title}`, async () => {
       const { code, stderr } = await runInProcess(['check', ...words], { input: '' });
-      expect([code, stderr]).to.deep.equal([3, `archaware-controller: ${message}\n`]);
+      expect([code, stderr]).to.deep.equal([3, `archaware: ${message}\n`]);
     });
   }
 
@@ -176,10 +176,7 @@ describe('check --compare', () => {
 
   it('does not pass where the old manifests hold no workload', async () => {
     const { code, stderr } = await check('# nothing', workload('Deployment', 'dns', [image('1', BOTH)]));
-    expect([code, stderr]).to.deep.equal([
-      3,
-      `archaware-controller: check: no workload found in ${join(folder, 'old.yaml')}\n`,
-    ]);
+    expect([code, stderr]).to.deep.equal([3, `archaware: check: no workload found in ${join(folder, 'old.yaml')}\n`]);
   });
 });
 

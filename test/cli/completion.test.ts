@@ -78,7 +78,7 @@ describe('completion', () => {
     const refused = await runInProcess(['completion', 'tcsh']);
     expect([refused.code, refused.stderr]).to.deep.equal([
       3,
-      'archaware-controller: completion: got "tcsh", expected one of bash, zsh, fish, kubectl\n',
+      'archaware: completion: got "tcsh", expected one of bash, zsh, fish, kubectl\n',
     ]);
   });
 

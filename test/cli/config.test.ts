@@ -22,7 +22,7 @@ describe('the configuration commands read standard input', () => {
         3,
         [
           'standard input: this is a ConfigMap: only its config.yaml is checked',
-          'archaware-controller: taints.key: got "a b", expected a qualified name, such as supported-arch or example.com/arch (standard input:5)',
+          'archaware: taints.key: got "a b", expected a qualified name, such as supported-arch or example.com/arch (standard input:5)',
         ],
       ]);
     }
@@ -81,10 +81,7 @@ describe('the configuration commands read standard input', () => {
     const directory = await mkdtemp(join(tmpdir(), 'archaware-rules-'));
     try {
       const { code, stderr } = await runInProcess(['config', 'validate', directory]);
-      expect([code, stderr]).to.deep.equal([
-        3,
-        `archaware-controller: ${directory} is empty, expected files with label rules\n`,
-      ]);
+      expect([code, stderr]).to.deep.equal([3, `archaware: ${directory} is empty, expected files with label rules\n`]);
     } finally {
       await rm(directory, { recursive: true });
     }
@@ -93,7 +90,7 @@ describe('the configuration commands read standard input', () => {
   it('names the actions if there is no such action, and where the tables of other systems are', async () => {
     const refused = async (...words: readonly string[]) => {
       const { code, stderr } = await runInProcess(['config', ...words]);
-      return [code, stderr.replace('archaware-controller: config: got ', '')];
+      return [code, stderr.replace('archaware: config: got ', '')];
     };
     expect(await refused('show')).to.deep.equal([3, '"show", expected print, schema or validate FILE\n']);
     expect(await refused('convert', '-')).to.deep.equal([
@@ -112,7 +109,7 @@ describe('the configuration commands read standard input', () => {
     const input = Array.from({ length: 100 }, (_, index) => `key${index}: 1\n`).join('');
     const { code, stderr } = await runInProcess(['config', 'validate', '-'], { input });
     const lines = stderr.trimEnd().split('\n');
-    expect([code, lines.length, lines.at(-1)]).to.deep.equal([3, 21, 'archaware-controller: and 80 more']);
+    expect([code, lines.length, lines.at(-1)]).to.deep.equal([3, 21, 'archaware: and 80 more']);
   });
 
   it('prints single keys, groups, and what is not the default', async () => {
@@ -125,9 +122,6 @@ describe('the configuration commands read standard input', () => {
     expect(await keysOf('taints')).to.include.members(['taints.key', 'taints.effect']);
     expect(await keysOf('--changed', '--workers', '3')).to.deep.equal(['workers']);
     const { code, stderr } = await runInProcess(['config', 'print', 'taint.key']);
-    expect([code, stderr]).to.deep.equal([
-      3,
-      'archaware-controller: taint.key: unknown key; did you mean taints.key?\n',
-    ]);
+    expect([code, stderr]).to.deep.equal([3, 'archaware: taint.key: unknown key; did you mean taints.key?\n']);
   });
 });

@@ -62,8 +62,7 @@ describe('beside the controller', () => {
     expect(refused).to.deep.equal({
       code: 3,
       stdout: '',
-      stderr:
-        "archaware-controller: clean: does not run in the controller's container; run it outside the cluster or as a Job\n",
+      stderr: "archaware: clean: does not run in the controller's container; run it outside the cluster or as a Job\n",
     });
     expect((await runInProcess(['clean', '--help'], { controllerWords: ['run'] })).code).to.equal(0);
   });
@@ -88,11 +87,11 @@ describe('without a command the program prints its help, and starts no controlle
 
 describe('as a plug-in of kubectl, the program', () => {
   const rows: [executable: string, program: string][] = [
-    ['node', 'archaware-controller'],
+    ['node', 'archaware'],
     ['/usr/local/bin/kubectl-archaware', 'kubectl archaware'],
     ['kubectl-archaware', 'kubectl archaware'],
     ['C:\\Users\\me\\.krew\\bin\\kubectl-archaware.exe', 'kubectl archaware'],
-    ['/opt/kubectl-archaware-old', 'archaware-controller'],
+    ['/opt/kubectl-archaware-old', 'archaware'],
   ];
   for (const [executable, program] of rows) {
     it(`calls itself ${program} if it was started as ${executable}`, () => {

@@ -279,7 +279,7 @@ describe('config validate with label rules', () => {
     ['config.yaml', 'nodeLabels.directory: '],
   ] as const) {
     it(`checks them, given ${name}`, async () => {
-      const stderr = `archaware-controller: ${key}${directory}${PROBLEM}`;
+      const stderr = `archaware: ${key}${directory}${PROBLEM}`;
       expect(await validate(name)).to.deep.equal({ code: 3, stdout: '', stderr });
       await writeFile(join(directory, 'labels', 'a', 'x'), 'k\n!l # of others\n');
       expect(await validate(name)).to.deep.equal({ code: 0, stdout: `${join(directory, name)}: valid\n`, stderr: '' });

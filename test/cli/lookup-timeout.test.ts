@@ -63,7 +63,7 @@ describe('a registry that fails for the moment', () => {
       const { code, stderr } = await runInProcess([...words, '--lookup-timeout', 'soon']);
       expect([code, stderr]).to.deep.equal([
         3,
-        'archaware-controller: --lookup-timeout: got "soon", expected a duration, such as 30s or 2m\n',
+        'archaware: --lookup-timeout: got "soon", expected a duration, such as 30s or 2m\n',
       ]);
     });
   }

@@ -206,7 +206,7 @@ describe('plan', () => {
     expect(read).to.include('/api/v1/namespaces/shop/pods').and.not.to.include('/api/v1/pods');
     expect(read).not.to.include('/apis/apps/v1/daemonsets');
     const { code, stderr } = await product.command(['plan', '-n', 'nowhere']);
-    expect([code, stderr]).to.deep.equal([1, 'archaware-controller: namespace nowhere does not exist\n']);
+    expect([code, stderr]).to.deep.equal([1, 'archaware: namespace nowhere does not exist\n']);
   });
 
   it('plans only what -l selects', async () => {

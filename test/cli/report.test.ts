@@ -111,7 +111,7 @@ describe('report', () => {
     it(`does not pass where there is nothing to judge: ${words.join(' ') || 'an empty cluster'}`, async () => {
       const { code, stdout, stderr } = await asAdmin('--to', 'arm64', ...words);
       expect([code, stdout]).to.deep.equal([3, '']);
-      expect(stderr).to.contain(`archaware-controller: ${reason}\n`);
+      expect(stderr).to.contain(`archaware: ${reason}\n`);
     });
   }
 
@@ -120,7 +120,7 @@ describe('report', () => {
     const { code, stderr } = await onFile(input, '--to', 'arm64', '--fail-under', '90');
     expect([code, stderr]).to.deep.equal([
       3,
-      'archaware-controller: --fail-under: nothing to judge: no workload wants a pod (1 are scaled to 0 or suspended)\n',
+      'archaware: --fail-under: nothing to judge: no workload wants a pod (1 are scaled to 0 or suspended)\n',
     ]);
   });
 

@@ -285,7 +285,7 @@ describe('what the commands say of one cluster', () => {
           for (const how of ['--dry-run', '--yes']) {
             const refused = await run(person, 'clean', how);
             expect([refused.code, refused.stdout], `${person} ${how}`).to.deep.equal([1, '']);
-            expect(refused.stderr).to.match(/^archaware-controller: get .*: 403 .*as an administrator/m);
+            expect(refused.stderr).to.match(/^archaware: get .*: 403 .*as an administrator/m);
           }
         }
       });
@@ -311,7 +311,7 @@ describe('what the commands say of one cluster', () => {
         for (const words of [['plan'], ['plan', '-n', 'default'], ['explain', 'late'], ['report']]) {
           const { code, stdout, stderr } = await run('nobody', ...words);
           expect([code, stdout], words.join(' ')).to.deep.equal([1, '']);
-          expect(stderr).to.match(/^archaware-controller: .*403.*administrator can grant you/m);
+          expect(stderr).to.match(/^archaware: .*403.*administrator can grant you/m);
         }
       });
     });

@@ -87,7 +87,7 @@ describe('clean as a process, on the real control plane', () => {
       const { code, stderr } = await command.ended;
       hold.release();
       expect(code).to.equal(1);
-      expect(stderr).to.match(/archaware-controller: interrupted; clean can be run again/);
+      expect(stderr).to.match(/archaware: interrupted; clean can be run again/);
       expect(await holder()).to.equal('');
     }
     const { code, left } = await clean();

@@ -93,7 +93,7 @@ describe('the commands', () => {
       .replace(/^archaware is not installed here .*\n/, '');
     expect(stderr).to.match(words);
     expect(stderr.trimEnd().split('\n'), stderr).to.have.lengthOf(1);
-    expect(stderr).to.match(/^archaware-controller: /);
+    expect(stderr).to.match(/^archaware: /);
     expect(stderr).not.to.match(/\bat .*\.(js|ts):\d+/);
     expect(stdout).to.equal('');
     expect(code).to.equal(expected);

@@ -194,7 +194,7 @@ describe('the image', function () {
 
       it('refuses clean, with exit code 3', async () => {
         const { status, stderr } = finishedOf(await beside(['clean', '--yes']));
-        expect(stderr).to.match(/^archaware-controller: clean: does not run in the controller's container/);
+        expect(stderr).to.match(/^archaware: clean: does not run in the controller's container/);
         expect(status).to.equal(3);
       });
 
@@ -203,7 +203,7 @@ describe('the image', function () {
         const { status, stdout } = finishedOf(await beside(['inspect', '--help'], say));
         const [limit, ...help] = stdout.split('\n');
         expect(Number(limit)).to.be.within(32, 64);
-        expect([status, help[0]]).to.deep.equal([0, 'archaware-controller inspect IMAGE… [flags]']);
+        expect([status, help[0]]).to.deep.equal([0, 'archaware inspect IMAGE… [flags]']);
       });
 
       it('says what to do if the heap is full', async () => {

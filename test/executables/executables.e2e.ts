@@ -140,7 +140,7 @@ describe('the package that npm makes', function () {
   it('runs with npx', async () => {
     await runWith({}, ['npm', '--prefix', ROOT, 'pack', '--silent'], '--pack-destination', directory, ROOT);
     const image = product.image('web', ['amd64', 'arm64']);
-    const command = `cd "$0" && npx --yes -p ./archaware-controller-*.tgz archaware-controller inspect "$@"`;
+    const command = `cd "$0" && npx --yes -p ./archaware-controller-*.tgz archaware inspect "$@"`;
     const found = await runWith(
       { npm_config_cache: join(directory, 'cache') },
       ['sh', '-c', command, directory],

@@ -32,7 +32,7 @@ describe('the npm package of a release', () => {
       name: 'archaware-controller',
       version: release.version,
       license: 'MIT',
-      bin: { 'archaware-controller': 'dist/main.js' },
+      bin: { archaware: 'dist/main.js' },
       // npm compares it with the source of the provenance.
       repository: { type: 'git', url: `git+${release.source}.git` },
       publishConfig: { access: 'public', provenance: true },
@@ -49,15 +49,11 @@ describe('the npm package of a release', () => {
   it('runs with npx, without a network', async () => {
     const cache = await mkdtemp(join(tmpdir(), 'archaware-npx-'));
     try {
-      const version = execFileSync(
-        'npx',
-        ['--yes', '--offline', '--package', file, 'archaware-controller', '--version'],
-        {
-          encoding: 'utf8',
-          env: { ...process.env, npm_config_cache: cache },
-          stdio: ['ignore', 'pipe', 'pipe'],
-        },
-      );
+      const version = execFileSync('npx', ['--yes', '--offline', '--package', file, 'archaware', '--version'], {
+        encoding: 'utf8',
+        env: { ...process.env, npm_config_cache: cache },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
       expect(version.trim()).to.equal(release.version);
     } finally {
       await rm(cache, { recursive: true });

@@ -74,8 +74,8 @@ export function leftovers(
   let gated = gatedElsewhere;
   for (const pod of pods.store.values()) if (pod.gated !== undefined) gated++;
   return [
-    ...(tainted > 0 ? [`taints of archaware on ${tainted} node(s): run archaware-controller clean`] : []),
-    ...(gated > 0 ? [`the gate of archaware on ${gated} pod(s): run archaware-controller clean`] : []),
+    ...(tainted > 0 ? [`taints of archaware on ${tainted} node(s): run archaware clean`] : []),
+    ...(gated > 0 ? [`the gate of archaware on ${gated} pod(s): run archaware clean`] : []),
   ];
 }
 

@@ -12,7 +12,7 @@ export const completionCommand: Command = {
   flags: [],
   examples: [
     ['completion bash > /etc/bash_completion.d/archaware', 'Install it for every user of bash'],
-    ['completion zsh > ~/.zfunc/_archaware-controller', 'Install it for zsh, where ~/.zfunc is in fpath'],
+    ['completion zsh > ~/.zfunc/_archaware', 'Install it for zsh, where ~/.zfunc is in fpath'],
     ['completion fish | source', 'Load it into fish; to keep it, put this line into ~/.config/fish/config.fish'],
     [
       'completion kubectl > ~/.local/bin/kubectl_complete-archaware',

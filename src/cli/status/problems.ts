@@ -48,7 +48,7 @@ function notInstalled(facts: Facts): Problem[] {
     ...when(
       tainted > 0,
       `${nodesText(tainted)} still ${have} the taint ${taint}: new pods stay Pending there`,
-      'install archaware again, or run archaware-controller clean',
+      'install archaware again, or run archaware clean',
     ),
   ];
 }
@@ -134,7 +134,7 @@ function ofPods(facts: Facts): Problem[] {
   return when(
     ageMs > (gated ? LONG_GATE_MS : LONG_WAIT_MS),
     `pod ${namespace}/${name} has waited for ${Math.floor(ageMs / 60_000)} minutes`,
-    `archaware-controller explain -n ${namespace} ${name}`,
+    `archaware explain -n ${namespace} ${name}`,
   );
 }
 

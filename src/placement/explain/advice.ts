@@ -63,7 +63,7 @@ function adviseBound(input: ExplainInput, explained: WithoutAdvice, evidence: Ex
   const { architecture = '' } = explained.nodes.find(({ names }) => names.includes(name)) ?? {};
   if (skipped === 'daemon-pod') {
     const read = `kubectl -n ${namespace} get daemonset ${owner?.name} -o yaml`;
-    const step = `explain its DaemonSet: ${read} | archaware-controller explain -f -`;
+    const step = `explain its DaemonSet: ${read} | archaware explain -f -`;
     return [wrongNode === undefined ? step : noteOf(wrongNode, { name, architecture }, step)];
   }
   if (fitsNowhere(explained, evidence)) return adviseSkipped(input, skipped);
@@ -124,7 +124,7 @@ function noteOf(
 }
 
 function adviseSkipped({ namespace }: ExplainInput, skipped: SkipReason | undefined): string[] {
-  const or = ', or give it tolerations of its own (archaware-controller inspect IMAGE shows the architectures)';
+  const or = ', or give it tolerations of its own (archaware inspect IMAGE shows the architectures)';
   switch (skipped) {
     case 'ignored':
       return [`remove the label ${IGNORE_LABEL}${or}`];
@@ -247,7 +247,7 @@ function advisePlaced(
   const isUp = isAway ? 'once the controller is back' : checkController(controller);
   const isGated = applied && workload.pod?.gated !== undefined;
   if (isGated && onlyObserves(settings)) {
-    return ['placement.mode observe removes no gate: run archaware-controller clean'];
+    return ['placement.mode observe removes no gate: run archaware clean'];
   }
   const lacks = decision.kind === 'place' && tolerations.some(({ present }) => !present);
   // A write is refused for a template of a DaemonSet only. Its Event lives for an hour, also if the write succeeded later.

@@ -56,14 +56,14 @@ export function adviseAway(
       const [namespace, name] = state.deployment.split('/');
       const scaled = `kubectl -n ${namespace} scale deployment/${name} --replicas=2`;
       const how = state.wanted === 0 ? `the Deployment is scaled to 0: ${scaled}` : 'docs/runbooks/no-leader.md';
-      return `no replica leads (Lease ${state.lease}), so nothing is written: ${how}; archaware-controller status shows the rest`;
+      return `no replica leads (Lease ${state.lease}), so nothing is written: ${how}; archaware status shows the rest`;
     }
     case 'not-installed': {
       const isTainted = (nodes ?? []).some((node) =>
         (node.taints ?? []).some(({ key, effect }) => key === taints.key && effect === taints.effect),
       );
       const what = isTainted ? `, but nodes have its taint ${taintKind(taints)}` : ', so nothing is written';
-      return `archaware is not installed${what}: install it (docs/install.md), or remove what it left with archaware-controller clean`;
+      return `archaware is not installed${what}: install it (docs/install.md), or remove what it left with archaware clean`;
     }
     default:
       return state satisfies never;

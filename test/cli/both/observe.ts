@@ -72,7 +72,7 @@ export function describeObserve(start: Start): void {
       await world.patch('Node', '', NODE, { metadata: { annotations }, spec: { taints: [taint] } });
       await world.eventually('it to be not ready', () => isReady(503));
       expect((await controller.get('/readyz')).text).to.include(
-        'taints of archaware on 1 node(s): run archaware-controller clean',
+        'taints of archaware on 1 node(s): run archaware clean',
       );
       expect(taints(await world.node(NODE))).to.deep.equal(ours('amd64'));
     });

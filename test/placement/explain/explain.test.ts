@@ -523,7 +523,7 @@ describe('the advice', () => {
         spec: { nodeName: 'arm-1' },
         metadata: { ownerReferences: [{ kind: 'DaemonSet', name: 'agent', controller: true }] },
       },
-      ['explain its DaemonSet: kubectl -n shop get daemonset agent -o yaml | archaware-controller explain -f -'],
+      ['explain its DaemonSet: kubectl -n shop get daemonset agent -o yaml | archaware explain -f -'],
     ],
     [
       "a bound pod of OpenKruise's DaemonSet, which archaware gave what its template lacks",
@@ -631,7 +631,7 @@ describe('the advice', () => {
       'a bound pod that is left alone, if no node would take it again',
       { images: BOTH, ...LEFT_ALONE, spec: { containers: [{ image: 'a' }], nodeName: 'arm-1' } },
       [
-        'remove the label archaware.dev/ignore, or give it tolerations of its own (archaware-controller inspect IMAGE shows the architectures)',
+        'remove the label archaware.dev/ignore, or give it tolerations of its own (archaware inspect IMAGE shows the architectures)',
       ],
     ],
     [
@@ -826,7 +826,7 @@ describe('explain in a mode with affinity', () => {
     expect([observed.tolerations, observed.affinity, observed.advice]).to.deep.equal([
       [],
       undefined,
-      ['placement.mode observe removes no gate: run archaware-controller clean'],
+      ['placement.mode observe removes no gate: run archaware clean'],
     ]);
     const both = { schedulingGates: [...GATES.schedulingGates, { name: 'example.com/quota' }] };
     const { advice } = explained({ images, settings: { mode: 'affinity' }, spec: both });

@@ -21,25 +21,25 @@ describe('the advice about the controller', () => {
       'the runbook where no replica leads',
       noLeader,
       TAINTED,
-      'no replica leads (Lease tools/lease), so nothing is written: docs/runbooks/no-leader.md; archaware-controller status shows the rest',
+      'no replica leads (Lease tools/lease), so nothing is written: docs/runbooks/no-leader.md; archaware status shows the rest',
     ],
     [
       'to scale where the Deployment wants no replica',
       { ...noLeader, wanted: 0 },
       TAINTED,
-      'no replica leads (Lease tools/lease), so nothing is written: the Deployment is scaled to 0: kubectl -n tools scale deployment/arch --replicas=2; archaware-controller status shows the rest',
+      'no replica leads (Lease tools/lease), so nothing is written: the Deployment is scaled to 0: kubectl -n tools scale deployment/arch --replicas=2; archaware status shows the rest',
     ],
     [
       'clean where archaware is gone and its taint is not',
       { kind: 'not-installed' },
       TAINTED,
-      'archaware is not installed, but nodes have its taint supported-arch:NoSchedule: install it (docs/install.md), or remove what it left with archaware-controller clean',
+      'archaware is not installed, but nodes have its taint supported-arch:NoSchedule: install it (docs/install.md), or remove what it left with archaware clean',
     ],
     [
       'the installation where there is no taint either',
       { kind: 'not-installed' },
       UNTAINTED,
-      'archaware is not installed, so nothing is written: install it (docs/install.md), or remove what it left with archaware-controller clean',
+      'archaware is not installed, so nothing is written: install it (docs/install.md), or remove what it left with archaware clean',
     ],
   ];
   for (const [what, state, nodes, expected] of rows) {

@@ -37,7 +37,7 @@ In the mode observe: refuses to install or to upgrade where taints or gates of o
 {{- $left = append $left "the MutatingWebhookConfiguration archaware-controller" -}}
 {{- end -}}
 {{- with $left -}}
-{{- fail (printf "config.placement.mode: got observe, and the cluster has %s: nothing would remove them. First run archaware-controller clean --stop, then install or upgrade (docs/changing-modes.md)" (join ", " .)) -}}
+{{- fail (printf "config.placement.mode: got observe, and the cluster has %s: nothing would remove them. First run archaware clean --stop, then install or upgrade (docs/changing-modes.md)" (join ", " .)) -}}
 {{- end -}}
 {{- end -}}
 {{- end }}
