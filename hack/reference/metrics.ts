@@ -57,6 +57,7 @@ export async function metricsPage(): Promise<Page> {
     leader: () => false,
     gatedPods: async () => 0,
     taintedNodes: () => ({ '': 0 }),
+    safetyNets: () => ({ '': true }),
     contestedObjects: () => 0,
     taintsHeldBack: () => 0,
     rolloutStopped: () => 0,

@@ -27,6 +27,8 @@ export type LeaderStatus = {
   /** Pods and DaemonSets that are not served because of their size. */
   readonly tooLarge: number;
   readonly waiting: { readonly count: number; readonly oldest: readonly WaitingPod[] };
+  /** Whether updates that drop archaware's tolerations from DaemonSets are corrected; undefined: not known. */
+  readonly keepsDaemonSets: boolean | undefined;
   readonly problems: readonly Problem[];
 };
 
@@ -79,6 +81,7 @@ export function readStatus(configMap: JsonObject): (LeaderStatus & Written) | un
         outlook: textAt(pod, 'outlook'),
       })),
     },
+    keepsDaemonSets: typeof status.keepsDaemonSets === 'boolean' ? status.keepsDaemonSets : undefined,
     problems: (listAt(status, 'problems') ?? []).slice(0, MOST.problems).map((each) => ({
       problem: textAt(each, 'problem'),
       do: textAt(each, 'do'),

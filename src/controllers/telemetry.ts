@@ -1,6 +1,7 @@
 import type { Failure, Result } from '../kube/control-loop.ts';
 import type { WatchAttempt } from '../kube/watch/trouble.ts';
 import type { WrongReason } from '../placement/wrong-node/judge.ts';
+import type { KeepVerdict } from './keep-watch.ts';
 import type { WrongNodeAction } from './wrong-node/controller.ts';
 
 /** What the watches and the controllers report of their work. A replica writes it to its log and counts it in its metrics. */
@@ -23,4 +24,6 @@ export type Telemetry = {
   gatedElsewhere(keys: readonly string[]): void;
   /** These pods could not be listed. */
   gatedUnknown(error: unknown): void;
+  /** The protection of DaemonSets is broken, holds again, or is not known for a new reason. */
+  protection(verdict: KeepVerdict): void;
 };

@@ -23,6 +23,9 @@ export type Listeners = {
   daemonSet?: ((change: Change<DaemonSet>) => void) | undefined;
 };
 
+/** Called whenever the API server has opened a watch of DaemonSets. */
+type OpenedListener = { daemonSetsOpened?: (() => void) | undefined };
+
 type Watched = ReadonlySet<'pods' | 'nodes' | 'namespaces' | 'daemonsets'>;
 
 /** The part of the cluster to watch. Nodes are always watched, all of them. */
@@ -47,10 +50,10 @@ export function createWatches(options: {
   readonly refusedMs?: number;
 }) {
   const { client, clock, kinds, scope, telemetry = {}, refusedMs } = options;
-  const listeners: Listeners = {};
+  const listeners: Listeners & OpenedListener = {};
   const reflect = <T extends { readonly uid: string; readonly resourceVersion: string }>(
     kind: string,
-    how: Pick<ReflectorOptions<T>, 'path' | 'query' | 'read' | 'keyOf' | 'onChange'>,
+    how: Pick<ReflectorOptions<T>, 'path' | 'query' | 'read' | 'keyOf' | 'onChange' | 'onOpened'>,
   ) =>
     createReflector<T>({
       ...how,
@@ -102,6 +105,7 @@ export function createWatches(options: {
     read: (object) => keptDaemonSet(readDaemonSet(object)),
     keyOf: namespaced,
     onChange: (change) => listeners.daemonSet?.(change),
+    onOpened: () => listeners.daemonSetsOpened?.(),
   });
   const all = { pods, nodes, namespaces, daemonsets: daemonSets } as const;
   const running = Object.entries(all).filter(([kind]) => [...kinds].some((wanted) => wanted === kind));

@@ -13,6 +13,8 @@ export type Observed = {
   readonly gatedPods: () => Promise<number>;
   /** Nodes that carry a taint of the controller, by architecture. */
   readonly taintedNodes: () => Readonly<Record<string, number>>;
+  /** Whether each safety net held when the leader last tried it; undefined: not known. */
+  readonly safetyNets: () => Readonly<Record<string, boolean | undefined>>;
   /** Objects that the controller leaves alone for a while because another writer keeps reverting its changes. */
   readonly contestedObjects: () => number;
   /** Nodes that stay without the taint because a DaemonSet cannot tolerate it. */
@@ -118,6 +120,11 @@ export function createMetrics(version: string, now: () => number) {
     'Nodes of a pool that joined without the taint of archaware.',
     ['pool'],
   );
+  const safetyNetHolds = gauge(
+    'safety_net_holds',
+    '1 if the safety net held when the leader last tried it, 0 if not, NaN if that is not known.',
+    ['net'],
+  );
   const contestedObjects = gauge(
     'contested_objects',
     'Objects that archaware does not write for a while, because another writer keeps undoing its writes.',
@@ -209,6 +216,10 @@ export function createMetrics(version: string, now: () => number) {
       for (const [architecture, count] of Object.entries(observed.nodes())) nodes.set({ architecture }, count);
       for (const [architecture, count] of Object.entries(observed.taintedNodes())) {
         taintedNodes.set({ architecture }, count);
+      }
+      for (const [net, holds] of Object.entries(observed.safetyNets())) {
+        // A value of zero would raise an alarm.
+        safetyNetHolds.set({ net }, holds === undefined ? Number.NaN : Number(holds));
       }
       contestedObjects.set(observed.contestedObjects());
       taintsHeldBack.set(observed.taintsHeldBack());

@@ -8,7 +8,7 @@ const POD = {
 };
 const status = (more: Partial<LeaderStatus> = {}): LeaderStatus & { at: string } => ({
   ...{ at: AT, writer: 'vm-1', version: '1.2.3', pods: { placed: 4 }, tooLarge: 2 },
-  ...{ waiting: { count: 7, oldest: [POD] }, problems: [{ problem: 'p', do: 'd' }] },
+  ...{ waiting: { count: 7, oldest: [POD] }, keepsDaemonSets: true, problems: [{ problem: 'p', do: 'd' }] },
   ...more,
 });
 const read = (text: string) => readStatus({ data: { status: text } });

@@ -42,6 +42,7 @@ const METRICS = [
   'registry_requests_total',
   'resolver_cache_total',
   'rollout_stopped',
+  'safety_net_holds',
   'tainted_nodes',
   'taints_held_back',
   'unresolvable_images',

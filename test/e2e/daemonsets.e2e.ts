@@ -256,26 +256,35 @@ describe('DaemonSets on the real control plane', () => {
     describeTemplateHistory(() => world);
   });
 
-  describe('has a guard, which status tries by a dry run,', () => {
+  describe('tries whether updates that drop its tolerations are corrected', () => {
     const guard = async () => {
       const flags = ['--kubeconfig', world.cluster.kubeconfig, '-o', 'json'];
       const { code, stdout, stderr } = await runBundle(['status', ...flags]);
       const found = listAt(JSON.parse(stdout), 'problems').map((problem) => String(at(problem, 'problem')));
       return { code, stderr, problems: found.filter((text) => text.includes('is not corrected')) };
     };
+    const eventuallyHolds = (value: number) =>
+      world.eventually(`archaware_safety_net_holds to be ${value}`, async () => {
+        return (await controller.metric('archaware_safety_net_holds', { net: 'daemonsets' })) === value;
+      });
+    const warnings = () => controller.logs().filter((line) => line.includes('would be stored'));
+    const requests = async (from: number) =>
+      (await world.cluster.auditedRequests()).slice(from).filter(({ path }) => path.includes('/daemonsets/'));
 
-    it('and says nothing where they are', async () => {
+    it('after the first pass, and says nothing where they are', async () => {
       await world.stopControllers();
       const namespace = await world.namespace('tried-late');
       await world.create(daemonSet(namespace, 'late', { images: [world.image('nested')] }));
-      controller = await world.run();
-      await world.eventually('the tolerations', async () => tolerations(await template(namespace, 'late')).length > 0);
       const from = await world.requestCount();
+      controller = await world.run();
+      await eventuallyHolds(1);
+      expect(warnings()).to.deep.equal([]);
+      const managers = (await requests(from)).map(({ path }) => /fieldManager=([a-z-]+)/.exec(path)?.[1]);
+      expect(managers).to.include('archaware-controller');
+      expect(managers.indexOf('archaware-probe')).to.be.above(managers.lastIndexOf('archaware-controller'));
       const { stderr, problems } = await guard();
       expect(problems, stderr).to.deep.equal([]);
       expect(stderr).not.to.include('guard:');
-      const requests = (await world.cluster.auditedRequests()).slice(from);
-      expect(requests.some(({ path }) => path.includes('fieldManager=archaware-probe'))).to.equal(true);
     });
 
     it('and names what is wrong where the policy fails, which its failure policy hides', async () => {
@@ -288,6 +297,9 @@ describe('DaemonSets on the real control plane', () => {
         return tolerations(at(body, 'spec', 'template')).length === 0;
       });
       const before = await template('tried-late', 'late');
+      controller = await world.run();
+      await eventuallyHolds(0);
+      await world.eventually('the warning', async () => warnings().length === 1);
       const { code, problems } = await guard();
       expect([code, problems.length]).to.deep.equal([2, 1]);
       expect(await template('tried-late', 'late')).to.deep.equal(before);
@@ -308,6 +320,8 @@ describe('DaemonSets on the real control plane', () => {
       });
       expect(refusal).to.include('archaware-keep');
       expect((await answer({ metadata: { labels: { changed: 'yes' } } })).status).to.equal(200);
+      // The leader does not take the refusal for a verdict.
+      expect(await controller.metric('archaware_safety_net_holds', { net: 'daemonsets' })).to.equal(0);
     });
 
     it('with the rights of the person, and names the one that is missing', async () => {

@@ -222,6 +222,17 @@ for (const [name, promised, rights] of served) {
       });
     }
 
+    if (promised.key !== undefined) {
+      it('finds out with its rights, by a dry run, that this is kept', async () => {
+        earlier.push(...controller.logs());
+        await world.stopControllers();
+        controller = await world.run(flags);
+        await world.eventually('the verdict', async () => {
+          return (await controller.metric('archaware_safety_net_holds', { net: 'daemonsets' })) === 1;
+        });
+      });
+    }
+
     if (promised.labels) {
       it('sets labels and takes them back', async () => {
         const label = async () => at(await world.node('amd64-1'), 'metadata', 'labels', LABEL);

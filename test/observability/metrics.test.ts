@@ -10,6 +10,7 @@ const NOTHING = {
   leader: () => true,
   gatedPods: async () => 0,
   taintedNodes: () => ({}),
+  safetyNets: () => ({}),
   contestedObjects: () => 0,
   taintsHeldBack: () => 0,
   rolloutStopped: () => 0,
@@ -66,5 +67,14 @@ describe('the metrics', () => {
     expect(of('late.test')).to.deep.equal([]);
     expect(of('other')).to.include('archaware_registry_requests_total{registry="other",method="GET",code="200"} 1');
     expect(new Set(text.match(/registry="[^"]+"/g)).size).to.equal(101);
+  });
+
+  it('say whether a safety net holds, and nothing about one that was not tried', async () => {
+    const metrics = createMetrics('test', () => 0);
+    const holds = async (daemonsets: boolean | undefined) => {
+      const { text } = await metrics.render({ ...NOTHING, safetyNets: () => ({ daemonsets }) });
+      return /^archaware_safety_net_holds\{net="daemonsets"\} (\S+)$/m.exec(text)?.[1];
+    };
+    expect([await holds(true), await holds(false), await holds(undefined)]).to.deep.equal(['1', '0', 'Nan']);
   });
 });

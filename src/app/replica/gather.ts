@@ -20,6 +20,7 @@ export type GatherParts = {
   /** What the Events of this replica said. */
   readonly said: () => Iterable<Said>;
   readonly isRefused: (namespace: string, owner: string) => boolean;
+  readonly keepsDaemonSets: () => boolean | undefined;
   readonly configurationInUse: () => boolean;
   readonly certificateExpiry: () => number | undefined;
 };
@@ -89,6 +90,7 @@ export async function gatherStatus(base: Base, parts: GatherParts): Promise<Lead
         waitingPod(pod, record, record.settings ?? settings, queuedText(running, pod)),
       ),
     },
+    keepsDaemonSets: parts.keepsDaemonSets(),
     problems: knownProblems(counts, said, base.clock.wall()),
   };
 }

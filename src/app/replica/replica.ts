@@ -71,8 +71,8 @@ async function createParts(base: Base) {
     configurationInUse: () => reloaded.inUse,
     certificateExpiry: () => admission?.expiry(),
   };
-  const terms = createTerms(base, running, watches, events, (over) => {
-    const gather = () => gatherStatus(base, known);
+  const terms = createTerms(base, running, watches, events, (keepsDaemonSets, over) => {
+    const gather = () => gatherStatus(base, { ...known, keepsDaemonSets });
     const { statusClient, leaseNamespace: namespace } = base;
     return keepStatus({ client: statusClient, namespace, mayWrite: running.mayWrite, gather, clock, log }, over);
   });

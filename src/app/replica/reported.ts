@@ -1,3 +1,4 @@
+import type { KeepVerdict } from '../../controllers/keep-watch.ts';
 import type { Telemetry } from '../../controllers/telemetry.ts';
 import { LeaseLostError } from '../../kube/errors.ts';
 import type { Logger } from '../../observability/log.ts';
@@ -54,5 +55,31 @@ export function createTelemetry(
       }
     },
     gatedUnknown: (err) => log.warn({ err }, 'pods with the scheduling gate could not be listed'),
+    protection: (verdict) => logProtection(log, verdict),
   };
+}
+
+function logProtection(log: Pick<Logger, 'info' | 'warn'>, verdict: KeepVerdict): void {
+  switch (verdict.kind) {
+    case 'broken':
+      log.warn(
+        { daemonSet: verdict.example },
+        "an update that drops archaware's tolerations from a DaemonSet would be stored, and take its pods off all tainted nodes: neither the policy archaware-keep nor the webhook corrects it (docs/runbooks/daemonsets-unprotected.md)",
+      );
+      return;
+    case 'unknown':
+      log.warn(
+        { why: verdict.why },
+        "could not find out whether updates that drop archaware's tolerations from DaemonSets are corrected; will be tried again",
+      );
+      return;
+    case 'holds':
+      log.info("updates that drop archaware's tolerations from DaemonSets are corrected again");
+      return;
+    case 'nothing':
+      log.info('no DaemonSet has tolerations of archaware any more, so none has to be protected');
+      return;
+    default:
+      verdict satisfies never;
+  }
 }

@@ -1,12 +1,15 @@
 import { setMaxListeners } from 'node:events';
 import { createGatedPods } from '../../controllers/gated-pods.ts';
+import { createKeepWatch, type KeepWatch } from '../../controllers/keep-watch.ts';
 import { createLoops } from '../../controllers/loops/loops.ts';
 import { createNodeFetcher, type Watches } from '../../controllers/watches.ts';
+import { until } from '../../kit/abort.ts';
 import { milliseconds } from '../../kit/duration.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import { createEvictor } from '../../kube/evict.ts';
 import { createDoubt } from '../../kube/watch/doubt.ts';
 import { createWriter } from '../../kube/writer.ts';
+import { keepProbes } from '../../placement/patch/keep-probe.ts';
 import { createServiceAccountReader } from '../registries/pull-secrets.ts';
 import type { Base } from './base.ts';
 import type { Running } from './running.ts';
@@ -16,6 +19,8 @@ export type Terms = ReturnType<typeof createTerms>;
 
 /** Milliseconds after the bootstrap. The decision that ended it, and its write, are over by then. */
 const CALM_MS = 500;
+/** Milliseconds after the start of a term. The first probe does not wait for longer, however many DaemonSets still have to roll. */
+const PROBE_AT_LATEST_MS = 5 * 60_000;
 
 /** Creates the terms; none runs yet. */
 export function createTerms(
@@ -23,7 +28,7 @@ export function createTerms(
   running: Running,
   watches: Watches,
   events: EventRecorder,
-  writeStatus: (over: AbortSignal) => Promise<void>,
+  writeStatus: (keepsDaemonSets: () => boolean | undefined, over: AbortSignal) => Promise<void>,
 ) {
   const { context, client, clock, config, loops, observes, signal, ending, log, telemetry } = base;
   const { mayWrite, settings, labelRules, images } = running;
@@ -38,7 +43,7 @@ export function createTerms(
     ...{ client, clock, versionOf: watches.versionOf, onDead: base.renewConnections },
     signal: base.end,
   });
-  const createTerm = () =>
+  const createTerm = (onBootstrapped: () => void) =>
     createLoops({
       ...{ watches, settings, labelRules, loops, images, events, clock, telemetry },
       workers: config.workers,
@@ -50,6 +55,7 @@ export function createTerms(
       lastWriteMs: base.answers.lastWriteMs,
       onBootstrapped(undecided) {
         void collectSoon();
+        onBootstrapped();
         if (!loops.includes('nodes') || !settings().taints.manage) return;
         log.info({ stillWaiting: undecided }, 'bootstrap over: nodes are tainted from now on');
       },
@@ -62,20 +68,47 @@ export function createTerms(
     onError: telemetry.gatedUnknown,
   });
 
+  const { daemonSets, namespaces, listeners } = watches;
+  let keep: KeepWatch | undefined;
+
+  /** Tries the protection of DaemonSets once the bootstrap is over, so that it does not slow down the start, and with each new watch. */
+  async function watchKeep(bootstrapped: AbortSignal, over: AbortSignal): Promise<void> {
+    // In the mode observe nothing is written, so nothing has to be protected.
+    if (observes || !loops.includes('daemonsets')) return;
+    await clock.delay(PROBE_AT_LATEST_MS, AbortSignal.any([bootstrapped, over]));
+    if (over.aborted) return;
+    const present = createKeepWatch({
+      client,
+      probes: () => keepProbes(daemonSets.store.values(), namespaces.store.get, settings()),
+      onNews: telemetry.protection,
+    });
+    keep = present;
+    listeners.daemonSetsOpened = () => void present.look(over);
+    listeners.daemonSetsOpened();
+    await until(over);
+    keep = undefined;
+    listeners.daemonSetsOpened = undefined;
+  }
+
   return {
     /** Counts the gated pods that were found without a watch on pods. */
     gatedElsewhere: gated.count,
+    /** Whether updates that drop archaware's tolerations from a DaemonSet are corrected; undefined: not known. */
+    keepsDaemonSets: (): boolean | undefined => keep?.holds(),
     /** Runs a term until the Lease is lost or SIGTERM arrives, then waits for the writes under way. */
     async run(lost: AbortSignal, onBegin: () => void): Promise<void> {
       const kill = AbortSignal.any([lost, ending.writes]);
       const over = AbortSignal.any([signal, kill]);
       if (!loops.includes('pods')) void gated.watch(over);
-      void writeStatus(over);
+      const bootstrapped = new AbortController();
+      const term = createTerm(() => bootstrapped.abort());
+      void watchKeep(bootstrapped.signal, over);
+      void writeStatus(() => keep?.holds(), over);
       log.info({ identity: running.identity }, 'leading');
       if (observes) log.info('placement.mode observe: nothing is written but Events, the Lease and the status');
       // Every write under way listens to this signal, so many listeners are not a leak.
       setMaxListeners(0, kill);
-      await running.runTerm(createTerm(), over, kill, onBegin);
+      await running.runTerm(term, over, kill, onBegin);
     },
   };
 }

@@ -1,3 +1,4 @@
+import { type KeepVerdict, tryKeep } from '../../controllers/keep-watch.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
 import { readAll } from '../../kube/list.ts';
 import { readDaemonSet } from '../../placement/objects/daemonset.ts';
@@ -5,8 +6,7 @@ import { readNamespace } from '../../placement/objects/namespace.ts';
 import { keepProbes } from '../../placement/patch/keep-probe.ts';
 import { onlyObserves, usesTaints } from '../../placement/placing.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { type Facts, isGuess } from './facts.ts';
-import { type KeepVerdict, tryKeep } from './try-guard.ts';
+import { type Facts, isGuess, presentWord } from './facts.ts';
 
 /** Tries by dry runs whether archaware's tolerations in DaemonSets are protected. Throws what the client throws for a list. */
 export async function tryGuard(client: ApiClient, settings: Settings, signal: AbortSignal): Promise<KeepVerdict> {
@@ -23,9 +23,14 @@ export async function tryGuard(client: ApiClient, settings: Settings, signal: Ab
   );
 }
 
-/** Returns the line `guard`. */
+/** Returns the line `guard`: what these credentials found out, else what the leader has found out. */
 export function guardText(facts: Facts): string {
   const { guard } = facts;
+  const leader = presentWord(facts)?.keepsDaemonSets;
+  const isKnown = guard.kind === 'read' && guard.value.kind !== 'unknown';
+  if (!isKnown && leader !== undefined) {
+    return `${leader ? HOLDS : "broken: updates that drop archaware's tolerations from DaemonSets are not corrected"}, as the leader has found out`;
+  }
   if (guard.kind === 'read' && guard.value.kind === 'nothing' && !usesTaints(facts)) {
     return isGuess(facts)
       ? 'unknown: the configuration is not known'
@@ -34,10 +39,12 @@ export function guardText(facts: Facts): string {
   return guard.kind === 'read' ? verdictText(guard.value) : `unknown: ${guard.why}`;
 }
 
+const HOLDS = "updates that drop archaware's tolerations from DaemonSets are corrected";
+
 function verdictText(verdict: KeepVerdict): string {
   switch (verdict.kind) {
     case 'holds':
-      return "updates that drop archaware's tolerations from DaemonSets are corrected";
+      return HOLDS;
     case 'broken':
       return `broken: an update of ${verdict.example} that drops archaware's tolerations came back without them (dry run)`;
     case 'unknown':

@@ -1,10 +1,10 @@
 import type { LeaderStatus } from '../../app/leader-status.ts';
 import type { Context } from '../../app/surroundings.ts';
+import type { KeepVerdict } from '../../controllers/keep-watch.ts';
 import { ApiError } from '../../kube/errors.ts';
 import type { FoundDeployment } from '../../kube/installation/deployment.ts';
 import type { NodeCount } from '../../placement/nodes/counts.ts';
 import type { Settings } from '../../placement/settings.ts';
-import type { KeepVerdict } from './try-guard.ts';
 
 /** Something that was read, or the reason why not: a missing right, or what the API server answered. */
 export type Read<T> = { readonly kind: 'read'; readonly value: T } | { readonly kind: 'unread'; readonly why: string };

@@ -119,9 +119,13 @@ const UNTAINTED_ADVICE =
 
 function ofGuard(facts: Facts): Problem[] {
   const verdict = readValue(facts.guard);
+  // The leader may have tried what these credentials may not try.
+  const isKnown = verdict !== undefined && verdict.kind !== 'unknown';
+  const isBroken = isKnown ? verdict.kind === 'broken' : presentWord(facts)?.keepsDaemonSets === false;
+  const tried = verdict?.kind === 'broken' ? `a dry run with ${verdict.example}` : 'a dry run of the leader';
   return when(
-    verdict?.kind === 'broken',
-    `an update that drops archaware's tolerations from a DaemonSet is not corrected, by a dry run with ${verdict?.kind === 'broken' ? verdict.example : ''}: helm upgrade or a GitOps tool can so remove all of its pods from tainted nodes`,
+    isBroken,
+    `an update that drops archaware's tolerations from a DaemonSet is not corrected, by ${tried}: helm upgrade or a GitOps tool can so remove all of its pods from tainted nodes`,
     'apply the manifests again, or run helm upgrade, so that the policy archaware-keep or the webhook corrects it (docs/runbooks/daemonsets-unprotected.md)',
   );
 }

@@ -9,6 +9,8 @@ import { watchOnce } from './watch-once.ts';
 
 export type ReflectorOptions<T> = CollectionOptions<T> & {
   readonly clock: Clock;
+  /** The server has opened a watch, which it does at the start and after the end of the one before. */
+  readonly onOpened?: (() => void) | undefined;
   /** A watch ended before its time; the reason. */
   readonly onRestart?: (reason: string) => void;
   /** Lists or watches fail: called once for each kind of failure, until {@link onWorking}. */
@@ -178,6 +180,7 @@ async function keepInStep<T extends Stored>(
 
   /** Believes an open watch after a while. After a dead one, an open but silent watch does not prove that the server works. */
   function onOpen(): (() => void) | undefined {
+    options.onOpened?.();
     const proves = trouble.brokenSince() !== undefined && !isDead;
     return proves ? clock.after(STEADY_MS, trouble.works) : undefined;
   }

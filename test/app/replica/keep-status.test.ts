@@ -8,7 +8,7 @@ import { createHandClock } from '../../controllers/hand-clock.ts';
 
 const NOTHING: LeaderStatus = {
   ...{ writer: 'vm-1', version: '1', pods: {}, tooLarge: 0, waiting: { count: 0, oldest: [] } },
-  ...{ problems: [] },
+  ...{ keepsDaemonSets: undefined, problems: [] },
 };
 const answer = (status: number) => new ApiError(status, {}, 'patch x');
 

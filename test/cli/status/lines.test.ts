@@ -14,7 +14,7 @@ const LEADER = 'archaware-controller-6d4cf-x1-0b2fb9a4-94d4-4aa3-9d1a-7f8d4c1a2b
 const word = (more: Partial<LeaderWord> = {}): Facts['word'] =>
   read({
     ...{ writer: LEADER, version: '1.2.3', ageMs: 40_000, pods: { placed: 4, held: 1 }, tooLarge: 0 },
-    ...{ waiting: { count: 0, oldest: [] }, problems: [] },
+    ...{ waiting: { count: 0, oldest: [] }, keepsDaemonSets: undefined, problems: [] },
     ...more,
   });
 const PROBLEM = { problem: 'DaemonSet kube-system/cni: WriteRefused: no', do: 'allow the write' };
@@ -152,6 +152,16 @@ describe('the lines of status', () => {
       { guard: read({ kind: 'unknown', why: 'needs the right to do it' }) },
       /^problems +none found; 1 line could not be read\n(.*\n)*guard +unknown: needs the right to do it$/m,
     ],
+    [
+      'a guard that only the leader may try',
+      { guard: FORBIDDEN, word: word({ keepsDaemonSets: true }) },
+      /^problems +none\n(.*\n)*guard +updates that drop .* are corrected, as the leader has found out$/m,
+    ],
+    [
+      'a guard that only the leader may try, and that does not hold',
+      { guard: FORBIDDEN, word: word({ keepsDaemonSets: false }) },
+      /^guard +broken: updates that drop .* are not corrected, as the leader has found out$/m,
+    ],
     ['no problems', {}, /^problems +none$/m],
     [
       'no problems where four lines could not be read',
@@ -278,6 +288,12 @@ describe('the problems of status', () => {
         /^an update that drops archaware's tolerations from a DaemonSet is not corrected, by a dry run with shop\/agent: /,
       ],
     ],
+    [
+      'only the leader may try the guard, and it does not hold',
+      { guard: FORBIDDEN, word: word({ keepsDaemonSets: false }) },
+      [/is not corrected, by a dry run of the leader: /],
+    ],
+    ['the guard holds now, but not when the leader tried it', { word: word({ keepsDaemonSets: false }) }, []],
     ['a pod waits, not for long', { word: waits(9 * 60_000) }, []],
     ['a pod waits for long', { word: waits(11 * 60_000) }, [/^pod shop\/web-1 has waited for 11 minutes$/]],
     ['a pod waited for long when another replica led', { word: waits(11 * 60_000, { writer: 'another' }) }, []],

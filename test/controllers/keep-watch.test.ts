@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { type KeepVerdict, tryKeep } from '../../../src/cli/status/try-guard.ts';
-import type { ApiClient } from '../../../src/kube/api-client.ts';
-import { ApiError, ConnectionError } from '../../../src/kube/errors.ts';
-import type { KeepProbe } from '../../../src/placement/patch/keep-probe.ts';
-import { toleration } from '../../placement/objects.ts';
+import { createKeepWatch, type KeepVerdict, tryKeep } from '../../src/controllers/keep-watch.ts';
+import type { ApiClient } from '../../src/kube/api-client.ts';
+import { ApiError, ConnectionError } from '../../src/kube/errors.ts';
+import type { KeepProbe } from '../../src/placement/patch/keep-probe.ts';
+import { toleration } from '../placement/objects.ts';
 
 const DROPPED = [toleration('supported-arch=arm64:NoSchedule')];
 const KEPT = {
@@ -101,5 +101,84 @@ describe('dry runs that drop the tolerations of DaemonSets', () => {
     expect(asked).to.deep.equal([
       'patch /apis/apps/v1/namespaces/shop/daemonsets/agent?dryRun=All&fieldManager=archaware-probe',
     ]);
+  });
+});
+
+describe('what a term knows about the protection of DaemonSets', () => {
+  function arrange(answers: readonly (object | Error)[], namespaces: readonly string[] = ['shop']) {
+    const { asked, client } = answering(answers);
+    const news: string[] = [];
+    const objects = [...namespaces];
+    let version: string | Error = 'v1.36.1';
+    const keep = createKeepWatch({
+      client: {
+        async request(verb, path, options) {
+          if (path !== '/version') return client.request(verb, path, options);
+          if (version instanceof Error) throw version;
+          return { gitVersion: version };
+        },
+      },
+      probes: () => objects.map(probe),
+      onNews: (verdict) => news.push(verdict.kind),
+    });
+    /** What is known when the term begins, or after a watch was opened. */
+    const look = async (server?: string | Error) => {
+      version = server ?? version;
+      await keep.look(NEVER);
+      return keep.holds();
+    };
+    return { asked, news, keep, look, objects };
+  }
+
+  it('is found out once while the API server has the same version, and nothing is said', async () => {
+    const { asked, news, keep, look } = arrange([KEPT]);
+    expect(keep.holds()).to.equal(undefined);
+    expect([await look(), await look(), await look()]).to.deep.equal([true, true, true]);
+    expect([asked.length, news]).to.deep.equal([1, []]);
+  });
+
+  it('is found out again when the API server has another version, and said if that one breaks it', async () => {
+    const { asked, news, look } = arrange([KEPT, LOST]);
+    expect(await look()).to.equal(true);
+    expect(await look('v1.37.0')).to.equal(false);
+    expect([asked.length, news]).to.deep.equal([2, ['broken']]);
+  });
+
+  it('is tried with each watch while it does not hold, and said once, and when it holds again', async () => {
+    const { asked, news, look } = arrange([LOST, LOST, KEPT]);
+    expect([await look(), await look(), await look(), await look()]).to.deep.equal([false, false, true, true]);
+    expect([asked.length, news]).to.deep.equal([3, ['broken', 'holds']]);
+  });
+
+  it('is tried again after a probe that gave no verdict, which leaves the last one', async () => {
+    const { news, look } = arrange([KEPT, AWAY, AWAY, LOST]);
+    expect(await look()).to.equal(true);
+    expect([await look('v1.37.0'), await look(), await look()]).to.deep.equal([true, true, false]);
+    expect(news).to.deep.equal(['unknown', 'broken']);
+  });
+
+  it('stays as it is while the API server does not tell its version', async () => {
+    const { asked, news, look } = arrange([KEPT]);
+    expect(await look(AWAY)).to.equal(undefined);
+    expect(await look('v1.36.1')).to.equal(true);
+    expect(await look(AWAY)).to.equal(true);
+    expect([asked.length, news]).to.deep.equal([1, []]);
+  });
+
+  it('is nothing before there is something to protect, and when there is nothing more', async () => {
+    const { asked, news, look, objects } = arrange([LOST], []);
+    expect(await look()).to.equal(undefined);
+    expect(asked).to.deep.equal([]);
+    objects.push('shop');
+    expect(await look()).to.equal(false);
+    objects.pop();
+    expect(await look()).to.equal(undefined);
+    expect(news).to.deep.equal(['broken', 'nothing']);
+  });
+
+  it('is tried by one call at a time', async () => {
+    const { asked, keep, look } = arrange([KEPT]);
+    await Promise.all([keep.look(NEVER), look()]);
+    expect(asked).to.have.length(1);
   });
 });
