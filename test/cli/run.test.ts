@@ -17,6 +17,14 @@ describe('run', () => {
   });
   afterEach(() => product.stop());
 
+  /** Two pods, a DaemonSet and the nodes in their final state. */
+  async function settle(): Promise<string> {
+    const image = product.image('app', ['amd64', 'arm64']);
+    await product.cluster.createPod({ name: 'a', images: [image] });
+    await product.cluster.createPod({ name: 'b', images: [image] });
+    await product.cluster.apply(workload('DaemonSet', 'agent', [image]));
+    return image;
+  }
   /** Creates a pod and waits until it is placed: everything that was caused before has begun then. */
   const placedLast = async (name: string) => {
     await product.cluster.createPod({ name, images: [product.image(name, ['arm64'])] });
