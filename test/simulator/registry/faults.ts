@@ -18,9 +18,7 @@ export type Fault =
   /** Half of the content, then the connection is cut. */
   | { readonly kind: 'truncate' }
   /** The content comes a byte at a time. */
-  | { readonly kind: 'drip'; readonly ms: number }
-  /** 307 to this URL. */
-  | { readonly kind: 'redirect'; readonly location: string };
+  | { readonly kind: 'drip'; readonly ms: number };
 
 /** Which requests meet a fault; absent fields match all. `path` is tested against the path without its query. */
 export type FaultMatch = {

@@ -1,4 +1,4 @@
-/** A small OCI registry on 127.0.0.1 for tests and the demo: push, pull, authentication, and every way to fail. */
+/** A small OCI registry on 127.0.0.1 for tests and the demo: pull, authentication, and every way to fail. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type FixturePlatform, type ImageFixture, image, multiPlatform } from '../../../testimg/build.ts';
 import { type AuthMode, createAuth } from './auth.ts';
@@ -12,17 +12,8 @@ export type TestRegistryOptions = {
   readonly auth?: AuthMode;
   /** Passwords by name. */
   readonly users?: Readonly<Record<string, string>>;
-  /** Users by identity token, for `POST /token`. */
-  readonly identityTokens?: Readonly<Record<string, string>>;
-  readonly tokenLifetimeSeconds?: number;
   /** Another token service than our own `/token`, as a full URL. */
   readonly realm?: string;
-  /** `false` leaves `Docker-Content-Digest` away, as some proxies do. `ETag` is still sent. */
-  readonly digestHeader?: boolean;
-  /** `false` answers HEAD of a manifest with 405. */
-  readonly headSupported?: boolean;
-  /** Default: one that is free. */
-  readonly port?: number;
 };
 
 /** One request. `status` is 0 for one that was not answered (or not yet). */
@@ -30,30 +21,21 @@ export type RequestRecord = {
   readonly method: string;
   /** Without its query. */
   readonly path: string;
-  /** With its question mark, or empty. */
-  readonly query: string;
   readonly status: number;
-  readonly authorization: 'none' | 'basic' | 'bearer';
-  readonly accept: string | undefined;
-  readonly userAgent: string | undefined;
 };
 
 export type TestRegistry = {
   /** `127.0.0.1:PORT`; it stays the same over `down` and `up`. */
   readonly host: string;
-  /** Stores an image under a tag as it is, whatever a push would say. Returns its digest. */
+  /** Stores an image under a tag as it is. Returns its digest. */
   load(repository: string, tag: string, fixture: ImageFixture): string;
   /**
    * Makes an index of the platforms (`amd64`, `arm/v7`, `windows/amd64`, `linux/arm/v7`) and stores it under a tag. Returns its digest.
    * `single`: a manifest in place of an index, of exactly one platform. `note`: makes the digest differ from others'.
    */
   put(repository: string, tag: string, platforms: readonly string[], options?: PutOptions): string;
-  untag(repository: string, tag: string): void;
-  tags(repository: string): string[];
-  /** Only these users may pull; absent: every user, and nobody anonymously. */
-  makePrivate(repository: string, users?: readonly string[]): void;
-  makePublic(repository: string): void;
-  revokeTokens(): void;
+  /** Every user may pull, and nobody anonymously. */
+  makePrivate(repository: string): void;
   /** Returns what takes this fault away again. */
   inject(fault: Fault, match?: FaultMatch): () => void;
   clearFaults(): void;
@@ -72,23 +54,15 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
   const store = createStore();
   const faults = createFaults();
   const mode = options.auth ?? 'none';
-  const auth = createAuth({
-    mode,
-    users: options.users ?? {},
-    identityTokens: options.identityTokens ?? {},
-    tokenLifetimeSeconds: options.tokenLifetimeSeconds ?? 300,
-    now: Date.now,
-  });
+  const auth = createAuth(mode, options.users ?? {});
   let records: { -readonly [K in keyof RequestRecord]: RequestRecord[K] }[] = [];
   let server: Server | undefined = createServer();
-  const port = await listen(server, options.port ?? 0);
+  const port = await listen(server, 0);
   const host = `127.0.0.1:${port}`;
   const answer = createRoutes({
     store,
     auth,
     realm: mode === 'bearer' ? (options.realm ?? `http://${host}/token`) : undefined,
-    digestHeader: options.digestHeader ?? true,
-    headSupported: options.headSupported ?? true,
   });
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -97,15 +71,12 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
     const record = {
       method,
       path: url.pathname,
-      query: url.search,
       status: 0,
-      authorization: schemeOf(request.headers.authorization),
-      accept: request.headers.accept,
-      userAgent: request.headers['user-agent'],
     };
     records.push(record);
     const met = faults.meet(method, url.pathname);
-    const body = await read(request);
+    // All of it, or the connection could not be used again.
+    request.resume();
     const delay = faultOf(met, 'delay');
     if (delay) await pause(delay.ms, response);
     if (faultOf(met, 'hang') || response.destroyed) return;
@@ -114,7 +85,7 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
       const value = request.headers[name];
       return Array.isArray(value) ? value.join(',') : value;
     };
-    const reply = replyOfFaults(met) ?? answer({ method, url, header, body });
+    const reply = replyOfFaults(met) ?? answer({ method, url, header });
     // Before it is sent: a client that has its answer finds it in the log.
     record.status = reply.status;
     sendReply(response, reply, method === 'HEAD', met);
@@ -149,11 +120,7 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
       if (only === undefined || more.length > 0) throw new Error('a single manifest has exactly one platform');
       return store.load(repository, tag, image(only, noted));
     },
-    untag: store.untag,
-    tags: (repository) => store.tags(repository) ?? [],
     makePrivate: auth.makePrivate,
-    makePublic: auth.makePublic,
-    revokeTokens: auth.revokeTokens,
     inject: faults.inject,
     clearFaults: faults.clear,
     requests: () => records.map((record) => ({ ...record })),
@@ -182,12 +149,6 @@ function listen(server: Server, port: number): Promise<number> {
   });
 }
 
-async function read(request: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(Buffer.from(chunk));
-  return Buffer.concat(chunks);
-}
-
 /** Ends early when the connection does, which `stop` brings about. */
 function pause(ms: number, response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
@@ -197,11 +158,6 @@ function pause(ms: number, response: ServerResponse): Promise<void> {
       resolve();
     });
   });
-}
-
-function schemeOf(authorization: string | undefined): RequestRecord['authorization'] {
-  if (authorization === undefined) return 'none';
-  return /^basic /i.test(authorization) ? 'basic' : 'bearer';
 }
 
 function parsePlatform(text: string): FixturePlatform {

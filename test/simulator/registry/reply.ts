@@ -28,8 +28,6 @@ export function refusalReply(
 
 /** What replaces the usual answer, if a fault does. */
 export function replyOfFaults(met: readonly Fault[]): Reply | undefined {
-  const redirect = faultOf(met, 'redirect');
-  if (redirect) return { status: 307, headers: { location: redirect.location } };
   const status = faultOf(met, 'status');
   if (status === undefined) return undefined;
   const code = status.status === 429 ? 'TOOMANYREQUESTS' : 'UNKNOWN';
@@ -47,8 +45,7 @@ export function sendReply(response: ServerResponse, reply: Reply, isHead: boolea
   const wrongType = faultOf(met, 'content-type');
   if (wrongType) headers['content-type'] = wrongType.type;
   if (faultOf(met, 'corrupt') && body.length > 0) body = Buffer.concat([body, Buffer.from(' ')]);
-  // 304 has no body, and Content-Length would speak of the one that it stands for (RFC 9110, 8.6).
-  if (reply.status !== 304) headers['content-length'] = String(body.length);
+  headers['content-length'] = String(body.length);
   response.writeHead(reply.status, headers);
   if (isHead || body.length === 0) {
     response.end();
