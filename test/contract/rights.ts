@@ -123,15 +123,6 @@ export function describeRights(context: () => Context): void {
     });
   }
 
-  it('proxies to no pod that does not exist or has no address', async () => {
-    const { client } = context();
-    const missing = refused(await client.request('GET', `${PODS}/missing:9090/proxy/metrics`), 404, 'NotFound');
-    expect(missing.message).to.equal('pods "missing" not found');
-    await createPod(context(), 'without-address', NOWHERE);
-    const path = `${PODS}/without-address:9090/proxy/metrics`;
-    expect(refused(await client.request('GET', path), 400, 'BadRequest').message).to.equal('address not allowed');
-  });
-
   it('refuses an unknown token', async () => {
     const { cluster } = context();
     const answer = await limited.request('GET', '/version');

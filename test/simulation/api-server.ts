@@ -100,7 +100,6 @@ export function createModelServer(options: ServerOptions): ModelServer {
     defaultTolerations: true,
     daemonSetGuard: false,
     webhooks,
-    holdTermination: () => false,
     wall: () => BEGINNING + world.now(),
     uid: () => `00000000-0000-4000-8000-${String(++uids).padStart(12, '0')}`,
   });

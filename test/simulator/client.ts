@@ -67,14 +67,6 @@ export async function createNode(request: Request, options: NodeOptions): Promis
   });
 }
 
-export async function setNodeArchitecture(request: Request, name: string, architecture: string): Promise<void> {
-  const path = `/api/v1/nodes/${name}`;
-  const status = { status: { nodeInfo: { architecture } } };
-  succeeded(`architecture of ${name}`, await request('PATCH', `${path}/status`, status));
-  const labels = { metadata: { labels: { 'kubernetes.io/arch': architecture } } };
-  succeeded(`label of ${name}`, await request('PATCH', path, labels));
-}
-
 /** The longest wait for what should be there in a moment: a machine may be busy. Below the time-out of a test, so that it says what is missing. */
 export const PATIENCE_MS = 100_000;
 

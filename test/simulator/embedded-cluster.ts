@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient } from '../../hack/cluster/client.ts';
-import { apply, createNode, setNodeArchitecture, succeeded, waitFor, writeKubeconfig } from './client.ts';
+import { apply, createNode, succeeded, waitFor, writeKubeconfig } from './client.ts';
 import { indexPods, runControllers, type World } from './controllers/controllers.ts';
 import { createDaemonSets } from './controllers/daemonsets.ts';
 import { createDisruption, createGarbageCollector, createNodeLifecycle } from './controllers/housekeeping.ts';
@@ -17,7 +17,7 @@ import { createWatches } from './http/watch.ts';
 import type { JsonObject } from './json.ts';
 import { createApi } from './objects/api.ts';
 import { createRbac } from './objects/rbac.ts';
-import { NAMESPACES, REPLICA_SETS, resourceOf } from './objects/resources.ts';
+import { NAMESPACES } from './objects/resources.ts';
 import { createStore } from './objects/store.ts';
 import type { TestCluster } from './test-cluster.ts';
 import { createWebhooks } from './webhooks/webhooks.ts';
@@ -29,8 +29,6 @@ export interface EmbeddedOptions {
   readonly gitVersion?: string;
   /** The admission plug-in DefaultTolerationSeconds; without it a pod may have no tolerations at all. Default true. */
   readonly defaultTolerations?: boolean;
-  /** The MutatingAdmissionPolicy of archaware's manifest works; no others do. Default true. */
-  readonly daemonSetGuard?: boolean;
   /** Default true. */
   readonly scheduler?: boolean;
   /** Nodes become Ready, bound pods Running. Default true. */
@@ -41,8 +39,6 @@ export interface EmbeddedOptions {
   readonly imagePlatforms?: (image: string) => readonly string[] | undefined;
   /** Default one minute, as on the real server. */
   readonly bookmarkPeriodMs?: number;
-  /** How many changes watches can go back. Default 20,000. */
-  readonly historyLimit?: number;
 }
 
 export interface PodOptions {
@@ -86,16 +82,15 @@ const WRITES = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 
 /** Starts the simulated cluster on a free port of the loopback address, within milliseconds. */
 export async function startEmbeddedCluster(options: EmbeddedOptions = {}): Promise<EmbeddedCluster> {
-  const store = createStore(options.historyLimit ?? 20_000);
+  const store = createStore(20_000);
   const faults = createFaults();
-  const holdTermination = () => faults.holdTermination;
-  const { defaultTolerations = true, daemonSetGuard = true, gitVersion = 'v1.37.2' } = options;
+  const { defaultTolerations = true, gitVersion = 'v1.37.2' } = options;
   const webhooks = createWebhooks(store);
   const others = faults.admitted;
-  const api = createApi(store, { defaultTolerations, daemonSetGuard, webhooks, holdTermination, others });
+  const api = createApi(store, { defaultTolerations, daemonSetGuard: true, webhooks, others });
   const world: World = { store, api, pods: indexPods(store) };
   const { imagePlatforms } = options;
-  const kubelet = { holdTermination, enabled: options.kubelet ?? true, ...(imagePlatforms ? { imagePlatforms } : {}) };
+  const kubelet = { enabled: options.kubelet ?? true, ...(imagePlatforms ? { imagePlatforms } : {}) };
   const controllers = runControllers(store, [
     ...((options.workloads ?? true) ? workloads(world) : []),
     ...((options.scheduler ?? true) ? [createScheduler(world)] : []),
@@ -132,7 +127,6 @@ export async function startEmbeddedCluster(options: EmbeddedOptions = {}): Promi
     waitFor,
     apply: (yaml) => apply(request, yaml),
     createNode: (node) => createNode(request, { waitUntilReady: kubelet.enabled, ...node }),
-    setNodeArchitecture: (name, architecture) => setNodeArchitecture(request, name, architecture),
     createPod: async (pod) => {
       const path = `/api/v1/namespaces/${pod.namespace ?? 'default'}/pods`;
       return succeeded(`pod ${pod.name}`, await request('POST', path, podOf(pod)));
@@ -185,8 +179,7 @@ export async function startEmbeddedCluster(options: EmbeddedOptions = {}): Promi
 function workloads(world: World) {
   return [
     createDeployments(world),
-    createReplicas(world, REPLICA_SETS),
-    createReplicas(world, resourceOf('v1', 'replicationcontrollers')),
+    createReplicas(world),
     createStatefulSets(world),
     createJobs(world),
     createDaemonSets(world),

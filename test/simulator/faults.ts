@@ -44,7 +44,7 @@ export function createFaults() {
   let active: { fault: Fault; left: number }[] = [];
   let beforePatch: ((asked: Asked) => void | Promise<void>)[] = [];
   let plugins: AdmissionPlugin[] = [];
-  const state = { holdTermination: false, goneAsStatus: false };
+  const state = { goneAsStatus: false };
   return Object.assign(state, {
     /** Adds a fault. Returns a function that removes it. */
     inject(fault: Fault): () => void {
@@ -53,13 +53,6 @@ export function createFaults() {
       return () => {
         active = active.filter((other) => other !== entry);
       };
-    },
-    clear() {
-      active = [];
-      plugins = [];
-      beforePatch = [];
-      state.holdTermination = false;
-      state.goneAsStatus = false;
     },
     /**
      * Adds an admission plug-in that has the last word about each create and update, as somebody else's webhook may have it.

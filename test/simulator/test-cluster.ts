@@ -14,7 +14,6 @@ export interface TestCluster {
   readonly request: Request;
   /** Resolves when the node takes pods. */
   createNode(options: NodeOptions): Promise<void>;
-  setNodeArchitecture(name: string, architecture: string): Promise<void>;
   /** Repeats the condition until the answer is neither false nor undefined; throws after the time (default 30 s). */
   waitFor<T>(description: string, condition: () => Promise<T | false | undefined>, timeoutMs?: number): Promise<T>;
   stopApiServer(): Promise<void>;

@@ -19,8 +19,6 @@ const KUBELET: Writer = { user: 'system:node', manager: 'kubelet' };
 export interface KubeletOptions {
   /** The architectures that an image is for; undefined: all. A container on another node crashes. */
   readonly imagePlatforms?: (image: string) => readonly string[] | undefined;
-  /** Terminating pods stay. */
-  readonly holdTermination: () => boolean;
   /** Nodes become Ready and bound pods Running; else only terminating pods are ended. */
   readonly enabled: boolean;
 }
@@ -29,7 +27,6 @@ export interface KubeletOptions {
 export function createKubelet({ store, api }: World, options: KubeletOptions): Controller {
   function reconcilePod(pod: JsonObject): void {
     if (isDeleting(pod)) {
-      if (options.holdTermination()) return;
       const deletion = { gracePeriodSeconds: 0 };
       api.remove(addressOf(PODS, pod), deletion, KUBELET);
       return;

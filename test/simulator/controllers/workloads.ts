@@ -36,17 +36,16 @@ export function ownerController(resource: Resource, reconcile: Controller['recon
   };
 }
 
-/** ReplicaSets and ReplicationControllers: as many pods as they say. */
-export function createReplicas({ store, api, pods }: World, resource: Resource): Controller {
-  const account = accountOf(resource === REPLICA_SETS ? 'replicaset' : 'replication');
-  return ownerController(resource, async (key) => {
-    const owner = byKey(store, resource, key);
+/** ReplicaSets: as many pods as they say. */
+export function createReplicas({ store, api, pods }: World): Controller {
+  return ownerController(REPLICA_SETS, async (key) => {
+    const owner = byKey(store, REPLICA_SETS, key);
     if (!owner) return;
     const wanted = Number(at(owner, 'spec', 'replicas'));
     const active = pods.ownedBy(uidOf(owner)).filter(isActive);
     for (let missing = wanted - active.length; missing > 0; missing -= 1) {
       const name = { generateName: `${nameOf(owner)}-` };
-      await api.create(PODS, namespaceOf(owner), fromTemplate(owner, name, {}), account);
+      await api.create(PODS, namespaceOf(owner), fromTemplate(owner, name, {}), accountOf('replicaset'));
     }
     const surplus = active
       .sort((a, b) => Number(isReady(a)) - Number(isReady(b)))
@@ -61,7 +60,7 @@ export function createReplicas({ store, api, pods }: World, resource: Resource):
       availableReplicas: readyReplicas,
       observedGeneration: at(owner, 'metadata', 'generation'),
     };
-    setStatus(api, resource, owner, status, CONTROLLER_MANAGER);
+    setStatus(api, REPLICA_SETS, owner, status, CONTROLLER_MANAGER);
   });
 }
 

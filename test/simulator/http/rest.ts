@@ -11,7 +11,6 @@ import { undecodable } from '../objects/rules.ts';
 import { fieldSelector, labelSelector, type Predicate } from '../objects/selectors.ts';
 import { ApiError, badRequest, expired, invalid } from '../objects/status.ts';
 import { jsonOf, keyOf, nameOf, namespaceOf, type Store, uidOf } from '../objects/store.ts';
-import { proxied } from './pod-proxy.ts';
 import { answerSimple, reply, route, verbOf } from './routes.ts';
 import { type Call, parseBody, type Reply } from './server.ts';
 import type { Watches } from './watch.ts';
@@ -43,7 +42,6 @@ export function createRest(options: RestOptions) {
     authorize(address, call);
     switch (call.method) {
       case 'GET':
-        if (address.subresource === 'proxy') return proxied(api, address, call.url.pathname);
         if (address.name !== '') return reply(200, api.find(address));
         return call.url.searchParams.get('watch') ? watch(address, call) : list(address, call.url);
       case 'POST':

@@ -26,8 +26,6 @@ export interface ApiOptions {
   /** The MutatingAdmissionPolicy `archaware-keep` works where it and its binding exist. */
   readonly daemonSetGuard: boolean;
   readonly webhooks: Webhooks;
-  /** Whether a pod stays Terminating until `remove` is called with a grace period of 0. */
-  readonly holdTermination: () => boolean;
   /** The plug-ins of others, after all that is built in; default none. */
   readonly others?: Faults['admitted'];
   /** Milliseconds since the epoch; default: the machine's. */
@@ -222,7 +220,7 @@ export function createApi(store: Store, options: ApiOptions) {
     if (resource !== PODS || deleteOptions.gracePeriodSeconds === 0) return false;
     const ended = ['Succeeded', 'Failed'].includes(text(at(current, 'status', 'phase')));
     const isBound = text(at(current, 'spec', 'nodeName')) !== '';
-    return options.holdTermination() || (isBound && !ended);
+    return isBound && !ended;
   }
 
   function drop(resource: Resource, current: JsonObject): JsonObject {

@@ -34,7 +34,6 @@ const TABLE = `
   v1                               serviceaccounts            ServiceAccount           namespaced
   v1                               resourcequotas             ResourceQuota            namespaced status
   v1                               limitranges                LimitRange               namespaced
-  v1                               replicationcontrollers     ReplicationController    namespaced status generation
   apps/v1                          deployments                Deployment               namespaced status generation
   apps/v1                          replicasets                ReplicaSet               namespaced status generation
   apps/v1                          statefulsets               StatefulSet              namespaced status generation

@@ -14,7 +14,6 @@ export function withDefaults({ plural }: Resource, item: JsonObject): JsonObject
     case 'deployments':
       return withTemplate(item, { replicas: 1, progressDeadlineSeconds: 600, revisionHistoryLimit: 10 });
     case 'replicasets':
-    case 'replicationcontrollers':
       return withTemplate(item, { replicas: 1 });
     case 'statefulsets':
       return withTemplate(item, { replicas: 1, podManagementPolicy: 'OrderedReady', serviceName: '' });
