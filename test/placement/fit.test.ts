@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import type { JsonObject } from '../../src/kit/json.ts';
 import { groupNodes, obstaclesTo, obstacleText, readDemands } from '../../src/placement/fit.ts';
 import { readNode } from '../../src/placement/nodes/node.ts';
+import { expression, prefers, requires, term } from './affinities.ts';
 import { taint, toleration } from './objects.ts';
 
 type GivenNode = {
@@ -104,72 +105,47 @@ describe("a pod's nodeSelector", () => {
 });
 
 describe("a pod's required node affinity", () => {
-  const required = (...nodeSelectorTerms: readonly JsonObject[]) => ({
-    affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
-  });
-  const expression = (key: string, operator: string, ...values: readonly string[]) => ({
-    matchExpressions: [{ key, operator, ...(values.length > 0 ? { values } : {}) }],
-  });
-  const field = (key: string, operator: string, ...values: readonly string[]) => ({
-    matchFields: [{ key, operator, values }],
-  });
+  const required = (...terms: readonly JsonObject[]) => ({ affinity: requires(...terms) });
+  const field = (text: string) => ({ matchFields: [expression(text)] });
   const labels = { zone: 'a', cores: '16', empty: '' };
   const rows: [given: string, term: JsonObject, matches: boolean][] = [
-    ['In with the value', expression('zone', 'In', 'b', 'a'), true],
-    ['In without it', expression('zone', 'In', 'b'), false],
-    ['In of a label that is absent', expression('disk', 'In', 'a'), false],
-    ['In without values', expression('zone', 'In'), false],
-    ['NotIn with another value', expression('zone', 'NotIn', 'b'), true],
-    ['NotIn with the value', expression('zone', 'NotIn', 'a'), false],
-    ['NotIn of a label that is absent', expression('disk', 'NotIn', 'a'), true],
-    ['NotIn without values', expression('disk', 'NotIn'), false],
-    ['Exists', expression('zone', 'Exists'), true],
-    ['Exists of an empty value', expression('empty', 'Exists'), true],
-    ['Exists of a label that is absent', expression('disk', 'Exists'), false],
-    ['Exists with a value', expression('zone', 'Exists', 'a'), false],
-    ['DoesNotExist of a label that is absent', expression('disk', 'DoesNotExist'), true],
-    ['DoesNotExist of one that is there', expression('zone', 'DoesNotExist'), false],
-    ['DoesNotExist with a value', expression('disk', 'DoesNotExist', 'a'), false],
-    ['Gt a smaller number', expression('cores', 'Gt', '8'), true],
-    ['Gt by number, not by text', expression('cores', 'Gt', '9'), true],
-    ['Gt the same number', expression('cores', 'Gt', '16'), false],
-    ['Lt a greater number', expression('cores', 'Lt', '32'), true],
-    ['Lt the same number', expression('cores', 'Lt', '16'), false],
-    ['Lt beyond what a double holds', expression('cores', 'Lt', '9007199254740993'), true],
-    ['Lt beyond 64 bits', expression('cores', 'Lt', '9223372036854775808'), false],
-    ['Gt of a label that is not a number', expression('zone', 'Gt', '1'), false],
-    ['Gt of a label that is absent', expression('disk', 'Gt', '1'), false],
-    ['Gt with two values', expression('cores', 'Gt', '1', '2'), false],
-    ['Gt with no number', expression('cores', 'Gt', 'many'), false],
-    ['an operator that there is not', expression('zone', 'Like', 'a'), false],
-    [
-      'two expressions, both true',
-      {
-        matchExpressions: [
-          { key: 'zone', operator: 'Exists' },
-          { key: 'cores', operator: 'Exists' },
-        ],
-      },
-      true,
-    ],
-    [
-      'two expressions, one false',
-      {
-        matchExpressions: [
-          { key: 'zone', operator: 'Exists' },
-          { key: 'disk', operator: 'Exists' },
-        ],
-      },
-      false,
-    ],
-    ['the name In', field('metadata.name', 'In', 'n1'), true],
-    ['another name In', field('metadata.name', 'In', 'n2'), false],
-    ['another name NotIn', field('metadata.name', 'NotIn', 'n2'), true],
-    ['the name NotIn', field('metadata.name', 'NotIn', 'n1'), false],
-    ['two names In, which is refused', field('metadata.name', 'In', 'n1', 'n2'), false],
-    ['another field', field('spec.nodeName', 'In', 'n1'), false],
-    ['Exists of a field', field('metadata.name', 'Exists'), false],
-    ['a field and an expression', { ...field('metadata.name', 'In', 'n1'), ...expression('disk', 'Exists') }, false],
+    ['In with the value', term('zone In b,a'), true],
+    ['In without it', term('zone In b'), false],
+    ['In of a label that is absent', term('disk In a'), false],
+    ['In without values', term('zone In'), false],
+    ['NotIn with another value', term('zone NotIn b'), true],
+    ['NotIn with the value', term('zone NotIn a'), false],
+    ['NotIn of a label that is absent', term('disk NotIn a'), true],
+    ['NotIn without values', term('disk NotIn'), false],
+    ['Exists', term('zone Exists'), true],
+    ['Exists of an empty value', term('empty Exists'), true],
+    ['Exists of a label that is absent', term('disk Exists'), false],
+    ['Exists with a value', term('zone Exists a'), false],
+    ['DoesNotExist of a label that is absent', term('disk DoesNotExist'), true],
+    ['DoesNotExist of one that is there', term('zone DoesNotExist'), false],
+    ['DoesNotExist with a value', term('disk DoesNotExist a'), false],
+    ['Gt a smaller number', term('cores Gt 8'), true],
+    ['Gt by number, not by text', term('cores Gt 9'), true],
+    ['Gt the same number', term('cores Gt 16'), false],
+    ['Lt a greater number', term('cores Lt 32'), true],
+    ['Lt the same number', term('cores Lt 16'), false],
+    ['Lt beyond what a double holds', term('cores Lt 9007199254740993'), true],
+    ['Lt beyond 64 bits', term('cores Lt 9223372036854775808'), false],
+    ['Gt of a label that is not a number', term('zone Gt 1'), false],
+    ['Gt of a label that is absent', term('disk Gt 1'), false],
+    ['Gt with two values', term('cores Gt 1,2'), false],
+    ['Gt with no number', term('cores Gt many'), false],
+    ['an operator that there is not', term('zone Like a'), false],
+    ['two expressions, both true', term('zone Exists', 'cores Exists'), true],
+    ['two expressions, one false', term('zone Exists', 'disk Exists'), false],
+    ['the name In', field('metadata.name In n1'), true],
+    ['another name In', field('metadata.name In n2'), false],
+    ['another name NotIn', field('metadata.name NotIn n2'), true],
+    ['the name NotIn', field('metadata.name NotIn n1'), false],
+    ['two names In, which is refused', field('metadata.name In n1,n2'), false],
+    ['another field', field('spec.nodeName In n1'), false],
+    ['Exists of a field', field('metadata.name Exists'), false],
+    ['a field and an expression', { ...field('metadata.name In n1'), ...term('disk Exists') }, false],
     ['an empty term', {}, false],
     ['a term with empty lists', { matchExpressions: [], matchFields: [] }, false],
   ];
@@ -181,31 +157,15 @@ describe("a pod's required node affinity", () => {
 
   check([
     ['without terms matches nothing', required(), { labels }, AFFINITY],
-    [
-      'one of two terms is enough',
-      required(expression('zone', 'In', 'b'), expression('zone', 'Exists')),
-      { labels },
-      'fits',
-    ],
-    ['an empty term beside one that matches', required({}, expression('zone', 'Exists')), { labels }, 'fits'],
+    ['one of two terms is enough', required(term('zone In b'), term('zone Exists')), { labels }, 'fits'],
+    ['an empty term beside one that matches', required({}, term('zone Exists')), { labels }, 'fits'],
     [
       'and the nodeSelector, both',
-      { nodeSelector: { disk: 'ssd' }, ...required(expression('zone', 'Exists')) },
+      { nodeSelector: { disk: 'ssd' }, ...required(term('zone Exists')) },
       { labels },
       AFFINITY,
     ],
-    [
-      'preferences ask for nothing',
-      {
-        affinity: {
-          nodeAffinity: {
-            preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 1, preference: expression('disk', 'Exists') }],
-          },
-        },
-      },
-      { labels },
-      'fits',
-    ],
+    ['preferences ask for nothing', { affinity: prefers('disk Exists') }, { labels }, 'fits'],
     ['of no shape at all', { affinity: 'x', nodeSelector: 3, tolerations: {} }, { labels }, 'fits'],
   ]);
 });
@@ -246,15 +206,7 @@ describe('nodes are grouped', () => {
     ],
     [
       'by the name that the affinity asks for',
-      {
-        affinity: {
-          nodeAffinity: {
-            requiredDuringSchedulingIgnoredDuringExecution: {
-              nodeSelectorTerms: [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['b'] }] }],
-            },
-          },
-        },
-      },
+      { affinity: requires({ matchFields: [expression('metadata.name In b')] }) },
       [{ name: 'a' }, { name: 'b' }, { name: 'c' }],
       ['amd64: a,c', 'amd64: b'],
     ],

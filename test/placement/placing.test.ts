@@ -2,20 +2,13 @@ import { expect } from 'chai';
 import type { JsonObject } from '../../src/kit/json.ts';
 import { placingFor } from '../../src/placement/placing.ts';
 import type { Settings } from '../../src/placement/settings.ts';
+import { requires, term } from './affinities.ts';
 import { type Case, decideCase, failed, input, known, subjectOf, template } from './objects.ts';
 
 const BOTH = known('linux/amd64,linux/arm64');
 const AMD = known('linux/amd64');
 const ARM = known('linux/arm64');
-const WINDOWS_BY_AFFINITY = {
-  affinity: {
-    nodeAffinity: {
-      requiredDuringSchedulingIgnoredDuringExecution: {
-        nodeSelectorTerms: [{ matchExpressions: [{ key: 'kubernetes.io/os', operator: 'In', values: ['windows'] }] }],
-      },
-    },
-  },
-};
+const WINDOWS_BY_AFFINITY = { affinity: requires(term('os In windows')) };
 const MIXED = known('linux/amd64,linux/arm64,windows/amd64');
 
 /** The intent for a pod, in one line: `tolerates amd64; requires kubernetes.io/arch=amd64; prefers arm64=75`. */

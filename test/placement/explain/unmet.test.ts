@@ -2,12 +2,9 @@ import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import { isFact, unmetBy } from '../../../src/placement/explain/unmet.ts';
 import { readDemands } from '../../../src/placement/fit.ts';
+import { expression, requires, term } from '../affinities.ts';
 
-const is = (key: string, operator: string, ...values: string[]): JsonObject => ({ key, operator, values });
-const required = (...terms: readonly JsonObject[][]): JsonObject => {
-  const nodeSelectorTerms = terms.map((matchExpressions) => ({ matchExpressions }));
-  return { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } } };
-};
+const required = (...terms: readonly JsonObject[]) => ({ affinity: requires(...terms) });
 
 describe('labels that state facts', () => {
   const facts = [
@@ -48,50 +45,24 @@ describe('the demands that a node does not meet', () => {
   const node = { name: 'n', labels: { disk: 'hdd', cores: '4', 'kubernetes.io/arch': 'amd64' } };
   const rows: [given: string, spec: JsonObject, expected: readonly string[]][] = [
     ['nothing is asked', {}, []],
-    ['all is met', { nodeSelector: { disk: 'hdd' }, ...required([is('cores', 'Exists')]) }, []],
+    ['all is met', { nodeSelector: { disk: 'hdd' }, ...required(term('cores Exists')) }, []],
     [
       'of selectors, as people write them',
       { nodeSelector: { disk: 'ssd', cores: '4', zone: 'a' } },
       ['disk=ssd', 'zone=a'],
     ],
-    [
-      'of a term, its part',
-      required([is('disk', 'In', 'ssd', 'nvme'), is('cores', 'Exists')]),
-      ['disk In (ssd, nvme)'],
-    ],
+    ['of a term, its part', required(term('disk In ssd,nvme', 'cores Exists')), ['disk In (ssd, nvme)']],
     [
       'of two terms, that with fewer facts',
-      required([is('kubernetes.io/arch', 'In', 'arm64')], [is('disk', 'In', 'ssd'), is('gpu', 'Exists')]),
+      required(term('kubernetes.io/arch In arm64'), term('disk In ssd', 'gpu Exists')),
       ['disk In (ssd)', 'gpu Exists'],
     ],
-    ['an empty term', required([]), ['an empty term, which no node matches']],
-    ['an empty term beside another', required([], [is('disk', 'In', 'ssd')]), ['disk In (ssd)']],
-    [
-      'a field',
-      {
-        affinity: {
-          nodeAffinity: {
-            requiredDuringSchedulingIgnoredDuringExecution: {
-              nodeSelectorTerms: [{ matchFields: [is('metadata.name', 'In', 'other')] }],
-            },
-          },
-        },
-      },
-      ['metadata.name In (other)'],
-    ],
+    ['an empty term', required({}), ['an empty term, which no node matches']],
+    ['an empty term beside another', required({}, term('disk In ssd')), ['disk In (ssd)']],
+    ['a field', required({ matchFields: [expression('metadata.name In other')] }), ['metadata.name In (other)']],
     [
       'a field that is met, beside a label that is not',
-      {
-        affinity: {
-          nodeAffinity: {
-            requiredDuringSchedulingIgnoredDuringExecution: {
-              nodeSelectorTerms: [
-                { matchFields: [is('metadata.name', 'In', 'n')], matchExpressions: [is('disk', 'In', 'ssd')] },
-              ],
-            },
-          },
-        },
-      },
+      required({ matchFields: [expression('metadata.name In n')], ...term('disk In ssd') }),
       ['disk In (ssd)'],
     ],
   ];

@@ -11,132 +11,55 @@ import {
 } from '../../../src/placement/nodes/witness.ts';
 import { node, taint, toleration } from '../objects.ts';
 
-/** What is seen of a node after so many seconds. */
-type Sight = readonly [seconds: number, seen: Parameters<typeof node>[0]];
+/** What a word says of a node; any other one names its architecture. */
+const SEEN: Readonly<Record<string, Parameters<typeof node>[0]>> = {
+  ready: {},
+  away: { ready: false },
+  going: { deleting: true },
+  none: { architecture: '' },
+  tainted: { taints: [taint('supported-arch=arm64:NoSchedule')] },
+  'tainted-amd64': { taints: [taint('supported-arch=amd64:NoSchedule')] },
+};
 
-function witnessAfter(sights: readonly Sight[], isFirst: boolean): Witness | undefined {
-  return sights.reduce<Witness | undefined>(
-    (before, [seconds, seen], index) => witnessOf(before, node(seen), seconds * 1000, isFirst && index === 0),
-    undefined,
-  );
+/** `sights`: what is seen of a node after so many seconds: `0 away tainted; 60 ready`. */
+function witnessAfter(sights: string, isFirst: boolean): Witness | undefined {
+  return sights.split('; ').reduce<Witness | undefined>((before, sight, index) => {
+    const [seconds, ...words] = sight.split(' ');
+    const seen = Object.assign({}, ...words.map((word) => SEEN[word] ?? { architecture: word }));
+    return witnessOf(before, node(seen), Number(seconds) * 1000, isFirst && index === 0);
+  }, undefined);
 }
 
-const tainted = [taint('supported-arch=arm64:NoSchedule')];
-
 describe('a node as a witness for its architecture', () => {
-  const rows: [given: string, isFirst: boolean, sights: readonly Sight[], counts: string | undefined][] = [
-    ['it is ready when the process starts', true, [[0, {}]], 'arm64'],
-    ['it is away when the process starts', true, [[0, { ready: false }]], undefined],
-    ['it is away when the process starts, with a taint', true, [[0, { ready: false, taints: tainted }]], 'arm64'],
+  const rows: [given: string, isFirst: boolean, sights: string, counts: string | undefined][] = [
+    ['it is ready when the process starts', true, '0 ready', 'arm64'],
+    ['it is away when the process starts', true, '0 away', undefined],
+    ['it is away when the process starts, with a taint', true, '0 away tainted', 'arm64'],
     [
       'it is away when the process starts, with the taint of another architecture',
       true,
-      [[0, { ready: false, taints: [taint('supported-arch=amd64:NoSchedule')] }]],
+      '0 away tainted-amd64',
       undefined,
     ],
-    [
-      'it has been ready for a minute since then',
-      true,
-      [
-        [0, { ready: false }],
-        [5, {}],
-        [65, {}],
-      ],
-      'arm64',
-    ],
-    ['it has just joined', false, [[0, {}]], undefined],
-    ['it has just joined, with a taint', false, [[0, { ready: false, taints: tainted }]], undefined],
-    [
-      'it has been ready for 59 s',
-      false,
-      [
-        [0, {}],
-        [59, {}],
-      ],
-      undefined,
-    ],
-    [
-      'it has been ready for a minute',
-      false,
-      [
-        [0, {}],
-        [60, {}],
-      ],
-      'arm64',
-    ],
-    [
-      'it was away in that minute',
-      false,
-      [
-        [0, {}],
-        [30, { ready: false }],
-        [40, {}],
-        [60, {}],
-      ],
-      undefined,
-    ],
-    [
-      'it is away after that minute',
-      false,
-      [
-        [0, {}],
-        [60, {}],
-        [61, { ready: false }],
-      ],
-      'arm64',
-    ],
-    [
-      'it reported no architecture at first',
-      false,
-      [
-        [0, { architecture: '' }],
-        [50, {}],
-        [60, {}],
-        [110, {}],
-      ],
-      'arm64',
-    ],
+    ['it has been ready for a minute since then', true, '0 away; 5 ready; 65 ready', 'arm64'],
+    ['it has just joined', false, '0 ready', undefined],
+    ['it has just joined, with a taint', false, '0 away tainted', undefined],
+    ['it has been ready for 59 s', false, '0 ready; 59 ready', undefined],
+    ['it has been ready for a minute', false, '0 ready; 60 ready', 'arm64'],
+    ['it was away in that minute', false, '0 ready; 30 away; 40 ready; 60 ready', undefined],
+    ['it is away after that minute', false, '0 ready; 60 ready; 61 away', 'arm64'],
+    ['it reported no architecture at first', false, '0 none; 50 ready; 60 ready; 110 ready', 'arm64'],
     [
       'it reports another architecture from the second minute on',
       false,
-      [
-        [0, {}],
-        [60, {}],
-        [61, { architecture: 'amd64' }],
-        [300, { architecture: 'amd64' }],
-      ],
+      '0 ready; 60 ready; 61 amd64; 300 amd64',
       'arm64',
     ],
-    [
-      'it changed its architecture before it counted',
-      false,
-      [
-        [0, {}],
-        [30, { architecture: 'amd64' }],
-        [300, { architecture: 'amd64' }],
-      ],
-      undefined,
-    ],
-    ['it reports a name that Go does not have', true, [[0, { architecture: 'evil-1' }]], undefined],
-    [
-      'it reports such a name for a minute',
-      false,
-      [
-        [0, { architecture: 'evil-1' }],
-        [60, { architecture: 'evil-1' }],
-      ],
-      undefined,
-    ],
-    ['it reports another spelling', true, [[0, { architecture: 'aarch64' }]], 'arm64'],
-    [
-      'it is being deleted',
-      true,
-      [
-        [0, {}],
-        [1, { deleting: true }],
-      ],
-      undefined,
-    ],
+    ['it changed its architecture before it counted', false, '0 ready; 30 amd64; 300 amd64', undefined],
+    ['it reports a name that Go does not have', true, '0 evil-1', undefined],
+    ['it reports such a name for a minute', false, '0 evil-1; 60 evil-1', undefined],
+    ['it reports another spelling', true, '0 aarch64', 'arm64'],
+    ['it is being deleted', true, '0 ready; 1 going', undefined],
   ];
   for (const [given, isFirst, sights, counts] of rows) {
     it(`counts for ${counts ?? 'nothing'} if ${given}`, () => {
@@ -146,18 +69,11 @@ describe('a node as a witness for its architecture', () => {
   }
 
   it('says when it will count', () => {
-    const times = (sights: readonly Sight[]) => {
+    const times = ['5 ready', '5 away', '5 ready; 65 ready'].map((sights) => {
       const witness = witnessAfter(sights, false);
       return witness && countsAt(witness);
-    };
-    expect(times([[5, {}]])).to.equal(65_000);
-    expect(times([[5, { ready: false }]])).to.equal(undefined);
-    expect(
-      times([
-        [5, {}],
-        [65, {}],
-      ]),
-    ).to.equal(undefined);
+    });
+    expect(times).to.deep.equal([65_000, undefined, undefined]);
   });
 });
 

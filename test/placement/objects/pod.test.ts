@@ -4,6 +4,7 @@ import { readNode } from '../../../src/placement/nodes/node.ts';
 import { readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
 import { readNamespace } from '../../../src/placement/objects/namespace.ts';
 import { podAfter, readPod, readPullSecrets } from '../../../src/placement/objects/pod.ts';
+import { prefers, requires, term } from '../affinities.ts';
 import { toleration } from '../objects.ts';
 
 const POD: JsonObject = {
@@ -116,11 +117,7 @@ describe('reading a pod', () => {
     expect(readPod({ spec: { tolerations: [] } }).tolerations).to.deep.equal([]);
   });
 
-  const isIn = (key: string, ...values: string[]): JsonObject[] => [{ key, operator: 'In', values }];
-  const terms = (...each: JsonObject[][]): JsonObject => {
-    const nodeSelectorTerms = each.map((matchExpressions) => ({ matchExpressions }));
-    return { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } } };
-  };
+  const terms = (...each: JsonObject[]): JsonObject => ({ affinity: requires(...each) });
   const os: [spec: JsonObject, expected: string][] = [
     [{}, 'linux'],
     [{ os: { name: 'windows' } }, 'windows'],
@@ -130,34 +127,23 @@ describe('reading a pod', () => {
     [{ os: {}, nodeSelector: { 'kubernetes.io/os': 'windows' } }, 'windows'],
     [{ os: { name: 'linux' }, nodeSelector: { 'kubernetes.io/os': 'windows' } }, 'linux'],
     [{ nodeSelector: { 'beta.kubernetes.io/os': 'windows' } }, 'linux'],
-    [terms(isIn('kubernetes.io/os', 'windows')), 'windows'],
-    [terms([...isIn('disk', 'ssd', 'nvme'), ...isIn('kubernetes.io/os', 'windows')]), 'windows'],
-    [terms(isIn('kubernetes.io/os', 'windows'), isIn('kubernetes.io/os', 'windows')), 'windows'],
+    [terms(term('os In windows')), 'windows'],
+    [terms(term('disk In ssd,nvme', 'os In windows')), 'windows'],
+    [terms(term('os In windows'), term('os In windows')), 'windows'],
     // Alternatives that do not agree on an OS.
-    [terms(isIn('kubernetes.io/os', 'windows'), isIn('kubernetes.io/os', 'linux')), 'linux'],
-    [terms(isIn('kubernetes.io/os', 'windows'), isIn('disk', 'ssd')), 'linux'],
-    [terms(isIn('kubernetes.io/os', 'windows', 'linux')), 'linux'],
-    [terms([{ key: 'kubernetes.io/os', operator: 'NotIn', values: ['linux'] }]), 'linux'],
-    [terms([{ key: 'kubernetes.io/os', operator: 'Exists' }]), 'linux'],
-    [terms(isIn('beta.kubernetes.io/os', 'windows')), 'linux'],
+    [terms(term('os In windows'), term('os In linux')), 'linux'],
+    [terms(term('os In windows'), term('disk In ssd')), 'linux'],
+    [terms(term('os In windows,linux')), 'linux'],
+    [terms(term('os NotIn linux')), 'linux'],
+    [terms(term('os Exists')), 'linux'],
+    [terms(term('old-os In windows')), 'linux'],
     [terms(), 'linux'],
-    [terms([{ key: 'kubernetes.io/os', operator: 'In', values: [7] }]), 'linux'],
+    [terms({ matchExpressions: [{ key: 'kubernetes.io/os', operator: 'In', values: [7] }] }), 'linux'],
     // More direct fields go before affinity.
-    [{ ...terms(isIn('kubernetes.io/os', 'windows')), nodeSelector: { 'kubernetes.io/os': 'linux' } }, 'linux'],
-    [{ ...terms(isIn('kubernetes.io/os', 'windows')), os: { name: 'linux' } }, 'linux'],
+    [{ ...terms(term('os In windows')), nodeSelector: { 'kubernetes.io/os': 'linux' } }, 'linux'],
+    [{ ...terms(term('os In windows')), os: { name: 'linux' } }, 'linux'],
     // A preference does not count.
-    [
-      {
-        affinity: {
-          nodeAffinity: {
-            preferredDuringSchedulingIgnoredDuringExecution: [
-              { weight: 1, preference: { matchExpressions: isIn('kubernetes.io/os', 'windows') } },
-            ],
-          },
-        },
-      },
-      'linux',
-    ],
+    [{ affinity: prefers('os In windows') }, 'linux'],
   ];
   for (const [spec, expected] of os) {
     it(`takes ${JSON.stringify(spec)} for ${expected}`, () => {
@@ -240,6 +226,8 @@ describe('malformed objects', () => {
     { a: 1 },
     [{ a: 1 }],
   ];
+  const everyField = (names: string, value: unknown) =>
+    Object.fromEntries(names.split(' ').map((name) => [name, value]));
   const readers = { readPod, readNode, readNamespace, readDaemonSet };
   const shapes: [where: string, make: (value: unknown) => JsonObject][] = [
     ['as metadata', (value) => ({ metadata: value })],
@@ -248,39 +236,18 @@ describe('malformed objects', () => {
     [
       'in every field of metadata',
       (value) => ({
-        metadata: Object.fromEntries(
-          [
-            'name',
-            'namespace',
-            'uid',
-            'generation',
-            'resourceVersion',
-            'creationTimestamp',
-            'deletionTimestamp',
-            'labels',
-            'annotations',
-            'ownerReferences',
-          ].map((field) => [field, value]),
+        metadata: everyField(
+          'name namespace uid generation resourceVersion creationTimestamp deletionTimestamp labels annotations ownerReferences',
+          value,
         ),
       }),
     ],
     [
       'in every field of spec',
       (value) => ({
-        spec: Object.fromEntries(
-          [
-            'os',
-            'nodeName',
-            'nodeSelector',
-            'containers',
-            'initContainers',
-            'tolerations',
-            'taints',
-            'imagePullSecrets',
-            'template',
-            'updateStrategy',
-            'priorityClassName',
-          ].map((field) => [field, value]),
+        spec: everyField(
+          'os nodeName nodeSelector containers initContainers tolerations taints imagePullSecrets template updateStrategy priorityClassName',
+          value,
         ),
       }),
     ],

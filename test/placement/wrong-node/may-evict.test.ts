@@ -6,6 +6,7 @@ import type { BrokenContainer, ContainerTrouble } from '../../../src/placement/o
 import type { Settings } from '../../../src/placement/settings.ts';
 import type { Verdict, WrongNodeFinding } from '../../../src/placement/wrong-node/judge.ts';
 import { readWhole, type Whole, whyNotEvicted } from '../../../src/placement/wrong-node/may-evict.ts';
+import { requires, term } from '../affinities.ts';
 import { digest, node, settings, taint, toleration } from '../objects.ts';
 
 type Row = {
@@ -151,17 +152,7 @@ describe('the eviction of a pod from a wrong node', () => {
     ],
     [
       'whose affinity no right node matches',
-      {
-        spec: {
-          affinity: {
-            nodeAffinity: {
-              requiredDuringSchedulingIgnoredDuringExecution: {
-                nodeSelectorTerms: [{ matchExpressions: [{ key: 'zone', operator: 'In', values: ['a'] }] }],
-              },
-            },
-          },
-        },
-      },
+      { spec: { affinity: requires(term('zone In a')) } },
       /would take another one/,
     ],
     ['whose right node is cordoned', { nodes: [other('amd64', { unschedulable: true })] }, /would take another one/],
