@@ -11,6 +11,7 @@ import {
   standingTemplate,
 } from '../../src/placement/standing.ts';
 import { readPodSubject } from '../../src/placement/subject.ts';
+import { requires, term } from './affinities.ts';
 import { daemonSetSubject, decideCase, input, known, settings, toleration } from './objects.ts';
 
 const AMD = toleration('supported-arch=amd64:NoSchedule');
@@ -28,13 +29,9 @@ const IMAGE = { 'f:containers': { 'k:{"name":"app"}': { 'f:image': {} } } };
 const TOLERATIONS = { 'f:tolerations': {} };
 const AFFINITY = { 'f:affinity': {} };
 const author = wrote('kubectl', IMAGE);
-const required = (values: readonly string[]) => ({
-  nodeAffinity: {
-    requiredDuringSchedulingIgnoredDuringExecution: {
-      nodeSelectorTerms: [{ matchExpressions: [{ key: 'kubernetes.io/arch', operator: 'In', values }] }],
-    },
-  },
-});
+const US = wrote('archaware-controller', TOLERATIONS, 1);
+const BY_US = [author, US];
+const ASKS_ARM = requires(term('arch In arm64'));
 
 describe('what archaware wrote to a pod', () => {
   const rows: readonly [
@@ -44,15 +41,10 @@ describe('what archaware wrote to a pod', () => {
     expected: readonly string[] | undefined,
   ][] = [
     ['nothing was written', { managed: [author] }, 'taints', undefined],
-    [
-      'tolerations by the loop',
-      { managed: [author, wrote('archaware-controller', TOLERATIONS, 1)], spec: { tolerations: [AMD, ARM] } },
-      'taints',
-      ['amd64', 'arm64'],
-    ],
+    ['tolerations by the loop', { managed: BY_US, spec: { tolerations: [AMD, ARM] } }, 'taints', ['amd64', 'arm64']],
     [
       'tolerations that were left behind, in the mode that reports what the images say',
-      { managed: [author, wrote('archaware-controller', TOLERATIONS, 1)], spec: { tolerations: [AMD, ARM] } },
+      { managed: BY_US, spec: { tolerations: [AMD, ARM] } },
       'observe',
       undefined,
     ],
@@ -70,55 +62,37 @@ describe('what archaware wrote to a pod', () => {
     ],
     [
       'tolerations under a key that is no longer configured',
-      {
-        managed: [author, wrote('archaware-controller', TOLERATIONS, 1)],
-        spec: { tolerations: [toleration('old=amd64:NoSchedule')] },
-      },
+      { managed: BY_US, spec: { tolerations: [toleration('old=amd64:NoSchedule')] } },
       'taints',
       undefined,
     ],
     [
       'the gate is still there',
-      {
-        managed: [author, wrote('archaware-controller', TOLERATIONS, 1)],
-        spec: { tolerations: [AMD], schedulingGates: [GATE] },
-      },
+      { managed: BY_US, spec: { tolerations: [AMD], schedulingGates: [GATE] } },
       'both',
       undefined,
     ],
     [
       'an image was changed in a later second',
-      {
-        managed: [wrote('archaware-controller', TOLERATIONS, 1), wrote('kubectl-set', IMAGE, 2)],
-        spec: { tolerations: [AMD] },
-      },
+      { managed: [US, wrote('kubectl-set', IMAGE, 2)], spec: { tolerations: [AMD] } },
       'taints',
       undefined,
     ],
     [
       'something else was changed later',
-      {
-        managed: [
-          wrote('archaware-controller', TOLERATIONS, 1),
-          wrote('kubectl-edit', { 'f:activeDeadlineSeconds': {} }, 2),
-        ],
-        spec: { tolerations: [AMD] },
-      },
+      { managed: [US, wrote('kubectl-edit', { 'f:activeDeadlineSeconds': {} }, 2)], spec: { tolerations: [AMD] } },
       'taints',
       ['amd64'],
     ],
     [
       'the status was written later',
-      {
-        managed: [author, wrote('archaware-controller', TOLERATIONS, 1), wrote('kubelet', {}, 3, 'status')],
-        spec: { tolerations: [AMD] },
-      },
+      { managed: [author, US, wrote('kubelet', {}, 3, 'status')], spec: { tolerations: [AMD] } },
       'taints',
       ['amd64'],
     ],
     [
       'node affinity at the release of the gate',
-      { managed: [author, wrote('archaware-controller', AFFINITY, 1)], spec: { affinity: required(['arm64']) } },
+      { managed: [author, wrote('archaware-controller', AFFINITY, 1)], spec: { affinity: ASKS_ARM } },
       'affinity',
       ['arm64'],
     ],
@@ -127,14 +101,14 @@ describe('what archaware wrote to a pod', () => {
       {
         managed: [author],
         record: { required: [{ key: 'kubernetes.io/arch', operator: 'In', values: ['arm64'] }] },
-        spec: { affinity: required(['arm64']) },
+        spec: { affinity: ASKS_ARM },
       },
       'affinity',
       ['arm64'],
     ],
     [
       'node affinity of the author',
-      { managed: [wrote('kubectl', AFFINITY)], spec: { affinity: required(['arm64']) } },
+      { managed: [wrote('kubectl', AFFINITY)], spec: { affinity: ASKS_ARM } },
       'affinity',
       undefined,
     ],

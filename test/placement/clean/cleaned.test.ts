@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import { cleanPod } from '../../../src/placement/clean/cleaned.ts';
+import { requires } from '../affinities.ts';
 import { toleration } from '../objects.ts';
 
 const OURS = toleration('supported-arch=arm64:NoSchedule');
@@ -17,7 +18,8 @@ function wrote(manager: string, fields: JsonObject = { 'f:tolerations': {} }): J
 }
 
 type Given = {
-  owner?: string;
+  /** Default: a ReplicaSet. */
+  owner?: string | undefined;
   apiVersion?: string;
   controls?: boolean;
   tolerations?: readonly JsonObject[];
@@ -36,11 +38,14 @@ type Given = {
   architectures?: readonly string[];
 };
 
+const DAEMON = { owner: 'DaemonSet', template: [] };
+const NOT = ', which clean does not restart';
+const BARE = 'keep: bare pod: it has no owner that could be restarted';
 const MIXED = ['amd64', 'arm64'];
 
 function undo(given: Given) {
   const {
-    owner,
+    owner = 'owner' in given ? undefined : 'ReplicaSet',
     apiVersion,
     controls = true,
     tolerations = [OURS],
@@ -64,12 +69,8 @@ function daemonSetOf({ template, rolls = true, wasWhole = true, strategy = 'Roll
 }
 
 const AMD = toleration('supported-arch=amd64:NoSchedule');
-/** A required node affinity with one term of these expressions. */
-const requiring = (...matchExpressions: JsonObject[]) => ({
-  affinity: {
-    nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [{ matchExpressions }] } },
-  },
-});
+const requiring = (...matchExpressions: JsonObject[]) => ({ affinity: requires({ matchExpressions }) });
+const UNTOLERATED: Given = { architectures: MIXED, tolerations: [], managedFields: [] };
 const ARM_REQUIRED = { key: 'kubernetes.io/arch', operator: 'In', values: ['arm64'] };
 /** The record that admission left. */
 const recorded = (required: readonly JsonObject[], tolerations: readonly JsonObject[] = [OURS]) => ({
@@ -79,73 +80,58 @@ const WRONG = 'keep: a new pod could start on a node of amd64, for which its ima
 
 describe("what clean does about a pod with archaware's tolerations", () => {
   const rows: [given: string, what: Given, expected: string][] = [
-    ['of a ReplicaSet', { owner: 'ReplicaSet' }, 'restart'],
+    ['of a ReplicaSet', {}, 'restart'],
     ['of a StatefulSet', { owner: 'StatefulSet' }, 'restart'],
-    [
-      'of a ReplicationController',
-      { owner: 'ReplicationController' },
-      'keep: owned by a ReplicationController, which clean does not restart',
-    ],
-    ['of a Job', { owner: 'Job' }, 'keep: owned by a Job, which clean does not restart'],
+    ['of a ReplicationController', { owner: 'ReplicationController' }, `keep: owned by a ReplicationController${NOT}`],
+    ['of a Job', { owner: 'Job' }, `keep: owned by a Job${NOT}`],
     [
       'of a StatefulSet of another API group',
       { owner: 'StatefulSet', apiVersion: 'apps.kruise.io/v1beta1' },
-      'keep: owned by a StatefulSet.apps.kruise.io, which clean does not restart',
+      `keep: owned by a StatefulSet.apps.kruise.io${NOT}`,
     ],
     ['of a StatefulSet of its own API group', { owner: 'StatefulSet', apiVersion: 'apps/v1' }, 'restart'],
     [
       'of a DaemonSet of another API group',
       { owner: 'DaemonSet', apiVersion: 'apps.kruise.io/v1alpha1', template: [] },
-      'keep: owned by a DaemonSet.apps.kruise.io, which clean does not restart',
+      `keep: owned by a DaemonSet.apps.kruise.io${NOT}`,
     ],
-    ['of something else', { owner: 'Workflow' }, 'keep: owned by a Workflow, which clean does not restart'],
-    ['bare', {}, 'keep: bare pod: it has no owner that could be restarted'],
-    [
-      'owned without being controlled',
-      { owner: 'ReplicaSet', controls: false },
-      'keep: bare pod: it has no owner that could be restarted',
-    ],
-    ['under a key of before', { owner: 'ReplicaSet', tolerations: [OLD] }, 'restart'],
-    ['that runs', { owner: 'ReplicaSet', phase: 'Running' }, 'restart'],
-    ['that has succeeded', { owner: 'ReplicaSet', phase: 'Succeeded' }, 'none'],
-    ['that has failed', { owner: 'ReplicaSet', phase: 'Failed' }, 'none'],
-    ['that is being deleted', { owner: 'ReplicaSet', metadata: { deletionTimestamp: 'x' } }, 'none'],
+    ['of something else', { owner: 'Workflow' }, `keep: owned by a Workflow${NOT}`],
+    ['bare', { owner: undefined }, BARE],
+    ['owned without being controlled', { controls: false }, BARE],
+    ['under a key of before', { tolerations: [OLD] }, 'restart'],
+    ['that runs', { phase: 'Running' }, 'restart'],
+    ['that has succeeded', { phase: 'Succeeded' }, 'none'],
+    ['that has failed', { phase: 'Failed' }, 'none'],
+    ['that is being deleted', { metadata: { deletionTimestamp: 'x' } }, 'none'],
 
-    ['without tolerations', { owner: 'ReplicaSet', tolerations: [] }, 'none'],
-    ['under a key that nobody remembers', { owner: 'ReplicaSet', tolerations: [{ ...OURS, key: 'other' }] }, 'restart'],
-    [
-      'under the effect PreferNoSchedule',
-      { owner: 'ReplicaSet', tolerations: [{ ...OURS, effect: 'PreferNoSchedule' }] },
-      'restart',
-    ],
-    ['that names no architecture', { owner: 'ReplicaSet', tolerations: [{ ...OURS, value: 'A B' }] }, 'none'],
-    ['under another effect', { owner: 'ReplicaSet', tolerations: [{ ...OURS, effect: 'NoExecute' }] }, 'none'],
-    ['in another form', { owner: 'ReplicaSet', tolerations: [{ key: OURS.key, operator: 'Exists' }] }, 'none'],
-    ["of its author's own", { owner: 'ReplicaSet', managedFields: [wrote('kubectl')] }, 'none'],
-    ['of nobody that is known', { owner: 'ReplicaSet', managedFields: [] }, 'none'],
+    ['without tolerations', { tolerations: [] }, 'none'],
+    ['under a key that nobody remembers', { tolerations: [{ ...OURS, key: 'other' }] }, 'restart'],
+    ['under the effect PreferNoSchedule', { tolerations: [{ ...OURS, effect: 'PreferNoSchedule' }] }, 'restart'],
+    ['that names no architecture', { tolerations: [{ ...OURS, value: 'A B' }] }, 'none'],
+    ['under another effect', { tolerations: [{ ...OURS, effect: 'NoExecute' }] }, 'none'],
+    ['in another form', { tolerations: [{ key: OURS.key, operator: 'Exists' }] }, 'none'],
+    ["of its author's own", { managedFields: [wrote('kubectl')] }, 'none'],
+    ['of nobody that is known', { managedFields: [] }, 'none'],
     [
       'that we wrote, but other fields of it',
-      { owner: 'ReplicaSet', managedFields: [wrote('archaware-controller', { 'f:affinity': {} })] },
+      { managedFields: [wrote('archaware-controller', { 'f:affinity': {} })] },
       'none',
     ],
-    ['that others also wrote', { owner: 'ReplicaSet', managedFields: [wrote('kubectl'), ...WRITTEN] }, 'restart'],
+    ['that others also wrote', { managedFields: [wrote('kubectl'), ...WRITTEN] }, 'restart'],
     [
       'whose managed fields are text',
-      {
-        owner: 'ReplicaSet',
-        managedFields: [{ manager: 'archaware-controller', fieldsV1: '{"f:spec":{"f:tolerations":{}}}' }],
-      },
+      { managedFields: [{ manager: 'archaware-controller', fieldsV1: '{"f:spec":{"f:tolerations":{}}}' }] },
       'restart',
     ],
-    ['whose managed fields are no list', { owner: 'ReplicaSet', managedFields: 'x' }, 'none'],
+    ['whose managed fields are no list', { managedFields: 'x' }, 'none'],
     [
       'whose managed fields are odd',
-      { owner: 'ReplicaSet', managedFields: [{}, { manager: 'archaware-controller', fieldsV1: '{' }, { manager: 1 }] },
+      { managedFields: [{}, { manager: 'archaware-controller', fieldsV1: '{' }, { manager: 1 }] },
       'none',
     ],
 
-    ['of a DaemonSet that is restored', { owner: 'DaemonSet', template: [] }, 'rolls'],
-    ['of a DaemonSet, no matter who wrote it', { owner: 'DaemonSet', template: [], managedFields: [] }, 'rolls'],
+    ['of a DaemonSet that is restored', DAEMON, 'rolls'],
+    ['of a DaemonSet, no matter who wrote it', { ...DAEMON, managedFields: [] }, 'rolls'],
     ['of a DaemonSet whose author wants it', { owner: 'DaemonSet', template: [OURS] }, 'none'],
     [
       'of a DaemonSet whose author wants one of two',
@@ -155,17 +141,17 @@ describe("what clean does about a pod with archaware's tolerations", () => {
     ['of a DaemonSet that is gone', { owner: 'DaemonSet' }, 'none'],
     [
       'of a DaemonSet whose template does not change',
-      { owner: 'DaemonSet', template: [], rolls: false },
+      { ...DAEMON, rolls: false },
       'keep: its DaemonSet does not replace it',
     ],
     [
       'of a DaemonSet that was not whole before',
-      { owner: 'DaemonSet', template: [], wasWhole: false },
+      { ...DAEMON, wasWhole: false },
       'keep: its DaemonSet lacked available pods before, so clean does not wait until it replaces this pod',
     ],
     [
       'of a DaemonSet that replaces none by itself',
-      { owner: 'DaemonSet', template: [], strategy: 'OnDelete' },
+      { ...DAEMON, strategy: 'OnDelete' },
       'keep: its DaemonSet replaces pods only when they are deleted',
     ],
   ];
@@ -196,31 +182,15 @@ describe('what clean does about a pod whose images do not run everywhere', () =>
     ],
     [
       'is required on all architectures, without tolerations',
-      {
-        architectures: MIXED,
-        tolerations: [],
-        managedFields: [],
-        spec: requiring({ ...ARM_REQUIRED, values: MIXED }),
-        metadata: recorded([ARM_REQUIRED], []),
-      },
+      { ...UNTOLERATED, spec: requiring({ ...ARM_REQUIRED, values: MIXED }), metadata: recorded([ARM_REQUIRED], []) },
       'restart',
     ],
     [
       'is required on one of two, without tolerations',
-      {
-        architectures: MIXED,
-        tolerations: [],
-        managedFields: [],
-        spec: requiring(ARM_REQUIRED),
-        metadata: recorded([ARM_REQUIRED], []),
-      },
+      { ...UNTOLERATED, spec: requiring(ARM_REQUIRED), metadata: recorded([ARM_REQUIRED], []) },
       WRONG,
     ],
-    [
-      'is required by its author alone, without tolerations',
-      { architectures: MIXED, tolerations: [], managedFields: [], spec: requiring(ARM_REQUIRED) },
-      'none',
-    ],
+    ['is required by its author alone, without tolerations', { ...UNTOLERATED, spec: requiring(ARM_REQUIRED) }, 'none'],
     [
       'runs on one of two by one key and on both by an earlier one',
       { architectures: MIXED, tolerations: [OURS, OLD, toleration('arch=amd64:NoSchedule')] },
@@ -241,21 +211,16 @@ describe('what clean does about a pod whose images do not run everywhere', () =>
       'keep: an image of it was changed since archaware placed it, so its architectures are not known',
     ],
     ['is in a cluster without nodes', { architectures: [] }, 'restart'],
-    [
-      'of a DaemonSet on all architectures',
-      { owner: 'DaemonSet', template: [], architectures: MIXED, tolerations: [AMD, OURS] },
-      'rolls',
-    ],
+    ['of a DaemonSet on all architectures', { ...DAEMON, architectures: MIXED, tolerations: [AMD, OURS] }, 'rolls'],
     [
       'of a DaemonSet on one of two',
-      { owner: 'DaemonSet', template: [], architectures: MIXED },
+      { ...DAEMON, architectures: MIXED },
       'keep: its DaemonSet may also start pods on nodes of amd64, for which its images have no build, so clean does not wait until it replaces this pod',
     ],
   ];
   for (const [given, what, expected] of rows) {
     it(`${given}: ${expected.split(':')[0]}`, () => {
-      const { owner = 'ReplicaSet', ...rest } = what;
-      const decided = undo({ ...rest, ...(owner === '' ? {} : { owner }) });
+      const decided = undo(what);
       expect('reason' in decided ? `${decided.kind}: ${decided.reason}` : decided.kind).to.equal(expected);
     });
   }

@@ -15,8 +15,11 @@ const add = (path: string, value: unknown): Operation => ({ op: 'add', path, val
 const replace = (path: string, value: unknown): Operation => ({ op: 'replace', path, value });
 const remove = (path: string): Operation => ({ op: 'remove', path });
 
+const generation = (value: number) => test('/metadata/generation', value);
+
 describe("a pod's patch", () => {
   const uid = test('/metadata/uid', 'u1');
+  const [LIST, END] = ['/spec/tolerations', '/spec/tolerations/-'];
   const rows: [
     given: string,
     generation: number | undefined,
@@ -27,41 +30,23 @@ describe("a pod's patch", () => {
     ['nothing is wanted', 1, undefined, [], []],
     ['it has what is wanted', 1, [AMD, ARM], [AMD, ARM], []],
     ['it tolerates everything', 1, [{ operator: 'Exists' }], [AMD, ARM], []],
-    [
-      'it has no list',
-      1,
-      undefined,
-      [AMD, ARM],
-      [uid, test('/metadata/generation', 1), test('/spec/tolerations', null), add('/spec/tolerations', [AMD, ARM])],
-    ],
+    ['it has no list', 1, undefined, [AMD, ARM], [uid, generation(1), test(LIST, null), add(LIST, [AMD, ARM])]],
     [
       'it has no list, on a server that counts no generations',
       undefined,
       undefined,
       [AMD],
-      [uid, test('/spec/tolerations', null), add('/spec/tolerations', [AMD])],
+      [uid, test(LIST, null), add(LIST, [AMD])],
     ],
-    ['it has an empty list', 2, [], [AMD], [uid, test('/metadata/generation', 2), add('/spec/tolerations/-', AMD)]],
-    [
-      "it has others'",
-      2,
-      [OTHER],
-      [AMD, ARM],
-      [uid, test('/metadata/generation', 2), add('/spec/tolerations/-', AMD), add('/spec/tolerations/-', ARM)],
-    ],
-    [
-      'it has one of two',
-      2,
-      [ARM, OTHER],
-      [AMD, ARM],
-      [uid, test('/metadata/generation', 2), add('/spec/tolerations/-', AMD)],
-    ],
+    ['it has an empty list', 2, [], [AMD], [uid, generation(2), add(END, AMD)]],
+    ["it has others'", 2, [OTHER], [AMD, ARM], [uid, generation(2), add(END, AMD), add(END, ARM)]],
+    ['it has one of two', 2, [ARM, OTHER], [AMD, ARM], [uid, generation(2), add(END, AMD)]],
     [
       "it has others', on a server that counts no generations",
       undefined,
       [OTHER],
       [AMD],
-      [uid, test('/spec/tolerations', [OTHER]), add('/spec/tolerations/-', AMD)],
+      [uid, test(LIST, [OTHER]), add(END, AMD)],
     ],
   ];
   for (const [given, generation, tolerations, wanted, expected] of rows) {
@@ -78,6 +63,8 @@ describe("a node's patch", () => {
   const arm = test('/status/nodeInfo/architecture', 'arm64');
   const ours = taint('supported-arch=arm64:NoSchedule');
   const gpu = taint('gpu:NoSchedule', { timeAdded: 't' });
+  const TAINTS = '/spec/taints';
+  const annotated = (given: Parameters<typeof node>[0]) => ({ ...node(given), hasAnnotations: true });
   const annotations = (managed: string) => ({ 'archaware.dev/managed': managed });
   const rows: [
     given: string,
@@ -94,58 +81,58 @@ describe("a node's patch", () => {
       [
         uid,
         arm,
-        test('/spec/taints', null),
-        add('/spec/taints', [ours]),
+        test(TAINTS, null),
+        add(TAINTS, [ours]),
         test('/metadata/annotations', null),
         add('/metadata/annotations', annotations('m')),
       ],
     ],
     [
       'has taints and another annotation',
-      { ...node({ taints: [gpu] }), hasAnnotations: true },
+      annotated({ taints: [gpu] }),
       [gpu, ours],
       'm',
-      [uid, arm, test('/spec/taints', [gpu]), replace('/spec/taints', [gpu, ours]), add(path, 'm')],
+      [uid, arm, test(TAINTS, [gpu]), replace(TAINTS, [gpu, ours]), add(path, 'm')],
     ],
     [
       'has another record',
       node({ taints: [gpu], managed: 'old' }),
       [gpu, ours],
       'm',
-      [uid, arm, test('/spec/taints', [gpu]), replace('/spec/taints', [gpu, ours]), test(path, 'old'), add(path, 'm')],
+      [uid, arm, test(TAINTS, [gpu]), replace(TAINTS, [gpu, ours]), test(path, 'old'), add(path, 'm')],
     ],
     [
       'loses its only taint',
       node({ taints: [ours], managed: 'old' }),
       [],
       undefined,
-      [uid, arm, test('/spec/taints', [ours]), remove('/spec/taints'), test(path, 'old'), remove(path)],
+      [uid, arm, test(TAINTS, [ours]), remove(TAINTS), test(path, 'old'), remove(path)],
     ],
     ['loses its record alone', node({ managed: 'old' }), [], undefined, [uid, arm, test(path, 'old'), remove(path)]],
     [
       'gets a record for the taint that it has',
-      { ...node({ taints: [ours] }), hasAnnotations: true },
+      annotated({ taints: [ours] }),
       'unchanged',
       'm',
       [uid, arm, add(path, 'm')],
     ],
     [
       'has an empty list of taints',
-      { ...node({ taints: [] }), hasAnnotations: true },
+      annotated({ taints: [] }),
       [ours],
       'm',
-      [uid, arm, test('/spec/taints', []), replace('/spec/taints', [ours]), add(path, 'm')],
+      [uid, arm, test(TAINTS, []), replace(TAINTS, [ours]), add(path, 'm')],
     ],
     [
       'has reported no architecture',
       node({ architecture: '', taints: [ours], managed: 'old' }),
       [],
       undefined,
-      [uid, test('/spec/taints', [ours]), remove('/spec/taints'), test(path, 'old'), remove(path)],
+      [uid, test(TAINTS, [ours]), remove(TAINTS), test(path, 'old'), remove(path)],
     ],
     [
       'reported its architecture in another spelling, which is tested',
-      { ...node({ architecture: 'aarch64', taints: [ours] }), hasAnnotations: true },
+      annotated({ architecture: 'aarch64', taints: [ours] }),
       'unchanged',
       'm',
       [uid, test('/status/nodeInfo/architecture', 'aarch64'), add(path, 'm')],
@@ -168,7 +155,13 @@ describe("a node's patch", () => {
 describe("a DaemonSet's patch", () => {
   const list = '/spec/template/spec/tolerations';
   const path = '/metadata/annotations/archaware.dev~1tolerations';
-  const tests = [test('/metadata/uid', 'u1'), test('/metadata/generation', 4)];
+  const tests = [test('/metadata/uid', 'u1'), generation(4)];
+  const OLD = { 'archaware.dev/tolerations': 'old' };
+  const to = (tolerations: readonly JsonObject[], recorded: string | undefined, rolls = true) => ({
+    tolerations,
+    recorded,
+    rolls,
+  });
   const rows: [
     given: string,
     present: readonly JsonObject[] | undefined,
@@ -180,7 +173,7 @@ describe("a DaemonSet's patch", () => {
       'has neither a list nor annotations',
       undefined,
       undefined,
-      { tolerations: [AMD], recorded: 'r', rolls: true },
+      to([AMD], 'r'),
       [
         ...tests,
         test(list, null),
@@ -193,28 +186,28 @@ describe("a DaemonSet's patch", () => {
       'has a list and another annotation',
       [OTHER],
       { a: 'b' },
-      { tolerations: [OTHER, AMD], recorded: 'r', rolls: true },
+      to([OTHER, AMD], 'r'),
       [...tests, test(list, [OTHER]), replace(list, [OTHER, AMD]), add(path, 'r')],
     ],
     [
       'has another record',
       [AMD],
-      { 'archaware.dev/tolerations': 'old' },
-      { tolerations: [AMD, ARM], recorded: 'r', rolls: true },
+      OLD,
+      to([AMD, ARM], 'r'),
       [...tests, test(list, [AMD]), replace(list, [AMD, ARM]), test(path, 'old'), add(path, 'r')],
     ],
     [
       'loses everything',
       [AMD],
-      { 'archaware.dev/tolerations': 'old' },
-      { tolerations: [], recorded: undefined, rolls: true },
+      OLD,
+      to([], undefined),
       [...tests, test(list, [AMD]), remove(list), test(path, 'old'), remove(path)],
     ],
     [
       'loses its record alone',
       [OTHER],
-      { 'archaware.dev/tolerations': 'old' },
-      { tolerations: [OTHER], recorded: undefined, rolls: false },
+      OLD,
+      to([OTHER], undefined, false),
       [...tests, test(path, 'old'), remove(path)],
     ],
   ];

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import type { Placement } from '../../../src/placement/decide.ts';
+import type { Settings } from '../../../src/placement/settings.ts';
 import {
   isOnWrongNode,
   type JudgedWorkload,
@@ -60,6 +61,11 @@ function countsOf(all: readonly JudgedWorkload[]): object {
     pendingNow: count(({ pendingNow }) => pendingNow),
   };
 }
+const APART = hold('linux/amd64', 'linux/arm64');
+/** On a node of this architecture. */
+const on = (nodeArchitecture: string, decision: Subject['decision'], more: Partial<Subject> = {}) =>
+  subject(decision, { nodeArchitecture, ...more });
+const mode = (name: Settings['mode']) => ({ settings: settings({ mode: name }) });
 const asks = (...architectures: string[]) => ({
   asked: { text: 'kubernetes.io/arch=x by its nodeSelector', architectures },
 });
@@ -83,27 +89,27 @@ describe('the overview of workloads', () => {
     ['does not count what has finished', [subject(skip('terminal')), subject(skip('daemon-pod'))], { workloads: 0 }],
     [
       'would be Pending if it is held and has a node',
-      [subject(hold('linux/amd64', 'linux/arm64'), { nodeArchitecture: 'arm64' })],
+      [on('arm64', APART)],
       { nowhere: 1, pendingAtRestart: 1, pendingNow: 0, onWrongNode: 1 },
     ],
     [
       'would be Pending if it is left alone and tolerates nothing',
-      [subject(skip('ignored'), { nodeArchitecture: 'arm64' })],
+      [on('arm64', skip('ignored'))],
       { leftAlone: 1, pendingAtRestart: 1 },
     ],
     [
       'would not be Pending if it is left alone and has a toleration',
-      [subject(skip('ignored'), { nodeArchitecture: 'arm64', ...tolerating })],
+      [on('arm64', skip('ignored'), tolerating)],
       { leftAlone: 1, pendingAtRestart: 0 },
     ],
     [
       'would not be Pending in the mode affinity if it is left alone',
-      [subject(skip('ignored'), { nodeArchitecture: 'arm64', settings: settings({ mode: 'affinity' }) })],
+      [on('arm64', skip('ignored'), mode('affinity'))],
       { pendingAtRestart: 0 },
     ],
     [
       'would be Pending if it asks for another architecture than its images have',
-      [subject(place(['amd64']), { nodeArchitecture: 'amd64', ...asks('arm64') })],
+      [on('amd64', place(['amd64']), asks('arm64'))],
       { pendingAtRestart: 1, pendingNow: 0, limited: ['amd64'] },
     ],
     [
@@ -113,26 +119,19 @@ describe('the overview of workloads', () => {
     ],
     [
       'would be Pending if it asks for an architecture that no node has',
-      [subject(place(['amd64', 's390x']), { nodeArchitecture: 'amd64', ...asks('s390x') })],
+      [on('amd64', place(['amd64', 's390x']), asks('s390x'))],
       { pendingAtRestart: 1 },
     ],
     [
       'would not be Pending if it asks for an architecture that its images have',
-      [subject(place(['amd64', 'arm64']), { nodeArchitecture: 'arm64', ...asks('arm64') })],
+      [on('arm64', place(['amd64', 'arm64']), asks('arm64'))],
       { pendingAtRestart: 0, pendingNow: 0 },
     ],
     [
       'would not be Pending in the mode observe, whatever it asks for',
       [
-        subject(place(['amd64']), {
-          nodeArchitecture: 'amd64',
-          settings: settings({ mode: 'observe' }),
-          ...asks('arm64'),
-        }),
-        subject(hold('linux/amd64', 'linux/arm64'), {
-          nodeArchitecture: 'amd64',
-          settings: settings({ mode: 'observe' }),
-        }),
+        on('amd64', place(['amd64']), { ...mode('observe'), ...asks('arm64') }),
+        on('amd64', APART, { ...mode('observe') }),
       ],
       { pendingAtRestart: 0, pendingNow: 0 },
     ],
@@ -147,22 +146,18 @@ describe('the overview of workloads', () => {
   }
 
   const nodes: readonly (readonly [what: string, of: Subject, expected: boolean])[] = [
-    ['its node lacks the platform', subject(place(['amd64']), { nodeArchitecture: 'arm64' }), true],
-    ['its node has the platform', subject(place(['amd64']), { nodeArchitecture: 'amd64' }), false],
+    ['its node lacks the platform', on('arm64', place(['amd64'])), true],
+    ['its node has the platform', on('amd64', place(['amd64'])), false],
     ['it has no node', subject(place(['amd64'])), false],
-    [
-      'a guess proves nothing',
-      subject(place(['amd64'], { basis: 'open', unknown: ['a'] }), { nodeArchitecture: 'arm64' }),
-      false,
-    ],
+    ['a guess proves nothing', on('arm64', place(['amd64'], { basis: 'open', unknown: ['a'] })), false],
     [
       'only the configuration excludes the node',
-      subject(place(['arm64']), { nodeArchitecture: 'amd64', settings: settings({ schedulable: ['arm64'] }) }),
+      on('amd64', place(['arm64']), { settings: settings({ schedulable: ['arm64'] }) }),
       false,
     ],
-    ['one held image lacks it', subject(hold('linux/amd64', 'linux/arm64'), { nodeArchitecture: 'amd64' }), true],
-    ['no held image lacks it', subject(hold('linux/amd64'), { nodeArchitecture: 'amd64' }), false],
-    ['a held image is compatible', subject(hold('linux/386'), { nodeArchitecture: 'amd64' }), false],
+    ['one held image lacks it', on('amd64', APART), true],
+    ['no held image lacks it', on('amd64', hold('linux/amd64')), false],
+    ['a held image is compatible', on('amd64', hold('linux/386')), false],
   ];
   for (const [what, of, expected] of nodes) {
     it(`${expected ? 'sees' : 'sees no'} wrong node: ${what}`, () => expect(isOnWrongNode(of)).to.equal(expected));
@@ -195,13 +190,9 @@ describe('the overview of workloads', () => {
   });
 
   const reasons: readonly (readonly [what: string, of: Subject, why: string])[] = [
-    ['runs where it should', subject(place(['amd64']), { nodeArchitecture: 'amd64' }), ''],
-    ['is on a wrong node', subject(place(['amd64']), { nodeArchitecture: 'arm64' }), 'its images run on amd64'],
-    [
-      'is held',
-      subject(hold('linux/amd64', 'linux/arm64'), { nodeArchitecture: 'arm64' }),
-      'its images have no architecture in common',
-    ],
+    ['runs where it should', on('amd64', place(['amd64'])), ''],
+    ['is on a wrong node', on('arm64', place(['amd64'])), 'its images run on amd64'],
+    ['is held', on('arm64', APART), 'its images have no architecture in common'],
     ['has no node', subject(place(['s390x'])), 'its images run on s390x'],
     [
       'contradicts itself',

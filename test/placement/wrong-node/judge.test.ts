@@ -37,6 +37,9 @@ type Given = {
 
 const [AMD, ARM, BOTH] = [known('linux/amd64'), known('linux/arm64'), known('linux/amd64,linux/arm64')];
 
+const ARM32 = known('linux/arm');
+const overriding = (architecture: string) => ({ overrides: [{ pattern: 'app:*', architectures: [architecture] }] });
+
 /** The knowledge about a pod on an arm64 node. */
 function find(given: Given) {
   const { pullPolicy: imagePullPolicy, statement } = given;
@@ -83,6 +86,7 @@ const one = (is: Container['is'], tag?: ImageAnswer, pulled?: ImageAnswer): Give
 });
 
 describe('a pod on a node of arm64', () => {
+  /** `expected`: the container, unless it is `app`; the reason, unless that is the platforms; and the verdict. */
   const rows: [given: string, what: Given, expected: string][] = [
     // A running container is never wrong, even if its tag has moved.
     ['that runs, its tag for amd64 by now', one('runs', AMD), 'right'],
@@ -90,118 +94,92 @@ describe('a pod on a node of arm64', () => {
     ['that starts, its tag for amd64', one('starts', AMD), 'right'],
 
     // The pulled image decides, not what the tag names now.
-    ['that fails, pulled for amd64', one('fails', AMD, AMD), 'app platforms does-not-run'],
-    ['that fails, pulled for amd64, its tag for both by now', one('fails', BOTH, AMD), 'app platforms does-not-run'],
+    ['that fails, pulled for amd64', one('fails', AMD, AMD), 'does-not-run'],
+    ['that fails, pulled for amd64, its tag for both by now', one('fails', BOTH, AMD), 'does-not-run'],
     ['that fails, pulled for arm64, its tag for amd64 by now', one('fails', AMD, ARM), 'right'],
     ['that fails, pulled for both, its tag for amd64 by now', one('fails', AMD, BOTH), 'right'],
-    [
-      'that fails, what was pulled could not be looked up, its tag for amd64',
-      one('fails', AMD, failed(1)),
-      'app platforms unproved',
-    ],
+    ['that fails, what was pulled could not be looked up, its tag for amd64', one('fails', AMD, failed(1)), 'unproved'],
     ['that fails, nothing of it could be looked up', one('fails', failed(1), failed(1)), 'right'],
-    ['that fails, its status without a digest, its tag for amd64', one('fails', AMD), 'app platforms unproved'],
+    ['that fails, its status without a digest, its tag for amd64', one('fails', AMD), 'unproved'],
     ['that fails, its status without a digest, its tag for both', one('fails', BOTH), 'right'],
-    ['that fails, pulled with no platform at all', one('fails', BOTH, known('')), 'app platforms does-not-run'],
+    ['that fails, pulled with no platform at all', one('fails', BOTH, known('')), 'does-not-run'],
     [
       'that fails, pulled for arm, which its nodes run',
-      { ...one('fails', AMD, known('linux/arm')), settings: { compatible: { arm64: ['arm'] } } },
+      { ...one('fails', AMD, ARM32), settings: { compatible: { arm64: ['arm'] } } },
       'right',
     ],
-    [
-      'that fails, pulled for arm, which its nodes do not run',
-      one('fails', AMD, known('linux/arm')),
-      'app platforms does-not-run',
-    ],
-    [
-      'that fails, pulled for another OS there',
-      one('fails', AMD, known('linux/amd64,windows/arm64')),
-      'app platforms does-not-run',
-    ],
+    ['that fails, pulled for arm, which its nodes do not run', one('fails', AMD, ARM32), 'does-not-run'],
+    ['that fails, pulled for another OS there', one('fails', AMD, known('linux/amd64,windows/arm64')), 'does-not-run'],
 
     // An exec format error alone proves nothing: a script without #! causes the same text.
-    ['that died of the format, pulled for amd64', one('format', AMD, AMD), 'app exec-format-error does-not-run'],
-    [
-      'that died of the format, pulled for arm64: the image claims it',
-      one('format', ARM, ARM),
-      'app exec-format-error says-it-runs',
-    ],
-    [
-      'that died of the format, pulled for both: the image claims it',
-      one('format', AMD, BOTH),
-      'app exec-format-error says-it-runs',
-    ],
-    [
-      'that died of the format, without a digest, its tag for amd64',
-      one('format', AMD),
-      'app exec-format-error unproved',
-    ],
-    [
-      'that died of the format, without a digest, its tag for arm64',
-      one('format', ARM),
-      'app exec-format-error says-it-runs',
-    ],
-    ['that died of the format, nothing known', one('format', failed(1), failed(1)), 'app exec-format-error unproved'],
+    ['that died of the format, pulled for amd64', one('format', AMD, AMD), 'format does-not-run'],
+    ['that died of the format, pulled for arm64: the image claims it', one('format', ARM, ARM), 'format says-it-runs'],
+    ['that died of the format, pulled for both: the image claims it', one('format', AMD, BOTH), 'format says-it-runs'],
+    ['that died of the format, without a digest, its tag for amd64', one('format', AMD), 'format unproved'],
+    ['that died of the format, without a digest, its tag for arm64', one('format', ARM), 'format says-it-runs'],
+    ['that died of the format, nothing known', one('format', failed(1), failed(1)), 'format unproved'],
     [
       'that died of the format, and an override says it is for amd64',
-      { ...one('format', ARM, ARM), settings: { overrides: [{ pattern: 'app:*', architectures: ['amd64'] }] } },
-      'app exec-format-error does-not-run',
+      { ...one('format', ARM, ARM), settings: overriding('amd64') },
+      'format does-not-run',
     ],
     [
       'that died of the format, and its author stated its architectures',
       { ...one('format', AMD, AMD), statement: 'amd64' },
-      'app exec-format-error unproved',
+      'format unproved',
     ],
     [
       'that died of the format, and whose statement cannot be read',
       { ...one('format', AMD, AMD), statement: 'x64' },
-      'app exec-format-error does-not-run',
+      'format does-not-run',
     ],
     [
       'that died of the format, and is never pulled',
       { ...one('format', AMD, AMD), pullPolicy: 'Never' },
-      'app exec-format-error unproved',
+      'format unproved',
     ],
 
     // "no match for platform in manifest" counts together with the tag's known platforms.
-    ['that cannot be pulled, its tag for amd64', one('pull', AMD), 'app platforms does-not-run'],
-    ['that cannot be pulled, its tag for both', one('pull', BOTH), 'app platforms says-it-runs'],
-    ['that cannot be pulled, its tag not known', one('pull', failed(1)), 'app platforms unproved'],
+    ['that cannot be pulled, its tag for amd64', one('pull', AMD), 'does-not-run'],
+    ['that cannot be pulled, its tag for both', one('pull', BOTH), 'says-it-runs'],
+    ['that cannot be pulled, its tag not known', one('pull', failed(1)), 'unproved'],
     [
       'that cannot be pulled, its tag for amd64 as of old',
       { containers: { app: { is: 'pull', tag: AMD, stale: true } } },
-      'app platforms unproved',
+      'unproved',
     ],
-    ['that cannot be pulled, and ran from what has arm64', one('pull', AMD, BOTH), 'app platforms says-it-runs'],
+    ['that cannot be pulled, and ran from what has arm64', one('pull', AMD, BOTH), 'says-it-runs'],
     [
       'that cannot be pulled, its author stated its architectures',
       { ...one('pull', AMD), statement: 'all' },
-      'app platforms unproved',
+      'unproved',
     ],
 
     // With several containers, the one with the strongest proof is named.
     [
       'one of whose containers runs, and one was pulled for amd64',
       { containers: { good: { is: 'runs', tag: BOTH, pulled: BOTH }, bad: { is: 'fails', tag: AMD, pulled: AMD } } },
-      'bad platforms does-not-run',
+      'bad does-not-run',
     ],
     [
       'one of whose images only claims it, and one was pulled for amd64',
       {
         containers: { claims: { is: 'format', tag: BOTH, pulled: BOTH }, bad: { is: 'fails', tag: AMD, pulled: AMD } },
       },
-      'bad platforms does-not-run',
+      'bad does-not-run',
     ],
     [
       'whose init container was pulled for amd64, and the others wait for it',
       { init: { is: 'fails', tag: AMD, pulled: AMD }, containers: { app: { is: 'starts', tag: BOTH } } },
-      'i platforms does-not-run',
+      'i does-not-run',
     ],
   ];
   for (const [given, what, expected] of rows) {
     it(`${given}: ${expected}`, () => {
       const { place } = find(what);
-      const text = place && `${place.container.name} ${place.reason} ${place.verdict}`;
+      const name = place?.container.name === 'app' ? [] : [place?.container.name];
+      const reason = place?.reason === 'platforms' ? [] : [place?.reason.replace('exec-format-error', 'format')];
+      const text = place && [...name, ...reason, place.verdict].join(' ');
       expect(text ?? 'right').to.equal(expected);
     });
   }
@@ -270,7 +248,7 @@ describe('the note about a pod on a wrong node', () => {
     ],
     [
       'does not repeat what an override says',
-      { ...one('format', ARM, ARM), settings: { overrides: [{ pattern: 'app:*', architectures: ['amd64'] }] } },
+      { ...one('format', ARM, ARM), settings: overriding('amd64') },
       'container app died with an exec format error on node n1 (arm64); evicted; app:1 (linux/amd64)',
     ],
   ];
@@ -306,7 +284,7 @@ describe('the step for a container that is refused although its image claims the
     ],
     [
       'names the entry that states the architecture',
-      { ...one('format', AMD, AMD), settings: { overrides: [{ pattern: 'app:*', architectures: ['arm64'] }] } },
+      { ...one('format', AMD, AMD), settings: overriding('arm64') },
       `images.overrides says that its image app:1 runs on arm64, ${WHY}, or correct the entry of images.overrides`,
     ],
   ];
