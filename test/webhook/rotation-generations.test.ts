@@ -106,19 +106,18 @@ describe('the rotation of self-made certificates', () => {
     expect([...first.problems, ...second.problems]).to.deep.equal([]);
   });
 
-  it('waits for callers that do not know the next authority, however long that takes', async () => {
+  it('waits for callers that do not know the next authority, as long as what is served is valid', async () => {
     const replica = await world.replica({ lifetimeMs: LIFETIME });
     const { 'authority.crt': authority } = await entries(client);
     // Nothing updates the bundle of the configuration, so no caller trusts the next authority.
-    for (let days = 0; days < 29; days += 1) await world.pass(DAY);
-    await world.pass(22 * HOUR);
+    for (let days = 0; days < 21; days += 1) await world.pass(DAY);
     const late = await entries(client);
-    expect(late['authority.crt']).to.equal(authority);
-    expect(late).to.include.keys('next-authority.crt', 'next-authority.key');
-    expect(wouldTrust(authority, replica.current()?.cert, HOST, world.now())).to.equal(true);
-    // The old authority expires soon.
-    await world.pass(1.5 * HOUR);
-    expect((await entries(client))['authority.crt']).to.equal(late['next-authority.crt']);
-    expect(wouldTrust(replica.current()?.ca, replica.current()?.cert, HOST, world.now())).to.equal(true);
+    expect(late['authority.crt']).not.to.equal(authority);
+    const { cert, notAfter = 0 } = replica.current() ?? {};
+    while (world.now() < notAfter - 8 * HOUR) await world.pass(6 * HOUR);
+    expect(replica.current()?.cert).to.equal(cert);
+    expect(wouldTrust(authority, cert, HOST, world.now())).to.equal(true);
+    await world.pass(DAY);
+    expect(wouldTrust(late['authority.crt'], replica.current()?.cert, HOST, world.now())).to.equal(true);
   });
 });

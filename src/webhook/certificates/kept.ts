@@ -9,37 +9,24 @@ export type Kept = {
   readonly serving: Pair | undefined;
   /** The authority that signs. */
   readonly authority: Pair | undefined;
-  /** The authority that will follow it. */
-  readonly next: Pair | undefined;
   /** `ca.crt`: the authorities that clients should trust. */
   readonly bundle: readonly X509Certificate[];
-  /** Since when the callers have `next` in their bundle; milliseconds since the epoch. */
-  readonly trustedSince: number | undefined;
   /** The damaged entries, by name. */
   readonly problems: readonly string[];
 };
 
 const SERVING = { cert: 'tls.crt', key: 'tls.key' };
 const AUTHORITY = { cert: 'authority.crt', key: 'authority.key' };
-const NEXT = { cert: 'next-authority.crt', key: 'next-authority.key' };
 const BUNDLE = 'ca.crt';
-const TRUSTED_SINCE = 'next-authority.trusted-since';
 /** The limit for a bundle that others may have written to. */
 const MOST_AUTHORITIES = 8;
 
-const NOTHING: Kept = {
-  serving: undefined,
-  authority: undefined,
-  next: undefined,
-  bundle: [],
-  trustedSince: undefined,
-  problems: [],
-};
+const NOTHING: Kept = { serving: undefined, authority: undefined, bundle: [], problems: [] };
 
 /** Reads the Secret. A Secret without any of the entries counts as empty, not as damaged. */
 export function readKept(secret: JsonObject | undefined): Kept {
   const at = (name: string) => entryOf(secret ?? {}, name);
-  const isNew = [SERVING, AUTHORITY, NEXT].every(({ cert, key }) => at(cert) === undefined && at(key) === undefined);
+  const isNew = [SERVING, AUTHORITY].every(({ cert, key }) => at(cert) === undefined && at(key) === undefined);
   if (isNew) return NOTHING;
   const problems: string[] = [];
   const attempt = <T>(read: () => T): T | undefined => {
@@ -53,35 +40,20 @@ export function readKept(secret: JsonObject | undefined): Kept {
   };
   const pair = (names: typeof SERVING) => attempt(() => readPair(at(names.cert) ?? '', at(names.key) ?? '', names));
   const bundle = attempt(() => readBundle(at(BUNDLE) ?? '', BUNDLE)) ?? [];
-  const authority = (names: typeof AUTHORITY) => {
-    const found = pair(names);
-    const [certificate] = found?.chain ?? [];
-    if (found === undefined || certificate === undefined) return undefined;
-    if (!certificate.ca) {
-      problems.push(`${names.cert} is not a CA certificate`);
-      return undefined;
-    }
+  let [authority, serving] = [pair(AUTHORITY), pair(SERVING)];
+  const [certificate] = authority?.chain ?? [];
+  if (certificate?.ca === false) {
+    problems.push(`${AUTHORITY.cert} is not a CA certificate`);
+    authority = undefined;
+  } else if (certificate !== undefined && !bundle.some(({ raw }) => raw.equals(certificate.raw))) {
     // The pair can be used nevertheless, and the next write adds the authority to the bundle.
-    if (!bundle.some(({ raw }) => raw.equals(certificate.raw)))
-      problems.push(`${BUNDLE} does not contain ${names.cert}`);
-    return found;
-  };
-
-  let serving = pair(SERVING);
+    problems.push(`${BUNDLE} does not contain ${AUTHORITY.cert}`);
+  }
   if (serving !== undefined && !isVouchedFor(serving, bundle)) {
     problems.push(`${BUNDLE} does not verify ${SERVING.cert}`);
     serving = undefined;
   }
-  const hasNext = at(NEXT.cert) !== undefined || at(NEXT.key) !== undefined;
-  const since = Date.parse(at(TRUSTED_SINCE) ?? '');
-  return {
-    serving,
-    authority: authority(AUTHORITY),
-    next: hasNext ? authority(NEXT) : undefined,
-    bundle,
-    trustedSince: Number.isNaN(since) ? undefined : since,
-    problems,
-  };
+  return { serving, authority, bundle, problems };
 }
 
 /** Returns the Secret's entries; undefined for an entry to remove. */
@@ -92,9 +64,6 @@ export function entriesOf(kept: Kept): Readonly<Record<string, string | undefine
     [BUNDLE]: bundleText(kept.bundle),
     [AUTHORITY.cert]: kept.authority?.cert,
     [AUTHORITY.key]: kept.authority?.key,
-    [NEXT.cert]: kept.next?.cert,
-    [NEXT.key]: kept.next?.key,
-    [TRUSTED_SINCE]: kept.trustedSince === undefined ? undefined : new Date(kept.trustedSince).toISOString(),
   };
 }
 
@@ -104,14 +73,14 @@ export function bundleText(bundle: readonly X509Certificate[]): string {
 }
 
 /**
- * Returns the bundle with the authorities in front, and those that verify what is served: they are never cut off. Without duplicates
+ * Returns the bundle with the authority in front, and those that verify what is served: they are never cut off. Without duplicates
  * and expired ones.
  */
 export function extendBundle(
-  { bundle, serving, authority, next }: Pick<Kept, 'bundle' | 'serving' | 'authority' | 'next'>,
+  { bundle, serving, authority }: Pick<Kept, 'bundle' | 'serving' | 'authority'>,
   now: number,
 ): readonly X509Certificate[] {
-  const first = [authority, next].flatMap((pair) => pair?.chain[0] ?? []);
+  const first = authority?.chain.slice(0, 1) ?? [];
   const inUse = bundle.filter((each) => serving !== undefined && isVouchedFor(serving, [each]));
   const unique = new Map(
     [...first, ...inUse, ...bundle].map((certificate) => [certificate.fingerprint256, certificate]),

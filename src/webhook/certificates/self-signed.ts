@@ -6,9 +6,8 @@ import { secretAt } from '../../kube/secret.ts';
 import { WEBHOOK_SECRET } from '../../names.ts';
 import type { ServingNames } from './issue.ts';
 import { bundleText, entriesOf, extendBundle, type Kept, pathEntry, readKept, readPath } from './kept.ts';
-import { type Pair, timeProblem } from './pair.ts';
-import { rotate } from './rotate.ts';
-import { planRotation } from './rotation.ts';
+import { isVouchedFor, type Pair, timeProblem } from './pair.ts';
+import { dueNow, isInForce, isSettled, renewed } from './renewal.ts';
 import { type CertificateSource, createHolder, createProblemReporter, type OnProblem } from './source.ts';
 
 export type SelfSignedOptions = {
@@ -16,7 +15,7 @@ export type SelfSignedOptions = {
   readonly namespace: string;
   /** Returns the names by which the webhook is called. The leader calls it at each check, because the names may change. */
   readonly names: () => Promise<ServingNames>;
-  /** Whether all callers have this authority (PEM) in their bundle. It signs nothing before that. */
+  /** Whether all callers have this authority (PEM) in their bundle. */
   readonly trusts: (authority: string) => Promise<boolean>;
   /** Whether any caller has a bundle already, of any authority. */
   readonly trustsAny: () => Promise<boolean>;
@@ -36,13 +35,13 @@ const LOOK_MS = 10_000;
 const PATIENCE = 4;
 /** How many checks must find no certificates before a follower creates them although callers trust another authority. */
 const LOOKS_FOR_LEADER = 8;
-/** The limit of steps in one check: announce, note and issue may follow each other. Conflicts count too. */
+/** The limit of steps in one check: an authority and a certificate may follow each other. Conflicts count too. */
 const MOST_STEPS = 6;
 
 /**
  * Creates the source of self-signed certificates. archaware's own authority and its certificates are in a Secret, so that all
  * replicas use the same. The leader renews them, with an overlap of the old and the new authority, and the other replicas load
- * them. The leader also replaces damaged entries of the Secret; until then each replica serves its last good pair.
+ * them. What is deleted or damaged in the Secret the leader puts back from its memory; each replica serves its last good pair.
  *
  * If there are no certificates at all, every replica may create the first ones: the API server accepts one creation, and the
  * other replicas read it. This is needed when a rolling update turns the webhook on: the leader is then an old replica that does
@@ -55,8 +54,8 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
   const title = `Secret ${namespace}/${WEBHOOK_SECRET}`;
   const { set, ...held } = createHolder();
   const report = createProblemReporter(onProblem);
-  /** What is served, and the authority that was announced with it. */
-  let served: (Pair & Pick<Kept, 'bundle' | 'next' | 'trustedSince'>) | undefined;
+  /** What is served, and what was in the Secret with it. */
+  let served: (Kept & { readonly serving: Pair }) | undefined;
   let path: string | undefined;
   /** The Secret as it was read last, and what is in it: most checks find it as it was. */
   let last: { readonly text: string; readonly kept: Kept } | undefined;
@@ -104,39 +103,43 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
   ): Promise<JsonObject | undefined | 'nothing to do'> {
     const now = clock.wall();
     const kept = withServed(found, now);
-    const isTrusted = kept.next !== undefined && (await options.trusts(kept.next.cert));
-    const serving = kept.serving && { ...kept.serving, lacks: lackingNames(kept.serving, names) };
-    const step = planRotation({ ...kept, serving, isTrusted, isDamaged: kept.problems.length > 0 }, now);
-    if (step === 'keep' && kept === found) return 'nothing to do';
-    const wanted = step === 'keep' ? kept : await rotate(step, kept, { names, isTrusted, now, lifetimeMs });
+    const { serving, authority } = kept;
+    const lacks = serving !== undefined && lacksNames(serving, names);
+    let due = dueNow(kept, lacks, now);
+    // Callers may not know a new authority yet. What the one before has signed is good enough until they do.
+    const isNew = authority !== undefined && serving !== undefined && !isVouchedFor(serving, authority.chain);
+    if (due === 'serving' && isNew && isInForce(serving, now)) {
+      const isTrusted = isSettled(authority, { now, lifetimeMs }) && (await options.trusts(authority.cert));
+      if (!isTrusted) due = 'nothing';
+    }
+    if (due === 'nothing' && kept === found && found.problems.length === 0) return 'nothing to do';
+    const wanted = await renewed(due, kept, { names, now, lifetimeMs });
     // Creating certificates took some time, so the lease may have been lost.
     if (!mayWrite() && !isEmpty(found)) return 'nothing to do';
     const more = readPath(read) === undefined ? pathEntry(path) : {};
     return secret.write(read, { ...entriesOf(wanted), ...more }, signal);
   }
 
-  /**
-   * If somebody deleted the Secret, starts from the pair that this replica serves: the callers trust it, and get the time to
-   * learn about another authority. One that was announced already is put back: each new one would take as long again.
-   */
+  /** Takes what is missing in the Secret, or damaged there, from what this replica has read before: the callers trust it. */
   function withServed(kept: Kept, now: number): Kept {
-    if (served === undefined || kept.serving !== undefined || kept.authority !== undefined) return kept;
-    const { next = served.next, trustedSince = served.trustedSince } = kept;
-    const all = { ...kept, next, trustedSince, serving: served, bundle: [...kept.bundle, ...served.bundle] };
-    return { ...all, bundle: extendBundle(all, now) };
+    if (served === undefined || (kept.serving !== undefined && kept.authority !== undefined)) return kept;
+    const { serving = served.serving, authority = served.authority, problems } = kept;
+    const bundle = extendBundle({ serving, authority, bundle: [...kept.bundle, ...served.bundle] }, now);
+    return { serving, authority, bundle, problems };
   }
 
-  function load({ serving, bundle, next, trustedSince }: Kept, read: JsonObject | undefined): void {
+  function load(kept: Kept, read: JsonObject | undefined): void {
     // If the path is missing now, the leader writes the former one back, because callers use it.
     path = readPath(read) ?? path;
+    const { serving, authority = served?.authority, bundle } = kept;
     if (serving === undefined) return;
-    served = { ...serving, bundle, next, trustedSince };
+    served = { ...kept, serving, authority };
     const { cert, key, notAfter } = serving;
     set({ cert, key, ca: bundleText(bundle), notAfter, path });
   }
 
   function reportState(found: readonly string[]): void {
-    const wrong = served === undefined ? undefined : timeProblem(served, clock.wall());
+    const wrong = served === undefined ? undefined : timeProblem(served.serving, clock.wall());
     if (found.length > 0) {
       report(
         `${title}: ${found.join(', ')}; the leader replaces it, and until then the last valid certificate stays in use`,
@@ -155,7 +158,7 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
           reportState(await look(signal));
         } catch (error) {
           if (signal.aborted) return;
-          const wrong = served === undefined ? undefined : timeProblem(served, clock.wall());
+          const wrong = served === undefined ? undefined : timeProblem(served.serving, clock.wall());
           if (wrong !== undefined) report(`${title}: tls.crt ${wrong}, and cannot be renewed: ${messageOf(error)}`);
           else report(`${title} cannot be read or renewed: ${messageOf(error)}`, PATIENCE);
         }
@@ -166,8 +169,8 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
 }
 
 /** Whether the Secret has none of the entries, not even a damaged one. */
-function isEmpty({ serving, authority, next, problems }: Kept): boolean {
-  return serving === undefined && authority === undefined && next === undefined && problems.length === 0;
+function isEmpty({ serving, authority, problems }: Kept): boolean {
+  return serving === undefined && authority === undefined && problems.length === 0;
 }
 
 function problemsOf({ problems, serving }: Kept, now: number): string[] {
@@ -175,11 +178,8 @@ function problemsOf({ problems, serving }: Kept, now: number): string[] {
   return wrong === undefined ? [...problems] : [...problems, `tls.crt ${wrong}`];
 }
 
-/** Returns the wanted names that are not in a certificate. */
-function lackingNames({ chain: [certificate] }: Pair, { dns, ips }: ServingNames): string[] {
-  if (certificate === undefined) return [...dns, ...ips];
-  return [
-    ...dns.filter((name) => certificate.checkHost(name) === undefined),
-    ...ips.filter((ip) => certificate.checkIP(ip) === undefined),
-  ];
+/** Whether a wanted name is not in a certificate. */
+function lacksNames({ chain: [certificate] }: Pair, { dns, ips }: ServingNames): boolean {
+  const hasAll = dns.every((name) => certificate?.checkHost(name)) && ips.every((ip) => certificate?.checkIP(ip));
+  return !hasAll;
 }
