@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { isObject, type JsonObject, parseJson } from '../kit/json.ts';
-import { createDeadlines } from './deadlines.ts';
 import { RequestError } from './reviewed.ts';
 import { createScanner, type Structure } from './scan.ts';
 
@@ -31,7 +30,6 @@ export type BodyReader = <T>(request: BodySource, use: (body: JsonObject) => T) 
 export function createBodyReader({ size, total, large, time, ...structure }: BodyLimits): BodyReader {
   let held = 0;
   let lastTurn: Promise<void> = Promise.resolve();
-  const deadlines = createDeadlines(time);
 
   function bytesOf(request: BodySource): Promise<{ chunks: Buffer[]; counted: number }> {
     return new Promise((resolve, reject) => {
@@ -41,7 +39,8 @@ export function createBodyReader({ size, total, large, time, ...structure }: Bod
       // The announced length is counted before the body arrives, so that a refused body need not be read.
       let counted = Number(request.headers['content-length'] ?? 0);
       held += counted;
-      const inTime = deadlines.add(() => end(new RequestError(408, `the body was not complete within ${time} ms`)));
+      const onLate = () => end(new RequestError(408, `the body was not complete within ${time} ms`));
+      const timer = setTimeout(onLate, time).unref();
       const onData = (chunk: Buffer) => {
         chunks.push(chunk);
         length += chunk.length;
@@ -63,7 +62,7 @@ export function createBodyReader({ size, total, large, time, ...structure }: Bod
       // The client closed the connection, or what it sends is no longer HTTP.
       const onClose = () => end(new RequestError(400, 'the body ended too early'));
       const end = (error?: unknown) => {
-        inTime();
+        clearTimeout(timer);
         request.off('data', onData).off('end', onEnd).off('close', onClose);
         if (error === undefined) return resolve({ chunks, counted });
         held -= counted;

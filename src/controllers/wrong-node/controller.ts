@@ -27,7 +27,6 @@ import type { ImageSource } from '../image-source.ts';
 import { HELD_AGAIN_MS, OPEN_AGAIN_MS } from '../memory.ts';
 import { createRecords } from '../object-record.ts';
 import { createWaiting } from '../waiting.ts';
-import { createBrokenPods } from './broken-pods.ts';
 import { createEvictionLimits, MOST_OF_OWNER } from './eviction-limits.ts';
 
 /** What was done about a pod on a wrong node, as `archaware_wrong_node_pods_total` counts it. */
@@ -63,7 +62,8 @@ export function createWrongNodeController(options: WrongNodeOptions) {
   const limits = createEvictionLimits(clock);
   const waiting = createWaiting(clock);
   const found = new Map<string, Found>();
-  const broken = createBrokenPods();
+  /** The pods with a broken container: few, and so no scan of all pods is needed. */
+  const broken = new Set<string>();
 
   function forget(key: string): void {
     waiting.set(key, []);
@@ -92,6 +92,12 @@ export function createWrongNodeController(options: WrongNodeOptions) {
     const isUnknown = pulled.unknown.length + known.unknown.length > 0;
     return findWrongNode(pod, architecture, known, pulled) ?? (isUnknown ? 'unknown' : undefined);
   }
+
+  const brokenThat = (isMeant: (pod: Pod) => boolean): string[] =>
+    [...broken].filter((key) => {
+      const pod = pods.get(key);
+      return pod !== undefined && isMeant(pod);
+    });
 
   const daemonSetOf = ({ owner, namespace }: Pod): DaemonSet | undefined => {
     const daemonSet = isDaemonSet(owner) ? daemonSets.get(`${namespace}/${owner.name}`) : undefined;
@@ -219,24 +225,22 @@ export function createWrongNodeController(options: WrongNodeOptions) {
      */
     suspects(key: string): boolean {
       const pod = pods.get(key);
-      broken.changed(key, pod);
+      if (pod?.broken === undefined || pod.nodeName === undefined) broken.delete(key);
+      else broken.add(key);
       if (pod?.broken !== undefined && nodes.get(pod.nodeName ?? '') !== undefined) return true;
       forget(key);
       return false;
     },
     /** Returns the pods that were found on wrong nodes; with `node`: only those on that node. */
     found: (node?: string): readonly string[] =>
-      node === undefined ? [...found.keys()] : [...broken.on(node)].filter((key) => found.has(key)),
+      [...found.keys()].filter((key) => node === undefined || pods.get(key)?.nodeName === node),
     /** Counts the pods that were found on wrong nodes. */
     count: (): number => found.size,
     /** Returns the pods on a node that have a broken container. */
-    podsOn: (node: string): readonly string[] => [...broken.on(node)],
+    podsOn: (node: string): readonly string[] => brokenThat(({ nodeName }) => nodeName === node),
     /** Returns the pods of a DaemonSet (`namespace/name`) that have a broken container. */
     podsOf: (daemonSet: string): readonly string[] =>
-      [...broken.keys()].filter((key) => {
-        const pod = pods.get(key);
-        return isDaemonSet(pod?.owner) && `${pod?.namespace}/${pod?.owner?.name}` === daemonSet;
-      }),
+      brokenThat(({ owner, namespace }) => isDaemonSet(owner) && `${namespace}/${owner.name}` === daemonSet),
     /** Returns the pods to reconcile again, and when, after the lookup of an image (its canonical name) has ended. */
     lookupEnded: waiting.lookupEnded,
   };
