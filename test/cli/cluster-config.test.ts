@@ -104,23 +104,6 @@ describe("the cluster's own configuration", () => {
       expect((await plan('--taints.key', 'own')).stdout).to.match(/"key": "own"/);
     });
 
-    it('is the same whatever namespace -n names, and whatever has the label there', async () => {
-      await apply(
-        namespace('tenant'),
-        configMap('tenant', 'settings', { 'config.yaml': 'taints: {key: example.com/stolen}\n' }),
-        deployment('tenant'),
-        deployment('archaware', 'another'),
-      );
-      for (const more of [[], ['-n', 'tenant'], ['-n', 'kube-system']]) {
-        const { code, stdout, stderr } = await plan(...more);
-        expect(code, stderr).to.be.oneOf([0, 2]);
-        expect(stdout).not.to.include('stolen');
-        expect(stderr.split('\n')[0]).to.equal(
-          'configuration: ConfigMap archaware/settings, of Deployment archaware/archaware-controller',
-        );
-      }
-    });
-
     it('is of the Deployment that --installation names', async () => {
       await apply(
         namespace('tools'),

@@ -126,29 +126,4 @@ describe('status', () => {
     });
     expect(line(given, 'mode')).to.equal('observe, by the file of --config');
   });
-
-  it('tries by a dry run whether updates that drop tolerations from a DaemonSet are corrected', async () => {
-    await install();
-    expect(line(await status(), 'guard')).to.equal('nothing to guard: no DaemonSet has tolerations of archaware');
-    const labels = { app: 'agent' };
-    const containers = [{ name: 'agent', image: product.image('agent', ['amd64', 'arm64']) }];
-    const spec = { selector: { matchLabels: labels }, template: { metadata: { labels }, spec: { containers } } };
-    const metadata = { name: 'agent', namespace: 'default' };
-    await product.cluster.apply(JSON.stringify({ apiVersion: 'apps/v1', kind: 'DaemonSet', metadata, spec }));
-    const served = () => product.get('/apis/apps/v1/namespaces/default/daemonsets/agent');
-    const record = async () => at((await served()).metadata, 'annotations', 'archaware.dev/tolerations');
-    await product.eventually('its tolerations', async () => (await record()) !== undefined);
-    const before = (await served()).metadata;
-    const holds = await status();
-    expect(line(holds, 'guard')).to.equal("updates that drop archaware's tolerations from DaemonSets are corrected");
-    expect(holds.code, holds.stdout).to.equal(0);
-    const policy = '/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/archaware-keep';
-    await product.cluster.request('DELETE', policy);
-    const broken = await status();
-    expect(line(broken, 'guard')).to.match(/^broken: an update of default\/agent that drops archaware's tolerations/);
-    expect(broken.stdout).to.include('docs/runbooks/daemonsets-unprotected.md');
-    expect(broken.code).to.equal(2);
-    expect(at((await served()).metadata, 'generation')).to.equal(at(before, 'generation'));
-    expect(await record()).not.to.equal(undefined);
-  });
 });

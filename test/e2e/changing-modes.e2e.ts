@@ -1,11 +1,9 @@
 import { expect } from 'chai';
-import { stringify } from 'yaml';
 import { at, listAt } from '../../hack/cluster/json.ts';
-import { freePorts } from '../../hack/cluster/ports.ts';
 import { nameOf, ours, runs, taints, tolerations } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
 import { daemonSet, deployment, pod, spread } from '../support/workloads.ts';
-import { arrangeHelm, CHART_PATH, type Helm, needsHelm } from './support/helm.ts';
+import { mayAccount } from './support/account.ts';
 import { buildOverlay, type Overlay } from './support/overlay.ts';
 import { admit, affinity, freshImage, GATE, gates, inSilence, onArch, required } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
@@ -136,7 +134,8 @@ describe('changing the mode, with kustomize, on the real control plane, in this 
   it('affinity, without-taints: the loops and the rights go, and pods are placed as before', async () => {
     const running = await change('affinity', 'without-taints');
     expect(environment).to.include({ ARCHAWARE_LOOPS: 'pods' });
-    for (const right of ['patch nodes', 'patch daemonsets.apps']) expect(await may(right), right).to.equal(false);
+    for (const right of ['patch nodes', 'patch daemonsets.apps'])
+      expect(await mayAccount(world, right), right).to.equal(false);
     await eventuallyTrusted();
     await eventuallyRuns(await create());
     expect(running.logs().filter((line) => /forbidden|"level":"(warn|error)"/.test(line))).to.deep.equal([]);
@@ -177,7 +176,7 @@ describe('changing the mode, with kustomize, on the real control plane, in this 
     expect(stderr).to.match(/the component without-node-taints .* may be used/);
     await change('provider-taints', 'without-node-taints');
     expect(environment).to.include({ ARCHAWARE_LOOPS: 'pods,daemonsets' });
-    expect(await may('patch nodes')).to.equal(false);
+    expect(await mayAccount(world, 'patch nodes')).to.equal(false);
     await eventuallyRuns(await create());
     for (const architecture of ['amd64', 'arm64']) {
       await world.patch('Node', '', `${architecture}-1`, { spec: { taints: null } });
@@ -207,104 +206,7 @@ describe('changing the mode, with kustomize, on the real control plane, in this 
       .flatMap((node) => listAt(node, 'spec', 'taints'))
       .map((taint) => `${at(taint, 'key')}=${at(taint, 'value')}:${at(taint, 'effect')}`)
       .sort();
-
-  /** Asks the API server what the roles allow. */
-  async function may(right: string): Promise<boolean> {
-    const [verb = '', what = ''] = right.split(' ');
-    const [resource = '', group = ''] = what.split('.');
-    const account = 'system:serviceaccount:archaware:archaware-controller';
-    const spec = { user: account, resourceAttributes: { verb, resource, group } };
-    const review = { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', spec };
-    const path = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
-    return at((await world.cluster.request('POST', path, review)).body, 'status', 'allowed') === true;
-  }
 });
-
-describe('changing the mode, with the chart, on the real control plane', () => {
-  let world: LiveWorld;
-  let helm: Helm;
-  let places: Places;
-  let ns: string;
-  let replica: RunningController | undefined;
-  let count = 0;
-
-  before(async function () {
-    needsHelm(this);
-    world = await startWorld({ manifest: BEFORE_HELM.map((object) => stringify(object)).join('---\n') });
-    helm = await arrangeHelm(world.cluster.kubeconfig);
-    places = await arrange(world);
-    ns = await world.namespace('served');
-    await world.create(daemonSet(ns, 'agent', { images: [world.image('multi')] }));
-  });
-  after(async () => {
-    await world?.stop();
-    await places?.remove();
-    await helm?.remove();
-  });
-
-  /** Installs or upgrades, starts a replica with the configuration of the chart, and ends the one before. Returns the notes. */
-  async function change(values: Readonly<Record<string, unknown>>): Promise<{ notes: string; plan: string }> {
-    // No node has such a name: kwok would show pods of the Deployment that run nothing.
-    const all = { nodeSelector: { 'kubernetes.io/hostname': 'nowhere' }, ...values };
-    const release = ['archaware', CHART_PATH, '--namespace', 'archaware'];
-    const { code, stdout, stderr } = await helm.run([replica === undefined ? 'install' : 'upgrade', ...release], all);
-    expect(code, stdout + stderr).to.equal(0);
-    const path = '/api/v1/namespaces/archaware/configmaps/archaware-controller';
-    const config = String(at((await world.cluster.request('GET', path)).body, 'data', 'config.yaml'));
-    const [port = 0] = await freePorts(1);
-    const address = ['--webhook.address', `127.0.0.1:${port}`];
-    const flags = ['--config', await places.file(`config-${++count}.yaml`, config), ...address];
-    const next = await world.run(flags);
-    await replica?.stop();
-    replica = next;
-    await world.eventually('the new one to lead', async () => (await next.metric('archaware_leader')) === 1);
-    return { notes: stdout, plan: (await world.command(['plan', ...flags])).stderr };
-  }
-
-  const state = async () =>
-    [
-      ...(await world.list('Node', '')).flatMap(taints),
-      ...tolerations(at(await world.get('DaemonSet', ns, 'agent'), 'spec', 'template')),
-    ].sort();
-  const roles = async () =>
-    JSON.stringify(
-      (await world.cluster.request('GET', '/apis/rbac.authorization.k8s.io/v1/clusterroles/archaware-controller')).body,
-    );
-  const AFFINITY = { config: { placement: { mode: 'affinity' }, webhook: { enabled: true } } };
-  const converged = [...BOTH, ...BOTH].sort().join();
-
-  it('taints → affinity → withoutTaints → taints: nothing is stranded, and the notes say what to do', async () => {
-    await change({});
-    await world.eventually('taints and tolerations', async () => (await state()).join() === converged);
-    const { notes } = await change(AFFINITY);
-    expect(notes)
-      .to.include('The controller now removes the taints and tolerations of an earlier configuration')
-      .and.include('withoutTaints: true');
-    await world.eventually('nothing to be left', async () => (await state()).length === 0);
-    expect(await roles()).to.include('"daemonsets"');
-    const without = await change({ ...AFFINITY, withoutTaints: true });
-    expect(without.notes).to.match(/WARNING: the loop "nodes" does not run/);
-    expect(without.plan).to.include('no node carries a taint of archaware');
-    expect(await roles()).not.to.include('"daemonsets"');
-    await change({});
-    await world.eventually('taints and tolerations', async () => (await state()).join() === converged);
-  });
-});
-
-/** The account is there before the chart, as its token is asked for first. helm takes over what is marked as its own. */
-const BEFORE_HELM = [
-  { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'archaware' } },
-  {
-    apiVersion: 'v1',
-    kind: 'ServiceAccount',
-    metadata: {
-      name: 'archaware-controller',
-      namespace: 'archaware',
-      labels: { 'app.kubernetes.io/managed-by': 'Helm' },
-      annotations: { 'meta.helm.sh/release-name': 'archaware', 'meta.helm.sh/release-namespace': 'archaware' },
-    },
-  },
-];
 
 /** The variables of the program that the Deployment of an overlay sets. */
 function variablesOf({ deployment }: Overlay): Record<string, string> {

@@ -1,8 +1,7 @@
 import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
 import { hasMutatingPolicies } from '../../hack/cluster/spawn.ts';
-import { readRecord } from '../../src/placement/objects/daemonset.ts';
-import { annotation, runs, scheduledOn, taints, tolerations } from '../support/objects.ts';
+import { runs, scheduledOn, taints, tolerations } from '../support/objects.ts';
 import { arrangeWebhook } from '../support/webhook.ts';
 import { daemonSet } from '../support/workloads.ts';
 import { onArch, required } from './support/placed.ts';
@@ -83,16 +82,5 @@ describe('DaemonSets in the mode affinity, on the real control plane', () => {
     await world.run(flags);
     await eventually('add-on', ['amd64-1'], onlyOn('amd64'));
     expect(tolerations({ spec: await template('add-on') })).to.deep.equal([]);
-  });
-
-  it('lose it with clean', async () => {
-    await world.stopControllers();
-    const { code, stdout, stderr } = await world.command(['clean', '--yes', '--pods', 'keep']);
-    expect(code, stdout + stderr).to.equal(0);
-    expect(at(await template('add-on'), 'affinity')).to.equal(undefined);
-    const zoned = await world.get('DaemonSet', namespace, 'zoned');
-    expect(JSON.stringify(at(zoned, 'spec', 'template', 'spec', 'affinity'))).not.to.include('kubernetes.io/arch');
-    expect(readRecord(String(annotation(zoned, 'archaware.dev/tolerations') ?? '')).requires).to.deep.equal([]);
-    expect(annotation(zoned, 'archaware.dev/tolerations')).to.equal(undefined);
   });
 });

@@ -96,14 +96,4 @@ describe('objects of one tenant that are as large as the API server takes them',
     );
     await expectServed();
   });
-
-  it('are named by an Event, and are not served', async () => {
-    const { spec } = manyTolerations(0);
-    const containers = [{ name: 'c', image: world.image('arm64') }];
-    const metadata = { name: 'large', namespace: tenant };
-    await world.create({ apiVersion: 'v1', kind: 'Pod', metadata, spec: { ...spec, containers } });
-    await world.eventuallyEvent(tenant, 'TooLarge', /too large to be served: \d+ bytes, at most 16 KiB/);
-    const tolerations = at(await world.get('Pod', tenant, 'large'), 'spec', 'tolerations');
-    expect(JSON.stringify(tolerations)).not.to.include('"supported-arch"');
-  });
 });

@@ -5,6 +5,7 @@ import { runBundle } from '../support/controller-process.ts';
 import { ours, taints as taintsOf } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
 import { pod } from '../support/workloads.ts';
+import { mayAccount } from './support/account.ts';
 import { arrangeHelm, CHART_PATH, type Helm, needsHelm } from './support/helm.ts';
 import { buildOverlay, type Overlay } from './support/overlay.ts';
 import { arrange, type Places } from './support/places.ts';
@@ -12,7 +13,6 @@ import { refusals } from './support/refusals.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const OBSERVE = { config: { placement: { mode: 'observe' } } };
-const ACCOUNT = 'system:serviceaccount:archaware:archaware-controller';
 const NODE = 'amd64-1';
 const TAINT = { key: 'supported-arch', value: 'amd64', effect: 'NoSchedule' };
 const GATE = { schedulingGates: [{ name: 'archaware.dev/architecture' }] };
@@ -57,19 +57,6 @@ describe('the overlay observe and the chart, on the real control plane, in this 
     await helm?.remove();
   });
 
-  /** Asks the API server what the roles of the overlay allow. */
-  async function may(right: string): Promise<boolean> {
-    const [verb = '', what = ''] = right.split(' ');
-    const [, resource = '', group = '', subresource = ''] =
-      /^([a-z]+)(?:[.]([a-z0-9.]+))?(?:\/(.*))?$/.exec(what) ?? [];
-    const review = {
-      apiVersion: 'authorization.k8s.io/v1',
-      kind: 'SubjectAccessReview',
-      spec: { user: ACCOUNT, resourceAttributes: { verb, resource, group, subresource } },
-    };
-    const path = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
-    return at((await world.cluster.request('POST', path, review)).body, 'status', 'allowed') === true;
-  }
   const ready = async () => (await controller.get('/readyz')).status;
   const template = () => {
     // The objects of the overlay are there already.
@@ -80,7 +67,7 @@ describe('the overlay observe and the chart, on the real control plane, in this 
 
   it('may read what it decides on, and write nothing but Events', async () => {
     const held: string[] = [];
-    for (const right of [...ALLOWED, ...REFUSED, ...ALSO_REFUSED]) if (await may(right)) held.push(right);
+    for (const right of [...ALLOWED, ...REFUSED, ...ALSO_REFUSED]) if (await mayAccount(world, right)) held.push(right);
     expect(held).to.have.members(ALLOWED);
   });
 

@@ -8,12 +8,12 @@ import { nameOf, ours, runs, taints, tolerations } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
 import { daemonSet, pod } from '../support/workloads.ts';
 import { pathOf } from '../support/world.ts';
+import { mayAccount } from './support/account.ts';
 import { buildOverlay, type Overlay } from './support/overlay.ts';
 import { admit, affinity, freshImage, GATE, gates, onArch, required } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
-const ACCOUNT = 'system:serviceaccount:archaware:archaware-controller';
 const LABEL = 'accelerators/ncs2';
 const DEVICE = 'feature.node.kubernetes.io/usb-ff_03e7_2485.present';
 const WEBHOOKS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
@@ -146,28 +146,9 @@ for (const [name, promised, rights] of served) {
 
     it('has the rights that it uses, and no others of these', async () => {
       const held: string[] = [];
-      for (const right of RIGHTS) if (await may(right)) held.push(right);
+      for (const right of RIGHTS) if (await mayAccount(world, right)) held.push(right);
       expect(held).to.have.members(rights);
     });
-
-    /** Asks the API server what the roles allow. */
-    async function may(right: Right): Promise<boolean> {
-      const [verb, what = '', , namespace = ''] = right.split(' ');
-      const [, resource = '', group = '', sub = ''] = /^([a-z]+)(?:[.]([a-z0-9.]+))?(?:\/(.*))?$/.exec(what) ?? [];
-      const isName = sub !== '' && sub !== 'eviction';
-      const attributes = { verb, resource, group, namespace, ...(isName ? { name: sub } : { subresource: sub }) };
-      const review = {
-        apiVersion: 'authorization.k8s.io/v1',
-        kind: 'SubjectAccessReview',
-        spec: { user: ACCOUNT, resourceAttributes: attributes },
-      };
-      const { body } = await world.cluster.request(
-        'POST',
-        '/apis/authorization.k8s.io/v1/subjectaccessreviews',
-        review,
-      );
-      return at(body, 'status', 'allowed') === true;
-    }
 
     if (promised.taints) {
       it('taints nodes', async () => {

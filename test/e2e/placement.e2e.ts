@@ -43,29 +43,6 @@ describe('placement on the real control plane', () => {
 
   it('taints every node with its architecture', eventuallyTainted);
 
-  it('asks a registry once for an index and twice for a single image, for 50 pods', async () => {
-    const namespace = await world.namespace('requests');
-    const asked: Record<string, number> = { multi: 1, 'docker-list': 1, wide: 1, amd64: 2, 'docker-single': 2 };
-    const tags = Object.keys(asked);
-    await world.registry.forgetRequests();
-    const names = Array.from({ length: 50 }, (_, index) => ({
-      name: `pod-${index}`,
-      tag: tags[index % tags.length] ?? '',
-    }));
-    await Promise.all(names.map(({ name, tag }) => world.create(pod(namespace, name, { images: [world.image(tag)] }))));
-    await world.eventually('all 50 pods to run', async () => {
-      const all = await world.list('Pod', namespace);
-      return all.length === 50 && all.every(runs);
-    });
-    const requests = await world.registry.requests();
-    for (const tag of tags) {
-      const manifests = requests.filter(({ path }) => path.endsWith(`/manifests/${tag}`));
-      expect(manifests, tag).to.have.length(1);
-    }
-    const most = Object.values(asked).reduce((sum, count) => sum + count, 0);
-    expect(requests.length, requests.map(({ method, path }) => `${method} ${path}`).join('\n')).to.be.at.most(most);
-  });
-
   const rows: readonly { name: string; tags: Pick<TagOptions, 'images' | 'init' | 'sidecars'>; set: string[] }[] = [
     { name: 'four images', tags: { images: ['wide', 'nested', 'wide', 'multi'] }, set: ['amd64', 'arm64'] },
     { name: 'both', tags: { images: ['nested'], sidecars: ['multi'], init: ['arm64'] }, set: ['arm64'] },

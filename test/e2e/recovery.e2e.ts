@@ -8,8 +8,6 @@ import { type LiveWorld, startWorld } from './support/world.ts';
 
 const BOTH = ours('amd64', 'arm64');
 const KINDS = ['pods', 'nodes', 'namespaces', 'daemonsets'] as const;
-/** Those of the kinds, and the one that follows the Events about refused creations. */
-const WATCHES = KINDS.length + 1;
 const isWatch = ({ path }: { readonly path: string }) => path.includes('watch=true');
 const isList = ({ method, path }: { readonly method: string; readonly path: string }) =>
   method === 'GET' && path.includes('limit=') && !isWatch({ path });
@@ -74,37 +72,6 @@ describe('recovery', () => {
       .writes()
       .slice(seen)
       .map(({ method, path }) => `${method} ${path.split('?')[0]}`);
-
-  it('goes on from where it was when its watches are reset, and lists nothing', async () => {
-    await placed(await demand(1), 1);
-    const [requests, writes] = [proxy.requests().length, proxy.writes().length];
-    for (let round = 1; round <= 3; round++) {
-      await world.eventually('all watches to be there', async () => proxy.watching() === WATCHES);
-      proxy.resetWatches();
-      await world.eventually('the reset to be noticed', async () => (await restarts('pods')) >= round);
-      await placed(await demand(1), 1);
-    }
-    const since = proxy.requests().slice(requests);
-    expect(since.filter(isList)).to.deep.equal([]);
-    expect(since.filter(isWatch).length).to.be.below(40);
-    expect(wroteSince(writes).length).to.equal(3);
-  });
-
-  it('backs off, and keeps quiet, while every watch is broken at once', async () => {
-    const lines = told().length;
-    proxy.breakWatches(true);
-    proxy.resetWatches();
-    const began = performance.now();
-    const requests = proxy.requests().length;
-    const tried = () => proxy.requests().slice(requests).filter(isWatch).length;
-    await world.eventually('each to be tried four times', async () => tried() >= 4 * KINDS.length);
-    // After 0.25, 0.5, 1 seconds, a fifth less at most; the first two attempts may come at once.
-    expect(performance.now() - began).to.be.above(1_200);
-    proxy.breakWatches(false);
-    await placed(await demand(1), 1);
-    expect(noise(lines), noise(lines).join('\n')).to.have.length.below(10);
-    expect(await leads()).to.equal(true);
-  });
 
   it('loses its lease while the API server hangs, and works again when it answers', async () => {
     const server = world.cluster.component('kube-apiserver');

@@ -7,10 +7,10 @@ import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { runBundle } from '../support/controller-process.ts';
 import { manifestWithoutDeployment } from '../support/manifest.ts';
-import { nameOf, ours, taints, tolerations, uidOf } from '../support/objects.ts';
+import { ours, taints, tolerations } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
 import { arrangeWebhook, eventuallyTrusted } from '../support/webhook.ts';
-import { daemonSet, deployment, pod } from '../support/workloads.ts';
+import { deployment, pod } from '../support/workloads.ts';
 import { pathOf } from '../support/world.ts';
 import { add, connectAsAccount } from './support/account.ts';
 import { affinity, freshImage, GATE, gates, inSilence, onArch, required } from './support/placed.ts';
@@ -35,63 +35,6 @@ describe('nothing is lost and nothing is made worse, on the real control plane',
     return controller;
   };
 
-  it('forgets pods that are deleted within milliseconds of their creation, and serves those made again under their names', async () => {
-    const controller = await leading();
-    const ns = await world.namespace('reused');
-    const create = (name: string) =>
-      world.create(pod(ns, name, { images: [world.image('arm64')], annotations: ARM, spec: NOWHERE }));
-    for (let round = 0; round < 4; round++) {
-      await Promise.all(
-        Array.from({ length: 40 }, async (_, index) => {
-          const name = `p-${round}-${index}`;
-          await create(name);
-          await world.remove('Pod', ns, name);
-          if (index % 2 === 0) await create(name);
-        }),
-      );
-    }
-    await world.eventually('every pod to tolerate arm64', async () => {
-      const lacking = (await world.list('Pod', ns)).filter((one) => tolerations(one).join() !== ours('arm64').join());
-      if (lacking.length > 0)
-        throw new Error(`${lacking.length} lack it: ${lacking.slice(0, 5).map(nameOf).join(' ')}`);
-      return true;
-    });
-    await world.eventually('no pod to be remembered that is gone', async () => {
-      const placed = await controller.metric('archaware_pods', { outcome: 'placed' });
-      const there = (await world.list('Pod', '')).length;
-      if (placed !== undefined && placed > there) throw new Error(`${placed} placed, ${there} there`);
-      return true;
-    });
-  });
-
-  it('keeps the gate while an API server that has just started answers 403, and releases pods with their affinity', async () => {
-    const webhook = await arrangeWebhook(world);
-    await leading([...webhook.flags, ...BOTH, '--registries.timeout', '60s', '--leaderElection.leaseDuration', '30s']);
-    await eventuallyTrusted(world);
-    const ns = await world.namespace('restarted');
-    const image = await freshImage(world, 'arm64');
-    const names = Array.from({ length: 30 }, (_, index) => `p-${index}`);
-    await inSilence(world, async () => {
-      // Each pod has its own pull secret and so its own lookup, so that they end one after the other.
-      for (const name of names) await world.create(pod(ns, name, { images: [image], pullSecrets: [`s-${name}`] }));
-      await world.eventually('all to be gated', async () => {
-        const gated = (await world.list('Pod', ns)).filter((one) => gates(one).includes(GATE));
-        return gated.length === names.length;
-      });
-      await world.cluster.stopApiServer();
-    });
-    await world.cluster.startApiServer();
-    const released = await world.eventually('all to be released', async () => {
-      const pods = await world.list('Pod', ns);
-      return pods.every((one) => gates(one).length === 0) && pods;
-    });
-    expect(released).to.have.length(names.length);
-    const without = released.filter(
-      (one) => JSON.stringify(affinity(one)) !== JSON.stringify({ nodeAffinity: required([onArch('arm64')]) }),
-    );
-    expect(without.map(nameOf)).to.deep.equal([]);
-  });
-
   it('keeps the gate while a policy of its own does not fit, says so, and releases the pod once it does', async () => {
     const webhook = await arrangeWebhook(world);
     const controller = await leading([...webhook.flags, ...BOTH]);
@@ -114,85 +57,6 @@ describe('nothing is lost and nothing is made worse, on the real control plane',
     });
     expect(affinity(released)).to.deep.equal({ nodeAffinity: required([onArch('arm64')]) });
     expect(tolerations(released)).to.deep.equal(ours('arm64'));
-  });
-
-  it('writes nothing to what is placed and asks no registry about it, whichever process leads and wherever the registry is', async () => {
-    const first = await leading();
-    const ns = await world.namespace('placed');
-    const image = await freshImage(world, 'arm64');
-    await world.create(
-      daemonSet(ns, 'agent', { images: [image] }),
-      pod(ns, 'bound', { images: [image] }),
-      pod(ns, 'waits', { images: [image], spec: NOWHERE }),
-    );
-    await world.eventuallyTolerates(ns, 'waits', ours('arm64'));
-    await world.eventuallyTolerates(ns, 'bound', ours('arm64'));
-    await world.eventually('the DaemonSet to be placed', async () => {
-      const found = await world.get('DaemonSet', ns, 'agent');
-      return (
-        tolerations(at(found, 'spec', 'template')).join() === ours('arm64').join() &&
-        at(found, 'status', 'observedGeneration') === at(found, 'metadata', 'generation')
-      );
-    });
-    await first.stop('SIGKILL');
-    const before = await world.requestCount();
-    const uids = (await world.list('Pod', ns)).map(uidOf).sort();
-    const tag = String(image.split(':').at(-1));
-    const asked = async () =>
-      (await world.registry.requests()).filter(({ path }) => path.endsWith(`/manifests/${tag}`)).length;
-    const askedBefore = await asked();
-    await inSilence(world, async () => {
-      const second = await leading(['--images.fallbackAfter', '1s', '--registries.timeout', '1s']);
-      await world.eventually('its first pass', async () => {
-        const outcomes = await second.metric('archaware_pods', { outcome: 'placed' });
-        return outcomes !== undefined && outcomes >= 2;
-      });
-      // Another pod, made now, is opened after its time: so much later nothing else was written either.
-      await world.create(pod(ns, 'later', { images: [`${image}-not-asked-before`], spec: NOWHERE }));
-      await world.eventuallyTolerates(ns, 'later', ours('amd64', 'arm64'));
-    });
-    const written = (await world.writesSince(before)).filter((line) => line.includes(`/namespaces/${ns}/`));
-    expect(written.filter((line) => !line.includes('/pods/later'))).to.deep.equal([]);
-    expect(
-      (await world.list('Pod', ns))
-        .filter((one) => nameOf(one) !== 'later')
-        .map(uidOf)
-        .sort(),
-    ).to.deep.equal(uids);
-    expect(await asked()).to.equal(askedBefore);
-  });
-
-  it('rolls one DaemonSet at a time, and taints no node before all of them tolerate, however long that takes', async () => {
-    const ns = await world.namespace('rolling');
-    await world.command(['clean', '--yes', '--pods', 'keep']);
-    const names = ['ds-1', 'ds-2', 'ds-3', 'ds-4'];
-    const annotations = { 'archaware.dev/architectures': 'amd64,arm64' };
-    for (const name of names) {
-      await world.create(
-        daemonSet(ns, name, { images: [world.image('multi')], annotations, workload: { minReadySeconds: 3 } }),
-      );
-    }
-    const isRolled = (found: unknown) =>
-      at(found, 'status', 'observedGeneration') === at(found, 'metadata', 'generation') &&
-      at(found, 'status', 'numberAvailable') === 2 &&
-      at(found, 'status', 'updatedNumberScheduled') === 2;
-    await world.eventually('all to run', async () => (await world.list('DaemonSet', ns)).every(isRolled));
-    await leading(['--bootstrap.timeout', '1s']);
-    const most = { rolling: 0, early: '' };
-    await world.eventually('all nodes to be tainted', async () => {
-      const sets = await world.list('DaemonSet', ns);
-      const lacking = sets.filter((found) => tolerations(at(found, 'spec', 'template')).length < 2).map(nameOf);
-      const rolling = sets.filter(
-        (found) => tolerations(at(found, 'spec', 'template')).length === 2 && !isRolled(found),
-      );
-      most.rolling = Math.max(most.rolling, rolling.length);
-      const nodes = await world.list('Node', '');
-      const isTainted = (node: unknown) => taints(node).length > 0;
-      if (lacking.length > 0 && nodes.some(isTainted)) most.early ||= lacking.join(' ');
-      return nodes.every(isTainted);
-    });
-    expect(most).to.deep.equal({ rolling: 1, early: '' });
-    expect(listAt(await world.node('amd64-1'), 'spec', 'taints')).to.not.have.length(0);
   });
 
   /** Whether the policies prevent archaware's own account from adding one more of its tolerations to a pod. */

@@ -37,22 +37,6 @@ describe('images that nothing is known of, on the real control plane', () => {
       expect(await controller.metric('archaware_pods', { outcome: 'open' })).to.be.at.least(1);
       expect(await controller.metric('archaware_unresolvable_images')).to.be.at.least(1);
     });
-
-    it('goes by what it knew of an image while the registry is away', async () => {
-      const namespace = await world.namespace('stale');
-      await world.create(pod(namespace, 'before', { images: [world.image('docker-list')] }));
-      await world.eventuallyTolerates(namespace, 'before', ours('amd64', 'arm64'));
-      await world.registry.stop();
-      let count = 0;
-      await world.eventually('an answer that is stale', async () => {
-        const name = `pod-${count++}`;
-        await world.create(pod(namespace, name, { images: [world.image('docker-list')] }));
-        await world.eventuallyTolerates(namespace, name, ours('amd64', 'arm64'));
-        return (await controller.metric('archaware_resolver_cache_total', { result: 'stale' })) > 0;
-      });
-      expect(await world.events(namespace, 'OpenPlacement')).to.deep.equal([]);
-      await world.registry.start();
-    });
   });
 
   describe('before images.fallbackAfter is over', () => {

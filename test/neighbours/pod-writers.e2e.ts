@@ -176,18 +176,5 @@ describe('archaware beside other software that writes pods', function () {
       const plan = await runBundle(['plan', ...flags, '--placement.mode', 'both']);
       expect(plan.code, plan.stdout + plan.stderr).to.equal(0);
     });
-
-    it('brings back the pods that clean evicts, without our tolerations', async () => {
-      // clean keeps pods that could start where their images do not run, so these run everywhere.
-      await world.cluster.apply(JSON.stringify(rollout(await freshImage(world, 'multi'))));
-      await running(ns, 3, (found) => tolerations(found).length === 2);
-      await world.stopControllers();
-      // It leaves the bare pods of the tests above.
-      const { code, stdout, stderr } = await world.command(['clean', '--yes', '--timeout', '2m']);
-      expect(code, stdout + stderr).to.equal(2);
-      for (const found of await running(ns, 3)) {
-        expect([affinity(found), tolerations(found)], stdout).to.deep.equal([undefined, []]);
-      }
-    });
   });
 });

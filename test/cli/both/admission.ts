@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { at, listAt } from '../../../hack/cluster/json.ts';
 import { ours, runs, scheduledOn, tolerations } from '../../support/objects.ts';
 import { arrangeWebhook, eventuallyTrusted, type Webhook } from '../../support/webhook.ts';
-import { deployment, pod } from '../../support/workloads.ts';
+import { daemonSet, deployment, pod } from '../../support/workloads.ts';
 import { pathOf, type World } from '../../support/world.ts';
 import type { Start } from './context.ts';
 
@@ -57,6 +57,12 @@ export function describeAdmission(start: Start): void {
           expect(gates(found)).to.deep.equal([]);
           expect(at(found, 'metadata', 'generation')).to.equal(1);
         }
+        // The template of a DaemonSet gets its set at its creation, too.
+        await world.create(daemonSet(ns, 'agent', { images: [world.image('multi')] }));
+        const created = await world.get('DaemonSet', ns, 'agent');
+        const template = at(created, 'spec', 'template');
+        expect(tolerations(template)).to.deep.equal(mode === 'affinity' ? [] : ours('amd64', 'arm64'));
+        expect(at(created, 'metadata', 'generation')).to.equal(1);
       });
 
       it('holds a pod whose images have nothing in common', async () => {

@@ -22,3 +22,20 @@ export const replace = (path: string, value: unknown): Operation => ({ op: 'repl
 export const remove = (path: string): Operation => ({ op: 'remove', path });
 /** A name as a part of a JSON pointer. */
 export const part = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1');
+
+const SUBRESOURCES: ReadonlySet<string> = new Set(['eviction', 'binding']);
+
+/** Asks the API server whether the controller's account has a right: `VERB RESOURCE[.GROUP][/NAME or subresource] [in NAMESPACE]`. */
+export async function mayAccount(world: Pick<LiveWorld, 'cluster'>, right: string): Promise<boolean> {
+  const [verb, what = '', , namespace = ''] = right.split(' ');
+  const [, resource = '', group = '', part = ''] = /^([a-z]+)(?:[.]([a-z0-9.]+))?(?:\/(.*))?$/.exec(what) ?? [];
+  const of = SUBRESOURCES.has(part) ? { subresource: part } : { name: part };
+  const user = 'system:serviceaccount:archaware:archaware-controller';
+  const review = {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: 'SubjectAccessReview',
+    spec: { user, resourceAttributes: { verb, resource, group, namespace, ...of } },
+  };
+  const path = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
+  return at((await world.cluster.request('POST', path, review)).body, 'status', 'allowed') === true;
+}

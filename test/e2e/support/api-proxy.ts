@@ -38,23 +38,16 @@ export type ApiProxy = {
   readonly host: string;
   /** Holds matching requests back until `release`. */
   hold(matches: (method: string, path: string) => boolean): { held(): number; release(): void };
-  /** Answers the next `times` matching requests itself, with this status and `Retry-After: 1`. */
-  fail(matches: (method: string, path: string) => boolean, status: number, times: number): void;
   /** Lets requests go wrong from now on; returns what ends that. Watches that are open take part with their next event. */
   alter(choose: Choose): () => void;
-  /** How many watches are open. */
-  watching(): number;
   /** Resets the connections that watch and leaves the others alone; returns how many there were. */
   resetWatches(): number;
   /** Resets every connection. */
   resetAll(): void;
-  /** Resets every watch as soon as it is answered, while this is on. */
-  breakWatches(on: boolean): void;
   close(): Promise<void>;
 };
 
 type Entry = { method: string; path: string; body: string; status: number; endedAs: number };
-type Failure = { matches: (method: string, path: string) => boolean; status: number; left: number };
 type Hold = { matches: (method: string, path: string) => boolean; waiting: (() => void)[] };
 
 const isLease = ({ path }: ProxiedRequest) => path.includes('/leases');
@@ -70,23 +63,13 @@ export async function startApiProxy(cluster: Upstream): Promise<ApiProxy> {
   const watches = new Set<Socket>();
   const sockets = new Set<Socket>();
   let holds: Hold[] = [];
-  const failures: Failure[] = [];
   let ends = 0;
-  let breaking = false;
 
   async function handle(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const entry: Entry = { method: incoming.method ?? '', path: incoming.url ?? '', body: '', status: 0, endedAs: 0 };
     entries.push(entry);
     const hold = holds.find(({ matches }) => matches(entry.method, entry.path));
     if (hold !== undefined) await new Promise<void>((resolve) => hold.waiting.push(resolve));
-    const failure = failures.find(({ matches, left }) => left > 0 && matches(entry.method, entry.path));
-    if (failure !== undefined) {
-      failure.left--;
-      entry.status = failure.status;
-      incoming.resume();
-      outgoing.writeHead(failure.status, { 'retry-after': '1', 'content-type': 'application/json' }).end('{}');
-      return;
-    }
     const altered = alterations.of(entry.method, entry.path);
     if (altered.delayMs !== undefined) await delay(altered.delayMs, undefined, { ref: false });
     if (altered.status !== undefined) {
@@ -111,7 +94,6 @@ export async function startApiProxy(cluster: Upstream): Promise<ApiProxy> {
       if (entry.path.includes('watch=true')) watches.add(incoming.socket);
       outgoing.writeHead(entry.status, answer.headers);
       outgoing.flushHeaders();
-      if (breaking && watches.has(incoming.socket)) fail();
       answer.on('error', fail);
       answer.on('end', () => {
         watches.delete(incoming.socket);
@@ -175,10 +157,6 @@ export async function startApiProxy(cluster: Upstream): Promise<ApiProxy> {
         },
       };
     },
-    fail(matches, status, times) {
-      failures.push({ matches, status, left: times });
-    },
-    watching: () => watches.size,
     resetWatches() {
       const count = watches.size;
       for (const socket of watches) socket.resetAndDestroy();
@@ -186,9 +164,6 @@ export async function startApiProxy(cluster: Upstream): Promise<ApiProxy> {
     },
     resetAll() {
       for (const socket of sockets) socket.resetAndDestroy();
-    },
-    breakWatches(on) {
-      breaking = on;
     },
     async close() {
       const closed = once(server, 'close');

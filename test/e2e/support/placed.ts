@@ -3,7 +3,6 @@ import { expectSuccess } from '../../../hack/cluster/client.ts';
 import { at, listAt } from '../../../hack/cluster/json.ts';
 import { FIXTURES, TESTIMG_REPOSITORY } from '../../../testimg/fixtures.ts';
 import { pushFixtures } from '../../../testimg/push.ts';
-import { nameOf } from '../../support/objects.ts';
 import { pathOf } from '../../support/world.ts';
 import type { LiveWorld } from './world.ts';
 
@@ -63,25 +62,6 @@ export async function patchesOf(world: LiveWorld, namespace: string, pod: string
   const path = new RegExp(`/namespaces/${namespace}/pods/${pod}(?:\\?|$)`);
   return (await world.cluster.auditedRequests()).filter(({ verb, path: of }) => verb === 'patch' && path.test(of))
     .length;
-}
-
-/** The point from which `versions` shows what happened. */
-export async function now(world: LiveWorld, namespace: string): Promise<string> {
-  const list = expectSuccess('pods', await world.cluster.request('GET', pathOf('Pod', namespace)));
-  return String(at(list, 'metadata', 'resourceVersion'));
-}
-
-/** Every version that pods of a namespace have had since then, by pod, in order: what a watch shows. */
-export async function versions(world: LiveWorld, namespace: string, since: string): Promise<Map<string, unknown[]>> {
-  const query = `watch=true&resourceVersion=${since}&timeoutSeconds=1`;
-  const { body } = await world.cluster.request('GET', `${pathOf('Pod', namespace)}?${query}`);
-  const lines = typeof body === 'string' ? body.split('\n').filter((line) => line !== '') : [JSON.stringify(body)];
-  const found = new Map<string, unknown[]>();
-  for (const line of lines) {
-    const pod: unknown = at(JSON.parse(line), 'object');
-    found.set(nameOf(pod), [...(found.get(nameOf(pod)) ?? []), pod]);
-  }
-  return found;
 }
 
 /** Creates a pod and returns the API server's answer; `dryRun` stores nothing. */

@@ -1,6 +1,3 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect } from 'chai';
 import { at, listAt } from '../../../hack/cluster/json.ts';
 import { isObject } from '../../../src/kit/json.ts';
@@ -10,7 +7,6 @@ import { manifestWithoutDeployment } from '../../support/manifest.ts';
 import { annotation, ours, runs, scheduledOn, tolerations, uidOf } from '../../support/objects.ts';
 import { daemonSet } from '../../support/workloads.ts';
 import { pathOf } from '../../support/world.ts';
-import { arrangeHelm, type Helm, needsHelm } from './helm.ts';
 import type { LiveWorld } from './world.ts';
 
 const RECORD = 'archaware.dev/tolerations';
@@ -64,73 +60,6 @@ export function describeTemplateHistory(world: () => LiveWorld): void {
     kubectl(['-n', namespace, 'set', 'image', 'daemonset/agent', `main-0=${world().image(tag)}`]);
   const undo = (namespace: string, ...more: readonly string[]) =>
     kubectl(['-n', namespace, 'rollout', 'undo', 'daemonset/agent', ...more]);
-
-  it('is applied again by its author with kubectl apply --server-side, without force', async () => {
-    const namespace = await world().namespace('applied-again');
-    const images = [world().image('multi')];
-    const sources = {
-      own: daemonSet(namespace, 'own', { images, tolerations: [OWN] }),
-      plain: daemonSet(namespace, 'plain', { images }),
-    };
-    await apply(sources.own);
-    await apply(sources.plain);
-    await eventually(namespace, 'own', [OWN_TEXT, ...ours('amd64', 'arm64')]);
-    await eventually(namespace, 'plain', ours('amd64', 'arm64'));
-    const before = [await generation(namespace, 'own'), await generation(namespace, 'plain')];
-    for (const source of [sources.own, sources.plain, sources.own]) await apply(source);
-    // archaware-keep puts its tolerations back in the same request, so nothing rolls.
-    expect([await generation(namespace, 'own'), await generation(namespace, 'plain')]).to.deep.equal(before);
-    await apply(daemonSet(namespace, 'own', { images: [world().image('amd64')], tolerations: [OWN] }));
-    await eventually(namespace, 'own', [OWN_TEXT, ...ours('amd64')]);
-    await apply(daemonSet(namespace, 'own', { images, tolerations: [OWN, { key: 'more', operator: 'Exists' }] }));
-    await eventually(namespace, 'own', [OWN_TEXT, 'more:', ...ours('amd64', 'arm64')]);
-  });
-
-  describe('of a chart', () => {
-    let helm: Helm;
-    let chart: string;
-
-    before(async function () {
-      needsHelm(this);
-      helm = await arrangeHelm(world().cluster.kubeconfig);
-      chart = await mkdtemp(join(tmpdir(), 'archaware-chart-'));
-      await mkdir(join(chart, 'templates'));
-      await writeFile(join(chart, 'Chart.yaml'), 'apiVersion: v2\nname: agents\nversion: 0.1.0\n');
-      const sets = ['own', 'plain'].map((name) => {
-        const annotations = { revision: 'REVISION' };
-        const list = name === 'own' ? { tolerations: [OWN] } : {};
-        return JSON.stringify(daemonSet('NAMESPACE', name, { images: ['IMAGE'], annotations, ...list }));
-      });
-      const text = sets.join('\n---\n').replaceAll('NAMESPACE', '{{ .Release.Namespace }}');
-      const values = text.replaceAll('IMAGE', '{{ .Values.image }}').replaceAll('REVISION', '{{ .Values.revision }}');
-      await writeFile(join(chart, 'templates/sets.yaml'), values);
-    });
-    after(async () => {
-      await helm?.remove();
-      if (chart !== undefined) await rm(chart, { recursive: true, force: true });
-    });
-
-    it('is upgraded and rolled back with Helm 4, without force', async () => {
-      const namespace = await world().namespace('of-helm');
-      const run = async (...args: readonly string[]) => {
-        const { code, stdout, stderr } = await helm.run(['--namespace', namespace, ...args]);
-        expect(code, stdout + stderr).to.equal(0);
-      };
-      const image = `image=${world().image('multi')}`;
-      const revision = async (name: string) =>
-        at(await get(namespace, name), 'spec', 'template', 'metadata', 'annotations', 'revision');
-      await run('install', 'agents', chart, '--set', image, '--set-string', 'revision=1');
-      for (const step of ['2', '3']) {
-        await eventually(namespace, 'own', [OWN_TEXT, ...ours('amd64', 'arm64')]);
-        await eventually(namespace, 'plain', ours('amd64', 'arm64'));
-        await run('upgrade', 'agents', chart, '--set', image, '--set-string', `revision=${step}`);
-      }
-      await run('rollback', 'agents', '1');
-      expect([await revision('own'), await revision('plain')]).to.deep.equal(['1', '1']);
-      await eventually(namespace, 'own', [OWN_TEXT, ...ours('amd64', 'arm64')]);
-      await eventually(namespace, 'plain', ours('amd64', 'arm64'));
-    });
-  });
 
   it('is right after kubectl rollout undo, which goes to what archaware had narrowed', async () => {
     const namespace = await world().namespace('undone');

@@ -1,7 +1,7 @@
 /** What a maintainer does for a release, in a clone of the repository. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { at, textAt } from '../../../hack/cluster/json.ts';
+import { textAt } from '../../../hack/cluster/json.ts';
 import type { Program } from '../../e2e/support/programs.ts';
 import type { Finished } from '../../support/controller-process.ts';
 import type { Place, RunOptions } from './place.ts';
@@ -121,5 +121,3 @@ export async function tagsOf(place: Place): Promise<Readonly<Record<string, stri
 export async function manifestOf(place: Place, name: string): Promise<unknown> {
   return JSON.parse(await place.must(['crane', 'manifest', name]));
 }
-
-export const annotationOf = (manifest: unknown, name: string): unknown => at(manifest, 'annotations', name);
