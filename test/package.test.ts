@@ -74,12 +74,4 @@ describe("Krew's manifest", () => {
     const hosts = [...text('manifests/krew/archaware.yaml').matchAll(/https?:\/\/([^/\s]+)/g)].map(([, host]) => host);
     expect([...new Set(hosts)]).to.have.members(['source.invalid', 'releases.invalid']);
   });
-
-  it('of a release names its address and its sums', () => {
-    const addresses = { url: 'https://example.com/files', homepage: 'https://example.com/home' };
-    const manifest = krewManifest('1.2.3', addresses, ({ os }) => os);
-    expect(manifest).to.include('homepage: https://example.com/home\n');
-    expect(manifest).to.include('uri: https://example.com/files/v1.2.3/kubectl-archaware-darwin-arm64.tar.gz\n');
-    expect(manifest).to.include('sha256: darwin\n').and.not.include('invalid').and.not.include('#');
-  });
 });

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { parse } from 'yaml';
-import { at, listAt, textAt } from '../../../hack/cluster/json.ts';
+import { listAt, textAt } from '../../../hack/cluster/json.ts';
 import { sumsOf } from '../support/maintainer.ts';
 import { VERSIONS } from '../support/names.ts';
 import type { Rehearsal } from '../support/rehearsal.ts';
@@ -34,23 +34,6 @@ sha256sum --check --strict --quiet SHA256SUMS`;
       await must(script);
     });
 
-    it('name neither a placeholder nor the folders of this machine', async () => {
-      const { release, must, place } = there();
-      const { folder } = release(first);
-      const names = `registry\\.invalid|releases\\.invalid|source\\.invalid|${place.directory}`;
-      const found = await must(`cd ${folder}
-{ cat *.yaml *.md *.json; for name in archaware-controller-${first}.tgz archaware-controller-kustomize-${first}.tgz; do tar -xzOf $name; done; } > ~/all
-grep -nE '${names}' ~/all || true`);
-      expect(found).to.equal('');
-    });
-
-    it('run with npx, from the package for npm', async () => {
-      const { must } = there();
-      const script = `curl -fsSL -O ${url(first)}/archaware-controller-npm-${first}.tgz
-npx --yes -p ./archaware-controller-npm-${first}.tgz archaware-controller --version`;
-      expect(await must(script)).to.equal(`${first}\n`);
-    });
-
     it('run as an executable, from the archive of this platform', async () => {
       const { must, own } = there();
       const archive = `kubectl-archaware-linux-${own}.tar.gz`;
@@ -66,25 +49,6 @@ PATH=$PWD:$PATH kubectl archaware --version`;
       let manifest: unknown;
       before(async () => {
         manifest = parse(await readFile(join(there().release(first).folder, 'archaware.yaml'), 'utf8'));
-      });
-
-      it('keep the rules of its index, as far as they can be read without its program', () => {
-        // krew's internal/index/validation: the rules for a plug-in's manifest.
-        expect(at(manifest, 'apiVersion')).to.equal('krew.googlecontainertools.github.com/v1alpha2');
-        expect(at(manifest, 'kind')).to.equal('Plugin');
-        expect(textAt(manifest, 'metadata', 'name'))
-          .to.match(/^[\w-]+$/)
-          .and.not.to.match(/^kube/);
-        expect(textAt(manifest, 'spec', 'version')).to.equal(`v${first}`);
-        expect(textAt(manifest, 'spec', 'shortDescription')).to.match(/^[^\r\n]{1,50}$/);
-        const platforms = listAt(manifest, 'spec', 'platforms');
-        expect(platforms).to.have.lengthOf(6);
-        for (const platform of platforms) {
-          expect(textAt(platform, 'sha256')).to.match(/^[0-9a-f]{64}$/);
-          expect(textAt(platform, 'uri')).to.match(/^https:.*\.tar\.gz$/);
-          expect(textAt(platform, 'bin')).to.match(/^[^./][^/]*(\.exe)?$/);
-          expect(Object.keys(Object(at(platform, 'selector', 'matchLabels')))).to.have.members(['os', 'arch']);
-        }
       });
 
       it('lead to archives that can be downloaded, with the sum that the manifest has', async () => {

@@ -2,8 +2,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { at } from '../../../hack/cluster/json.ts';
-import { type Maintainer, manifestOf, type Released, sumsOf, tagsOf } from '../support/maintainer.ts';
+import { type Maintainer, type Released, sumsOf, tagsOf } from '../support/maintainer.ts';
 import { VERSIONS } from '../support/names.ts';
 import type { Rehearsal } from '../support/rehearsal.ts';
 
@@ -83,28 +82,6 @@ export function theRelease(there: () => Rehearsal): void {
       keep(released);
       offer(released);
       expect(released.imageDigest).not.to.equal(release(first).imageDigest);
-    });
-
-    it('says in the annotations of image and chart what they are, and of which commit', async () => {
-      const { place, release, maintainer, source } = there();
-      for (const version of VERSIONS) {
-        const released = release(version);
-        const [commit, time] = (await maintainer.git('log', '-1', '--format=%H %ct', `v${version}`)).trim().split(' ');
-        const wanted = {
-          'org.opencontainers.image.source': source,
-          'org.opencontainers.image.revision': commit,
-          'org.opencontainers.image.version': version,
-          'org.opencontainers.image.licenses': 'MIT',
-        };
-        const index = await manifestOf(place, `${released.image}:${version}`);
-        expect(at(index, 'mediaType')).to.equal('application/vnd.oci.image.index.v1+json');
-        expect(at(index, 'annotations')).to.include(wanted);
-        const created = at(index, 'annotations', 'org.opencontainers.image.created');
-        expect(Date.parse(String(created))).to.equal(Number(time) * 1000);
-        const chart = await manifestOf(place, `${released.chart}:${version}`);
-        expect(at(chart, 'config', 'mediaType')).to.equal('application/vnd.cncf.helm.config.v1+json');
-        expect(at(chart, 'annotations')).to.include({ 'org.opencontainers.image.version': version });
-      }
     });
   });
 }

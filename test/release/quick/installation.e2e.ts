@@ -6,7 +6,6 @@ import { expect } from 'chai';
 import { type Cluster, startCluster } from '../../../hack/cluster/cluster.ts';
 import { textAt } from '../../../hack/cluster/json.ts';
 import { makeChart } from '../../../hack/release/artifacts/chart.ts';
-import { makeManifests } from '../../../hack/release/artifacts/manifests.ts';
 import type { Release } from '../../../hack/release/types.ts';
 import { needsHelm } from '../../e2e/support/helm.ts';
 import { VERSIONS } from '../support/names.ts';
@@ -56,18 +55,6 @@ describe('what a release installs, from a registry with TLS, on the real control
     expect(await user(line)).to.match(/STATUS: deployed/);
     expect(await imageOf()).to.match(new RegExp(`^${release.image}(:${VERSION})?@${DIGEST}$`));
     await user('helm uninstall archaware --namespace archaware --no-hooks');
-  });
-
-  it('the chart, by its digest', async () => {
-    const { digest } = await makeChart(release, DIGEST);
-    expect(await user(`helm show values oci://${release.chart}@${digest}`)).to.include(DIGEST);
-  });
-
-  it('the manifest: its image by digest', async () => {
-    const files = await makeManifests(release, DIGEST);
-    const file = files.find((path) => path.endsWith('/archaware-controller.yaml')) ?? '';
-    await user(`kubectl apply -f ${file}`);
-    expect(await imageOf()).to.equal(`${release.image}:${VERSION}@${DIGEST}`);
   });
 
   it('not from a registry whose authority is unknown', async () => {
