@@ -138,13 +138,6 @@ describe('check --compare', () => {
     ]);
   });
 
-  it('counts only the architectures of --on', async () => {
-    const [old, now] = [image('1', [...BOTH, 's390x']), image('2', BOTH)];
-    const [before, after] = [workload('Deployment', 'dns', [old]), workload('Deployment', 'dns', [now])];
-    expect((await check(before, after, '--on', 'arm64')).code).to.equal(0);
-    expect((await check(before, after)).code).to.equal(2);
-  });
-
   const mistakes: readonly (readonly [title: string, words: readonly string[], message: string])[] = [
     [
       'standard input twice',

@@ -7,8 +7,6 @@ import { runInProcess } from '../support/in-process.ts';
 import { heldLease } from '../support/objects.ts';
 import { type Product, type ProductOptions, startProduct, workload } from '../support/product.ts';
 
-const LEASE = '/apis/coordination.k8s.io/v1/namespaces/archaware/leases/archaware-controller';
-
 /** A Deployment of the installation. */
 const deployment = (replicas: number) =>
   JSON.stringify({
@@ -176,20 +174,6 @@ describe('explain', () => {
     expect(product.lookUps('app')).to.equal(0);
   });
 
-  it('names the policy that applied, and its decision', async () => {
-    await start();
-    await product.cluster.createPod({ name: 'p', images: [product.image('app', ['amd64', 'arm64'])] });
-    const policies = [{ name: 'arm-only', namespaces: ['def*'], schedulable: ['arm64'] }];
-    const told = await explain('p', '--policies', JSON.stringify(policies));
-    expect(told.policy).to.equal('arm-only');
-    expect(told.settings).to.deep.include({
-      key: 'architectures.schedulable',
-      value: ['arm64'],
-      source: 'policy arm-only, --policies',
-    });
-    expect(told.decision).to.deep.include({ architectures: ['arm64'] });
-  });
-
   describe('of a file', () => {
     it('explains the decision for it, even in a namespace that does not exist yet', async () => {
       await start();
@@ -323,32 +307,6 @@ describe('explain', () => {
     }
     const yaml = await product.command(['explain', 'p', '--output', 'yaml']);
     expect(yaml.stdout).to.match(/^verdict:\n {2}state: runs\n[\s\S]*\npod:\n {2}kind: Pod\n/);
-  });
-
-  it('looks at the Lease and the Deployment, and does not advise to read the log of a controller that is not there', async () => {
-    await start();
-    const image = product.image('app', ['arm64']);
-    const controller = await product.run();
-    await product.eventuallyTainted();
-    await controller.stop('SIGKILL');
-    await product.patch(LEASE, { spec: { holderIdentity: 'gone', renewTime: '2020-01-01T00:00:00.000000Z' } });
-    await product.cluster.createPod({ name: 'p', images: [image] });
-    await product.cluster.createPod({ name: 'unknown', images: [`${product.registry.host}/nothing:1`] });
-    const adviceAbout = async (pod: string) => {
-      const { stdout } = await product.command(['explain', pod, '--output', 'json']);
-      return advice(object(JSON.parse(stdout)));
-    };
-    for (const pod of ['p', 'unknown']) {
-      const away = await adviceAbout(pod);
-      expect(away).to.match(/archaware is not installed, but nodes have its taint supported-arch:NoSchedule: .*clean/);
-      expect(away).not.to.include('logs deployment');
-    }
-    await product.cluster.apply(deployment(0));
-    for (const pod of ['p', 'unknown']) {
-      expect(await adviceAbout(pod)).to.match(
-        /no replica leads \(Lease archaware\/archaware-controller\).* scale deployment\/archaware-controller --replicas=2/,
-      );
-    }
   });
 
   it('names the nearest object of the same kind, and recognises a wrong kind', async () => {

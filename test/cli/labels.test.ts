@@ -33,8 +33,6 @@ describe('label rules', () => {
     product.eventually(`a line of the log with ${words.join(', ')}`, async () =>
       controller.logs().find((line) => words.every((word) => line.includes(word))),
     );
-  const told = async (reason: string) =>
-    (await product.list('/apis/events.k8s.io/v1/namespaces/default/events')).filter((event) => event.reason === reason);
   const patches = () =>
     product.cluster
       .writes()
@@ -65,33 +63,6 @@ describe('label rules', () => {
     await eventually(AMD, 'example.com/pci=2', `${USB}=false`);
   });
 
-  it("never overwrite or remove somebody else's label, and report it once", async () => {
-    await write({ [GPU]: USB, 'example.com/tpu': USB });
-    await label(AMD, { [GPU]: 'manual', [USB]: 'true' });
-    await label(ARM, { [GPU]: 'true' });
-    await run();
-    await eventually(AMD, `${GPU}=manual`, `${USB}=true`, 'example.com/tpu=true');
-    await product.eventuallyEvent(
-      'default',
-      'LabelConflict',
-      /^label example.com\/gpu=manual was set by another writer/,
-    );
-    await product.eventuallyEvent('default', 'LabelConflict', /^label example.com\/gpu=true was set by another writer/);
-    // A label of archaware that somebody changed belongs to them from then on.
-    await label(AMD, { 'example.com/tpu': 'theirs' });
-    await product.eventuallyEvent('default', 'LabelConflict', /tpu=theirs/);
-    await product.eventually('the record to be gone', async () => (await world.recorded(AMD)) === undefined);
-    await label(AMD, { [USB]: null });
-    await label(AMD, { 'example.com/unrelated': '1' });
-    await product.eventuallyTainted();
-    expect(await labelsOf(AMD)).to.deep.equal([`${GPU}=manual`, 'example.com/tpu=theirs', 'example.com/unrelated=1']);
-    expect(await labelsOf(ARM)).to.deep.equal([`${GPU}=true`]);
-    expect(await told('LabelConflict')).to.have.lengthOf(3);
-    // Once it is removed, the rule decides again.
-    await label(AMD, { [GPU]: null, [USB]: 'true' });
-    await eventually(AMD, `${GPU}=true`, `${USB}=true`, 'example.com/tpu=theirs', 'example.com/unrelated=1');
-  });
-
   it('apply to all nodes when they change: a file, another name, none, no file at all', async () => {
     await write({ [GPU]: USB });
     for (const path of [AMD, ARM]) await label(path, { [USB]: 'true' });
@@ -106,46 +77,6 @@ describe('label rules', () => {
     for (const path of [AMD, ARM]) await eventually(path, `${USB}=true`);
     expect(await controller.stop()).to.equal(0);
     expect(await world.recorded(AMD)).to.equal(undefined);
-  });
-
-  it('leave the labels of refused files as they are, and apply every other', async () => {
-    await write({ [GPU]: USB, 'other/x': USB });
-    await label(AMD, { [USB]: 'true' });
-    const controller = await run();
-    await eventually(AMD, `${GPU}=true`, `${USB}=true`, 'other/x=true');
-    await write({
-      [GPU]: `${USB}\nno label`,
-      'other/x': '',
-      'other/y': USB,
-      'kubernetes.io/z': USB,
-      'other/w': 'x'.repeat(65_537),
-    });
-    await eventually(AMD, `${GPU}=true`, `${USB}=true`, 'other/y=true');
-    // The files are written one after the other, so an earlier line may name only the first of them.
-    await eventuallyLogged(
-      controller,
-      '"level":"error"',
-      'some label rules are refused; all others apply',
-      'gpu:2: got \\"no label\\", expected',
-      'kubernetes.io: is reserved',
-      'other/w: is larger than 65536',
-    );
-    await product.eventuallyEvent(
-      'archaware',
-      'ConfigurationRejected',
-      /^some label rules are refused, all others apply: .*gpu:2: got/,
-    );
-    await label(ARM, { [USB]: 'true' });
-    await eventually(ARM, `${USB}=true`, 'other/y=true');
-    // The same holds after a restart.
-    await controller.stop();
-    const again = await run();
-    await product.eventually('it to lead', async () => (await again.metric('archaware_leader')) === 1);
-    await eventuallyLogged(again, 'some label rules are refused');
-    await label(AMD, { [USB]: null });
-    await eventually(AMD, `${GPU}=true`);
-    await write({ [GPU]: USB });
-    await eventually(AMD);
   });
 
   it('stay in force while their directory is gone, which is reported, until it is back', async () => {
@@ -171,32 +102,6 @@ describe('label rules', () => {
       expect(code, stderr).to.equal(3);
       expect(stderr).to.contain(`nodeLabels.directory: ${gone}: cannot be read (ENOENT)`);
     }
-  });
-
-  it('are recorded on the node: a later process removes what an earlier one set', async () => {
-    await write({ [GPU]: USB, 'example.com/tpu': USB });
-    await label(AMD, { [USB]: 'true' });
-    await (async () => {
-      const controller = await run();
-      await eventually(AMD, `${GPU}=true`, 'example.com/tpu=true', `${USB}=true`);
-      await controller.stop('SIGKILL');
-    })();
-    await product.cluster.request(
-      'DELETE',
-      '/apis/coordination.k8s.io/v1/namespaces/archaware/leases/archaware-controller',
-    );
-    await label(AMD, { [USB]: null });
-    await rm(join(directory, 'example.com/tpu'));
-    const next = await run();
-    await eventually(AMD);
-    await next.stop();
-    // Without a directory there are no rules.
-    await label(AMD, { [USB]: 'true' });
-    const third = await run();
-    await eventually(AMD, `${GPU}=true`, `${USB}=true`);
-    await third.stop();
-    await product.run();
-    await eventually(AMD, `${USB}=true`);
   });
 
   it('apply alone with --loops labels, and not with --loops nodes', async () => {

@@ -56,24 +56,6 @@ describe('plan', () => {
     expect((await plan()).stderr).to.not.contain('no node of the cluster has');
   });
 
-  it("says whether the loops that remove taints may be switched off: not while a node or a template still has archaware's", async () => {
-    const affinity = ['--placement.mode', 'affinity', '--webhook.enabled'];
-    await product.cluster.apply(workload('DaemonSet', 'agent', [product.image('agent', ['arm64'])]));
-    const controller = await product.run();
-    await product.eventuallyTainted();
-    await controller.stop();
-    const left =
-      /2 node\(s\) \(amd64-1, arm64-1\) and 1 DaemonSet\(s\) \(default\/agent\) .* do not use .*without-taints.* yet/;
-    expect((await plan(...affinity)).stderr).to.match(left);
-    expect((await plan()).stderr).not.to.include('without-taints');
-    const labels = { 'archaware.dev/ignore': 'true' };
-    await product.patch('/apis/apps/v1/namespaces/default/daemonsets/agent', { metadata: { labels } });
-    for (const node of ['amd64-1', 'arm64-1']) {
-      await product.patch(`/api/v1/nodes/${node}`, { spec: { taints: null } });
-    }
-    expect((await plan(...affinity)).stderr).to.match(/no node and no DaemonSet carries .* may be used/);
-  });
-
   it('names what is too large to be served', async () => {
     const labels = Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`key-${at}`, 'v']));
     await product.cluster.createPod({ name: 'large', images: [product.image('app', ['arm64'])], metadata: { labels } });

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { at, type JsonObject, list, objects, text } from '../simulator/json.ts';
-import { ours } from '../support/objects.ts';
+import { at, type JsonObject, objects } from '../simulator/json.ts';
 import { type Product, startProduct } from '../support/product.ts';
 import { taintsOf } from '../support/world.ts';
 
@@ -20,46 +19,6 @@ const nodePool = (name: string, architecture: string, list?: 'taints' | 'startup
       },
     },
   },
-});
-
-describe('run, where nodes come from pools', () => {
-  let product: Product;
-  beforeEach(async () => {
-    product = await startProduct();
-  });
-  afterEach(() => product.stop());
-
-  const join = (name: string, labels: Record<string, string>, taints: { key: string; value: string }[] = []) =>
-    product.cluster.createNode({
-      name,
-      architecture: 'arm64',
-      labels,
-      taints: taints.map((taint) => ({ ...taint, effect: 'NoSchedule' })),
-    });
-
-  it('reports each node that joins without the taint, by Event and metric, and taints it', async () => {
-    await join('arm64-before', POOL);
-    const controller = await product.run();
-    await product.eventuallyTainted();
-    const count = (pool = 'default') => controller.metric('archaware_nodes_joined_untainted_total', { pool });
-    expect(await count()).to.equal(0);
-    await join('arm64-joined', POOL);
-    await join('arm64-tainted', POOL, [{ key: 'supported-arch', value: 'arm64' }]);
-    await join('arm64-alone', {});
-    await join('arm64-group', { 'eks.amazonaws.com/nodegroup': 'workers' });
-    await product.eventuallyTainted();
-    await product.eventuallyEvent('default', 'JoinedUntainted', /joined EKS node group workers without/);
-    const note = await product.eventuallyEvent(
-      'default',
-      'JoinedUntainted',
-      /NodePool default without .* supported-arch=arm64:/,
-    );
-    expect(note).to.include('docs/autoscalers.md');
-    expect([await count(), await count('workers')]).to.deep.equal([1, 1]);
-    const events = await product.list('/apis/events.k8s.io/v1/namespaces/default/events');
-    const about = events.filter(({ reason }) => reason === 'JoinedUntainted');
-    expect(about.map(({ regarding }) => regarding)).to.have.lengthOf(2);
-  });
 });
 
 describe('plan, where nodes come from pools', () => {
@@ -113,13 +72,6 @@ describe('plan, where nodes come from pools', () => {
     const asked = product.cluster.requests().filter(({ path }) => path.includes('karpenter'));
     expect(asked.map(({ path }) => path)).to.deep.equal(['/apis/karpenter.sh/v1']);
   });
-
-  it('does not fail if NodePools cannot be read for another reason', async () => {
-    product.cluster.faults.inject({ path: NODE_POOLS, status: 500 });
-    const { code, stderr } = await product.command(['plan', '--output', 'json']);
-    expect(code).to.equal(2);
-    expect(stderr).to.match(/^NodePools could not be read: .*500/);
-  });
 });
 
 describe('clean, where pools set the taint themselves', () => {
@@ -157,43 +109,4 @@ describe('clean, where pools set the taint themselves', () => {
       );
     });
   }
-
-  it('uses the labels of nodes if NodePools cannot be read', async () => {
-    product.cluster.faults.inject({ path: NODE_POOLS, status: 403 });
-    const { code, stdout } = await product.command(['clean', '--dry-run']);
-    expect(code).to.equal(0);
-    expect(stdout).to.match(/KIND +NAME +TAINTED NODES +SETS THE TAINT\n/);
-    expect(stdout).to.match(/NodePool +default +1 +perhaps\n/);
-    expect(stdout).to.match(/AKS node pool +workers +1 +perhaps\n/);
-  });
-});
-
-describe('explain, where nodes come from pools', () => {
-  let product: Product;
-  beforeEach(async () => {
-    product = await startProduct({ nodes: [] });
-    const taints = [{ key: 'CriticalAddonsOnly', value: 'true', effect: 'NoSchedule' }];
-    await product.cluster.createNode({ name: 'system', architecture: 'amd64', taints });
-    await product.cluster.createNode({ name: 'arm64-1', architecture: 'arm64', labels: POOL });
-    const controller = await product.run();
-    await product.eventuallyTainted();
-    await product.cluster.createPod({ name: 'p', images: [product.image('app', ['amd64'])] });
-    await product.eventuallyTolerates('default', 'p', ours('amd64'));
-    await controller.stop();
-  });
-  afterEach(() => product.stop());
-
-  const advice = async () => {
-    const { stdout } = await product.command(['explain', 'p', '--output', 'json']);
-    return list(at(JSON.parse(stdout), 'advice')).map(text);
-  };
-
-  it('names the NodePool without the taint and the one that could grow, but not the taints of others', async () => {
-    const items = [nodePool('default', 'arm64'), nodePool('amd', 'amd64', 'taints')];
-    product.cluster.faults.inject({ path: NODE_POOLS, status: 200, body: { metadata: {}, items } });
-    const steps = await advice();
-    expect(steps).to.have.lengthOf(2);
-    expect(steps[0]).to.match(/^NodePool default lacks the taint supported-arch=arm64:NoSchedule\. /);
-    expect(steps[1]).to.match(/^a node of NodePool amd could take it: /);
-  });
 });

@@ -7,7 +7,7 @@ import { at } from '../simulator/json.ts';
 import { runBundle } from '../support/controller-process.ts';
 import { ours } from '../support/objects.ts';
 import { needsPosix } from '../support/platforms.ts';
-import { PODS, type Product, startProduct, tolerated, workload } from '../support/product.ts';
+import { type Product, startProduct, workload } from '../support/product.ts';
 import { taintsOf } from '../support/world.ts';
 
 describe('run', () => {
@@ -48,29 +48,6 @@ describe('run', () => {
     await underWay;
   };
 
-  it('accepts a write whose answer was lost', async () => {
-    await product.run();
-    await product.eventuallyTainted();
-    product.cluster.faults.inject({ method: 'PATCH', path: /pods\/a/, times: 1, loseAnswer: true });
-    await product.cluster.createPod({ name: 'a', images: [product.image('app', ['arm64'])] });
-    const pod = await product.eventuallyTolerates('default', 'a', ours('arm64'));
-    await placedLast('last');
-    expect(tolerated((await product.get(`${PODS}/a`)).spec)).to.deep.equal(tolerated(pod.spec));
-  });
-
-  for (const [what, fault] of Object.entries({
-    '500': { status: 500 },
-    '429 with Retry-After': { status: 429, headers: { 'retry-after': '1' } },
-    reset: { reset: true },
-  })) {
-    it(`writes again after ${what}`, async () => {
-      await product.run();
-      product.cluster.faults.inject({ method: 'PATCH', path: /pods\/a/, times: 2, ...fault });
-      await product.cluster.createPod({ name: 'a', images: [product.image('app', ['arm64'])] });
-      await product.eventuallyTolerates('default', 'a', ours('arm64'));
-    });
-  }
-
   it('goes on with other pods while one write hangs', async () => {
     await product.run();
     product.cluster.faults.inject({ method: 'PATCH', path: /pods\/stuck/, hang: true });
@@ -101,14 +78,6 @@ describe('run', () => {
     });
     expect(await controller.get('/healthz')).to.have.property('status', 200);
     expect(await stopped).to.equal(0);
-  });
-
-  it('ignores a pull secret that it may not read', async () => {
-    product.cluster.faults.inject({ method: 'GET', path: /\/secrets\//, status: 403 });
-    const spec = { imagePullSecrets: [{ name: 'pull' }] };
-    await product.run();
-    await product.cluster.createPod({ name: 'a', images: [product.image('app', ['arm64'])], spec });
-    await product.eventuallyTolerates('default', 'a', ours('arm64'));
   });
 
   it('reports gated pods if its loops release none', async () => {

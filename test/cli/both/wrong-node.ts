@@ -186,24 +186,5 @@ export function describeWrongNode(start: Start): void {
       expect(await counted('exec-format-error', 'warned')).to.equal(1);
       expect(await counted('exec-format-error', 'evicted')).to.equal(0);
     });
-
-    it('of a DaemonSet are evicted where its template no longer tolerates the node', async () => {
-      await world.stopControllers();
-      const workload = { updateStrategy: { type: 'OnDelete' } };
-      const images = [world.image('amd64')];
-      await world.create(daemonSet(namespace, 'narrowed', { images, tolerations: EVERY_ARCHITECTURE, workload }));
-      const pods = await world.eventually('narrowed to run', async () => {
-        const found = await world.pods(namespace, 'narrowed');
-        return found.length === 2 && found.every(runs) && found;
-      });
-      for (const found of pods) if (scheduledOn(found) === 'arm64-1') await set(found);
-      const template = { spec: { template: { spec: { tolerations: null } } } };
-      await world.patch('DaemonSet', namespace, 'narrowed', template);
-      await world.run(['--pods.onWrongNode', 'evict']);
-      await world.eventually('the pod that crashes to be gone for good', async () => {
-        const found = await world.pods(namespace, 'narrowed');
-        return found.length === 1 && found.every((each) => scheduledOn(each) === 'amd64-1');
-      });
-    });
   });
 }
