@@ -1,19 +1,9 @@
-import type { Askers } from '../../kit/fairness/askers.ts';
-import type { Turns } from '../../kit/fairness/turns.ts';
 import { fieldOf, parseObject } from '../../kit/json.ts';
-import { createAnswers, type Question } from './answers.ts';
+import { type CredentialProgram, createAnswers, type ProgramOptions } from './answers.ts';
 import type { Login } from './docker.ts';
 import { endedWith, ProgramError, programEnvironment, runProgram } from './process.ts';
 
-export type CredentialHelpersOptions = {
-  /** The limit for one run of a program. */
-  readonly timeoutMs: number;
-  readonly now: () => number;
-  readonly turns: Turns;
-};
-
 const ANSWER_TTL = 60_000;
-const MAX_OUTPUT = 1024 * 1024;
 /** The name under which Docker's clients have stored logins for Docker Hub since their first version. */
 const HUB_SERVER = 'https://index.docker.io/v1/';
 /** docker-credential-helpers, credentials/error.go: this text is a normal answer of the protocol, not an error. */
@@ -21,50 +11,18 @@ const NOT_FOUND = 'credentials not found in native keychain';
 /** The user name that marks a password as an identity token. */
 const TOKEN_USER = '<token>';
 
-/** Docker's credential helpers: programs named `docker-credential-<name>` in PATH. */
-export function createCredentialHelpers({ timeoutMs, now, turns }: CredentialHelpersOptions) {
-  const answers = createAnswers(now, turns);
-
-  async function run(helper: string, host: string, signal: AbortSignal): Promise<readonly Login[]> {
-    const result = await runProgram({
-      path: `docker-credential-${helper}`,
-      args: ['get'],
-      stdin: host === 'docker.io' ? HUB_SERVER : host,
-      env: programEnvironment(),
-      timeoutMs,
-      signal,
-      maxOutput: MAX_OUTPUT,
-    });
-    if (result.code === 0) return readAnswer(result.stdout, host);
-    if (result.stdout.trim() === NOT_FOUND) return [];
-    throw endedWith(result);
-  }
-
-  return {
-    /**
-     * Returns the login that a helper has for a host[:port], if any. An answer is remembered for a minute, a failure for
-     * ten seconds; at most one run at a time for each helper and host.
-     *
-     * @throws ProgramError, or the signal's reason
-     */
-    async ask(helper: string, host: string, signal: AbortSignal, askers: Askers): Promise<Login | undefined> {
-      const question = questionOf(helper, host);
-      const [login] = await answers.ask(question, signal, askers, async (shared) => ({
-        logins: await run(helper, host, shared),
-        key: question.registry,
-        ttlMs: ANSWER_TTL,
-      }));
-      return login;
-    },
-    /** Forgets a login of the helper that the host refused, so that the helper is asked again. */
-    refused: (helper: string, host: string, login: Login): void => answers.refused(questionOf(helper, host), login),
-  };
-}
-
-/** Two helpers may answer differently for a host. */
-function questionOf(helper: string, host: string): Question {
-  const key = `${helper} ${host}`;
-  return { keys: [key], registry: key };
+/** One of Docker's credential helpers: a program named `docker-credential-<name>` in PATH. It is asked for a host[:port]. */
+export function createCredentialHelper(helper: string, options: ProgramOptions): CredentialProgram {
+  const name = `docker-credential-${helper}`;
+  const answers = createAnswers(options, async (host, signal) => {
+    const stdin = host === 'docker.io' ? HUB_SERVER : host;
+    const { timeoutMs } = options;
+    const result = await runProgram({ path: name, args: ['get'], stdin, env: programEnvironment(), timeoutMs, signal });
+    const isUnknown = result.code !== 0 && result.stdout.trim() === NOT_FOUND;
+    if (result.code !== 0 && !isUnknown) throw endedWith(result);
+    return { logins: isUnknown ? [] : readAnswer(result.stdout, host), key: host, ttlMs: ANSWER_TTL };
+  });
+  return { kind: 'helper', name, ...answers };
 }
 
 /** @throws ProgramError */

@@ -5,14 +5,15 @@ import { codeOf } from '../../kit/errors.ts';
 import type { Askers } from '../../kit/fairness/askers.ts';
 import { createTurns } from '../../kit/fairness/turns.ts';
 import { oneAfterTheOther } from '../endpoints/operator-file.ts';
+import type { CredentialProgram } from './answers.ts';
 import { type DockerConfig, type Login, parseDockerConfig } from './docker.ts';
-import { createCredentialHelpers } from './helper.ts';
+import { createCredentialHelper } from './helper.ts';
 import { matchCredentials } from './match.ts';
 import { ProgramError } from './process.ts';
-import { createProviderPlugin, type ProviderPlugin } from './provider.ts';
+import { createProviderPlugin } from './provider.ts';
 import { mergeProviders, type Provider, parseProviders } from './provider-config.ts';
 import { SourceError } from './source-error.ts';
-import { readTomlDirectory } from './toml.ts';
+import { isLoginFile, parseTomlLogin } from './toml.ts';
 
 export type OperatorCredentialsOptions = {
   readonly dockerConfigFiles: readonly string[];
@@ -36,107 +37,91 @@ type SourceProblem = {
   readonly problem: string;
 };
 
+/** A plug-in of the kubelets. Those for the service accounts of pods are never run. */
+type Plugin = { readonly provider: Provider; readonly program: CredentialProgram | undefined };
+
 /** The text of a file, to notice changes, and the value that was parsed from it. */
 type Read<T> = { readonly text: string; readonly value: T };
 
 /** The logins from the operator's own files and programs. */
 export function createOperatorCredentials(options: OperatorCredentialsOptions) {
   const { directory, kubelet, timeoutMs, now } = options;
+  const { config } = kubelet;
   const dockerFiles = [...new Set(options.dockerConfigFiles)].filter((file) => file !== '');
-  const programs = createProgramReporter(options.onProblem);
+  const reporter = createProgramReporter(options.onProblem);
+  const running = { timeoutMs, now, turns: createTurns() };
+  const helpers = new Map<string, CredentialProgram>();
 
-  let dockers = new Map<string, Read<DockerConfig>>();
-  let tomls = new Map<string, Login>();
-  let providers: Read<readonly Provider[]> | undefined;
-  let plugins: readonly ProviderPlugin[] = [];
-  const turns = createTurns();
-  let helpers = createCredentialHelpers({ timeoutMs, now, turns });
-
-  async function reloadDocker(): Promise<SourceProblem[]> {
-    const problems: SourceProblem[] = [];
-    const next = new Map<string, Read<DockerConfig>>();
-    for (const file of dockerFiles) {
-      const last = dockers.get(file);
-      const read = await attempt(() => readFileAs(file, last, parseDockerConfig));
-      if (read instanceof SourceError) {
-        problems.push({ key: 'credentials.dockerConfigFiles', file, problem: read.message });
-      }
-      const kept = read instanceof SourceError ? last : read;
-      if (kept !== undefined) next.set(file, kept);
-    }
-    // If a file changed, the answers of the helpers that it names may have changed too.
-    const isChanged = dockerFiles.some((file) => next.get(file) !== dockers.get(file));
-    if (isChanged) helpers = createCredentialHelpers({ timeoutMs, now, turns });
-    dockers = next;
-    return problems;
-  }
-
-  async function reloadDirectory(): Promise<SourceProblem[]> {
-    if (directory === '') return [];
-    const key = 'credentials.directory';
-    const entries = await attempt(() => readTomlDirectory(directory));
-    if (entries instanceof SourceError) return [{ key, file: directory, problem: entries.message }];
-    const next = new Map<string, Login>();
-    const problems: SourceProblem[] = [];
-    for (const entry of entries) {
-      const login = 'login' in entry ? entry.login : tomls.get(entry.file);
-      if (login !== undefined) next.set(entry.file, login);
-      if ('error' in entry) problems.push({ key, file: entry.file, problem: entry.error.message });
-    }
-    tomls = next;
-    return problems;
-  }
-
-  async function reloadProviders(): Promise<SourceProblem[]> {
-    const file = kubelet.config;
-    if (file === '') return [];
-    const read = await attempt(async () => {
-      const parsed = await readProviders(file, providers);
-      // The others are never run.
-      await Promise.all(runnable(parsed.value).map(({ name }) => checkProgram(name, kubelet.binDirectory)));
-      return parsed;
-    });
-    if (read instanceof SourceError) {
-      return [{ key: 'credentials.kubelet.config', file, problem: read.message }];
-    }
-    const before = new Map(
-      runnable(providers?.value ?? []).map((provider, index) => [JSON.stringify(provider), plugins[index]]),
-    );
-    providers = read;
-    // A plug-in with an unchanged configuration keeps its remembered answers.
-    plugins = runnable(read.value).map(
-      (provider) =>
-        before.get(JSON.stringify(provider)) ??
-        createProviderPlugin({ provider, binDirectory: kubelet.binDirectory, timeoutMs, now, turns }),
-    );
-    return [];
-  }
+  const dockers = createSource<Read<DockerConfig>>(
+    'credentials.dockerConfigFiles',
+    async () => dockerFiles,
+    (file, last) =>
+      readFileAs(file, last, (text) => {
+        const parsed = parseDockerConfig(text);
+        // The answers of the helpers that a changed file names may have changed too.
+        helpers.clear();
+        return parsed;
+      }),
+  );
+  const tomls = createSource<Login>(
+    'credentials.directory',
+    async () => (await namesIn(directory)).filter(isLoginFile).map((name) => join(directory, name)),
+    async (file) => parseTomlLogin(basename(file), await readText(file)),
+  );
+  const providers = createSource<Read<readonly Plugin[]>>(
+    'credentials.kubelet.config',
+    async () => [config],
+    async (file, last) => {
+      const read = await readProviders(file, last, (parsed) => {
+        const before = new Map(last?.value.map(({ provider, program }) => [JSON.stringify(provider), program]));
+        // A plug-in with an unchanged configuration keeps its remembered answers.
+        return parsed.map((provider): Plugin => {
+          const known = before.get(JSON.stringify(provider));
+          const isNew = known === undefined && provider.isForPods !== true;
+          return { provider, program: isNew ? createProviderPlugin(provider, kubelet.binDirectory, running) : known };
+        });
+      });
+      await Promise.all(programsOf(read.value).map(({ name }) => checkProgram(name, kubelet.binDirectory)));
+      return read;
+    },
+  );
 
   async function reloadAll(): Promise<SourceProblem[]> {
-    return [...(await reloadDocker()), ...(await reloadDirectory()), ...(await reloadProviders())];
+    const problems = await dockers.reload();
+    if (directory !== '') problems.push(...(await tomls.reload(directory)));
+    if (config !== '') problems.push(...(await providers.reload()));
+    return problems;
+  }
+
+  function helperOf(name: string): CredentialProgram {
+    const helper = helpers.get(name) ?? createCredentialHelper(name, running);
+    helpers.set(name, helper);
+    return helper;
   }
 
   /** Returns no logins if the program fails; the failure is reported. */
-  async function ask(
-    kind: 'helper' | 'plug-in',
-    source: string,
-    target: string,
-    work: () => Promise<readonly Login[]>,
-  ): Promise<readonly Login[]> {
+  async function ask(program: CredentialProgram, target: string, signal: AbortSignal, askers: Askers) {
+    const { kind, name } = program;
     try {
-      const logins = await work();
-      programs.worked(source, target);
-      return logins.map((login) => ({ ...login, source: { kind, name: source } }));
+      const logins = await program.ask(target, signal, askers);
+      reporter.worked(name, target);
+      return logins.map(
+        (login): Login => ({
+          ...login,
+          source: { kind, name },
+          onRefused: () => program.refused(target, login),
+        }),
+      );
     } catch (error) {
       if (!(error instanceof ProgramError)) throw error;
-      programs.failed(source, target, error.message);
+      reporter.failed(name, target, error.message);
       return [];
     }
   }
 
   return {
     /** The files and directories that {@link OperatorCredentials.reload} reads. */
-    paths: [...dockerFiles, directory, kubelet.config].filter((path) => path !== ''),
+    paths: [...dockerFiles, directory, config].filter((path) => path !== ''),
 
     /** Reads all files, for the first time or again; nothing is read before. */
     reload: oneAfterTheOther(reloadAll),
@@ -147,7 +132,9 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions) {
      */
     providerForPods(name: string): string | undefined {
       const matches = (pattern: string) => matchCredentials([{ pattern }], name).length > 0;
-      return providers?.value.find(({ isForPods, matchImages }) => isForPods && matchImages.some(matches))?.name;
+      return pluginsIn(providers)
+        .map(({ provider }) => provider)
+        .find(({ isForPods, matchImages }) => isForPods && matchImages.some(matches))?.name;
     },
 
     /**
@@ -160,32 +147,17 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions) {
      */
     async lookup(name: string, signal: AbortSignal, askers: Askers): Promise<readonly Login[]> {
       const host = name.split('/', 1)[0] ?? name;
-      const configs = [...dockers.values()].map(({ value }) => value);
-      const asked = helpers;
-      const named = configs.map((config) => config.helpers.get(host) ?? config.store ?? '');
+      const configs = [...dockers.values().values()].map(({ value }) => value);
+      const named = new Set(configs.map((config) => config.helpers.get(host) ?? config.store ?? ''));
       const runs = [
-        ...[...new Set(named)]
-          .filter((helper) => helper !== '')
-          .map((helper) =>
-            ask('helper', `docker-credential-${helper}`, host, async () => {
-              const login = await asked.ask(helper, host, signal, askers);
-              return login === undefined ? [] : [{ ...login, onRefused: () => asked.refused(helper, host, login) }];
-            }),
-          ),
-        ...plugins.map((plugin) =>
-          ask('plug-in', plugin.name, name, async () =>
-            (await plugin.ask(name, signal, askers)).map((login) => ({
-              ...login,
-              onRefused: () => plugin.refused(name, login),
-            })),
-          ),
-        ),
+        ...[...named].filter((helper) => helper !== '').map((helper) => ask(helperOf(helper), host, signal, askers)),
+        ...programsOf(pluginsIn(providers)).map((plugin) => ask(plugin, name, signal, askers)),
       ];
       const ofFile = (file: string, logins: readonly Login[]): Login[] =>
         logins.map((login) => ({ ...login, source: { kind: 'file', name: basename(file) } }));
       const files = [
-        ...[...dockers].flatMap(([file, { value }]) => ofFile(file, value.logins)),
-        ...[...tomls].flatMap(([file, login]) => ofFile(file, [login])),
+        ...[...dockers.values()].flatMap(([file, { value }]) => ofFile(file, value.logins)),
+        ...[...tomls.values()].flatMap(([file, login]) => ofFile(file, [login])),
       ];
       const all = [...files, ...(await Promise.all(runs)).flat()];
       // Each login is matched alone: the caller, which sees every source, decides which of Docker Hub's names counts.
@@ -194,8 +166,42 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions) {
   };
 }
 
-function runnable(providers: readonly Provider[]): Provider[] {
-  return providers.filter(({ isForPods }) => isForPods !== true);
+type Source<T> = ReturnType<typeof createSource<T>>;
+
+/** Files of the operator, and what was read from each. One that cannot be used keeps its previous content. */
+function createSource<T>(
+  key: SourceProblem['key'],
+  list: () => Promise<readonly string[]>,
+  read: (file: string, last: T | undefined) => Promise<T>,
+) {
+  let values: ReadonlyMap<string, T> = new Map();
+  return {
+    values: () => values,
+    /** `place`: what cannot be read if the files cannot be listed. */
+    async reload(place = ''): Promise<SourceProblem[]> {
+      const files = await attempt(list);
+      if (files instanceof SourceError) return [{ key, file: place, problem: files.message }];
+      const problems: SourceProblem[] = [];
+      const next = new Map<string, T>();
+      for (const file of files) {
+        const last = values.get(file);
+        const found = await attempt(() => read(file, last));
+        if (found instanceof SourceError) problems.push({ key, file, problem: found.message });
+        const kept = found instanceof SourceError ? last : found;
+        if (kept !== undefined) next.set(file, kept);
+      }
+      values = next;
+      return problems;
+    },
+  };
+}
+
+function pluginsIn(providers: Source<Read<readonly Plugin[]>>): readonly Plugin[] {
+  return [...providers.values().values()].flatMap(({ value }) => value);
+}
+
+function programsOf(plugins: readonly Plugin[]): CredentialProgram[] {
+  return plugins.flatMap(({ program }) => program ?? []);
 }
 
 /** Returns the last result if the text is still the same. */
@@ -205,12 +211,16 @@ async function readFileAs<T>(file: string, last: Read<T> | undefined, parse: (te
 }
 
 /** Reads the configuration of plug-ins: a file, or the files of a directory in the order of their names, as the kubelet does. */
-async function readProviders(path: string, last: Read<readonly Provider[]> | undefined) {
+async function readProviders<T>(
+  path: string,
+  last: Read<T> | undefined,
+  use: (providers: readonly Provider[]) => T,
+): Promise<Read<T>> {
   const entries = await readdir(path, { withFileTypes: true }).catch((error: unknown) => {
     if (codeOf(error) === 'ENOTDIR') return undefined;
     throw unreadable(error);
   });
-  if (entries === undefined) return readFileAs(path, last, (text) => mergeProviders([parseProviders(text)]));
+  if (entries === undefined) return readFileAs(path, last, (text) => use(mergeProviders([parseProviders(text)])));
   const files = entries.filter((entry) => !entry.isDirectory() && /\.(?:json|ya?ml)$/.test(entry.name));
   if (files.length === 0) throw new SourceError('it has no file *.json, *.yaml or *.yml');
   const names = files.map(({ name }) => name).sort();
@@ -218,7 +228,7 @@ async function readProviders(path: string, last: Read<readonly Provider[]> | und
   const text = JSON.stringify(texts);
   if (text === last?.text) return last;
   const each = texts.map((one, index) => of(names[index] ?? '', async () => parseProviders(one)));
-  return { text, value: mergeProviders(await Promise.all(each)) };
+  return { text, value: use(mergeProviders(await Promise.all(each))) };
 }
 
 /** Adds to an error of a file in which one of a directory it is. */
@@ -226,6 +236,13 @@ async function of<T>(name: string, work: () => Promise<T>): Promise<T> {
   const result = await attempt(work);
   if (result instanceof SourceError) throw new SourceError(`${name}: ${result.message}`);
   return result;
+}
+
+async function namesIn(directory: string): Promise<string[]> {
+  const names = await readdir(directory).catch((error: unknown) => {
+    throw unreadable(error);
+  });
+  return names.sort();
 }
 
 function readText(file: string): Promise<string> {

@@ -1,4 +1,6 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { onAbort } from '../../kit/abort.ts';
 import { codeOf } from '../../kit/errors.ts';
 import type { Need } from '../../kit/fairness/turns.ts';
 import { printableAscii } from '../../kit/printable.ts';
@@ -12,8 +14,8 @@ export type Program = {
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
-  /** The most bytes of standard output. */
-  readonly maxOutput: number;
+  /** The most bytes of standard output; default: 1 MiB. */
+  readonly maxOutput?: number;
 };
 
 export type ProgramResult = {
@@ -32,6 +34,7 @@ export class ProgramError extends Error {
 export const PROGRAM: readonly Need[] = [['programs', 2]];
 
 const MAX_STDERR = 4096;
+const MAX_OUTPUT = 1024 * 1024;
 
 /** Windows has no process groups: there a program may leave the processes behind that it started. */
 const HAS_GROUPS = process.platform !== 'win32';
@@ -42,71 +45,57 @@ const HAS_GROUPS = process.platform !== 'win32';
  * @throws ProgramError if the program could not be started, was ended by a signal, wrote too much or took too long; the
  * signal's reason
  */
-export function runProgram(program: Program): Promise<ProgramResult> {
-  const { signal } = program;
-  if (signal.aborted) return Promise.reject(signal.reason);
-  return new Promise((resolve, reject) => {
-    const child = start(program);
-    const stdout: Buffer[] = [];
-    const stderr: Buffer[] = [];
-    let stdoutBytes = 0;
-    let stderrBytes = 0;
-    let failure: unknown;
+export async function runProgram(program: Program): Promise<ProgramResult> {
+  const { signal, stdin, timeoutMs, maxOutput = MAX_OUTPUT } = program;
+  signal.throwIfAborted();
+  const child = start(program);
+  if (child.pid === undefined) throw notStarted((await once(child, 'error'))[0]);
+  const group = child.pid;
+  const [stdout, stderr] = [
+    { chunks: [] as Buffer[], bytes: 0 },
+    { chunks: [] as Buffer[], bytes: 0 },
+  ];
+  let failure: { readonly error: unknown } | undefined;
 
-    // A process that could not be started emits only this event. After any other error, an exit event follows.
-    child.on('error', (error) => {
-      if (child.pid === undefined) reject(notStarted(error));
-    });
-    if (child.pid === undefined) return;
-
-    const killGroup = (): void => {
-      try {
-        if (!HAS_GROUPS) child.kill('SIGKILL');
-        else if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
-      } catch {
-        // No process of the group is left.
-      }
-    };
-    const fail = (error: unknown): void => {
-      failure ??= error;
-      killGroup();
-      // A process that left the group may still hold the pipes.
-      child.stdout.destroy();
-      child.stderr.destroy();
-    };
-    const abandon = (): void => fail(signal.reason);
-    const timer = setTimeout(
-      () => fail(new ProgramError(`did not answer within ${program.timeoutMs / 1000} s`)),
-      program.timeoutMs,
-    );
-    signal.addEventListener('abort', abandon, { once: true });
-
-    // A program that does not read its input has not failed.
-    child.stdin.on('error', () => undefined);
-    child.stdin.end(program.stdin);
-    child.stdout.on('data', (chunk: Buffer) => {
-      stdoutBytes += chunk.length;
-      if (stdoutBytes > program.maxOutput) fail(new ProgramError(`answered with more than ${program.maxOutput} bytes`));
-      else stdout.push(chunk);
-    });
-    child.stderr.on('data', (chunk: Buffer) => {
-      if (stderrBytes < MAX_STDERR) stderr.push(chunk);
-      stderrBytes += chunk.length;
-    });
-    // Processes that the program started and left behind would hold the pipes open until the deadline.
-    child.on('exit', killGroup);
-    child.on('close', (code, endedBy) => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', abandon);
-      if (failure !== undefined) return reject(failure);
-      if (code === null) return reject(new ProgramError(`was ended by ${endedBy ?? 'a signal'}`));
-      resolve({
-        code,
-        stdout: Buffer.concat(stdout).toString('utf8'),
-        stderr: Buffer.concat(stderr).subarray(0, MAX_STDERR).toString('utf8'),
-      });
-    });
+  const killGroup = (): void => {
+    try {
+      if (HAS_GROUPS) process.kill(-group, 'SIGKILL');
+      else child.kill('SIGKILL');
+    } catch {
+      // No process of the group is left.
+    }
+  };
+  const fail = (error: unknown): void => {
+    failure ??= { error };
+    killGroup();
+    // A process that left the group may still hold the pipes.
+    child.stdout.destroy();
+    child.stderr.destroy();
+  };
+  const late = new ProgramError(`did not answer within ${timeoutMs / 1000} s`);
+  const timer = setTimeout(() => fail(late), timeoutMs);
+  const forget = onAbort(signal, () => fail(signal.reason));
+  // A program that does not read its input has not failed.
+  child.stdin.on('error', () => undefined).end(stdin);
+  child.stdout.on('data', (chunk: Buffer) => {
+    stdout.bytes += chunk.length;
+    if (stdout.bytes > maxOutput) fail(new ProgramError(`answered with more than ${maxOutput} bytes`));
+    else stdout.chunks.push(chunk);
   });
+  child.stderr.on('data', (chunk: Buffer) => {
+    if (stderr.bytes < MAX_STDERR) stderr.chunks.push(chunk);
+    stderr.bytes += chunk.length;
+  });
+  // Processes that the program started and left behind would hold the pipes open until the deadline.
+  child.on('exit', killGroup);
+  const [code, endedBy] = await once(child, 'close').finally(() => {
+    clearTimeout(timer);
+    forget();
+  });
+  if (failure !== undefined) throw failure.error;
+  if (code === null) throw new ProgramError(`was ended by ${endedBy ?? 'a signal'}`);
+  const textOf = ({ chunks }: { chunks: readonly Buffer[] }): Buffer => Buffer.concat(chunks);
+  return { code, stdout: textOf(stdout).toString('utf8'), stderr: textOf(stderr).toString('utf8', 0, MAX_STDERR) };
 }
 
 /** @throws ProgramError for arguments that the system does not accept, for example because they are too long */

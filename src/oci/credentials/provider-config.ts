@@ -26,7 +26,6 @@ export type Provider = {
 const VERSIONS = ['v1', 'v1beta1', 'v1alpha1'];
 const PROVIDER_APIS = VERSIONS.map((version) => `credentialprovider.kubelet.k8s.io/${version}`);
 const CONFIG_APIS = VERSIONS.map((version) => `kubelet.config.k8s.io/${version}`);
-const [PROVIDER_V1] = PROVIDER_APIS;
 const [CONFIG_V1] = CONFIG_APIS;
 const CONFIG_KIND = 'CredentialProviderConfig';
 
@@ -45,8 +44,8 @@ export function mergeProviders(files: readonly (readonly Provider[])[]): Provide
 }
 
 /**
- * Parses a file with a `CredentialProviderConfig` of kubelet.config.k8s.io, YAML or JSON, as strictly as the kubelet does
- * (pkg/credentialprovider/plugin/config.go). A file alone must have a provider: {@link mergeProviders}.
+ * Parses a file with a `CredentialProviderConfig` of kubelet.config.k8s.io, YAML or JSON, as strictly as the kubelet does in what
+ * archaware uses of it (pkg/credentialprovider/plugin/config.go). A file alone must have a provider: {@link mergeProviders}.
  *
  * @throws SourceError naming the field
  */
@@ -67,20 +66,8 @@ const FIELDS = ['name', 'matchImages', 'defaultCacheDuration', 'apiVersion', 'ar
 
 const MAX_TEXT = 256 * 1024;
 
-/** Refuses texts for which the parser would need minutes or all of the memory; no real file is nested this deeply. */
-function isReasonable(text: string): boolean {
-  if (text.length > MAX_TEXT || /(?:[?-] ){65}/.test(text)) return false;
-  let depth = 0;
-  for (const character of text) {
-    if (character === '[' || character === '{') depth += 1;
-    else if (character === ']' || character === '}') depth -= 1;
-    if (depth > 64) return false;
-  }
-  return true;
-}
-
 function parseYaml(text: string): unknown {
-  if (!isReasonable(text)) throw new SourceError('it is too large, or nested too deeply');
+  if (text.length > MAX_TEXT) throw new SourceError(`it is longer than ${MAX_TEXT} characters`);
   const lineCounter = new LineCounter();
   const document = parseOrRefuse(() => parseDocument(text, { lineCounter, prettyErrors: false, logLevel: 'error' }));
   const [error] = document.errors;
@@ -121,57 +108,16 @@ function readProvider(entry: unknown, path: string, fields: readonly string[]): 
   if (duration === undefined || duration < 0) {
     throw new SourceError(`${path}.defaultCacheDuration must be a duration such as 12h or 5m30s`);
   }
-  const args = textsAt(entry, 'args', path);
-  const isForPods = readTokenAttributes(entry.tokenAttributes ?? undefined, `${path}.tokenAttributes`);
-  if (isForPods && apiVersion !== PROVIDER_V1) {
-    throw new SourceError(`${path}.tokenAttributes: expected none, because apiVersion is not ${PROVIDER_V1}`);
-  }
   return {
     name,
     apiVersion,
     matchImages,
     defaultCacheDuration: duration,
-    args,
+    args: textsAt(entry, 'args', path),
     env: readEnvironment(entry.env ?? [], path),
-    ...(isForPods ? { isForPods: true as const } : {}),
+    // Only the kubelet reads what is in it.
+    ...((entry.tokenAttributes ?? undefined) === undefined ? {} : { isForPods: true as const }),
   };
-}
-
-/** A qualified name of Kubernetes, in any case. */
-const ANNOTATION_KEY = /^(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?\/)?[a-z0-9](?:[a-z0-9_.-]{0,61}[a-z0-9])?$/i;
-
-/** Checks `tokenAttributes` as the kubelet does; returns whether there are any. */
-function readTokenAttributes(attributes: unknown, path: string): boolean {
-  if (attributes === undefined) return false;
-  if (!isObject(attributes)) throw new SourceError(`${path} is not an object`);
-  const [required, optional] = [
-    'requiredServiceAccountAnnotationKeys',
-    'optionalServiceAccountAnnotationKeys',
-  ] as const;
-  refuseUnknown(
-    attributes,
-    ['serviceAccountTokenAudience', 'cacheType', 'requireServiceAccount', required, optional],
-    path,
-  );
-  if (textAt(attributes, 'serviceAccountTokenAudience', path) === '') {
-    throw new SourceError(`${path}.serviceAccountTokenAudience must not be empty`);
-  }
-  if (!['Token', 'ServiceAccount'].includes(textAt(attributes, 'cacheType', path))) {
-    throw new SourceError(`${path}.cacheType must be Token or ServiceAccount`);
-  }
-  if (typeof attributes.requireServiceAccount !== 'boolean') {
-    throw new SourceError(`${path}.requireServiceAccount must be true or false`);
-  }
-  const keys = [required, optional].flatMap((list) => textsAt(attributes, list, path));
-  const wrong = keys.find((key, index) => !ANNOTATION_KEY.test(key) || keys.indexOf(key) !== index);
-  if (wrong !== undefined) {
-    const key = printableAscii(wrong, 60);
-    throw new SourceError(`${path}: "${key}" is not the key of an annotation, or is given twice`);
-  }
-  if (!attributes.requireServiceAccount && textsAt(attributes, required, path).length > 0) {
-    throw new SourceError(`${path}.${required}: expected none, because requireServiceAccount is false`);
-  }
-  return true;
 }
 
 function readEnvironment(list: unknown, path: string): Record<string, string> {

@@ -1,7 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { parse, TomlError } from 'smol-toml';
-import { codeOf } from '../../kit/errors.ts';
 import { printableAscii } from '../../kit/printable.ts';
 import type { Login } from './docker.ts';
 import { SourceError } from './source-error.ts';
@@ -9,37 +6,12 @@ import { SourceError } from './source-error.ts';
 const SUFFIX = '.toml';
 const KEYS = ['user', 'secret'] as const;
 
-/** The login in a file of the directory, or why the file cannot be used. */
-export type TomlEntry =
-  | { readonly file: string; readonly login: Login }
-  | { readonly file: string; readonly error: SourceError };
-
 /**
- * Reads a directory of logins with a file for each registry, for example `docker.io.toml` with `user` and `secret`.
- * Symbolic links are followed. Files with another ending are ignored, and so are names that begin with a dot (such as
- * `..data` in a mounted Secret).
- *
- * @throws SourceError if the directory cannot be read
+ * Whether a name in a directory of logins is that of a login: `docker.io.toml`, with `user` and `secret`. Names that begin with a dot
+ * are not, such as `..data` in a mounted Secret.
  */
-export async function readTomlDirectory(directory: string): Promise<TomlEntry[]> {
-  const names = await readdir(directory).catch((error: unknown) => {
-    throw new SourceError(`it cannot be read (${codeOf(error) || 'error'})`);
-  });
-  const files = names.filter((name) => name.endsWith(SUFFIX) && !name.startsWith('.')).sort();
-  return Promise.all(
-    files.map(async (name) => {
-      const file = join(directory, name);
-      try {
-        const text = await readFile(file, 'utf8').catch((error: unknown) => {
-          throw new SourceError(`it cannot be read (${codeOf(error) || 'error'})`);
-        });
-        return { file, login: parseTomlLogin(name, text) };
-      } catch (error) {
-        if (error instanceof SourceError) return { file, error };
-        throw error;
-      }
-    }),
-  );
+export function isLoginFile(name: string): boolean {
+  return name.endsWith(SUFFIX) && !name.startsWith('.');
 }
 
 /**

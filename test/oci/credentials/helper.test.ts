@@ -2,7 +2,9 @@ import { delimiter } from 'node:path';
 import { expect } from 'chai';
 import { createAskers } from '../../../src/kit/fairness/askers.ts';
 import { createTurns } from '../../../src/kit/fairness/turns.ts';
-import { createCredentialHelpers } from '../../../src/oci/credentials/helper.ts';
+import type { CredentialProgram } from '../../../src/oci/credentials/answers.ts';
+import type { Login } from '../../../src/oci/credentials/docker.ts';
+import { createCredentialHelper } from '../../../src/oci/credentials/helper.ts';
 import { ProgramError } from '../../../src/oci/credentials/process.ts';
 import { type CredentialPrograms, createCredentialPrograms } from '../../support/credential-programs.ts';
 import { needsPosix } from '../../support/platforms.ts';
@@ -23,14 +25,22 @@ describe('a credential helper', () => {
 
   function setup() {
     let time = 0;
-    const helpers = createCredentialHelpers({ timeoutMs: 30_000, now: () => time, turns: createTurns() });
+    const options = { timeoutMs: 30_000, now: () => time, turns: createTurns() };
+    const helpers = new Map<string, CredentialProgram>();
+    const helperOf = (name: string): CredentialProgram => {
+      const helper = helpers.get(name) ?? createCredentialHelper(name, options);
+      helpers.set(name, helper);
+      return helper;
+    };
     const askers = createAskers('shop');
     const { signal } = new AbortController();
     return {
-      ask: (helper: string, host: string) => helpers.ask(helper, host, signal, askers),
-      refused: helpers.refused,
+      ask: async (helper: string, host: string) => (await helperOf(helper).ask(host, signal, askers))[0],
+      refused: (helper: string, host: string, login: Login) => helperOf(helper).refused(host, login),
       failure: (helper: string, host: string): Promise<unknown> =>
-        helpers.ask(helper, host, signal, askers).catch((error: unknown) => error),
+        helperOf(helper)
+          .ask(host, signal, askers)
+          .catch((error: unknown) => error),
       asked: async () =>
         (await programs.calls()).map(({ program, args, stdin }) => [program, ...args, stdin].join(' ')),
       advance: (milliseconds: number) => {

@@ -252,12 +252,12 @@ describe("the operator's credentials", () => {
     await write('a.json', 'hunter2');
     await write('toml/registry.example.com.toml', 'hunter2');
     await write('toml/quay.io.toml', 'user = "new"\nsecret = "x"');
-    await write('providers.yaml', providers({ name: 'plugin', tokenAttributes: {} }));
+    await write('providers.yaml', providers({ name: 'plugin', args: 'x' }));
     const bad = [
       `credentials.dockerConfigFiles ${at('a.json')}: it is not a JSON object`,
       missing,
       `credentials.directory ${at('toml/registry.example.com.toml')}: it is not valid TOML (line 1)`,
-      `credentials.kubelet.config ${at('providers.yaml')}: providers[0].tokenAttributes.serviceAccountTokenAudience must be a string`,
+      `credentials.kubelet.config ${at('providers.yaml')}: providers[0].args must be a list of strings`,
     ];
     expect(await problems()).to.deep.equal(bad);
     expect(await problems(), 'as long as it is so').to.deep.equal(bad);

@@ -1,9 +1,11 @@
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { expect } from 'chai';
+import { createAskers } from '../../../src/kit/fairness/askers.ts';
+import { createOperatorCredentials } from '../../../src/oci/credentials/operator.ts';
 import { SourceError } from '../../../src/oci/credentials/source-error.ts';
-import { parseTomlLogin, readTomlDirectory } from '../../../src/oci/credentials/toml.ts';
+import { parseTomlLogin } from '../../../src/oci/credentials/toml.ts';
 import { needsPosix } from '../../support/platforms.ts';
 
 const GOOD = 'user = "me"\nsecret = "hunter2"\n';
@@ -58,6 +60,23 @@ describe('a directory of TOML files', () => {
   });
   afterEach(() => rm(directory, { recursive: true, force: true }));
 
+  /** Returns the users for some hosts, and the problems. */
+  async function read(path = directory) {
+    const { reload, lookup } = createOperatorCredentials({
+      dockerConfigFiles: [],
+      directory: path,
+      kubelet: { config: '', binDirectory: '' },
+      timeoutMs: 1000,
+      now: () => 0,
+      onProblem: () => undefined,
+    });
+    const problems = (await reload()).map(({ file, problem }) => `${basename(file)}: ${problem}`);
+    const signal = new AbortController().signal;
+    const names = ['docker.io/library/a', 'quay.io/a', 'a.b/a'];
+    const found = await Promise.all(names.map((name) => lookup(name, signal, createAskers('n'))));
+    return { problems, patterns: found.flat().map(({ pattern, username }) => `${username}@${pattern}`) };
+  }
+
   it('is read like a mounted Secret: links followed, ..data and other files left alone', async function () {
     needsPosix(this, 'link');
     const version = join(directory, '..2026_01_01');
@@ -68,9 +87,7 @@ describe('a directory of TOML files', () => {
     for (const name of ['.quay.io.toml', 'quay.io.toml~', '.quay.io.toml.swp', 'README', 'quay.io.TOML']) {
       await writeFile(join(directory, name), 'hunter2');
     }
-    expect(await readTomlDirectory(directory)).to.deep.equal([
-      { file: join(directory, 'docker.io.toml'), login: { pattern: 'docker.io', username: 'me', password: 'hunter2' } },
-    ]);
+    expect(await read()).to.deep.equal({ problems: [], patterns: ['me@docker.io'] });
   });
 
   it('reports what is wrong with each file, and reads the others', async function () {
@@ -79,18 +96,20 @@ describe('a directory of TOML files', () => {
     await writeFile(join(directory, 'c.d.toml'), 'hunter2');
     await mkdir(join(directory, 'e.f.toml'));
     await symlink('nowhere', join(directory, 'g.h.toml'));
-    const entries = await readTomlDirectory(directory);
-    const told = entries.map((entry) => ('error' in entry ? entry.error.message : entry.login.pattern));
-    expect(told).to.deep.equal([
-      'a.b',
-      'it is not valid TOML (line 1)',
-      'it cannot be read (EISDIR)',
-      'it cannot be read (ENOENT)',
-    ]);
+    expect(await read()).to.deep.equal({
+      patterns: ['me@a.b'],
+      problems: [
+        'c.d.toml: it is not valid TOML (line 1)',
+        'e.f.toml: it cannot be read (EISDIR)',
+        'g.h.toml: it cannot be read (ENOENT)',
+      ],
+    });
   });
 
   it('that does not exist is reported as such', async () => {
-    const error: unknown = await readTomlDirectory(join(directory, 'x')).catch((reason: unknown) => reason);
-    expect(error).to.be.instanceOf(SourceError).with.property('message', 'it cannot be read (ENOENT)');
+    expect(await read(join(directory, 'x'))).to.deep.equal({
+      patterns: [],
+      problems: ['x: it cannot be read (ENOENT)'],
+    });
   });
 });
