@@ -197,7 +197,7 @@ export function createLookup(options: LookupOptions) {
         continue;
       }
       const pace = paces.of(target, credential);
-      const trial = turn?.pace === pace ? turn : pace.start();
+      const trial = turn?.account === pace.account ? turn : pace.start();
       if (trial === undefined) {
         const full = pace.refusal(target);
         waitsFor.set(full, pace);

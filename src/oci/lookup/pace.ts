@@ -19,7 +19,7 @@ type Outcome =
   | { readonly kind: 'failed' };
 
 /** A try that counts for its account until it ends. Only the first end counts. */
-export type Try = { readonly pace: Pace; end(outcome?: Outcome): void };
+export type Try = { readonly account: object; end(outcome?: Outcome): void };
 
 /** For how long somebody waits for a turn. */
 type Patience = {
@@ -31,6 +31,8 @@ type Patience = {
 
 /** The pace at which one account (a host and a login) may be asked for the images of one project. */
 export type Pace = {
+  /** That of a {@link Try} at this pace. */
+  readonly account: object;
   /** Begins a try; undefined if the account is not to be asked now. */
   start(): Try | undefined;
   /**
@@ -67,6 +69,7 @@ export type PacesOptions = {
 };
 
 const NO_PROGRESS = 30_000;
+const NEVER = new AbortController().signal;
 /** The longest time in a queue, in milliseconds, however well it moves. */
 export const LONGEST_WAIT = 900_000;
 /** The longest time for which one try that does not end keeps the next one from being made, in milliseconds. */
@@ -76,16 +79,14 @@ const OWN_LIMIT = 3;
 /** Authors of pods choose names and logins. What is forgotten is learned again. */
 const MAX_BYTES = 2 * 1024 * 1024;
 const MOST_ACCOUNTS = 5000;
-const MOST_PROJECTS = 1000;
-
-type Waiter = Patience & { readonly refuse: () => void };
+/** Milliseconds between two looks whether it is worth waiting on. */
+const LOOK = 1000;
 
 type Account = Limited & {
   readonly host: string;
   /** For the line of a login that had not worked at the host: whether it has by now. */
   readonly isProven: (() => boolean) | undefined;
   readonly line: ReturnType<typeof createFairQueue<() => void>>;
-  readonly waiters: Set<Waiter>;
   running: number;
   /** When the last try began. */
   startedAt: number;
@@ -93,7 +94,7 @@ type Account = Limited & {
 };
 
 /** Creates the paces; no account is limited yet. */
-export function createPaces({ logins, now, after, patienceMs = NO_PROGRESS, waitsUntil }: PacesOptions) {
+export function createPaces({ logins, now, after, patienceMs = NO_PROGRESS, waitsUntil = NEVER }: PacesOptions) {
   const limits = createLimits(now, patienceMs);
   const { isProgressing } = limits;
   const accounts = new Map<string, Account>();
@@ -126,7 +127,6 @@ export function createPaces({ logins, now, after, patienceMs = NO_PROGRESS, wait
       host,
       isProven,
       line: createFairQueue(),
-      waiters: new Set(),
       running: 0,
       startedAt: 0,
       answeredAt: Number.NEGATIVE_INFINITY,
@@ -138,7 +138,7 @@ export function createPaces({ logins, now, after, patienceMs = NO_PROGRESS, wait
 
   /** Whether it is worth waiting: a limit that was met just now may be a short one. */
   function isHopeful(account: Account, { since, isLast }: Patience): boolean {
-    if (waitsUntil?.aborted || now() - since >= LONGEST_WAIT) return false;
+    if (waitsUntil.aborted || now() - since >= LONGEST_WAIT) return false;
     if (isProgressing(account)) return true;
     const { limit } = account;
     return isLast && limit !== undefined && limit.nextAt - now() < patienceMs && now() - since < patienceMs;
@@ -164,13 +164,6 @@ export function createPaces({ logins, now, after, patienceMs = NO_PROGRESS, wait
     return isOwn ? own : shared;
   }
 
-  /** Refuses those for whom waiting is in vain, and lets those go that may. */
-  function tick(account: Account): void {
-    if (!isProgressing(account))
-      for (const waiter of [...account.waiters]) if (!isHopeful(account, waiter)) waiter.refuse();
-    advance(account);
-  }
-
   function advance(account: Account): void {
     while (account.line.size > 0 && mayStart(account)) account.line.take()?.();
     account.stopTick?.();
@@ -178,9 +171,9 @@ export function createPaces({ logins, now, after, patienceMs = NO_PROGRESS, wait
     if (account.line.size === 0) waitedFor.delete(account);
     else {
       waitedFor.add(account);
-      // What waits for the end of a try is woken by that.
+      // A try that does not end, and that nobody tells of, lets the next one go after a while.
       const left = (account.limit?.nextAt ?? 0) - now();
-      account.stopTick = after(left > 0 ? Math.min(left, 1000) : 1000, () => tick(account));
+      account.stopTick = after(left > 0 ? left : LOOK, () => advance(account));
     }
   }
 
@@ -201,7 +194,7 @@ export function createPaces({ logins, now, after, patienceMs = NO_PROGRESS, wait
       if (limit !== undefined) limit.nextAt = Math.max(startedAt, limit.nextAt) + 1000 / limit.rate;
       let hasEnded = false;
       return {
-        pace,
+        account,
         end(outcome) {
           if (hasEnded) return;
           hasEnded = true;
@@ -241,19 +234,21 @@ export function createPaces({ logins, now, after, patienceMs = NO_PROGRESS, wait
       });
     };
 
-    const pace: Pace = {
+    return {
+      account,
       start: () => (account.line.size === 0 && mayStart(account) ? begin() : undefined),
       isProgressing: () => isProgressing(account),
       refusal,
       async turn(target, askers, patience, signal) {
-        if (!isHopeful(account, patience)) throw refusal(target);
         const over = new AbortController();
-        const refuse = (): void => over.abort(refusal(target));
+        let stop = (): void => {};
+        const look = (): void => {
+          if (isHopeful(account, patience)) stop = after(LOOK, look);
+          else over.abort(refusal(target));
+        };
+        look();
         const forget = onAbort(signal, () => over.abort(signal.reason));
-        const stay = waitsUntil === undefined ? () => undefined : onAbort(waitsUntil, refuse);
-        const stop = after(patience.since + LONGEST_WAIT - now(), refuse);
-        const waiter: Waiter = { ...patience, refuse };
-        account.waiters.add(waiter);
+        const stay = onAbort(waitsUntil, look);
         try {
           const turn = waitForTurn<Try>(askers, over.signal, (namespace, start) =>
             account.line.add(namespace, () => start(begin())),
@@ -264,22 +259,17 @@ export function createPaces({ logins, now, after, patienceMs = NO_PROGRESS, wait
           forget();
           stay();
           stop();
-          account.waiters.delete(waiter);
           // Nobody is left for whom a timer would be kept.
           if (account.line.size === 0) advance(account);
         }
       },
     };
-    return pace;
   }
 
   function waitOf({ line, limit }: Account): number {
     if (limit === undefined) return 0;
     return Math.max(limit.nextAt - now(), 0) + (1000 * line.size) / limit.rate;
   }
-
-  /** By account and project: whether two tries are of the same account is a comparison of these. */
-  const paces = new WeakMap<Account, Map<string, Pace>>();
 
   return {
     /** Returns the pace of an account. */
@@ -298,13 +288,7 @@ export function createPaces({ logins, now, after, patienceMs = NO_PROGRESS, wait
           : limited?.isOwn === false
             ? shared
             : own;
-      const known = paces.get(account) ?? new Map<string, Pace>();
-      if (known.size >= MOST_PROJECTS) known.clear();
-      const pace =
-        known.get(project) ??
-        paceOf(account, project, own, shared, () => credential && logins.worked(target, credential));
-      paces.set(account, known.set(project, pace));
-      return pace;
+      return paceOf(account, project, own, shared, () => credential && logins.worked(target, credential));
     },
     /** Returns the milliseconds until everybody who waits at a host[:port] had a turn; undefined if nobody waits, or it does not move. */
     waitAt(host: string): number | undefined {
