@@ -6,10 +6,7 @@ import { codeOf } from '../../kit/errors.ts';
 import { readAuthorities, type Trust } from '../http/trust.ts';
 import { urlHost } from './endpoint.ts';
 import { type HostEntry, type HostsConfig, type HostsFile, parseHostsToml, type TlsFiles } from './hosts-toml.ts';
-import { oneAfterTheOther, readText, reason } from './operator-file.ts';
-
-/** A file, or a folder of certificates, that cannot be used or of which a part is ignored. */
-export type HostsProblem = { readonly file: string; readonly problem: string };
+import { type FileProblem, oneAfterTheOther, readText, reason, reportOnce } from './operator-file.ts';
 
 export type HostsDirectory = ReturnType<typeof createHostsDirectory>;
 
@@ -29,23 +26,24 @@ type Reader = (file: string) => Promise<string | undefined>;
  */
 export function createHostsDirectory(options: {
   readonly directory: string;
-  readonly onIgnored?: (problem: HostsProblem) => void;
+  readonly onIgnored?: (problem: FileProblem) => void;
 }) {
-  const { directory } = options;
+  const { directory, onIgnored = () => undefined } = options;
+  const reportIgnored = reportOnce(onIgnored);
   let folders: ReadonlyMap<string, Loaded> = new Map();
   /** The names of the folders by the host as image names write it, in lower case. */
   let spelled: ReadonlyMap<string, string> = new Map();
   let named: ReadonlySet<string> = new Set();
   let paths: readonly string[] = directory === '' ? [] : [directory];
 
-  async function load(): Promise<readonly HostsProblem[]> {
+  async function load(): Promise<readonly FileProblem[]> {
     if (directory === '') return [];
     const seen = new Set([directory]);
     const read: Reader = (file) => {
       seen.add(file);
       return readText(file);
     };
-    const problems: HostsProblem[] = [];
+    const problems: FileProblem[] = [];
     const next = new Map<string, Loaded>();
     let names: string[];
     try {
@@ -66,7 +64,7 @@ export function createHostsDirectory(options: {
         if (before !== undefined) next.set(name, before);
       }
     }
-    reportIgnored(next);
+    reportIgnored([...next.values()].flatMap(({ file, warnings }) => warnings.map((problem) => ({ file, problem }))));
     folders = next;
     // A folder whose name is in lower case already wins over others.
     const folderNames = [...next.keys()].filter((name) => name === DEFAULT || name.toLowerCase() !== DEFAULT);
@@ -74,14 +72,6 @@ export function createHostsDirectory(options: {
     named = new Set([...next].flatMap(([name, loaded]) => [hostOf(name).toLowerCase(), ...hostsIn(loaded)]));
     paths = [...seen];
     return problems;
-  }
-
-  /** Unchanged files are not reported again. */
-  function reportIgnored(next: ReadonlyMap<string, Loaded>): void {
-    for (const [name, { file, warnings }] of next) {
-      const before = folders.get(name)?.warnings ?? [];
-      for (const problem of warnings) if (!before.includes(problem)) options.onIgnored?.({ file, problem });
-    }
   }
 
   return {
@@ -197,10 +187,8 @@ async function isDirectory(path: string): Promise<boolean> {
   }
 }
 
-async function explained<T>(at: string, read: () => Promise<T>): Promise<T> {
-  try {
-    return await read();
-  } catch (error) {
+function explained<T>(at: string, read: () => Promise<T>): Promise<T> {
+  return read().catch((error: unknown) => {
     throw new Error(`${at}: ${reason(error)}`);
-  }
+  });
 }

@@ -1,9 +1,8 @@
 import { isAbsolute, join } from 'node:path';
-import { parseGoDuration } from '../../kit/duration.ts';
-import { messageOf } from '../../kit/errors.ts';
 import { printableAscii } from '../../kit/printable.ts';
 import type { Trust } from '../http/trust.ts';
 import { type EndpointAddress, parseEndpointAddress } from './endpoint.ts';
+import { explained } from './operator-file.ts';
 import { areTexts, isTable, parseToml, readFlag, readTable, type Table, wrong } from './toml-table.ts';
 
 /** One host to ask, with its settings. `Tls` is either the paths of files or their contents. */
@@ -74,7 +73,12 @@ export function parseHostsToml(text: string, { directory }: { readonly directory
     const at = `host."${name.includes('@') ? '…' : printableAscii(name, 120)}"`;
     if (!isTable(value)) throw wrong(at, value, 'a table');
     const table = readTable(value, `${at}.`, FIELDS, warnings);
-    const entry = readEntry(table, directory, readAddress(name, at), warnings);
+    const entry = readEntry(
+      table,
+      directory,
+      explained(at, () => parseEndpointAddress(name)),
+      warnings,
+    );
     if (entry !== undefined) entries.push(entry);
   }
 
@@ -85,19 +89,11 @@ export function parseHostsToml(text: string, { directory }: { readonly directory
       warnings.push(`${field}: has an effect only together with server, which is not set`);
     }
   }
-  const address = server === '' ? undefined : readAddress(server, 'server');
+  const address = server === '' ? undefined : explained('server', () => parseEndpointAddress(server));
   const last = readEntry(root, directory, address, warnings);
   if (last !== undefined) entries.push(last);
   if (entries.length === 0) throw new Error('capabilities: no host with the capability pull is left');
   return { entries, warnings };
-}
-
-function readAddress(text: string, at: string): EndpointAddress {
-  try {
-    return parseEndpointAddress(text);
-  } catch (error) {
-    throw new Error(`${at}: ${messageOf(error)}`);
-  }
 }
 
 /** Returns undefined if nothing may be pulled from the host. */
@@ -109,7 +105,6 @@ function readEntry(
 ): HostEntry<TlsFiles> | undefined {
   const capabilities = readCapabilities(table);
   const overrides = readFlag(table, 'override_path') ?? false;
-  checkDuration(table);
   const headers = readHeaders(table, warnings);
   const tls = readTls(table, directory);
   if (address === undefined) return { resolvesTags: true, headers, ...(tls === undefined ? {} : { tls }) };
@@ -135,15 +130,6 @@ function readCapabilities({ at, fields }: Table): readonly unknown[] {
     throw new Error(`${at}capabilities: expected a list of ${CAPABILITIES.join(', ')}`);
   }
   return names.length === 0 ? CAPABILITIES : names;
-}
-
-/** Checked because containerd refuses such a file; the values have no effect on the controller's own time-outs. */
-function checkDuration({ at, fields }: Table): void {
-  const value = fields.get('dial_timeout') ?? '';
-  if (typeof value !== 'string') throw wrong(`${at}dial_timeout`, value, 'a duration such as "1s"');
-  if (value !== '' && parseGoDuration(value) === undefined) {
-    throw new Error(`${at}dial_timeout: got "${printableAscii(value, 60)}", expected a duration such as "1s"`);
-  }
 }
 
 function readHeaders({ at, fields }: Table, warnings: string[]): Record<string, string> {

@@ -1,10 +1,10 @@
-import { messageOf } from '../../kit/errors.ts';
 import { printableAscii } from '../../kit/printable.ts';
 import type { AddressPolicy } from '../http/addresses.ts';
 import { insecureTrust, type Trust } from '../http/trust.ts';
 import type { Reference } from '../reference.ts';
 import { type Endpoint, type EndpointAddress, parseEndpointAddress, repositoryUrl, urlHost } from './endpoint.ts';
 import type { HostEntry, HostsConfig } from './hosts-toml.ts';
+import { explained } from './operator-file.ts';
 import type { PullSource } from './registries-conf.ts';
 
 /** `registries.mirrors`: mirrors by registry, with the name that images use: `docker.io`. */
@@ -50,7 +50,8 @@ type MirrorEndpoint = {
   readonly trust: Trust | undefined;
   readonly headers: Readonly<Record<string, string>>;
   readonly resolvesTags: boolean;
-  readonly isSparse: boolean;
+  /** Whether its registry's mirrors may lack manifests; its host may in any case (`registries.sparse`). */
+  readonly isSparse?: boolean;
 };
 
 type Mirrored = { readonly configured: readonly MirrorEndpoint[]; readonly fallback: boolean };
@@ -64,11 +65,35 @@ export function createRoutes({ mirrors, insecure, sparse = [], hosts, sources }:
     sparseHosts.has(withPort(address));
   const unverified = new Set(insecure.map((host) => hubEndpoint(host.toLowerCase())));
   const trustOf = (host: string): Trust | undefined => (unverified.has(hubEndpoint(host)) ? insecureTrust : undefined);
-  const mirrored = readMirrors(mirrors, trustOf, isSparse);
+  const mirrored = readMirrors(mirrors, trustOf);
   const named = new Set([
     ...unverified,
     ...[...mirrored.values()].flatMap(({ configured }) => configured.map(({ address }) => urlHost(address))),
   ]);
+
+  function endpointAt(reference: Reference, at: MirrorEndpoint): Endpoint {
+    const { address, credentials, trust } = at;
+    // As in containerd: the registry's own host, under any path, is not a proxy.
+    const isHome = canonical(address.host) === canonical(reference.registry);
+    const isSource = isHome && address.path === '/v2';
+    const authority = isSource ? reference.endpoint : address.host;
+    const { prefix, isPartOfRepository } = readPath(address.path);
+    const name = prefix === '' ? authority : `${authority}/${prefix}`;
+    return {
+      name,
+      host: urlHost({ ...address, host: authority }),
+      base: `${address.scheme}://${authority}${isPartOfRepository ? '/v2' : address.path}`,
+      repository: isPartOfRepository ? `${prefix}/${reference.repository}` : reference.repository,
+      credentialName: isSource || credentials === 'source' ? reference.name : `${name}/${reference.repository}`,
+      isSource,
+      query: isHome ? '' : `?ns=${encodeURIComponent(reference.registry)}`,
+      policy: at.policy,
+      ...(trust === undefined ? {} : { trust }),
+      headers: at.headers,
+      resolvesTags: at.resolvesTags,
+      ...(at.isSparse || isSparse(address) ? { isSparse: true } : {}),
+    };
+  }
 
   function source(reference: Reference, entry?: HostEntry<Trust>, isNamed = false): Endpoint {
     const own = trustOf(reference.endpoint);
@@ -80,7 +105,6 @@ export function createRoutes({ mirrors, insecure, sparse = [], hosts, sources }:
       trust: entry?.tls ?? own ?? (isNamed && isLocalhost(reference.registry) ? insecureTrust : undefined),
       headers: entry?.headers ?? {},
       resolvesTags: true,
-      isSparse: isSparse(address),
     });
   }
 
@@ -98,7 +122,6 @@ export function createRoutes({ mirrors, insecure, sparse = [], hosts, sources }:
         trust,
         headers,
         resolvesTags,
-        isSparse: isSparse(address),
       });
     });
   }
@@ -106,23 +129,17 @@ export function createRoutes({ mirrors, insecure, sparse = [], hosts, sources }:
   function ofPullSource(reference: Reference, from: PullSource): Endpoint {
     const { image, location, insecure, isNamed, refusal } = from;
     const isSource = image.name === reference.name;
-    const address: EndpointAddress = { scheme: 'https', host: image.endpoint, path: '/v2' };
-    const trust = insecure ? insecureTrust : trustOf(image.endpoint);
-    return {
-      name: isSource || location === '' ? image.endpoint : location,
-      host: urlHost(address),
-      base: `https://${image.endpoint}/v2`,
-      repository: image.repository,
-      credentialName: image.name,
-      isSource,
-      query: '',
-      policy: isNamed || trustOf(image.endpoint) !== undefined ? 'configured' : 'registry',
-      ...(trust === undefined ? {} : { trust }),
+    const own = trustOf(image.endpoint);
+    const endpoint = endpointAt(image, {
+      address: { scheme: 'https', host: image.endpoint, path: '/v2' },
+      credentials: 'source',
+      policy: isNamed || own !== undefined ? 'configured' : 'registry',
+      trust: insecure ? insecureTrust : own,
       headers: {},
       resolvesTags: true,
-      ...(isSparse(address) ? { isSparse: true } : {}),
-      ...(refusal === undefined ? {} : { refusal }),
-    };
+    });
+    const name = isSource || location === '' ? endpoint.name : location;
+    return { ...endpoint, name, isSource, ...(refusal === undefined ? {} : { refusal }) };
   }
 
   function allOf(reference: Reference): Endpoint[] {
@@ -164,11 +181,7 @@ export function parseEndpoint(text: string): EndpointAddress {
   return address;
 }
 
-function readMirrors(
-  mirrors: Mirrors,
-  trustOf: (host: string) => Trust | undefined,
-  isSparse: (address: EndpointAddress) => boolean,
-): Map<string, Mirrored> {
+function readMirrors(mirrors: Mirrors, trustOf: (host: string) => Trust | undefined): Map<string, Mirrored> {
   const read = new Map<string, Mirrored>();
   for (const [key, { endpoints, fallback, credentials, sparse = false }] of Object.entries(mirrors)) {
     const at = `registries.mirrors.${key}`;
@@ -187,46 +200,12 @@ function readMirrors(
         trust: address.scheme === 'https' ? trustOf(address.host) : undefined,
         headers: {},
         resolvesTags: true,
-        isSparse: sparse || isSparse(address),
+        isSparse: sparse,
       };
     });
     read.set(registry, { configured, fallback });
   }
   return read;
-}
-
-function explained<T>(at: string, read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    throw new Error(`${at}: ${messageOf(error)}`);
-  }
-}
-
-function endpointAt(
-  reference: Reference,
-  { address, credentials, policy, trust, headers, resolvesTags, isSparse }: MirrorEndpoint,
-): Endpoint {
-  // As in containerd: the registry's own host, under any path, is not a proxy.
-  const isHome = canonical(address.host) === canonical(reference.registry);
-  const isSource = isHome && address.path === '/v2';
-  const authority = isSource ? reference.endpoint : address.host;
-  const { prefix, isPartOfRepository } = readPath(address.path);
-  const name = prefix === '' ? authority : `${authority}/${prefix}`;
-  return {
-    name,
-    host: urlHost({ ...address, host: authority }),
-    base: `${address.scheme}://${authority}${isPartOfRepository ? '/v2' : address.path}`,
-    repository: isPartOfRepository ? `${prefix}/${reference.repository}` : reference.repository,
-    credentialName: isSource || credentials === 'source' ? reference.name : `${name}/${reference.repository}`,
-    isSource,
-    query: isHome ? '' : `?ns=${encodeURIComponent(reference.registry)}`,
-    policy,
-    ...(trust === undefined ? {} : { trust }),
-    headers,
-    resolvesTags,
-    ...(isSparse ? { isSparse } : {}),
-  };
 }
 
 /**

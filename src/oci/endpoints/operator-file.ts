@@ -25,6 +25,28 @@ export function reason(error: unknown): string {
   return messageOf(error);
 }
 
+/** Adds to an error where in a file it is. */
+export function explained<T>(at: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw new Error(`${at}: ${messageOf(error)}`);
+  }
+}
+
+/** A file, or a folder of certificates, that cannot be used or of which a part is ignored. */
+export type FileProblem = { readonly file: string; readonly problem: string };
+
+/** Returns what reports problems, each once until it is gone. */
+export function reportOnce(report: (problem: FileProblem) => void): (problems: readonly FileProblem[]) => void {
+  let before = new Set<string>();
+  return (problems) => {
+    const now = new Map(problems.map((each) => [`${each.file} ${each.problem}`, each]));
+    for (const [key, problem] of now) if (!before.has(key)) report(problem);
+    before = new Set(now.keys());
+  };
+}
+
 /** Returns the function for a reload: one runs after the other, so that the last one to start decides. */
 export function oneAfterTheOther<T>(load: () => Promise<T>): () => Promise<T> {
   let running: Promise<unknown> = Promise.resolve();

@@ -2,8 +2,8 @@ import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { codeOf } from '../../kit/errors.ts';
 import type { Reference } from '../reference.ts';
-import type { HostsDirectory, HostsProblem } from './hosts-directory.ts';
-import { oneAfterTheOther, readText, reason } from './operator-file.ts';
+import type { HostsDirectory } from './hosts-directory.ts';
+import { type FileProblem, oneAfterTheOther, readText, reason, reportOnce } from './operator-file.ts';
 import { type ConfRegistry, type PullSource, parseRegistriesConf, pullSources } from './registries-conf.ts';
 
 /** What CRI-O's files say of registries. An invalid file changes nothing: what was read before stays. */
@@ -20,18 +20,18 @@ export type RegistriesConf = Pick<HostsDirectory, 'namedHosts' | 'reload' | 'pat
  */
 export function createRegistriesConf(options: {
   readonly path: string;
-  readonly onIgnored?: (problem: HostsProblem) => void;
+  readonly onIgnored?: (problem: FileProblem) => void;
 }): RegistriesConf {
-  const { path } = options;
+  const { path, onIgnored = () => undefined } = options;
+  const reportIgnored = reportOnce(onIgnored);
   let registries: readonly ConfRegistry[] = [];
-  let ignored: ReadonlySet<string> = new Set();
   let named: ReadonlySet<string> = new Set();
   let paths: readonly string[] = path === '' ? [] : [path];
 
-  async function load(): Promise<readonly HostsProblem[]> {
+  async function load(): Promise<readonly FileProblem[]> {
     if (path === '') return [];
     const merged = new Map<string, ConfRegistry>();
-    const warned = new Map<string, HostsProblem>();
+    const warnings: FileProblem[] = [];
     const seen = new Set([path]);
     let at = path;
     try {
@@ -45,7 +45,7 @@ export function createRegistriesConf(options: {
         isEmpty = false;
         const read = parseRegistriesConf(text, file);
         for (const registry of read.registries) merged.set(registry.prefix, registry);
-        for (const problem of read.warnings) warned.set(`${file} ${problem}`, { file, problem });
+        warnings.push(...read.warnings.map((problem) => ({ file, problem })));
       }
       at = path;
       if (isEmpty) throw new Error('there is no registries.conf and no registries.conf.d/*.conf');
@@ -54,8 +54,7 @@ export function createRegistriesConf(options: {
     } finally {
       paths = [...seen];
     }
-    for (const [key, problem] of warned) if (!ignored.has(key)) options.onIgnored?.(problem);
-    ignored = new Set(warned.keys());
+    reportIgnored(warnings);
     registries = [...merged.values()].sort((one, other) => (one.prefix < other.prefix ? -1 : 1));
     const places = registries.flatMap(({ prefix, location, mirrors }) => [
       prefix,

@@ -1,7 +1,7 @@
-import { messageOf } from '../../kit/errors.ts';
 import { printableAscii } from '../../kit/printable.ts';
 import { parseReference, type Reference } from '../reference.ts';
 import { parseEndpointAddress } from './endpoint.ts';
+import { explained } from './operator-file.ts';
 import { isTable, parseToml, readFlag, readTable, type Table, wrong } from './toml-table.ts';
 
 /** A place that a `registries.conf` names: host[:port], maybe with the beginning of a repository; empty: as in the image. */
@@ -113,11 +113,7 @@ function readPlace({ at, fields }: Table, field: string, wildcard = ''): string 
   const name = isWild ? text.slice(wildcard.length) : text;
   if (isWild && /[/@:]/.test(name)) throw new Error(`${at}${field}: a wildcard is only possible as in *.example.com`);
   if (/^https?:\/\//.test(name)) throw new Error(`${at}${field}: expected no scheme`);
-  try {
-    parseEndpointAddress(name.split('/', 1)[0] ?? '');
-  } catch (error) {
-    throw new Error(`${at}${field}: ${messageOf(error)}`);
-  }
+  explained(`${at}${field}`, () => parseEndpointAddress(name.split('/', 1)[0] ?? ''));
   return text.replace(/^[^/]+/, (host) => host.toLowerCase());
 }
 

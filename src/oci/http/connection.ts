@@ -135,7 +135,8 @@ export function createSend(options: ConnectionOptions): SendRequest {
       return { ...answer, body: new Uint8Array() };
     }
     if (isRefusal) {
-      const registryCode = codeIn(await upTo(MAX_REFUSAL, body).catch(nothingRead));
+      // The status is the answer, also where its body breaks off.
+      const registryCode = codeIn(await readUpTo(MAX_REFUSAL, body).catch(() => undefined));
       return { ...answer, body: new Uint8Array(), ...(registryCode === undefined ? {} : { registryCode }) };
     }
     const encoding = (flat['content-encoding'] ?? '').trim().toLowerCase();
@@ -146,41 +147,28 @@ export function createSend(options: ConnectionOptions): SendRequest {
       await request.read(bytesOf(body));
       return { ...answer, body: new Uint8Array() };
     }
-    if (Number(flat['content-length'] ?? 0) > request.maxBytes) {
-      throw refuse('too-large', `sent more than ${request.maxBytes} bytes`);
-    }
-    const chunks: Uint8Array[] = [];
-    let size = 0;
-    for await (const chunk of body) {
-      if (!(chunk instanceof Uint8Array)) continue;
-      size += chunk.byteLength;
-      if (size > request.maxBytes) throw refuse('too-large', `sent more than ${request.maxBytes} bytes`);
-      chunks.push(chunk);
-    }
-    return { ...answer, body: Buffer.concat(chunks, size) };
+    const isTooLong = Number(flat['content-length'] ?? 0) > request.maxBytes;
+    const whole = isTooLong ? undefined : await readUpTo(request.maxBytes, body);
+    if (whole === undefined) throw refuse('too-large', `sent more than ${request.maxBytes} bytes`);
+    return { ...answer, body: whole };
   }
 }
 
-/** The status is the answer, also where its body breaks off. */
-function nothingRead(): Uint8Array {
-  return new Uint8Array();
-}
-
-/** Reads the body of a refusal, up to a limit: the connection is closed if there is more. */
-async function upTo(limit: number, body: AsyncIterable<unknown>): Promise<Uint8Array> {
+/** Returns undefined if there is more; the connection is closed then. */
+async function readUpTo(limit: number, body: AsyncIterable<unknown>): Promise<Uint8Array | undefined> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of bytesOf(body)) {
     size += chunk.byteLength;
-    if (size > limit) return new Uint8Array();
+    if (size > limit) return undefined;
     chunks.push(chunk);
   }
   return Buffer.concat(chunks, size);
 }
 
 /** Returns the code of the first error in the body of a refusal (distribution specification, "Error Codes"). */
-function codeIn(body: Uint8Array): RegistryCode | undefined {
-  const { errors } = parseObject(body) ?? {};
+function codeIn(body: Uint8Array | undefined): RegistryCode | undefined {
+  const { errors } = parseObject(body ?? '') ?? {};
   const [first] = Array.isArray(errors) ? errors : [];
   return isObject(first) ? REGISTRY_CODES.find((code) => code === first.code) : undefined;
 }

@@ -67,181 +67,161 @@ export function createLookup(options: LookupOptions) {
 
   /** @throws ImageError, or the signal's reason */
   async function lookup<T>(task: LookupTask, work: Work<T>): Promise<T> {
-    const { reference, endpoints, budgetMs } = task;
+    const { reference, askers, budgetMs, signal } = task;
+    const route = sparseRoute(task.endpoints);
     const failures: { endpoint: Endpoint; error: ImageError }[] = [];
-    const able = endpoints.filter((endpoint) => endpoint.resolvesTags || reference.digest !== undefined);
-    const budget = createBudget(budgetMs, now);
+    const able = task.endpoints.filter((endpoint) => endpoint.resolvesTags || reference.digest !== undefined);
+    /** Milliseconds of asking. */
+    let spent = 0;
     for (const [index, endpoint] of able.entries()) {
       const target = targetOf(endpoint, reference);
       try {
-        return await within(target, task, work, budget, able.length - index);
+        return await within(target, able.length - index);
       } catch (error) {
-        if (task.signal.aborted || !(error instanceof ImageError)) throw error;
+        if (signal.aborted || !(error instanceof ImageError)) throw error;
         failures.push({ endpoint, error });
       }
     }
     throw summary(failures, reference);
-  }
 
-  /**
-   * Asks an endpoint, with a slot there, in its share of the time that is left. Where the account has reached a limit, it gives
-   * the slot back and waits for its turn, which takes nothing of that time.
-   */
-  async function within<T>(
-    target: Target,
-    task: LookupTask,
-    work: Work<T>,
-    budget: Budget,
-    endpointsLeft: number,
-  ): Promise<T> {
-    let since: number | undefined;
-    let turn: Try | undefined;
-    for (;;) {
-      let pace: Pace | undefined;
-      try {
-        return await once(target, task, (begun) => askEndpoint(target, begun, work, turn), budget, endpointsLeft);
-      } catch (error) {
-        pace = error instanceof ImageError ? waitsFor.get(error) : undefined;
-        if (pace === undefined || task.signal.aborted) throw error;
-      } finally {
-        turn?.end();
+    /**
+     * Asks an endpoint, with a slot there, in its share of the time that is left. Where the account has reached a limit, it gives
+     * the slot back and waits for its turn, which takes nothing of that time.
+     */
+    async function within(target: Target, endpointsLeft: number): Promise<T> {
+      let since: number | undefined;
+      let turn: Try | undefined;
+      for (;;) {
+        let pace: Pace | undefined;
+        try {
+          return await once(target, endpointsLeft, turn);
+        } catch (error) {
+          pace = error instanceof ImageError ? waitsFor.get(error) : undefined;
+          if (pace === undefined || signal.aborted) throw error;
+        } finally {
+          turn?.end();
+        }
+        since ??= now();
+        const { endpoint: registry = '', retryAfterMs: inMs } = pace.refusal(target);
+        const waiting = pace.turn(target, askers, { since, isLast: endpointsLeft === 1 }, signal);
+        if (inMs !== undefined) {
+          options.telemetry?.waits?.({ registry, inMs });
+          task.onWait?.();
+        }
+        turn = await waiting;
       }
-      since ??= now();
-      const { endpoint: registry = '', retryAfterMs: inMs } = pace.refusal(target);
-      const waiting = pace.turn(target, task.askers, { since, isLast: endpointsLeft === 1 }, task.signal);
-      if (inMs !== undefined) {
-        options.telemetry?.waits?.({ registry, inMs });
-        task.onWait?.();
-      }
-      turn = await waiting;
     }
-  }
 
-  async function once<T>(
-    target: Target,
-    task: LookupTask,
-    work: (begun: LookupTask) => Promise<T>,
-    budget: Budget,
-    endpointsLeft: number,
-  ): Promise<T> {
-    const { place } = target;
-    const open = health.refusal(place, task.askers.names());
-    if (open !== undefined) throw open;
-    return inTurn(target, task, async () => {
-      // The place may have failed for others meanwhile.
-      const refusal = health.start(place, task.askers.names());
-      if (refusal !== undefined) throw refusal;
-      const share = budget.start(endpointsLeft);
-      try {
-        return await withDeadline(
-          share,
-          task.signal,
-          () => late(target, 'did not answer', share),
-          (signal) => work({ ...task, signal }),
-          after,
-        );
-      } finally {
-        budget.end();
-      }
-    });
-  }
-
-  /**
-   * Does the work with a slot. Waits for as long as the host answers other lookups, up to a limit: a busy host is not a failure of
-   * the image.
-   *
-   * @throws ImageError with `isUnasked` if there is no slot in time
-   */
-  async function inTurn<T>(
-    target: Target,
-    { askers, budgetMs, signal }: LookupTask,
-    work: () => Promise<T>,
-  ): Promise<T> {
-    const { place } = target;
-    const patience = new AbortController();
-    const forget = onAbort(signal, () => patience.abort(signal.reason));
-    let cancel = (): void => {};
-    const wait = (turn: number): void => {
-      cancel = after(budgetMs, () => {
-        if (['proven', 'new'].includes(health.standing(place)) && turn < PATIENCE) return wait(turn + 1);
-        const problem = `had no free request slot for its project ${place.project.name}`;
-        patience.abort(late(target, problem, turn * budgetMs, { isUnasked: true }));
+    async function once(target: Target, endpointsLeft: number, turn: Try | undefined): Promise<T> {
+      const { place } = target;
+      const open = health.refusal(place, askers.names());
+      if (open !== undefined) throw open;
+      return inTurn(target, async () => {
+        // The place may have failed for others meanwhile.
+        const refusal = health.start(place, askers.names());
+        if (refusal !== undefined) throw refusal;
+        const since = now();
+        const share = Math.max((budgetMs - spent) / endpointsLeft, 1);
+        const silent = (): ImageError => late(target, 'did not answer', share);
+        try {
+          return await withDeadline(share, signal, silent, (until) => ask(target, turn, until), after);
+        } finally {
+          spent += now() - since;
+        }
       });
-    };
-    wait(1);
-    try {
-      return await options.limiter.run(place, askers, patience.signal, () => {
+    }
+
+    /**
+     * Acts with a slot. Waits for as long as the host answers other lookups, up to a limit: a busy host is not a failure of the image.
+     *
+     * @throws ImageError with `isUnasked` if there is no slot in time
+     */
+    async function inTurn(target: Target, act: () => Promise<T>): Promise<T> {
+      const { place } = target;
+      const patience = new AbortController();
+      const forget = onAbort(signal, () => patience.abort(signal.reason));
+      let cancel = (): void => {};
+      const wait = (turn: number): void => {
+        cancel = after(budgetMs, () => {
+          if (['proven', 'new'].includes(health.standing(place)) && turn < PATIENCE) return wait(turn + 1);
+          const problem = `had no free request slot for its project ${place.project.name}`;
+          patience.abort(late(target, problem, turn * budgetMs, { isUnasked: true }));
+        });
+      };
+      wait(1);
+      try {
+        return await options.limiter.run(place, askers, patience.signal, () => {
+          cancel();
+          return act();
+        });
+      } finally {
         cancel();
-        return work();
-      });
-    } finally {
-      cancel();
-      forget();
+        forget();
+      }
     }
-  }
 
-  async function askEndpoint<T>(target: Target, task: LookupTask, work: Work<T>, turn: Try | undefined): Promise<T> {
-    const { endpoint, place, reference } = target;
-    const { credentials, signal, askers } = task;
-    const route = sparseRoute(task.endpoints);
-    const failures: ImageError[] = [];
-    const own: Candidate[] = [...(await credentials(endpoint.credentialName, signal, askers))];
-    const isPrivate = options.isPrivate(reference.name) || options.isPrivate(endpoint.credentialName);
-    if (!isPrivate) own.push(undefined);
-    const ordered = candidates.order(target, own);
-    const generation = candidates.generation();
-    for (const [index, credential] of ordered.entries()) {
-      const refusal = candidates.refusal(target, credential, askers.names());
-      if (refusal !== undefined) {
-        failures.push(ofLogin(refusal, credential));
-        continue;
+    /** Asks an endpoint with one credential after the other. */
+    async function ask(target: Target, turn: Try | undefined, until: AbortSignal): Promise<T> {
+      const { endpoint, place } = target;
+      const refusals: ImageError[] = [];
+      const own: Candidate[] = [...(await task.credentials(endpoint.credentialName, until, askers))];
+      const isPrivate = options.isPrivate(reference.name) || options.isPrivate(endpoint.credentialName);
+      if (!isPrivate) own.push(undefined);
+      const ordered = candidates.order(target, own);
+      const generation = candidates.generation();
+      for (const [index, credential] of ordered.entries()) {
+        const refusal = candidates.refusal(target, credential, askers.names());
+        if (refusal !== undefined) {
+          refusals.push(ofLogin(refusal, credential));
+          continue;
+        }
+        const pace = paces.of(target, credential);
+        const trial = turn?.account === pace.account ? turn : pace.start();
+        if (trial === undefined) {
+          const full = pace.refusal(target);
+          waitsFor.set(full, pace);
+          refusals.push(full);
+          // Another login would only be a way round a queue that moves.
+          if (pace.isProgressing()) break;
+          continue;
+        }
+        let hasWorked = false;
+        const onAccepted = (): void => {
+          hasWorked = true;
+        };
+        let left: Left | undefined;
+        const onRateLimit = (limit: Left): void => {
+          left = limit;
+        };
+        const sent = credential === undefined ? undefined : { ...credential, onAccepted };
+        try {
+          const answer = await work({ ...target, credential: sent, isPrivate, signal: until, route, onRateLimit });
+          health.answered(place);
+          // What anybody may read says nothing of a login.
+          if (hasWorked || credential === undefined) candidates.worked(target, credential);
+          trial.end({ kind: 'answered', hasWorked, left });
+          return answer;
+        } catch (caught) {
+          if (!(caught instanceof ImageError)) throw caught;
+          const isFailure = isOutage(caught) && !isLimit(caught);
+          if (!isFailure && caught.code !== 'forbidden-address') health.answered(place);
+          const error = isFailure ? health.failed(place, askers.names(), caught) : caught;
+          if (isLimit(caught)) {
+            trial.end({ kind: 'limited', retryAfterMs: error.retryAfterMs });
+            waitsFor.set(error, paces.of(target, credential));
+          } else trial.end(isOutage(error) ? { kind: 'failed' } : { kind: 'answered', hasWorked });
+          if (!error.byCredential && !['denied', 'not-found', 'rate-limited'].includes(error.code)) throw error;
+          refusals.push(ofLogin(error, credential));
+          // The other credentials would not have been sent either, so their requests would be the same one.
+          const tried = error.isAnonymous && !isPrivate ? ordered.slice(index) : [credential];
+          for (const each of tried) candidates.failed(target, each, error, generation, askers.names());
+          if (tried.length > 1) break;
+        } finally {
+          trial.end();
+        }
       }
-      const pace = paces.of(target, credential);
-      const trial = turn?.account === pace.account ? turn : pace.start();
-      if (trial === undefined) {
-        const full = pace.refusal(target);
-        waitsFor.set(full, pace);
-        failures.push(full);
-        // Another login would only be a way round a queue that moves.
-        if (pace.isProgressing()) break;
-        continue;
-      }
-      let hasWorked = false;
-      const onAccepted = (): void => {
-        hasWorked = true;
-      };
-      let left: Left | undefined;
-      const onRateLimit = (limit: Left): void => {
-        left = limit;
-      };
-      const sent = credential === undefined ? undefined : { ...credential, onAccepted };
-      try {
-        const answer = await work({ ...target, credential: sent, isPrivate, signal, route, onRateLimit });
-        health.answered(place);
-        // What anybody may read says nothing of a login.
-        if (hasWorked || credential === undefined) candidates.worked(target, credential);
-        trial.end({ kind: 'answered', hasWorked, left });
-        return answer;
-      } catch (caught) {
-        if (!(caught instanceof ImageError)) throw caught;
-        const isFailure = isOutage(caught) && !isLimit(caught);
-        if (!isFailure && caught.code !== 'forbidden-address') health.answered(place);
-        const error = isFailure ? health.failed(place, askers.names(), caught) : caught;
-        if (isLimit(caught)) {
-          trial.end({ kind: 'limited', retryAfterMs: error.retryAfterMs });
-          waitsFor.set(error, paces.of(target, credential));
-        } else trial.end(isOutage(error) ? { kind: 'failed' } : { kind: 'answered', hasWorked });
-        if (!error.byCredential && !['denied', 'not-found', 'rate-limited'].includes(error.code)) throw error;
-        failures.push(ofLogin(error, credential));
-        // The other credentials would not have been sent either, so their requests would be the same one.
-        const tried = error.isAnonymous && !isPrivate ? ordered.slice(index) : [credential];
-        for (const each of tried) candidates.failed(target, each, error, generation, askers.names());
-        if (tried.length > 1) break;
-      } finally {
-        trial.end();
-      }
+      throw withRefusals(mostUseful(refusals), refusals) ?? withoutCredential(target);
     }
-    throw withRefusals(mostUseful(failures), failures) ?? withoutCredential(target);
   }
 
   return Object.assign(lookup, { forgive: candidates.forgive });
@@ -316,23 +296,6 @@ function summary(failures: readonly { endpoint: Endpoint; error: ImageError }[],
       cause: error,
     },
   );
-}
-
-type Budget = ReturnType<typeof createBudget>;
-
-function createBudget(milliseconds: number, now: () => number) {
-  let spent = 0;
-  let since = 0;
-  return {
-    /** Starts to count; returns an equal share of the milliseconds that are left. */
-    start(endpointsLeft: number): number {
-      since = now();
-      return Math.max((milliseconds - spent) / endpointsLeft, 1);
-    },
-    end(): void {
-      spent += now() - since;
-    },
-  };
 }
 
 function withoutCredential(target: Target): ImageError {

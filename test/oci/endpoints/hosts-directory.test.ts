@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect } from 'chai';
 import { createAuthority } from '../../../hack/cluster/certificates.ts';
-import { createHostsDirectory, type HostsProblem } from '../../../src/oci/endpoints/hosts-directory.ts';
+import { createHostsDirectory } from '../../../src/oci/endpoints/hosts-directory.ts';
+import type { FileProblem } from '../../../src/oci/endpoints/operator-file.ts';
 import type { Trust } from '../../../src/oci/http/trust.ts';
 import { needsPosix } from '../../support/platforms.ts';
 
@@ -29,7 +30,7 @@ describe("containerd's directory of registries", () => {
 
   async function open(files: Readonly<Record<string, string>>) {
     await write(files);
-    const ignored: HostsProblem[] = [];
+    const ignored: FileProblem[] = [];
     const hosts = createHostsDirectory({ directory, onIgnored: (problem) => ignored.push(problem) });
     const problems = await hosts.reload();
     return { ...hosts, paths: () => hosts.paths, ignored, problems };

@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect } from 'chai';
-import type { HostsProblem } from '../../../src/oci/endpoints/hosts-directory.ts';
 import { createRoutes, type RouteOptions } from '../../../src/oci/endpoints/mirrors.ts';
+import type { FileProblem } from '../../../src/oci/endpoints/operator-file.ts';
 import { createRegistriesConf } from '../../../src/oci/endpoints/registries-conf-files.ts';
 import { insecureTrust } from '../../../src/oci/http/trust.ts';
 import { targetOf } from '../../../src/oci/lookup/place.ts';
@@ -34,7 +34,7 @@ describe('registries.conf', () => {
 
   async function open(files: Readonly<Record<string, string>>, path = directory) {
     await write(files);
-    const ignored: HostsProblem[] = [];
+    const ignored: FileProblem[] = [];
     const conf = createRegistriesConf({ path, onIgnored: (problem) => ignored.push(problem) });
     const problems = await conf.reload();
     return { conf, problems, ignored };
