@@ -42,6 +42,9 @@ export type AskingOptions = RegistryOptions &
 /** What a command needs to send requests of its own to an endpoint that it was led to. */
 export type AskingParts = Pick<QueryOptions, 'send' | 'now'> & Pick<AskingOptions, 'after' | 'timeoutMs'>;
 
+/** Work at an image's registry that is no lookup. */
+export type Reach<T> = (at: QueriedTarget, parts: AskingParts) => Promise<T>;
+
 /** A registry's line: the milliseconds until all who wait there had their turn. */
 export type Line = { readonly registry: string; readonly inMs: number };
 
@@ -77,7 +80,7 @@ export function createAsking(options: AskingOptions, keyring: Keyring, knowledge
     reference: Reference,
     access: Access,
     until: AbortSignal,
-    work: (at: QueriedTarget, parts: AskingParts) => Promise<T>,
+    work: Reach<T>,
     endpoints = endpointsOf(reference),
   ): Promise<T> {
     const { candidates: credentials } = await open(access, until);

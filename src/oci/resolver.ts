@@ -3,7 +3,7 @@ import { onAbort, untilAborted } from '../kit/abort.ts';
 import { type Askers, createAskers } from '../kit/fairness/askers.ts';
 import { createTurns, inTurns } from '../kit/fairness/event-loop.ts';
 import { createFlights } from '../kit/flights.ts';
-import { type AskingOptions, type AskingParts, createAsking, type Line } from './asking.ts';
+import { type AskingOptions, createAsking, type Line, type Reach } from './asking.ts';
 import type { ImageFacts } from './cache/cache.ts';
 import { createFailures, type Failures, type FailuresOptions, unexpected } from './cache/failures.ts';
 import { createKnowledge, type KnowledgeOptions, type Known, keyOf, type Question } from './cache/knowledge.ts';
@@ -11,7 +11,6 @@ import { type Access, createKeyring, type KeyringOptions } from './credentials/k
 import { sparseRoute } from './endpoints/sparse.ts';
 import { ImageError } from './errors.ts';
 import { LONGEST_WAIT } from './lookup/pace.ts';
-import type { QueriedTarget } from './lookup/query.ts';
 import { createStarts, STARTS } from './lookup/starts.ts';
 import type { Reference } from './reference.ts';
 import { pulledByPodsText } from './sentences.ts';
@@ -176,6 +175,12 @@ export function createResolver(options: ResolverOptions) {
     return { kind: 'pending', isPlanned, ...(line === undefined ? {} : { line }) };
   }
 
+  function referenceOf(image: string, access: Access): Reference {
+    const { reference } = knowledge.read(image, access);
+    if (reference instanceof ImageError) throw reference;
+    return reference;
+  }
+
   return {
     /**
      * Returns what is in memory about an image, and asks for a lookup if one is due: not while one runs, not while the image is
@@ -227,32 +232,20 @@ export function createResolver(options: ResolverOptions) {
       return { ...found, ...(digest === undefined ? {} : { digest }), ...(source === undefined ? {} : { source }) };
     },
     /**
-     * Lists the tags of an image's repository: one request, or a few for many tags. At most as many are in flight at a host as
-     * lookups may be.
+     * Lists the tags of an image's repository: one request, or a few for many tags.
      *
      * @throws ImageError, or the signal's reason
      */
-    async tags(image: string, access: Access, signal: AbortSignal): Promise<readonly string[]> {
-      const { reference } = knowledge.read(image, access);
-      if (reference instanceof ImageError) throw reference;
-      return asking.listTags(reference, access, AbortSignal.any([end, signal]));
-    },
+    tags: async (image: string, access: Access, signal: AbortSignal): Promise<readonly string[]> =>
+      asking.listTags(referenceOf(image, access), access, AbortSignal.any([end, signal])),
     /**
      * Does work at the first endpoint of an image where it succeeds, with each login in turn. The work is handed in, so that the controller
      * does not load what only commands do.
      *
      * @throws ImageError, or the signal's reason
      */
-    async reach<T>(
-      image: string,
-      access: Access,
-      signal: AbortSignal,
-      work: (at: QueriedTarget, parts: AskingParts) => Promise<T>,
-    ): Promise<T> {
-      const { reference } = knowledge.read(image, access);
-      if (reference instanceof ImageError) throw reference;
-      return asking.reach(reference, access, AbortSignal.any([end, signal]), work);
-    },
+    reach: async <T>(image: string, access: Access, signal: AbortSignal, work: Reach<T>): Promise<T> =>
+      asking.reach(referenceOf(image, access), access, AbortSignal.any([end, signal]), work),
     /** The number of lookups that run or wait for their turn. */
     pending: (): number => flights.size + starts.size,
     /** The number of images, per access, whose last lookup failed. */

@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import { isIP } from 'node:net';
 import { printableAscii } from '../kit/printable.ts';
 import { ARCHITECTURES_ANNOTATION } from '../names.ts';
-import type { ImageError, LoginSource, RegistryCode } from './errors.ts';
+import type { ImageError, ImageErrorCode, LoginSource, RegistryCode } from './errors.ts';
 import type { Trust } from './http/trust.ts';
 
 /**
@@ -31,30 +31,27 @@ export function silentText(request: Asked, milliseconds: number): string {
   return `${subjectOf(request)} did not answer within ${milliseconds / 1000} s`;
 }
 
-/** What an answer other than 2xx says. `what`: `the manifest`. */
-export function statusText(asked: Asked, status: number, what: string, code: RegistryCode | undefined): string {
+/** What an answer other than 2xx says, and what it means. `what`: `the manifest`. */
+export function statusText(
+  asked: Asked,
+  status: number,
+  meaning: ImageErrorCode,
+  what: string,
+  code: RegistryCode | undefined,
+): string {
   const said = code === undefined ? '' : ` (${code})`;
-  return `${subjectOf(asked)} answers ${`${status} ${STATUS_CODES[status] ?? ''}`.trim()}${said} for ${what}: ${problemOf(status)}`;
+  const answer = `${status} ${STATUS_CODES[status] ?? ''}`.trim();
+  return `${subjectOf(asked)} answers ${answer}${said} for ${what}: ${MEANINGS[meaning]}`;
 }
 
-function problemOf(status: number): string {
-  switch (status) {
-    case 400:
-    case 401:
-    case 403:
-    case 451:
-      return 'a pull secret that may read it is needed, or it does not exist';
-    case 404:
-    case 410:
-      return 'it does not exist, or may be read only with a pull secret';
-    case 408:
-      return 'it took too long';
-    case 429:
-      return 'the limit of requests is reached; credentials may raise it';
-    default:
-      return status >= 500 ? 'it will be asked again' : 'this is not a registry that archaware supports';
-  }
-}
+const MEANINGS: Readonly<Partial<Record<ImageErrorCode, string>>> = {
+  denied: 'a pull secret that may read it is needed, or it does not exist',
+  'not-found': 'it does not exist, or may be read only with a pull secret',
+  timeout: 'it took too long',
+  'rate-limited': 'the limit of requests is reached; credentials may raise it',
+  unavailable: 'it will be asked again',
+  unsupported: 'this is not a registry that archaware supports',
+};
 
 /** `pull secret "expired"`. */
 export function loginText({ kind, name }: LoginSource): string {

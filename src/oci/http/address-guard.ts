@@ -88,8 +88,6 @@ export function createGuard(options: GuardOptions) {
     signal,
   });
   const pools = new LRUCache<string, Pools>({ max: MAX_POOLS, dispose: retire });
-  /** Pools that get no new requests but still have some under way. */
-  const retired = new Set<Pools>();
   const kept = createKeptConnections();
   let trusted = authorities();
 
@@ -181,16 +179,6 @@ export function createGuard(options: GuardOptions) {
     return { https, http };
   }
 
-  function retire(old: Pools): void {
-    retired.add(old);
-    // In this order: a request that waits for a tunnel needs the proxy.
-    void old.https
-      .close()
-      .then(() => old.http.close())
-      .catch(() => undefined)
-      .finally(() => retired.delete(old));
-  }
-
   return {
     /**
      * Returns the route of a request, to be used at once. A connection made for one policy, trust or proxy is never used
@@ -226,14 +214,23 @@ export function createGuard(options: GuardOptions) {
     begin: kept.begin,
     /** Whether a host[:port] answered from a public address; also true for a host that is not known. */
     isPublic: (host: string): boolean => publicHosts.get(host) ?? true,
-    /** Closes all connections, and ends the requests on them. */
+    /** Closes all connections, and ends the requests on them. What is left of retired pools ends with the signals of its requests. */
     destroy(): void {
       ending.abort();
-      for (const { https, http } of [...pools.values(), ...retired]) {
+      for (const { https, http } of pools.values()) {
         for (const agent of [https, http]) void agent.destroy().catch(() => undefined);
       }
     },
   };
+}
+
+/** Lets the requests end that are under way. In this order: one that waits for a tunnel needs the proxy. */
+function retire({ https, http }: Pools): void {
+  const close = async () => {
+    await https.close();
+    await http.close();
+  };
+  close().catch(() => undefined);
 }
 
 /**

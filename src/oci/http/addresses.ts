@@ -11,7 +11,7 @@ import ipaddr from 'ipaddr.js';
  */
 type AddressKind = 'public' | 'private' | 'loopback' | 'reserved';
 
-type Cidr = readonly [ipaddr.IPv4 | ipaddr.IPv6, number];
+type Cidr = ReturnType<typeof ipaddr.parseCIDR>;
 
 /** The first match wins. Metadata services that lie within private or public ranges therefore come first. */
 const KINDS: readonly (readonly [AddressKind, readonly string[]])[] = [
@@ -43,13 +43,12 @@ const EMBEDDED: readonly (readonly [string, number])[] = [
  * @throws Error naming the text if it is neither
  */
 export function parseCidr(text: string): Cidr {
-  const [address = '', bits] = text.split('/');
-  const version = isIP(address);
-  const length = bits === undefined ? (version === 4 ? 32 : 128) : /^\d{1,3}$/.test(bits) ? Number(bits) : -1;
-  if (version === 0 || length < 0 || length > (version === 4 ? 32 : 128) || text.split('/').length > 2) {
+  const [address = ''] = text.split('/');
+  const cidr = text.includes('/') ? text : `${text}/${isIP(text) === 4 ? 32 : 128}`;
+  if (isIP(address) === 0 || !ipaddr.isValidCIDR(cidr)) {
     throw new Error(`"${text}" is not a CIDR such as 10.0.0.0/8 or fd00::/8`);
   }
-  return [ipaddr.parse(address), length];
+  return ipaddr.parseCIDR(cidr);
 }
 
 const TABLE = KINDS.map(([kind, texts]) => [kind, texts.map(parseCidr)] as const);
@@ -57,9 +56,8 @@ const TABLE = KINDS.map(([kind, texts]) => [kind, texts.map(parseCidr)] as const
 const METADATA = TABLE.slice(0, 2).flatMap(([, cidrs]) => cidrs);
 const WRAPPERS = EMBEDDED.map(([text, offset]) => [parseCidr(text), offset] as const);
 
-function within(address: ipaddr.IPv4 | ipaddr.IPv6, [network, bits]: Cidr): boolean {
-  if (address instanceof ipaddr.IPv4) return network instanceof ipaddr.IPv4 && address.match(network, bits);
-  return network instanceof ipaddr.IPv6 && address.match(network, bits);
+export function within(address: ipaddr.IPv4 | ipaddr.IPv6, [network, bits]: Cidr): boolean {
+  return address.kind() === network.kind() && address.match([network, bits]);
 }
 
 /**

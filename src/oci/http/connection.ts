@@ -13,6 +13,7 @@ import { parseUrl } from './url.ts';
 export type ConnectionOptions = {
   readonly guard: Guard;
   readonly userAgent: string;
+  /** Absent: all requests are sent directly. */
   readonly proxy?: ProxySelector;
 };
 

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
+import { within } from './addresses.ts';
 import { parseUrl } from './url.ts';
 
 /** A proxy that the environment names. */
@@ -81,7 +82,10 @@ type Target = {
  */
 function exemption(entry: string): (target: Target) => boolean {
   if (entry === '*') return () => true;
-  if (entry.includes('/')) return cidrExemption(entry);
+  if (entry.includes('/')) {
+    const cidr = ipaddr.isValidCIDR(entry) ? ipaddr.parseCIDR(entry) : undefined;
+    return ({ address }) => cidr !== undefined && address !== undefined && within(address, cidr);
+  }
   const [, name = '', port] = isIP(entry) === 0 ? (/^(.*?)(?::(\d+))?$/.exec(entry) ?? []) : [entry, entry];
   const host = name.replace(/^\[(.*)\]$/, '$1');
   const isPort = (target: Target): boolean => port === undefined || target.port === port;
@@ -96,10 +100,4 @@ function exemption(entry: string): (target: Target) => boolean {
   const suffix = domain.startsWith('.') ? domain : `.${domain}`;
   return (target) =>
     target.address === undefined && (target.host === domain || target.host.endsWith(suffix)) && isPort(target);
-}
-
-function cidrExemption(entry: string): (target: Target) => boolean {
-  if (!ipaddr.isValidCIDR(entry)) return () => false;
-  const [network, bits] = ipaddr.parseCIDR(entry);
-  return ({ address }) => address !== undefined && address.kind() === network.kind() && address.match([network, bits]);
 }

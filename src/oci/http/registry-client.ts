@@ -1,12 +1,9 @@
-import type { LookupFunction } from 'node:net';
-import type { Clock } from '../../kit/clock.ts';
 import { ImageError } from '../errors.ts';
 import type { ResolverTelemetry } from '../resolver-telemetry.ts';
-import { createGuard } from './address-guard.ts';
+import { createGuard, type GuardOptions } from './address-guard.ts';
 import type { AddressRules } from './addresses.ts';
 import { authenticate } from './authentication.ts';
-import { createSend } from './connection.ts';
-import type { ProxySelector } from './proxy.ts';
+import { type ConnectionOptions, createSend } from './connection.ts';
 import { reportRateLimit } from './rate-limit.ts';
 import { followOnHost } from './token.ts';
 import {
@@ -21,31 +18,22 @@ import {
 } from './transport.ts';
 import { insecureTrust } from './trust.ts';
 
-export type RegistryOptions = {
-  /** host[:port] of registries with plain http or an unverifiable certificate; they may be on loopback. */
-  readonly insecure: readonly string[];
-  /**
-   * host[:port] of the other hosts that the operator named, at this moment: they may be on loopback, and their
-   * certificates are verified.
-   */
-  readonly namedHosts?: () => ReadonlySet<string>;
-  readonly addresses: AddressRules;
-  /** PEM of additional authorities that are trusted at this moment. */
-  readonly authorities?: () => readonly string[];
-  /** Absent: all requests are sent directly. */
-  readonly proxy?: ProxySelector;
-  readonly userAgent: string;
-  /** Milliseconds for one request, including its redirects and its body. */
-  readonly timeoutMs: number;
-  readonly now: () => number;
-  /** For deadlines; default: the timers of the machine. */
-  readonly after?: Clock['after'];
-  readonly telemetry?: Partial<ResolverTelemetry>;
-  /** Replaces the guarded connections, for tests. */
-  readonly send?: SendRequest;
-  /** Replaces the system's DNS lookup. */
-  readonly lookup?: LookupFunction;
-};
+export type RegistryOptions = Omit<GuardOptions, keyof AddressRules | 'connectTimeoutMs'> &
+  Omit<ConnectionOptions, 'guard'> & {
+    /** host[:port] of registries with plain http or an unverifiable certificate; they may be on loopback. */
+    readonly insecure: readonly string[];
+    /**
+     * host[:port] of the other hosts that the operator named, at this moment: they may be on loopback, and their
+     * certificates are verified.
+     */
+    readonly namedHosts?: () => ReadonlySet<string>;
+    readonly addresses: AddressRules;
+    /** Milliseconds for one request, including its redirects and its body. */
+    readonly timeoutMs: number;
+    readonly telemetry?: Partial<ResolverTelemetry>;
+    /** Replaces the guarded connections, for tests. */
+    readonly send?: SendRequest;
+  };
 
 /** The share of a request's time that the connection may take. */
 const CONNECT_SHARE = 2 / 3;
@@ -56,20 +44,13 @@ const CONNECT_SHARE = 2 / 3;
  * @throws Error for invalid CIDRs in `addresses`
  */
 export function createRegistry(options: RegistryOptions) {
-  const { now, after, timeoutMs, proxy, authorities, lookup } = options;
+  const { now, after, timeoutMs } = options;
   const insecure = new Set(options.insecure.map((host) => host.toLowerCase()));
-  const guard = createGuard({
-    ...options.addresses,
-    // Shorter than the request's own limit, so that a host that cannot be reached is not taken for one that is silent.
-    connectTimeoutMs: timeoutMs * CONNECT_SHARE,
-    now,
-    ...(after === undefined ? {} : { after }),
-    ...(authorities === undefined ? {} : { authorities }),
-    ...(lookup === undefined ? {} : { lookup }),
-  });
+  // Shorter than the request's own limit, so that a host that cannot be reached is not taken for one that is silent.
+  const guard = createGuard({ ...options, ...options.addresses, connectTimeoutMs: timeoutMs * CONNECT_SHARE });
   const wire = chain(
     [measure((record, place) => options.telemetry?.requested?.(record, place), now)],
-    options.send ?? createSend({ guard, userAgent: options.userAgent, ...(proxy === undefined ? {} : { proxy }) }),
+    options.send ?? createSend({ ...options, guard }),
   );
   const { isPublic, destroy } = guard;
   const tokens = chain([deadline(timeoutMs, after), followOnHost({ named, isPublic })], wire);

@@ -286,7 +286,7 @@ export function statusError(
   const isStore = what === 'the config blob' && subjectOf({ registry, url }) !== registry;
   const is = ofTokenService ? 'token service' : isStore ? 'blob store' : 'registry';
   const code = codeOf(status);
-  return new ImageError(statusText({ registry, url }, status, what, registryCode), {
+  return new ImageError(statusText({ registry, url }, status, code, what, registryCode), {
     code,
     endpoint: registry,
     status,
