@@ -25,6 +25,8 @@ const app = (architecture: 'amd64' | 'arm64', name = 'usr/bin/app'): LayerEntry 
 const script = (name: string, line: string): LayerEntry => ({ name, bytes: Buffer.from(`#!${line}\necho\n`) });
 const link = (name: string, target: string): LayerEntry => ({ name, target });
 const hard = (name: string, target: string): LayerEntry => ({ name, target, type: '1' });
+const APP = '/usr/bin/app';
+const ENTRY = { Entrypoint: [APP] };
 const directory = (name: string): LayerEntry => ({ name, type: '5' });
 
 describe('looking inside images', () => {
@@ -51,12 +53,13 @@ describe('looking inside images', () => {
   const rows: readonly (readonly [
     title: string,
     layers: readonly LayerSource[],
-    config: Start,
+    /** A text is the command. */
+    config: Start | string,
     expected: { program?: string; machine?: string; verdict: string; reason?: string },
   ])[] = [
-    ['a program by its path', [[app('arm64')]], { Entrypoint: ['/usr/bin/app'] }, agrees('/usr/bin/app')],
-    ['a program that lies', [[app('amd64')]], { Entrypoint: ['/usr/bin/app'] }, lies('/usr/bin/app')],
-    ['a program in PATH', [[app('arm64')]], { Cmd: ['app'] }, agrees('/usr/bin/app')],
+    ['a program by its path', [[app('arm64')]], ENTRY, agrees()],
+    ['a program that lies', [[app('amd64')]], ENTRY, lies()],
+    ['a program in PATH', [[app('arm64')]], 'app', agrees()],
     [
       'a program in the PATH of the image',
       [[app('arm64', 'opt/app')]],
@@ -72,18 +75,13 @@ describe('looking inside images', () => {
     [
       'a program in PATH that lies, although one before it in a lower layer does not',
       [[app('arm64', 'usr/local/bin/app')], [app('amd64')]],
-      { Cmd: ['app'] },
+      'app',
       agrees('/usr/local/bin/app'),
     ],
-    ['the upper of two', [[app('arm64')], [app('amd64')]], { Entrypoint: ['/usr/bin/app'] }, lies('/usr/bin/app')],
-    ['names with ./', [[app('arm64', './usr/./bin//app')]], { Entrypoint: ['/usr/bin/app'] }, agrees('/usr/bin/app')],
-    ['names with /', [[app('arm64', '/usr/bin/app')]], { Entrypoint: ['/usr/bin/app'] }, agrees('/usr/bin/app')],
-    [
-      'names with ..',
-      [[app('arm64', '../../usr/x/../bin/app')]],
-      { Entrypoint: ['/usr/bin/app'] },
-      agrees('/usr/bin/app'),
-    ],
+    ['the upper of two', [[app('arm64')], [app('amd64')]], ENTRY, lies()],
+    ['names with ./', [[app('arm64', './usr/./bin//app')]], ENTRY, agrees()],
+    ['names with /', [[app('arm64', '/usr/bin/app')]], ENTRY, agrees()],
+    ['names with ..', [[app('arm64', '../../usr/x/../bin/app')]], ENTRY, agrees()],
     [
       'a long name',
       [[app('arm64', `${'long/'.repeat(60)}app`)]],
@@ -93,25 +91,25 @@ describe('looking inside images', () => {
     [
       'a symbolic link, relative',
       [[app('arm64', 'opt/app-1'), link('usr/bin/app', '../../opt/app-1')]],
-      { Cmd: ['app'] },
-      agrees('/usr/bin/app'),
+      'app',
+      agrees(),
     ],
     [
       'a symbolic link in an upper layer to a lower one',
       [[app('amd64', 'opt/app-1')], [link('usr/bin/app', '/opt/app-1')]],
-      { Cmd: ['app'] },
-      lies('/usr/bin/app'),
+      'app',
+      lies(),
     ],
     [
       'a link of a directory in a lower layer',
       [[directory('usr/bin'), link('bin', 'usr/bin')], [app('arm64', 'usr/bin/sh2')]],
-      { Cmd: ['/bin/sh2'] },
+      '/bin/sh2',
       agrees('/bin/sh2'),
     ],
     [
       'a link of a directory in an upper layer',
       [[app('arm64', 'v1/app'), app('amd64', 'now/app')], [link('now', 'v1')]],
-      { Cmd: ['/now/app'] },
+      '/now/app',
       agrees('/now/app'),
     ],
     [
@@ -120,151 +118,104 @@ describe('looking inside images', () => {
         [app('amd64'), link('bin', 'usr/bin')],
         [directory('bin'), app('arm64', 'bin/app')],
       ],
-      { Cmd: ['/bin/app'] },
+      '/bin/app',
       agrees('/bin/app'),
     ],
     [
       'a program that was put below the link of a lower layer',
       [[directory('usr/bin'), link('bin', 'usr/bin')], [app('arm64', 'bin/app')]],
-      { Cmd: ['/bin/app'] },
+      '/bin/app',
       agrees('/bin/app'),
     ],
     [
       'a hard link of a multi-call program',
       [[app('arm64', 'bin/busybox'), hard('bin/ls', 'bin/busybox')]],
-      { Cmd: ['/bin/ls'] },
+      '/bin/ls',
       agrees('/bin/ls'),
     ],
     [
       'a hard link whose first name was replaced',
       [[app('arm64', 'bin/a'), hard('bin/b', 'bin/a')], [app('amd64', 'bin/a')]],
-      { Cmd: ['/bin/b'] },
+      '/bin/b',
       agrees('/bin/b'),
     ],
-    [
-      'a loop of links',
-      [[link('a', 'b'), link('b', '/a')]],
-      { Cmd: ['/a'] },
-      { program: '/a', verdict: 'unknown', reason: '/a is a loop of links' },
-    ],
-    [
-      'a whiteout',
-      [[app('amd64')], [{ name: 'usr/bin/.wh.app' }]],
-      { Entrypoint: ['/usr/bin/app'] },
-      absent('/usr/bin/app'),
-    ],
-    [
-      'a whiteout of a directory',
-      [[app('amd64')], [{ name: '.wh.usr' }]],
-      { Entrypoint: ['/usr/bin/app'] },
-      absent('/usr/bin/app'),
-    ],
-    [
-      'an opaque directory',
-      [[app('amd64')], [{ name: 'usr/.wh..wh..opq' }, directory('usr')]],
-      { Entrypoint: ['/usr/bin/app'] },
-      absent('/usr/bin/app'),
-    ],
+    ['a loop of links', [[link('a', 'b'), link('b', '/a')]], '/a', unknown('/a', '/a is a loop of links')],
+    ['a whiteout', [[app('amd64')], [{ name: 'usr/bin/.wh.app' }]], ENTRY, absent()],
+    ['a whiteout of a directory', [[app('amd64')], [{ name: '.wh.usr' }]], ENTRY, absent()],
+    ['an opaque directory', [[app('amd64')], [{ name: 'usr/.wh..wh..opq' }, directory('usr')]], ENTRY, absent()],
     [
       'a whiteout of a link that hides what was behind it',
       [[app('arm64')], [link('bin', 'x')], [{ name: '.wh.bin' }, link('bin', 'usr/bin')]],
-      { Cmd: ['/bin/app'] },
+      '/bin/app',
       agrees('/bin/app'),
     ],
     [
       'a program that a later layer puts back',
       [[app('amd64')], [{ name: 'usr/bin/.wh.app' }], [app('arm64')]],
-      { Entrypoint: ['/usr/bin/app'] },
-      agrees('/usr/bin/app'),
+      ENTRY,
+      agrees(),
     ],
     [
       'a script, and the shell behind a link',
       [[app('arm64', 'bin/busybox'), link('bin/sh', 'busybox')], [script('start.sh', '/bin/sh -e')]],
       { Entrypoint: ['/start.sh'], Cmd: ['x'] },
-      {
-        ...agrees('/bin/sh'),
-        reason: '/start.sh is a script of /bin/sh -e; what a shell starts was not looked at',
-      },
+      { ...agrees('/bin/sh'), reason: '/start.sh is a script of /bin/sh -e; what a shell starts was not looked at' },
     ],
     [
       'a script of env',
       [[app('amd64', 'usr/local/bin/node'), script('cli.js', '/usr/bin/env -S node --flag')]],
       { Entrypoint: ['/cli.js'] },
-      {
-        ...lies('/usr/local/bin/node'),
-        reason: '/cli.js is a script of /usr/bin/env -S node --flag',
-      },
+      { ...lies('/usr/local/bin/node'), reason: '/cli.js is a script of /usr/bin/env -S node --flag' },
     ],
     [
       'scripts in a circle',
       [[script('a', '/b'), script('b', '/a')]],
-      { Cmd: ['/a'] },
-      { program: '/a', verdict: 'unknown', reason: '/b is a script of /a; /a is not followed any further' },
+      '/a',
+      unknown('/a', '/b is a script of /a; /a is not followed any further'),
     ],
     [
       'a small init, and what it starts',
       [[app('arm64', 'sbin/tini'), app('amd64')]],
       { Entrypoint: ['tini', '-g', '-p', 'SIGTERM', '--'], Cmd: ['app', '--x'] },
-      { ...lies('/usr/bin/app'), reason: '/sbin/tini starts app' },
+      { ...lies(), reason: '/sbin/tini starts app' },
     ],
     [
       'a script for an interpreter that is not there',
       [[script('a', '/bin/none')]],
-      { Cmd: ['/a'] },
-      {
-        program: '/bin/none',
-        verdict: 'unknown',
-        reason: '/a is a script of /bin/none; /bin/none is not in the layers',
-      },
+      '/a',
+      unknown('/bin/none', '/a is a script of /bin/none; /bin/none is not in the layers'),
     ],
     [
       'Mach-O',
       [[{ name: 'app', bytes: Buffer.from('cffaedfe0c000001', 'hex') }]],
-      { Cmd: ['/app'] },
-      {
-        program: '/app',
-        machine: 'Mach-O, a program for macOS',
-        verdict: 'lies',
-      },
+      '/app',
+      { program: '/app', machine: 'Mach-O, a program for macOS', verdict: 'lies' },
     ],
     [
       'a program for Windows',
       [[{ name: 'app', bytes: pe('amd64') }]],
-      { Cmd: ['/app'] },
-      {
-        program: '/app',
-        machine: 'a Windows program (PE, x86-64)',
-        verdict: 'lies',
-      },
+      '/app',
+      { program: '/app', machine: 'a Windows program (PE, x86-64)', verdict: 'lies' },
     ],
     [
       'an empty file',
       [[{ name: 'app' }]],
-      { Cmd: ['/app'] },
+      '/app',
       { program: '/app', machine: 'empty', verdict: 'unknown', reason: '/app is empty' },
     ],
     [
       'a sparse file',
       [[{ name: 'app', type: 'S' }]],
-      { Cmd: ['/app'] },
-      {
-        program: '/app',
-        verdict: 'unknown',
-        reason: '/app is of the type SparseFile in its layer, which is not read',
-      },
+      '/app',
+      unknown('/app', '/app is of the type SparseFile in its layer, which is not read'),
     ],
     ['nothing to start', [[app('arm64')]], {}, { verdict: 'unknown', reason: 'the image names no program to start' }],
-    [
-      'a layer without compression',
-      [content(MEDIA_TYPES.ociTar, archive([app('arm64')]))],
-      { Entrypoint: ['/usr/bin/app'] },
-      agrees('/usr/bin/app'),
-    ],
+    ['a layer without compression', [content(MEDIA_TYPES.ociTar, archive([app('arm64')]))], ENTRY, agrees()],
     [
       'a layer of several gzip members',
       [Buffer.concat([gzipSync(archive([directory('usr')], { isOpen: true })), gzipSync(archive([app('arm64')]))])],
-      { Entrypoint: ['/usr/bin/app'] },
-      agrees('/usr/bin/app'),
+      ENTRY,
+      agrees(),
     ],
     [
       'a foreign layer below',
@@ -272,18 +223,14 @@ describe('looking inside images', () => {
         content('application/vnd.docker.image.rootfs.foreign.diff.tar.gzip', gzipSync(archive([app('arm64')]))),
         [directory('etc')],
       ],
-      { Entrypoint: ['/usr/bin/app'] },
-      {
-        program: '/usr/bin/app',
-        verdict: 'unknown',
-        reason: '/usr/bin/app may be in a foreign layer, which is not in the registry and is not read',
-      },
+      ENTRY,
+      unknown('/usr/bin/app', '/usr/bin/app may be in a foreign layer, which is not in the registry and is not read'),
     ],
   ];
   for (const [title, layers, config, expected] of rows) {
     it(`finds ${title}`, async () => {
       const [{ platform, bytesRead, ...found } = { platform: AMD64, bytesRead: 0 }] = await look(
-        layeredImage(ARM64, layers, config),
+        layeredImage(ARM64, layers, typeof config === 'string' ? { Cmd: [config] } : config),
         [ARM64],
       );
       expect(platform).to.deep.equal(ARM64);
@@ -293,7 +240,7 @@ describe('looking inside images', () => {
 
   it('finds what each platform of an index starts', async () => {
     const of = (stated: Platform, architecture: 'amd64' | 'arm64'): ImageFixture =>
-      layeredImage(stated, [[app(architecture)]], { Entrypoint: ['/usr/bin/app'] });
+      layeredImage(stated, [[app(architecture)]], ENTRY);
     const fixture = index([
       { of: of(AMD64, 'amd64'), platform: AMD64 },
       { of: of(AMD64, 'amd64'), platform: ARM64 },
@@ -301,7 +248,7 @@ describe('looking inside images', () => {
     const found = await look(fixture, [AMD64, ARM64]);
     expect(found.map(({ bytesRead, ...each }) => each)).to.deep.equal([
       { platform: AMD64, program: '/usr/bin/app', machine: 'x86-64', verdict: 'agrees' },
-      { platform: ARM64, ...lies('/usr/bin/app'), reason: 'its config says linux/amd64' },
+      { platform: ARM64, ...lies(), reason: 'its config says linux/amd64' },
     ]);
   });
 
@@ -315,7 +262,7 @@ describe('looking inside images', () => {
 
   it('asks for no layer below the one that has the program', async () => {
     registry.clearRequests();
-    const fixture = layeredImage(ARM64, [[{ name: 'below' }], [app('arm64')]], { Entrypoint: ['/usr/bin/app'] });
+    const fixture = layeredImage(ARM64, [[{ name: 'below' }], [app('arm64')]], ENTRY);
     await look(fixture, [ARM64]);
     const [, , lower] = fixture.blobs.map(({ digest }) => digest);
     const asked = registry.requests().map(({ path }) => path.slice(path.lastIndexOf('/') + 1));
@@ -373,7 +320,7 @@ describe('looking inside images', () => {
     const { TMPDIR } = process.env;
     process.env.TMPDIR = own;
     try {
-      await look(layeredImage(ARM64, [[app('arm64')]], { Entrypoint: ['/usr/bin/app'] }), [ARM64]);
+      await look(layeredImage(ARM64, [[app('arm64')]], ENTRY), [ARM64]);
       expect(readdirSync(own)).to.deep.equal([]);
     } finally {
       if (TMPDIR === undefined) delete process.env.TMPDIR;
@@ -383,7 +330,7 @@ describe('looking inside images', () => {
   });
 
   it('says so if a layer that was read whole does not match its digest', async () => {
-    const fixture = layeredImage(ARM64, [[directory('etc')]], { Entrypoint: ['/usr/bin/app'] });
+    const fixture = layeredImage(ARM64, [[directory('etc')]], ENTRY);
     const [config, layer] = fixture.blobs;
     if (config === undefined || layer === undefined) throw new Error('two blobs are expected');
     const other = { ...layer, bytes: gzipSync(archive([directory('var')])) };
@@ -400,21 +347,25 @@ describe('looking inside images', () => {
   ];
   for (const [title, bytes, reason] of broken) {
     it(`is not sure where a layer ${title}`, async () => {
-      const [found] = await look(layeredImage(ARM64, [bytes], { Entrypoint: ['/usr/bin/app'] }), [ARM64]);
+      const [found] = await look(layeredImage(ARM64, [bytes], ENTRY), [ARM64]);
       expect(found?.verdict).to.equal('unknown');
       expect(found?.reason).to.match(reason);
     });
   }
 });
 
-function agrees(program: string) {
+function agrees(program = APP) {
   return { program, machine: 'aarch64', verdict: 'agrees' };
 }
 
-function lies(program: string) {
+function lies(program = APP) {
   return { program, machine: 'x86-64', verdict: 'lies' };
 }
 
-function absent(program: string) {
-  return { program, verdict: 'unknown', reason: `${program} is not in the layers` };
+function absent(program = APP) {
+  return unknown(program, `${program} is not in the layers`);
+}
+
+function unknown(program: string, reason: string) {
+  return { program, verdict: 'unknown', reason };
 }

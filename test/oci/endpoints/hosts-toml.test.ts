@@ -26,12 +26,12 @@ function lines(text: string): string[] {
 }
 
 describe('hosts.toml', () => {
-  const rows: [what: string, text: string, expected: string[]][] = [
-    ['nothing but comments', '# to be written\n', ['itself']],
+  const rows: [what: string, text: string, expected: string][] = [
+    ['nothing but comments', '# to be written\n', 'itself'],
     [
       'a server of another name, and a host before it',
       'server = "https://docker.io"\n[host."https://registry-1.docker.io"]\ncapabilities = ["pull", "resolve"]',
-      ['https://registry-1.docker.io/v2', 'https://docker.io/v2'],
+      'https://registry-1.docker.io/v2 | https://docker.io/v2',
     ],
     [
       'a public mirror that resolves nothing, an internal one with an authority, and the source',
@@ -41,137 +41,127 @@ describe('hosts.toml', () => {
 [host."https://internal.example.com"]
   capabilities = ["pull", "resolve"]
   ca = "internal.crt"`,
-      [
-        'https://public.example.com/v2 digests',
-        `https://internal.example.com/v2 verify ca ${DIRECTORY}/internal.crt`,
-        'https://registry-1.docker.io/v2',
-      ],
+      `https://public.example.com/v2 digests | https://internal.example.com/v2 verify ca ${DIRECTORY}/internal.crt | https://registry-1.docker.io/v2`,
     ],
     [
       'the registry itself after the hosts, where no server is given',
       '[host."https://registry.example.com"]',
-      ['https://registry.example.com/v2', 'itself'],
+      'https://registry.example.com/v2 | itself',
     ],
-    ['a mirror as the server, and nothing after it', 'server = "https://m.b"', ['https://m.b/v2']],
-    ['a server without a scheme', 'server = "m.b:5000"', ['https://m.b:5000/v2']],
-    ['an empty server', 'server = ""', ['itself']],
+    ['a mirror as the server, and nothing after it', 'server = "https://m.b"', 'https://m.b/v2'],
+    ['a server without a scheme', 'server = "m.b:5000"', 'https://m.b:5000/v2'],
+    ['an empty server', 'server = ""', 'itself'],
     [
       'plain http with something about certificates is https first',
       '[host."http://192.168.31.250:5000"]\ncapabilities = ["pull", "resolve", "push"]\nskip_verify = true',
-      ['https://192.168.31.250:5000/v2 unverified or plain', 'itself'],
+      'https://192.168.31.250:5000/v2 unverified or plain | itself',
     ],
     [
       'and verified, where that is what is said',
       '[host."http://m.b"]\nca = "/ca.crt"\n[host."http://n.b:5000"]\nskip_verify = false',
-      ['https://m.b/v2 verify or plain ca /ca.crt', 'https://n.b:5000/v2 verify or plain', 'itself'],
+      'https://m.b/v2 verify or plain ca /ca.crt | https://n.b:5000/v2 verify or plain | itself',
     ],
     [
       'but not at the port of http',
       '[host."http://m.b:80"]\nskip_verify = true',
-      ['http://m.b:80/v2 unverified', 'itself'],
+      'http://m.b:80/v2 unverified | itself',
     ],
-    ['plain http', '[host."http://m.b"]', ['http://m.b/v2', 'itself']],
-    ['an unverified host', '[host."https://m.b"]\nskip_verify = true', ['https://m.b/v2 unverified', 'itself']],
-    ['a verified host', '[host."https://m.b"]\nskip_verify = false', ['https://m.b/v2 verify', 'itself']],
+    ['plain http', '[host."http://m.b"]', 'http://m.b/v2 | itself'],
+    ['an unverified host', '[host."https://m.b"]\nskip_verify = true', 'https://m.b/v2 unverified | itself'],
+    ['a verified host', '[host."https://m.b"]\nskip_verify = false', 'https://m.b/v2 verify | itself'],
     [
       'hosts in the order of the file, whatever their names and fields',
       '[host."https://z.b".header]\nx-a = "1"\n[host."https://a.b"]\n[host."https://m.b"]\n[host."https://z.b"]\ncapabilities = ["pull"]',
-      ['https://z.b/v2 digests x-a: 1', 'https://a.b/v2', 'https://m.b/v2', 'itself'],
+      'https://z.b/v2 digests x-a: 1 | https://a.b/v2 | https://m.b/v2 | itself',
     ],
     [
       'a list of authorities',
       'server = "m.b"\nca = ["/etc/certs/a.pem", "b.pem", "../c.pem"]',
-      [`https://m.b/v2 verify ca /etc/certs/a.pem ca ${DIRECTORY}/b.pem ca /etc/containerd/certs.d/c.pem`],
+      `https://m.b/v2 verify ca /etc/certs/a.pem ca ${DIRECTORY}/b.pem ca /etc/containerd/certs.d/c.pem`,
     ],
-    ['an authority for the registry itself', 'ca = "/ca.pem"', ['itself verify ca /ca.pem']],
+    ['an authority for the registry itself', 'ca = "/ca.pem"', 'itself verify ca /ca.pem'],
     [
       'a client with its key in one file',
       'server = "m.b"\nclient = "/c.pem"',
-      ['https://m.b/v2 verify client /c.pem /c.pem'],
+      'https://m.b/v2 verify client /c.pem /c.pem',
     ],
     [
       'a list of such files',
       'server = "m.b"\nclient = ["/c.pem", "d.pem"]',
-      [`https://m.b/v2 verify client /c.pem /c.pem client ${DIRECTORY}/d.pem ${DIRECTORY}/d.pem`],
+      `https://m.b/v2 verify client /c.pem /c.pem client ${DIRECTORY}/d.pem ${DIRECTORY}/d.pem`,
     ],
     [
       'pairs of files, of which the second may be empty',
       'server = "m.b"\nclient = [["/c.cert", "c.key"], ["/d.pem", ""], "/e.pem", ["/f.pem"]]',
-      [
-        `https://m.b/v2 verify client /c.cert ${DIRECTORY}/c.key client /d.pem /d.pem client /e.pem /e.pem client /f.pem /f.pem`,
-      ],
+      `https://m.b/v2 verify client /c.cert ${DIRECTORY}/c.key client /d.pem /d.pem client /e.pem /e.pem client /f.pem /f.pem`,
     ],
     [
       'headers',
       '[header]\nX-Custom-1 = "a value"\nx-custom-2 = ["one", "two"]\nx-CUSTOM-2 = "three"\nx-none = []',
-      ['itself x-custom-1: a value x-custom-2: one, two, three'],
+      'itself x-custom-1: a value x-custom-2: one, two, three',
     ],
     [
       'a header of a host',
       '[host."https://m.b"]\n[host."https://m.b".header]\nauthorization = ["Basic eA=="]',
-      ['https://m.b/v2 authorization: Basic eA==', 'itself'],
+      'https://m.b/v2 authorization: Basic eA== | itself',
     ],
     [
       'a path, to which /v2 is appended',
       '[host."https://m.b/us"]\n[host."https://m.b/artifactory/api/docker/hub/"]\n[host."https://m.b/"]',
-      ['https://m.b/us/v2', 'https://m.b/artifactory/api/docker/hub/v2', 'https://m.b/v2', 'itself'],
+      'https://m.b/us/v2 | https://m.b/artifactory/api/docker/hub/v2 | https://m.b/v2 | itself',
     ],
     [
       'a path that ends in /v2',
       '[host."https://m.b/v2"]\n[host."https://m.b/x/v2/"]',
-      ['https://m.b/v2', 'https://m.b/x/v2', 'itself'],
+      'https://m.b/v2 | https://m.b/x/v2 | itself',
     ],
     [
       'a path that is left unchanged',
       '[host."https://m.b/v2/upstream"]\ncapabilities = ["pull"]\noverride_path = true\n[host."https://n.b"]\noverride_path = true',
-      ['https://m.b/v2/upstream digests', 'https://n.b', 'itself'],
+      'https://m.b/v2/upstream digests | https://n.b | itself',
     ],
     [
       'a path under /v2 that is changed',
       '[host."https://m.b/v2/upstream"]\noverride_path = false',
-      ['https://m.b/v2/upstream/v2', 'itself'],
+      'https://m.b/v2/upstream/v2 | itself',
     ],
     [
       'capabilities in capitals, and newer ones',
       '[host."https://m.b"]\ncapabilities = ["PULL", "Resolve", "referrers"]',
-      ['https://m.b/v2', 'itself'],
+      'https://m.b/v2 | itself',
     ],
-    ['no capabilities, which means all', '[host."https://m.b"]\ncapabilities = []', ['https://m.b/v2', 'itself']],
+    ['no capabilities, which means all', '[host."https://m.b"]\ncapabilities = []', 'https://m.b/v2 | itself'],
     [
       'hosts that may not be pulled from are left out',
       '[host."https://m.b"]\ncapabilities = ["push"]\n[host."https://n.b"]\ncapabilities = ["resolve"]',
-      ['itself'],
+      'itself',
     ],
     [
       'a server that may not be pulled from',
       'server = "m.b"\ncapabilities = ["push"]\n[host."https://n.b"]',
-      ['https://n.b/v2'],
+      'https://n.b/v2',
     ],
-    ['fields in capitals', 'Server = "m.b"\nSKIP_VERIFY = true', ['https://m.b/v2 unverified']],
-    ['a host without a scheme', '[host."m.b:5000"]', ['https://m.b:5000/v2', 'itself']],
-    ['a host whose name begins like a scheme', '[host."http-mirror.b"]', ['https://http-mirror.b/v2', 'itself']],
-    ['IPv6', 'server = "[FD00::1]:5000"', ['https://[fd00::1]:5000/v2']],
-    ['localhost as a server', 'server = "http://localhost:5000"', ['http://localhost:5000/v2']],
+    ['fields in capitals', 'Server = "m.b"\nSKIP_VERIFY = true', 'https://m.b/v2 unverified'],
+    ['a host without a scheme', '[host."m.b:5000"]', 'https://m.b:5000/v2 | itself'],
+    ['a host whose name begins like a scheme', '[host."http-mirror.b"]', 'https://http-mirror.b/v2 | itself'],
+    ['IPv6', 'server = "[FD00::1]:5000"', 'https://[fd00::1]:5000/v2'],
+    ['localhost as a server', 'server = "http://localhost:5000"', 'http://localhost:5000/v2'],
     [
       'a time for connecting',
       'dial_timeout = "1m1.5s"\n[host."https://m.b"]\ndial_timeout = ""',
-      ['https://m.b/v2', 'itself'],
+      'https://m.b/v2 | itself',
     ],
-    ['CRLF', 'server = "m.b"\r\n[host."https://n.b"]\r\n', ['https://n.b/v2', 'https://m.b/v2']],
-    ['a byte order mark', '\ufeffserver = "m.b"', ['https://m.b/v2']],
-    [
-      'an inline table',
-      'host = {"https://b.b" = {}, "https://a.b" = {}}',
-      ['https://b.b/v2', 'https://a.b/v2', 'itself'],
-    ],
+    ['CRLF', 'server = "m.b"\r\n[host."https://n.b"]\r\n', 'https://n.b/v2 | https://m.b/v2'],
+    ['a byte order mark', '\ufeffserver = "m.b"', 'https://m.b/v2'],
+    ['an inline table', 'host = {"https://b.b" = {}, "https://a.b" = {}}', 'https://b.b/v2 | https://a.b/v2 | itself'],
     [
       'names that JavaScript knows',
       '[header]\n__proto__ = "a"\nconstructor = "b"',
-      ['itself __proto__: a constructor: b'],
+      'itself __proto__: a constructor: b',
     ],
   ];
   for (const [what, text, expected] of rows) {
-    it(`reads ${what}`, () => expect(lines(text)).to.deep.equal(expected));
+    it(`reads ${what}`, () => expect(lines(text).join(' | ')).to.equal(expected));
   }
 
   const warned: [text: string, warnings: RegExp[]][] = [

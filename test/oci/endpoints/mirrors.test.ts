@@ -17,178 +17,153 @@ function endpointsOf(image: string, options: Partial<RouteOptions> = {}) {
   return routes.endpointsOf(parseReference(image));
 }
 
-/** An endpoint on one line: the URL of a manifest, the scope, the name for credentials, and every unusual property. */
+/** These mirrors of a registry before it; `only`: without it. */
+const ahead = (registry: string, ...endpoints: string[]) => ({ mirrors: { [registry]: mirror(endpoints) } });
+const only = (registry: string, ...endpoints: string[]) => ({
+  mirrors: { [registry]: mirror(endpoints, { fallback: false }) },
+});
+
+/**
+ * An endpoint on one line: base, repository, query, and what is unusual: the name for credentials where it is not that of the place
+ * itself, whether it is a mirror, the policy for addresses where a mirror's is not `configured` and a source's not `registry`.
+ */
 function lines(image: string, options: Partial<RouteOptions> = {}): string[] {
-  return endpointsOf(image, options).map((endpoint) =>
-    [
-      `${endpoint.base}/${endpoint.repository}/manifests/x${endpoint.query}`,
-      endpoint.repository,
-      endpoint.credentialName,
-      endpoint.isSource ? 'source' : 'mirror',
-      endpoint.policy,
-      ...(endpoint.trust === undefined ? [] : [endpoint.trust.id]),
-      ...(endpoint.resolvesTags ? [] : ['digests']),
-    ].join(' '),
-  );
+  return endpointsOf(image, options).map((endpoint) => {
+    const { base, repository, query, credentialName, isSource, policy, trust } = endpoint;
+    const place = `${base.replace(/^https?:\/\//, '').replace(/\/v2(?=\/|$)/, '')}/${repository}`;
+    return [
+      ...[base, repository, query],
+      credentialName === place ? '' : `as ${credentialName}`,
+      isSource ? '' : 'mirror',
+      policy === (isSource ? 'registry' : 'configured') ? '' : policy,
+      trust?.id ?? '',
+      endpoint.resolvesTags ? '' : 'digests',
+    ]
+      .filter((part) => part !== '')
+      .join(' ');
+  });
 }
 
-const HUB =
-  'https://registry-1.docker.io/v2/library/nginx/manifests/x library/nginx docker.io/library/nginx source registry';
+const HUB = 'https://registry-1.docker.io/v2 library/nginx as docker.io/library/nginx';
 
 describe('the endpoints of an image', () => {
   const rows: [what: string, image: string, options: Partial<RouteOptions>, expected: string[]][] = [
     ['Docker Hub, where nothing is configured', 'nginx', {}, [HUB]],
-    [
-      'another registry, where nothing is configured',
-      'quay.io/ns/x:1',
-      {},
-      ['https://quay.io/v2/ns/x/manifests/x ns/x quay.io/ns/x source registry'],
-    ],
-    ['a registry at a port', 'a.b:5000/x', {}, ['https://a.b:5000/v2/x/manifests/x x a.b:5000/x source registry']],
-    [
-      'an insecure registry',
-      'a.b:5000/x',
-      { insecure: ['A.b:5000'] },
-      ['https://a.b:5000/v2/x/manifests/x x a.b:5000/x source configured insecure'],
-    ],
-    [
-      'an insecure registry is so at its port only',
-      'a.b/x',
-      { insecure: ['a.b:5000'] },
-      ['https://a.b/v2/x/manifests/x x a.b/x source registry'],
-    ],
+    ['another registry, where nothing is configured', 'quay.io/ns/x:1', {}, ['https://quay.io/v2 ns/x']],
+    ['a registry at a port', 'a.b:5000/x', {}, ['https://a.b:5000/v2 x']],
+    ['an insecure registry', 'a.b:5000/x', { insecure: ['A.b:5000'] }, ['https://a.b:5000/v2 x configured insecure']],
+    ['an insecure registry is so at its port only', 'a.b/x', { insecure: ['a.b:5000'] }, ['https://a.b/v2 x']],
     [
       'IPv6',
       '[2001:db8::1]:5000/x',
       { insecure: ['[2001:db8::1]:5000'] },
-      ['https://[2001:db8::1]:5000/v2/x/manifests/x x [2001:db8::1]:5000/x source configured insecure'],
+      ['https://[2001:db8::1]:5000/v2 x configured insecure'],
     ],
     [
       'a mirror, then the source',
       'nginx',
-      { mirrors: { 'docker.io': mirror(['mirror.example.com']) } },
-      [
-        'https://mirror.example.com/v2/library/nginx/manifests/x?ns=docker.io library/nginx mirror.example.com/library/nginx mirror configured',
-        HUB,
-      ],
+      ahead('docker.io', 'mirror.example.com'),
+      ['https://mirror.example.com/v2 library/nginx ?ns=docker.io mirror', HUB],
     ],
     [
       'mirrors in their order, with prefixes and ports',
       'nginx',
-      { mirrors: { 'docker.io': mirror(['b.example.com:8443/hub', 'https://a.example.com/proxy/cache/']) } },
+      ahead('docker.io', 'b.example.com:8443/hub', 'https://a.example.com/proxy/cache/'),
       [
-        'https://b.example.com:8443/v2/hub/library/nginx/manifests/x?ns=docker.io hub/library/nginx b.example.com:8443/hub/library/nginx mirror configured',
-        'https://a.example.com/v2/proxy/cache/library/nginx/manifests/x?ns=docker.io proxy/cache/library/nginx a.example.com/proxy/cache/library/nginx mirror configured',
+        'https://b.example.com:8443/v2 hub/library/nginx ?ns=docker.io mirror',
+        'https://a.example.com/v2 proxy/cache/library/nginx ?ns=docker.io mirror',
         HUB,
       ],
     ],
     [
       'a mirror and never the source',
       'nginx',
-      { mirrors: { 'docker.io': mirror(['mirror.example.com'], { fallback: false }) } },
-      [
-        'https://mirror.example.com/v2/library/nginx/manifests/x?ns=docker.io library/nginx mirror.example.com/library/nginx mirror configured',
-      ],
+      only('docker.io', 'mirror.example.com'),
+      ['https://mirror.example.com/v2 library/nginx ?ns=docker.io mirror'],
     ],
     [
       "a mirror with the source's credentials",
       'quay.io/ns/x',
       { mirrors: { 'quay.io': mirror(['mirror.example.com/q'], { fallback: false, credentials: 'source' }) } },
-      ['https://mirror.example.com/v2/q/ns/x/manifests/x?ns=quay.io q/ns/x quay.io/ns/x mirror configured'],
+      ['https://mirror.example.com/v2 q/ns/x ?ns=quay.io as quay.io/ns/x mirror'],
     ],
     [
       'a mirror in plain http',
       'quay.io/x',
-      { mirrors: { 'quay.io': mirror(['http://127.0.0.1:5000/q'], { fallback: false }) } },
-      ['http://127.0.0.1:5000/v2/q/x/manifests/x?ns=quay.io q/x 127.0.0.1:5000/q/x mirror configured'],
+      only('quay.io', 'http://127.0.0.1:5000/q'),
+      ['http://127.0.0.1:5000/v2 q/x ?ns=quay.io mirror'],
     ],
     [
       'an insecure mirror beside one that is not',
       'quay.io/x',
-      { insecure: ['m.local:5000'], mirrors: { 'quay.io': mirror(['m.local:5000', 'https://m.local:5001']) } },
+      { insecure: ['m.local:5000'], ...ahead('quay.io', 'm.local:5000', 'https://m.local:5001') },
       [
-        'https://m.local:5000/v2/x/manifests/x?ns=quay.io x m.local:5000/x mirror configured insecure',
-        'https://m.local:5001/v2/x/manifests/x?ns=quay.io x m.local:5001/x mirror configured',
-        'https://quay.io/v2/x/manifests/x x quay.io/x source registry',
+        'https://m.local:5000/v2 x ?ns=quay.io mirror insecure',
+        'https://m.local:5001/v2 x ?ns=quay.io mirror',
+        'https://quay.io/v2 x',
       ],
     ],
     [
       'plain http that is configured needs no setting for certificates',
       'quay.io/x',
-      { insecure: ['m.local:5000'], mirrors: { 'quay.io': mirror(['http://m.local:5000'], { fallback: false }) } },
-      ['http://m.local:5000/v2/x/manifests/x?ns=quay.io x m.local:5000/x mirror configured'],
+      { insecure: ['m.local:5000'], ...only('quay.io', 'http://m.local:5000') },
+      ['http://m.local:5000/v2 x ?ns=quay.io mirror'],
     ],
     [
       'a mirror at an IPv6 address, of a registry at a port',
       'a.b:5000/x',
       { mirrors: { 'a.b:5000': mirror(['http://[fd00::5]:5000']) } },
-      [
-        'http://[fd00::5]:5000/v2/x/manifests/x?ns=a.b%3A5000 x [fd00::5]:5000/x mirror configured',
-        'https://a.b:5000/v2/x/manifests/x x a.b:5000/x source registry',
-      ],
+      ['http://[fd00::5]:5000/v2 x ?ns=a.b%3A5000 mirror', 'https://a.b:5000/v2 x'],
     ],
     [
       'a registry at an IPv6 address that has a mirror',
       '[::1]:5000/x',
-      { mirrors: { '[::1]:5000': mirror(['m.b'], { fallback: false }) } },
-      ['https://m.b/v2/x/manifests/x?ns=%5B%3A%3A1%5D%3A5000 x m.b/x mirror configured'],
+      only('[::1]:5000', 'm.b'),
+      ['https://m.b/v2 x ?ns=%5B%3A%3A1%5D%3A5000 mirror'],
     ],
     [
       "the node's localhost through a mirror",
       'localhost:32000/x',
-      { mirrors: { 'localhost:32000': mirror(['http://registry.registry.svc:5000'], { fallback: false }) } },
-      [
-        'http://registry.registry.svc:5000/v2/x/manifests/x?ns=localhost%3A32000 x registry.registry.svc:5000/x mirror configured',
-      ],
+      only('localhost:32000', 'http://registry.registry.svc:5000'),
+      ['http://registry.registry.svc:5000/v2 x ?ns=localhost%3A32000 mirror'],
     ],
     [
       'a mirror of another registry is not asked',
       'quay.io/x',
       { mirrors: { 'docker.io': mirror(['m.b']), 'quay.io:443': mirror(['n.b']) } },
-      ['https://quay.io/v2/x/manifests/x x quay.io/x source registry'],
+      ['https://quay.io/v2 x'],
     ],
     [
       'a digest as well as a tag',
       `quay.io/x@${DIGEST}`,
-      { mirrors: { 'quay.io': mirror(['m.b/q'], { fallback: false }) } },
-      ['https://m.b/v2/q/x/manifests/x?ns=quay.io q/x m.b/q/x mirror configured'],
+      only('quay.io', 'm.b/q'),
+      ['https://m.b/v2 q/x ?ns=quay.io mirror'],
     ],
     [
       'the source named among its mirrors, once and in its place',
       'nginx',
-      { mirrors: { 'docker.io': mirror(['registry-1.docker.io', 'm.b', 'docker.io']) } },
-      [
-        HUB.replace(/registry$/, 'configured'),
-        'https://m.b/v2/library/nginx/manifests/x?ns=docker.io library/nginx m.b/library/nginx mirror configured',
-      ],
+      ahead('docker.io', 'registry-1.docker.io', 'm.b', 'docker.io'),
+      [`${HUB} configured`, 'https://m.b/v2 library/nginx ?ns=docker.io mirror'],
     ],
     [
       'the source over plain http, once',
       'a.b:5000/x',
-      { mirrors: { 'a.b:5000': mirror(['http://a.b:5000']) } },
-      ['http://a.b:5000/v2/x/manifests/x x a.b:5000/x source configured'],
+      ahead('a.b:5000', 'http://a.b:5000'),
+      ['http://a.b:5000/v2 x configured'],
     ],
     [
       "the source's host with a prefix is a mirror that knows whose image is meant",
       'quay.io/x',
-      { mirrors: { 'quay.io': mirror(['quay.io/proxy']) } },
-      [
-        'https://quay.io/v2/proxy/x/manifests/x proxy/x quay.io/proxy/x mirror configured',
-        'https://quay.io/v2/x/manifests/x x quay.io/x source registry',
-      ],
+      ahead('quay.io', 'quay.io/proxy'),
+      ['https://quay.io/v2 proxy/x mirror', 'https://quay.io/v2 x'],
     ],
     [
       'the same mirror twice',
       'quay.io/x',
-      { mirrors: { 'quay.io': mirror(['m.b', 'https://M.b/'], { fallback: false }) } },
-      ['https://m.b/v2/x/manifests/x?ns=quay.io x m.b/x mirror configured'],
+      only('quay.io', 'm.b', 'https://M.b/'),
+      ['https://m.b/v2 x ?ns=quay.io mirror'],
     ],
-    [
-      'no mirror but the source',
-      'quay.io/x',
-      { mirrors: { 'quay.io': mirror([]) } },
-      ['https://quay.io/v2/x/manifests/x x quay.io/x source registry'],
-    ],
+    ['no mirror but the source', 'quay.io/x', ahead('quay.io'), ['https://quay.io/v2 x']],
   ];
   for (const [what, image, options, expected] of rows) {
     it(what, () => expect(lines(image, options)).to.deep.equal(expected));
@@ -247,111 +222,90 @@ describe("the endpoints of an image, by containerd's directory", () => {
       'a host, then the source, which its folder names',
       'quay.io/x',
       hosts([at('/v2', { resolvesTags: false }), implicit]),
-      [
-        'https://m.b/v2/x/manifests/x?ns=quay.io x m.b/x mirror configured digests',
-        'https://quay.io/v2/x/manifests/x x quay.io/x source configured',
-      ],
+      ['https://m.b/v2 x ?ns=quay.io mirror digests', 'https://quay.io/v2 x configured'],
     ],
     [
       'a source that only _default stands for is judged like any other',
       'quay.io/x',
       hosts([implicit], true),
-      ['https://quay.io/v2/x/manifests/x x quay.io/x source registry'],
+      ['https://quay.io/v2 x'],
     ],
     [
       'a registry below a path, as containerd appends /v2',
       'quay.io/x',
       hosts([at('/artifactory/api/docker/q/v2')]),
-      [
-        'https://m.b/artifactory/api/docker/q/v2/x/manifests/x?ns=quay.io x m.b/artifactory/api/docker/q/x mirror configured',
-      ],
+      ['https://m.b/artifactory/api/docker/q/v2 x ?ns=quay.io mirror'],
     ],
     [
       'a project of a registry, whose name is part of the repository',
       'nginx',
       hosts([at('/v2/hub')]),
-      [
-        'https://m.b/v2/hub/library/nginx/manifests/x?ns=docker.io hub/library/nginx m.b/hub/library/nginx mirror configured',
-      ],
+      ['https://m.b/v2 hub/library/nginx ?ns=docker.io mirror'],
     ],
     [
       'a path without /v2, and no path',
       'quay.io/x',
       hosts([at('/api'), at('')]),
-      [
-        'https://m.b/api/x/manifests/x?ns=quay.io x m.b/api/x mirror configured',
-        'https://m.b/x/manifests/x?ns=quay.io x m.b/x mirror configured',
-      ],
+      ['https://m.b/api x ?ns=quay.io mirror', 'https://m.b x ?ns=quay.io mirror'],
     ],
     [
       'its own setting for certificates has precedence over registries.insecure',
       'quay.io/x',
       { insecure: ['m.b', 'quay.io'], ...hosts([at('/v2', { tls: trust }), at('/v2/q'), implicit]) },
       [
-        'https://m.b/v2/x/manifests/x?ns=quay.io x m.b/x mirror configured own',
-        'https://m.b/v2/q/x/manifests/x?ns=quay.io q/x m.b/q/x mirror configured insecure',
-        'https://quay.io/v2/x/manifests/x x quay.io/x source configured insecure',
+        'https://m.b/v2 x ?ns=quay.io mirror own',
+        'https://m.b/v2 q/x ?ns=quay.io mirror insecure',
+        'https://quay.io/v2 x configured insecure',
       ],
     ],
-    [
-      'certificates for the source',
-      'nginx',
-      hosts([{ ...implicit, tls: trust }]),
-      [`${HUB.replace(/registry$/, 'configured')} own`],
-    ],
+    ['certificates for the source', 'nginx', hosts([{ ...implicit, tls: trust }]), [`${HUB} configured own`]],
     [
       'Docker Hub by any of its names, once',
       'nginx',
       hosts([home('registry-1.docker.io'), home('docker.io'), home('index.docker.io')]),
-      [HUB.replace(/registry$/, 'configured')],
+      [`${HUB} configured`],
     ],
     [
       'the source again, if only then it may resolve tags',
       'quay.io/x',
       hosts([{ ...home('quay.io'), resolvesTags: false }, { ...home('quay.io'), resolvesTags: false }, implicit]),
-      [
-        'https://quay.io/v2/x/manifests/x x quay.io/x source configured digests',
-        'https://quay.io/v2/x/manifests/x x quay.io/x source configured',
-      ],
+      ['https://quay.io/v2 x configured digests', 'https://quay.io/v2 x configured'],
     ],
     [
       'the source again with other certificates',
       'quay.io/x',
       hosts([{ ...home('quay.io'), tls: trust }, implicit]),
-      [
-        'https://quay.io/v2/x/manifests/x x quay.io/x source configured own',
-        'https://quay.io/v2/x/manifests/x x quay.io/x source configured',
-      ],
+      ['https://quay.io/v2 x configured own', 'https://quay.io/v2 x configured'],
     ],
     [
       'localhost without verification, where a folder names it',
       'localhost:5001/x',
       hosts([implicit]),
-      ['https://localhost:5001/v2/x/manifests/x x localhost:5001/x source configured insecure'],
+      ['https://localhost:5001/v2 x configured insecure'],
     ],
     [
       'localhost with certificates of its own',
       '127.0.0.1:5001/x',
       hosts([{ ...implicit, tls: trust }]),
-      ['https://127.0.0.1:5001/v2/x/manifests/x x 127.0.0.1:5001/x source configured own'],
+      ['https://127.0.0.1:5001/v2 x configured own'],
     ],
     [
       'localhost within a name is not localhost',
       'localhost.example.com/x',
       hosts([implicit]),
-      ['https://localhost.example.com/v2/x/manifests/x x localhost.example.com/x source configured'],
+      ['https://localhost.example.com/v2 x configured'],
     ],
     [
       'localhost that only _default stands for is refused when it is dialled',
       'localhost:5001/x',
       hosts([implicit], true),
-      ['https://localhost:5001/v2/x/manifests/x x localhost:5001/x source registry'],
+      ['https://localhost:5001/v2 x'],
     ],
     [
       'registries.mirrors goes first',
       'quay.io/x',
-      { mirrors: { 'quay.io': mirror(['n.b'], { fallback: false }) }, ...hosts([at('/v2')]) },
-      ['https://n.b/v2/x/manifests/x?ns=quay.io x n.b/x mirror configured'],
+      { ...only('quay.io', 'n.b'), ...hosts([at('/v2')]) },
+      ['https://n.b/v2 x ?ns=quay.io mirror'],
     ],
   ];
   for (const [what, image, options, expected] of rows) {
@@ -476,7 +430,7 @@ describe('the endpoints of an image that may lack platforms', () => {
     headers: {},
   });
   const rows: [what: string, image: string, options: Partial<RouteOptions>, expected: string[]][] = [
-    ['none, where nothing says so', 'quay.io/a', { mirrors: { 'quay.io': mirror(['m.test']) } }, []],
+    ['none, where nothing says so', 'quay.io/a', ahead('quay.io', 'm.test'), []],
     [
       'all mirrors, if the source is not asked',
       'quay.io/a',
@@ -486,25 +440,20 @@ describe('the endpoints of an image that may lack platforms', () => {
     [
       'a named host, under any path',
       'quay.io/a',
-      { mirrors: { 'quay.io': mirror(['m.test', 'N.test/hub'], { fallback: false }) }, sparse: ['n.test'] },
+      { ...only('quay.io', 'm.test', 'N.test/hub'), sparse: ['n.test'] },
       ['n.test/hub'],
     ],
     [
       'no mirror before one that has everything',
       'quay.io/a',
-      { mirrors: { 'quay.io': mirror(['m.test', 'n.test'], { fallback: false }) }, sparse: ['m.test'] },
+      { ...only('quay.io', 'm.test', 'n.test'), sparse: ['m.test'] },
       [],
     ],
-    [
-      'no mirror before its source',
-      'quay.io/a',
-      { mirrors: { 'quay.io': mirror(['m.test']) }, sparse: ['m.test'] },
-      [],
-    ],
+    ['no mirror before its source', 'quay.io/a', { ...ahead('quay.io', 'm.test'), sparse: ['m.test'] }, []],
     [
       'a mirror and its source, if both are named',
       'quay.io/a',
-      { mirrors: { 'quay.io': mirror(['m.test']) }, sparse: ['m.test', 'quay.io'] },
+      { ...ahead('quay.io', 'm.test'), sparse: ['m.test', 'quay.io'] },
       ['m.test', 'quay.io'],
     ],
     ['a named registry', 'quay.example.com/a', { sparse: ['Quay.example.com'] }, ['quay.example.com']],
