@@ -40,6 +40,9 @@ describe('the Events for a decision', () => {
   }
   const GUESS = 'OpenPlacement Placing: tolerates';
   const UNRESOLVED = 'ImageUnresolvable Resolving: image i0';
+  const APART = { a: ARM, b: AMD };
+  const STALE = { answers: { a: ARM }, tolerations: TOLERATIONS };
+  const TOLERATED = 'StaleToleration Placing: still tolerates amd64, but its images now run on arm64:';
   const NOTHING = 'NoCommonArchitecture Placing: no architecture';
 
   const rows: [given: string, what: Given, starts: readonly string[]][] = [
@@ -56,15 +59,11 @@ describe('the Events for a decision', () => {
       { answers: failures(1, 120), settings: { unresolvable: 'fallback', fallback: ['amd64'] } },
       [UNRESOLVED, `${GUESS} amd64`],
     ],
-    ['images without an architecture in common', { answers: { a: ARM, b: AMD } }, [NOTHING]],
-    [
-      'the same, released',
-      { answers: { a: ARM, b: AMD }, settings: { noCommonArchitecture: 'release' } },
-      [GUESS, NOTHING],
-    ],
+    ['images without an architecture in common', { answers: APART }, [NOTHING]],
+    ['the same, released', { answers: APART, settings: { noCommonArchitecture: 'release' } }, [GUESS, NOTHING]],
     [
       'the policy that led to it',
-      { answers: { a: ARM, b: AMD }, settings: { policy: 'p' } },
+      { answers: APART, settings: { policy: 'p' } },
       ['NoCommonArchitecture Placing: policy p: no architecture'],
     ],
     [
@@ -72,31 +71,19 @@ describe('the Events for a decision', () => {
       { answers: { a: ARM }, statement: 'x64!' },
       ['ConfigurationRejected Placing: annotation archaware.dev/architectures: '],
     ],
-    [
-      'a toleration that the images no longer need',
-      { answers: { a: ARM }, tolerations: TOLERATIONS },
-      ['StaleToleration Placing: still tolerates amd64, but its images now run on arm64: delete the pod'],
-    ],
+    ['a toleration that the images no longer need', STALE, [`${TOLERATED} delete the pod`]],
     [
       'such a toleration of a pod of a DaemonSet, with advice about its template',
-      { answers: { a: ARM }, tolerations: TOLERATIONS, owner: 'DaemonSet' },
+      { ...STALE, owner: 'DaemonSet' },
       [
-        'StaleToleration Placing: still tolerates amd64, but its images now run on arm64: they come from the template of ' +
+        `${TOLERATED} they come from the template of ` +
           'DaemonSet up; run kubectl -n shop rollout restart daemonset/up: the controller then decides the template again ' +
           "(with the update strategy OnDelete, delete the pod afterwards). What the template still tolerates then is its author's: " +
           'remove it from the source of the DaemonSet',
       ],
     ],
-    [
-      'such a toleration of a pod of another owner',
-      { answers: { a: ARM }, tolerations: TOLERATIONS, owner: 'ReplicaSet' },
-      ['StaleToleration Placing: still tolerates amd64, but its images now run on arm64: delete the pod'],
-    ],
-    [
-      'no such toleration in the mode affinity',
-      { answers: { a: ARM }, tolerations: TOLERATIONS, settings: { mode: 'affinity' } },
-      [],
-    ],
+    ['such a toleration of a pod of another owner', { ...STALE, owner: 'ReplicaSet' }, [`${TOLERATED} delete the pod`]],
+    ['no such toleration in the mode affinity', { ...STALE, settings: { mode: 'affinity' } }, []],
     [
       'no toleration that a guess does not need',
       { answers: failures(1, 120), tolerations: TOLERATIONS },

@@ -32,19 +32,16 @@ const single = (platforms: string): ImageAnswer => ({ ...known(platforms), isInd
 const artifact: ImageAnswer = { ...failed(0), code: 'unsupported', isSingleManifest: true } as ImageAnswer;
 
 const volume = (reference: unknown, more: JsonObject = {}, name = 'data') => ({ name, image: { reference, ...more } });
+const V = { image: 'v', pullPolicy: '', volume: 'data' };
 const withVolumes = (...volumes: readonly JsonObject[]) => ({ volumes });
 
 describe('the images of volumes', () => {
   const rows: readonly [given: string, volumes: unknown, expected: unknown][] = [
-    ['are read after those of containers', [volume('v')], [{ image: 'v', pullPolicy: '', volume: 'data' }]],
-    [
-      'have a pull policy',
-      [volume('v', { pullPolicy: 'Always' })],
-      [{ image: 'v', pullPolicy: 'Always', volume: 'data' }],
-    ],
+    ['are read after those of containers', [volume('v')], [V]],
+    ['have a pull policy', [volume('v', { pullPolicy: 'Always' })], [{ ...V, pullPolicy: 'Always' }]],
     ['may be empty in a template', [volume(''), volume(undefined)], []],
     ['are of image volumes alone', [{ name: 'a', emptyDir: {} }, { name: 'b', image: 'x' }, 5], []],
-    ['count once', [volume('v'), volume('v', {}, 'other')], [{ image: 'v', pullPolicy: '', volume: 'data' }]],
+    ['count once', [volume('v'), volume('v', {}, 'other')], [V]],
     ['add nothing to the same image of a container', [volume('a')], []],
     ['may have no name', [{ image: { reference: 'v' } }], [{ image: 'v', pullPolicy: '', volume: '' }]],
     ['are no list', 'v', []],

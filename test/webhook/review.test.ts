@@ -335,13 +335,3 @@ describe('a body that is not a review', () => {
     expect(() => review({ ...asking(), kind: 'x'.repeat(3_000_000) })).to.throw(/^kind: got "x{60,80}…, expected/);
   });
 });
-
-describe('a pod with many images', () => {
-  it('starts lookups for some of them only, because it may never be created', () => {
-    const { review, asked } = reviewer();
-    const containers = Array.from({ length: 80 }, (_, index) => ({ name: `c${index}`, image: `a${index}` }));
-    review(asking({ object: { ...POD, spec: { containers } } }));
-    expect(asked).to.have.lengthOf(80);
-    expect(asked.filter(({ ask }) => ask)).to.have.lengthOf(64);
-  });
-});

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { cleanNode, decideNode } from '../../../src/placement/nodes/decide-node.ts';
 import { NO_RULES, readRules } from '../../../src/placement/nodes/label-rules.ts';
-import { decideLabels, type LabelConflict, labelConflictNote } from '../../../src/placement/nodes/labels.ts';
+import { decideLabels, labelConflictNote } from '../../../src/placement/nodes/labels.ts';
 import { nodeAction, nodePatch } from '../../../src/placement/patch/patch.ts';
 import { node, settings, taint } from '../objects.ts';
 
@@ -55,123 +55,70 @@ describe('a line of a label rule', () => {
 });
 
 describe('the labels of a node', () => {
-  type Row = [
-    given: string,
-    labels: Labels,
-    recorded: readonly string[],
-    rules: Labels,
-    expected: { added?: string[]; removed?: string[]; recorded: string[]; conflicts?: LabelConflict[] },
-  ];
+  /** Labels as `k=v`; `expected`: what is added, removed and in conflict, and then recorded: `+a/b -a/c !x/y=mine; a/b`. */
+  type Row = [given: string, labels: string, recorded: string, rules: Labels, expected: string];
   const X = 'x/y';
   const RULE = { [X]: 'k' };
   const rows: Row[] = [
-    ['nothing, and no rules', {}, [], {}, { recorded: [] }],
-    ['it gets one', { k: '1' }, [], RULE, { added: [X], recorded: [X] }],
-    ['it has it', { k: '1', [X]: 'true' }, [X], RULE, { recorded: [X] }],
-    ['none is left of what it needs', { [X]: 'true' }, [X], RULE, { removed: [X], recorded: [] }],
-    ['what it needs is false now', { k: 'false', [X]: 'true' }, [X], RULE, { removed: [X], recorded: [] }],
-    ['its rule is gone', { k: '1', [X]: 'true' }, [X], {}, { removed: [X], recorded: [] }],
-    [
-      'its rule has another name',
-      { k: '1', [X]: 'true' },
-      [X],
-      { 'x/z': 'k' },
-      { added: ['x/z'], removed: [X], recorded: ['x/z'] },
-    ],
-    ['somebody took it away', { k: '1' }, [X], RULE, { added: [X], recorded: [X] }],
-    ['somebody took it away, and it is not needed any more', {}, [X], RULE, { recorded: [] }],
-    ['somebody took it away, and its rule is gone', {}, [X], {}, { recorded: [] }],
+    ['nothing, and no rules', '', '', {}, '; '],
+    ['it gets one', 'k=1', '', RULE, '+x/y; x/y'],
+    ['it has it', 'k=1 x/y=true', 'x/y', RULE, '; x/y'],
+    ['none is left of what it needs', 'x/y=true', 'x/y', RULE, '-x/y; '],
+    ['what it needs is false now', 'k=false x/y=true', 'x/y', RULE, '-x/y; '],
+    ['its rule is gone', 'k=1 x/y=true', 'x/y', {}, '-x/y; '],
+    ['its rule has another name', 'k=1 x/y=true', 'x/y', { 'x/z': 'k' }, '+x/z -x/y; x/z'],
+    ['somebody took it away', 'k=1', 'x/y', RULE, '+x/y; x/y'],
+    ['somebody took it away, and it is not needed any more', '', 'x/y', RULE, '; '],
+    ['somebody took it away, and its rule is gone', '', 'x/y', {}, '; '],
 
     // Labels that somebody else set.
-    ['somebody set it', { k: '1', [X]: 'mine' }, [], RULE, { recorded: [], conflicts: [{ label: X, value: 'mine' }] }],
-    [
-      'somebody set it as we would have',
-      { k: '1', [X]: 'true' },
-      [],
-      RULE,
-      { recorded: [], conflicts: [{ label: X, value: 'true' }] },
-    ],
-    [
-      'somebody set it, and the rule says otherwise',
-      { [X]: 'true' },
-      [],
-      RULE,
-      { recorded: [], conflicts: [{ label: X, value: 'true' }] },
-    ],
-    ['somebody set what no rule decides', { k: '1', 'x/z': 'v' }, [], RULE, { added: [X], recorded: [X] }],
-    [
-      'somebody changed ours',
-      { k: '1', [X]: 'false' },
-      [X],
-      RULE,
-      { recorded: [], conflicts: [{ label: X, value: 'false' }] },
-    ],
-    ['somebody changed ours, and its rule is gone', { k: '1', [X]: '' }, [X], {}, { recorded: [] }],
-    ['ours under a name that nobody recorded', { [X]: 'true' }, ['x/z'], {}, { recorded: [] }],
+    ['somebody set it', 'k=1 x/y=mine', '', RULE, '!x/y=mine; '],
+    ['somebody set it as we would have', 'k=1 x/y=true', '', RULE, '!x/y=true; '],
+    ['somebody set it, and the rule says otherwise', 'x/y=true', '', RULE, '!x/y=true; '],
+    ['somebody set what no rule decides', 'k=1 x/z=v', '', RULE, '+x/y; x/y'],
+    ['somebody changed ours', 'k=1 x/y=false', 'x/y', RULE, '!x/y=false; '],
+    ['somebody changed ours, and its rule is gone', 'k=1 x/y=', 'x/y', {}, '; '],
+    ['ours under a name that nobody recorded', 'x/y=true', 'x/z', {}, '; '],
 
     // Invalid rules.
-    ['its rule is refused', { [X]: 'true' }, [X], { [X]: '?' }, { recorded: [X] }],
-    ['its rule is refused, and it has none', { k: '1' }, [], { [X]: 'k\n?' }, { recorded: [] }],
-    ['its rule is refused, and somebody took it away', { k: '1' }, [X], { [X]: 'k\n?' }, { recorded: [] }],
-    ["its rule is refused, and it is somebody's", { [X]: 'v' }, [X], { [X]: '?' }, { recorded: [] }],
+    ['its rule is refused', 'x/y=true', 'x/y', { [X]: '?' }, '; x/y'],
+    ['its rule is refused, and it has none', 'k=1', '', { [X]: 'k\n?' }, '; '],
+    ['its rule is refused, and somebody took it away', 'k=1', 'x/y', { [X]: 'k\n?' }, '; '],
+    ["its rule is refused, and it is somebody's", 'x/y=v', 'x/y', { [X]: '?' }, '; '],
 
     // Rules that read the labels of other rules.
-    [
-      'a chain begins to hold',
-      { k: '1' },
-      [],
-      { 'a/c': 'a/b', 'a/b': 'a/a', 'a/a': 'k' },
-      { added: ['a/a', 'a/b', 'a/c'], recorded: ['a/a', 'a/b', 'a/c'] },
-    ],
+    ['a chain begins to hold', 'k=1', '', { 'a/c': 'a/b', 'a/b': 'a/a', 'a/a': 'k' }, '+a/a +a/b +a/c; a/a a/b a/c'],
     [
       'a chain ceases to hold',
-      { 'a/a': 'true', 'a/b': 'true', 'a/c': 'true' },
-      ['a/a', 'a/b', 'a/c'],
+      'a/a=true a/b=true a/c=true',
+      'a/a a/b a/c',
       { 'a/c': 'a/b', 'a/b': 'a/a', 'a/a': 'k' },
-      { removed: ['a/a', 'a/b', 'a/c'], recorded: [] },
+      '-a/a -a/b -a/c; ',
     ],
-    [
-      'a chain with a negation',
-      { k: '1', 'a/b': 'true' },
-      ['a/b'],
-      { 'a/a': 'k', 'a/b': '!a/a' },
-      { added: ['a/a'], removed: ['a/b'], recorded: ['a/a'] },
-    ],
-    [
-      "a rule asks for a label that is somebody's",
-      { 'a/a': 'v' },
-      [],
-      { 'a/a': 'k', 'a/b': 'a/a=v' },
-      { added: ['a/b'], recorded: ['a/b'], conflicts: [{ label: 'a/a', value: 'v' }] },
-    ],
-    [
-      'a rule asks for one of ours whose rule is gone',
-      { 'a/a': 'true', 'a/b': 'true' },
-      ['a/a', 'a/b'],
-      { 'a/b': 'a/a' },
-      { removed: ['a/a', 'a/b'], recorded: [] },
-    ],
+    ['a chain with a negation', 'k=1 a/b=true', 'a/b', { 'a/a': 'k', 'a/b': '!a/a' }, '+a/a -a/b; a/a'],
+    ["a rule asks for a label that is somebody's", 'a/a=v', '', { 'a/a': 'k', 'a/b': 'a/a=v' }, '+a/b !a/a=v; a/b'],
+    ['a rule asks for one of ours whose rule is gone', 'a/a=true a/b=true', 'a/a a/b', { 'a/b': 'a/a' }, '-a/a -a/b; '],
     [
       'a rule asks for one of ours whose rule is refused',
-      { 'a/a': 'true' },
-      ['a/a'],
+      'a/a=true',
+      'a/a',
       { 'a/b': 'a/a', 'a/a': '?' },
-      { added: ['a/b'], recorded: ['a/a', 'a/b'] },
+      '+a/b; a/a a/b',
     ],
-    ['a rule asks that it is not itself', { k: '1' }, [], { [X]: '!x/y' }, { recorded: [] }],
-    ['the same, and it is set', { [X]: 'true' }, [X], { [X]: '!x/y' }, { recorded: [X] }],
-    [
-      'two rules exclude each other',
-      { 'a/a': 'true' },
-      ['a/a'],
-      { 'a/a': '!a/b', 'a/b': '!a/a' },
-      { recorded: ['a/a'] },
-    ],
+    ['a rule asks that it is not itself', 'k=1', '', { [X]: '!x/y' }, '; '],
+    ['the same, and it is set', 'x/y=true', 'x/y', { [X]: '!x/y' }, '; x/y'],
+    ['two rules exclude each other', 'a/a=true', 'a/a', { 'a/a': '!a/b', 'a/b': '!a/a' }, '; a/a'],
   ];
-  for (const [given, labels, recorded, rules, expected] of rows) {
+  const words = (text: string) => text.split(' ').filter(Boolean);
+  for (const [given, had, record, rules, expected] of rows) {
+    const labels: Labels = Object.fromEntries(words(had).map((pair) => pair.split('=')));
+    const recorded = words(record);
     it(`are decided if ${given}`, () => {
       const decision = decideLabels(labels, recorded, rulesOf(rules));
-      expect(decision).to.deep.equal({ added: [], removed: [], conflicts: [], ...expected });
+      const { added, removed, conflicts } = decision;
+      const changes = [...added.map((label) => `+${label}`), ...removed.map((label) => `-${label}`)];
+      const others = conflicts.map(({ label, value }) => `!${label}=${value}`);
+      expect(`${[...changes, ...others].join(' ')}; ${decision.recorded.join(' ')}`).to.equal(expected);
     });
 
     it(`need one decision only if ${given}`, () => {
