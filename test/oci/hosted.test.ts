@@ -49,49 +49,6 @@ describe('a hosted registry', () => {
     nock.restore();
   });
 
-  const rows: [image: string, endpoint: string, repository: string, realm: string, service: string, field: string][] = [
-    ['nginx:1', 'registry-1.docker.io', 'library/nginx', 'https://auth.docker.io/token', 'registry.docker.io', 'token'],
-    [
-      'docker.io/user/app:1',
-      'registry-1.docker.io',
-      'user/app',
-      'https://auth.docker.io/token',
-      'registry.docker.io',
-      'token',
-    ],
-    ['quay.io/ns/x:1', 'quay.io', 'ns/x', 'https://quay.io/v2/auth', 'quay.io', 'token'],
-    ['ghcr.io/ns/x:1', 'ghcr.io', 'ns/x', 'https://ghcr.io/token', 'ghcr.io', 'token'],
-    [
-      'example.azurecr.io/x:1',
-      'example.azurecr.io',
-      'x',
-      'https://example.azurecr.io/oauth2/token',
-      'example.azurecr.io',
-      'access_token',
-    ],
-  ];
-  for (const [image, endpoint, repository, realm, service, field] of rows) {
-    it(`answers ${image} from ${endpoint}, with a token of ${new URL(realm).host}`, async () => {
-      const path = `/v2/${repository}/manifests/1`;
-      const scope = `repository:${repository}:pull`;
-      const challenge = `Bearer realm="${realm}",service="${service}",scope="${scope}"`;
-      nock(`https://${endpoint}`).get(path).reply(401, '{}', { 'www-authenticate': challenge });
-      nock(new URL(realm).origin)
-        .get(new URL(realm).pathname)
-        .query({ service, scope })
-        .reply(200, { [field]: 't' });
-      nock(`https://${endpoint}`, { reqheaders: { authorization: 'Bearer t' } })
-        .get(path)
-        .reply(200, body, manifest);
-      const harness = startResolver([], { send: overFetch });
-      const { platforms } = await harness.resolver.resolve(image, access, never);
-      expect(platforms).to.have.length(2);
-      expect(harness.requests).to.deep.equal(['GET 401', 'GET 200', 'GET 200']);
-      expect(nock.isDone()).to.equal(true);
-      harness.stop();
-    });
-  }
-
   describe('as it is', () => {
     let harness: Harness | undefined;
     afterEach(() => harness?.stop());
@@ -164,33 +121,13 @@ describe('a hosted registry', () => {
       expect(nock.isDone()).to.equal(true);
     });
 
-    const stores: [image: string, host: string, repository: string, realm: string, status: number, store: string][] = [
-      [
-        'nginx',
-        HUB,
-        'library/nginx',
-        HUB_REALM,
-        307,
-        'https://production.cloudflare.docker.com/registry/sha256/x?verify=1',
-      ],
-      [
-        'quay.io/ns/x',
-        'quay.io',
-        'ns/x',
-        'https://quay.io/v2/auth',
-        302,
-        'https://cdn01.quay.io/sha256/ab?Signature=x',
-      ],
-      [
-        'ghcr.io/ns/x',
-        'ghcr.io',
-        'ns/x',
-        'https://ghcr.io/token',
-        307,
-        'https://pkg-containers.githubusercontent.com/x?sig=y',
-      ],
+    const stores: [image: string, repository: string, realm: string, status: number, store: string][] = [
+      ['nginx', 'library/nginx', HUB_REALM, 307, 'https://production.cloudflare.docker.com/registry/sha256/x?verify=1'],
+      ['quay.io/ns/x', 'ns/x', 'https://quay.io/v2/auth', 302, 'https://cdn01.quay.io/sha256/ab?Signature=x'],
+      ['ghcr.io/ns/x', 'ns/x', 'https://ghcr.io/token', 307, 'https://pkg-containers.githubusercontent.com/x?sig=y'],
     ];
-    for (const [image, host, repository, realm, status, store] of stores) {
+    for (const [image, repository, realm, status, store] of stores) {
+      const host = image.includes('/') ? (image.split('/')[0] ?? '') : HUB;
       it(`${host} keeps its blobs at ${new URL(store).host}, which gets no token`, async () => {
         const config = JSON.stringify({ os: 'linux', architecture: 'arm64' });
         const single = JSON.stringify({
@@ -244,61 +181,70 @@ describe('a hosted registry', () => {
       expect(nock.isDone()).to.equal(true);
     });
 
-    const realms: [image: string, repository: string, challenge: string, token: string, query: object][] = [
+    type Realm = [image: string, token: string, service: string | undefined, unusual?: Unusual];
+    type Unusual = { endpoint?: string; repository?: string; field?: string; challenge?: string };
+    const realms: Realm[] = [
+      ['nginx:1', HUB_REALM, 'registry.docker.io', { endpoint: HUB, repository: 'library/nginx' }],
+      ['docker.io/user/app:1', HUB_REALM, 'registry.docker.io', { endpoint: HUB }],
+      ['quay.io/ns/x:1', 'https://quay.io/v2/auth', 'quay.io'],
+      ['ghcr.io/ns/x:1', 'https://ghcr.io/token', 'ghcr.io'],
+      ['a.azurecr.io/x:1', 'https://a.azurecr.io/oauth2/token', 'a.azurecr.io', { field: 'access_token' }],
       [
         'nvcr.io/nvidia/cuda:1',
-        'nvidia/cuda',
-        'Bearer realm="https://nvcr.io/proxy_auth?scope=repository:nvidia/cuda:pull"',
         'https://nvcr.io/proxy_auth',
-        { scope: 'repository:nvidia/cuda:pull' },
+        undefined,
+        { challenge: 'Bearer realm="https://nvcr.io/proxy_auth?scope=repository:nvidia/cuda:pull"' },
       ],
       [
         'public.ecr.aws/ns/x:1',
-        'ns/x',
-        'Bearer realm="https://public.ecr.aws/token/",service="public.ecr.aws",scope="aws"',
         'https://public.ecr.aws/token/',
-        { service: 'public.ecr.aws', scope: 'repository:ns/x:pull' },
+        'public.ecr.aws',
+        { challenge: 'Bearer realm="https://public.ecr.aws/token/",service="public.ecr.aws",scope="aws"' },
       ],
       [
         'europe-docker.pkg.dev/project/x/y:1',
-        'project/x/y',
-        'Bearer realm="https://europe-docker.pkg.dev/v2/token",service="europe-docker.pkg.dev"',
         'https://europe-docker.pkg.dev/v2/token',
-        { service: 'europe-docker.pkg.dev', scope: 'repository:project/x/y:pull' },
+        'europe-docker.pkg.dev',
+        { challenge: 'Bearer realm="https://europe-docker.pkg.dev/v2/token",service="europe-docker.pkg.dev"' },
       ],
       [
         'registry.gitlab.com/group/project/x:1',
-        'group/project/x',
-        'Bearer realm="https://gitlab.com/jwt/auth",service="container_registry",error="invalid_token"',
         'https://gitlab.com/jwt/auth',
-        { service: 'container_registry', scope: 'repository:group/project/x:pull' },
+        'container_registry',
+        { challenge: 'Bearer realm="https://gitlab.com/jwt/auth",service="container_registry",error="invalid_token"' },
       ],
       [
         'harbor.example.com/p/x:1',
-        'p/x',
-        'bearer Realm = "https://harbor.example.com/service/token" , Service="harbor-registry"',
         'https://harbor.example.com/service/token',
-        { service: 'harbor-registry', scope: 'repository:p/x:pull' },
+        'harbor-registry',
+        { challenge: 'bearer Realm = "https://harbor.example.com/service/token" , Service="harbor-registry"' },
       ],
       [
         'both.example.com/x:1',
-        'x',
-        'Basic realm="Registry", Bearer realm="https://both.example.com/token",service="s"',
         'https://both.example.com/token',
-        { service: 's', scope: 'repository:x:pull' },
+        's',
+        { challenge: 'Basic realm="Registry", Bearer realm="https://both.example.com/token",service="s"' },
       ],
     ];
-    for (const [image, repository, challenge, token, query] of realms) {
-      it(`${image.split('/')[0]} names ${token}`, async () => {
-        const { host, origin, pathname } = { host: image.split('/')[0], ...splitUrl(token) };
+    for (const [image, token, service, unusual = {}] of realms) {
+      it(`${image} is answered with a token of ${token}`, async () => {
+        const {
+          endpoint = image.split('/')[0],
+          repository = image.replace(/^[^/]*\/|:1$/g, ''),
+          field = 'token',
+        } = unusual;
+        const scope = `repository:${repository}:pull`;
+        const { challenge = `Bearer realm="${token}",service="${service}",scope="${scope}"` } = unusual;
         const path = `/v2/${repository}/manifests/1`;
-        nock(`https://${host}`).get(path).reply(401, '', { 'www-authenticate': challenge });
+        nock(`https://${endpoint}`).get(path).reply(401, '{}', { 'www-authenticate': challenge });
+        const { origin, pathname } = new URL(token);
         nock(origin)
           .get(pathname)
-          .query(query as Record<string, string>)
-          .reply(200, { token: 't' });
-        nock(`https://${host}`, whoHolds('Bearer t')).get(path).reply(200, body, manifest);
+          .query({ ...(service === undefined ? {} : { service }), scope })
+          .reply(200, { [field]: 't' });
+        nock(`https://${endpoint}`, whoHolds('Bearer t')).get(path).reply(200, body, manifest);
         expect((await resolve(image)).platforms).to.have.length(2);
+        expect(harness?.requests).to.deep.equal(['GET 401', 'GET 200', 'GET 200']);
         expect(nock.isDone()).to.equal(true);
       });
     }
@@ -331,11 +277,6 @@ describe('a hosted registry', () => {
     });
   });
 });
-
-function splitUrl(url: string): { origin: string; pathname: string } {
-  const { origin, pathname } = new URL(url);
-  return { origin, pathname };
-}
 
 function basicOf(login: string): string {
   return `Basic ${Buffer.from(login).toString('base64')}`;
