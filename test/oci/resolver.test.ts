@@ -212,23 +212,6 @@ describe('the resolver', () => {
       expect(platformNames(platforms)).to.deep.equal(['linux/riscv64']);
     });
 
-    it('an entry without a platform beside others, attestations, and entries that no container runtime reads', async () => {
-      const plain = putImage(server, 'app', 'riscv64');
-      const index = indexOf('linux/amd64', 'unknown/unknown');
-      index.manifests.push(
-        { mediaType: IMAGE, digest: plain, size: 1 },
-        { mediaType: INDEX, digest: sha256('not read'), size: 1 },
-      );
-      server.put('app', 'manifests', index, { tag: 'v1' });
-      const { platforms, skipped } = await resolve('app:v1');
-      expect(platformNames(platforms)).to.deep.equal(['linux/amd64', 'linux/riscv64']);
-      expect(skipped.map(({ reason }) => reason)).to.deep.equal([
-        'the platform "unknown/unknown"',
-        'without a platform, and not the first such entry: container runtimes read only that one',
-      ]);
-      expect(asked()).to.have.length(3);
-    });
-
     it('an index without what does not count in it, unless somebody shows that', async () => {
       server.put('app', 'manifests', indexOf('linux/amd64', 'unknown/unknown'), { tag: 'v1' });
       const controller = startResolver([server.host], { namesSkipped: false });
@@ -285,12 +268,6 @@ describe('the resolver', () => {
       const error = await failure('app:v1');
       expect(error).to.include({ code: 'unsupported', temporary: false });
       expect(error.message).to.contain('the platform "linux/armv7l", whose architecture');
-    });
-
-    it('a sparse index without asking for its children', async () => {
-      server.put('app', 'manifests', indexOf('linux/amd64', 'linux/arm64', 'windows/amd64'), { tag: 'v1' });
-      expect((await resolve('app:v1')).platforms).to.have.length(3);
-      expect(asked()).to.have.length(1);
     });
 
     function nest(depth: number): void {
