@@ -73,11 +73,11 @@ export function review(
   return { kind: admission.kind, after: applied(object, admission) };
 }
 
-/** A pod in one line: `tolerates supported-arch=amd64; affinity zone In a; gates x; notes archaware.dev/managed`. */
+/** A pod in one line: `tolerates amd64; affinity zone In a; gates x; notes archaware.dev/managed`. */
 export function placement(object: JsonObject): string {
   const spec = objectAt(object, 'spec');
   const tolerations = (listAt(spec, 'tolerations') ?? []).map(({ key, operator, value }) =>
-    operator === 'Equal' ? `${String(key)}=${String(value)}` : `${String(key ?? '*')}`,
+    operator !== 'Equal' ? String(key ?? '*') : key === 'supported-arch' ? String(value) : `${key}=${value}`,
   );
   const gates = (listAt(spec, 'schedulingGates') ?? []).map(({ name }) => String(name));
   const notes = Object.keys(objectAt(objectAt(object, 'metadata'), 'annotations'));

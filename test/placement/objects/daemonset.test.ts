@@ -45,14 +45,25 @@ function daemonSet(
   });
 }
 
+type Expected = {
+  tolerations: readonly JsonObject[];
+  recorded: readonly JsonObject[];
+  past: readonly string[];
+  rolls: boolean;
+};
+const rolls = (
+  tolerations: readonly JsonObject[],
+  recorded: readonly JsonObject[],
+  past: readonly string[] = [],
+): Expected => ({ tolerations, recorded, past, rolls: true });
+const annotates = (...args: Parameters<typeof rolls>): Expected => ({ ...rolls(...args), rolls: false });
+
 type Row = [
   given: string,
   present: readonly JsonObject[] | undefined,
   recorded: readonly JsonObject[] | string | undefined,
   wanted: readonly ReturnType<typeof toleration>[],
-  expected:
-    | 'unchanged'
-    | { tolerations: readonly JsonObject[]; recorded: readonly JsonObject[]; past?: readonly string[]; rolls: boolean },
+  expected: 'unchanged' | Expected,
   liveTaints?: readonly string[],
   managedFields?: readonly JsonObject[],
 ];
@@ -62,8 +73,8 @@ const PAST_ARM = 'supported-arch=arm64:NoSchedule';
 
 describe('the decision for a template', () => {
   const rows: Row[] = [
-    ['no list', undefined, undefined, [AMD], { tolerations: [AMD], recorded: [AMD], rolls: true }],
-    ['an empty list', [], undefined, [AMD, ARM], { tolerations: [AMD, ARM], recorded: [AMD, ARM], rolls: true }],
+    ['no list', undefined, undefined, [AMD], rolls([AMD], [AMD])],
+    ['an empty list', [], undefined, [AMD, ARM], rolls([AMD, ARM], [AMD, ARM])],
     ['what it should have', [AUTHORS, AMD], [AMD], [AMD], 'unchanged'],
     ['nothing wanted', [AUTHORS], undefined, [], 'unchanged'],
     [
@@ -71,95 +82,52 @@ describe('the decision for a template', () => {
       [AUTHORS, { key: 'x', operator: 'Exists' }],
       undefined,
       [ARM],
-      { tolerations: [AUTHORS, { key: 'x', operator: 'Exists' }, ARM], recorded: [ARM], rolls: true },
+      rolls([AUTHORS, { key: 'x', operator: 'Exists' }, ARM], [ARM]),
     ],
     ['it tolerates everything already', [EVERYTHING], undefined, [AMD, ARM], 'unchanged'],
     ['its author gave it the very same', [AMD], undefined, [AMD], 'unchanged'],
-    [
-      'its author gave it one of two',
-      [AMD],
-      undefined,
-      [AMD, ARM],
-      { tolerations: [AMD, ARM], recorded: [ARM], rolls: true },
-    ],
+    ['its author gave it one of two', [AMD], undefined, [AMD, ARM], rolls([AMD, ARM], [ARM])],
     [
       'its author tolerates everything from now on',
       [AMD, EVERYTHING],
       [AMD],
       [AMD],
-      { tolerations: [EVERYTHING], recorded: [], past: [PAST_AMD], rolls: true },
+      rolls([EVERYTHING], [], [PAST_AMD]),
     ],
     [
       'its author gives it the very same from now on',
       [AMD, AUTHORS, { ...AMD }],
       [AMD],
       [AMD],
-      { tolerations: [AUTHORS, AMD], recorded: [], rolls: true },
+      rolls([AUTHORS, AMD], []),
     ],
-    ['the set grew', [AMD], [AMD], [AMD, ARM], { tolerations: [AMD, ARM], recorded: [AMD, ARM], rolls: true }],
-    [
-      'the set shrank',
-      [AMD, AUTHORS, ARM],
-      [AMD, ARM],
-      [ARM],
-      { tolerations: [AUTHORS, ARM], recorded: [ARM], past: [PAST_AMD], rolls: true },
-    ],
+    ['the set grew', [AMD], [AMD], [AMD, ARM], rolls([AMD, ARM], [AMD, ARM])],
+    ['the set shrank', [AMD, AUTHORS, ARM], [AMD, ARM], [ARM], rolls([AUTHORS, ARM], [ARM], [PAST_AMD])],
     [
       'the set shrank, under a taint that nodes carry',
       [AMD, ARM],
       [AMD, ARM],
       [ARM],
-      { tolerations: [ARM], recorded: [ARM], past: [PAST_AMD], rolls: true },
+      rolls([ARM], [ARM], [PAST_AMD]),
       ['supported-arch:NoSchedule'],
     ],
-    [
-      'the set is another one',
-      [AMD],
-      [AMD],
-      [ARM],
-      { tolerations: [ARM], recorded: [ARM], past: [PAST_AMD], rolls: true },
-    ],
+    ['the set is another one', [AMD], [AMD], [ARM], rolls([ARM], [ARM], [PAST_AMD])],
     ['the set shrank, but its author wants the rest', [AMD, ARM], [ARM], [ARM], 'unchanged'],
-    ['an update dropped ours', [AUTHORS], [AMD], [AMD], { tolerations: [AUTHORS, AMD], recorded: [AMD], rolls: true }],
-    [
-      'an update dropped ours, and they are wanted no more',
-      [AUTHORS],
-      [AMD],
-      [],
-      { tolerations: [AUTHORS], recorded: [], past: [PAST_AMD], rolls: false },
-    ],
+    ['an update dropped ours', [AUTHORS], [AMD], [AMD], rolls([AUTHORS, AMD], [AMD])],
+    ['an update dropped ours, and they are wanted no more', [AUTHORS], [AMD], [], annotates([AUTHORS], [], [PAST_AMD])],
     [
       'an update changed ours',
       [{ ...AMD, tolerationSeconds: 5 }],
       [AMD],
       [ARM],
-      { tolerations: [{ ...AMD, tolerationSeconds: 5 }, ARM], recorded: [ARM], past: [PAST_AMD], rolls: true },
+      rolls([{ ...AMD, tolerationSeconds: 5 }, ARM], [ARM], [PAST_AMD]),
     ],
-    [
-      'the record is in another order',
-      [AMD, ARM],
-      [ARM, AMD],
-      [AMD, ARM],
-      { tolerations: [AMD, ARM], recorded: [AMD, ARM], rolls: false },
-    ],
-    ['the record cannot be read', [AMD], '{', [AMD], { tolerations: [AMD], recorded: [], rolls: false }],
-    [
-      'the record lists what is not there',
-      [AMD],
-      [ARM],
-      [AMD],
-      { tolerations: [AMD], recorded: [], past: [PAST_ARM], rolls: false },
-    ],
+    ['the record is in another order', [AMD, ARM], [ARM, AMD], [AMD, ARM], annotates([AMD, ARM], [AMD, ARM])],
+    ['the record cannot be read', [AMD], '{', [AMD], annotates([AMD], [])],
+    ['the record lists what is not there', [AMD], [ARM], [AMD], annotates([AMD], [], [PAST_ARM])],
 
     // Key or effect have changed.
-    [
-      'the old key is on nodes still',
-      [OLD],
-      [OLD],
-      [AMD],
-      { tolerations: [OLD, AMD], recorded: [OLD, AMD], rolls: true },
-      ['arch:NoSchedule'],
-    ],
+    ['the old key is on nodes still', [OLD], [OLD], [AMD], rolls([OLD, AMD], [OLD, AMD]), ['arch:NoSchedule']],
     [
       'both keys are on nodes',
       [OLD, AMD],
@@ -173,7 +141,7 @@ describe('the decision for a template', () => {
       [OLD, AMD],
       [OLD, AMD],
       [AMD],
-      { tolerations: [AMD], recorded: [AMD], past: ['arch=amd64:NoSchedule'], rolls: true },
+      rolls([AMD], [AMD], ['arch=amd64:NoSchedule']),
       ['supported-arch:NoSchedule'],
     ],
     [
@@ -181,7 +149,7 @@ describe('the decision for a template', () => {
       [SOFT],
       [SOFT],
       [AMD],
-      { tolerations: [SOFT, AMD], recorded: [SOFT, AMD], rolls: true },
+      rolls([SOFT, AMD], [SOFT, AMD]),
       ['supported-arch:PreferNoSchedule'],
     ],
     [
@@ -189,14 +157,14 @@ describe('the decision for a template', () => {
       [AMD, INVENTED],
       [AMD, INVENTED],
       [AMD],
-      { tolerations: [AMD, INVENTED], recorded: [AMD], rolls: false },
+      annotates([AMD, INVENTED], [AMD]),
     ],
     [
       'a live taint does not make ours what is not recorded',
       [OLD],
       undefined,
       [AMD],
-      { tolerations: [OLD, AMD], recorded: [AMD], rolls: true },
+      rolls([OLD, AMD], [AMD]),
       ['arch:NoSchedule'],
     ],
 
@@ -206,7 +174,7 @@ describe('the decision for a template', () => {
       [AMD, ARM],
       withPast([AMD], [PAST_ARM]),
       [AMD],
-      { tolerations: [AMD], recorded: [AMD], past: [PAST_ARM], rolls: true },
+      rolls([AMD], [AMD], [PAST_ARM]),
       [],
       UPDATED,
     ],
@@ -215,14 +183,14 @@ describe('the decision for a template', () => {
       [AMD, ARM],
       withPast([AMD], [PAST_ARM]),
       [AMD, ARM],
-      { tolerations: [AMD, ARM], recorded: [AMD, ARM], past: [], rolls: false },
+      annotates([AMD, ARM], [AMD, ARM]),
     ],
     [
       'an undo brings ours back to a template that tolerates everything',
       [EVERYTHING, AMD],
       withPast([], [PAST_AMD]),
       [AMD],
-      { tolerations: [EVERYTHING], recorded: [], past: [PAST_AMD], rolls: true },
+      rolls([EVERYTHING], [], [PAST_AMD]),
     ],
     ['what is past is not there', [AMD], withPast([AMD], [PAST_ARM]), [AMD], 'unchanged'],
     [
@@ -230,14 +198,14 @@ describe('the decision for a template', () => {
       [AMD, ARM, { ...ARM }],
       withPast([AMD], [PAST_ARM]),
       [AMD],
-      { tolerations: [AMD, ARM], recorded: [AMD], past: [], rolls: true },
+      rolls([AMD, ARM], [AMD]),
     ],
     [
       'its author applies what is past: it is the author’s',
       [AMD, ARM],
       withPast([AMD], [PAST_ARM]),
       [AMD],
-      { tolerations: [AMD, ARM], recorded: [AMD], past: [], rolls: false },
+      annotates([AMD, ARM], [AMD]),
       [],
       APPLIED,
     ],
@@ -246,7 +214,7 @@ describe('the decision for a template', () => {
       [AMD, ARM],
       [AMD, ARM],
       [AMD],
-      { tolerations: [AMD], recorded: [AMD], past: [PAST_ARM], rolls: true },
+      rolls([AMD], [AMD], [PAST_ARM]),
       [],
       APPLIED,
     ],
@@ -255,7 +223,7 @@ describe('the decision for a template', () => {
       [AUTHORS, AMD],
       withPast([AMD], ['gpu=true:NoSchedule', 'node-role.kubernetes.io/x=arm64:NoSchedule', 'a=arm64:NoExecute', 'x']),
       [AMD],
-      { tolerations: [AUTHORS, AMD], recorded: [AMD], past: [], rolls: false },
+      annotates([AUTHORS, AMD], [AMD]),
     ],
   ];
   for (const [given, present, recorded, wanted, expected, liveTaints = [], managedFields = []] of rows) {
@@ -272,8 +240,8 @@ describe('the decision for a template', () => {
       expect(decision).to.deep.include({ kind: 'set', tolerations: expected.tolerations, rolls: expected.rolls });
       const record = decision.kind === 'set' ? readRecord(decision.recorded) : undefined;
       const past = record?.past.map(({ key, value, effect }) => `${key}=${value}:${effect}`);
-      expect([record?.tolerations, past]).to.deep.equal([expected.recorded, expected.past ?? []]);
-      if (expected.recorded.length + (expected.past ?? []).length === 0 && typeof recorded !== 'string') {
+      expect([record?.tolerations, past]).to.deep.equal([expected.recorded, expected.past]);
+      if (expected.recorded.length + expected.past.length === 0 && typeof recorded !== 'string') {
         expect(decision).to.include({ recorded: undefined });
       }
     });

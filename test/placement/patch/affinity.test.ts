@@ -1,6 +1,13 @@
 import { expect } from 'chai';
 import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
-import { type AffinityIntent, addedTo, withAffinity, withoutRequired } from '../../../src/placement/patch/affinity.ts';
+import {
+  type AffinityIntent,
+  addedTo,
+  PREFERRED_TERMS,
+  REQUIRED,
+  withAffinity,
+  withoutRequired,
+} from '../../../src/placement/patch/affinity.ts';
 import { preference, prefers, requirement, requires, shown, term } from '../affinities.ts';
 
 const BOTH = requirement('arch In amd64,arm64');
@@ -10,6 +17,9 @@ const POOL = requirement('pool In fast');
 function intent(required: AffinityIntent['required'], ...preferred: [architecture: string, weight: number][]) {
   return { required, preferred: preferred.map(([architecture, weight]) => ({ architecture, weight })) };
 }
+
+const asks = (...terms: readonly JsonObject[]) => ({ affinity: requires(...terms) });
+const SELECTS = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
 
 type Row = readonly [given: string, spec: JsonObject, intent: AffinityIntent, expected: string | undefined];
 
@@ -33,57 +43,42 @@ describe('the required node affinity', () => {
     ['null for affinity', { affinity: null }, arch, 'arch In amd64,arm64'],
     ['an empty affinity', { affinity: {} }, arch, 'arch In amd64,arm64'],
     ['null for node affinity', { affinity: { nodeAffinity: null } }, arch, 'arch In amd64,arm64'],
-    ['nothing is wanted', { affinity: requires(term('zone In a')) }, intent([]), undefined],
-    ['a term on another key', { affinity: requires(term('zone In a')) }, arch, 'zone In a & arch In amd64,arm64'],
+    ['nothing is wanted', asks(term('zone In a')), intent([]), undefined],
+    ['a term on another key', asks(term('zone In a')), arch, 'zone In a & arch In amd64,arm64'],
     [
       'two terms on other keys',
-      { affinity: requires(term('zone In a'), term('zone In b', 'gpu Exists')) },
+      asks(term('zone In a'), term('zone In b', 'gpu Exists')),
       arch,
       'zone In a & arch In amd64,arm64 | zone In b & gpu Exists & arch In amd64,arm64',
     ],
-    ['a term on the architecture', { affinity: requires(term('arch In arm64')) }, arch, undefined],
-    ['a term against one', { affinity: requires(term('arch NotIn s390x')) }, arch, undefined],
-    ['a term on the old name of the architecture', { affinity: requires(term('old-arch In arm64')) }, arch, undefined],
+    ['a term on the architecture', asks(term('arch In arm64')), arch, undefined],
+    ['a term against one', asks(term('arch NotIn s390x')), arch, undefined],
+    ['a term on the old name of the architecture', asks(term('old-arch In arm64')), arch, undefined],
     [
       'one of two terms is on the architecture',
-      { affinity: requires(term('arch In arm64'), term('zone In a')) },
+      asks(term('arch In arm64'), term('zone In a')),
       arch,
       'arch In arm64 | zone In a & arch In amd64,arm64',
     ],
-    [
-      'a term on the architecture and more',
-      { affinity: requires(term('zone In a', 'arch In arm64')) },
-      arch,
-      undefined,
-    ],
-    ['a term of fields only', { affinity: requires(fields) }, arch, 'arch In amd64,arm64 & metadata.name In n1'],
+    ['a term on the architecture and more', asks(term('zone In a', 'arch In arm64')), arch, undefined],
+    ['a term of fields only', asks(fields), arch, 'arch In amd64,arm64 & metadata.name In n1'],
     [
       'a term of fields, with null for expressions',
-      { affinity: requires({ ...fields, matchExpressions: null }) },
+      asks({ ...fields, matchExpressions: null }),
       arch,
       'arch In amd64,arm64 & metadata.name In n1',
     ],
-    ['an empty term stays, as it matches no node', { affinity: requires({}) }, arch, undefined],
-    ['a term of empty lists', { affinity: requires({ matchExpressions: [], matchFields: [] }) }, arch, undefined],
-    [
-      'an empty term beside another',
-      { affinity: requires({}, term('zone In a')) },
-      arch,
-      '{} | zone In a & arch In amd64,arm64',
-    ],
-    ['an empty list of terms, which the API server refuses', { affinity: requires() }, arch, undefined],
+    ['an empty term stays, as it matches no node', asks({}), arch, undefined],
+    ['a term of empty lists', asks({ matchExpressions: [], matchFields: [] }), arch, undefined],
+    ['an empty term beside another', asks({}, term('zone In a')), arch, '{} | zone In a & arch In amd64,arm64'],
+    ['an empty list of terms, which the API server refuses', asks(), arch, undefined],
     [
       'null for the terms, which it refuses too',
-      { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: null } } } },
+      { affinity: { nodeAffinity: { [REQUIRED]: { nodeSelectorTerms: null } } } },
       arch,
       undefined,
     ],
-    [
-      'null for what is required',
-      { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: null } } },
-      arch,
-      'arch In amd64,arm64',
-    ],
+    ['null for what is required', { affinity: { nodeAffinity: { [REQUIRED]: null } } }, arch, 'arch In amd64,arm64'],
   ]);
 });
 
@@ -92,15 +87,10 @@ describe('a node selector of the pod', () => {
   const selecting = (nodeSelector: JsonObject, affinity?: JsonObject) =>
     affinity === undefined ? { nodeSelector } : { nodeSelector, affinity };
   check([
-    ['of the architecture', selecting({ 'kubernetes.io/arch': 'arm64' }), intent([BOTH]), undefined],
+    ['of the architecture', SELECTS, intent([BOTH]), undefined],
     ['of its old name', selecting({ 'beta.kubernetes.io/arch': 'arm64' }), intent([BOTH]), undefined],
     ['of the architecture, as an empty text', selecting({ 'kubernetes.io/arch': '' }), intent([BOTH]), undefined],
-    [
-      'of the architecture, where more is wanted',
-      selecting({ 'kubernetes.io/arch': 'arm64' }),
-      all,
-      'os In linux & pool In fast',
-    ],
+    ['of the architecture, where more is wanted', SELECTS, all, 'os In linux & pool In fast'],
     ['of the OS', selecting({ 'kubernetes.io/os': 'linux' }), all, 'arch In amd64,arm64 & pool In fast'],
     ['of its old name', selecting({ 'beta.kubernetes.io/os': 'linux' }), all, 'arch In amd64,arm64 & pool In fast'],
     ['of a label that is matched', selecting({ pool: 'slow' }), all, 'arch In amd64,arm64 & os In linux'],
@@ -113,7 +103,7 @@ describe('a node selector of the pod', () => {
     ],
     [
       'of the architecture, where one is preferred',
-      selecting({ 'kubernetes.io/arch': 'arm64' }),
+      SELECTS,
       intent([BOTH], ['arm64', 75]),
       'prefers arch In arm64 (75)',
     ],
@@ -126,7 +116,7 @@ describe('several requirements', () => {
     ['where there is nothing', {}, intent([BOTH, LINUX]), 'arch In amd64,arm64 & os In linux'],
     [
       'each is added to the terms that do not speak of it',
-      { affinity: requires(term('arch In arm64'), term('old-os In linux'), term('pool Exists'), term('zone In a')) },
+      asks(term('arch In arm64'), term('old-os In linux'), term('pool Exists'), term('zone In a')),
       intent([BOTH, LINUX, POOL]),
       'arch In arm64 & os In linux & pool In fast' +
         ' | old-os In linux & arch In amd64,arm64 & pool In fast' +
@@ -147,15 +137,10 @@ describe('the preferred node affinity', () => {
     ['the pod prefers one among other things', own('zone In a', 'amd64=10'), arm, undefined],
     ['the pod prefers one by its old name', own('old-arch In amd64'), arm, undefined],
     ['nothing is preferred', own('zone In a'), intent([]), undefined],
-    [
-      'an empty list of preferences',
-      { affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] } } },
-      arm,
-      ours,
-    ],
+    ['an empty list of preferences', { affinity: { nodeAffinity: { [PREFERRED_TERMS]: [] } } }, arm, ours],
     [
       'the pod requires an architecture: the preference is added all the same',
-      { affinity: requires(term('arch In amd64,arm64')) },
+      asks(term('arch In amd64,arm64')),
       { ...arm, required: [BOTH] },
       `arch In amd64,arm64; ${ours}`,
     ],
@@ -189,27 +174,24 @@ describe('affinity of other kinds', () => {
       podAntiAffinity: { preferred: [2] },
       later: true,
       nodeAffinity: {
-        requiredDuringSchedulingIgnoredDuringExecution: {
+        [REQUIRED]: {
           nodeSelectorTerms: [{ matchExpressions: [{ key: 'zone', operator: 'In', values: ['a'], new: 1 }], new: 2 }],
           new: 3,
         },
-        preferredDuringSchedulingIgnoredDuringExecution: [{ ...preference('zone In a'), new: 4 }],
+        [PREFERRED_TERMS]: [{ ...preference('zone In a'), new: 4 }],
         new: 5,
       },
     };
     expect(withAffinity({ affinity: before }, intent([BOTH], ['arm64', 75]))).to.deep.equal({
       ...before,
       nodeAffinity: {
-        requiredDuringSchedulingIgnoredDuringExecution: {
+        [REQUIRED]: {
           nodeSelectorTerms: [
             { matchExpressions: [{ key: 'zone', operator: 'In', values: ['a'], new: 1 }, BOTH], new: 2 },
           ],
           new: 3,
         },
-        preferredDuringSchedulingIgnoredDuringExecution: [
-          { ...preference('zone In a'), new: 4 },
-          preference('arm64=75'),
-        ],
+        [PREFERRED_TERMS]: [{ ...preference('zone In a'), new: 4 }, preference('arm64=75')],
         new: 5,
       },
     });
@@ -240,10 +222,10 @@ describe('the requirements that were added to a spec', () => {
     ['the list is ours as a whole', {}, [BOTH, LINUX]],
     [
       'each of the terms, and only what it lacked',
-      { affinity: requires(term('zone In a'), {}, term('arch In amd64,arm64')) },
+      asks(term('zone In a'), {}, term('arch In amd64,arm64')),
       [BOTH, LINUX],
     ],
-    ['nothing', { affinity: requires(term('arch In amd64,arm64', 'os In linux')) }, []],
+    ['nothing', asks(term('arch In amd64,arm64', 'os In linux')), []],
     ['what a node selector left', { nodeSelector: { 'kubernetes.io/os': 'linux' } }, [BOTH]],
   ];
   for (const [given, spec, expected] of rows) {
