@@ -2,9 +2,10 @@ import { expect } from 'chai';
 import type { JsonObject } from '../../src/kit/json.ts';
 import { architectureAsked, readAsked } from '../../src/placement/asked.ts';
 import { contradictionOf } from '../../src/placement/contradiction.ts';
-import type { Decision, Placement } from '../../src/placement/decide.ts';
+import type { Decision } from '../../src/placement/decide.ts';
 import { readDemands } from '../../src/placement/fit.ts';
 import { requires, term } from './affinities.ts';
+import { place } from './objects.ts';
 
 const ASKS_ARM: JsonObject = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
 const asks = (...terms: readonly JsonObject[]) => ({ affinity: requires(...terms) });
@@ -39,10 +40,6 @@ describe('the architectures that a pod asks for', () => {
 });
 
 describe('a pod that asks for other architectures than its images have', () => {
-  const place = (architectures: readonly string[], more: Partial<Placement> = {}): Placement => ({
-    ...{ kind: 'place', architectures, basis: 'images', followsCluster: false, os: undefined },
-    ...{ failed: [], unknown: [], images: [], ...more },
-  });
   const wishes = 'requires kubernetes.io/arch=arm64 by its nodeSelector, but';
   type Row = [what: string, spec: JsonObject, decision: Decision | { kind: 'skip' }, note: string | undefined];
   const rows: readonly Row[] = [

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../../src/kit/json.ts';
 import { explainPlacement, imagesToAsk } from '../../../src/placement/explain/explain.ts';
 import { digest, settings, taint, toleration } from '../objects.ts';
 
-import { BOTH, explained, type Given, IGNORED, inputOf, node } from './explained.ts';
+import { BOTH, explained, type Given, IGNORED, inputOf, node, tolerating } from './explained.ts';
 
 const OF_AGENT = { ownerReferences: [{ kind: 'DaemonSet', name: 'agent', controller: true }] };
 const REFUSED = { reason: 'WriteRefused', note: 'no' };
@@ -175,16 +175,17 @@ describe('an explanation of tolerations', () => {
     explained(what).tolerations.map(
       ({ value, present, stale }) => `${value} ${stale ? 'stale' : present ? 'present' : 'missing'}`,
     );
-  const has = (...values: string[]) => ({
-    tolerations: values.map((value) => toleration(`supported-arch=${value}:NoSchedule`)),
-  });
   const rows: [given: string, what: Given, expected: readonly string[]][] = [
     ['none yet', { images: BOTH }, ['amd64 missing', 'arm64 missing']],
-    ['one of two', { images: BOTH, spec: has('arm64') }, ['amd64 missing', 'arm64 present']],
+    ['one of two', { images: BOTH, spec: tolerating('arm64') }, ['amd64 missing', 'arm64 present']],
     ['of everything', { images: 'arm64', spec: TOLERATES_ALL }, ['arm64 present']],
-    ['one too many', { images: 'arm64', spec: has('amd64', 'arm64') }, ['arm64 present', 'amd64 stale']],
-    ['one too many in a template', { kind: 'Deployment', images: 'arm64', spec: has('amd64') }, ['arm64 missing']],
-    ['of a guess', { images: '!denied', spec: has('amd64') }, []],
+    ['one too many', { images: 'arm64', spec: tolerating('amd64', 'arm64') }, ['arm64 present', 'amd64 stale']],
+    [
+      'one too many in a template',
+      { kind: 'Deployment', images: 'arm64', spec: tolerating('amd64') },
+      ['arm64 missing'],
+    ],
+    ['of a guess', { images: '!denied', spec: tolerating('amd64') }, []],
   ];
   for (const [given, what, expected] of rows) {
     it(`${given}: ${expected.join(', ') || 'nothing'}`, () => {
@@ -491,13 +492,7 @@ describe('the advice', () => {
     ],
     [
       'a bound pod with a toleration too many',
-      {
-        images: 'arm64',
-        spec: {
-          nodeName: 'arm-1',
-          tolerations: ['amd64', 'arm64'].map((value) => toleration(`supported-arch=${value}:NoSchedule`)),
-        },
-      },
+      { images: 'arm64', spec: { nodeName: 'arm-1', ...tolerating('amd64', 'arm64') } },
       [/a toleration cannot be removed from a pod$/],
     ],
     [
@@ -706,12 +701,9 @@ describe('a placed pod that fits no node', () => {
 describe('a bound pod', () => {
   const told = (what: Given) =>
     explained(what).nodes.map(({ names, fits, placed, reasons }) => [names.join(), fits, placed.fits, ...reasons]);
-  const tolerating = {
-    tolerations: ['amd64', 'arm64'].map((value) => toleration(`supported-arch=${value}:NoSchedule`)),
-  };
 
   it('shows where it could move', () => {
-    expect(told({ images: BOTH, spec: { ...ON_AMD, ...tolerating } })).to.deep.equal([
+    expect(told({ images: BOTH, spec: { ...ON_AMD, ...tolerating('amd64', 'arm64') } })).to.deep.equal([
       ['amd-1', true, true],
       ['arm-1,arm-2', true, true],
     ]);
@@ -719,7 +711,7 @@ describe('a bound pod', () => {
 
   it('would return to the node that its template names', () => {
     const managedFields = [{ manager: 'kubectl', fieldsV1: { 'f:spec': { 'f:nodeName': {} } } }];
-    const given = { images: BOTH, spec: { ...ON_AMD, ...tolerating }, metadata: { managedFields } };
+    const given = { images: BOTH, spec: { ...ON_AMD, ...tolerating('amd64', 'arm64') }, metadata: { managedFields } };
     expect(told(given)).to.deep.equal([
       ['amd-1', true, true],
       ['arm-1,arm-2', false, false, "node(s) didn't match the requested node name"],

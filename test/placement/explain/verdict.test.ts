@@ -1,15 +1,10 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
-import { toleration } from '../objects.ts';
-import { BOTH, explained, type Given, IGNORED, node } from './explained.ts';
+import { BOTH, explained, type Given, IGNORED, node, tolerating } from './explained.ts';
 
 const START = Date.parse('2026-03-01T06:13:20Z');
 const WAITS = 'waits: Pod shop/p waits for a (not-found); it';
 
-/** The spec of a pod with these tolerations of archaware. */
-const tolerating = (...values: readonly string[]): JsonObject => ({
-  tolerations: values.map((value) => toleration(`supported-arch=${value}:NoSchedule`)),
-});
 const bound = (more: JsonObject = {}, status: JsonObject = { phase: 'Running' }): Pick<Given, 'spec' | 'status'> => ({
   spec: { nodeName: 'arm-1', ...more },
   status,
