@@ -6,8 +6,8 @@ import { digest, settings, taint, toleration } from '../objects.ts';
 import { BOTH, explained, type Given, IGNORED, inputOf, node, tolerating } from './explained.ts';
 
 const OF_AGENT = { ownerReferences: [{ kind: 'DaemonSet', name: 'agent', controller: true }] };
-const REFUSED = { reason: 'WriteRefused', note: 'no' };
-const BY_POLICY = { reason: 'RefusedByPolicy', note: 'pods cannot be created' };
+const REFUSED = { reason: 'WriteRefused', note: 'no' } as const;
+const BY_POLICY = { reason: 'RefusedByPolicy', note: 'pods cannot be created' } as const;
 const GOING = { deletionTimestamp: '2026-01-01T00:00:00Z' };
 const ASKS_SSD = { nodeSelector: { disk: 'ssd' } };
 const schedulable = (...names: string[]) => ({ settings: { schedulable: names } });
