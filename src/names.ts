@@ -77,6 +77,16 @@ export const READER_ROLE = 'archaware-reader';
 /** The ConfigMap in which the leader writes what it knows, for `status`. It is in the namespace of the Lease. */
 export const STATUS_CONFIG_MAP = 'archaware-controller-status';
 
+/** The name of the policy that places pods of known images as they are created, and of its binding. */
+export const PLACE_POLICY = 'archaware-place';
+/** The object (KnownImages) in which the leader publishes what that policy reads. It is in the namespace of the Lease. */
+export const KNOWN_IMAGES = 'known';
+
+/** Returns the path of that object. */
+export function knownImagesPath(namespace: string): string {
+  return `/apis/archaware.dev/v1/namespaces/${encodeURIComponent(namespace)}/knownimages/${KNOWN_IMAGES}`;
+}
+
 /** The Deployment that runs the controller. */
 export const DEPLOYMENT = 'archaware-controller';
 /**

@@ -86,8 +86,9 @@ describe('the values of patches in a MutatingAdmissionPolicy', () => {
 
   it('were found in the sources, in the chart and in the single manifest', () => {
     expect(POLICIES.map(([file]) => file)).to.have.members([
-      ...['archaware-controller.yaml', 'archaware-controller.yaml'],
-      ...['keep', 'keep-pods'].map((name) => `helm/archaware-controller/files/policies/${name}.yaml`),
+      ...['archaware-controller.yaml', 'archaware-controller.yaml', 'publish.yaml'],
+      'kustomize/components/publish/policy.yaml',
+      ...['keep', 'keep-pods', 'place'].map((name) => `helm/archaware-controller/files/policies/${name}.yaml`),
       ...['policy', 'pods'].map((name) => `kustomize/components/keep/${name}.yaml`),
     ]);
   });

@@ -23,6 +23,7 @@ const KINDS = [
   'ClusterRole',
   'Role',
   'ConfigMap',
+  'CustomResourceDefinition',
   'ValidatingAdmissionPolicy',
   'MutatingAdmissionPolicy',
   'Service',
@@ -56,6 +57,14 @@ ${KEY}`,
 # Where another mode ran before, first run clean, and delete the objects of that mode. Take everything away again with:
 #   kubectl delete --ignore-not-found -f archaware-controller-observe.yaml
 ${FROM_SOURCES}`,
+  },
+  {
+    name: 'publish.yaml',
+    from: 'publish',
+    head: `# Placement of pods as they are created, on top of archaware-controller.yaml: kubectl apply -f publish.yaml (Kubernetes 1.36 and later)
+# It has an effect once the configuration (ConfigMap archaware-controller) has placement: {publish: true}; then restart the Deployment.
+# archaware-controller clean removes the policy and what was published. To stop it, delete this file's objects first: kubectl delete -f publish.yaml
+# Generated from manifests/kustomize/publish (hack/manifests.ts).`,
   },
   {
     name: 'webhook.yaml',

@@ -58,6 +58,7 @@ export async function metricsPage(): Promise<Page> {
     gatedPods: async () => 0,
     taintedNodes: () => ({ '': 0 }),
     safetyNets: () => ({ '': true }),
+    publishedImages: () => 0,
     contestedObjects: () => 0,
     taintsHeldBack: () => 0,
     rolloutStopped: () => 0,

@@ -59,6 +59,20 @@ const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     read: '`clean` looks for it',
     delete: '`clean` deletes it before it restores DaemonSets',
   },
+  'mutatingadmissionpolicies.admissionregistration.k8s.io/archaware-place': {
+    read: '`clean` looks for it',
+    delete: '`clean`',
+  },
+  'mutatingadmissionpolicybindings.admissionregistration.k8s.io/archaware-place': {
+    read: '`clean` looks for it',
+    delete: '`clean`',
+  },
+  'knownimages.archaware.dev': { create: 'what is published, with `placement.publish`' },
+  'knownimages.archaware.dev/known': {
+    read: 'what an earlier leader published',
+    patch: 'what is published, with `placement.publish`',
+    delete: '`clean`, and when nothing may be published any more',
+  },
   'mutatingwebhookconfigurations.admissionregistration.k8s.io/archaware-controller': {
     read: 'by which names the API server calls the webhook',
     patch: 'the leader fills in `caBundle`',
@@ -102,6 +116,7 @@ const FOR_PEOPLE: Readonly<Record<string, string>> = {
   'configmaps/archaware-controller': 'its configuration',
   'configmaps/archaware-controller-status': 'what its leader knows',
   'leases.coordination.k8s.io': 'who leads',
+  'knownimages.archaware.dev/known': 'which images are published (`placement.publish`)',
   'nodepools.karpenter.sh': 'hints about pools',
 };
 

@@ -29,16 +29,16 @@ const EVENTS = { path: '/apis/events.k8s.io/v1/events', query: 'fieldSelector=re
 
 /**
  * Starts to notice pods that the API server refuses because of what archaware adds to them: at admission, or to the template of a
- * DaemonSet. Every replica does, because every replica answers reviews; the leader writes the Events. Returns the parts that are
- * refused in pods of an owner.
+ * DaemonSet. Every replica does, because every replica answers reviews; the leader writes the Events. Returns what is refused.
  */
 export function startRefusedCreations(
   parts: RefusedCreationsParts,
-): (namespace: string, owner: string) => readonly PlacedPart[] {
+): Pick<ReturnType<typeof createRefusedCreations>, 'refused' | 'refusing'> {
   const { config, client, clock, log, events, settings, watches, signal } = parts;
   const memory = createRefusedCreations(clock);
   const changesTemplates = config.loops.includes('daemonsets') && usesTaints(settings());
-  if (onlyObserves(settings()) || !(config.webhook.enabled || changesTemplates)) return memory.refused;
+  const adds = config.webhook.enabled || config.placement.publish;
+  if (onlyObserves(settings()) || !(adds || changesTemplates)) return memory;
 
   /** Whether the template of this owner has tolerations of archaware, so that admission has no part in its pods' tolerations. */
   function isOfTemplate({ kind, namespace = '', name, uid }: Regarding): boolean {
@@ -46,13 +46,13 @@ export function startRefusedCreations(
     return daemonSet?.uid === uid && readRecord(daemonSet.recorded).tolerations.length > 0;
   }
 
-  /** Returns what the webhook may add to pods of this owner. */
+  /** Returns what the webhook, or the policy archaware-place, may add to pods of this owner. */
   function addedTo({ kind, namespace = '' }: Regarding): readonly PlacedPart[] {
     const now = settings();
     const seen = watches.namespaces.store.get(namespace) ?? { name: namespace, labels: {} };
-    if (!config.webhook.enabled || skipTemplate({ labels: {} }, seen, now) !== undefined) return [];
+    if (!adds || skipTemplate({ labels: {} }, seen, now) !== undefined) return [];
     const tolerations = usesTaints(now) ? (['tolerations'] as const) : [];
-    if (kind === 'DaemonSet') return tolerations;
+    if (kind === 'DaemonSet' || !config.webhook.enabled) return tolerations;
     return [...tolerations, ...(usesAffinity(now) ? (['affinity'] as const) : []), 'gate'];
   }
 
@@ -98,5 +98,5 @@ export function startRefusedCreations(
     },
     signal,
   );
-  return memory.refused;
+  return memory;
 }

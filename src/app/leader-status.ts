@@ -1,3 +1,4 @@
+import type { Publication } from '../controllers/publish/publisher.ts';
 import { type JsonObject, listAt, numberAt, objectAt, parseObject, stringAt } from '../kit/json.ts';
 import { printable } from '../kit/printable.ts';
 import { STATUS_CONFIG_MAP } from '../names.ts';
@@ -29,6 +30,8 @@ export type LeaderStatus = {
   readonly waiting: { readonly count: number; readonly oldest: readonly WaitingPod[] };
   /** Whether updates that drop archaware's tolerations from DaemonSets are corrected; undefined: not known. */
   readonly keepsDaemonSets: boolean | undefined;
+  /** What is published for the policy archaware-place; undefined if nothing should be. */
+  readonly published?: Publication | undefined;
   readonly problems: readonly Problem[];
 };
 
@@ -82,10 +85,21 @@ export function readStatus(configMap: JsonObject): (LeaderStatus & Written) | un
       })),
     },
     keepsDaemonSets: typeof status.keepsDaemonSets === 'boolean' ? status.keepsDaemonSets : undefined,
+    ...(status.published === undefined ? {} : { published: readPublication(objectAt(status, 'published')) }),
     problems: (listAt(status, 'problems') ?? []).slice(0, MOST.problems).map((each) => ({
       problem: textAt(each, 'problem'),
       do: textAt(each, 'do'),
     })),
+  };
+}
+
+function readPublication(published: JsonObject): Publication {
+  const written = stringAt(published, 'written') ?? '';
+  const problem = textAt(published, 'problem');
+  return {
+    images: numberAt(published, 'images') ?? 0,
+    written: TIME.test(written) ? written : undefined,
+    problem: problem === '' ? undefined : problem,
   };
 }
 

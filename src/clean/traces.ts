@@ -2,7 +2,15 @@ import type { JsonObject } from '../kit/json.ts';
 import type { ApiClient } from '../kube/api-client.ts';
 import { isForbidden, isGone } from '../kube/errors.ts';
 import { readAll } from '../kube/list.ts';
-import { GUARD_POLICY, POD_GUARD_POLICY, WEBHOOK_CONFIGURATION, WEBHOOK_SECRET } from '../names.ts';
+import {
+  GUARD_POLICY,
+  KNOWN_IMAGES,
+  knownImagesPath,
+  PLACE_POLICY,
+  POD_GUARD_POLICY,
+  WEBHOOK_CONFIGURATION,
+  WEBHOOK_SECRET,
+} from '../names.ts';
 import {
   type CleanedCluster,
   cleanPod,
@@ -75,7 +83,7 @@ export type Inventory = {
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 /** The binding comes first: a policy without its binding does nothing. */
-const POLICIES: readonly OwnObject[] = [GUARD_POLICY, POD_GUARD_POLICY].flatMap((name) =>
+const POLICIES: readonly OwnObject[] = [GUARD_POLICY, POD_GUARD_POLICY, PLACE_POLICY].flatMap((name) =>
   [
     { kind: 'MutatingAdmissionPolicyBinding', plural: 'mutatingadmissionpolicybindings' },
     { kind: 'MutatingAdmissionPolicy', plural: 'mutatingadmissionpolicies' },
@@ -96,7 +104,7 @@ const MOST_SHARED = 16 * 1024 * 1024;
 export async function takeInventory(options: LookOptions, known: readonly CarryingPod[] = []): Promise<Inventory> {
   const { client, taints, signal } = options;
   const configurations = [];
-  for (const object of [WEBHOOK, ...POLICIES, secretIn(options.namespace)]) {
+  for (const object of [WEBHOOK, ...POLICIES, publishedIn(options.namespace), secretIn(options.namespace)]) {
     if (await exists(options, object)) configurations.push(object);
   }
   const nodes = await readAll(client, '/api/v1/nodes', readNode, signal);
@@ -203,6 +211,11 @@ function secretIn(namespace: string): OwnObject {
   return { kind: 'Secret', namespace, name: WEBHOOK_SECRET, path };
 }
 
+/** What the policy that places pods reads. Without that policy it does nothing. */
+function publishedIn(namespace: string): OwnObject {
+  return { kind: 'KnownImages', namespace, name: KNOWN_IMAGES, path: knownImagesPath(namespace) };
+}
+
 async function exists(
   { client, webhook, ownCertificates, signal }: LookOptions,
   { kind, path }: OwnObject,
@@ -214,7 +227,8 @@ async function exists(
     // API servers before 1.36 do not know the kind of these policies.
     if (isGone(error)) return false;
     const mayNotLook = isForbidden(error);
-    const mayBeThere = kind === 'Secret' ? ownCertificates : kind !== WEBHOOK.kind || webhook;
+    const mayBeThere =
+      kind !== 'KnownImages' && (kind === 'Secret' ? ownCertificates : kind !== WEBHOOK.kind || webhook);
     if (mayNotLook && !mayBeThere) return false;
     throw error;
   }

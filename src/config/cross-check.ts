@@ -1,4 +1,4 @@
-import { usesAffinity } from '../placement/placing.ts';
+import { usesAffinity, usesTaints } from '../placement/placing.ts';
 import type { Config } from './schema.ts';
 import { shown } from './shown-problems.ts';
 
@@ -10,6 +10,7 @@ export function crossCheck(config: Config, where: Where): string[] {
   return [
     ...checkPlugins(config, where),
     ...checkMode(config, where),
+    ...checkPublish(config, where),
     ...checkObserve(config, where),
     ...checkPreferred(config, where),
     ...checkFallback(config, where),
@@ -24,6 +25,15 @@ function checkMode({ placement, webhook }: Config, where: Where): string[] {
   if (!usesAffinity(placement) || webhook.enabled) return [];
   return [
     `webhook.enabled: got false (${where('webhook.enabled')}), expected true, or not set, with placement.mode: ` +
+      `${placement.mode} (${where('placement.mode')})`,
+  ];
+}
+
+/** The API server places pods by tolerations alone. */
+function checkPublish({ placement }: Config, where: Where): string[] {
+  if (!placement.publish || usesTaints(placement)) return [];
+  return [
+    `placement.publish: got true (${where('placement.publish')}), expected false with placement.mode: ` +
       `${placement.mode} (${where('placement.mode')})`,
   ];
 }

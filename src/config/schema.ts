@@ -50,6 +50,10 @@ export const schema = z.strictObject({
       'withdraw',
       "What happens when the API server refuses new pods for what the webhook adds. withdraw: the refused part (tolerations, node affinity or gate) is left out of their owner's next pods for a time; keep: it is only reported.",
     ),
+    publish: flag(
+      false,
+      'Whether the leader publishes the architectures of images that it knows, so that the API server itself places new pods of them (Kubernetes 1.36 and later, with manifests/publish.yaml). For the modes taints and both.',
+    ),
   }),
   taints: z.strictObject({
     manage: flag(

@@ -125,6 +125,13 @@ export function createRefusedCreations({ monotonic }: Pick<Clock, 'monotonic'>) 
       const entry = namespaces.get(namespace)?.get(uid);
       if (entry !== undefined) entry.saidAt = monotonic();
     },
+    /** Returns the namespaces in which tolerations are left out of pods of some owner now. */
+    *refusing(): Iterable<string> {
+      const now = monotonic();
+      for (const [namespace, owners] of namespaces) {
+        if ([...owners.values()].some(({ parts }) => now < (parts.get('tolerations')?.until ?? 0))) yield namespace;
+      }
+    },
     /** Returns the parts to leave out of a pod of this owner now. */
     refused(namespace: string, uid: string): readonly PlacedPart[] {
       const entry = namespaces.get(namespace)?.get(uid);

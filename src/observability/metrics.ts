@@ -15,6 +15,8 @@ export type Observed = {
   readonly taintedNodes: () => Readonly<Record<string, number>>;
   /** Whether each safety net held when the leader last tried it; undefined: not known. */
   readonly safetyNets: () => Readonly<Record<string, boolean | undefined>>;
+  /** Images that the leader has published for the policy archaware-place. */
+  readonly publishedImages: () => number;
   /** Objects that the controller leaves alone for a while because another writer keeps reverting its changes. */
   readonly contestedObjects: () => number;
   /** Nodes that stay without the taint because a DaemonSet cannot tolerate it. */
@@ -125,6 +127,10 @@ export function createMetrics(version: string, now: () => number) {
     '1 if the safety net held when the leader last tried it, 0 if not, NaN if that is not known.',
     ['net'],
   );
+  const publishedImages = gauge(
+    'published_images',
+    'Images whose architectures the leader has published, so that the API server places new pods of them.',
+  );
   const contestedObjects = gauge(
     'contested_objects',
     'Objects that archaware does not write for a while, because another writer keeps undoing its writes.',
@@ -221,6 +227,7 @@ export function createMetrics(version: string, now: () => number) {
         // A value of zero would raise an alarm.
         safetyNetHolds.set({ net }, holds === undefined ? Number.NaN : Number(holds));
       }
+      publishedImages.set(observed.publishedImages());
       contestedObjects.set(observed.contestedObjects());
       taintsHeldBack.set(observed.taintsHeldBack());
       rolloutStopped.set(observed.rolloutStopped());

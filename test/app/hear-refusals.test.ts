@@ -56,7 +56,7 @@ async function arriving(
   daemonSets.put('shop/ours', daemonSet('ours', OURS));
   daemonSets.put('shop/theirs', daemonSet('theirs'));
   const stores = { namespaces: { store: namespaces }, daemonSets: { store: daemonSets } };
-  const refused = startRefusedCreations({
+  const memory = startRefusedCreations({
     config,
     client,
     clock: createHandClock(),
@@ -76,7 +76,7 @@ async function arriving(
   const owner = stringAt(objectAt(given, 'regarding'), 'uid') ?? '';
   return {
     isWatched,
-    left: refused('shop', owner).join(' '),
+    left: memory.refused('shop', owner).join(' '),
     told: told.map(({ reason, note }) => `${reason}: ${note}`),
   };
 }

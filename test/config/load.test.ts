@@ -119,6 +119,7 @@ describe('every key', () => {
     'placement.mode': ['taints', 'taints'],
     'placement.noCommonArchitecture': ['release', 'release'],
     'placement.refused': ['keep', 'keep'],
+    'placement.publish': ['true', true],
     'taints.manage': ['false', false],
     'taints.key': ['example.com/arch', 'example.com/arch'],
     'taints.effect': ['PreferNoSchedule', 'PreferNoSchedule'],

@@ -73,6 +73,11 @@ const REFUSED: readonly (readonly [what: string, values: unknown, said: RegExp])
     /webhook.enabled: got true, expected false, or not set, with config.placement.mode: observe/,
   ],
   [
+    'published images in a mode without taints',
+    { config: { placement: { mode: 'affinity', publish: true } } },
+    /placement.publish: got true, expected false with config.placement.mode: affinity/,
+  ],
+  [
     'evictions in the mode that writes nothing',
     { config: { placement: { mode: 'observe' }, pods: { onWrongNode: 'evict' } } },
     /pods.onWrongNode: got "evict", expected warn, or not set, with config.placement.mode: observe/,
@@ -204,6 +209,11 @@ describe('the Helm chart', () => {
       taints: "['example.com/arch:PreferNoSchedule']",
       nodeLabels: "['kubernetes.io/arch', 'kubernetes.io/os', 'example.com/pool']",
     });
+    const place = listAt(find(objects, 'MutatingAdmissionPolicy', 'archaware-place'), 'spec', 'variables');
+    expect(place.slice(0, 2).map((variable) => at(variable, 'expression'))).to.deep.equal([
+      "'example.com/arch'",
+      "'PreferNoSchedule'",
+    ]);
     expect(variables('archaware-guard-nodes')).to.include({
       taints: "['example.com/arch:PreferNoSchedule']",
       labels: "['accelerators', 'example.com']",

@@ -11,6 +11,7 @@ const NOTHING = {
   gatedPods: async () => 0,
   taintedNodes: () => ({}),
   safetyNets: () => ({}),
+  publishedImages: () => 0,
   contestedObjects: () => 0,
   taintsHeldBack: () => 0,
   rolloutStopped: () => 0,

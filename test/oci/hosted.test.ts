@@ -14,7 +14,6 @@ import {
   pullSecret,
   sha256,
   startResolver,
-  stopAfterEach,
 } from './server.ts';
 
 // nock replaces the process's http when it is imported; the other tests have real servers.
@@ -52,7 +51,7 @@ describe('a hosted registry', () => {
 
   describe('as it is', () => {
     let harness: Harness | undefined;
-    stopAfterEach();
+    afterEach(() => harness?.stop());
 
     /** Looks up through nock, with these logins in a pull secret. */
     function resolve(image: string, logins: Readonly<Record<string, string>> = {}): Promise<Resolution> {

@@ -14,7 +14,6 @@ import {
   type ScriptedServer,
   startResolver,
   startServer,
-  stopAfterEach,
 } from './server.ts';
 
 const ACCESS: Access = { namespace: 'default', pullSecrets: ['wrong', 'right'], always: false };
@@ -43,7 +42,10 @@ describe('several logins for one image', () => {
     });
     start(['wrong:x', 'right:x']);
   });
-  stopAfterEach();
+  afterEach(async () => {
+    harness.stop();
+    await server.stop();
+  });
 
   function start(logins: readonly string[], timeoutMs = 2000): void {
     harness = startResolver([server.host], {
@@ -77,6 +79,7 @@ describe('several logins for one image', () => {
   }
 
   it('are all tried where the token service does not answer the first', async () => {
+    harness.stop();
     start(['wrong:x', 'right:x'], 500);
     says.set(WRONG, () => undefined);
     expect((await resolve()).platforms).to.have.length(1);
@@ -90,6 +93,7 @@ describe('several logins for one image', () => {
         const known: Record<string, Answer> = { [WRONG]: answer, [RIGHT]: reply(200, { 'content-type': INDEX }, body) };
         (known[authorization ?? ''] ?? reply(401, { 'www-authenticate': 'Basic realm="x"' }))(request, response);
       });
+      harness.stop();
       start(['wrong:x', 'right:x']);
       expect((await resolve()).platforms).to.have.length(1);
     }
@@ -139,6 +143,7 @@ describe('several logins for one image', () => {
         const answer = authorization === undefined ? reply(401, { 'www-authenticate': 'Basic' }) : reply(403, {}, body);
         answer(request, response);
       });
+      harness.stop();
       start(['right:x']);
       expect((await failure()).message).to.equal(
         `${server.host} refused the login of pull secret "right" (403), and an anonymous request (401)`,
@@ -153,6 +158,7 @@ describe('several logins for one image', () => {
   });
 
   it('count once for the pause, however many meet the same outage of the token service', async () => {
+    harness.stop();
     start(['a:x', 'b:x', 'c:x', 'd:x', 'e:x', 'f:x']);
     server.on('/token', reply(503));
     for (let turn = 1; turn <= 4; turn += 1) {
@@ -183,7 +189,10 @@ describe('a token service that supports only POST', () => {
       pullSecrets: async () => [pullSecret('s', { [server.host]: 'me:a&b=c' })],
     });
   });
-  stopAfterEach();
+  afterEach(async () => {
+    harness.stop();
+    await server.stop();
+  });
   function answers(get: number, post: Answer): void {
     server.on('/token', async (request, response) => {
       if (request.method !== 'POST') return reply(get)(request, response);
@@ -245,7 +254,10 @@ describe('a login of a program', () => {
   beforeEach(async () => {
     [server, store] = await Promise.all([startServer(), startServer()]);
   });
-  stopAfterEach();
+  afterEach(async () => {
+    harness?.stop();
+    await Promise.all([server.stop(), store.stop()]);
+  });
 
   const asksFor =
     (challenge: string, then: Answer): Answer =>

@@ -9,7 +9,6 @@ import {
   type ScriptedServer,
   startResolver,
   startServer,
-  stopAfterEach,
 } from './server.ts';
 
 const REASON =
@@ -30,7 +29,10 @@ describe('an image that kubelets pull as the service account of its pod (KEP-441
     };
     harness = startResolver([server.host], { providerForPods });
   });
-  stopAfterEach();
+  afterEach(async () => {
+    harness.stop();
+    await server.stop();
+  });
   const failureOf = async (repository: string) => {
     const error: unknown = await harness.resolver
       .resolve(`${server.host}/${repository}:v1`, ANYONE, never)

@@ -17,7 +17,6 @@ import {
   sha256,
   startResolver,
   startServer,
-  stopAfterEach,
 } from './server.ts';
 
 function platformNames(platforms: readonly { os: string; architecture: string }[] | undefined): string[] | undefined {
@@ -31,7 +30,10 @@ describe('the resolver', () => {
     server = await startServer();
     harness = startResolver([server.host]);
   });
-  stopAfterEach();
+  afterEach(async () => {
+    harness.stop();
+    await server.stop();
+  });
 
   const image = (rest: string): string => `${server.host}/${rest}`;
   const resolve = (rest: string, access = ANYONE): ReturnType<Harness['resolver']['resolve']> =>
@@ -213,8 +215,12 @@ describe('the resolver', () => {
     it('an index without what does not count in it, unless somebody shows that', async () => {
       server.put('app', 'manifests', indexOf('linux/amd64', 'unknown/unknown'), { tag: 'v1' });
       const controller = startResolver([server.host], { namesSkipped: false });
-      const found = await controller.resolver.resolve(image('app:v1'), ANYONE, never);
-      expect(found.skipped).to.deep.equal([]);
+      try {
+        const found = await controller.resolver.resolve(image('app:v1'), ANYONE, never);
+        expect(found.skipped).to.deep.equal([]);
+      } finally {
+        controller.stop();
+      }
       expect((await resolve('app:v1')).skipped).to.have.length(1);
     });
 
@@ -330,6 +336,7 @@ describe('the resolver', () => {
         .catch((reason: unknown) => reason);
       expect(error).to.include({ code: 'forbidden-address' });
       expect(asked()).to.deep.equal([]);
+      stranger.stop();
     });
 
     it('malformed names, without a request', async () => {
@@ -393,6 +400,7 @@ describe('the resolver', () => {
       expect(moving.resolver.look(image('app'), ANYONE)).to.include({ retryInMs: Number.POSITIVE_INFINITY });
       expect(moving.resolver.pending()).to.equal(1);
       await settled;
+      moving.stop();
     });
 
     it('for a while if they do not pass by themselves', async () => {
@@ -485,6 +493,7 @@ describe('the resolver', () => {
     const reads: string[] = [];
 
     beforeEach(() => {
+      harness.stop();
       reads.length = 0;
       harness = startResolver([server.host], {
         pullSecrets: async ({ namespace, pullSecrets }) => {
@@ -585,6 +594,8 @@ describe('the resolver', () => {
     await both.resolver.resolve(image('app'), ANYONE, never);
     expect(both.results).to.deep.equal(['ok']);
     expect(both.resolver.pending()).to.equal(20);
+    both.stop();
+    await silent.stop();
   });
 
   it('ends with its signal: no lookup is pending or failed, and no more requests are sent', async () => {

@@ -15,7 +15,6 @@ import {
   type ScriptedServer,
   startResolver,
   startServer,
-  stopAfterEach,
 } from './server.ts';
 
 const ACCESS: Access = { namespace: 'default', pullSecrets: [], always: false };
@@ -31,7 +30,10 @@ describe('a registry that may lack platforms of an index', () => {
   beforeEach(async () => {
     [mirror, source] = await Promise.all([startServer(), startServer()]);
   });
-  stopAfterEach();
+  afterEach(async () => {
+    harness?.stop();
+    await Promise.all([mirror.stop(), source.stop()]);
+  });
 
   /** Returns an index of images whose manifests are nowhere. */
   const entries = (...platforms: string[]): Entry[] => indexOf(...platforms).manifests as Entry[];
@@ -46,6 +48,7 @@ describe('a registry that may lack platforms of an index', () => {
   ): Harness => {
     const hosts = [mirror.host, source.host];
     const { endpointsOf } = createRoutes({ mirrors, sparse, insecure: hosts, hosts: () => undefined });
+    harness?.stop();
     harness = startResolver(hosts, { endpointsOf, cache });
     return harness;
   };

@@ -18,7 +18,12 @@ describe('the manifests of a release', () => {
   before(async () => {
     release = await testRelease();
     const made = await makeManifests(release, IMAGE_DIGEST);
-    expect(made.map((path) => basename(path))).to.deep.equal([...SINGLE, 'webhook.yaml', `${folder()}.tgz`]);
+    expect(made.map((path) => basename(path))).to.deep.equal([
+      ...SINGLE,
+      'publish.yaml',
+      'webhook.yaml',
+      `${folder()}.tgz`,
+    ]);
     files = await textsBelow(release.out);
     files.delete(`${folder()}.tgz`);
     kustomize = await textsIn(`${release.out}/${folder()}.tgz`);

@@ -44,7 +44,8 @@ export function createFaults() {
   let active: { fault: Fault; left: number }[] = [];
   let beforePatch: ((asked: Asked) => void | Promise<void>)[] = [];
   let plugins: AdmissionPlugin[] = [];
-  return {
+  const state = { goneAsStatus: false };
+  return Object.assign(state, {
     /** Adds a fault. Returns a function that removes it. */
     inject(fault: Fault): () => void {
       const entry = { fault, left: fault.times ?? Number.POSITIVE_INFINITY };
@@ -88,7 +89,7 @@ export function createFaults() {
       if (entry) entry.left -= 1;
       return entry?.fault;
     },
-  };
+  });
 }
 
 export type Faults = ReturnType<typeof createFaults>;

@@ -11,8 +11,11 @@ const SINGLE = [
   'archaware-controller.yaml',
   'archaware-controller-1.30.yaml',
   'archaware-controller-observe.yaml',
+  'publish.yaml',
   'webhook.yaml',
 ];
+/** Those that add to another one, and name no image. */
+const ADDED: ReadonlySet<string> = new Set(['publish.yaml', 'webhook.yaml']);
 
 /** Writes the manifests to `release.out` and returns their paths. Throws if the image is not where it is expected. */
 export async function makeManifests(release: Release, imageDigest: string): Promise<string[]> {
@@ -28,14 +31,14 @@ export async function makeManifests(release: Release, imageDigest: string): Prom
 
 /** Returns a single manifest as released. */
 export function releasedManifest(name: string, text: string, release: Release, imageDigest: string): string {
-  const expected = name === 'webhook.yaml' ? 0 : 1;
+  const expected = ADDED.has(name) ? 0 : 1;
   const [head = '', ...objects] = text.split(/^(?=[^#])/m);
   return releasedHead(name, head, release) + withImage(name, objects.join(''), release, imageDigest, expected);
 }
 
 /** The comment at the head, which in the sources is about the sources. */
 function releasedHead(name: string, head: string, release: Release): string {
-  if (name !== 'webhook.yaml' && !head.includes(FROM_SOURCES)) throw new Error(`${name}: its head is not as expected`);
+  if (!ADDED.has(name) && !head.includes(FROM_SOURCES)) throw new Error(`${name}: its head is not as expected`);
   const published = `# archaware-controller ${release.version} of ${release.source}, commit ${release.commit}.
 # How to check who built it, before you apply it: ${pageOf(release, 'docs/verify.md')}
 `;

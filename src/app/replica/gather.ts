@@ -1,5 +1,6 @@
 import { NEVER } from '../../controllers/image-source.ts';
 import type { ObjectRecord } from '../../controllers/object-record.ts';
+import type { Publication } from '../../controllers/publish/publisher.ts';
 import type { Watches } from '../../controllers/watches.ts';
 import { createTurns, inTurns } from '../../kit/fairness/event-loop.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
@@ -21,6 +22,7 @@ export type GatherParts = {
   readonly said: () => Iterable<Said>;
   readonly isRefused: (namespace: string, owner: string) => boolean;
   readonly keepsDaemonSets: () => boolean | undefined;
+  readonly published: () => Publication | undefined;
   readonly configurationInUse: () => boolean;
   readonly certificateExpiry: () => number | undefined;
 };
@@ -91,6 +93,7 @@ export async function gatherStatus(base: Base, parts: GatherParts): Promise<Lead
       ),
     },
     keepsDaemonSets: parts.keepsDaemonSets(),
+    published: parts.published(),
     problems: knownProblems(counts, said, base.clock.wall()),
   };
 }

@@ -63,16 +63,18 @@ async function createParts(base: Base) {
     }),
   );
   const refused = startRefusedCreations({ config, client, clock, log, events, settings, watches, signal: end });
-  const admission = config.webhook.enabled ? startWebhook({ base, running, watches, events, refused }) : undefined;
+  const admission = config.webhook.enabled
+    ? startWebhook({ base, running, watches, events, refused: refused.refused })
+    : undefined;
   const reloaded = { inUse: true };
   const known = {
     ...{ running, watches, said: events.said },
-    isRefused: (namespace: string, owner: string) => refused(namespace, owner).length > 0,
+    isRefused: (namespace: string, owner: string) => refused.refused(namespace, owner).length > 0,
     configurationInUse: () => reloaded.inUse,
     certificateExpiry: () => admission?.expiry(),
   };
-  const terms = createTerms(base, running, watches, events, (keepsDaemonSets, over) => {
-    const gather = () => gatherStatus(base, { ...known, keepsDaemonSets });
+  const terms = createTerms(base, running, watches, events, refused.refusing, (leader, over) => {
+    const gather = () => gatherStatus(base, { ...known, ...leader });
     const { statusClient, leaseNamespace: namespace } = base;
     return keepStatus({ client: statusClient, namespace, mayWrite: running.mayWrite, gather, clock, log }, over);
   });

@@ -11,6 +11,7 @@ import type { Regarding } from '../../kube/events.ts';
 import { createLeadership, type Leadership, leadAlone } from '../../kube/lease.ts';
 import { absentArchitectureLog } from '../absent-architectures.ts';
 import { checkLeaseNamespace } from '../connect.ts';
+import { readPublished } from '../registries/published.ts';
 import { createPullSecretReader, createSecretProblems } from '../registries/pull-secrets.ts';
 import { createRegistries } from '../registries/registries.ts';
 import type { Base } from './base.ts';
@@ -32,6 +33,7 @@ export async function createRunning(base: Base, watches: Watches) {
   const regarding: Regarding = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', namespace, name, uid: '' };
   const leadership = await prepareToLead(base, identity);
   const inForce = createInForce(config);
+  if (config.placement.publish) await readPublished(base, base.cache);
   const { registries, secretProblem } = await openRegistries(base);
   const { resolver } = registries;
   let loops: Loops | undefined;

@@ -102,6 +102,7 @@ function observeState(base: Base, { watches, running, terms, admission }: Health
     unresolvableImages: () => running.resolver.failing(),
     nodes: () => countByArchitecture(watches.nodes.store.values(), () => true),
     taintedNodes: () => countByArchitecture(watches.nodes.store.values(), carriesOurTaint),
+    publishedImages: () => (loops() === undefined ? 0 : (terms.published()?.images ?? 0)),
     safetyNets: () => ({ daemonsets: terms.keepsDaemonSets() }),
     contestedObjects: () => loops()?.contested() ?? 0,
     taintsHeldBack: () => loops()?.heldBack() ?? 0,

@@ -20,7 +20,18 @@ export type ExplanationForm = {
 
 /** What only `--verbose` shows. */
 const DETAILS: ReadonlySet<string> = new Set([
-  ...['pod', 'left out', 'pull secrets', 'set', 'policy', 'settings', 'decision', 'tolerations', 'affinity'],
+  ...[
+    'pod',
+    'left out',
+    'at creation',
+    'pull secrets',
+    'set',
+    'policy',
+    'settings',
+    'decision',
+    'tolerations',
+    'affinity',
+  ],
 ]);
 
 const TONES: Readonly<Record<Explanation['verdict']['state'], Tone>> = {
@@ -51,6 +62,7 @@ export function describeExplanation(explanation: Explanation, { columns, isVerbo
       'left out',
       images.flatMap((image) => image.skipped.map((entry) => `${imageText(image)}: ${describeSkipped(entry)}`)),
     ],
+    ['at creation', describePublication(explanation.publication)],
     ['pull secrets', pullSecrets.map(({ name, problem }) => (problem === undefined ? name : `${name}: ${problem}`))],
     ['set', intersection.map(({ by, architectures, common }, index) => describeStep(by, architectures, common, index))],
     ['policy', policy === undefined ? [] : [policy]],
@@ -137,6 +149,14 @@ function describeImage(explained: ExplainedImage, isVerbose: boolean): string {
     default:
       return notAsked satisfies never;
   }
+}
+
+function describePublication(publication: Explanation['publication']): string[] {
+  if (publication === undefined) return [];
+  const { placedAtCreation, missing } = publication;
+  if (placedAtCreation) return ['placed as it was created, by the policy archaware-place'];
+  const lines = missing.map(({ image, why }) => `not published: ${image}, because ${why}`);
+  return lines.length > 0 ? lines : ['all of its images are published for the policy archaware-place'];
 }
 
 const ANYWHERE: Readonly<Record<NonNullable<ExplainedImage['anywhere']>, string>> = {

@@ -1,4 +1,4 @@
-import { ClusterError, connect } from '../../app/connect.ts';
+import { ClusterError, type Connection, connect } from '../../app/connect.ts';
 import { readNodePools } from '../../app/read-node-pools.ts';
 import { createServiceAccountReader } from '../../app/registries/pull-secrets.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';
@@ -19,6 +19,7 @@ import {
 import { getLease, isHeld } from '../../kube/installation/leases.ts';
 import { listAll } from '../../kube/list.ts';
 import { find } from '../../kube/read.ts';
+import { knownImagesPath } from '../../names.ts';
 import { ImageError } from '../../oci/errors.ts';
 import type { Resolver } from '../../oci/resolver.ts';
 import { loginText } from '../../oci/sentences.ts';
@@ -30,6 +31,7 @@ import { type Node, readNode } from '../../placement/nodes/node.ts';
 import type { PodImage } from '../../placement/objects/image.ts';
 import { readNamespace } from '../../placement/objects/namespace.ts';
 import { readWorkload, WORKLOAD_KINDS, type Workload } from '../../placement/objects/workload.ts';
+import { readAnswers } from '../../placement/publish/known-images.ts';
 import { isAway } from '../command-context.ts';
 import { READER_HINT } from '../failure.ts';
 import { withLookups } from '../lookups/with-lookups.ts';
@@ -76,6 +78,7 @@ export async function explain(
             ? undefined
             : await readController(cluster.client, cluster.installation, context, signal),
         nodePools: client === undefined ? undefined : await readNodePools(client, note, signal),
+        published: cluster === undefined ? undefined : await readPublished(cluster, context, signal),
         resolver,
         namesOf,
         registryOf,
@@ -97,7 +100,7 @@ export async function explain(
 }
 
 /** What all explanations of a command share. */
-type World = Pick<ExplainInput, 'nodes' | 'nodePools' | 'controller' | 'namesOf'> & {
+type World = Pick<ExplainInput, 'nodes' | 'nodePools' | 'controller' | 'published' | 'namesOf'> & {
   readonly context: Context;
   /** Undefined without a cluster. */
   readonly client: ApiClient | undefined;
@@ -111,8 +114,20 @@ type World = Pick<ExplainInput, 'nodes' | 'nodePools' | 'controller' | 'namesOf'
 };
 
 async function explainOne(world: World, workload: Workload, isInCluster: boolean): Promise<Explanation> {
-  const { context, client, home, nodes, nodePools, controller, namesOf, registryOf, resolver, secretProblems, signal } =
-    world;
+  const {
+    context,
+    client,
+    home,
+    nodes,
+    nodePools,
+    controller,
+    published,
+    namesOf,
+    registryOf,
+    resolver,
+    secretProblems,
+    signal,
+  } = world;
   const namespace = workload.namespace || home;
   const input: ExplainInput = {
     workload,
@@ -123,6 +138,7 @@ async function explainOne(world: World, workload: Workload, isInCluster: boolean
     nodes,
     nodePools,
     controller,
+    published,
     namesOf,
   };
   const pullSecrets = await pullSecretsOf(client, workload, namespace, input.applied, context.clock, signal);
@@ -215,6 +231,23 @@ async function readController(
   } catch (error) {
     if (isForbidden(error)) return { kind: 'unknown' };
     throw error;
+  }
+}
+
+/** Reads what is published; undefined if nothing should be, or if that may not be read. */
+async function readPublished(
+  { client, installation }: Pick<Connection, 'client' | 'installation'>,
+  { config, note }: Pick<Context, 'config' | 'note'>,
+  signal: AbortSignal,
+) {
+  if (!config.placement.publish) return undefined;
+  const path = knownImagesPath(config.leaderElection.namespace || installation.namespace);
+  try {
+    return readAnswers((await find(client, path, signal)) ?? {});
+  } catch (error) {
+    if (!isForbidden(error)) throw error;
+    note(`without what is published for new pods: ${messageOf(error)} (${READER_HINT})`);
+    return undefined;
   }
 }
 

@@ -78,6 +78,11 @@ export type Facts = {
   readonly webhook: WebhookFact;
   /** Whether updates that drop archaware's tolerations from DaemonSets are corrected, as a dry run found out. */
   readonly guard: Read<KeepVerdict>;
+  /**
+   * Whether the policy archaware-place places pods of published images; undefined: nothing should be published. Its value is undefined
+   * if nothing is published yet.
+   */
+  readonly publication: Read<boolean | undefined> | undefined;
   /** Whether the MutatingWebhookConfiguration is there; true where the configuration has no webhook. */
   readonly webhookConfiguration: Read<boolean>;
 };

@@ -2,6 +2,7 @@ import type { Problem } from '../../app/leader-status.ts';
 import { APP_LABEL, DEPLOYMENT } from '../../names.ts';
 import { few } from '../../placement/reasons.ts';
 import { type Facts, hasLeader, isGuess, presentWord, readValue } from './facts.ts';
+import { publicationProblems } from './publication.ts';
 
 /** A pod that waits for longer is a problem, as for the alert ArchawarePodsWaiting. */
 const LONG_WAIT_MS = 10 * 60_000;
@@ -16,6 +17,7 @@ export function problemsOf(facts: Facts): Problem[] {
     ...ofDeployment(facts),
     ...ofNodes(facts),
     ...ofGuard(facts),
+    ...publicationProblems(facts),
     ...(presentWord(facts)?.problems ?? []),
     ...ofPods(facts),
     ...ofWebhook(facts),

@@ -27,6 +27,7 @@ import {
   readValue,
   tried,
 } from './facts.ts';
+import { tryPublication } from './publication.ts';
 import { lookAtWebhook } from './webhook.ts';
 
 const LABELLED = `labelSelector=${encodeURIComponent(`${APP_LABEL}=${DEPLOYMENT}`)}`;
@@ -65,10 +66,11 @@ export async function gatherFacts(context: Context, testNamespace: string | unde
     const present = nodes.kind === 'read' ? nodes.value : [];
     const managesNodes = loopsThatRun(config).includes('nodes');
     const lacking = managesNodes ? nodesWithoutTaint(present, settings) : [];
-    const [pools, { webhook, webhookConfiguration }, guard] = await Promise.all([
+    const [pools, { webhook, webhookConfiguration }, guard, publication] = await Promise.all([
       readPools(connection, nodes, settings, note, signal),
       lookAtWebhook(context, client, { namespace: testNamespace, own: namespace, nodes: present, settings }),
       tried('list daemonsets.apps and namespaces', () => tryGuard(client, settings, signal)),
+      tryPublication(client, context, namespace, signal),
     ]);
     return {
       commandVersion: VERSION,
@@ -93,6 +95,7 @@ export async function gatherFacts(context: Context, testNamespace: string | unde
       webhook,
       webhookConfiguration,
       guard,
+      publication,
     };
   } finally {
     await connection.close();

@@ -43,6 +43,12 @@ export type Status = {
     readonly oldest: readonly { namespace: string; name: string; ageSeconds: number; gated: boolean; reason: string }[];
   } | null;
   readonly pools: readonly PoolFact[] | null;
+  /** With `placement.publish`: what the leader has published, and whether pods are placed by it; null: not known. */
+  readonly published?: {
+    readonly images: number | null;
+    readonly written: string | null;
+    readonly inForce: boolean | null;
+  };
   readonly webhook: WebhookFact;
   readonly problems: readonly Problem[];
 };
@@ -88,9 +94,17 @@ export function statusOf(facts: Facts, problems: readonly Problem[]): Status {
             })),
           },
     pools: readValue(pools) ?? null,
+    ...publishedOf(facts),
     webhook,
     problems,
   };
+}
+
+function publishedOf(facts: Facts): Pick<Status, 'published'> {
+  if (facts.publication === undefined) return {};
+  const word = presentWord(facts)?.published;
+  const inForce = readValue(facts.publication) ?? null;
+  return { published: { images: word?.images ?? null, written: word?.written ?? null, inForce } };
 }
 
 /** Returns one line for each part that could not be read, each reason once. */

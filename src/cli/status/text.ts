@@ -5,6 +5,7 @@ import { MARKS, type Paint, type Tone } from '../paint.ts';
 import { guardText } from './daemonset-guard.ts';
 import { type Facts, hasLeader, isGuess, isOfThePast, presentWord, type Read, readValue } from './facts.ts';
 import { isMissing } from './problems.ts';
+import { publicationTexts } from './publication.ts';
 
 /** The order in which outcomes of pods are shown. */
 const OUTCOMES = ['placed', 'waiting', 'held', 'open', 'ignored'];
@@ -34,6 +35,7 @@ export function statusText(facts: Facts, problems: readonly Problem[], paint: Pa
     ['pending', pendingTexts(facts)],
     ['webhook', [webhookText(facts)]],
     ['guard', [guardText(facts)]],
+    ['published', publicationTexts(facts)],
     ['pools', poolTexts(facts)],
   ];
   const verdict = verdictOn(problems, countUnread(facts, lines));

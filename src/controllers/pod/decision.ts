@@ -1,4 +1,5 @@
 import { type Decision, decide, standing } from '../../placement/decide.ts';
+import { narrow } from '../../placement/images.ts';
 import type { PodImage } from '../../placement/objects/image.ts';
 import { onlyObserves, usesAffinity } from '../../placement/placing.ts';
 import { startsAtLatestText, WAITS_FOR_LOOKUP } from '../../placement/reasons.ts';
@@ -37,7 +38,13 @@ export function decidePod(parts: DecisionParts, at: PodCase): Decision {
   // The pod is bound, and in the mode `affinity` nothing can be added to a bound pod.
   const isDone = nodeName !== undefined && subject.settings.mode === 'affinity';
   const isToldToAsk = record.decision !== undefined && (record.at === undefined || !isFinal(record.decision));
-  if ((placed !== undefined && !isToldToAsk) || isDone) return standing(placed ?? [], undefined);
+  if ((placed !== undefined && !isToldToAsk) || isDone) {
+    // What was published is checked again by its use: this starts the lookups that are due, and waits for none.
+    if (record.decision === undefined && pod.written?.byPolicy && nodeName === undefined) {
+      narrow(subject, { namesOf: images.namesOf, answerOf: (image) => images.answer(image, namespace, pullSecrets) });
+    }
+    return standing(placed ?? [], undefined);
+  }
   const ask = (image: PodImage) => images.answer(image, namespace, pullSecrets);
   const recall = (image: PodImage) => images.answer(image, namespace, pullSecrets, NEVER);
   const answerOf = nodeName !== undefined && isPaced ? backlog.answers(key, recall, ask) : ask;

@@ -13,6 +13,7 @@ import { readWorkloadSubject } from '../objects/workload.ts';
 import { lacking } from '../patch/tolerations.ts';
 import { placingFor } from '../placing.ts';
 import { settingsFor } from '../policy.ts';
+import { unpublished } from '../publish/known-images.ts';
 import { decisionNote, imageText, skipNote, staleUnder } from '../reasons.ts';
 import type { Settings } from '../settings.ts';
 import { overPlaced, standingArchitectures } from '../standing.ts';
@@ -100,6 +101,7 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
     pod: podOf(input),
     images: template.images.map((image) => explainImage(image, narrowed, skipped, findings)),
     ...(input.controller === undefined ? {} : { controller: input.controller.kind }),
+    ...publicationOf(input, narrowed),
     pullSecrets: findings.pullSecrets,
     intersection,
     ...(settings.policy === undefined ? {} : { policy: settings.policy }),
@@ -135,6 +137,14 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
 function overEarlier({ workload: { pod }, applied, namesOf }: ExplainInput, decision: Decision, subject: Subject) {
   if (!applied || pod === undefined || decision.kind !== 'wait') return decision;
   return overPlaced(decision, pod, standingArchitectures(subject, pod.written, namesOf));
+}
+
+function publicationOf({ published, workload }: ExplainInput, narrowed: readonly NarrowedImage[]) {
+  const placedAtCreation = workload.pod?.written?.byPolicy === true;
+  if (published === undefined && !placedAtCreation) return {};
+  return {
+    publication: { placedAtCreation, missing: published === undefined ? [] : unpublished(narrowed, published) },
+  };
 }
 
 /** Whether the images are examined. A bound daemon pod is skipped by the rules, but it may be on a wrong node. */

@@ -97,6 +97,11 @@ export type Explanation = {
    * waits for a registry's limit itself; absent if there is none.
    */
   readonly said?: ExplainInput['said'];
+  /** With `placement.publish`: whether the policy placed the pod as it was created, and the images that are not published. */
+  readonly publication?: {
+    readonly placedAtCreation: boolean;
+    readonly missing: readonly { readonly image: string; readonly why: string }[];
+  };
   readonly images: readonly ExplainedImage[];
   readonly pullSecrets: readonly ExplainedPullSecret[];
   readonly intersection: readonly NarrowingStep[];

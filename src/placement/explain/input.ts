@@ -6,6 +6,7 @@ import type { NodePool } from '../nodes/node-pools.ts';
 import type { PodImage } from '../objects/image.ts';
 import type { Namespace } from '../objects/namespace.ts';
 import type { Workload } from '../objects/workload.ts';
+import type { Answers } from '../publish/known-images.ts';
 import type { Settings } from '../settings.ts';
 import type { ControllerState } from './no-controller.ts';
 
@@ -48,6 +49,8 @@ export type ExplainInput = {
   readonly nodePools?: readonly NodePool[] | undefined;
   /** Whether a controller is there; absent if that is not known. */
   readonly controller?: ControllerState | undefined;
+  /** What is published for the policy archaware-place; absent if nothing should be, or if it may not be read. */
+  readonly published?: Answers | undefined;
   /** The normalised names of an image, as `decide` takes them. */
   readonly namesOf: (image: string) => readonly string[];
   /** When the pod starts at the latest by the controller's Event, and the time now; absent if no Event says so. */

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, listAt, objectAt, parseJson, stringAt } from '../../kit/json.ts';
-import { MANAGED_ANNOTATION } from '../../names.ts';
+import { MANAGED_ANNOTATION, PLACE_POLICY } from '../../names.ts';
 import type { Toleration } from '../patch/tolerations.ts';
 
 /** A requirement on a node's label that archaware added to required terms of a pod's node affinity. */
@@ -9,6 +9,8 @@ export type RecordedRequirement = { readonly key: string; readonly values: reado
 export type PodRecord = {
   readonly tolerations: readonly Toleration[];
   readonly required: readonly RecordedRequirement[];
+  /** Whether the policy `archaware-place` wrote it, in the API server. */
+  readonly byPolicy?: true;
 };
 
 /**
@@ -29,6 +31,7 @@ export function readPodRecord(pod: JsonObject): PodRecord | undefined {
   return {
     tolerations: entries('tolerations').flatMap(readToleration),
     required: entries('required').flatMap(readRequirement),
+    ...(parsed.by === PLACE_POLICY ? { byPolicy: true } : {}),
   };
 }
 

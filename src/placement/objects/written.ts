@@ -8,6 +8,8 @@ export type Written = {
   readonly tolerations: boolean;
   /** The architectures that archaware's node affinity requires; undefined if it wrote none. */
   readonly architectures: readonly string[] | undefined;
+  /** Whether the policy `archaware-place` placed the pod as it was created, by what a leader had published. */
+  readonly byPolicy?: true;
 };
 
 const NOTHING: PodRecord = { tolerations: [], required: [] };
@@ -19,13 +21,14 @@ const REQUIRED = 'requiredDuringSchedulingIgnoredDuringExecution';
  * only saves that pod a lookup (docs/decisions/026-records-narrow.md).
  */
 export function readWritten(object: JsonObject): Written | undefined {
-  const { tolerations: listed, required } = readPodRecord(object) ?? NOTHING;
+  const { tolerations: listed, required, byPolicy } = readPodRecord(object) ?? NOTHING;
   const tolerations = wroteTolerations(object) || listed.length > 0;
   const isRecorded = required.some(({ key }) => key === ARCHITECTURE_LABEL);
   const isRequired = isRecorded || writersOf(object, 'f:affinity').includes(FIELD_MANAGER);
   const architectures = isRequired ? requiredArchitectures(objectAt(object, 'spec')) : undefined;
   if (hasNewerImage(object)) return undefined;
-  return tolerations || architectures !== undefined ? { tolerations, architectures } : undefined;
+  if (!tolerations && architectures === undefined) return undefined;
+  return { tolerations, architectures, ...(byPolicy ? { byPolicy } : {}) };
 }
 
 /** Whether archaware wrote `spec.tolerations` last, by `metadata.managedFields`. */

@@ -58,6 +58,7 @@ const facts = (more: Partial<Facts> = {}): Facts => ({
   webhook: { state: 'off', why: '' },
   webhookConfiguration: read(true),
   guard: read({ kind: 'holds' }),
+  publication: undefined,
   ...more,
 });
 const BROKEN = read({ kind: 'broken', example: 'shop/agent' } as const);

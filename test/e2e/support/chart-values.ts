@@ -13,7 +13,7 @@ const SHIPPED: Readonly<Record<string, Readonly<Record<string, unknown>>>> = Obj
 const WEBHOOK = { webhook: { enabled: true } };
 const EVERYTHING = {
   config: {
-    placement: { mode: 'both', noCommonArchitecture: 'reject' },
+    placement: { mode: 'both', noCommonArchitecture: 'reject', publish: true },
     taints: { key: 'example.com/arch', effect: 'PreferNoSchedule' },
     architectures: { schedulable: ['amd64', 'arm64'], preferred: { arm64: 75 } },
     policies: [{ name: 'team-a', namespaces: ['team-a-*'], unresolvable: 'wait' }],

@@ -21,7 +21,12 @@ export function theFiles(there: () => Rehearsal): void {
       );
       expect(names).to.include.members([
         ...['archaware-controller.yaml', 'archaware-controller-1.30.yaml', 'archaware-controller-observe.yaml'],
-        ...['webhook.yaml', `archaware-controller-${first}.tgz`, `archaware-controller-npm-${first}.tgz`],
+        ...[
+          'publish.yaml',
+          'webhook.yaml',
+          `archaware-controller-${first}.tgz`,
+          `archaware-controller-npm-${first}.tgz`,
+        ],
         ...[
           `archaware-controller-${first}.cdx.json`,
           `archaware-controller-${first}.provenance.json`,

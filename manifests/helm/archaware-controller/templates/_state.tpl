@@ -32,6 +32,9 @@
 {{- if and (has $mode (list "affinity" "both")) (not $webhook) -}}
 {{- fail (printf "config.webhook.enabled: got false, expected true, or not set, with config.placement.mode: %s" $mode) -}}
 {{- end -}}
+{{- if and $config.placement.publish (not $tolerates) -}}
+{{- fail (printf "config.placement.publish: got true, expected false with config.placement.mode: %s" $mode) -}}
+{{- end -}}
 {{- if and $webhook (not (or $calledForPods $calledForDaemonSets)) -}}
 {{- fail "config.webhook.enabled: got true, expected false: no request would be sent to the webhook in this mode (see webhook.pods)" -}}
 {{- end -}}
@@ -76,6 +79,7 @@
   "ownCertificates" (and $webhook (eq $config.webhook.certificates "self"))
   "keep" (and $keep (not $observes) $daemonSets)
   "keepPods" (and $keep $tolerates $pods)
+  "publish" (and $config.placement.publish $tolerates $pods)
   "tolerations" (ternary (list $taint) list (and (or $tolerates $undoes) (or $pods $daemonSets)))
   "taints" (ternary (list $taint) list (and $config.taints.manage (or $tolerates $undoes) (has "nodes" $config.loops)))
   "taintsNodes" (and $tolerates $config.taints.manage (has "nodes" $config.loops))

@@ -1,0 +1,92 @@
+import type { Context } from '../../app/surroundings.ts';
+import { matchesAnyGlob } from '../../kit/glob.ts';
+import { isObject } from '../../kit/json.ts';
+import type { ApiClient } from '../../kube/api-client.ts';
+import { find } from '../../kube/read.ts';
+import { knownImagesPath, PLACE_POLICY, PROBE_FIELD_MANAGER } from '../../names.ts';
+import { readPodRecord } from '../../placement/objects/pod-record.ts';
+import { NOT_YET, readAnswers } from '../../placement/publish/known-images.ts';
+import { type Facts, hasLeader, presentWord, readValue, tried } from './facts.ts';
+
+/** Tries the policy archaware-place by a dry run of a pod of a published image in archaware's own namespace. */
+export async function tryPublication(
+  client: ApiClient,
+  { config }: Pick<Context, 'config'>,
+  own: string,
+  signal: AbortSignal,
+): Promise<Facts['publication']> {
+  if (!config.placement.publish) return undefined;
+  const path = knownImagesPath(config.leaderElection.namespace || own);
+  const known = await tried('get knownimages.archaware.dev', async () =>
+    readAnswers((await find(client, path, signal)) ?? {}),
+  );
+  if (known.kind === 'unread') return known;
+  const [image] = known.value.keys();
+  // The policy leaves such a namespace alone.
+  if (image === undefined || matchesAnyGlob(config.pods.excludeNamespaces, own))
+    return { kind: 'read', value: undefined };
+  return tried(`create pods in ${own} (dry run)`, async () => {
+    const query = `?dryRun=All&fieldManager=${PROBE_FIELD_MANAGER}`;
+    const pods = `/api/v1/namespaces/${encodeURIComponent(own)}/pods`;
+    const answer = await client.request('create', `${pods}${query}`, { body: probe(own, image), signal });
+    return isObject(answer) && readPodRecord(answer)?.byPolicy === true;
+  });
+}
+
+/** A pod that the strictest Pod Security Standard allows. */
+function probe(namespace: string, image: string) {
+  const securityContext = {
+    allowPrivilegeEscalation: false,
+    capabilities: { drop: ['ALL'] },
+    runAsNonRoot: true,
+    runAsUser: 65532,
+    seccompProfile: { type: 'RuntimeDefault' },
+  };
+  return {
+    ...{ apiVersion: 'v1', kind: 'Pod', metadata: { generateName: 'archaware-probe-', namespace } },
+    spec: { containers: [{ name: 'probe', image, securityContext }] },
+  };
+}
+
+/** Returns the line `published`; empty if nothing should be published. */
+export function publicationTexts(facts: Facts): string[] {
+  const { publication } = facts;
+  const word = presentWord(facts)?.published;
+  if (publication === undefined) return [];
+  const inForce =
+    publication.kind === 'unread'
+      ? `whether ${PLACE_POLICY} is in force is unknown: ${publication.why}`
+      : publication.value === undefined
+        ? `nothing to try ${PLACE_POLICY} with`
+        : `${PLACE_POLICY} is ${publication.value ? '' : 'not '}in force (dry run)`;
+  if (word === undefined)
+    return [
+      `unknown: ${hasLeader(facts) === true ? 'the leader has not said it yet' : 'no replica leads'}; ${inForce}`,
+    ];
+  const age =
+    word.written === undefined
+      ? ''
+      : `, written ${Math.max(0, Math.round((facts.now - Date.parse(word.written)) / 1000))} s ago`;
+  const problem = word.problem === undefined ? '' : ` (${word.problem})`;
+  return [`${word.images} images${age}${problem}; ${inForce}`];
+}
+
+/** Returns the problems of what should be published. */
+export function publicationProblems(facts: Facts): { problem: string; do: string }[] {
+  const problem = presentWord(facts)?.published?.problem;
+  const fails = problem !== undefined && problem !== NOT_YET;
+  return [
+    ...(fails ? [{ problem: `known images are not published: ${problem}`, do: ADVICE }] : []),
+    ...(facts.publication !== undefined && readValue(facts.publication) === false
+      ? [
+          {
+            problem: `new pods of published images are not placed as they are created: ${PLACE_POLICY} is not in force`,
+            do: ADVICE,
+          },
+        ]
+      : []),
+  ];
+}
+
+const ADVICE =
+  'apply manifests/publish.yaml, or run helm upgrade; after the first time it takes some 20 seconds (docs/placed-when-created.md)';

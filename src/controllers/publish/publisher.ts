@@ -1,0 +1,193 @@
+import type { Clock } from '../../kit/clock.ts';
+import { isoTime } from '../../kit/duration.ts';
+import { inTurns, type Turns } from '../../kit/fairness/event-loop.ts';
+import { isObject, type JsonObject, numberAt, stringAt } from '../../kit/json.ts';
+import { createLru } from '../../kit/lru.ts';
+import type { ApiClient } from '../../kube/api-client.ts';
+import { isForbidden, isGone } from '../../kube/errors.ts';
+import { APP_LABEL, DEPLOYMENT, FIELD_MANAGER, KNOWN_IMAGES, knownImagesPath } from '../../names.ts';
+import { narrowingOf } from '../../placement/images.ts';
+import { answerFor, changedFields, knownImages, NOT_YET, readAnswers } from '../../placement/publish/known-images.ts';
+import type { Settings } from '../../placement/settings.ts';
+import { type ImageSource, NEVER } from '../image-source.ts';
+
+/** The most images: 131 KiB in all, so that an update costs the API server little. */
+const MOST_IMAGES = 2_000;
+/** Changes are gathered for this long. */
+const BATCH_MS = 5_000;
+/** After a failed write. A new CustomResourceDefinition needs some seconds until it is served. */
+const RETRY_MS = 30_000;
+/** How often the object is read again, in case a person changed or deleted it, and images are dropped that no pod has. */
+const CHECK_MS = 10 * 60_000;
+/** An image that no pod has is dropped after this time: nobody checks its tag any more. */
+const UNUSED_MS = 24 * 60 * 60_000;
+
+const FAILS = 'it cannot be written: see the log of the leader';
+
+export type PublisherOptions = {
+  readonly client: Pick<ApiClient, 'request'>;
+  readonly namespace: string;
+  readonly mayWrite: () => boolean;
+  readonly clock: Clock;
+  readonly turns: Turns;
+  readonly images: ImageSource;
+  readonly settings: () => Settings;
+  /** Returns why nothing is published under the present settings. */
+  readonly whyNot: () => string | undefined;
+  /** Returns the namespaces in which the API server refuses what archaware adds to pods. */
+  readonly refusing: () => Iterable<string>;
+  /** Returns the images of all pods. */
+  readonly inUse: () => Iterable<string>;
+  readonly onError: (error: unknown) => void;
+};
+
+/** What is published, for people. `written`: when the object was written last, as `2026-01-01T00:00:00.000Z`. */
+export type Publication = {
+  readonly images: number;
+  readonly written: string | undefined;
+  readonly problem: string | undefined;
+};
+
+type Entry = { readonly canonical: string; usedAt: number; text: string | undefined };
+
+
+/**
+ * Creates a publisher. It publishes only what answers everybody: found anonymously or with the operator's logins. An answer stays
+ * published until another one is known, so a registry that fails takes nothing back.
+ */
+export function createPublisher(options: PublisherOptions) {
+  const { client, namespace, mayWrite, clock, turns, images, settings } = options;
+  const path = knownImagesPath(namespace);
+  const entries = createLru<Entry>(MOST_IMAGES);
+  const used = new Set<string>();
+  const settled = new Set<string>();
+  let object: JsonObject = {};
+  let present: Settings | undefined;
+  let checkedAt: number | undefined;
+  let publication: Publication = { images: 0, written: undefined, problem: NOT_YET };
+
+  function use(image: string): void {
+    const known = entries.get(image);
+    if (known !== undefined) known.usedAt = clock.monotonic();
+    else entries.set(image, { canonical: images.canonicalOf(image), usedAt: clock.monotonic(), text: undefined });
+  }
+
+  /** Finds out what is known of an image now; what was known before stays if nothing is. */
+  function refresh(image: string, entry: Entry, now: Settings): void {
+    const subject = { image, pullPolicy: '' };
+    const said = narrowingOf(subject, { os: 'linux', hasRuntimeClass: false }, now, images.namesOf(image), () =>
+      images.answer(subject, '', [], NEVER),
+    );
+    const answer = answerFor(said);
+    if ('text' in answer) entry.text = answer.text;
+    else if (said.kind !== 'pending' && said.kind !== 'failed') entry.text = undefined;
+  }
+
+  async function gather(): Promise<Map<string, string>> {
+    const now = settings();
+    const isAll = now !== present;
+    present = now;
+    for (const image of used) use(image);
+    const [changed, ended] = [new Set(used), new Set(settled)];
+    used.clear();
+    settled.clear();
+    const answers = new Map<string, string>();
+    await inTurns(turns, [...entries.entries()], ([image, entry]) => {
+      if (isAll || changed.has(image) || ended.has(entry.canonical)) refresh(image, entry, now);
+      if (entry.text !== undefined) answers.set(image, entry.text);
+    });
+    return answers;
+  }
+
+  async function read(signal: AbortSignal): Promise<void> {
+    const found = await client.request('get', path, { signal }).catch((error: unknown) => {
+      if (!isGone(error)) throw error;
+    });
+    note(isObject(found) ? found : {});
+  }
+
+  /** Remembers what is stored. */
+  function note(stored: JsonObject): void {
+    object = stored;
+    const [images, written] = [numberAt(stored, 'count') ?? 0, stringAt(stored, 'written')];
+    publication = { images, written, problem: written === undefined ? NOT_YET : undefined };
+  }
+
+  async function write(signal: AbortSignal): Promise<void> {
+    const wanted = knownImages(await gather(), settings(), options.refusing());
+    const changed = changedFields(object, wanted);
+    if (Object.keys(changed).length === 0 || !mayWrite()) return;
+    const written = isoTime(clock.wall());
+    const query = `?fieldManager=${FIELD_MANAGER}`;
+    const contentType = 'application/merge-patch+json';
+    const metadata = { name: KNOWN_IMAGES, namespace, labels: { [APP_LABEL]: DEPLOYMENT } };
+    const answer = isObject(object.metadata)
+      ? await client.request('patch', `${path}${query}`, { contentType, body: { ...changed, written }, signal })
+      : await client.request('create', `${path.slice(0, path.lastIndexOf('/'))}${query}`, {
+          body: { apiVersion: 'archaware.dev/v1', kind: 'KnownImages', metadata, ...wanted, written },
+          signal,
+        });
+    // The answer is what is stored now, also if somebody else had changed it.
+    note(isObject(answer) ? answer : {});
+  }
+
+  /** Takes everything back, if there is anything. Without the right to look there is nothing of ours. */
+  async function withdraw(signal: AbortSignal): Promise<void> {
+    await client.request('delete', path, { signal }).catch((error: unknown) => {
+      if (!isGone(error) && !isForbidden(error)) throw error;
+    });
+    object = {};
+  }
+
+  /** Reads the object and what is in use again, from time to time. The first time, what an earlier leader published is taken over. */
+  async function check(signal: AbortSignal): Promise<void> {
+    const now = clock.monotonic();
+    if (checkedAt !== undefined && now - checkedAt < CHECK_MS) return;
+    await read(signal);
+    checkedAt = now;
+    for (const [image, text] of readAnswers(object)) {
+      if (entries.get(image) === undefined) use(image);
+      const entry = entries.get(image);
+      if (entry !== undefined) entry.text ??= text;
+    }
+    await inTurns(turns, options.inUse(), use);
+    for (const [image, { usedAt }] of [...entries.entries()]) if (now - usedAt > UNUSED_MS) entries.delete(image);
+  }
+
+  async function step(signal: AbortSignal): Promise<void> {
+    const why = options.whyNot();
+    if (why === undefined) {
+      await check(signal);
+      await write(signal);
+      return;
+    }
+    if (publication.problem !== why) await withdraw(signal);
+    checkedAt = undefined;
+    publication = { images: 0, written: undefined, problem: why };
+  }
+
+  return {
+    /** Notes that a pod uses an image. */
+    used: (image: string): void => void used.add(image),
+    /** Notes that the lookup of an image (its canonical name) has ended. */
+    settled: (canonical: string): void => void settled.add(canonical),
+    /** Returns what is published. */
+    publication: (): Publication => publication,
+    /** Publishes until the term is over. A write that fails is tried again: what is not published is placed by the controllers. */
+    async run(over: AbortSignal): Promise<void> {
+      let isFailing = false;
+      while (!over.aborted) {
+        try {
+          await step(over);
+          isFailing = false;
+        } catch (error) {
+          if (!isFailing && !over.aborted) options.onError(error);
+          isFailing = true;
+          checkedAt = undefined;
+          publication = { ...publication, problem: FAILS };
+        }
+        await clock.delay(isFailing ? RETRY_MS : BATCH_MS, over);
+      }
+    },
+  };
+}

@@ -1,0 +1,138 @@
+import { isObject, type JsonObject, objectAt, stringAt } from '../../kit/json.ts';
+import { isArchitecture } from '../../kit/platform.ts';
+import type { NarrowedImage, Narrowing } from '../images.ts';
+import { usesTaints } from '../placing.ts';
+import type { Settings } from '../settings.ts';
+
+/**
+ * The published answers by image, as its pods spell it: `amd64,arm64` for an index, `=amd64` for a single manifest (as an image volume
+ * it does not narrow), `!amd64` for one of `images.overrides`. The policy `archaware-place` reads them
+ * (manifests/kustomize/components/publish/policy.yaml).
+ */
+export type Answers = ReadonlyMap<string, string>;
+
+/** The fields of the object `known` that the leader writes, apart from the time. */
+export type KnownImages = {
+  /** The key and the effect of archaware's taint: the policy does nothing if its own are others. */
+  readonly taint: string;
+  /** The only architectures that pods get; empty: all. */
+  readonly schedulable: readonly string[];
+  /** A regular expression (RE2) for namespaces that are left alone. */
+  readonly excluded: string;
+  readonly count: number;
+  /** The answers as lines, in parts, so that a lookup in CEL is cheap however many images there are. */
+  readonly images: Readonly<Record<string, string>>;
+};
+
+/** Said until the object is there. */
+export const NOT_YET = 'nothing is written yet';
+
+/** Matches no name of a namespace. */
+const NOTHING = '^$';
+const EVERYTHING = '.*';
+/** The limit of the CustomResourceDefinition is twice as much. */
+const LONGEST_PATTERN = 32 * 1024;
+/** Parts that a person or another version wrote may be of any size. */
+const MOST_READ = 2 * 1024 * 1024;
+
+/** Returns why nothing can be published under these settings; undefined: it can. */
+export function whyNothingIsPublished(settings: Settings, loops: readonly string[]): string | undefined {
+  if (!usesTaints(settings)) return `placement.mode is ${settings.mode}`;
+  if (!loops.includes('pods')) return 'loops does not have pods';
+  if (settings.namespaceSelector.length > 0) return 'pods.namespaceSelector is set';
+  const own = settings.policies.find((policy) => policy.settings.schedulable !== settings.schedulable);
+  return own === undefined ? undefined : `the policy ${own.name} has architectures of its own (schedulable)`;
+}
+
+/** Returns the answer to publish for an image, or why there is none. `said`: how it narrows a Linux pod without a RuntimeClass. */
+export function answerFor(said: Narrowing): { readonly text: string } | { readonly why: string } {
+  if (said.kind === 'pending' || said.kind === 'failed') return { why: 'its platforms are not known' };
+  if (said.kind !== 'set' || said.architectures.length === 0) return { why: 'it has no architecture of its own' };
+  if (said.by === 'override') return { text: `!${said.architectures.join(',')}` };
+  if (said.platforms.some((platform) => !platform.startsWith('linux/'))) {
+    return { why: 'it has platforms of several operating systems' };
+  }
+  return { text: `${said.isIndex ? '' : '='}${said.architectures.join(',')}` };
+}
+
+/** Returns the images that are not published, and why: a pod of them is not placed as it is created. */
+export function unpublished(narrowed: readonly NarrowedImage[], answers: Answers): { image: string; why: string }[] {
+  return narrowed.flatMap(({ image: { image }, said }) => {
+    if (said.kind === 'not-asked' || answers.has(image)) return [];
+    const answer = answerFor(said);
+    return { image, why: 'why' in answer ? answer.why : 'no pod used it while a replica led' };
+  });
+}
+
+/** Returns the object for these answers. `alone`: namespaces that are left alone in addition to those of the settings. */
+export function knownImages(answers: Answers, settings: Settings, alone: Iterable<string>): KnownImages {
+  const { taints, schedulable, excludeNamespaces } = settings;
+  const parts = new Map<string, string>();
+  for (const image of [...answers.keys()].sort()) {
+    const part = partOf(image);
+    parts.set(part, `${parts.get(part) ?? '\n'}${image} ${answers.get(image)}\n`);
+  }
+  return {
+    taint: `${taints.key}:${taints.effect}`,
+    schedulable,
+    excluded: patternOf([...excludeNamespaces, ...alone]),
+    count: answers.size,
+    images: Object.fromEntries(parts),
+  };
+}
+
+/** Reads the answers of the object, and leaves out what has another form. */
+export function readAnswers(object: JsonObject): Map<string, string> {
+  const answers = new Map<string, string>();
+  let left = MOST_READ;
+  const images = objectAt(object, 'images');
+  for (const part of Object.keys(images)) {
+    const text = stringAt(images, part) ?? '';
+    left -= text.length;
+    if (left < 0) break;
+    for (const line of text.split('\n')) {
+      const [image = '', answer = ''] = line.split(' ', 2);
+      if (image !== '' && architecturesOf(answer).every(isArchitecture)) answers.set(image, answer);
+    }
+  }
+  return answers;
+}
+
+/** Returns the architectures of an answer. */
+export function architecturesOf(answer: string): string[] {
+  return answer.replace(/^[=!]/, '').split(',');
+}
+
+/** Returns the fields of a merge patch (RFC 7386) that turns what the object has into what it should have. */
+export function changedFields(object: JsonObject, wanted: KnownImages): JsonObject {
+  const changed: Record<string, unknown> = {};
+  const differs = (one: unknown, other: unknown) => JSON.stringify(one) !== JSON.stringify(other);
+  for (const [name, value] of Object.entries(wanted)) {
+    if (name !== 'images' && differs(object[name], value)) changed[name] = value;
+  }
+  const before = objectAt(object, 'images');
+  const gone = Object.keys(before).filter((part) => !Object.hasOwn(wanted.images, part));
+  const images = Object.fromEntries([
+    ...Object.entries(wanted.images).filter(([part, text]) => before[part] !== text),
+    ...gone.map((part) => [part, null]),
+  ]);
+  if (Object.keys(images).length > 0 || !isObject(object.images)) changed.images = images;
+  return changed;
+}
+
+/** Returns the part that an image is in. The policy calculates the same. */
+function partOf(image: string): string {
+  return `${image.slice(-1)}${image.length % 16}`;
+}
+
+function patternOf(globs: readonly string[]): string {
+  if (globs.length === 0) return NOTHING;
+  const texts = globs.map((glob) =>
+    glob
+      .replace(/[^a-z0-9*?]/g, '\\$&')
+      .replaceAll('*', '.*')
+      .replaceAll('?', '.'),
+  );
+  const pattern = `^(${[...new Set(texts)].sort().join('|')})$`;
+  return pattern.length > LONGEST_PATTERN ? EVERYTHING : pattern;
+}

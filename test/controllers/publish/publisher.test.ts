@@ -1,0 +1,222 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { expect } from 'chai';
+import type { ImageSource } from '../../../src/controllers/image-source.ts';
+import { createPublisher } from '../../../src/controllers/publish/publisher.ts';
+import { createTurns } from '../../../src/kit/fairness/event-loop.ts';
+import { isObject, type JsonObject } from '../../../src/kit/json.ts';
+import { ApiError } from '../../../src/kube/errors.ts';
+import type { ImageAnswer } from '../../../src/placement/images.ts';
+import { readAnswers } from '../../../src/placement/publish/known-images.ts';
+import type { Settings } from '../../../src/placement/settings.ts';
+import { settings } from '../../placement/objects.ts';
+import { createHandClock } from '../hand-clock.ts';
+
+const index = (...architectures: readonly string[]): ImageAnswer => ({
+  ...{ kind: 'known', isIndex: true },
+  platforms: architectures.map((architecture) => ({ os: 'linux', architecture })),
+});
+const PENDING: ImageAnswer = { kind: 'pending' };
+
+/** Publishes into an API server that has the one object, and records the requests. */
+function publishing(stored?: JsonObject) {
+  const clock = createHandClock();
+  const over = new AbortController();
+  const state = {
+    ...{ stored, status: 0, why: undefined as string | undefined, settings: settings() as Settings, mayWrite: true },
+    ...{ known: new Map<string, ImageAnswer>(), pods: [] as string[], refusing: [] as string[] },
+  };
+  const requests: string[] = [];
+  const errors: unknown[] = [];
+  const images: ImageSource = {
+    namesOf: (image) => [image],
+    canonicalOf: (image) => image,
+    unusableSecrets: () => [],
+    answer: ({ image }) => state.known.get(image) ?? PENDING,
+  };
+  const publisher = createPublisher({
+    ...{ clock, images, namespace: 'archaware', turns: createTurns(clock) },
+    client: {
+      async request(verb, _path, options) {
+        requests.push(verb);
+        if (state.status > 0) throw new ApiError(state.status, {}, verb);
+        const body = isObject(options?.body) ? options.body : {};
+        if (verb === 'create') state.stored = body;
+        else if (state.stored === undefined) throw new ApiError(404, {}, verb);
+        else if (verb === 'delete') state.stored = undefined;
+        else if (verb === 'patch') state.stored = merged(state.stored, body);
+        return state.stored ?? {};
+      },
+    },
+    mayWrite: () => state.mayWrite,
+    settings: () => state.settings,
+    whyNot: () => state.why,
+    refusing: () => state.refusing,
+    inUse: () => state.pods,
+    onError: (error) => void errors.push(error),
+  });
+  const ended = publisher.run(over.signal);
+  const pass = async (ms: number) => {
+    await clock.advance(ms);
+    for (let turns = 0; turns < 10; turns++) await turn();
+  };
+  return {
+    ...{ publisher, state, requests, errors, pass },
+    answers: () => Object.fromEntries(readAnswers(state.stored ?? {})),
+    /** What was sent since the last call. */
+    sent: () => requests.splice(0).join(' '),
+    async end() {
+      over.abort();
+      await ended;
+    },
+  };
+}
+
+function merged(before: JsonObject, patch: JsonObject): JsonObject {
+  const after: Record<string, unknown> = { ...before };
+  for (const [name, value] of Object.entries(patch)) {
+    if (value === null) delete after[name];
+    else if (isObject(value)) after[name] = merged(isObject(after[name]) ? after[name] : {}, value);
+    else after[name] = value;
+  }
+  return after;
+}
+
+const EARLIER = {
+  metadata: { name: 'known' },
+  taint: 'supported-arch:NoSchedule',
+  schedulable: [],
+  excluded: '^$',
+  count: 1,
+  images: { a5: '\nx/a:a amd64\n' },
+};
+
+describe('the publisher', () => {
+  it('publishes what pods use and is known, in batches, and nothing twice', async () => {
+    const { publisher, state, answers, sent, pass, end } = publishing();
+    await pass(0);
+    expect(sent()).to.equal('get create');
+    state.known.set('x/a:1', index('amd64', 'arm64'));
+    for (const image of ['x/a:1', 'x/a:1', 'x/b:1']) publisher.used(image);
+    await pass(4_000);
+    expect(sent()).to.equal('');
+    await pass(1_000);
+    expect(sent()).to.equal('patch');
+    expect(answers()).to.deep.equal({ 'x/a:1': 'amd64,arm64' });
+    state.known.set('x/b:1', index('arm64'));
+    publisher.settled('x/b:1');
+    await pass(5_000);
+    expect(answers()).to.deep.equal({ 'x/a:1': 'amd64,arm64', 'x/b:1': 'arm64' });
+    publisher.used('x/a:1');
+    await pass(60_000);
+    expect(sent()).to.equal('patch');
+    expect(publisher.publication()).to.include({ images: 2, problem: undefined });
+    await end();
+  });
+
+  it('keeps an answer until another one is known, whatever its registry says', async () => {
+    const { publisher, state, answers, pass, end } = publishing();
+    state.known.set('x/a:1', index('amd64'));
+    publisher.used('x/a:1');
+    await pass(5_000);
+    for (const answer of [
+      PENDING,
+      { kind: 'failed', code: 'not-found', message: '', registry: '', sinceMs: 0, retryInMs: 0 } as const,
+    ]) {
+      state.known.set('x/a:1', answer);
+      publisher.settled('x/a:1');
+      await pass(5_000);
+      expect(answers()).to.deep.equal({ 'x/a:1': 'amd64' });
+    }
+    state.known.set('x/a:1', index('amd64', 's390x'));
+    publisher.settled('x/a:1');
+    await pass(5_000);
+    expect(answers()).to.deep.equal({ 'x/a:1': 'amd64,s390x' });
+    await end();
+  });
+
+  it('takes over what an earlier leader published, and writes nothing if it is right', async () => {
+    const { answers, sent, pass, end } = publishing(EARLIER);
+    await pass(5_000);
+    expect(sent()).to.equal('get');
+    expect(answers()).to.deep.equal({ 'x/a:a': 'amd64' });
+    await end();
+  });
+
+  it('drops an image that no pod has had for a day, and keeps one that a pod has', async () => {
+    const { publisher, state, answers, pass, end } = publishing();
+    for (const image of ['x/a:1', 'x/b:1']) {
+      state.known.set(image, index('amd64'));
+      publisher.used(image);
+    }
+    state.pods = ['x/b:1'];
+    await pass(5_000);
+    for (let hour = 0; hour < 25; hour++) await pass(60 * 60_000);
+    expect(answers()).to.deep.equal({ 'x/b:1': 'amd64' });
+    await end();
+  });
+
+  it('writes it again if somebody deleted or changed it', async () => {
+    const { publisher, state, answers, pass, end } = publishing();
+    state.known.set('x/a:1', index('amd64'));
+    publisher.used('x/a:1');
+    await pass(5_000);
+    state.stored = undefined;
+    await pass(10 * 60_000);
+    await pass(5_000);
+    expect(answers()).to.deep.equal({ 'x/a:1': 'amd64' });
+    state.stored = { ...(state.stored ?? {}), metadata: { name: 'known' }, images: { z1: '\nx/z:z s390x\n' } };
+    await pass(10 * 60_000);
+    await pass(5_000);
+    expect(answers()['x/a:1']).to.equal('amd64');
+    await end();
+  });
+
+  it('says once that it cannot write, tries again, and goes on when it can', async () => {
+    const { publisher, state, answers, errors, pass, end } = publishing();
+    state.known.set('x/a:1', index('amd64'));
+    publisher.used('x/a:1');
+    state.status = 500;
+    await pass(5_000);
+    await pass(60_000);
+    expect(errors).to.have.lengthOf(1);
+    expect(publisher.publication().problem).to.match(/cannot be written/);
+    state.status = 0;
+    await pass(30_000);
+    expect(answers()).to.deep.equal({ 'x/a:1': 'amd64' });
+    expect(publisher.publication().problem).to.equal(undefined);
+    await end();
+  });
+
+  it('writes nothing without the Lease, and takes everything back where nothing may be published any more', async () => {
+    const { publisher, state, answers, sent, pass, end } = publishing(EARLIER);
+    await pass(0);
+    state.mayWrite = false;
+    state.known.set('x/b:1', index('amd64'));
+    publisher.used('x/b:1');
+    await pass(5_000);
+    expect(sent()).to.equal('get');
+    state.mayWrite = true;
+    state.why = 'the policy edge has architectures of its own (schedulable)';
+    await pass(5_000);
+    await pass(60_000);
+    expect(sent()).to.equal('delete');
+    expect(publisher.publication().problem).to.equal(state.why);
+    state.why = undefined;
+    await pass(5_000);
+    expect(answers()).to.deep.equal({ 'x/a:a': 'amd64', 'x/b:1': 'amd64' });
+    await end();
+  });
+
+  it('follows changed settings, and leaves a namespace alone that refuses what archaware adds', async () => {
+    const { publisher, state, answers, pass, end } = publishing();
+    state.known.set('x/a:1', index('386'));
+    publisher.used('x/a:1');
+    await pass(5_000);
+    state.settings = settings({ overrides: [{ pattern: 'x/a:1', architectures: ['arm64'] }] });
+    state.refusing = ['shop'];
+    await pass(5_000);
+    expect(answers()).to.deep.equal({ 'x/a:1': '!arm64' });
+    expect(state.stored?.excluded).to.equal('^(shop)$');
+    await end();
+  });
+});

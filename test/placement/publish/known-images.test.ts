@@ -1,0 +1,130 @@
+import { expect } from 'chai';
+import type { Narrowing } from '../../../src/placement/images.ts';
+import {
+  answerFor,
+  changedFields,
+  knownImages,
+  readAnswers,
+  unpublished,
+  whyNothingIsPublished,
+} from '../../../src/placement/publish/known-images.ts';
+import { settings } from '../objects.ts';
+
+const set = (more: Partial<Extract<Narrowing, { kind: 'set' }>> = {}): Narrowing => ({
+  ...{
+    kind: 'set',
+    by: 'registry',
+    architectures: ['amd64', 'arm64'],
+    isIndex: true,
+    platforms: ['linux/amd64', 'linux/arm64'],
+  },
+  ...more,
+});
+const failed = { kind: 'failed', code: 'timeout', message: '', registry: '', sinceMs: 0, retryInMs: 0 } as const;
+
+describe('what is published of an image', () => {
+  const rows: [what: string, said: Narrowing, text: string | undefined][] = [
+    ['an index', set(), 'amd64,arm64'],
+    ['a single manifest', set({ isIndex: false, architectures: ['amd64'], platforms: ['linux/amd64'] }), '=amd64'],
+    ['one of images.overrides', set({ by: 'override', architectures: ['arm64'] }), '!arm64'],
+    ['one of several operating systems', set({ platforms: ['linux/amd64', 'windows/amd64'] }), undefined],
+    ['one for no architecture', set({ architectures: [] }), undefined],
+    ['WebAssembly', { kind: 'anywhere', as: 'webassembly' }, undefined],
+    ['one that is not known yet', { kind: 'pending' }, undefined],
+    ['one that failed', failed, undefined],
+  ];
+  for (const [what, said, text] of rows) {
+    it(`${what}: ${text ?? 'nothing'}`, () => {
+      const answer = answerFor(said);
+      expect('text' in answer ? answer.text : undefined).to.equal(text);
+    });
+  }
+
+  it('is said to be missing with the reason, unless it is never pulled', () => {
+    const images = [
+      { image: { image: 'a', pullPolicy: '' }, said: set() },
+      { image: { image: 'b', pullPolicy: '' }, said: failed },
+      { image: { image: 'c', pullPolicy: '' }, said: set() },
+      { image: { image: 'd', pullPolicy: 'Never' }, said: { kind: 'not-asked' } as const },
+    ];
+    expect(unpublished(images, new Map([['a', 'amd64,arm64']]))).to.deep.equal([
+      { image: 'b', why: 'its platforms are not known' },
+      { image: 'c', why: 'no pod used it while a replica led' },
+    ]);
+  });
+});
+
+describe('the object known', () => {
+  const answers = new Map([
+    ['r.test/b:1', 'amd64'],
+    ['r.test/a:1', '=arm64'],
+    ['nginx', '!386,amd64'],
+  ]);
+
+  it('has the answers as lines, in parts by the last character and the length, and can be read back', () => {
+    const object = knownImages(answers, settings(), []);
+    expect(object).to.deep.include({ taint: 'supported-arch:NoSchedule', schedulable: [], excluded: '^$', count: 3 });
+    expect(object.images).to.deep.equal({
+      '110': '\nr.test/a:1 =arm64\nr.test/b:1 amd64\n',
+      x5: '\nnginx !386,amd64\n',
+    });
+    expect(readAnswers(object)).to.deep.equal(answers);
+  });
+
+  it('leaves out what has another form when it is read', () => {
+    const images = {
+      a1: '\nr.test/a:1 gpu\nr.test/b:1\n r.test/c:1\nr.test/d:1 amd64\n',
+      b2: 7,
+      c3: 'x'.repeat(3 * 1024 * 1024),
+    };
+    expect([...readAnswers({ images })]).to.deep.equal([['r.test/d:1', 'amd64']]);
+    expect([...readAnswers({})]).to.deep.equal([]);
+  });
+
+  it('names the namespaces to leave alone by one expression, and all of them where it would be too long', () => {
+    const excluded = (globs: readonly string[], alone: readonly string[] = []) =>
+      new RegExp(knownImages(answers, settings({ excludeNamespaces: globs }), alone).excluded);
+    const some = excluded(['kube-*', 'a.b', 'team-?'], ['shop']);
+    for (const name of ['kube-system', 'kube-', 'team-x', 'shop', 'a.b']) expect(some.test(name), name).to.equal(true);
+    for (const name of ['kube', 'xkube-a', 'team-', 'team-xy', 'shop2', 'axb', ''])
+      expect(some.test(name), name).to.equal(false);
+    expect(excluded([]).test('shop')).to.equal(false);
+    expect(
+      excluded(
+        [],
+        Array.from({ length: 2000 }, (_, index) => `namespace-of-a-tenant-${index}`),
+      ).test('any'),
+    ).to.equal(true);
+  });
+
+  it('is changed by what differs alone', () => {
+    const before = { ...knownImages(answers, settings(), []), metadata: { name: 'known' }, written: 'then' };
+    expect(changedFields(before, knownImages(answers, settings(), []))).to.deep.equal({});
+    const after = knownImages(new Map([['r.test/a:1', 'amd64']]), settings({ schedulable: ['amd64'] }), []);
+    expect(changedFields(before, after)).to.deep.equal({
+      ...{ schedulable: ['amd64'], count: 1 },
+      images: { '110': '\nr.test/a:1 amd64\n', x5: null },
+    });
+    expect(changedFields({}, after)).to.deep.equal(after);
+  });
+
+  it('is not published where the policy could not decide as the controller does', () => {
+    const own = {
+      name: 'edge',
+      namespaces: undefined,
+      namespaceSelector: [],
+      podSelector: [],
+      settings: settings({ schedulable: ['arm64'] }),
+    };
+    const why = (given: Parameters<typeof settings>[0], loops = ['pods']) =>
+      whyNothingIsPublished(settings(given), loops);
+    expect(why({})).to.equal(undefined);
+    expect(why({ mode: 'both' })).to.equal(undefined);
+    expect(why({ mode: 'affinity' })).to.equal('placement.mode is affinity');
+    expect(why({}, ['nodes'])).to.equal('loops does not have pods');
+    expect(why({ namespaceSelector: [{ key: 'a', operator: 'exists', values: [] }] })).to.equal(
+      'pods.namespaceSelector is set',
+    );
+    expect(why({ policies: [own] })).to.equal('the policy edge has architectures of its own (schedulable)');
+  });
+});
