@@ -63,7 +63,7 @@ ${FROM_SOURCES}`,
     from: 'publish',
     head: `# Placement of pods as they are created, on top of archaware-controller.yaml: kubectl apply -f publish.yaml (Kubernetes 1.36 and later)
 # It has an effect once the configuration (ConfigMap archaware-controller) has placement: {publish: true}; then restart the Deployment.
-# archaware-controller clean removes the policy and what was published. To stop it, delete this file's objects first: kubectl delete -f publish.yaml
+# archaware-controller clean removes the policy and what was published. To stop it, delete this file's objects first: kubectl delete --ignore-not-found -f publish.yaml
 # Generated from manifests/kustomize/publish (hack/manifests.ts).`,
   },
   {

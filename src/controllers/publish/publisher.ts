@@ -50,7 +50,6 @@ export type Publication = {
 
 type Entry = { readonly canonical: string; usedAt: number; text: string | undefined };
 
-
 /**
  * Creates a publisher. It publishes only what answers everybody: found anonymously or with the operator's logins. An answer stays
  * published until another one is known, so a registry that fails takes nothing back.
