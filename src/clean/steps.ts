@@ -45,7 +45,12 @@ export function record(
   for (const [row, items] of rowsOf(inventory, taints)) for (const item of items) note(row, item, PLANNED[row]);
   for (const item of inventory.unrecorded) ledger.kept('daemonSets', item, item.reason);
   if (how === 'keep') return;
-  for (const pod of inventory.pods) note('pods', pod, plannedFor(pod.cleaning));
+  for (const pod of inventory.pods) {
+    const { cleaning } = pod;
+    if (!planned) ledger.found('pods', [pod]);
+    else if (cleaning.kind === 'keep') ledger.kept('pods', pod, cleaning.reason);
+    else ledger.left('pods', pod, PLANNED_PODS[cleaning.kind]);
+  }
 }
 
 /** What a run does with the objects of a row, for a dry run. */
@@ -57,18 +62,10 @@ const PLANNED: Readonly<Record<Exclude<Row, 'pods' | 'controllers'>, string>> = 
   annotations: 'its annotation would be removed',
 };
 
-function plannedFor(cleaning: CarryingPod['cleaning']): string {
-  switch (cleaning.kind) {
-    case 'restart':
-      return 'restart: its owner is restarted, if all of its pods are available';
-    case 'rolls':
-      return 'rolls: its DaemonSet replaces it';
-    case 'keep':
-      return `keep: ${cleaning.reason}`;
-    default:
-      return cleaning satisfies never;
-  }
-}
+const PLANNED_PODS: Readonly<Record<Exclude<CarryingPod['cleaning']['kind'], 'keep'>, string>> = {
+  restart: 'restart: its owner is restarted, if all of its pods are available',
+  rolls: 'rolls: its DaemonSet replaces it',
+};
 
 /** Returns everything in an inventory but the pods with tolerations, as rows of the ledger. */
 function rowsOf(inventory: Inventory, taints: LookOptions['taints']): [keyof typeof PLANNED, readonly Item[]][] {

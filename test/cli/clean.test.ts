@@ -58,15 +58,16 @@ describe('clean', () => {
     });
     await controller.stop();
     const dry = await product.command(['clean', '--dry-run', '--output', 'json', '--pods', 'restart']);
-    const rows = objects(at(JSON.parse(dry.stdout), 'left')).map(
-      ({ kind, name, reason }) => `${text(kind)} ${text(name).replace(/-.*/, '')}: ${text(reason)}`,
+    const rows = ['left', 'kept'].flatMap((list) =>
+      objects(at(JSON.parse(dry.stdout), list)).map(
+        ({ kind, name, reason }) => `${list}: ${text(kind)} ${text(name).replace(/-.*/, '')}: ${text(reason)}`,
+      ),
     );
-    const keeps = 'keep: a new pod could start on a node of amd64, for which its images have no build';
     expect(new Set(rows)).to.include.all.keys([
-      'Pod web: restart: its owner is restarted, if all of its pods are available',
-      'Pod agent: rolls: its DaemonSet replaces it',
-      `Pod camera: ${keeps}`,
-      'Node amd64: its taint and labels would be removed',
+      'left: Pod web: restart: its owner is restarted, if all of its pods are available',
+      'left: Pod agent: rolls: its DaemonSet replaces it',
+      'kept: Pod camera: a new pod could start on a node of amd64, for which its images have no build',
+      'left: Node amd64: its taint and labels would be removed',
     ]);
     expect(dry.stderr).to.match(
       /pods with tolerations or affinity +2 +restart their Deployments and StatefulSets \(1\)/,

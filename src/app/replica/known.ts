@@ -131,7 +131,10 @@ const NODE_CONTESTED =
 /** Returns the problems that a leader knows. `said`: what its Events said about objects, and is still so. `now`: the wall time. */
 export function knownProblems(counts: Counts, said: readonly Said[], now: number): Problem[] {
   const { contested, heldBack, stopped, onWrongNodes, configurationInUse, certificateExpiry } = counts;
-  const named = said.slice(0, MOST_NAMED).map(({ regarding: { kind, namespace, name }, reason, note }) => ({
+  // Many pods may be on wrong nodes. What harms the whole cluster comes first.
+  const isOfPod = ({ reason }: Said) => Number(reason === 'WrongNode');
+  const ranked = said.toSorted((one, other) => isOfPod(one) - isOfPod(other));
+  const named = ranked.slice(0, MOST_NAMED).map(({ regarding: { kind, namespace, name }, reason, note }) => ({
     problem: `${kind} ${namespace === undefined ? name : `${namespace}/${name}`}: ${reason}: ${note}`,
     do: kind === 'Node' && reason === 'WriteContested' ? NODE_CONTESTED : TROUBLES[reason],
   }));
@@ -175,10 +178,8 @@ export function knownProblems(counts: Counts, said: readonly Said[], now: number
       'WriteContested',
       (count) => `another writer keeps undoing the writes to ${counted(count, 'object', 'objects')}`,
     ),
-    ...when(
-      onWrongNodes > 0,
-      `${counted(onWrongNodes, 'pod does not run on its node', 'pods do not run on their nodes')}`,
-      'kubectl get events -A --field-selector reason=WrongNode',
+    ...unnamed(onWrongNodes, 'WrongNode', (count) =>
+      counted(count, 'pod does not run on its node', 'pods do not run on their nodes'),
     ),
   ];
 }

@@ -14,7 +14,7 @@ export function problemsOf(facts: Facts): Problem[] {
   if (isMissing(facts)) return notInstalled(facts);
   return [
     ...ofLeader(facts),
-    ...ofDeployment(facts),
+    ...ofDeployment(facts, hasLeader(facts)),
     ...ofNodes(facts),
     ...ofGuard(facts),
     ...publicationProblems(facts),
@@ -55,7 +55,7 @@ function notInstalled(facts: Facts): Problem[] {
   ];
 }
 
-function ofDeployment({ deployment, replicas }: Facts): Problem[] {
+function ofDeployment({ deployment, replicas }: Facts, leads: boolean | undefined): Problem[] {
   const troubles = (readValue(replicas) ?? []).flatMap(({ ready, trouble }) =>
     ready || trouble === '' ? [] : trouble,
   );
@@ -66,7 +66,7 @@ function ofDeployment({ deployment, replicas }: Facts): Problem[] {
   return [
     ...when(
       wanted === 0,
-      `Deployment ${namespace}/${name} is scaled to 0`,
+      `${leads === false ? 'no replica leads: ' : ''}Deployment ${namespace}/${name} is scaled to 0`,
       `kubectl -n ${namespace} scale deployment/${name} --replicas=2`,
     ),
     ...when(
@@ -78,7 +78,8 @@ function ofDeployment({ deployment, replicas }: Facts): Problem[] {
 }
 
 function ofLeader(facts: Facts): Problem[] {
-  if (hasLeader(facts) !== false) return [];
+  // A Deployment that is scaled to 0 is a problem of its own, with the command.
+  if (hasLeader(facts) !== false || readValue(facts.deployment)?.wanted === 0) return [];
   const lease = readValue(facts.lease);
   const why =
     lease === undefined
@@ -91,7 +92,7 @@ function ofLeader(facts: Facts): Problem[] {
     {
       problem: `no replica leads: ${why}`,
       do:
-        `kubectl -n ${namespace} get deployment,pods shows whether replicas run, and their log why none leads; scale them up, or ` +
+        `kubectl -n ${namespace} get deployment,pods shows whether replicas run, and their log why none leads; then ` +
         `kubectl -n ${namespace} rollout restart deployment -l ${APP_LABEL}=${DEPLOYMENT} (docs/runbooks/no-leader.md)`,
     },
   ];
@@ -106,7 +107,7 @@ function ofNodes(facts: Facts): Problem[] {
     ...when(
       lacking.length > 0,
       `${nodesText(lacking.length)} without the taint ${taint}: ${few(lacking)}`,
-      UNTAINTED_ADVICE,
+      hasLeader(facts) === false ? 'a replica that leads taints them' : UNTAINTED_ADVICE,
     ),
     ...when(
       unmanaged.length > 0,

@@ -130,11 +130,12 @@ export function createLoops(options: LoopsOptions) {
     rolloutsStopped: (): number => daemonSet.stopped().length,
     /** Whether what an Event of these controllers said about an object is still so. */
     isStill(
-      reason: 'WriteContested' | 'WriteRefused' | 'TaintHeldBack' | 'RolloutStopped',
-      { kind, namespace, name }: Regarding,
+      reason: 'WriteContested' | 'WriteRefused' | 'TaintHeldBack' | 'RolloutStopped' | 'WrongNode',
+      { kind, namespace, name, uid }: Regarding,
     ): boolean {
       const key = namespace === undefined ? name : `${namespace}/${name}`;
       if (reason === 'RolloutStopped') return daemonSet.stopped().includes(key);
+      if (reason === 'WrongNode') return wrongNodes?.isFound(key, uid) === true;
       if (reason === 'TaintHeldBack') return taintable.concerns(key);
       const states = kind === 'Pod' ? pod.states : kind === 'Node' ? node.states : daemonSet.states;
       const { contested, refused } = states.get(key)?.notes ?? {};

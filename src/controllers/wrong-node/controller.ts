@@ -234,6 +234,7 @@ export function createWrongNodeController(options: WrongNodeOptions) {
     /** Returns the pods that were found on wrong nodes; with `node`: only those on that node. */
     found: (node?: string): readonly string[] =>
       [...found.keys()].filter((key) => node === undefined || pods.get(key)?.nodeName === node),
+    isFound: (key: string, uid: string): boolean => found.get(key)?.uid === uid,
     /** Counts the pods that were found on wrong nodes. */
     count: (): number => found.size,
     /** Returns the pods on a node that have a broken container. */

@@ -20,6 +20,7 @@ export function createWrongNodes(options: WrongNodeOptions, { add, forEach }: Qu
     /** Queues the present pods at the beginning of a term. */
     begin: (): void => look(options.pods.keys()),
     count: wrongNode.count,
+    isFound: wrongNode.isFound,
     /** Call it when a pod was decided or bound, is gone, or when one of its containers broke or runs again. */
     podChanged(key: string): void {
       if (wrongNode.suspects(key)) controller.enqueue(key);

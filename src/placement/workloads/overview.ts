@@ -208,7 +208,7 @@ export function overviewLines(all: readonly JudgedWorkload[], images: number, wh
     all.some(({ onWrongNode }) => onWrongNode === undefined)
       ? '  the nodes may not be listed, so it is not known who is on a wrong node'
       : `  ${count(({ onWrongNode }) => onWrongNode === true)} on a wrong node now`,
-    `  ${later} would be Pending at ${later === 1 ? 'its' : 'their'} next restart${now > 0 ? `, ${now} ${now === 1 ? 'is' : 'are'} Pending now` : ''}`,
+    `  ${later} would be Pending at ${later === 1 ? 'its' : 'their'} next restart${now > 0 ? `, ${now} ${now === 1 ? 'is Pending now and fits' : 'are Pending now and fit'} no node` : ''}`,
     `  ${images} ${images === 1 ? 'image' : 'images'} unknown`,
   ];
 }

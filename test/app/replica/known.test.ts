@@ -165,6 +165,17 @@ describe('the problems that a leader knows', () => {
       ['a certificate that does not', counts({ certificateExpiry: NOW + 8 * 86_400_000 }), [], []],
       ['a pod on a wrong node', counts({ onWrongNodes: 1 }), [], [/^1 pod does not run on its node$/]],
       [
+        'pods on wrong nodes by name, after what harms the cluster',
+        counts({ onWrongNodes: 3 }),
+        [said('Pod', 'a', 'WrongNode'), said('DaemonSet', 'b', 'WriteRefused'), said('Pod', 'c', 'WrongNode')],
+        [
+          /^DaemonSet shop\/b: WriteRefused: why$/,
+          /^Pod shop\/a: WrongNode: why$/,
+          /^Pod shop\/c: WrongNode: why$/,
+          /^1 pod does not run on its node$/,
+        ],
+      ],
+      [
         'writes that are undone',
         counts({ contested: 2 }),
         [],

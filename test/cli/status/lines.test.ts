@@ -238,6 +238,11 @@ describe('the problems of status', () => {
       [/^Deployment a\/b is scaled to 0$/],
     ],
     [
+      'it is scaled to 0, and so nobody leads',
+      { deployment: read({ namespace: 'a', name: 'b', wanted: 0, ready: 0 }), lease: read(undefined) },
+      [/^no replica leads: Deployment a\/b is scaled to 0$/],
+    ],
+    [
       'a replica is not ready',
       {
         deployment: read({ namespace: 'a', name: 'b', wanted: 2, ready: 1 }),
