@@ -56,11 +56,12 @@ export async function runCommandLine(words: readonly string[], given: Surroundin
   }
 }
 
-/** Whose rights a command uses: the controller's own account, that of `clean`, or a person's who reads. */
+/** Whose rights a command uses: the controller's, also by a person's `kubectl exec`, those of `clean`, or a person's who reads. */
 function accountOf(words: readonly string[], { controllerWords }: Surroundings) {
   const name = words.find((word) => COMMANDS.some((command) => command.name === word));
   if (name === 'clean') return 'cleaner';
-  return name === 'run' || controllerWords !== undefined ? 'controller' : 'reader';
+  if (name === 'run') return 'controller';
+  return controllerWords === undefined ? 'reader' : 'exec';
 }
 
 /**

@@ -13,7 +13,7 @@ export const READER_HINT = `an administrator can grant you the ClusterRole ${REA
  */
 export function failureLines(
   error: unknown,
-  account: 'controller' | 'cleaner' | 'reader',
+  account: keyof typeof ADVICE,
 ): { readonly lines: readonly string[]; readonly code: number } {
   const isUsage = error instanceof Error && USAGE_ERRORS.has(error.name);
   return { lines: describe(error, account).split('\n'), code: isUsage ? EXIT.usage : EXIT.failed };
@@ -24,6 +24,7 @@ export function failureLines(
  */
 const ADVICE = {
   controller: 'grant it the roles in manifests/archaware-controller.yaml',
+  exec: 'the account of the controller reads no more: run the command outside of its pod, with your own rights (docs/commands.md)',
   cleaner: 'grant this right, or run clean as an administrator (docs/clean.md)',
   reader: READER_HINT,
 } as const;

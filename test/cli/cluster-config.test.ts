@@ -131,6 +131,14 @@ describe("the cluster's own configuration", () => {
       expect(stderr).to.match(/^configuration: the arguments of the controller in this pod\n/);
     });
 
+    it('says inside its container to whom more is shown', async () => {
+      product.cluster.faults.inject({ path: /\/deployments\/here$/, status: 403, times: 1 });
+      const { code, stderr } = await runInProcess(['explain', 'deploy/here', ...flags()], { controllerWords: ['run'] });
+      expect([code, stderr]).to.satisfy(
+        ([got, said]: [number, string]) => got === 1 && /403.*with your own rights/.test(said),
+      );
+    });
+
     it('is the defaults, with the missing right, if it may not be read', async () => {
       product.cluster.faults.inject({ path: /\/configmaps\/settings/, status: 403, times: 1 });
       const { stdout, stderr } = await plan();
