@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
+import { parse } from 'yaml';
 import { chartFiles } from '../hack/chart/files.ts';
 import { valuesSchema } from '../hack/chart/values-schema.ts';
 import { jsonSchema } from '../src/config/json-schema.ts';
@@ -24,5 +25,18 @@ describe('the Helm chart', () => {
     expect(names(properties.config)).to.deep.equal(names(jsonSchema()));
     // Go's regular expressions have neither.
     expect(JSON.stringify(valuesSchema())).not.to.match(/\(\?[=!<]|\\\\[1-9]/);
+  });
+
+  it('has a file of values for each mode, and the README sets the same for a provider that taints and for an observer', async () => {
+    const chart = 'manifests/helm/archaware-controller';
+    const flags = (value: unknown, path = ''): string[] =>
+      isObject(value)
+        ? Object.entries(value).flatMap(([key, part]) => flags(part, path === '' ? key : `${path}.${key}`))
+        : [`--set ${path}=${value}`];
+    const readme = await readFile('README.md', 'utf8');
+    for (const name of ['provider-taints', 'observe']) {
+      const expected = flags(parse(await readFile(`${chart}/values-${name}.yaml`, 'utf8'))).join(' ');
+      expect(readme).to.include(`\`${expected}\``);
+    }
   });
 });
