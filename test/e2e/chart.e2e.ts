@@ -41,17 +41,6 @@ const REFUSED: readonly (readonly [what: string, values: unknown, said: RegExp])
   ['a tag with a line break', { image: { repository: 'r.example.com/a', tag: '1\nx: y' } }, /\/image\/tag/],
   ['a repository with a space', { image: { repository: 'r.example.com/a b' } }, /\/image\/repository/],
   ['an unknown key', { config: { taint: {} } }, /\/config': .*'taint'/],
-  ['an unknown key in a group', { config: { images: { cache: { ttl: '1m' } } } }, /\/config\/images\/cache': .*'ttl'/],
-  ['a text for a number', { config: { workers: 'many' } }, /\/config\/workers/],
-  ['a number that is too large', { config: { workers: 257 } }, /\/config\/workers/],
-  [
-    'what is not a valid duration',
-    { config: { images: { fallbackAfter: '2 minutes' } } },
-    /\/config\/images\/fallbackAfter/,
-  ],
-  ['a value that is not an address', { config: { webhook: { address: '9443' } } }, /\/config\/webhook\/address/],
-  ['a policy without a name', { config: { policies: [{}] } }, /\/config\/policies\/0/],
-  ['a loop that there is not', { config: { loops: ['node'] } }, /\/config\/loops\/0/],
   ['an unknown value', { replica: 1 }, /'replica'/],
   ['a negative number of replicas', { replicas: -1 }, /\/replicas/],
   ['a digest that is none', { image: { digest: 'latest' } }, /\/image\/digest/],
@@ -60,11 +49,6 @@ const REFUSED: readonly (readonly [what: string, values: unknown, said: RegExp])
   ['a path that the API server does not take', { config: { webhook: { path: 'mutate' } } }, /\/config\/webhook\/path/],
   ['a relative path of a node', { nodePaths: { containerd: 'certs.d' } }, /\/nodePaths\/containerd/],
   ['a domain of labels that is none', { nodeLabels: { rules: { 'Example.com': {} } } }, /\/nodeLabels\/rules/],
-  [
-    'a mirror of a name that is not a registry',
-    { config: { registries: { mirrors: { 'a b': {} } } } },
-    /\/registries\/mirrors/,
-  ],
   ['no taints in a mode that has them', { withoutTaints: true }, /withoutTaints: got true.*placement.mode: taints/],
   ['two answers to which loops run', { withoutTaints: true, config: { loops: ['pods'] } }, /withoutTaints: got true/],
   [
@@ -96,11 +80,6 @@ const REFUSED: readonly (readonly [what: string, values: unknown, said: RegExp])
     'a mode without its webhook',
     { config: { placement: { mode: 'both' }, webhook: { enabled: false } } },
     /config\.webhook\.enabled: got false, expected true, or not set, with config\.placement\.mode: both/,
-  ],
-  [
-    'an architecture that no node can have',
-    { config: { architectures: { schedulable: ['x86'] } } },
-    /\/config\/architectures\/schedulable\/0/,
   ],
   [
     'a webhook that nobody would call',

@@ -20,6 +20,7 @@ import { WAYS, WAYS_NS } from './support/guard-way-rows.ts';
 import { WEBHOOK, WEBHOOK_ALLOWED, WEBHOOK_CLIENTS, WEBHOOK_REFUSED } from './support/guard-webhook-rows.ts';
 import { type Kubelet, kubeletOf } from './support/kubelet.ts';
 import { GATE, onArch } from './support/placed.ts';
+import { refusing } from './support/refusing.ts';
 import { type LiveWorld, startWorld, type WorldOptions } from './support/world.ts';
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
@@ -461,7 +462,10 @@ function describeLies(worldOf: () => LiveWorld): void {
     it('writes nothing, and says why, if a policy of the cluster refuses one toleration', async () => {
       const PICKY = 'picky';
       await world.namespace(PICKY);
-      await world.cluster.apply(refusing('s390x', PICKY));
+      const has = (path: string) =>
+        `object.${path}.?tolerations.orValue([]).exists(t, t.?value.orValue('') == 's390x')`;
+      const expression = `object.kind == 'Pod' ? !${has('spec')} : !${has('spec.template.spec')}`;
+      await world.cluster.apply(refusing(PICKY, { expression, message: 's390x is not for this namespace' }));
       const image = world.image('nested');
       const elsewhere = { nodeSelector: { 'example.com/nowhere': 'yes' } };
       // A toleration of its own, so that there is a list to add to.
@@ -512,33 +516,4 @@ function describeLies(worldOf: () => LiveWorld): void {
       expect(await world.events(NS, 'WriteRefused')).to.deep.equal([]);
     });
   });
-}
-
-/** A policy of the cluster that lets nobody add a toleration of this value in the namespace. */
-function refusing(value: string, namespace: string): string {
-  const metadata = { name: `refuse-${value}` };
-  const message = `${value} is not for this namespace`;
-  const has = (path: string) => `object.${path}.?tolerations.orValue([]).exists(t, t.?value.orValue('') == '${value}')`;
-  const policy = {
-    apiVersion: 'admissionregistration.k8s.io/v1',
-    kind: 'ValidatingAdmissionPolicy',
-    metadata,
-    spec: {
-      failurePolicy: 'Fail',
-      matchConstraints: {
-        namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': namespace } },
-        resourceRules: [
-          { apiGroups: ['', 'apps'], apiVersions: ['v1'], operations: ['UPDATE'], resources: ['pods', 'daemonsets'] },
-        ],
-      },
-      validations: [{ message, expression: `object.kind == 'Pod' ? !${has('spec')} : !${has('spec.template.spec')}` }],
-    },
-  };
-  const binding = {
-    apiVersion: 'admissionregistration.k8s.io/v1',
-    kind: 'ValidatingAdmissionPolicyBinding',
-    metadata,
-    spec: { policyName: metadata.name, validationActions: ['Deny'] },
-  };
-  return JSON.stringify({ apiVersion: 'v1', kind: 'List', items: [policy, binding] });
 }

@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { at } from '../../hack/cluster/json.ts';
 import { binaries } from '../../hack/cluster/spawn.ts';
 import {
   type Content,
@@ -14,7 +13,7 @@ import {
 import { pushFixtures } from '../../testimg/push.ts';
 import { type Harness, startResolver } from '../oci/server.ts';
 import { pod } from '../support/workloads.ts';
-import { needsRealNode } from './support/real-node.ts';
+import { eventuallyPulled, needsRealNode } from './support/real-node.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const NAMESPACE = 'pulls';
@@ -124,21 +123,7 @@ describe('what containerd pulls on a real node', function () {
     await world.create(
       ...rows(own).map(({ name }) => pod(NAMESPACE, name, { images: [`${registry.nodeHost}/app:${name}`], spec })),
     );
-    const found = new Map<string, { isPulled: boolean; message: string }>();
-    await world.cluster.waitFor('the kubelet to pull, or to say why not', async () => {
-      const waiting: string[] = [];
-      for (const one of await world.list('Pod', NAMESPACE)) {
-        const status = at(one, 'status', 'containerStatuses', 0);
-        const isPulled = String(at(status, 'imageID') ?? '') !== '';
-        const message = String(at(status, 'state', 'waiting', 'message') ?? '');
-        const name = String(at(one, 'metadata', 'name'));
-        if (isPulled || REFUSED.test(message)) found.set(name, { isPulled, message });
-        else if (!found.has(name)) waiting.push(`${name}: ${message || 'no message'}`);
-      }
-      if (waiting.length > 0) throw new Error(waiting.join('\n'));
-      return found.size === rows(own).length;
-    });
-    statuses = found;
+    statuses = await eventuallyPulled(world, NAMESPACE, rows(own).length, REFUSED);
   });
   after(async () => {
     harness?.stop();

@@ -2,7 +2,6 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { request } from 'undici';
-import { at } from '../../hack/cluster/json.ts';
 import { nodeFiles } from '../../hack/cluster/node-config.ts';
 import { type Registry, startRegistry } from '../../hack/cluster/registry.ts';
 import { binaries } from '../../hack/cluster/spawn.ts';
@@ -13,7 +12,7 @@ import { content, descriptorOf, type ImageFixture, MEDIA_TYPES, programImage } f
 import { pushFixtures } from '../../testimg/push.ts';
 import { type Harness, startResolver } from '../oci/server.ts';
 import { pod } from '../support/workloads.ts';
-import { needsRealNode } from './support/real-node.ts';
+import { eventuallyPulled, needsRealNode } from './support/real-node.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const NAMESPACE = 'sparse';
@@ -43,8 +42,7 @@ describe('what containerd pulls through a mirror that lacks platforms, on a real
   let mirror: Registry;
   let harness: Harness;
   let own: 'amd64' | 'arm64';
-  const pulled = new Map<string, { readonly isPulled: boolean; readonly message: string }>();
-
+  let pulled: ReadonlyMap<string, { readonly isPulled: boolean; readonly message: string }>;
   before(async function () {
     needsRealNode(this);
     world = await startWorld({ cluster: { node: 'real' }, manifest: '', nodes: [] });
@@ -78,19 +76,7 @@ describe('what containerd pulls through a mirror that lacks platforms, on a real
         pod(NAMESPACE, nameOf(row), { images: [`${row.registry}/${REPOSITORY}:${nameOf(row)}`], spec }),
       ),
     );
-    await world.cluster.waitFor('the kubelet to pull, or to say why not', async () => {
-      const waiting: string[] = [];
-      for (const one of await world.list('Pod', NAMESPACE)) {
-        const status = at(one, 'status', 'containerStatuses', 0);
-        const isPulled = String(at(status, 'imageID') ?? '') !== '';
-        const message = String(at(status, 'state', 'waiting', 'message') ?? '');
-        const name = String(at(one, 'metadata', 'name'));
-        if (isPulled || REFUSED.test(message)) pulled.set(name, { isPulled, message });
-        else if (!pulled.has(name)) waiting.push(`${name}: ${message || 'no message'}`);
-      }
-      if (waiting.length > 0) throw new Error(waiting.join('\n'));
-      return pulled.size === ROWS.length;
-    });
+    pulled = await eventuallyPulled(world, NAMESPACE, ROWS.length, REFUSED);
   });
   after(async () => {
     harness?.stop();

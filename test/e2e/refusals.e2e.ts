@@ -8,6 +8,7 @@ import { deployment, pod, statefulSet } from '../support/workloads.ts';
 import { pathOf } from '../support/world.ts';
 import { affinity, freshImage, GATE, gates, onArch, required } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
+import { refusing } from './support/refusing.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const ON_ARM = { nodeAffinity: required([onArch('arm64')]) };
@@ -29,13 +30,14 @@ describe('policies of others that refuse what archaware adds, on the real contro
     const names = ['policy', 'whitelist', 'nogates', 'open'];
     for (const name of names) await world.namespace(name);
     await world.cluster.kubectl(['annotate', 'namespace', 'whitelist', `${WHITELIST}=${OTHERS}`]);
-    await world.cluster.apply(refusing('policy', NO_TOLERATIONS, 'tolerations are not allowed here'));
     await world.cluster.apply(
-      refusing(
-        'nogates',
-        "object.spec.?schedulingGates.orValue([]).all(g, g.name == 'example.com/own')",
-        'scheduling gates are not allowed here',
-      ),
+      refusing('policy', { expression: NO_TOLERATIONS, message: 'tolerations are not allowed here' }),
+    );
+    await world.cluster.apply(
+      refusing('nogates', {
+        expression: "object.spec.?schedulingGates.orValue([]).all(g, g.name == 'example.com/own')",
+        message: 'scheduling gates are not allowed here',
+      }),
     );
     const webhook = await arrangeWebhook(world);
     hook = webhook.flags;
@@ -266,32 +268,6 @@ describe('policies of others that refuse what archaware adds, on the real contro
     expect(await world.events('listed', 'RefusedByPolicy')).to.deep.equal([]);
   });
 });
-
-/** A policy of the cluster about pods of one namespace. */
-function refusing(namespace: string, expression: string, message: string): string {
-  const metadata = { name: `refuse-in-${namespace}` };
-  const policy = {
-    apiVersion: 'admissionregistration.k8s.io/v1',
-    kind: 'ValidatingAdmissionPolicy',
-    metadata,
-    spec: {
-      matchConstraints: {
-        namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': namespace } },
-        resourceRules: [
-          { apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE', 'UPDATE'], resources: ['pods'] },
-        ],
-      },
-      validations: [{ message, expression }],
-    },
-  };
-  const binding = {
-    apiVersion: 'admissionregistration.k8s.io/v1',
-    kind: 'ValidatingAdmissionPolicyBinding',
-    metadata,
-    spec: { policyName: metadata.name, validationActions: ['Deny'] },
-  };
-  return JSON.stringify({ apiVersion: 'v1', kind: 'List', items: [policy, binding] });
-}
 
 /** The block of docs/security.md that contains a text. */
 async function documented(language: string, contains: string): Promise<string> {
