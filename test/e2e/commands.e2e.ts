@@ -186,43 +186,6 @@ describe('the commands', () => {
     }
   });
 
-  describe('status', () => {
-    it('prints what the leader wrote, and after a forged word names its writer, who does not lead', async () => {
-      await world.run();
-      await world.eventuallyTainted();
-      const asAdmin = ['--kubeconfig', world.cluster.kubeconfig];
-      const json = async (...args: readonly string[]) => {
-        const { code, stdout, stderr } = await world.command(['status', '-o', 'json', ...args]);
-        return { code, stderr, found: JSON.parse(stdout) as unknown };
-      };
-      const { code, stderr, found } = await world.eventually('the word of the leader', async () => {
-        const read = await json(...asAdmin);
-        // An earlier leader may have written the one before.
-        return at(read.found, 'written', 'leads') === true && read;
-      });
-      expect(code, stderr).to.equal(0);
-      expect(stderr).to.equal('configuration: not known; give it with --config\n');
-      expect(at(found, 'written', 'leads')).to.equal(true);
-      expect(at(found, 'written', 'by')).to.equal(at(found, 'leader', 'holder'));
-      expect(at(found, 'tooLarge')).to.equal(0);
-      // With the account of the controller, as in its pods.
-      expect(at((await json()).found, 'written')).not.to.equal(null);
-      const path = '/api/v1/namespaces/archaware/configmaps/archaware-controller-status';
-      const problems = [{ problem: 'pay\u001b[31m', do: 'call' }];
-      const status = JSON.stringify({
-        writer: 'thief',
-        at: '2026-01-01T00:00:00.000Z',
-        pods: { placed: 1e9 },
-        problems,
-      });
-      expect((await world.cluster.request('PATCH', path, { data: { status } })).status).to.equal(200);
-      const forged = await json(...asAdmin);
-      expect(at(forged.found, 'written')).to.deep.include({ by: 'thief', leads: false });
-      expect(at(forged.found, 'problems')).to.deep.equal([]);
-      expect(at(forged.found, 'leader', 'leads')).to.equal(true);
-    });
-  });
-
   describe('inspect', () => {
     it('says of every fixture in a real registry what the table says', async () => {
       const { code, stdout } = await inspect('--output', 'json', ...FIXTURES.map(({ tag }) => world.image(tag)));
@@ -254,34 +217,6 @@ describe('the commands', () => {
         }
       }
       expect(compared).to.be.above(12);
-    });
-
-    it('exits with 0 where all are resolved, and prints a table or YAML', async () => {
-      const table = await inspect(world.image('multi'), world.image('arm64'));
-      expect(table.code).to.equal(0);
-      expect(table.stdout).to.match(
-        /^IMAGE +PLATFORMS +SOURCE +DIGEST\n.*:multi +linux\/amd64 linux\/arm64 +127\.0\.0\.1:\d+ +sha256:/,
-      );
-      const yaml = await inspect('--output', 'yaml', world.image('multi'));
-      expect(yaml.stdout).to.match(/^- image: .*:multi\n/);
-    });
-
-    it('says in a line what is wrong with a malformed name, and asks nobody', async () => {
-      await world.registry.forgetRequests();
-      const { code, stdout, stderr } = await inspect(`${world.registry.host}/Upper:tag`, 'a b');
-      expect(code).to.equal(2);
-      expect(stdout.match(/error: malformed/g)).to.have.lengthOf(2);
-      expect(stderr).to.equal('');
-      expect(await world.registry.requests()).to.deep.equal([]);
-    });
-
-    it('says what a registry answered, and that it cannot be reached', async () => {
-      const missing = await inspect(world.image('nowhere'));
-      expect(missing.code).to.equal(2);
-      expect(missing.stdout).to.match(/error: not-found/);
-      const away = await runBundle(['inspect', '--registries.insecure', '127.0.0.1:1', '127.0.0.1:1/a:b']);
-      expect(away.code).to.equal(2);
-      expect(away.stdout).to.match(/error: unavailable[\s\S]*Not resolved\.[\s\S]*127\.0\.0\.1:1/);
     });
   });
 

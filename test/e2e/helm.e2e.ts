@@ -258,7 +258,12 @@ describe('helm, on the real control plane, in this order', () => {
         '/api/v1/namespaces/archaware/configmaps/archaware-controller',
       );
       const config = await places.file('later.yaml', String(at(body, 'data', 'config.yaml')));
+      const from = await world.requestCount();
       await uninstalled(['--config', config, ...flags.slice(2)]);
+      const writes = await world.writesSince(from);
+      const gate = writes.findIndex((line) => line.includes('/pods/gated'));
+      const webhook = writes.findIndex((line) => line.startsWith(`delete ${WEBHOOKS} `));
+      expect(webhook, 'no new pod gets a gate after that').to.be.within(0, gate - 1);
       expect(await nodes()).to.deep.equal(nodesBefore);
       expect(await cameras()).to.deep.equal(before);
       for (const one of (await world.list('Pod', shop)).filter((each) => !isGoing(each))) {

@@ -72,18 +72,6 @@ describe('two replicas', () => {
       return pods.length === count && pods.every((pod) => tolerations(pod).join() === BOTH.join());
     });
 
-  it('elect one leader, and only that one writes', async () => {
-    const first = await start();
-    await leading(first);
-    const second = await start();
-    const namespace = await demand(5);
-    await placed(namespace, 5);
-    expect(await leads(second)).to.equal(false);
-    expect(first.proxy.writes()).to.not.be.empty;
-    expect(second.proxy.writes()).to.deep.equal([]);
-    expect(second.proxy.leaseWrites()).to.deep.equal([]);
-  });
-
   it('let the other one place pods once the leader was killed and its lease has run out', async () => {
     const first = await start('--leaderElection.leaseDuration', '3s');
     await leading(first);
