@@ -159,14 +159,6 @@ describe('check --compare', () => {
     });
   }
 
-  it('reads the old manifests from standard input', async () => {
-    const [old, now] = [image('1', BOTH), image('2', ['amd64'])];
-    const after = file('new.yaml', workload('Deployment', 'dns', [now]));
-    const words = ['check', '--compare', '-', '-f', after, '--registries.insecure', registry.host];
-    const { code } = await runInProcess(words, { input: workload('Deployment', 'dns', [old]) });
-    expect(code).to.equal(2);
-  });
-
   it('does not pass where the old manifests hold no workload', async () => {
     const { code, stderr } = await check('# nothing', workload('Deployment', 'dns', [image('1', BOTH)]));
     expect([code, stderr]).to.deep.equal([3, `archaware: check: no workload found in ${join(folder, 'old.yaml')}\n`]);

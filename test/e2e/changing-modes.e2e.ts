@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { nameOf, ours, runs, taints, tolerations } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
+import { eventuallyTrusted } from '../support/webhook.ts';
 import { daemonSet, deployment, pod, spread } from '../support/workloads.ts';
 import { mayAccount } from './support/account.ts';
 import { buildOverlay, type Overlay } from './support/overlay.ts';
@@ -49,12 +50,6 @@ describe('changing the mode, with kustomize, on the real control plane, in this 
     return next;
   }
 
-  /** Waits until the API server can call the webhook. */
-  const eventuallyTrusted = () =>
-    world.eventually('the caBundle', async () => {
-      const webhooks = listAt((await world.cluster.request('GET', CONFIGURATION)).body, 'webhooks');
-      return webhooks.length > 0 && webhooks.every((webhook) => at(webhook, 'clientConfig', 'caBundle') !== undefined);
-    });
   const nodeTaints = async () => (await world.list('Node', '')).flatMap(taints).sort();
   const template = async () => tolerations(at(await world.get('DaemonSet', ns, 'agent'), 'spec', 'template')).sort();
   const eventuallyTainted = (key = 'supported-arch') =>
@@ -87,7 +82,7 @@ describe('changing the mode, with kustomize, on the real control plane, in this 
       return (await pods(1)) && told.some((note) => note.includes('topology spread constraints'));
     });
     await change('both');
-    await eventuallyTrusted();
+    await eventuallyTrusted(world);
     const placed = await world.eventually('a pod that is placed at admission', async () => {
       const created = await create();
       return JSON.stringify(affinity(created)) === JSON.stringify(ON_ARM) && created;
@@ -120,7 +115,7 @@ describe('changing the mode, with kustomize, on the real control plane, in this 
     await change('affinity');
     await eventuallyNothingLeft();
     expect(JSON.stringify(await world.list('Node', ''))).not.to.include('archaware.dev');
-    await eventuallyTrusted();
+    await eventuallyTrusted(world);
     await eventuallyRuns(await create());
     const { code, stderr } = await plan();
     const unasked =
@@ -136,7 +131,7 @@ describe('changing the mode, with kustomize, on the real control plane, in this 
     expect(environment).to.include({ ARCHAWARE_LOOPS: 'pods' });
     for (const right of ['patch nodes', 'patch daemonsets.apps'])
       expect(await mayAccount(world, right), right).to.equal(false);
-    await eventuallyTrusted();
+    await eventuallyTrusted(world);
     await eventuallyRuns(await create());
     expect(running.logs().filter((line) => /forbidden|"level":"(warn|error)"/.test(line))).to.deep.equal([]);
   });
@@ -186,7 +181,7 @@ describe('changing the mode, with kustomize, on the real control plane, in this 
   it('webhook off: pods that hold the gate are released, and no pod waits for the webhook', async () => {
     await change('both');
     await eventuallyTainted();
-    await eventuallyTrusted();
+    await eventuallyTrusted(world);
     const image = await freshImage(world, 'arm64');
     let gated: unknown;
     await inSilence(world, async () => {

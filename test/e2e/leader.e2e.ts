@@ -53,7 +53,6 @@ describe('two replicas', () => {
   }
 
   const leads = async ({ controller }: Replica) => (await controller.metric('archaware_leader')) === 1;
-  const waiting = ({ controller }: Replica) => controller.metric('archaware_pods', { outcome: 'waiting' });
   /** Waits for the end of a replica after SIGTERM. It uses a signal without an effect, because a second SIGTERM would end it. */
   const ended = ({ controller }: Replica) => controller.stop('SIGCONT');
   const leading = (replica: Replica) => world.eventually('the replica to lead', () => leads(replica));
@@ -169,23 +168,6 @@ describe('two replicas', () => {
     expect(last?.status).to.equal(200);
     expect(last?.endedAs).to.be.above(Math.max(...patches.map(({ endedAs }) => endedAs)));
     await leading(second);
-  });
-
-  it('leave a lease without a holder behind, and end promptly though a registry does not answer', async () => {
-    const first = await start();
-    await leading(first);
-    world.registry.kill('SIGSTOP');
-    try {
-      await demand(1, 'wide');
-      await world.eventually('a pod to wait', async () => (await waiting(first)) > 0);
-      const told = performance.now();
-      expect(await first.controller.stop()).to.equal(0);
-      expect(performance.now() - told).to.be.below(3_000);
-    } finally {
-      world.registry.kill('SIGCONT');
-    }
-    expect(at(await lease(), 'spec', 'holderIdentity') ?? '').to.equal('');
-    expect(at(await lease(), 'spec', 'leaseDurationSeconds')).to.equal(1);
   });
 
   for (const [signal, code] of [

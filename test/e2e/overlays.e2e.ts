@@ -6,6 +6,7 @@ import { hasMutatingPolicies } from '../../hack/cluster/spawn.ts';
 import { singleManifests } from '../../hack/manifests/single.ts';
 import { nameOf, ours, runs, taints, tolerations } from '../support/objects.ts';
 import type { RunningController } from '../support/running.ts';
+import { eventuallyTrusted } from '../support/webhook.ts';
 import { daemonSet, pod } from '../support/workloads.ts';
 import { pathOf } from '../support/world.ts';
 import { mayAccount } from './support/account.ts';
@@ -104,7 +105,7 @@ for (const [name, promised, rights] of served) {
       ns = await world.namespace('served');
       flags = ['--config', await places.file('config.yaml', overlay.config), ...overlay.flags, ...(await files())];
       controller = await world.run(flags);
-      if (promised.affinity || name === 'taints-1.30') await trusted();
+      if (promised.affinity || name === 'taints-1.30') await eventuallyTrusted(world);
     });
     after(async () => {
       await world?.stop();
@@ -136,11 +137,6 @@ for (const [name, promised, rights] of served) {
       return ['--webhook.certificates', await places.mount('certificates', pair)];
     }
 
-    const trusted = () =>
-      world.eventually('the caBundle', async () => {
-        const hooks = listAt((await world.cluster.request('GET', WEBHOOKS)).body, 'webhooks');
-        return hooks.length > 0 && hooks.every((hook) => at(hook, 'clientConfig', 'caBundle') !== undefined);
-      });
     const tolerated = (...architectures: readonly string[]) =>
       promised.key === undefined ? [] : architectures.map((value) => `${promised.key}=${value}:NoSchedule`);
 

@@ -75,18 +75,6 @@ describe('private images on the real control plane', () => {
     });
   }
 
-  it('are served once a missing secret exists, which an Event named', async () => {
-    const registry = registryOf('basic');
-    const namespace = await world.namespace('secret-missing');
-    const images = [image(registry, 'docker-list')];
-    await world.create(pod(namespace, 'early', { images, pullSecrets: ['dockerconfigjson'] }));
-    const note = await world.eventuallyEvent(namespace, 'PullSecretUnusable', /dockerconfigjson/);
-    expect(note).to.match(/does not exist/);
-    expect(tolerations(await world.get('Pod', namespace, 'early'))).to.deep.equal([]);
-    await world.create(pullSecret(namespace, FORMS[0], registry));
-    await world.eventuallyTolerates(namespace, 'early', ours('amd64', 'arm64'));
-  });
-
   it("are read for a DaemonSet's template with the secrets of its service account", async () => {
     const registry = registryOf('basic');
     const namespace = await world.namespace('by-account');

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { at, listAt } from '../../hack/cluster/json.ts';
-import { isGoing, ours, scheduledOn, taints, tolerations, uidOf } from '../support/objects.ts';
+import { at } from '../../hack/cluster/json.ts';
+import { isGoing, isReady, ours, scheduledOn, taints, tolerations, uidOf } from '../support/objects.ts';
 import { deployment, type KubernetesObject, pod } from '../support/workloads.ts';
 import { arrangeHelm, CHART_PATH, type Helm } from './support/helm.ts';
 import { streamPods } from './support/pod-stream.ts';
@@ -208,10 +208,6 @@ describe('a real node, in this order', function () {
     const workloads: string[] = [];
     const podsOf = async (app: string) => (await world.pods(ns, app)).filter((one) => !isGoing(one));
     const readyOf = async (app: string) => (await podsOf(app)).filter(isReady).length;
-    const isReady = (one: unknown) =>
-      listAt(one, 'status', 'conditions').some(
-        (condition) => at(condition, 'type') === 'Ready' && at(condition, 'status') === 'True',
-      );
 
     for (const mode of ['taints', 'both', 'affinity', 'taints'] as const) {
       it(`is upgraded to ${mode}, and runs images of one architecture and of both`, async () => {

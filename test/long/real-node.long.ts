@@ -8,7 +8,7 @@ import {
   startRealWorld,
 } from '../e2e/support/real-world.ts';
 import type { LiveWorld } from '../e2e/support/world.ts';
-import { isGoing, nameOf, ours, scheduledOn, taints, tolerations, uidOf } from '../support/objects.ts';
+import { isGoing, isReady, nameOf, ours, scheduledOn, taints, tolerations, uidOf } from '../support/objects.ts';
 import { deployment, pod } from '../support/workloads.ts';
 
 const DEPLOYMENT = 'archaware-controller';
@@ -47,10 +47,6 @@ describe('the life of an installation on a real node', function () {
     const path = `/api/v1/namespaces/archaware/pods?labelSelector=app.kubernetes.io%2Fname%3D${DEPLOYMENT}`;
     return listAt((await world.cluster.request('GET', path)).body, 'items').filter((one) => !isGoing(one));
   };
-  const isReady = (one: unknown) =>
-    listAt(one, 'status', 'conditions').some(
-      (condition) => at(condition, 'type') === 'Ready' && at(condition, 'status') === 'True',
-    );
   const readyReplicas = async () => (await replicas()).filter(isReady);
   /** The replica that the Lease names; undefined where none that runs is named. */
   const leader = async () => {

@@ -4,11 +4,11 @@ import { expect } from 'chai';
 import { startCertManager } from '../../hack/cluster/cert-manager.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import type { Component } from '../../hack/cluster/spawn.ts';
-import { isReviewed, streamPods } from '../e2e/support/pod-stream.ts';
+import { streamPods } from '../e2e/support/pod-stream.ts';
+import { isTrusted, passedUnreviewed, reviewsPods } from '../e2e/support/real-checks.ts';
 import { editConfiguration, needsRealWorld, type RealWorld, startRealWorld } from '../e2e/support/real-world.ts';
 import type { LiveWorld } from '../e2e/support/world.ts';
 import { isGoing, nameOf } from '../support/objects.ts';
-import { pod } from '../support/workloads.ts';
 
 const NAME = 'archaware-controller';
 const SECRET = `${NAME}-certificates`;
@@ -66,11 +66,6 @@ describe('archaware beside cert-manager, on a real node', function () {
   };
   const revision = async () =>
     Number(at((await world.cluster.request('GET', `${CERTIFICATES}/${NAME}`)).body, 'status', 'revision'));
-  /** What the API server's log says of webhooks that it could not ask. */
-  const passedUnreviewed = async () => {
-    const log = await readFile(join(world.cluster.directory, 'kube-apiserver.log'), 'utf8');
-    return log.split('\n').filter((line) => /failing open .*archaware/i.test(line));
-  };
   const bundles = async () =>
     listAt((await world.cluster.request('GET', WEBHOOKS)).body, 'webhooks').map((hook) =>
       at(hook, 'clientConfig', 'caBundle'),
@@ -90,14 +85,8 @@ describe('archaware beside cert-manager, on a real node', function () {
   });
 
   it('is called by the API server, with the authority that cert-manager has injected', async () => {
-    await eventually('every webhook to have a caBundle', async () =>
-      (await bundles()).every((one) => one !== undefined),
-    );
-    await eventually('a new pod to be reviewed', async () => {
-      const images = [world.image('index-both')];
-      const path = `/api/v1/namespaces/${ns}/pods?dryRun=All`;
-      return isReviewed((await world.cluster.request('POST', path, pod(ns, 'probe', { images }))).body);
-    });
+    await eventually('every webhook to have a caBundle', () => isTrusted(world));
+    await eventually('a new pod to be reviewed', () => reviewsPods(world, ns, world.image('index-both')));
   });
 
   it('is asked at the secret path alone', async () => {
@@ -130,7 +119,7 @@ describe('archaware beside cert-manager, on a real node', function () {
       const [before, old, passed, uids] = await Promise.all([
         revision(),
         served(),
-        passedUnreviewed(),
+        passedUnreviewed(world),
         replicas().then((all) => all.map(nameOf)),
       ]);
       const stream = streamPods(world, ns, world.image('index-both'), PODS_PER_SECOND);
@@ -154,7 +143,7 @@ describe('archaware beside cert-manager, on a real node', function () {
         console.log(`        ${created} pods, ${unreviewed.length} unreviewed`);
         expect(unreviewed).to.deep.equal([]);
       }
-      expect((await passedUnreviewed()).slice(passed.length)).to.deep.equal([]);
+      expect((await passedUnreviewed(world)).slice(passed.length)).to.deep.equal([]);
       const now = await replicas();
       expect(now.map(nameOf)).to.have.members(uids);
       expect(now.map((one) => at(one, 'status', 'containerStatuses', 0, 'restartCount'))).to.deep.equal(

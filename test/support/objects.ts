@@ -40,6 +40,8 @@ export function scheduledOn(pod: unknown): string | undefined {
 
 /** Whether a pod runs (or, a job's, has run). */
 export const runs = (pod: unknown): boolean => ['Running', 'Succeeded'].includes(String(at(pod, 'status', 'phase')));
+export const isReady = (pod: unknown): boolean =>
+  listAt(pod, 'status', 'conditions').some((each) => at(each, 'type') === 'Ready' && at(each, 'status') === 'True');
 export const isGoing = (object: unknown): boolean => at(object, 'metadata', 'deletionTimestamp') !== undefined;
 
 /** The Lease of the installation, held by a replica for longer than a test takes. */

@@ -1,15 +1,10 @@
 import { expect } from 'chai';
-import { at, listAt } from '../../../hack/cluster/json.ts';
-import { annotation, nameOf, ours, taints, tolerations, uidOf } from '../../support/objects.ts';
+import { at } from '../../../hack/cluster/json.ts';
+import { annotation, isReady, nameOf, ours, taints, tolerations, uidOf } from '../../support/objects.ts';
 import { daemonSet, deployment, job, pod, statefulSet } from '../../support/workloads.ts';
 import type { World } from '../../support/world.ts';
 import { carriedIn, outcome } from './carried.ts';
 import type { Start } from './context.ts';
-
-const isReady = (entry: unknown) =>
-  listAt(at(entry, 'status'), 'conditions').some(
-    (condition) => at(condition, 'type') === 'Ready' && at(condition, 'status') === 'True',
-  );
 
 const RIGHTS = 'rbac.authorization.k8s.io';
 const restarts = { name: 'clean-restarts' };

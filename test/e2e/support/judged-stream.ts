@@ -3,7 +3,7 @@ import { expectSuccess } from '../../../hack/cluster/client.ts';
 import { nameOf, scheduledOn } from '../../support/objects.ts';
 import { pod } from '../../support/workloads.ts';
 import { pathOf } from '../../support/world.ts';
-import { isReviewed } from './pod-stream.ts';
+import { actPaced, isReviewed } from './pod-stream.ts';
 import type { LiveWorld } from './world.ts';
 
 /** What a pod of the stream runs, and on which nodes that may be. */
@@ -19,28 +19,16 @@ export type Judged = {
   readonly pending: readonly string[];
 };
 
-export type JudgedStream = {
-  /** Ends it, and waits until every pod is bound, or the time is over. */
-  stop(): Promise<Judged>;
-};
-
 const LOOK_MS = 250;
 const PATIENCE_MS = 60_000;
 
 /** Creates so many pods a second, of each kind in turn. Each stays until it is bound, is judged by its node, and deleted. */
-export function streamJudged(
-  world: LiveWorld,
-  namespace: string,
-  kinds: readonly PodKind[],
-  perSecond: number,
-): JudgedStream {
-  const end = new AbortController();
+export function streamJudged(world: LiveWorld, namespace: string, kinds: readonly PodKind[], perSecond: number) {
   const over = new AbortController();
   const failures: unknown[] = [];
   const unreviewed: string[] = [];
   const wrong = new Map<string, string>();
   const open = new Map<string, PodKind>();
-  const underWay: Promise<void>[] = [];
 
   async function create(count: number): Promise<void> {
     const kind = kinds[count % kinds.length];
@@ -50,15 +38,6 @@ export function streamJudged(
     const wanted = pod(namespace, name, { images: [kind.image], labels: { app: 'judged' } });
     const created = expectSuccess(`pod ${name}`, await world.cluster.request('POST', pathOf('Pod', namespace), wanted));
     if (!isReviewed(created)) unreviewed.push(name);
-  }
-
-  async function creating(): Promise<void> {
-    const begun = performance.now();
-    while (!end.signal.aborted) {
-      const count = underWay.length;
-      underWay.push(create(count).catch((error: unknown) => void failures.push(error)));
-      await delay(Math.max(0, begun + ((count + 1) * 1000) / perSecond - performance.now()));
-    }
   }
 
   async function judging(): Promise<void> {
@@ -75,13 +54,12 @@ export function streamJudged(
     }
   }
 
-  const created = creating();
+  const stream = actPaced(perSecond, create);
   const judged = judging().catch((error: unknown) => void failures.push(error));
   return {
-    async stop() {
-      end.abort();
-      await created;
-      await Promise.all(underWay);
+    /** Ends it, and waits until every pod is bound, or the time is over. */
+    async stop(): Promise<Judged> {
+      const created = await stream.stop();
       const deadline = performance.now() + PATIENCE_MS;
       while (open.size > 0 && failures.length === 0 && performance.now() < deadline) await delay(LOOK_MS);
       over.abort();
@@ -90,7 +68,7 @@ export function streamJudged(
       const pending = [...open.keys()];
       await Promise.all(pending.map((name) => world.remove('Pod', namespace, name)));
       return {
-        created: underWay.length,
+        created,
         unreviewed,
         wrong: [...wrong].map(([name, node]) => `${name} on ${node}`),
         pending,

@@ -6,10 +6,29 @@ import { pod } from '../../support/workloads.ts';
 import { pathOf } from '../../support/world.ts';
 import type { LiveWorld } from './world.ts';
 
-export type Stream = {
-  /** Ends it; how many pods were created, and the names of those that admission has not seen. */
-  stop(): Promise<{ readonly created: number; readonly unreviewed: readonly string[] }>;
-};
+/** Acts so many times a second until it is stopped, which waits for all and throws the first failure; returns how often it acted. */
+export function actPaced(perSecond: number, act: (count: number) => Promise<void>): { stop(): Promise<number> } {
+  const end = new AbortController();
+  const failures: unknown[] = [];
+  const underWay: Promise<void>[] = [];
+  const acting = (async () => {
+    const begun = performance.now();
+    while (!end.signal.aborted) {
+      const count = underWay.length;
+      underWay.push(act(count).catch((error: unknown) => void failures.push(error)));
+      await delay(Math.max(0, begun + ((count + 1) * 1000) / perSecond - performance.now()));
+    }
+  })();
+  return {
+    async stop() {
+      end.abort();
+      await acting;
+      await Promise.all(underWay);
+      if (failures.length > 0) throw failures[0];
+      return underWay.length;
+    },
+  };
+}
 
 /** Whether the webhook has answered for a pod: it is placed, or gated. */
 export function isReviewed(pod: unknown): boolean {
@@ -17,40 +36,21 @@ export function isReviewed(pod: unknown): boolean {
   return listAt(pod, 'spec', 'schedulingGates').some((gate) => at(gate, 'name') === ARCHITECTURE_GATE);
 }
 
-/** Creates so many pods a second, whatever the API server answers, and deletes each at once. */
-export function streamPods(world: LiveWorld, namespace: string, image: string, perSecond: number): Stream {
-  const end = new AbortController();
+/**
+ * Creates so many pods a second, whatever the API server answers, and deletes each at once. The end says how many were created, and the
+ * names of those that admission has not seen.
+ */
+export function streamPods(world: LiveWorld, namespace: string, image: string, perSecond: number) {
   const unreviewed: string[] = [];
-  const failures: unknown[] = [];
-  const underWay: Promise<void>[] = [];
-
-  async function one(name: string): Promise<void> {
+  const stream = actPaced(perSecond, async (count) => {
+    const name = `pod-${count}`;
     const answer = await world.cluster.request(
       'POST',
       pathOf('Pod', namespace),
       pod(namespace, name, { images: [image] }),
     );
-    const created = expectSuccess(`pod ${name}`, answer);
-    if (!isReviewed(created)) unreviewed.push(name);
+    if (!isReviewed(expectSuccess(`pod ${name}`, answer))) unreviewed.push(name);
     await world.remove('Pod', namespace, name);
-  }
-
-  const streaming = (async () => {
-    const begun = performance.now();
-    while (!end.signal.aborted) {
-      const count = underWay.length;
-      underWay.push(one(`pod-${count}`).catch((error: unknown) => void failures.push(error)));
-      await delay(Math.max(0, begun + ((count + 1) * 1000) / perSecond - performance.now()));
-    }
-  })();
-
-  return {
-    async stop() {
-      end.abort();
-      await streaming;
-      await Promise.all(underWay);
-      if (failures.length > 0) throw failures[0];
-      return { created: underWay.length, unreviewed };
-    },
-  };
+  });
+  return { stop: async () => ({ created: await stream.stop(), unreviewed }) };
 }
