@@ -9,7 +9,6 @@ import type { PlacedPart } from '../placement/refused-parts.ts';
 import { createCertificateDirectory } from '../webhook/certificates/directory.ts';
 import { createSelfSigned } from '../webhook/certificates/self-signed.ts';
 import type { CertificateSource, OnProblem } from '../webhook/certificates/source.ts';
-import { servingNames, trusts, trustsAny } from '../webhook/configuration.ts';
 import { keepConfiguration, readConfiguration } from '../webhook/keep-configuration.ts';
 import { createPaths } from '../webhook/paths.ts';
 import { createReviewer } from '../webhook/review.ts';
@@ -116,9 +115,7 @@ function createCertificates(
   return createSelfSigned({
     client,
     namespace,
-    names: async () => servingNames(await readConfiguration(client, signal), namespace),
-    trusts: async (authority) => trusts(await readConfiguration(client, signal), authority),
-    trustsAny: async () => trustsAny(await readConfiguration(client, signal)),
+    configuration: () => readConfiguration(client, signal),
     mayWrite,
     clock,
     onProblem,

@@ -8,15 +8,8 @@ export type Left = {
   readonly reason: string;
 };
 
-type Counts = {
-  readonly configurations: number;
-  readonly gates: number;
-  readonly nodes: number;
-  readonly labels: number;
-  readonly daemonSets: number;
-  readonly pods: number;
-  readonly annotations: number;
-};
+const NO_COUNTS = { configurations: 0, gates: 0, nodes: 0, labels: 0, daemonSets: 0, pods: 0, annotations: 0 };
+type Counts = Readonly<typeof NO_COUNTS>;
 
 /** A kind of trace, which is a row of the closing table. `controllers` are only reported, never removed. */
 export type Row = Exclude<keyof Counts, 'labels'> | 'controllers';
@@ -84,8 +77,8 @@ export function createLedger() {
     },
     /** Returns the result so far. Items without a result are reported as left, with this reason. */
     outcome(reason: string): CleanOutcome {
-      const removed = noCounts();
-      const remaining = noCounts();
+      const removed = { ...NO_COUNTS, controllers: 0 };
+      const remaining = { ...NO_COUNTS, controllers: 0 };
       const left: Left[] = [];
       const kept: Left[] = [];
       for (const [row, entries] of rows) {
@@ -105,18 +98,5 @@ export function createLedger() {
       const { controllers: _, ...counted } = removed;
       return { removed: counted, remaining, left, kept };
     },
-  };
-}
-
-function noCounts(): { [row in keyof Counts | 'controllers']: number } {
-  return {
-    configurations: 0,
-    gates: 0,
-    nodes: 0,
-    labels: 0,
-    daemonSets: 0,
-    pods: 0,
-    annotations: 0,
-    controllers: 0,
   };
 }

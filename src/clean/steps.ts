@@ -49,7 +49,7 @@ export function record(
     const { cleaning } = pod;
     if (!planned) ledger.found('pods', [pod]);
     else if (cleaning.kind === 'keep') ledger.kept('pods', pod, cleaning.reason);
-    else ledger.left('pods', pod, PLANNED_PODS[cleaning.kind]);
+    else ledger.left('pods', pod, OF_PODS[cleaning.kind][0]);
   }
 }
 
@@ -62,10 +62,11 @@ const PLANNED: Readonly<Record<Exclude<Row, 'pods' | 'controllers'>, string>> = 
   annotations: 'its annotation would be removed',
 };
 
-const PLANNED_PODS: Readonly<Record<Exclude<CarryingPod['cleaning']['kind'], 'keep'>, string>> = {
-  restart: 'restart: its owner is restarted, if all of its pods are available',
-  rolls: 'rolls: its DaemonSet replaces it',
-};
+/** The same for a pod with tolerations, and why it is kept as long as nothing else is known. */
+const OF_PODS = {
+  restart: ['restart: its owner is restarted, if all of its pods are available', 'its owner has not replaced it yet'],
+  rolls: ['rolls: its DaemonSet replaces it', 'its DaemonSet has not replaced it yet'],
+} as const;
 
 /** Returns everything in an inventory but the pods with tolerations, as rows of the ledger. */
 function rowsOf(inventory: Inventory, taints: LookOptions['taints']): [keyof typeof PLANNED, readonly Item[]][] {
@@ -135,23 +136,12 @@ async function sweep(options: CleanOptions, found: Inventory, onDone: (row: keyo
 async function restart({ steps, clock, say }: CleanOptions, found: readonly CarryingPod[]): Promise<void> {
   const { ledger, signal, client, mayWrite } = steps;
   const pods = found.map((pod) => unlessStuck(pod, ledger));
-  for (const pod of pods) ledger.kept('pods', pod, firstReason(pod.cleaning));
+  for (const pod of pods) {
+    const { cleaning } = pod;
+    ledger.kept('pods', pod, cleaning.kind === 'keep' ? cleaning.reason : OF_PODS[cleaning.kind][1]);
+  }
   const owned = pods.filter(({ cleaning }) => cleaning.kind !== 'keep');
   if (owned.length > 0) await restartOwners({ client, clock, mayWrite, ledger, say, signal }, owned);
-}
-
-/** Returns the reason why a pod is kept as long as nothing else is known. */
-function firstReason(cleaning: CarryingPod['cleaning']): string {
-  switch (cleaning.kind) {
-    case 'restart':
-      return 'its owner has not replaced it yet';
-    case 'rolls':
-      return 'its DaemonSet has not replaced it yet';
-    case 'keep':
-      return cleaning.reason;
-    default:
-      return cleaning satisfies never;
-  }
 }
 
 /** A DaemonSet whose template could not be restored would give a new pod the same tolerations. */

@@ -55,26 +55,6 @@ function refusalText(error: unknown, namespace: string): string {
   return isRight ? `needs the right to patch daemonsets.apps in namespace ${namespace}` : messageOf(error);
 }
 
-/** What is known after the probes so far, and the reason why the last one gave no verdict. */
-type Known = { readonly holds: boolean | undefined; readonly why: string };
-
-const NOTHING_KNOWN: Known = { holds: undefined, why: '' };
-
-/** Returns what is known after one more probe. One that gave no verdict leaves the last verdict as it is. */
-function after(known: Known, verdict: KeepVerdict): Known {
-  switch (verdict.kind) {
-    case 'holds':
-    case 'broken':
-      return { holds: verdict.kind === 'holds', why: '' };
-    case 'unknown':
-      return { ...known, why: verdict.why };
-    case 'nothing':
-      return NOTHING_KNOWN;
-    default:
-      return verdict satisfies never;
-  }
-}
-
 /** What one term of leadership knows about the protection of DaemonSets. */
 export type KeepWatch = ReturnType<typeof createKeepWatch>;
 
@@ -90,7 +70,10 @@ export function createKeepWatch({
   /** Called when the protection is found broken, when it holds again, and with each new reason why it is not known. */
   readonly onNews: (verdict: KeepVerdict) => void;
 }) {
-  let known = NOTHING_KNOWN;
+  /** Whether the protection held at the last try with a verdict; undefined: there was none, or nothing to protect. */
+  let holds: boolean | undefined;
+  /** Why the last try gave no verdict; empty: it gave one. */
+  let unknown = '';
   /** The version of the API server with which the protection held. */
   let heldWith: string | undefined;
   let isLooking = false;
@@ -100,15 +83,21 @@ export function createKeepWatch({
     if (version === heldWith) return;
     const verdict = await tryKeep(client, probes(), signal);
     heldWith = verdict.kind === 'holds' ? version : undefined;
-    const before = known;
-    known = after(before, verdict);
-    const isTurned = known.holds !== before.holds && (known.holds === false || before.holds === false);
-    if (isTurned || (known.why !== before.why && known.why !== '')) onNews(verdict);
+    if (verdict.kind === 'unknown') {
+      // It leaves the last verdict as it is.
+      if (verdict.why !== unknown) onNews(verdict);
+      unknown = verdict.why;
+      return;
+    }
+    const before = holds;
+    holds = verdict.kind === 'nothing' ? undefined : verdict.kind === 'holds';
+    unknown = '';
+    if (holds !== before && (holds === false || before === false)) onNews(verdict);
   }
 
   return {
     /** Whether the protection holds; undefined: not known, or nothing to protect. */
-    holds: (): boolean | undefined => known.holds,
+    holds: (): boolean | undefined => holds,
     /**
      * Tries it, unless it held before with this version of the API server. Call it when the term begins, and whenever a watch was
      * opened again: an API server of another version closes the watches of the one before it. Never throws.

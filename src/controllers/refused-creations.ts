@@ -1,7 +1,7 @@
+import { LRUCache } from 'lru-cache';
 import { type Clock, doubled } from '../kit/clock.ts';
 import { strangersText } from '../kit/cut.ts';
 import { createAllowance } from '../kit/fairness/allowance.ts';
-import { createLedger } from '../kit/fairness/ledger.ts';
 import { type JsonObject, objectAt, stringAt } from '../kit/json.ts';
 import { printable } from '../kit/printable.ts';
 import type { Regarding } from '../kube/events.ts';
@@ -40,7 +40,7 @@ type Noted =
   | 'known'
   /** The part was already left out when the creation was refused, so it is not archaware's. */
   | 'not-ours'
-  /** The memory is full. */
+  /** Its namespace adds too many owners at once. */
   | 'dropped';
 
 /** How long a part is left out after its first refusal. It doubles with each later one, so that a policy that is gone is noticed. */
@@ -50,9 +50,8 @@ const LONGEST_PAUSE_MS = 6 * 60 * 60_000;
 const SETTLED_MS = 30_000;
 /** Events live for an hour by default. */
 const SAY_AGAIN_MS = 30 * 60_000;
-/** Bytes of the memory. An entry takes about 300. */
-const LIMITS = { perGroup: 32 * 1024, inAll: 1024 * 1024, always: 2 * 1024 } as const;
-const ENTRY_BYTES = 300;
+/** The most owners in the memory, about a megabyte. The ones that were refused longest ago give way. */
+const MOST_OWNERS = 3_000;
 /** How many owners a namespace may add, so that a flood of Events leads to no flood of archaware's own Events. */
 const OWNERS = { burst: 64, perSecond: 0.2 } as const;
 
@@ -65,39 +64,24 @@ const NONE: readonly PlacedPart[] = [];
  * Creates an empty memory, by owner, of the parts of archaware's placement that the API server refuses at the creation of pods.
  */
 export function createRefusedCreations({ monotonic }: Pick<Clock, 'monotonic'>) {
-  const namespaces = new Map<string, Map<string, Entry>>();
-  const ledger = createLedger(LIMITS);
+  const entries = new LRUCache<string, Entry>({ max: MOST_OWNERS });
   const mayAdd = createAllowance({ ...OWNERS, now: monotonic });
   const keyOf = (namespace: string, uid: string) => `${namespace} ${uid}`;
 
-  function forget(namespace: string, uid: string): void {
-    const owners = namespaces.get(namespace);
-    owners?.delete(uid);
-    if (owners?.size === 0) namespaces.delete(namespace);
-    ledger.free(keyOf(namespace, uid));
-  }
-
   /** Whether nothing was refused for as long again as the last pause took. */
-  function isOver({ parts }: Entry, now: number): boolean {
+  function isOver({ parts }: Entry): boolean {
+    const now = monotonic();
     return [...parts.values()].every(({ until, pauseMs }) => now > until + pauseMs);
   }
 
-  /** Returns the entry of an owner, a new one if there is room. Within a namespace the oldest gives way. */
+  /** Returns the entry of an owner; undefined for a new one of a namespace that adds too many. */
   function entryOf(namespace: string, uid: string): Entry | undefined {
-    const now = monotonic();
-    const owners = namespaces.get(namespace) ?? new Map<string, Entry>();
-    const known = owners.get(uid);
-    if (known !== undefined && !isOver(known, now)) return known;
+    const key = keyOf(namespace, uid);
+    const known = entries.get(key);
+    if (known !== undefined && !isOver(known)) return known;
     if (known === undefined && !mayAdd(namespace)) return undefined;
-    for (const [other, entry] of owners) if (other === uid || isOver(entry, now)) forget(namespace, other);
-    while (!ledger.book(keyOf(namespace, uid), namespace, ENTRY_BYTES + uid.length)) {
-      const [oldest] = owners.keys();
-      if (oldest === undefined) return undefined;
-      forget(namespace, oldest);
-    }
     const entry: Entry = { parts: new Map(), saidAt: Number.NEGATIVE_INFINITY };
-    owners.set(uid, entry);
-    namespaces.set(namespace, owners);
+    entries.set(key, entry);
     return entry;
   }
 
@@ -122,7 +106,7 @@ export function createRefusedCreations({ monotonic }: Pick<Clock, 'monotonic'>) 
     },
     /** Call it when the refusal was said: only the leader can, and a later leader has not said it. */
     said({ namespace, uid }: FailedCreation['owner']): void {
-      const entry = namespaces.get(namespace)?.get(uid);
+      const entry = entries.peek(keyOf(namespace, uid));
       if (entry !== undefined) entry.saidAt = monotonic();
     },
     /** Returns the namespaces in which tolerations are left out of pods of some owner now. */
@@ -134,11 +118,10 @@ export function createRefusedCreations({ monotonic }: Pick<Clock, 'monotonic'>) 
     },
     /** Returns the parts to leave out of a pod of this owner now. */
     refused(namespace: string, uid: string): readonly PlacedPart[] {
-      const entry = namespaces.get(namespace)?.get(uid);
+      const entry = entries.peek(keyOf(namespace, uid));
       if (entry === undefined) return NONE;
       const now = monotonic();
-      const parts = [...entry.parts].flatMap(([part, { until }]) => (now < until ? part : []));
-      return parts.length === 0 ? NONE : parts;
+      return [...entry.parts].flatMap(([part, { until }]) => (now < until ? part : []));
     },
   };
 }

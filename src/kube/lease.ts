@@ -282,28 +282,24 @@ export function microTime(wall: number): string {
 }
 
 /** Whether this replica leads, and whether any does. */
-export type Leadership = Pick<
-  ReturnType<typeof createLeadership>,
-  'mayWrite' | 'hasLeader' | 'hasSeenLeader' | 'canRelease' | 'lead'
-> & {
+export type Leadership = {
   /** Undefined without leader election. */
   readonly lease: Lease | undefined;
+  readonly mayWrite: () => boolean;
+  readonly hasLeader: () => boolean;
+  /** Whether this replica has seen a leader since it started. */
+  readonly hasSeenLeader: () => boolean;
+  readonly canRelease: () => boolean;
+  /** Runs a `term` each time that this replica leads, until SIGTERM. `onLost`: called if the Lease was lost during a term. */
+  lead(term: (over: AbortSignal) => Promise<void>, onLost: () => void): Promise<void>;
 };
 
 /** Prepares to take the Lease. `signal`: aborts at SIGTERM. */
-export function createLeadership(options: LeaseOptions, signal: AbortSignal) {
+export function createLeadership(options: LeaseOptions, signal: AbortSignal): Leadership {
   const lease = createLease(options);
-  return {
-    lease,
-    mayWrite: lease.fresh,
-    hasLeader: lease.live,
-    canRelease: lease.canRelease,
-    /** Whether this replica has seen a leader since it started. */
-    hasSeenLeader: lease.introduced,
-    /** Runs a `term` each time that this replica leads, until SIGTERM. `onLost`: called if the Lease was lost during a term. */
-    lead: (term: (over: AbortSignal) => Promise<void>, onLost: () => void): Promise<void> =>
-      leadInTurns(lease, term, signal, onLost),
-  };
+  const { fresh: mayWrite, live: hasLeader, introduced: hasSeenLeader, canRelease } = lease;
+  const lead: Leadership['lead'] = (term, onLost) => leadInTurns(lease, term, signal, onLost);
+  return { lease, mayWrite, hasLeader, hasSeenLeader, canRelease, lead };
 }
 
 /** The leadership of the only replica, which needs no Lease. `signal`: aborts at SIGTERM; `end`: when everything ends. */

@@ -6,7 +6,6 @@ import type { ApiClient } from '../../src/kube/api-client.ts';
 import { readAuthorities } from '../../src/oci/http/trust.ts';
 import { createSelfSigned, type SelfSignedOptions } from '../../src/webhook/certificates/self-signed.ts';
 import type { CertificateSource } from '../../src/webhook/certificates/source.ts';
-import { servingNames, trusts, trustsAny } from '../../src/webhook/configuration.ts';
 import {
   type KeepConfigurationOptions,
   keepConfiguration,
@@ -65,9 +64,7 @@ export function createWorld(client: ApiClient, begin: number): World {
       const source = createSelfSigned({
         client,
         namespace: NAMESPACE,
-        names: async () => servingNames(await readConfiguration(client), NAMESPACE),
-        trusts: async (authority) => trusts(await readConfiguration(client), authority),
-        trustsAny: async () => trustsAny(await readConfiguration(client)),
+        configuration: () => readConfiguration(client),
         mayWrite: () => true,
         clock,
         onProblem: (problem) => problems.push(problem ?? 'none'),

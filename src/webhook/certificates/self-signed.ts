@@ -4,6 +4,7 @@ import type { JsonObject } from '../../kit/json.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
 import { secretAt } from '../../kube/secret.ts';
 import { WEBHOOK_SECRET } from '../../names.ts';
+import { servingNames, trusts, trustsAny } from '../configuration.ts';
 import type { ServingNames } from './issue.ts';
 import { bundleText, entriesOf, extendBundle, type Kept, pathEntry, readKept, readPath } from './kept.ts';
 import { isVouchedFor, type Pair, timeProblem } from './pair.ts';
@@ -13,12 +14,8 @@ import { type CertificateSource, createHolder, createProblemReporter, type OnPro
 export type SelfSignedOptions = {
   readonly client: ApiClient;
   readonly namespace: string;
-  /** Returns the names by which the webhook is called. The leader calls it at each check, because the names may change. */
-  readonly names: () => Promise<ServingNames>;
-  /** Whether all callers have this authority (PEM) in their bundle. */
-  readonly trusts: (authority: string) => Promise<boolean>;
-  /** Whether any caller has a bundle already, of any authority. */
-  readonly trustsAny: () => Promise<boolean>;
+  /** Reads the webhook's configuration: the names by which it is called, and the authorities that callers trust. */
+  readonly configuration: () => Promise<JsonObject | undefined>;
   /** Whether the lease is fresh at this moment: only the leader renews and replaces certificates. */
   readonly mayWrite: () => boolean;
   readonly clock: Clock;
@@ -75,7 +72,7 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
     missing = isEmpty(kept) ? missing + 1 : 0;
     const problems = problemsOf(kept, clock.wall());
     for (let steps = 0; steps < MOST_STEPS && !signal.aborted && (await mayMake(kept)); steps += 1) {
-      const after = await renew(read, kept, await options.names(), signal);
+      const after = await renew(read, kept, signal);
       if (after === 'nothing to do') break;
       // If another writer was faster, its version counts.
       read = after ?? (await secret.read(signal));
@@ -92,15 +89,16 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
   async function mayMake(kept: Kept): Promise<boolean> {
     if (mayWrite()) return true;
     if (!isEmpty(kept) || served !== undefined) return false;
-    return missing >= LOOKS_FOR_LEADER || !(await options.trustsAny());
+    return missing >= LOOKS_FOR_LEADER || !trustsAny(await options.configuration());
   }
 
   async function renew(
     read: JsonObject | undefined,
     found: Kept,
-    names: ServingNames,
     signal: AbortSignal,
   ): Promise<JsonObject | undefined | 'nothing to do'> {
+    const configuration = await options.configuration();
+    const names = servingNames(configuration, namespace);
     const now = clock.wall();
     const kept = withServed(found, now);
     const { serving, authority } = kept;
@@ -109,7 +107,7 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
     // Callers may not know a new authority yet. What the one before has signed is good enough until they do.
     const isNew = authority !== undefined && serving !== undefined && !isVouchedFor(serving, authority.chain);
     if (due === 'serving' && isNew && isInForce(serving, now)) {
-      const isTrusted = isSettled(authority, { now, lifetimeMs }) && (await options.trusts(authority.cert));
+      const isTrusted = isSettled(authority, { now, lifetimeMs }) && trusts(configuration, authority.cert);
       if (!isTrusted) due = 'nothing';
     }
     if (due === 'nothing' && kept === found && found.problems.length === 0) return 'nothing to do';
