@@ -112,9 +112,8 @@ export function createRefusedCreations({ monotonic }: Pick<Clock, 'monotonic'>) 
     /** Returns the namespaces in which tolerations are left out of pods of some owner now. */
     *refusing(): Iterable<string> {
       const now = monotonic();
-      for (const [namespace, owners] of namespaces) {
-        if ([...owners.values()].some(({ parts }) => now < (parts.get('tolerations')?.until ?? 0))) yield namespace;
-      }
+      const refusing = [...entries.entries()].filter(([, { parts }]) => now < (parts.get('tolerations')?.until ?? 0));
+      yield* new Set(refusing.map(([key]) => key.slice(0, key.indexOf(' '))));
     },
     /** Returns the parts to leave out of a pod of this owner now. */
     refused(namespace: string, uid: string): readonly PlacedPart[] {

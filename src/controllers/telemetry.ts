@@ -2,7 +2,9 @@ import type { Failure, Result } from '../kube/control-loop.ts';
 import type { WatchAttempt } from '../kube/watch/trouble.ts';
 import type { WrongReason } from '../placement/wrong-node/judge.ts';
 import type { KeepVerdict } from './keep-watch.ts';
-import type { WrongNodeAction } from './wrong-node/controller.ts';
+
+/** What was done about a pod on a wrong node, as `archaware_wrong_node_pods_total` counts it. */
+export type WrongNodeAction = 'warned' | 'evicted' | 'blocked';
 
 /** What the watches and the controllers report of their work. A replica writes it to its log and counts it in its metrics. */
 export type Telemetry = {

@@ -10,6 +10,15 @@ import { type ReadLabelRules, readLabelRules } from './files.ts';
 
 /** The interval at which a directory that cannot be read is tried again. */
 const AGAIN_MS = 2_000;
+type FollowOptions = {
+  readonly log: Logger;
+  readonly events: Pick<EventRecorder, 'emit'>;
+  /** The object that the Event of refused rules is about. */
+  readonly regarding: Regarding;
+  readonly signal: AbortSignal;
+  readonly onChange: () => void;
+};
+
 const NOTHING: ReadLabelRules = { rules: NO_RULES, problems: [] };
 
 /**
@@ -41,25 +50,43 @@ export async function loadLabelRules(
     return isReadable;
   }
 
+  const untilRead = async (signal: AbortSignal, onRead: () => void) => {
+    while (!(await reload(onRead)) && !signal.aborted) await clock.delay(AGAIN_MS, signal);
+  };
+
   return {
     rules: (): LabelRules => current.rules,
     problems: (): string[] => current.problems.map(named),
-    /** Reads the directory again whenever it changes, and from time to time if it cannot be read. */
-    async watch(signal: AbortSignal, onRead: () => void): Promise<void> {
-      if (!isUsed) return;
-      const untilRead = async () => {
-        while (!(await reload(onRead)) && !signal.aborted) await clock.delay(AGAIN_MS, signal);
+    /**
+     * Keeps the rules up to date while `run` works, and reports refused files. Returns what writes the Event about them: call it at the
+     * beginning of each term, because only the leader writes Events.
+     */
+    async follow({ log, events, regarding, signal, onChange }: FollowOptions): Promise<() => void> {
+      const report = () => {
+        if (current.problems.length === 0) return;
+        const note = `some label rules are refused, all others apply: ${current.problems.map(named).join('; ')}`;
+        events.emit({ regarding, type: 'Warning', reason: 'ConfigurationRejected', action: 'Labelling', note });
       };
-      const inTurn = () => {
-        running = running.then(untilRead);
-        return running.then(() => undefined);
+      const logProblems = () => {
+        const problems = current.problems.map(named);
+        if (problems.length > 0) log.error({ problems }, 'some label rules are refused; all others apply');
       };
+      const onRead = () => {
+        if (signal.aborted) return;
+        log.info({ rules: current.rules.rules.length }, 'label rules reloaded');
+        logProblems();
+        report();
+        onChange();
+      };
+      logProblems();
+      if (!isUsed) return report;
       const readAgain = async (isChanged: boolean) => {
-        const read = inTurn();
+        running = running.then(() => untilRead(signal, onRead));
         // The first reading is not waited for: it is repeated until it succeeds.
-        if (isChanged) await read;
+        if (isChanged) await running;
       };
       await watchFiles(() => [directory], readAgain, { clock, signal });
+      return report;
     },
   };
 }
@@ -75,43 +102,6 @@ export async function readOrRefuse(directory: string): Promise<ReadLabelRules> {
   } catch (error) {
     throw new ConfigurationError([named(messageOf(error))]);
   }
-}
-
-/** Keeps the rules up to date while `run` works, and reports refused files. */
-export async function followLabelRules(
-  source: Awaited<ReturnType<typeof loadLabelRules>>,
-  options: {
-    readonly log: Logger;
-    readonly events: Pick<EventRecorder, 'emit'>;
-    /** The object that the Event of refused rules is about. */
-    readonly regarding: Regarding;
-    readonly signal: AbortSignal;
-    readonly onChange: () => void;
-  },
-): Promise<{
-  /** Writes the Event about refused rules. Call it at the beginning of each term, because only the leader writes Events. */
-  report(): void;
-}> {
-  const { log, events, regarding, signal, onChange } = options;
-  const report = () => {
-    const problems = source.problems();
-    if (problems.length === 0) return;
-    const note = `some label rules are refused, all others apply: ${problems.join('; ')}`;
-    events.emit({ regarding, type: 'Warning', reason: 'ConfigurationRejected', action: 'Labelling', note });
-  };
-  const logProblems = () => {
-    if (source.problems().length > 0)
-      log.error({ problems: source.problems() }, 'some label rules are refused; all others apply');
-  };
-  logProblems();
-  await source.watch(signal, () => {
-    if (signal.aborted) return;
-    log.info({ rules: source.rules().rules.length }, 'label rules reloaded');
-    logProblems();
-    report();
-    onChange();
-  });
-  return { report };
 }
 
 function named(problem: string): string {

@@ -2,7 +2,6 @@ import { createWatches, kindsFor } from '../../controllers/watches.ts';
 import { until } from '../../kit/abort.ts';
 import { createEvents } from '../../kube/events.ts';
 import { startRefusedCreations } from '../hear-refusals.ts';
-import { followLabelRules } from '../label-rules/follow-label-rules.ts';
 import { reloadOnChange } from '../reload-on-change.ts';
 import { startWebhook } from '../start-webhook.ts';
 import type { Context } from '../surroundings.ts';
@@ -91,8 +90,7 @@ async function followFiles(base: Base, { events, running, reloaded }: Parts) {
   const signal = AbortSignal.any([base.signal, base.end]);
   const common = { log, events, regarding: running.regarding, signal };
   const read = reloadOnChange(context, { ...common, apply: running.apply, metrics: { configReloaded } });
-  const { report } = await followLabelRules(labels, { ...common, onChange: running.labelRulesChanged });
-  return { read, reportLabelRules: report };
+  return { read, reportLabelRules: await labels.follow({ ...common, onChange: running.labelRulesChanged }) };
 }
 
 /** Returns when every kind is listed and the configuration file is watched. A kind that may not be listed ends the process. */

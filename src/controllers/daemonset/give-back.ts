@@ -13,16 +13,14 @@ export type Ownership = ReturnType<typeof createOwnership>;
 
 type OwnershipOptions = Pick<WritingOptions, 'write' | 'clock' | 'onRefused'>;
 
-/** The pause between the lists of two DaemonSets that are given back at sight. */
-const PACE_MS = 1_000;
+/** The pause after a conflict: the status was written meanwhile, and the entries have other places. */
+const CONFLICT_MS = 1_000;
 /** The pause after a try for one DaemonSet; it doubles. Its author could make archaware's entry own the list again and again. */
 const PAUSE_MS = 60_000;
 const LONGEST_MS = 24 * 60 * 60_000;
 
 /** Creates the functions that give lists of tolerations back to their authors. */
 export function createOwnership({ write, clock, onRefused }: OwnershipOptions) {
-  let nextPlace = Number.NEGATIVE_INFINITY;
-
   /** Returns the newest resource version, or why it was not written. */
   async function giveBack(
     record: ObjectRecord,
@@ -55,8 +53,7 @@ export function createOwnership({ write, clock, onRefused }: OwnershipOptions) {
       return typeof given === 'string' ? answer.resourceVersion : given.resourceVersion;
     },
     /**
-     * Gives a list back that an earlier version wrote, or that was not given back after its write. One list at a time, and each less
-     * and less often. `resourceVersion`: that of the write, if there was one; `againInMs`: until the next try.
+     * Gives a list back that was not given back after its write, less and less often. `resourceVersion`: that of the write, if there was one; `againInMs`: until the next try.
      */
     async atSight(
       record: ObjectRecord,
@@ -65,22 +62,15 @@ export function createOwnership({ write, clock, onRefused }: OwnershipOptions) {
     ): Promise<{ readonly resourceVersion?: string; readonly againInMs?: number }> {
       if (daemonSet.entry?.ownsSpec !== true) return {};
       const now = clock.monotonic();
-      const { count, notBefore } = record.notes?.givenBack ?? { count: 0, notBefore: undefined };
-      if (notBefore === undefined) {
-        nextPlace = Math.max(now, nextPlace + PACE_MS);
-        note(record, 'givenBack', { count, notBefore: nextPlace });
-        if (nextPlace > now) return { againInMs: nextPlace - now };
-      } else if (notBefore > now) {
-        return notBefore === Number.POSITIVE_INFINITY ? {} : { againInMs: notBefore - now };
-      }
+      const { count, notBefore } = record.notes?.givenBack ?? { count: 0, notBefore: now };
+      if (notBefore > now) return notBefore === Number.POSITIVE_INFINITY ? {} : { againInMs: notBefore - now };
       const pauseMs = doubled(count, PAUSE_MS, LONGEST_MS);
       note(record, 'givenBack', { count: count + 1, notBefore: now + pauseMs });
       const given = await giveBack(record, daemonSet, signal);
       if (typeof given !== 'string') return given;
       if (given === 'failed') return { againInMs: pauseMs };
-      // The status was written meanwhile, and the entries have other places now.
-      note(record, 'givenBack', { count, notBefore: now + PACE_MS });
-      return { againInMs: PACE_MS };
+      note(record, 'givenBack', { count, notBefore: now + CONFLICT_MS });
+      return { againInMs: CONFLICT_MS };
     },
   };
 }

@@ -5,7 +5,7 @@ import type { Namespace } from '../../placement/objects/namespace.ts';
 import type { DaemonSetController } from '../daemonset/controller.ts';
 import type { PodController } from '../pod/controller.ts';
 import type { Listeners, Watches } from '../watches.ts';
-import type { WrongNodes } from '../wrong-node/wrong-nodes.ts';
+import type { WrongNodes } from '../wrong-node/controller.ts';
 import type { Cluster } from './cluster.ts';
 import type { Queues } from './queues.ts';
 

@@ -10,7 +10,7 @@ import { createNodeController } from '../node/controller.ts';
 import { createPoolNodes } from '../node/pool-nodes.ts';
 import { createPodController } from '../pod/controller.ts';
 import type { Telemetry } from '../telemetry.ts';
-import { createWrongNodes, type WrongNodes } from '../wrong-node/wrong-nodes.ts';
+import { createWrongNodes, type WrongNodes } from '../wrong-node/controller.ts';
 import { createArrivals, type WatchedStores } from './arrivals.ts';
 import { createCluster } from './cluster.ts';
 import { createQueues } from './queues.ts';

@@ -1,5 +1,5 @@
 import { backoff } from '../../kit/clock.ts';
-import type { Result } from '../../kube/control-loop.ts';
+import type { Controller, Result } from '../../kube/control-loop.ts';
 import type { Evictor } from '../../kube/evict.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import { skipDaemonSet, skipPod } from '../../placement/eligibility.ts';
@@ -24,15 +24,14 @@ import { wrongNodeNote } from '../../placement/wrong-node/note.ts';
 import { createAnnouncer, type Problem, regardingPod } from '../announce.ts';
 import type { PlacingOptions } from '../common-options.ts';
 import type { ImageSource } from '../image-source.ts';
+import type { Queues } from '../loops/queues.ts';
 import { HELD_AGAIN_MS, OPEN_AGAIN_MS } from '../memory.ts';
 import { createRecords } from '../object-record.ts';
+import type { WrongNodeAction } from '../telemetry.ts';
 import { createWaiting } from '../waiting.ts';
 import { createEvictionLimits, MOST_OF_OWNER } from './eviction-limits.ts';
 
-/** What was done about a pod on a wrong node, as `archaware_wrong_node_pods_total` counts it. */
-export type WrongNodeAction = 'warned' | 'evicted' | 'blocked';
-
-export type WrongNodeOptions = Pick<
+type WrongNodeOptions = Pick<
   PlacingOptions,
   'namespaces' | 'settings' | 'clusterArchitectures' | 'events' | 'clock'
 > & {
@@ -244,5 +243,41 @@ export function createWrongNodeController(options: WrongNodeOptions) {
       brokenThat(({ owner, namespace }) => isDaemonSet(owner) && `${namespace}/${owner.name}` === daemonSet),
     /** Returns the pods to reconcile again, and when, after the lookup of an image (its canonical name) has ended. */
     lookupEnded: waiting.lookupEnded,
+  };
+}
+
+/** The wrong-node controller with its queue, and the listeners that put pods into the queue. */
+export type WrongNodes = ReturnType<typeof createWrongNodes>;
+
+/** Creates the wrong-node controller and its queue. */
+export function createWrongNodes(options: WrongNodeOptions, { add, forEach }: Queues) {
+  const wrongNode = createWrongNodeController(options);
+  // One worker is enough, because evictions are rare.
+  const controller: Controller = add('wrong-node', wrongNode.reconcile, false, 1);
+  function look(keys: Iterable<string>): void {
+    forEach(keys, (key) => {
+      if (wrongNode.suspects(key)) controller.enqueue(key);
+    });
+  }
+  return {
+    controller,
+    /** Queues the present pods at the beginning of a term. */
+    begin: (): void => look(options.pods.keys()),
+    count: wrongNode.count,
+    isFound: wrongNode.isFound,
+    /** Call it when a pod was decided or bound, is gone, or when one of its containers broke or runs again. */
+    podChanged(key: string): void {
+      if (wrongNode.suspects(key)) controller.enqueue(key);
+    },
+    daemonSetDecided: (key: string): void => look(wrongNode.podsOf(key)),
+    /** Call it when a node's architecture (`architectureChanged`) or its taints changed. Evictions may wait for a taint. */
+    nodeChanged: (name: string, architectureChanged: boolean): void =>
+      look(architectureChanged ? wrongNode.podsOn(name) : wrongNode.found(name)),
+    lookupEnded(canonical: string): void {
+      for (const { key, inMs } of wrongNode.lookupEnded(canonical)) {
+        if (wrongNode.suspects(key)) controller.enqueueAfter(key, inMs);
+      }
+    },
+    settingsChanged: (): void => look(wrongNode.found()),
   };
 }
