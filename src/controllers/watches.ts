@@ -120,6 +120,11 @@ export function createWatches(options: {
       const daemonSet = object && readDaemonSet(object);
       return daemonSet?.uid === known.uid ? keptDaemonSet(daemonSet) : undefined;
     },
+    /** Reads a node past the watch, for a write that conflicted with another writer; undefined if it is gone. */
+    async fetchNode(name: string, signal: AbortSignal): Promise<Node | undefined> {
+      const object = await find(client, pathOf({ kind: 'Node', name }), signal);
+      return object && withBoundedLabels(readNode(object));
+    },
     /** Returns the version of an object as the watch of its kind has it; undefined: it has none. */
     versionOf({ kind, namespace = '', name }: WriteTarget): string | undefined {
       if (kind === 'Node') return nodes.store.get(name)?.resourceVersion;
@@ -171,12 +176,4 @@ export function kindsFor({
     ...(daemonsets ? (['daemonsets'] as const) : []),
     ...(pods || daemonsets || webhook.enabled ? (['namespaces'] as const) : []),
   ]);
-}
-
-/** Creates a function that reads one node from the API server, for a write that conflicted with another writer. */
-export function createNodeFetcher(client: ApiClient) {
-  return async (name: string, signal: AbortSignal): Promise<Node | undefined> => {
-    const object = await find(client, pathOf({ kind: 'Node', name }), signal);
-    return object === undefined ? undefined : readNode(object);
-  };
 }

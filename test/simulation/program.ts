@@ -9,7 +9,7 @@ import type { Config } from '../../src/config/schema.ts';
 import { toSettings } from '../../src/config/settings.ts';
 import { createImageSource } from '../../src/controllers/image-source.ts';
 import { createLoops, type Loops } from '../../src/controllers/loops/loops.ts';
-import { createNodeFetcher, createWatches, kindsFor, type Watches } from '../../src/controllers/watches.ts';
+import { createWatches, kindsFor, type Watches } from '../../src/controllers/watches.ts';
 import { milliseconds } from '../../src/kit/duration.ts';
 import type { Occurrence } from '../../src/kube/events.ts';
 import { installationIn } from '../../src/kube/installation/deployment.ts';
@@ -111,7 +111,6 @@ export function startReplica(options: ReplicaOptions): Replica {
       bootstrapMs: milliseconds(config.bootstrap.timeout),
       images,
       serviceAccountSecrets: async () => [],
-      fetchNode: createNodeFetcher(client),
       write: createWriter(client, lease.fresh, 'metadata', onConflict),
       events: {
         emit(occurrence) {

@@ -3,7 +3,7 @@ import { createGatedPods } from '../../controllers/gated-pods.ts';
 import { createKeepWatch, type KeepWatch } from '../../controllers/keep-watch.ts';
 import { createLoops } from '../../controllers/loops/loops.ts';
 import type { Publication } from '../../controllers/publish/publisher.ts';
-import { createNodeFetcher, type Watches } from '../../controllers/watches.ts';
+import type { Watches } from '../../controllers/watches.ts';
 import { until } from '../../kit/abort.ts';
 import { milliseconds } from '../../kit/duration.ts';
 import type { EventRecorder } from '../../kube/events.ts';
@@ -60,7 +60,6 @@ export function createTerms(
       workers: config.workers,
       bootstrapMs: milliseconds(config.bootstrap.timeout),
       serviceAccountSecrets: createServiceAccountReader(client, clock),
-      fetchNode: createNodeFetcher(client),
       write: base.releases.through(createWriter(client, mayWrite, 'metadata', onConflict)),
       evictor: createEvictor(client, mayWrite),
       lastWriteMs: base.answers.lastWriteMs,

@@ -4,7 +4,7 @@ import { createServiceAccountReader } from '../../app/registries/pull-secrets.ts
 import type { Context } from '../../app/surroundings.ts';
 import { loopsThatRun } from '../../config/settings.ts';
 import { createLoops, type Loops } from '../../controllers/loops/loops.ts';
-import { createNodeFetcher, createWatches, kindsFor, type Watches } from '../../controllers/watches.ts';
+import { createWatches, kindsFor, type Watches } from '../../controllers/watches.ts';
 import type { Writer } from '../../kube/writer.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { byName } from '../../placement/workloads/overview.ts';
@@ -60,7 +60,6 @@ export async function decideAll(
     bootstrapMs: undefined,
     images,
     serviceAccountSecrets,
-    fetchNode: createNodeFetcher(client),
     write: record,
     events: { emit: () => false },
     clock,

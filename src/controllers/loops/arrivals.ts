@@ -10,7 +10,7 @@ import type { Cluster } from './cluster.ts';
 import type { Queues } from './queues.ts';
 
 /** The stores of the watches, and their listeners. */
-export type WatchedStores = Pick<Watches, 'listeners' | 'fetchDaemonSet' | 'witnesses'> & {
+export type WatchedStores = Pick<Watches, 'listeners' | 'fetchDaemonSet' | 'fetchNode' | 'witnesses'> & {
   readonly [kind in 'pods' | 'nodes' | 'namespaces' | 'daemonSets']: Pick<Watches[kind], 'store'>;
 };
 

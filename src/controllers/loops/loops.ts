@@ -2,7 +2,6 @@ import { until } from '../../kit/abort.ts';
 import type { Regarding } from '../../kube/events.ts';
 import type { Evictor } from '../../kube/evict.ts';
 import type { LabelRules } from '../../placement/nodes/label-rules.ts';
-import type { Node } from '../../placement/nodes/node.ts';
 import type { PlacingOptions, WritingOptions } from '../common-options.ts';
 import type { DaemonSetControllerOptions } from '../daemonset/contract.ts';
 import { createDaemonSetController } from '../daemonset/controller.ts';
@@ -26,7 +25,6 @@ type LoopsOptions = Omit<WritingOptions, 'onRefused'> &
     readonly workers: number;
     /** The longest bootstrap. Undefined for `plan`: nothing is paced, and nodes are tainted without waiting for pods. */
     readonly bootstrapMs: number | undefined;
-    readonly fetchNode: (name: string, signal: AbortSignal) => Promise<Node | undefined>;
     readonly telemetry: Partial<Telemetry>;
     readonly onBootstrapped?: (undecided: number) => void;
     /** Absent: there is no wrong-node controller, and nothing is evicted. */
@@ -88,7 +86,7 @@ export function createLoops(options: LoopsOptions) {
     rules: () => ({ taints, labels: runs('labels') ? options.labelRules() : undefined }),
     bootstrapped: taintable.allows,
     onSettled: taintable.forget,
-    fetch: options.fetchNode,
+    fetch: watches.fetchNode,
     onRefused: () => telemetry.refused?.('node'),
   });
 

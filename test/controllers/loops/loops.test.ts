@@ -31,6 +31,7 @@ function arrange(given: Partial<Settings> = {}) {
       listeners,
       witnesses,
       fetchDaemonSet: async (known) => known,
+      fetchNode: async (name) => nodes.get(name),
       pods: { store: pods },
       nodes: { store: nodes },
       namespaces: { store: namespaces },
@@ -48,7 +49,6 @@ function arrange(given: Partial<Settings> = {}) {
       unusableSecrets: () => [],
     },
     serviceAccountSecrets: async () => [],
-    fetchNode: async (name) => nodes.get(name),
     async write({ kind, name }, patch) {
       const values = JSON.stringify(patch).match(/"value":"(amd64|arm64)"/g) ?? [];
       writes.push(`${kind} ${name}: ${values.map((text) => text.slice(9, -1)).join()}`);
