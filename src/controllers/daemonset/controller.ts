@@ -9,8 +9,7 @@ import { createAnnouncer, problemsOf, regardingDaemonSet, secretProblems, tooLar
 import { createContention } from '../contention.ts';
 import { answered, behindMs, createMemory } from '../memory.ts';
 import { createRefusals } from '../refusals.ts';
-import { createAct, TURN_AGAIN_MS, WAITS_FOR_TURN } from './act.ts';
-import { createTemplateWriter, intentOf } from './change.ts';
+import { createAct, createTemplateWriter, intentOf, TURN_AGAIN_MS, WAITS_FOR_TURN } from './act.ts';
 import type { DaemonSetControllerOptions } from './contract.ts';
 import { createOwnership } from './give-back.ts';
 import { createLostRecords } from './lost-records.ts';

@@ -12,7 +12,7 @@ import type { Settings } from '../../placement/settings.ts';
 import { type Announcer, regardingDaemonSet } from '../announce.ts';
 import { answered } from '../memory.ts';
 import type { NoteRefusal } from '../refusals.ts';
-import type { Change } from './change.ts';
+import type { Change } from './act.ts';
 import type { DaemonSetControllerOptions } from './contract.ts';
 import type { RolloutTurn } from './rollout.ts';
 import type { TemplateCase } from './template-decision.ts';

@@ -16,8 +16,7 @@ import { answered, HELD_AGAIN_MS, isFinal, type Memory, OPEN_AGAIN_MS } from '..
 import { type Decided, note } from '../object-record.ts';
 import { NO_ROOM_AGAIN_MS } from '../waiting.ts';
 import type { Backlog } from './backlog.ts';
-import { expectedKey, hasTolerations, keyOf, type PodAtHand } from './basis.ts';
-import type { PodCase } from './decision.ts';
+import { expectedKey, hasTolerations, keyOf, type PodAtHand, type PodCase } from './decision.ts';
 import type { Release, SendRelease, WrittenPlacing } from './release.ts';
 
 /** A binding changes neither tolerations nor `metadata.generation`, so the rest of a patch says nothing about it. */

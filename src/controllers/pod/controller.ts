@@ -9,9 +9,17 @@ import { createContention } from '../contention.ts';
 import { behindMs, createMemory, HELD_AGAIN_MS, type Holding } from '../memory.ts';
 import { createRefusals } from '../refusals.ts';
 import { createBacklog } from './backlog.ts';
-import { confirm, follows, isStillValid, isUpToDate, type PodAtHand } from './basis.ts';
 import { createCarryOut, fitsNowhere, held } from './carry-out.ts';
-import { decidePod, type PodCase, problemsOfPod } from './decision.ts';
+import {
+  confirm,
+  decidePod,
+  follows,
+  isStillValid,
+  isUpToDate,
+  type PodAtHand,
+  type PodCase,
+  problemsOfPod,
+} from './decision.ts';
 import { createRelease } from './release.ts';
 
 export type PodControllerOptions = PlacingOptions & {

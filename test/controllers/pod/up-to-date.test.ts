@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createMemory } from '../../../src/controllers/memory.ts';
 import { createRecords, type ObjectRecord } from '../../../src/controllers/object-record.ts';
-import { follows, wasLeftAsWritten } from '../../../src/controllers/pod/basis.ts';
+import { follows, wasLeftAsWritten } from '../../../src/controllers/pod/decision.ts';
 import { objectAt } from '../../../src/kit/json.ts';
 import { type Decision, standing } from '../../../src/placement/decide.ts';
 import { readNamespace } from '../../../src/placement/objects/namespace.ts';
