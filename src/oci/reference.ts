@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { createLru } from '../kit/lru.ts';
 import { printableAscii } from '../kit/printable.ts';
 import { isDigest } from './digest.ts';
 import { ImageError } from './errors.ts';
@@ -131,10 +131,7 @@ const READ = 320;
  * throwing it.
  */
 export function createReferenceReader(mostBytes = MOST_READ): (text: string) => Reference | ImageError {
-  const read = new LRUCache<string, Reference | ImageError>({
-    maxSize: mostBytes,
-    sizeCalculation: (_, text) => READ + 5 * text.length,
-  });
+  const read = createLru<Reference | ImageError>(mostBytes, (_, text) => READ + 5 * text.length);
   return (text) => {
     const known = read.get(text);
     if (known !== undefined) return known;

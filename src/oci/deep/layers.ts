@@ -1,7 +1,6 @@
 import { fieldOf, isObject, parseObject } from '../../kit/json.ts';
 import { printableAscii } from '../../kit/printable.ts';
 import { isDigest } from '../digest.ts';
-import { readPlatform } from '../manifest.ts';
 
 /** A layer of an image. */
 export type LayerDescriptor = {
@@ -35,16 +34,4 @@ function readLayer(value: unknown): LayerDescriptor {
     return { digest, unread: `may be in a layer of type "${printableAscii(name, 100)}", which is not read` };
   }
   return { digest };
-}
-
-/** Returns the platform that the config blob states, as `os/architecture`; undefined if it states none. */
-export function statedPlatform({
-  os,
-  architecture,
-}: {
-  readonly os: string;
-  readonly architecture: string;
-}): string | undefined {
-  const read = readPlatform({ os, architecture });
-  return typeof read === 'string' ? undefined : `${read.os}/${read.architecture}`;
 }

@@ -15,7 +15,7 @@ import { type ImageProcess, type Override, processOf, readImageProcess } from '.
 import { createStep, PER_PLATFORM, readLayer } from './layer-reader.ts';
 import { type Allowance, isLayerProblem, LayerProblem } from './layer-reading.ts';
 import { createLayerTree } from './layer-tree.ts';
-import { type LayerDescriptor, readLayers, statedPlatform } from './layers.ts';
+import { type LayerDescriptor, readLayers } from './layers.ts';
 
 /** What was found in the layers of one platform. */
 export type Inside = Finding & {
@@ -119,13 +119,13 @@ function createLookInside(asked: QueriedEndpoint, { send, now, after, timeoutMs 
     if (manifest.kind !== 'image' || layers === undefined) return unknown('its manifest lists no layers');
     const image = readImageProcess(await requests.config(asked, manifest.config.digest, MAX_CONFIG));
     if (image === undefined) return unknown('its config blob is not a JSON object');
-    const stated = statedPlatform(image);
-    const isOther = stated !== undefined && stated !== `${platform.os}/${platform.architecture}`;
+    const stated = readPlatform(image);
     const found = await readUntilFound(platform, image, layers, task);
-    if (!isOther) return found;
+    const { os, architecture } = typeof stated === 'string' ? platform : stated;
+    if (os === platform.os && architecture === platform.architecture) return found;
     return found.map((each) => ({
       ...each,
-      reason: `${each.reason === undefined ? '' : `${each.reason}; `}its config says ${stated}`,
+      reason: `${each.reason === undefined ? '' : `${each.reason}; `}its config says ${os}/${architecture}`,
     }));
   }
 

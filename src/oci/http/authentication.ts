@@ -99,24 +99,23 @@ export function authenticate(options: TokenOptions): Link {
       challenge = wish.challenge;
       response = await next(authorised(request, held));
     }
-    if (held !== undefined && isAcceptance(response, held)) request.credential?.onAccepted?.();
+    const { credential } = request;
+    if (held === undefined && credential !== undefined && [403, 404].includes(response.status)) {
+      const root = isFrom(request, response) ? await hidingRoot(request, next) : undefined;
+      if (root?.challenge === undefined) return { ...response, isAnonymous: true };
+      held = await answerTo(root, request);
+      // Another credential may be of the kind that the root asks for.
+      if (held === undefined) return response;
+      answers.set(key, held);
+      challenge = root.challenge;
+      response = await next(authorised(request, held));
+    }
+    if (held !== undefined && isAcceptance(response, held)) credential?.onAccepted?.();
     if (challenge !== undefined && isSuccess(response)) {
       // A registry with a name of its own for the repository must say it each time.
       if (scopesOf(challenge).some((scope) => scope !== request.scope)) wishes.delete(projectKeyOf(request));
       else remember(challenge, request);
     }
-    if (held !== undefined || request.credential === undefined || ![403, 404].includes(response.status)) {
-      return response;
-    }
-    const root = isFrom(request, response) ? await hidingRoot(request, next) : undefined;
-    if (root?.challenge === undefined) return { ...response, isAnonymous: true };
-    const answer = await answerTo(root, request);
-    // Another credential may be of the kind that the root asks for.
-    if (answer === undefined) return response;
-    answers.set(key, answer);
-    response = await next(authorised(request, answer));
-    if (isAcceptance(response, answer)) request.credential?.onAccepted?.();
-    if (isSuccess(response)) remember(root.challenge, request);
     return response;
   }
 

@@ -25,7 +25,7 @@ type Question = {
   callbacks: Callback[];
   isAsked: boolean;
   /** Whether it takes one of the few slots for names that may never answer. */
-  isCounted: boolean;
+  isDoubtful: boolean;
   stopWaiting: () => void;
 };
 
@@ -46,10 +46,8 @@ export function createDns(options: DnsOptions): LookupFunction {
   // resolve.
   const slots = Math.max(1, Math.floor(Math.floor((options.threads + 1) / 2) / 2));
   const questions = new Map<string, Question>();
-  const line = new Set<Question>();
   const resolved = createLru<true>(MAX_NAMES);
   const failures = createLru<{ readonly error: Error; readonly until: number }>(MAX_NAMES);
-  let counted = 0;
   options.signal.addEventListener('abort', abandon, { once: true });
 
   return (hostname, lookupOptions, callback) => {
@@ -62,38 +60,32 @@ export function createDns(options: DnsOptions): LookupFunction {
       ask: () => options.lookup(hostname, lookupOptions, (...answer) => finish(question, answer)),
       callbacks: [],
       isAsked: false,
-      isCounted: false,
+      isDoubtful: false,
       stopWaiting: () => undefined,
     };
     question.callbacks.push(callback);
     if (question.callbacks.length === 1) question.stopWaiting = options.later(DEADLINE, () => expire(question));
     if (questions.has(key)) return;
     questions.set(key, question);
-    line.add(question);
     advance();
   };
 
   /** Starts every lookup for which there is a slot, in order. */
   function advance(): void {
-    for (const question of line) {
+    let doubtful = 0;
+    for (const { isDoubtful } of questions.values()) if (isDoubtful) doubtful += 1;
+    for (const question of questions.values()) {
       const isKnown = resolved.has(question.key);
-      if (!isKnown && counted >= slots) continue;
-      line.delete(question);
+      if (question.isAsked || (!isKnown && doubtful >= slots)) continue;
       question.isAsked = true;
-      if (!isKnown) count(question);
+      question.isDoubtful = !isKnown;
+      if (!isKnown) doubtful += 1;
       question.ask();
     }
   }
 
-  function count(question: Question): void {
-    if (question.isCounted) return;
-    question.isCounted = true;
-    counted += 1;
-  }
-
   function finish(question: Question, answer: Parameters<Callback>): void {
     questions.delete(question.key);
-    if (question.isCounted) counted -= 1;
     const [error] = answer;
     if (error === null) {
       failures.delete(question.key);
@@ -107,13 +99,10 @@ export function createDns(options: DnsOptions): LookupFunction {
   function expire(question: Question): void {
     const error = Object.assign(new Error('the DNS does not answer'), { code: 'ETIMEOUT' });
     if (question.isAsked) {
-      count(question);
+      question.isDoubtful = true;
       remember(question, error);
-    } else {
-      // It was never looked up, so nothing is known about it.
-      line.delete(question);
-      questions.delete(question.key);
-    }
+      // Else it was never looked up, so nothing is known about it.
+    } else questions.delete(question.key);
     deliver(question, [error, []]);
   }
 
@@ -129,7 +118,6 @@ export function createDns(options: DnsOptions): LookupFunction {
   }
 
   function abandon(): void {
-    line.clear();
     for (const question of questions.values()) deliver(question, [new Error('stopped'), []]);
   }
 }

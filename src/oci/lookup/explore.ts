@@ -1,6 +1,13 @@
 import type { ImageFacts } from '../cache/cache.ts';
 import { ImageError } from '../errors.ts';
-import { type Index, type Manifest, parseImageConfig, type Skipped, uniquePlatforms } from '../manifest.ts';
+import {
+  type ImageConfig,
+  type Index,
+  type Manifest,
+  parseImageConfig,
+  type Skipped,
+  uniquePlatforms,
+} from '../manifest.ts';
 import { type Child, select } from '../selection.ts';
 import { nothingHeldText, nothingRunsText } from '../sentences.ts';
 
@@ -46,8 +53,7 @@ const MAX_SKIPPED = 100;
  */
 export async function explore(root: Manifest, source: ManifestSource): Promise<Explored> {
   if (root.kind === 'image') {
-    const body = await source.config(root);
-    const config = contentOf(() => parseImageConfig(body));
+    const config = await configOf(root, source);
     if (config instanceof ImageError) {
       const { code, temporary, message } = config;
       throw new ImageError(message, { code, temporary, isSingleManifest: true });
@@ -138,8 +144,7 @@ async function exploreChild(
     // A malformed one may only contradict the label that this registry gives it.
     if (manifest instanceof ImageError) return { refusal: manifest, isLasting: manifest.code === 'unsupported' };
     if (manifest.kind === 'index') return manifest;
-    const body = await source.config(manifest);
-    const config = contentOf(() => parseImageConfig(body));
+    const config = await configOf(manifest, source);
     if (config instanceof ImageError) return { refusal: config, isLasting: true };
     return { kind: 'image', platform: config.platform };
   } catch (error) {
@@ -148,6 +153,11 @@ async function exploreChild(
     if (!source.isFinal && error.code !== 'unsupported') throw error;
     return { refusal: error, isLasting: false };
   }
+}
+
+async function configOf(image: Image, source: ManifestSource): Promise<ImageConfig | ImageError> {
+  const body = await source.config(image);
+  return contentOf(() => parseImageConfig(body));
 }
 
 /**

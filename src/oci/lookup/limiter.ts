@@ -1,6 +1,5 @@
 import type { Askers } from '../../kit/fairness/askers.ts';
 import { createTurns, type Need } from '../../kit/fairness/turns.ts';
-import { createLru } from '../../kit/lru.ts';
 import type { Standing } from './health.ts';
 import type { Place } from './place.ts';
 
@@ -30,9 +29,6 @@ export const BOUNDS: Pick<LimiterOptions, 'proven' | 'unproven'> = {
   unproven: { perNamespace: 8, total: 24, perHost: 3, perProject: 2 },
 };
 
-/** For the keys of hosts and projects at which something may wait as at one that has not answered. Authors of pods choose them. */
-const MAX_BYTES = 1024 * 1024;
-
 export type Limiter = ReturnType<typeof createLimiter>;
 
 /**
@@ -41,7 +37,6 @@ export type Limiter = ReturnType<typeof createLimiter>;
  */
 export function createLimiter({ perHost, proven, unproven, standing }: LimiterOptions) {
   const turns = createTurns();
-  const heldBack = createLru<true>(MAX_BYTES, (_value, key) => 100 + 2 * key.length);
   // Paths that hang would take all slots, so one slot of a host is left to its other projects, and one of a project to
   // the other namespaces.
   const most = Math.max(1, perHost - 1);
@@ -80,20 +75,16 @@ export function createLimiter({ perHost, proven, unproven, standing }: LimiterOp
      */
     run<T>(place: Place, askers: Askers, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
       const [host, project] = [place.host.key, place.project.key];
-      const needs = (namespace: string): Need[] => {
-        const now = standing(place);
-        if (now !== 'proven') heldBack.set(project, true);
-        if (now === 'unknown') heldBack.set(host, true);
-        return needsOf(place, now, namespace);
-      };
+      const needs = (namespace: string): Need[] => needsOf(place, standing(place), namespace);
       return turns.run(askers, { line: project, needs, marks: [host, project] }, signal, async () => {
+        const before = standing(place);
         try {
           return await work();
         } finally {
-          // It has answered since, so those who wait need other slots now.
+          // If it has answered since, those who wait need other slots now.
           const now = standing(place);
-          if (isAnswering(now) && heldBack.delete(host)) turns.again(host);
-          else if (now === 'proven' && heldBack.delete(project)) turns.again(project);
+          if (before === 'unknown' && isAnswering(now)) turns.again(host);
+          else if (before !== 'proven' && now === 'proven') turns.again(project);
         }
       });
     },

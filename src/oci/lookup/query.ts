@@ -1,6 +1,6 @@
 import { createLru } from '../../kit/lru.ts';
 import { type CacheOwner, EVERYBODY, type ImageCache, type ImageFacts, type TagEntry } from '../cache/cache.ts';
-import { isDigest } from '../digest.ts';
+import { isDigest, matchesDigest } from '../digest.ts';
 import { labelOf, repositoryUrl } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
 import { type Credential, isSuccess, type SendRequest } from '../http/transport.ts';
@@ -9,7 +9,6 @@ import { digestName } from '../reference.ts';
 import { type Explored, explore, type ManifestSource } from './explore.ts';
 import type { Health } from './health.ts';
 import type { Target } from './place.ts';
-import { isServed } from './presence.ts';
 import { createRequests, type QueriedEndpoint, type Sent } from './request.ts';
 
 /** The status of a server that does not support HEAD (RFC 9110, section 15.6.2); it is not an outage. */
@@ -168,7 +167,7 @@ export function createQuery(
       isFinal: isSource || isSparse === true,
       // What is known of a digest does not say that it is here.
       known: (digest) => (isSparse ? undefined : options.cache.digest(digest)),
-      ...(isSparse ? { holds: (digest: string) => isServed(asked, digest, requests, health) } : {}),
+      ...(isSparse ? { holds: (digest: string) => isServed(asked, digest) } : {}),
       async manifest(digest) {
         const sent = await requests.manifest(asked, digest, left.manifests);
         left.manifests -= sent.body.byteLength;
@@ -181,6 +180,30 @@ export function createQuery(
       },
       namesSkipped: options.namesSkipped,
     };
+  }
+
+  /**
+   * Finds out whether an endpoint serves a manifest, by HEAD, or by GET where HEAD does not work. Only an answer about the manifest is
+   * a verdict: a time-out, a limit of requests or a broken server is an error.
+   */
+  async function isServed(asked: QueriedTarget, digest: string): Promise<boolean> {
+    if (!health.isHeadless(asked.place)) {
+      const { status, headers } = await requests.ask(asked, 'HEAD', digest);
+      const claimed = headers['docker-content-digest'] ?? '';
+      const isOther = isDigest(claimed) && claimed !== digest;
+      if (isSuccess({ status }) && !isOther) return true;
+      if (status === 404 || status === 410) return false;
+      // All else may be an answer to HEAD and not about the manifest; a limit or an outage is GET's as well.
+    }
+    const response = await requests.ask(asked, 'GET', digest);
+    if (isSuccess(response)) {
+      if (!matchesDigest(response.body, digest)) return false;
+      health.sawHead(asked.place, 'doubtful');
+      return true;
+    }
+    const error = requests.failed(response, asked, 'the manifest');
+    if (error.temporary) throw error;
+    return false;
   }
 }
 

@@ -63,8 +63,6 @@ function rootOf({ base }: Endpoint): URL {
 }
 
 /** What a registry is asked for. The functions that fetch something check its digest; they throw ImageError, or the signal's reason. */
-export type Requests = ReturnType<typeof createRequests>;
-
 export function createRequests({ send, now }: { readonly send: SendRequest; readonly now: () => number }) {
   const failed = (response: RegistryResponse, asked: QueriedEndpoint, what: string): ImageError =>
     statusError(response, labelOf(asked), what, now());

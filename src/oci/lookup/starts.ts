@@ -1,5 +1,5 @@
 import { createLedger } from '../../kit/fairness/ledger.ts';
-import { createTurns, type Need, type Spot as TurnsSpot } from '../../kit/fairness/turns.ts';
+import { createTurns, type Need } from '../../kit/fairness/turns.ts';
 
 /** Starts a lookup, or returns undefined if it is not wanted any more. */
 type Start = () => Promise<unknown> | undefined;
@@ -35,15 +35,6 @@ export function createStarts({ perNamespace, perHost, perProject }: StartsOption
   /** Has an entry for each lookup that waits. */
   const room = createLedger(ROOM);
 
-  function turnsAt(namespace: string, host: string, project: string): TurnsSpot {
-    const needs: readonly Need[] = [
-      [namespace, perNamespace],
-      [`${namespace} ${host}`, perHost],
-      [`${namespace} ${host} ${project}`, perProject],
-    ];
-    return { line: `${namespace} ${project}`, needs: () => needs };
-  }
-
   return {
     /**
      * Starts a lookup now, or when others of its namespace have ended. Does nothing if it waits already. `mayStart` is called just
@@ -57,7 +48,12 @@ export function createStarts({ perNamespace, perHost, perProject }: StartsOption
         room.free(entry);
         return true;
       }
-      turns.add(host, turnsAt(namespace, host, project), () => {
+      const needs: readonly Need[] = [
+        [namespace, perNamespace],
+        [`${namespace} ${host}`, perHost],
+        [`${namespace} ${host} ${project}`, perProject],
+      ];
+      turns.add(host, { line: `${namespace} ${project}`, needs: () => needs }, () => {
         room.free(entry);
         return start();
       });
