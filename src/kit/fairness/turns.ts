@@ -5,7 +5,7 @@ import { createFairQueue, type FairQueue } from './fair-queue.ts';
 export type Need = readonly [resource: string, most: number];
 
 /** What waits for its turn. Work of one group in one line begins in order, and needs the same. */
-export type Spot = {
+type Spot = {
   readonly line: string;
   /**
    * What the work needs for a group, asked at each try, because it may change. The resource for which most work waits comes first:
