@@ -3,7 +3,9 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { createServer, request as forward, type IncomingMessage, type ServerResponse } from 'node:http';
 import { Agent, request as forwardSecurely } from 'node:https';
 import type { Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { parse, stringify } from 'yaml';
+import { type Choose, createAlterations } from './proxy-alterations.ts';
 
 /** The API server behind a proxy. */
 export type Upstream = {
@@ -36,6 +38,8 @@ export type ApiProxy = {
   readonly host: string;
   /** Holds matching requests back until `release`. */
   hold(matches: (method: string, path: string) => boolean): { held(): number; release(): void };
+  /** Lets requests go wrong from now on; returns what ends that. Watches that are open take part with their next event. */
+  alter(choose: Choose): () => void;
   /** Resets the connections that watch and leaves the others alone; returns how many there were. */
   resetWatches(): number;
   /** Resets every connection. */
@@ -54,6 +58,7 @@ const isWrite = ({ method }: ProxiedRequest) => method !== 'GET';
 export async function startApiProxy(cluster: Upstream): Promise<ApiProxy> {
   const authority = cluster.caFile === undefined ? {} : { ca: await readFile(cluster.caFile) };
   const agent = new Agent({ ...authority, keepAlive: true });
+  const alterations = createAlterations();
   const entries: Entry[] = [];
   const watches = new Set<Socket>();
   const sockets = new Set<Socket>();
@@ -65,6 +70,15 @@ export async function startApiProxy(cluster: Upstream): Promise<ApiProxy> {
     entries.push(entry);
     const hold = holds.find(({ matches }) => matches(entry.method, entry.path));
     if (hold !== undefined) await new Promise<void>((resolve) => hold.waiting.push(resolve));
+    const altered = alterations.of(entry.method, entry.path);
+    if (altered.delayMs !== undefined) await delay(altered.delayMs, undefined, { ref: false });
+    if (altered.status !== undefined) {
+      entry.status = altered.status;
+      incoming.resume();
+      const after = altered.retryAfter === undefined ? {} : { 'retry-after': String(altered.retryAfter) };
+      outgoing.writeHead(altered.status, { ...after, 'content-type': 'application/json' }).end('{}');
+      return;
+    }
     const target = new URL(entry.path, cluster.server);
     const secure = target.protocol === 'https:';
     const upstream = (secure ? forwardSecurely : forward)(target, {
@@ -76,6 +90,7 @@ export async function startApiProxy(cluster: Upstream): Promise<ApiProxy> {
     upstream.on('error', fail);
     upstream.on('response', (answer) => {
       entry.status = answer.statusCode ?? 0;
+      if (altered.loseAnswer) return fail();
       if (entry.path.includes('watch=true')) watches.add(incoming.socket);
       outgoing.writeHead(entry.status, answer.headers);
       outgoing.flushHeaders();
@@ -84,7 +99,12 @@ export async function startApiProxy(cluster: Upstream): Promise<ApiProxy> {
         watches.delete(incoming.socket);
         entry.endedAs = ++ends;
       });
-      answer.on('data', (piece: Buffer) => void outgoing.write(piece));
+      // An open watch is asked again at each piece, so that it can be cut after it has lasted for a while.
+      answer.on('data', (piece: Buffer) => {
+        const cut = watches.has(incoming.socket) ? alterations.of(entry.method, entry.path).cut : altered.cut;
+        if (!cut) return void outgoing.write(piece);
+        outgoing.write(piece.subarray(0, piece.length >> 1), fail);
+      });
       answer.on('end', () => outgoing.end());
     });
     outgoing.on('close', () => upstream.destroy());
@@ -125,6 +145,7 @@ export async function startApiProxy(cluster: Upstream): Promise<ApiProxy> {
     writes: () =>
       entries.filter((entry) => isWrite(entry) && !isLease(entry) && !isStatus(entry)).map((entry) => ({ ...entry })),
     leaseWrites: () => entries.filter((entry) => isWrite(entry) && isLease(entry)).map((entry) => ({ ...entry })),
+    alter: alterations.add,
     hold(matches) {
       const hold: Hold = { matches, waiting: [] };
       holds.push(hold);

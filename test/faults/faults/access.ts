@@ -37,6 +37,7 @@ function expiredToken(name: string, clockMs: number): Fault {
   let move: (lab: Lab) => Promise<void>;
   return {
     name,
+    on: 'control plane',
     async prepare(lab) {
       directory = await mkdtemp(join(tmpdir(), 'archaware-token-'));
       file = join(directory, 'token');

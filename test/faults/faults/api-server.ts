@@ -9,7 +9,16 @@ import { amount, often, seconds } from '../support/ways.ts';
 const COPY = 'etcd-copy';
 const WRITES = 1_000;
 
-const killApiServer = ({ cluster }: Lab): Promise<void> => cluster.component('kube-apiserver').stop();
+async function killApiServer({ real, cluster }: Lab): Promise<void> {
+  const server = real?.component('kube-apiserver');
+  if (server === undefined) return cluster.stopApiServer();
+  await server.stop();
+}
+
+function partsOf({ real, components }: Lab) {
+  if (real === undefined || components === undefined) throw new Error('only the real control plane has etcd');
+  return { ...components, directory: real.directory };
+}
 
 export const apiServer: readonly Fault[] = [
   {
@@ -39,9 +48,10 @@ export const apiServer: readonly Fault[] = [
   },
   {
     name: 'etcd killed (SIGKILL), started again',
+    on: 'control plane',
     async happen({ lab, load, dice }) {
       const { ms, count } = amount({ dice }, 1_000, 5_000);
-      const { end, start } = lab.components;
+      const { end, start } = partsOf(lab);
       await end('etcd');
       const added = load.add(count);
       await delay(ms);
@@ -50,7 +60,7 @@ export const apiServer: readonly Fault[] = [
       return `down for ${seconds(ms)}`;
     },
   },
-  { name: 'etcd restored from an older copy', happen: restore },
+  { name: 'etcd restored from an older copy', on: 'control plane', happen: restore },
 ];
 
 /** Writes until the copy of etcd is far behind, as one that is some minutes old. */
@@ -73,8 +83,7 @@ async function age({ cluster }: Lab): Promise<void> {
  * were, with versions lower than those that the replicas have seen.
  */
 async function restore({ lab, load, dice }: Scene): Promise<string> {
-  const { end, start } = lab.components;
-  const { directory } = lab.cluster;
+  const { end, start, directory } = partsOf(lab);
   const [data, copy] = [join(directory, 'etcd'), join(directory, COPY)];
   const kept = dice.whole(2, 5);
   for (const { controller } of lab.replicas.all()) controller.kill('SIGSTOP');

@@ -2,10 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { pathOf } from '../../support/world.ts';
 import type { Fault } from '../support/harness.ts';
-import type { Replica } from '../support/replicas.ts';
 import { amount } from '../support/ways.ts';
-
-const LEASE = '/apis/coordination.k8s.io/v1/namespaces/archaware/leases/archaware-controller';
 
 export const cluster: readonly Fault[] = [
   {
@@ -39,24 +36,6 @@ export const cluster: readonly Fault[] = [
     },
     async check({ lab }) {
       await lab.cluster.request('DELETE', pathOf('Node', '', 'flapping'));
-    },
-  },
-  {
-    name: 'two leaders for a moment: somebody deletes the Lease',
-    async happen({ lab, load, dice }) {
-      const leads = async ({ controller }: Replica) => (await controller.metric('archaware_leader')) === 1;
-      const leader = await lab.eventually('one leader', () => lab.replicas.leader());
-      const hold = leader.proxy.hold((_method, path) => path.includes('/leases'));
-      await lab.cluster.request('DELETE', LEASE);
-      const added = load.add(dice.whole(4, 8));
-      const others = lab.replicas.all().filter((replica) => replica !== leader);
-      const both = await lab.eventually('the other one to lead', async () => {
-        const [own, other] = await Promise.all([leads(leader), Promise.all(others.map(leads))]);
-        return other.includes(true) && (own ? 'both led' : 'one led');
-      });
-      await added;
-      hold.release();
-      return both;
     },
   },
 ];

@@ -12,6 +12,8 @@ export type Scene = { readonly lab: Lab; readonly load: Load; readonly dice: Dic
 export type Fault = {
   /** As the table names it. */
   readonly name: string;
+  /** Runs only on the real control plane, or only on the simulator. Default: on the real one, if that is there. */
+  readonly on?: 'control plane' | 'simulator';
   /** The name under which images have the registry, where that is not its address. */
   readonly host?: (lab: Lab) => string;
   /** Before the load: replicas of its own, for example. Returns what is undone at the end. */
@@ -72,8 +74,10 @@ export async function suffer(lab: Lab, fault: Fault, seed: number): Promise<Row>
     const ended = lab.replicas.all().filter(({ controller }) => pids.includes(controller.pid) && !runs(controller.pid));
     expect(ended.length, 'replicas that ended by themselves').to.equal(0);
     const { pods } = load;
+    const on = lab.real ? 'real' : 'simulated';
     return {
       fault: fault.name,
+      on,
       chosen,
       pods,
       lastedMs: over - began,

@@ -1,5 +1,6 @@
 /** A cluster with objects of others, a registry that can fail, and replicas of the built controller. */
 import { type Cluster, startCluster } from '../../../hack/cluster/cluster.ts';
+import { type EmbeddedCluster, startEmbeddedCluster } from '../../simulator/embedded-cluster.ts';
 import { at, type JsonObject, object, objects, text } from '../../simulator/json.ts';
 import { RESOURCES } from '../../simulator/objects/resources.ts';
 import { startTestRegistry, type TestRegistry } from '../../simulator/registry/registry.ts';
@@ -14,9 +15,13 @@ import { createReplicas, type Replicas } from './replicas.ts';
 import { KIND_LABEL, wrongTaints, wrongTolerations } from './rules.ts';
 
 export type Lab = {
-  readonly cluster: Cluster;
-  /** The processes of its control plane. */
-  readonly components: Components;
+  readonly cluster: AnyCluster;
+  /** Only the real control plane. */
+  readonly real: Cluster | undefined;
+  /** Its processes; only the real control plane. */
+  readonly components: Components | undefined;
+  /** Only the simulator. */
+  readonly simulated: EmbeddedCluster | undefined;
   readonly registry: TestRegistry;
   readonly replicas: Replicas;
   /** Makes a namespace for a load. `host`: the name under which the images have the registry. */
@@ -39,11 +44,23 @@ export const ABSENT = 'not all pods are there';
 export const DEADLINE_MS = 75_000;
 /** Short, so that many faults fit into a run. The default of the program is 15 s. */
 export const LEASE_SECONDS = 3;
+type AnyCluster = Cluster | EmbeddedCluster;
 const COMPARED = RESOURCES.filter(({ plural }) => isCompared(plural));
 
-/** Starts a control plane with nodes and workloads, but without replicas. */
-export async function startLab(): Promise<Lab> {
-  const cluster = await startCluster();
+/** Starts the control plane that `on` names, with nodes and workloads, but without replicas. */
+export async function startLab(on: 'control plane' | 'simulator'): Promise<Lab> {
+  if (on === 'simulator') {
+    const simulated = await startEmbeddedCluster();
+    return labOf(simulated, { simulated });
+  }
+  const real = await startCluster();
+  return labOf(real, { real });
+}
+
+async function labOf(
+  cluster: AnyCluster,
+  { real, simulated }: { real?: Cluster; simulated?: EmbeddedCluster },
+): Promise<Lab> {
   const registry = await startTestRegistry();
   await cluster.apply(await manifestWithoutDeployment());
   const kubeconfig = await cluster.serviceAccountKubeconfig('archaware', 'archaware-controller');
@@ -53,7 +70,7 @@ export async function startLab(): Promise<Lab> {
     ...['--images.fallbackAfter', '1h', '--images.cache.maxEntries', '1000'],
   ];
   const replicas = createReplicas(cluster, kubeconfig, flags);
-  const components = createComponents(cluster);
+  const components = real && createComponents(real);
   const finished = new Set<string>();
   let loads = 0;
 
@@ -81,10 +98,11 @@ export async function startLab(): Promise<Lab> {
 
   async function namespace(name: string): Promise<void> {
     await cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } }));
+    if (real === undefined) return;
     const path = pathOf('ServiceAccount', name, 'default');
     await cluster.waitFor(
       `the account of ${name}`,
-      async () => (await cluster.request('GET', path)).status === 200,
+      async () => (await real.request('GET', path)).status === 200,
       DEADLINE_MS,
     );
   }
@@ -114,7 +132,9 @@ export async function startLab(): Promise<Lab> {
   await populate(cluster, registry, namespace, create);
   return {
     cluster,
+    real,
     components,
+    simulated,
     registry,
     replicas,
     async load(dice, host) {
@@ -147,7 +167,7 @@ export async function startLab(): Promise<Lab> {
     eventually: (what, condition) => cluster.waitFor(what, condition, DEADLINE_MS),
     async stop() {
       await Promise.all([...replicas.all()].map((replica) => replicas.end(replica)));
-      await components.stop();
+      await components?.stop();
       await Promise.all([cluster.stop(), registry.stop()]);
     },
   };
@@ -155,7 +175,7 @@ export async function startLab(): Promise<Lab> {
 
 /** Nodes and workloads of others that are there from the beginning, with fields that archaware must leave alone. */
 async function populate(
-  cluster: Cluster,
+  cluster: AnyCluster,
   registry: TestRegistry,
   namespace: (name: string) => Promise<void>,
   create: (item: KubernetesObject) => Promise<unknown>,

@@ -1,6 +1,7 @@
 /** What one fault did. */
 export type Row = {
   readonly fault: string;
+  readonly on: 'real' | 'simulated';
   /** What the dice chose, in words. */
   readonly chosen: string;
   /** How many pods the load had at the end. */
@@ -13,15 +14,24 @@ export type Row = {
 };
 
 const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
-const HEADER = ['fault', 'what the seed chose', 'pods', 'lasted', 'all pods there after', 'right again after'];
+const HEADER = [
+  'fault',
+  'what the seed chose',
+  'control plane',
+  'pods',
+  'lasted',
+  'all pods there after',
+  'right again after',
+];
 
 /** The rows in Markdown, sorted by name, because the order of a run is one of the seed's choices. */
 export function tableOf(rows: readonly Row[]): string {
   const lines = [...rows]
     .sort((one, other) => one.fault.localeCompare(other.fault))
-    .map(({ fault, chosen, pods, lastedMs, thereMs, rightMs }) => [
+    .map(({ fault, chosen, on, pods, lastedMs, thereMs, rightMs }) => [
       fault,
       chosen,
+      on,
       String(pods),
       seconds(lastedMs),
       seconds(thereMs),
