@@ -34,6 +34,7 @@ const METRICS = [
   'oldest_waiting_pod_seconds',
   'pod_placement_seconds',
   'pods',
+  'published_images',
   'reconcile_duration_seconds',
   'reconcile_total',
   'registry_ratelimit_limit',

@@ -8,7 +8,9 @@ import { knownImages, readAnswers } from '../../src/placement/publish/known-imag
 import { settings } from '../placement/objects.ts';
 import { at, type JsonObject, object } from '../simulator/json.ts';
 import { ours, tolerations } from '../support/objects.ts';
+import { arrangeWebhook, eventuallyTrusted } from '../support/webhook.ts';
 import { type PodOptions, pod } from '../support/workloads.ts';
+import { affinity, gates } from './support/placed.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const MANIFEST = new URL('../../manifests/publish.yaml', import.meta.url);
@@ -302,6 +304,37 @@ describe('placed when created, by the policy archaware-place', () => {
           ((await controller.metric('archaware_resolver_cache_total', { result: 'revalidated' })) ?? 0) > (before ?? 0)
         );
       });
+    });
+
+    it('goes together with the webhook in the mode both, which adds the affinity', async () => {
+      const webhook = await arrangeWebhook(world);
+      const controller = await leading('--placement.mode', 'both', ...webhook.flags);
+      await eventuallyTrusted(world);
+      await create('both-1', 'multi');
+      await eventuallyPublished(world.image('multi'), 'amd64,arm64');
+      await world.eventually(
+        'the policy to know',
+        async () => (await tried({ images: [world.image('multi')] })) !== '',
+      );
+      for (const [name, tags, architectures] of [
+        ['both-2', ['multi'], ['amd64', 'arm64']],
+        ['both-3', ['multi', 'arm64'], ['arm64']],
+      ] as const) {
+        await create(name, ...tags);
+        const placed = await world.eventuallyTolerates(NS, name, ours(...architectures));
+        await world.eventually('its gate to go', async () => gates(await world.get('Pod', NS, name)).length === 0);
+        const pod = await world.get('Pod', NS, name);
+        expect(JSON.stringify(affinity(pod) ?? ''), JSON.stringify(placed)).to.include(JSON.stringify(architectures));
+      }
+      expect(await controller.metric('archaware_admission_reviews_total', { outcome: 'error' })).to.be.oneOf([
+        0,
+        undefined,
+      ]);
+      await world.stopControllers();
+      await request(
+        'DELETE',
+        '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller',
+      );
     });
 
     it('says in status what is published, and clean takes it back', async () => {
