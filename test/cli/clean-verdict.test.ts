@@ -4,7 +4,12 @@ import { printOutcome } from '../../src/cli/clean/outcome.ts';
 
 const POD = { kind: 'Pod', namespace: 'shop', name: 'web' };
 const NODE = { kind: 'Node', name: 'a' };
-const DONE = { unlisted: 0, planned: false, isBlind: false, isBrokenOff: false };
+const DONE = {
+  unlisted: 0,
+  steps: undefined as readonly (readonly string[])[] | undefined,
+  isBlind: false,
+  isBrokenOff: false,
+};
 type Ledger = ReturnType<typeof createLedger>;
 
 describe('what clean says first', () => {
@@ -37,16 +42,16 @@ describe('what clean says first', () => {
       (ledger) => ledger.removed('nodes', NODE),
       '✗ clean did not end: what it found is removed, but it did not look again. Run it again.',
     ],
-    ['a dry run finds nothing', { planned: true }, () => {}, '✓ There is nothing to remove.'],
+    ['a dry run finds nothing', { steps: [] }, () => {}, '✓ There is nothing to remove.'],
     [
       'a dry run finds something',
-      { planned: true },
+      { steps: [] },
       (ledger) => ledger.left('nodes', NODE, 'would lose its taint'),
       '! clean would remove what archaware wrote to 1 object.',
     ],
     [
       'a dry run finds a controller',
-      { planned: true },
+      { steps: [] },
       (ledger) => ledger.left('controllers', { ...POD, kind: 'Lease' }, 'refuses'),
       '✗ clean would refuse: archaware runs, and would undo its work.',
     ],

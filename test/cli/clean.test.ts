@@ -72,6 +72,11 @@ describe('clean', () => {
     expect(dry.stderr).to.match(
       /pods with tolerations or affinity +2 +restart their Deployments and StatefulSets \(1\)/,
     );
+    const shown = await product.command(['clean', '--dry-run']);
+    expect(shown.stdout).to.match(
+      /^clean would remove what archaware wrote to \d+ objects\.\n\nSTEP +WHAT +COUNT +DO\n/,
+    );
+    expect(shown.stderr).not.to.include('STEP');
   });
 
   it('refuses an invalid value of a flag', async () => {

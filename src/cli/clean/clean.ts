@@ -137,12 +137,12 @@ async function find({ flags, search, context: { note: say } }: Run): Promise<Own
   }
 }
 
-/** Reads the cluster, and prints the steps. */
+/** Reads the cluster, and prints the steps, which a dry run prints below its verdict. */
 async function showPlan(run: Run): Promise<Inventory> {
-  const { context, search, taints } = run;
-  const { columns, note: say } = context;
+  const { context, flags, search, taints } = run;
+  const { columns, output, note: say } = context;
   const inventory = await takeInventory(lookOptions(run));
-  say(table(PLAN_HEADER, planRows(inventory, run.how), columns).trimEnd());
+  if (!flags.dryRun || output !== 'table') say(table(PLAN_HEADER, planRows(inventory, run.how), columns).trimEnd());
   run.pools = taintingPools(inventory.nodes, await readNodePools(search.client, say, search.signal), taints);
   for (const note of taintingPoolNotes(run.pools, taintKind(taints))) say(note);
   return inventory;
@@ -291,7 +291,8 @@ async function refusals(
 function printResult(run: Run, outcome: Parameters<typeof printOutcome>[0], isBrokenOff = false): void {
   const { context, flags, how, before, pools } = run;
   const unlisted = how === 'keep' ? (before?.pods.length ?? 0) : 0;
-  printOutcome(outcome, { unlisted, planned: flags.dryRun, isBlind: isBlind(run), isBrokenOff }, pools, context);
+  const steps = flags.dryRun && before !== undefined ? planRows(before, how) : undefined;
+  printOutcome(outcome, { unlisted, steps, isBlind: isBlind(run), isBrokenOff }, pools, context);
 }
 
 /** Whether nothing was found where a taint with another key would not be found, because the configuration could not be read. */

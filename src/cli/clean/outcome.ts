@@ -1,6 +1,14 @@
 import type { Context } from '../../app/surroundings.ts';
 import type { CleanOutcome } from '../../clean/outcomes.ts';
-import { LEFT_HEADER, leftRows, PLANNED_HEADER, RESULT_HEADER, resultRows } from '../../clean/rows.ts';
+import {
+  LEFT_HEADER,
+  leftRows,
+  PLAN_HEADER,
+  PLANNED_HEADER,
+  RESULT_HEADER,
+  type Rows,
+  resultRows,
+} from '../../clean/rows.ts';
 import type { TaintingPool } from '../../placement/nodes/tainting-pools.ts';
 import { counted, table, valueText } from '../output.ts';
 import { createPaint, type Tone } from '../paint.ts';
@@ -8,8 +16,8 @@ import { createPaint, type Tone } from '../paint.ts';
 type Work = {
   /** The number of pods that keep harmless tolerations or affinity because of `--pods keep`. */
   readonly unlisted: number;
-  /** Nothing was done, and the reasons say what would be. */
-  readonly planned: boolean;
+  /** The steps of a dry run: nothing was done, and the reasons say what would be. */
+  readonly steps: Rows | undefined;
   /** Nothing was found, but perhaps only because the configuration is not known. */
   readonly isBlind: boolean;
   /** The work ended before the last look at the cluster. */
@@ -27,7 +35,7 @@ export function printOutcome(
   context: Pick<Context, 'output' | 'columns' | 'colors' | 'print'>,
 ): void {
   const { output, columns, print } = context;
-  const { unlisted, planned } = work;
+  const { unlisted, steps } = work;
   const { removed, left, kept } = outcome;
   if (output !== 'table') {
     print(
@@ -41,9 +49,10 @@ export function printOutcome(
   const paint = createPaint(context);
   const [tone, text] = verdictOf(outcome, work);
   print(`${paint.marks ? `${paint.mark(tone)} ` : ''}${paint.bold(text)}\n\n`);
-  print(table(RESULT_HEADER, resultRows(outcome, unlisted), columns));
-  const title = planned ? 'What clean would do.' : 'Left.';
-  if (left.length > 0) print(`\n${title}\n${table(planned ? PLANNED_HEADER : LEFT_HEADER, leftRows(left), columns)}`);
+  const [header, rows] = steps ? [PLAN_HEADER, steps] : [RESULT_HEADER, resultRows(outcome, unlisted)];
+  print(table(header, rows, columns));
+  const title = steps ? 'What clean would do.' : 'Left.';
+  if (left.length > 0) print(`\n${title}\n${table(steps ? PLANNED_HEADER : LEFT_HEADER, leftRows(left), columns)}`);
   if (kept.length > 0)
     print(`\nKept: what archaware added to them is harmless.\n${table(LEFT_HEADER, leftRows(kept), columns)}`);
   if (pools.length > 0) print(`\nPools whose next nodes may be tainted again.\n${poolTable(pools, columns)}`);
@@ -52,14 +61,14 @@ export function printOutcome(
 /** Returns what is left of archaware, in one sentence. */
 function verdictOf(
   { remaining, left, kept }: CleanOutcome,
-  { unlisted, planned, isBlind, isBrokenOff }: Work,
+  { unlisted, steps, isBlind, isBrokenOff }: Work,
 ): readonly [Tone, string] {
   const sets = kept.filter(({ kind }) => kind === 'DaemonSet').length;
   const harmless = [[kept.length - sets + unlisted, 'pod'] as const, [sets, 'DaemonSet'] as const].flatMap(
     ([many, of]) => (many === 0 ? [] : [counted(many, of)]),
   );
   const but = harmless.length === 0 ? '' : ` but harmless tolerations or affinity of ${harmless.join(' and ')}`;
-  if (planned) {
+  if (steps !== undefined) {
     if (remaining.controllers > 0) return ['bad', 'clean would refuse: archaware runs, and would undo its work.'];
     return left.length === 0
       ? ['good', `There is nothing to remove${but}.`]

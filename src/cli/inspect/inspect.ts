@@ -9,11 +9,12 @@ import type { Resolution, Resolver, TagResolver } from '../../oci/resolver.ts';
 import type { RequestPlace, RequestRecord } from '../../oci/resolver-telemetry.ts';
 import { loginText } from '../../oci/sentences.ts';
 import { platformNotes, runtimeNotes } from '../../placement/explain/platform-notes.ts';
-import { answerLocally } from '../../placement/images.ts';
+import { answerLocally, intersect } from '../../placement/images.ts';
+import { few } from '../../placement/reasons.ts';
 import { bytesText, insideText } from '../lookups/program-text.ts';
 import { WITHOUT_CLUSTER, withLookups } from '../lookups/with-lookups.ts';
-import { platformText, table, valueText } from '../output.ts';
-import { createPaint } from '../paint.ts';
+import { counted, platformText, table, valueText } from '../output.ts';
+import { createPaint, type Paint, type Tone } from '../paint.ts';
 
 type Inspected = {
   readonly image: string;
@@ -63,7 +64,9 @@ export async function inspect(
       });
       progress.end();
       const paint = createPaint(context);
-      const text = () => render(results, columns).replaceAll(/\berror: [a-z-]+/g, (found) => paint.tone('bad', found));
+      const text = () =>
+        headline(results, paint) +
+        render(results, columns).replaceAll(/\berror: [a-z-]+/g, (found) => paint.tone('bad', found));
       print(output === 'table' ? text() : valueText(results, output));
       const isWrong = ({ error, deep = [] }: Inspected): boolean =>
         error !== undefined || deep.some(({ verdict }) => verdict === 'lies');
@@ -121,6 +124,26 @@ async function inspectOne(resolver: Resolver, image: string, signal: AbortSignal
     if (!(error instanceof ImageError)) throw error;
     return { image, platforms: [], skipped: [], error: { code: error.code, message: error.message } };
   }
+}
+
+/** Returns the verdict for a terminal; empty in a pipe. */
+function headline(results: readonly Inspected[], paint: Paint): string {
+  if (!paint.marks) return '';
+  const failed = results.filter(({ error }) => error !== undefined);
+  const wrong = results.filter(({ deep = [] }) => deep.some(({ verdict }) => verdict === 'lies'));
+  const sets = results.map(({ platforms }) => [...new Set(platforms.map(({ architecture }) => architecture))]);
+  const common = intersect(sets)?.join(', ') || 'no architecture';
+  const [only] = results;
+  const good =
+    results.length === 1 ? `${only?.image} is for ${common}` : `all ${results.length} images are for ${common}`;
+  const names = (some: readonly Inspected[]) => few(some.map(({ image }) => image));
+  const [tone, text]: [Tone, string] =
+    failed.length > 0
+      ? ['bad', `${failed.length} of ${counted(results.length, 'image')} could not be resolved: ${names(failed)}`]
+      : wrong.length > 0
+        ? ['bad', `a program is not for the platform that its image declares: ${names(wrong)}`]
+        : ['good', good];
+  return `${paint.mark(tone)} ${paint.bold(printable(text, 1_000))}\n\n`;
 }
 
 function render(results: readonly Inspected[], columns: number | undefined): string {

@@ -1,11 +1,12 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 import { expect } from 'chai';
 import { INDEX, indexOf, reply, type ScriptedServer, startServer } from '../oci/server.ts';
 import { runInProcess } from '../support/in-process.ts';
 
-describe('inspect -v', () => {
+describe('inspect', () => {
   let server: ScriptedServer;
   let directory: string;
   beforeEach(async () => {
@@ -17,7 +18,7 @@ describe('inspect -v', () => {
     await rm(directory, { recursive: true });
   });
 
-  it('prints each request on standard error, with the name of its login and nothing of its content', async () => {
+  it('prints with -v each request on standard error, with the name of its login and nothing of its content', async () => {
     const file = join(directory, 'logins.json');
     await writeFile(file, JSON.stringify({ auths: { [server.host]: { username: 'me', password: 'secret-word' } } }));
     server.on('/token', reply(200, {}, '{"token":"secret-token"}'));
@@ -48,5 +49,25 @@ describe('inspect -v', () => {
       'GET manifest at HOST: 200 in N ms, file "logins.json"',
     ]);
     expect(stderr).not.to.match(/secret|a-query/);
+  });
+
+  it('says first at a terminal what the images are for, or what is wrong, and nothing of that in a pipe', async () => {
+    const serve = (name: string, ...platforms: readonly string[]) =>
+      server.on(
+        `/v2/${name}/manifests/v1`,
+        reply(200, { 'content-type': INDEX }, JSON.stringify(indexOf(...platforms))),
+      );
+    serve('both', 'linux/amd64', 'linux/arm64');
+    serve('one', 'linux/arm64');
+    const first = async (columns: number | undefined, ...names: readonly string[]) => {
+      const images = names.map((name) => `${server.host}/${name}:v1`);
+      const words = ['inspect', ...images, '--registries.insecure', server.host, '--lookup-timeout', '1s'];
+      const { stdout } = await runInProcess(words, columns === undefined ? {} : { columns });
+      return stripVTControlCharacters(stdout).replaceAll(server.host, 'HOST').split('\n')[0];
+    };
+    expect(await first(200, 'both')).to.equal('✓ HOST/both:v1 is for amd64, arm64');
+    expect(await first(200, 'both', 'one')).to.equal('✓ all 2 images are for arm64');
+    expect(await first(200, 'both', 'none')).to.equal('✗ 1 of 2 images could not be resolved: HOST/none:v1');
+    expect(await first(undefined, 'both')).to.match(/^IMAGE +PLATFORMS/);
   });
 });
