@@ -324,7 +324,8 @@ async function perform(stage: Stage, one: Step): Promise<void> {
     case 'restart':
       return actors.restart(one.set);
     case 'undo':
-      return actors.undo(one.set);
+      // Once clean is over, nobody takes out what such an author brings back.
+      return stage.cleaner?.isOver() ? undefined : actors.undo(one.set);
     case 'forget':
       return actors.forget(one.set);
     case 'bind':
