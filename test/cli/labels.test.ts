@@ -151,7 +151,7 @@ describe('label rules', () => {
     // A label of others may have archaware's value, and a changed label of archaware belongs to others.
     await label(ARM, { 'example.com/tpu': 'true', 'other/x': 'changed' });
     const dry = await product.command(['clean', '--dry-run']);
-    expect(dry.stderr).to.match(/nodes +2 +remove the taint and labels/);
+    expect(dry.stdout).to.match(/nodes +2 +remove the taint and labels/);
     const { code, stdout } = await product.command(['clean', '--yes', '--output', 'json']);
     expect(code).to.equal(0);
     expect(at(JSON.parse(stdout), 'removed')).to.deep.include({ nodes: 2, labels: 1 });

@@ -13,23 +13,12 @@ describe('the objects that wait for an image', () => {
   };
   const images = (count: number) => Array.from({ length: count }, (_, index) => `i${index}`);
 
-  it('are none at first', () => {
-    expect(create().lookupEnded('a')).to.deep.equal([]);
-  });
-
   it('are all objects that named it, once each', () => {
     const { waiting, lookupEnded } = create();
     waiting.set('one', ['a', 'b', 'a']);
     waiting.set('two', ['a']);
     expect(lookupEnded('a')).to.deep.equal(['one', 'two']);
     expect(lookupEnded('b')).to.deep.equal(['one']);
-  });
-
-  it('stay until they are decided again, however often the image is answered', () => {
-    const { waiting, lookupEnded } = create();
-    waiting.set('one', ['a']);
-    expect(lookupEnded('a')).to.deep.equal(['one']);
-    expect(lookupEnded('a')).to.deep.equal(['one']);
   });
 
   it('do not include an object that waits for another image now', () => {

@@ -1,8 +1,12 @@
 import { expect } from 'chai';
 import { milliseconds, parseDuration, parseGoDuration } from '../../src/kit/duration.ts';
 
+type Row = [text: string, expected: number | undefined];
+const words = (text: string) => text.split(' ');
+const isNone = (text: string): Row => [text, undefined];
+
 describe('a duration', () => {
-  const rows: [text: string, expected: number | undefined][] = [
+  const rows: Row[] = [
     ['0s', 0],
     ['1ms', 1],
     ['30s', 30_000],
@@ -11,24 +15,9 @@ describe('a duration', () => {
     ['1h0m1s500ms', 3_601_500],
     ['1.5s', 1_500],
     ['0.1h', 360_000],
-    ['', undefined],
-    ['0', undefined],
-    ['30', undefined],
-    ['s', undefined],
-    ['.5s', undefined],
-    ['1.s', undefined],
-    ['1..5s', undefined],
-    ['-1s', undefined],
-    ['+1s', undefined],
-    ['1 s', undefined],
-    [' 1s', undefined],
-    ['1S', undefined],
-    ['1d', undefined],
-    ['1s1', undefined],
-    ['1e3s', undefined],
-    ['١s', undefined],
-    ['1s\n', undefined],
-    ['1s'.repeat(21), undefined],
+    ...['', '1 s', ' 1s', '1s\n', '1s'.repeat(21), ...words('0 30 s .5s 1.s 1..5s -1s +1s 1S 1d 1s1 1e3s ١s')].map(
+      isNone,
+    ),
   ];
   for (const [text, expected] of rows) {
     it(`${JSON.stringify(text)} is ${expected === undefined ? 'none' : `${expected} ms`}`, () => {
@@ -44,7 +33,7 @@ describe('a duration', () => {
 });
 
 describe('a duration of Go', () => {
-  const rows: [text: string, expected: number | undefined][] = [
+  const rows: Row[] = [
     ['12h0m5s', 43_205_000],
     ['0', 0],
     ['0s', 0],
@@ -55,15 +44,7 @@ describe('a duration of Go', () => {
     ['1us2µs', 0.003],
     ['-2m', -120_000],
     ['+2m', 120_000],
-    ['', undefined],
-    ['5', undefined],
-    ['s', undefined],
-    ['.s', undefined],
-    ['1d', undefined],
-    ['1h 5m', undefined],
-    ['1e3s', undefined],
-    ['Infinity', undefined],
-    ['9'.repeat(200), undefined],
+    ...['', '1h 5m', '9'.repeat(200), ...words('5 s .s 1d 1e3s Infinity')].map(isNone),
   ];
   for (const [text, expected] of rows) {
     it(`"${text.slice(0, 20)}" is ${expected} ms`, () => expect(parseGoDuration(text)).to.equal(expected));

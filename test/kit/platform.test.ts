@@ -9,44 +9,26 @@ import {
 } from '../../src/kit/platform.ts';
 
 describe('the name of an architecture', () => {
-  const rows: [text: string, ofImage: string | undefined, ofNode: string | undefined, ofPeople: string | undefined][] =
-    [
-      ['amd64', 'amd64', 'amd64', 'amd64'],
-      ['x86_64', 'amd64', 'amd64', 'amd64'],
-      ['x86-64', 'amd64', 'amd64', 'amd64'],
-      ['X86_64', 'amd64', 'amd64', 'amd64'],
-      ['aarch64', 'arm64', 'arm64', 'arm64'],
-      [' arm64\n', 'arm64', 'arm64', 'arm64'],
-      ['armhf', 'arm', 'arm', 'arm'],
-      ['i386', '386', '386', '386'],
-      ['i686', '386', '386', '386'],
-      ['386', '386', '386', '386'],
-      ['ppc64le', 'ppc64le', 'ppc64le', 'ppc64le'],
-      ['mips64le', 'mips64le', 'mips64le', 'mips64le'],
-      ['wasm', 'wasm', 'wasm', 'wasm'],
-      // Has two meanings.
-      ['x86', '386', '386', undefined],
-      // Go reserves the name and has no such port.
-      ['sparc64', 'sparc64', 'sparc64', undefined],
-      ['riscv', 'riscv', 'riscv', undefined],
-      // Unknown to Go, so an image that states it has no known platform; but a node may report an architecture of a
-      // later Go.
-      ['x64', undefined, 'x64', undefined],
-      ['armv7l', undefined, 'armv7l', undefined],
-      ['powerpc64le', undefined, 'powerpc64le', undefined],
-      ['newchip64', undefined, 'newchip64', undefined],
-      ['unknown', undefined, undefined, undefined],
-      ['Unknown', undefined, undefined, undefined],
-      ['', undefined, undefined, undefined],
-      ['-', undefined, undefined, undefined],
-      ['arm64/v8', undefined, undefined, undefined],
-      ['arm64-', undefined, undefined, undefined],
-      ['arm64_', undefined, undefined, undefined],
-      ['amd64:NoSchedule', undefined, undefined, undefined],
-      ['amd64\u0000', undefined, undefined, undefined],
-      ['ａｍｄ64', undefined, undefined, undefined],
-      ['a'.repeat(33), undefined, undefined, undefined],
-    ];
+  type Row = [text: string, ofImage: string | undefined, ofNode: string | undefined, ofPeople: string | undefined];
+  const same: readonly [name: string, ...texts: string[]][] = [
+    ['amd64', 'amd64', 'x86_64', 'x86-64', 'X86_64'],
+    ['arm64', 'aarch64', ' arm64\n'],
+    ['arm', 'armhf'],
+    ['386', 'i386', 'i686', '386'],
+    ...['ppc64le', 'mips64le', 'wasm'].map((name): [string, string] => [name, name]),
+  ];
+  const none = 'unknown Unknown - arm64/v8 arm64- arm64_ amd64:NoSchedule amd64\u0000 ａｍｄ64'.split(' ');
+  const rows: Row[] = [
+    ...same.flatMap(([name, ...texts]) => texts.map((text): Row => [text, name, name, name])),
+    // Has two meanings.
+    ['x86', '386', '386', undefined],
+    // Go reserves the name and has no such port.
+    ['sparc64', 'sparc64', 'sparc64', undefined],
+    ['riscv', 'riscv', 'riscv', undefined],
+    // Unknown to Go, so an image that states it has no known platform; but a node may report an architecture of a later Go.
+    ...['x64', 'armv7l', 'powerpc64le', 'newchip64'].map((text): Row => [text, undefined, text, undefined]),
+    ...['', 'a'.repeat(33), ...none].map((text): Row => [text, undefined, undefined, undefined]),
+  ];
   for (const [text, ofImage, ofNode, ofPeople] of rows) {
     it(`${JSON.stringify(text)}: of an image ${ofImage}, of a node ${ofNode}, of a person ${ofPeople}`, () => {
       expect([normaliseArchitecture(text), reportedArchitecture(text), readArchitecture(text)]).to.deep.equal([

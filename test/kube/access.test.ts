@@ -50,38 +50,41 @@ describe('finding the cluster', () => {
     expect(await access.authenticate()).to.deep.equal({ authorization: 'Bearer t' });
   });
 
+  const failures: readonly (readonly [what: string, content: unknown, context: string | undefined, told: RegExp])[] = [
+    ['the contexts that exist', config(SERVER), 'three', /^--context: got "three", expected one of one, two$/],
+    [
+      'a context that names no cluster',
+      config(SERVER),
+      'two',
+      /"two" names no cluster of the file; is the file complete\? --context chooses another/,
+    ],
+    [
+      'what is not an address',
+      config('api.example.com'),
+      undefined,
+      /"api.example.com" is not an http or https address/,
+    ],
+    ['in one line why it cannot be read', 'clusters: [', undefined, /^kubeconfig .*config cannot be read: .*$/],
+    [
+      'the certificate that cannot be read',
+      {
+        ...config(SERVER),
+        clusters: [{ name: 'c', cluster: { server: SERVER, 'certificate-authority': '/nonexistent/ca.crt' } }],
+      },
+      undefined,
+      /certificate or key cannot be read: .*ca\.crt/,
+    ],
+  ];
+  for (const [what, content, context, told] of failures) {
+    it(`says of a file ${what}`, async () => {
+      expect(failure(await written(content), context))
+        .to.match(told)
+        .and.not.to.contain('\n');
+    });
+  }
+
   it('names a file that does not exist', () => {
     expect(failure('/nonexistent/config')).to.equal('--kubeconfig: /nonexistent/config does not exist');
-  });
-
-  it('names the contexts that exist', async () => {
-    expect(failure(await written(config(SERVER)), 'three')).to.equal(
-      '--context: got "three", expected one of one, two',
-    );
-  });
-
-  it('says that a context names no cluster', async () => {
-    expect(failure(await written(config(SERVER)), 'two')).to.match(
-      /"two" names no cluster of the file; is the file complete\? --context chooses another/,
-    );
-  });
-
-  it('refuses a server that is not an address', async () => {
-    expect(failure(await written(config('api.example.com')))).to.match(
-      /"api.example.com" is not an http or https address/,
-    );
-  });
-
-  it('says in one line why a file cannot be read', async () => {
-    const message = failure(await written('clusters: ['));
-    expect(message).to.match(/^kubeconfig .*config cannot be read: /);
-    expect(message).to.not.contain('\n');
-  });
-
-  it('says which certificate cannot be read', async () => {
-    const file = config(SERVER);
-    const clusters = [{ name: 'c', cluster: { server: SERVER, 'certificate-authority': '/nonexistent/ca.crt' } }];
-    expect(failure(await written({ ...file, clusters }))).to.match(/certificate or key cannot be read: .*ca\.crt/);
   });
 
   it('says in one line why a login failed', async () => {

@@ -11,6 +11,7 @@ import {
   type ScriptedServer,
   startResolver,
   startServer,
+  stopAfterEach,
 } from './server.ts';
 
 /** crane, docker and CRI-O log in at such a registry, because they ask the root of its API first. */
@@ -29,10 +30,7 @@ describe('a registry that hides what may not be read', () => {
     });
     server.on('/v2/', reply(401, { 'www-authenticate': 'Basic realm="x"' }));
   });
-  afterEach(async () => {
-    harness.stop();
-    await Promise.all([server.stop(), other.stop()]);
-  });
+  stopAfterEach();
 
   const basic = (user: string): string => `Basic ${Buffer.from(`${user}:x`).toString('base64')}`;
   function start(users: readonly string[], mirrors = {}): void {
@@ -104,7 +102,6 @@ describe('a registry that hides what may not be read', () => {
       expect(await failure('a/two')).to.include({ code: 'not-found' });
       expect(asked()).to.deep.equal(['GET /v2/a/two nobody']);
       forget();
-      harness.stop();
     }
   });
 
@@ -130,7 +127,6 @@ describe('a registry that hides what may not be read', () => {
         expect(headers.map(({ authorization }) => authorization)).to.deep.equal(headers.map(() => undefined));
       }
       expect(other.asked.filter((line) => line.includes('right'))).to.deep.equal([]);
-      harness.stop();
     }
   });
 

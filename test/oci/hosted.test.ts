@@ -14,6 +14,7 @@ import {
   pullSecret,
   sha256,
   startResolver,
+  stopAfterEach,
 } from './server.ts';
 
 // nock replaces the process's http when it is imported; the other tests have real servers.
@@ -51,7 +52,7 @@ describe('a hosted registry', () => {
 
   describe('as it is', () => {
     let harness: Harness | undefined;
-    afterEach(() => harness?.stop());
+    stopAfterEach();
 
     /** Looks up through nock, with these logins in a pull secret. */
     function resolve(image: string, logins: Readonly<Record<string, string>> = {}): Promise<Resolution> {

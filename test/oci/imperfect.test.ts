@@ -14,6 +14,7 @@ import {
   sha256,
   startResolver,
   startServer,
+  stopAfterEach,
 } from './server.ts';
 
 const SCHEMA1 = 'application/vnd.docker.distribution.manifest.v1+prettyjws';
@@ -21,17 +22,11 @@ const SCHEMA1 = 'application/vnd.docker.distribution.manifest.v1+prettyjws';
 describe('an image that is not perfect', () => {
   let server: ScriptedServer;
   let harness: Harness;
-  /** A second registry, for some of the tests. */
-  let other: ScriptedServer | undefined;
   beforeEach(async () => {
-    other = undefined;
     server = await startServer();
     harness = startResolver([server.host]);
   });
-  afterEach(async () => {
-    harness.stop();
-    await Promise.all([server.stop(), other?.stop()]);
-  });
+  stopAfterEach();
 
   const resolve = (rest = 'app:v1') => harness.resolver.resolve(`${server.host}/${rest}`, ANYONE, never);
   const failure = (rest?: string) => failureOf(resolve(rest));
@@ -147,14 +142,12 @@ describe('an image that is not perfect', () => {
 
   it('because one registry mislabels an entry is accepted from another', async () => {
     const second = await startServer();
-    other = second;
     const inside = indexOf('linux/arm64');
     const digest = server.put('app', 'manifests', inside);
     const entry = { mediaType: INDEX, digest, size: 1, platform: { os: 'linux', architecture: 'arm64' } };
     const index = { schemaVersion: 2, mediaType: INDEX, manifests: [entry, good] };
     for (const each of [server, second]) each.put('app', 'manifests', index, { tag: 'v1' });
     second.put('app', 'manifests', inside);
-    harness.stop();
     harness = startResolver([server.host, second.host]);
     server.on(`/v2/app/manifests/${digest}`, reply(200, { 'content-type': IMAGE }, JSON.stringify(inside)));
     expect((await resolve()).platforms).to.have.length(1);
@@ -164,14 +157,12 @@ describe('an image that is not perfect', () => {
 
   it('because a mirror refuses an entry is requested from the source', async () => {
     const mirror = await startServer();
-    other = mirror;
     const digest = server.put('app', 'manifests', indexOf('linux/arm64'));
     const entry = { mediaType: INDEX, digest, size: 1, platform: { os: 'linux', architecture: 'arm64' } };
     const index = { schemaVersion: 2, mediaType: INDEX, manifests: [entry, good] };
     for (const each of [mirror, server]) each.put('app', 'manifests', index, { tag: 'v1' });
     mirror.on(`/v2/app/manifests/${entry.digest}`, reply(403));
     const hosts = [server.host, mirror.host];
-    harness.stop();
     const mirrors = { [server.host]: { endpoints: [mirror.host], fallback: true, credentials: 'mirror' as const } };
     harness = startResolver(hosts, {
       endpointsOf: createRoutes({ mirrors, insecure: hosts, hosts: () => undefined }).endpointsOf,

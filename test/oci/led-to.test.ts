@@ -14,6 +14,7 @@ import {
   sha256,
   startResolver,
   startServer,
+  stopAfterEach,
 } from './server.ts';
 
 const authority = createAuthority('stores');
@@ -37,10 +38,7 @@ describe('a host to which a registry redirects', () => {
     registry = await startServer(tls);
     registry.on('/v2/app/manifests/v1', reply(200, { 'content-type': IMAGE }, manifest));
   });
-  afterEach(async () => {
-    harness.stop();
-    await Promise.all([registry, store].map((server) => server.stop()));
-  });
+  stopAfterEach();
 
   async function startStore(options?: ServerOptions): Promise<ScriptedServer> {
     store = await startServer(options);
@@ -208,7 +206,6 @@ describe('a host to which a registry redirects', () => {
         `its external URL should be https (registries.insecure: ["${registry.host}"] would send logins unencrypted`,
       );
       expect(store.asked).to.deep.equal([]);
-      harness.stop();
       start([registry.host]);
       expect((await resolve()).platforms).to.deep.equal(ARM64);
     });
@@ -227,8 +224,6 @@ describe('a host to which a registry redirects', () => {
       registry.on('/old', reply(308, { location: `https://${store.host}/token` }));
       start([], verified);
       expect((await resolve()).platforms).to.deep.equal(ARM64);
-      harness.stop();
-      await store.stop();
       await startStore(unverifiable());
       registry.on('/old', reply(308, { location: `https://${store.host}/token` }));
       start([], verified);
@@ -252,10 +247,8 @@ describe('a host to which a registry redirects', () => {
       expect((await failure()).message).to.include(
         `registries.insecure: ["${registry.host}", "${store.host}"] skips the verification`,
       );
-      harness.stop();
       start([registry.host]);
       expect((await failure()).message).to.include(`registries.insecure: ["${store.host}"] skips the verification`);
-      harness.stop();
       start([registry.host, store.host]);
       expect((await resolve()).platforms).to.deep.equal(ARM64);
     });

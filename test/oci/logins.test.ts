@@ -14,6 +14,7 @@ import {
   type ScriptedServer,
   startResolver,
   startServer,
+  stopAfterEach,
 } from './server.ts';
 
 const ACCESS: Access = { namespace: 'default', pullSecrets: ['wrong', 'right'], always: false };
@@ -42,10 +43,7 @@ describe('several logins for one image', () => {
     });
     start(['wrong:x', 'right:x']);
   });
-  afterEach(async () => {
-    harness.stop();
-    await server.stop();
-  });
+  stopAfterEach();
 
   function start(logins: readonly string[], timeoutMs = 2000): void {
     harness = startResolver([server.host], {
@@ -79,7 +77,6 @@ describe('several logins for one image', () => {
   }
 
   it('are all tried where the token service does not answer the first', async () => {
-    harness.stop();
     start(['wrong:x', 'right:x'], 500);
     says.set(WRONG, () => undefined);
     expect((await resolve()).platforms).to.have.length(1);
@@ -93,7 +90,6 @@ describe('several logins for one image', () => {
         const known: Record<string, Answer> = { [WRONG]: answer, [RIGHT]: reply(200, { 'content-type': INDEX }, body) };
         (known[authorization ?? ''] ?? reply(401, { 'www-authenticate': 'Basic realm="x"' }))(request, response);
       });
-      harness.stop();
       start(['wrong:x', 'right:x']);
       expect((await resolve()).platforms).to.have.length(1);
     }
@@ -143,7 +139,6 @@ describe('several logins for one image', () => {
         const answer = authorization === undefined ? reply(401, { 'www-authenticate': 'Basic' }) : reply(403, {}, body);
         answer(request, response);
       });
-      harness.stop();
       start(['right:x']);
       expect((await failure()).message).to.equal(
         `${server.host} refused the login of pull secret "right" (403), and an anonymous request (401)`,
@@ -158,7 +153,6 @@ describe('several logins for one image', () => {
   });
 
   it('count once for the pause, however many meet the same outage of the token service', async () => {
-    harness.stop();
     start(['a:x', 'b:x', 'c:x', 'd:x', 'e:x', 'f:x']);
     server.on('/token', reply(503));
     for (let turn = 1; turn <= 4; turn += 1) {
@@ -189,10 +183,7 @@ describe('a token service that supports only POST', () => {
       pullSecrets: async () => [pullSecret('s', { [server.host]: 'me:a&b=c' })],
     });
   });
-  afterEach(async () => {
-    harness.stop();
-    await server.stop();
-  });
+  stopAfterEach();
   function answers(get: number, post: Answer): void {
     server.on('/token', async (request, response) => {
       if (request.method !== 'POST') return reply(get)(request, response);
@@ -254,10 +245,7 @@ describe('a login of a program', () => {
   beforeEach(async () => {
     [server, store] = await Promise.all([startServer(), startServer()]);
   });
-  afterEach(async () => {
-    harness?.stop();
-    await Promise.all([server.stop(), store.stop()]);
-  });
+  stopAfterEach();
 
   const asksFor =
     (challenge: string, then: Answer): Answer =>

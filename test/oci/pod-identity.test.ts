@@ -9,6 +9,7 @@ import {
   type ScriptedServer,
   startResolver,
   startServer,
+  stopAfterEach,
 } from './server.ts';
 
 const REASON =
@@ -29,10 +30,7 @@ describe('an image that kubelets pull as the service account of its pod (KEP-441
     };
     harness = startResolver([server.host], { providerForPods });
   });
-  afterEach(async () => {
-    harness.stop();
-    await server.stop();
-  });
+  stopAfterEach();
   const failureOf = async (repository: string) => {
     const error: unknown = await harness.resolver
       .resolve(`${server.host}/${repository}:v1`, ANYONE, never)

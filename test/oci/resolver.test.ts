@@ -17,6 +17,7 @@ import {
   sha256,
   startResolver,
   startServer,
+  stopAfterEach,
 } from './server.ts';
 
 function platformNames(platforms: readonly { os: string; architecture: string }[] | undefined): string[] | undefined {
@@ -30,10 +31,7 @@ describe('the resolver', () => {
     server = await startServer();
     harness = startResolver([server.host]);
   });
-  afterEach(async () => {
-    harness.stop();
-    await server.stop();
-  });
+  stopAfterEach();
 
   const image = (rest: string): string => `${server.host}/${rest}`;
   const resolve = (rest: string, access = ANYONE): ReturnType<Harness['resolver']['resolve']> =>
@@ -215,12 +213,8 @@ describe('the resolver', () => {
     it('an index without what does not count in it, unless somebody shows that', async () => {
       server.put('app', 'manifests', indexOf('linux/amd64', 'unknown/unknown'), { tag: 'v1' });
       const controller = startResolver([server.host], { namesSkipped: false });
-      try {
-        const found = await controller.resolver.resolve(image('app:v1'), ANYONE, never);
-        expect(found.skipped).to.deep.equal([]);
-      } finally {
-        controller.stop();
-      }
+      const found = await controller.resolver.resolve(image('app:v1'), ANYONE, never);
+      expect(found.skipped).to.deep.equal([]);
       expect((await resolve('app:v1')).skipped).to.have.length(1);
     });
 
@@ -336,7 +330,6 @@ describe('the resolver', () => {
         .catch((reason: unknown) => reason);
       expect(error).to.include({ code: 'forbidden-address' });
       expect(asked()).to.deep.equal([]);
-      stranger.stop();
     });
 
     it('malformed names, without a request', async () => {
@@ -400,7 +393,6 @@ describe('the resolver', () => {
       expect(moving.resolver.look(image('app'), ANYONE)).to.include({ retryInMs: Number.POSITIVE_INFINITY });
       expect(moving.resolver.pending()).to.equal(1);
       await settled;
-      moving.stop();
     });
 
     it('for a while if they do not pass by themselves', async () => {
@@ -493,7 +485,6 @@ describe('the resolver', () => {
     const reads: string[] = [];
 
     beforeEach(() => {
-      harness.stop();
       reads.length = 0;
       harness = startResolver([server.host], {
         pullSecrets: async ({ namespace, pullSecrets }) => {
@@ -594,8 +585,6 @@ describe('the resolver', () => {
     await both.resolver.resolve(image('app'), ANYONE, never);
     expect(both.results).to.deep.equal(['ok']);
     expect(both.resolver.pending()).to.equal(20);
-    both.stop();
-    await silent.stop();
   });
 
   it('ends with its signal: no lookup is pending or failed, and no more requests are sent', async () => {

@@ -71,6 +71,13 @@ export function reply(status: number, headers: Record<string, string> = {}, body
   };
 }
 
+const running: (() => unknown)[] = [];
+
+/** For a suite: what its tests start of this file ends with each of them. */
+export function stopAfterEach(): void {
+  afterEach(() => Promise.all(running.splice(0).map((stop) => stop())));
+}
+
 /** @param tls speaks https instead of http */
 export async function startServer(tls?: ServerOptions): Promise<ScriptedServer> {
   const answers = new Map<string, Answer>();
@@ -85,6 +92,11 @@ export async function startServer(tls?: ServerOptions): Promise<ScriptedServer> 
   const server = tls === undefined ? createServer(listener) : createTlsServer(tls, listener);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
+  const stop = async (): Promise<void> => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  };
+  running.push(stop);
   return {
     host: `127.0.0.1:${port}`,
     asked,
@@ -99,10 +111,7 @@ export async function startServer(tls?: ServerOptions): Promise<ScriptedServer> 
       }
       return digest;
     },
-    async stop() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
+    stop,
   };
 }
 
@@ -173,6 +182,8 @@ export type Harness = {
 /** A resolver with a clock of its own, to which the given hosts are insecure. */
 export function startResolver(hosts: readonly string[], overrides: Partial<ResolverOptions> = {}): Harness {
   const controller = new AbortController();
+  const stop = () => controller.abort(new Error('stopped'));
+  running.push(stop);
   let time = 1_000_000;
   const cached: string[] = [];
   const results: string[] = [];
@@ -224,6 +235,6 @@ export function startResolver(hosts: readonly string[], overrides: Partial<Resol
       time += milliseconds;
     },
     settled: () => new Promise((resolve) => waiting.push(resolve)),
-    stop: () => controller.abort(new Error('stopped')),
+    stop,
   };
 }

@@ -15,6 +15,7 @@ import {
   type ScriptedServer,
   startResolver,
   startServer,
+  stopAfterEach,
 } from './server.ts';
 
 const ACCESS: Access = { namespace: 'default', pullSecrets: [], always: false };
@@ -30,10 +31,7 @@ describe('a registry that may lack platforms of an index', () => {
   beforeEach(async () => {
     [mirror, source] = await Promise.all([startServer(), startServer()]);
   });
-  afterEach(async () => {
-    harness?.stop();
-    await Promise.all([mirror.stop(), source.stop()]);
-  });
+  stopAfterEach();
 
   /** Returns an index of images whose manifests are nowhere. */
   const entries = (...platforms: string[]): Entry[] => indexOf(...platforms).manifests as Entry[];
@@ -48,7 +46,6 @@ describe('a registry that may lack platforms of an index', () => {
   ): Harness => {
     const hosts = [mirror.host, source.host];
     const { endpointsOf } = createRoutes({ mirrors, sparse, insecure: hosts, hosts: () => undefined });
-    harness?.stop();
     harness = startResolver(hosts, { endpointsOf, cache });
     return harness;
   };

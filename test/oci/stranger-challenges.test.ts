@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Access } from '../../src/oci/credentials/keyring.ts';
 import { ImageError } from '../../src/oci/errors.ts';
 import type { RegistryRequest, RegistryResponse, SendRequest } from '../../src/oci/http/transport.ts';
-import { type Harness, INDEX, indexOf, never, pullSecret, sha256, startResolver } from './server.ts';
+import { type Harness, INDEX, indexOf, never, pullSecret, sha256, startResolver, stopAfterEach } from './server.ts';
 
 const ACCESS: Access = { namespace: 'default', pullSecrets: ['s'], always: false };
 const REGISTRY = 'reg.example.com';
@@ -32,7 +32,7 @@ function tokens(name: string, scope: string, then: Host = () => manifest): Host 
 
 describe('a registry that redirects to another one, which has tokens of its own', () => {
   let harness: Harness | undefined;
-  afterEach(() => harness?.stop());
+  stopAfterEach();
 
   /** Looks up `reg.example.com/a/b` among these hosts; the log has what each was sent. */
   function world(hosts: Record<string, Host>, logins = false) {

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Access } from '../../src/oci/credentials/keyring.ts';
 import { ImageError } from '../../src/oci/errors.ts';
 import type { SendRequest } from '../../src/oci/http/transport.ts';
-import { type Harness, INDEX, indexOf, sha256, startResolver, until } from './server.ts';
+import { type Harness, INDEX, indexOf, sha256, startResolver, stopAfterEach, until } from './server.ts';
 
 const HUB = 'hub.example.com';
 const MAX_IN_FLIGHT = 4;
@@ -39,7 +39,7 @@ describe('a flood of lookups of one tenant', () => {
     await answer(`${HUB}/known`);
     await known;
   });
-  afterEach(() => harness.stop());
+  stopAfterEach();
 
   async function answer(name: string): Promise<void> {
     await until(() => sent.has(name));
@@ -103,7 +103,6 @@ describe('a flood of lookups of one tenant', () => {
     for (const image of images) await answer(image);
     await until(() => other.resolver.pending() === 0);
     expect(begun).to.equal(1_000);
-    other.stop();
   });
 
   it('is not planned beyond the room for those that wait, and another tenant has room', () => {

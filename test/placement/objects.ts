@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../src/kit/json.ts';
 import type { Platform } from '../../src/kit/platform.ts';
-import { type Decision, decide, type Knowledge } from '../../src/placement/decide.ts';
+import { type Decision, decide, type Knowledge, type Placement } from '../../src/placement/decide.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
 import { type Node, readNode } from '../../src/placement/nodes/node.ts';
 import type { DaemonSet } from '../../src/placement/objects/daemonset.ts';
@@ -85,6 +85,14 @@ export function subjectOf(
 /** What decides about the template of a DaemonSet. */
 export function daemonSetSubject(daemonSet: DaemonSet, given: Settings): Subject {
   return readDaemonSetSubject(daemonSet, { name: 'shop', labels: {} }, given);
+}
+
+/** A placement by known images. */
+export function place(architectures: readonly string[], more: Partial<Placement> = {}): Placement {
+  return {
+    ...{ kind: 'place', architectures, basis: 'images', followsCluster: false, os: undefined },
+    ...{ failed: [], unknown: [], images: [], ...more },
+  };
 }
 
 export function decideCase(given: Case): Decision {

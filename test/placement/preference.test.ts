@@ -8,6 +8,9 @@ function text(preferences: ReturnType<typeof preferencesFor>): string {
 
 const OURS = 'archaware.dev/preferred';
 const NOES = 'arch.noe.adevinta.com/preferred';
+const BOTH = ['amd64', 'arm64'];
+/** The label of archaware, and that of Noe. */
+const ours = (value: string, noes?: string) => ({ [OURS]: value, ...(noes === undefined ? {} : { [NOES]: noes }) });
 
 describe('the preferences of a pod', () => {
   const rows: [
@@ -19,45 +22,31 @@ describe('the preferences of a pod', () => {
     expected: string,
   ][] = [
     ['none', {}, undefined, {}, undefined, ''],
-    ['its label', { [OURS]: 'arm64' }, undefined, {}, undefined, 'arm64=100'],
+    ['its label', ours('arm64'), undefined, {}, undefined, 'arm64=100'],
     ["Noe's label", { [NOES]: 'arm64' }, undefined, {}, undefined, 'arm64=100'],
-    ['its label in another spelling', { [OURS]: 'AArch64' }, undefined, {}, undefined, 'arm64=100'],
+    ['its label in another spelling', ours('AArch64'), undefined, {}, undefined, 'arm64=100'],
     ["its namespace's annotation", {}, 'arm64=75,amd64=25', {}, undefined, 'arm64=75,amd64=25'],
     ['the settings', {}, undefined, { arm64: 75 }, undefined, 'arm64=75'],
     ['the heaviest comes first', {}, 'amd64=25,arm64=75', {}, undefined, 'arm64=75,amd64=25'],
-    ["its label before Noe's", { [OURS]: 'arm64', [NOES]: 'amd64' }, undefined, {}, undefined, 'arm64=100'],
+    ["its label before Noe's", ours('arm64', 'amd64'), undefined, {}, undefined, 'arm64=100'],
     ["Noe's label before the namespace", { [NOES]: 'amd64' }, 'arm64=75', {}, undefined, 'amd64=100'],
     [
       'its label before the namespace and the settings',
-      { [OURS]: 's390x' },
+      ours('s390x'),
       'arm64=75',
       { amd64: 5 },
       undefined,
       's390x=100',
     ],
     ['the namespace before the settings', {}, 'arm64=75', { amd64: 5 }, undefined, 'arm64=75'],
-    ['what the pod cannot run on is left out', {}, 's390x=90,arm64=75', {}, ['amd64', 'arm64'], 'arm64=75'],
-    [
-      'a label outside the set is passed over',
-      { [OURS]: 's390x' },
-      undefined,
-      { arm64: 75 },
-      ['amd64', 'arm64'],
-      'arm64=75',
-    ],
-    [
-      "it is passed over for Noe's",
-      { [OURS]: 's390x', [NOES]: 'amd64' },
-      undefined,
-      {},
-      ['amd64', 'arm64'],
-      'amd64=100',
-    ],
+    ['what the pod cannot run on is left out', {}, 's390x=90,arm64=75', {}, BOTH, 'arm64=75'],
+    ['a label outside the set is passed over', ours('s390x'), undefined, { arm64: 75 }, BOTH, 'arm64=75'],
+    ["it is passed over for Noe's", ours('s390x', 'amd64'), undefined, {}, BOTH, 'amd64=100'],
     ['a namespace outside the set is passed over', {}, 's390x=90', { arm64: 75 }, ['arm64'], 'arm64=75'],
-    ['all are outside the set', { [OURS]: 's390x' }, 'ppc64le=90', { riscv64: 75 }, ['amd64', 'arm64'], ''],
-    ['no architecture is in the set', { [OURS]: 's390x' }, undefined, { arm64: 75 }, [], ''],
-    ['a label that names no architecture', { [OURS]: 'Any Arch' }, undefined, { arm64: 75 }, undefined, 'arm64=75'],
-    ['an empty label', { [OURS]: '' }, undefined, { arm64: 75 }, undefined, 'arm64=75'],
+    ['all are outside the set', ours('s390x'), 'ppc64le=90', { riscv64: 75 }, BOTH, ''],
+    ['no architecture is in the set', ours('s390x'), undefined, { arm64: 75 }, [], ''],
+    ['a label that names no architecture', ours('Any Arch'), undefined, { arm64: 75 }, undefined, 'arm64=75'],
+    ['an empty label', ours(''), undefined, { arm64: 75 }, undefined, 'arm64=75'],
     ['an annotation that cannot be read', {}, 'arm64', { amd64: 75 }, undefined, 'amd64=75'],
     ['an empty annotation', {}, '', { amd64: 75 }, undefined, 'amd64=75'],
   ];
@@ -106,12 +95,12 @@ describe('labels of a pod that prefer an architecture that no node has', () => {
   const expected = 'expected an architecture as nodes report it (amd64, arm64, arm, 386, ppc64le, riscv64, s390x, …)';
   const rows: [labels: Record<string, string>, problems: readonly string[]][] = [
     [{}, []],
-    [{ [OURS]: 'arm64', [NOES]: 'AArch64' }, []],
+    [ours('arm64', 'AArch64'), []],
     // A valid architecture that no node of this cluster may have.
-    [{ [OURS]: 's390x' }, []],
-    [{ [OURS]: 'x64' }, [`label ${OURS}: got "x64", ${expected}; did you mean amd64?`]],
+    [ours('s390x'), []],
+    [ours('x64'), [`label ${OURS}: got "x64", ${expected}; did you mean amd64?`]],
     [{ [NOES]: 'armv7l', [OURS]: 'arm64' }, [`label ${NOES}: got "armv7l", ${expected}; did you mean arm?`]],
-    [{ [OURS]: '' }, [`label ${OURS}: got "", ${expected}`]],
+    [ours(''), [`label ${OURS}: got "", ${expected}`]],
   ];
   for (const [labels, problems] of rows) {
     it(`${JSON.stringify(labels)}: ${problems.length === 0 ? 'none' : 'named'}`, () => {

@@ -22,28 +22,19 @@ const waits = (reason: string, message: string): JsonObject => ({
   state: { waiting: { reason, message } },
 });
 
+const NO_COMMAND = 'busybox, where the first bytes are no command';
 const ELF = '\x7fELF\x02\x02\x01\x02\x16\x01';
 /** As a node of amd64 said it: Kubernetes 1.36.3, containerd 2.4.2, runc 1.1.5 and 1.5.1, crun 1.8.1, busybox 1.35, dash 0.5.12, bash 5.2. */
-const TEXTS = {
-  runc: 'exec /app: exec format error',
-  'runc 1.1': 'exec /app: exec format error\n',
-  crun: 'exec container process `/app`: Exec format error',
-  dash: 'sh: 1: /app: Exec format error',
-  bash: 'bash: line 1: /app: cannot execute binary file: Exec format error',
-  busybox: `/app: line 1: ${ELF}: not found\n/app: line 2: syntax error: unexpected word (expecting ")")`,
-  'env of busybox and of coreutils': `/app: 1: ${ELF}: not found\n/app: 5: Syntax error: "(" unexpected`,
-  'busybox, where the first bytes are no command': '/app: line 2: syntax error: unexpected word (expecting ")")',
-};
-const CODES: Readonly<Record<keyof typeof TEXTS, number>> = {
-  runc: 255,
-  'runc 1.1': 1,
-  crun: 1,
-  dash: 126,
-  bash: 126,
-  busybox: 2,
-  'env of busybox and of coreutils': 2,
-  'busybox, where the first bytes are no command': 2,
-};
+const TEXTS: readonly [by: string, exitCode: number, text: string][] = [
+  ['runc', 255, 'exec /app: exec format error'],
+  ['runc 1.1', 1, 'exec /app: exec format error\n'],
+  ['crun', 1, 'exec container process `/app`: Exec format error'],
+  ['dash', 126, 'sh: 1: /app: Exec format error'],
+  ['bash', 126, 'bash: line 1: /app: cannot execute binary file: Exec format error'],
+  ['busybox', 2, `/app: line 1: ${ELF}: not found\n/app: line 2: syntax error: unexpected word (expecting ")")`],
+  ['env of busybox and of coreutils', 2, `/app: 1: ${ELF}: not found\n/app: 5: Syntax error: "(" unexpected`],
+  [NO_COMMAND, 2, '/app: line 2: syntax error: unexpected word (expecting ")")'],
+];
 
 const namesOf = (image: string) => [image];
 
@@ -69,9 +60,8 @@ function verdictOf(status: JsonObject, tag: ImageAnswer, pulled: ImageAnswer = t
 }
 
 describe('what a real runtime says', () => {
-  for (const [by, text] of Object.entries(TEXTS)) {
-    const code = CODES[by as keyof typeof TEXTS];
-    const isFormat = !by.includes('no command');
+  for (const [by, code, text] of TEXTS) {
+    const isFormat = by !== NO_COMMAND;
     it(`${by}, of an image for another architecture: that is a wrong node`, () => {
       const reason = isFormat ? 'exec-format-error' : 'platforms';
       expect(verdictOf(died(code, text), ARM)).to.equal(`${reason} does-not-run, evicted`);
@@ -118,7 +108,7 @@ describe('what a real runtime says', () => {
 
   it('is in docs/operating.md, word for word', async () => {
     const document = await readFile(new URL('../../docs/operating.md', import.meta.url), 'utf8');
-    const shown = [...Object.entries(TEXTS), ['containerd', 'no match for platform in manifest']];
+    const shown = [...TEXTS.map(([by, , text]) => [by, text]), ['containerd', 'no match for platform in manifest']];
     for (const [by = '', text = ''] of shown.filter(([name]) => !name?.startsWith('env'))) {
       expect(document, by).to.include(text.split('\n')[0]?.replace(ELF, 'ELF…'));
     }

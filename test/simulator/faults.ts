@@ -44,8 +44,7 @@ export function createFaults() {
   let active: { fault: Fault; left: number }[] = [];
   let beforePatch: ((asked: Asked) => void | Promise<void>)[] = [];
   let plugins: AdmissionPlugin[] = [];
-  const state = { goneAsStatus: false };
-  return Object.assign(state, {
+  return {
     /** Adds a fault. Returns a function that removes it. */
     inject(fault: Fault): () => void {
       const entry = { fault, left: fault.times ?? Number.POSITIVE_INFINITY };
@@ -89,7 +88,7 @@ export function createFaults() {
       if (entry) entry.left -= 1;
       return entry?.fault;
     },
-  });
+  };
 }
 
 export type Faults = ReturnType<typeof createFaults>;

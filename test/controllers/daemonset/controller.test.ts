@@ -4,8 +4,9 @@ import { readRecord, readRecorded } from '../../../src/placement/objects/daemons
 import { withRollout } from '../../../src/placement/objects/rollout-record.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { requires, term } from '../../placement/affinities.ts';
-import { failed, known, pending, settings } from '../../placement/objects.ts';
+import { failed, known, settings } from '../../placement/objects.ts';
 import { describeEndsOfWrites } from '../ends-of-writes.ts';
+import { describeWaits } from '../waits.ts';
 import { arrangeDaemonSets, type DaemonSetGiven, KEY, shown } from './world.ts';
 
 const SECOND = 1_000;
@@ -14,6 +15,11 @@ const RESTARTED = { 'kubectl.kubernetes.io/restartedAt': '2026-01-01T00:00:00Z' 
 const IGNORE = { 'archaware.dev/ignore': 'true' };
 
 describe('the reconciliation of a DaemonSet', () => {
+  describeWaits(KEY, () => {
+    const arranged = arrangeDaemonSets();
+    return { ...arranged, tolerated: () => shown(arranged.now()) };
+  });
+
   it('writes the tolerations of its images, and waits until the watch shows them', async () => {
     const { put, run, show, now, writes, decided, clock, asked } = arrangeDaemonSets();
     put();
@@ -28,36 +34,6 @@ describe('the reconciliation of a DaemonSet', () => {
     expect(await run()).to.deep.equal({ outcome: 'unchanged', againInMs: undefined });
     expect(writes).to.deep.equal(['tolerate DaemonSet shop/agent']);
     expect(asked, 'the images of an unchanged template').to.have.length(1);
-  });
-
-  it('waits for a namespace that the watch does not show yet', async () => {
-    const { put, run, namespaces, decided, asked } = arrangeDaemonSets();
-    namespaces.delete('shop');
-    put();
-    expect(await run()).to.deep.equal({ outcome: 'waiting' });
-    expect([decided, asked]).to.deep.equal([[], []]);
-  });
-
-  it('waits for a lookup, and is due again when it ends', async () => {
-    const { put, run, controller, world, decided, now } = arrangeDaemonSets();
-    world.answers.app = pending;
-    put();
-    expect(await run()).to.deep.equal({ outcome: 'waiting', againInMs: undefined });
-    expect(decided).to.deep.equal([]);
-    expect(controller.lookupEnded('canonical/app')).to.deep.equal([{ key: KEY, inMs: 0 }]);
-    world.answers.app = known('linux/amd64');
-    expect(await run()).to.include({ outcome: 'written' });
-    expect(shown(now())).to.equal('amd64');
-    expect(controller.lookupEnded('canonical/app')).to.deep.equal([]);
-  });
-
-  it('counts as decided when a lookup has failed, and waits for the retry', async () => {
-    const { put, run, world, decided, events } = arrangeDaemonSets();
-    world.answers.app = failed(5);
-    put();
-    expect(await run()).to.deep.equal({ outcome: 'waiting', againInMs: 10 * SECOND });
-    expect(decided).to.deep.equal([KEY]);
-    expect(events.map((event) => event.split(':')[0])).to.deep.equal(['ImageUnresolvable']);
   });
 
   it('allows every architecture after two minutes of failures, and decides again each minute', async () => {

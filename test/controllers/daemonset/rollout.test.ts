@@ -82,11 +82,23 @@ describe('the turn of a DaemonSet to roll', () => {
     expect(turn.take('first', daemonSet('first'))).to.equal(true);
   });
 
-  it('waits for the one before', () => {
-    const { turn, firstRolls } = turns();
-    firstRolls();
-    expect(turn.take('second', daemonSet('second'))).to.equal(false);
-  });
+  const seconds: readonly (readonly [what: string, given: Given, needsTurn: boolean])[] = [
+    ['any other', {}, true],
+    ['one without pods', { desired: 0 }, false],
+    ['one that should have no pods but has misscheduled ones on tainted nodes', { desired: 0, misscheduled: 2 }, true],
+    ['one with OnDelete', { strategy: 'OnDelete' }, false],
+    ['one that is about to roll for a change of its owner', { generation: 4, observed: 3 }, false],
+    ['one that is not rolled out, which never ends with a dead node', { available: 2 }, true],
+    ['one whose pods cannot be made: nothing would be replaced', { desired: 2, current: 0, available: 0 }, false],
+  ];
+  for (const [what, given, needsTurn] of seconds) {
+    it(`is ${needsTurn ? '' : 'not '}needed by ${what}`, () => {
+      const { turn, firstRolls } = turns();
+      firstRolls();
+      expect(turn.take('second', daemonSet('second', given))).to.equal(!needsTurn);
+      expect([turn.waits('second'), turn.next()]).to.deep.equal([needsTurn, undefined]);
+    });
+  }
 
   it('comes when the one before has rolled', () => {
     const { turn, put, firstRolls } = turns();
@@ -135,19 +147,6 @@ describe('the turn of a DaemonSet to roll', () => {
     expect(turn.take('first', daemonSet('first', { generation: 2 }))).to.equal(true);
   });
 
-  it('is not needed by one without pods, or with OnDelete', () => {
-    const { turn, firstRolls } = turns();
-    firstRolls();
-    expect(turn.take('second', daemonSet('second', { desired: 0 }))).to.equal(true);
-    expect(turn.take('third', daemonSet('third', { strategy: 'OnDelete' }))).to.equal(true);
-  });
-
-  it('is needed by one that should have no pods but has misscheduled ones on tainted nodes', () => {
-    const { turn, firstRolls } = turns();
-    firstRolls();
-    expect(turn.take('second', daemonSet('second', { desired: 0, misscheduled: 2 }))).to.equal(false);
-  });
-
   it('belongs to one that an earlier leader left rolling, and is never given on by the time', async () => {
     const { clock, turn, put } = turns();
     put(daemonSet('ops/first', { rollout: 'awaited 1', available: 1 }));
@@ -161,6 +160,8 @@ describe('the turn of a DaemonSet to roll', () => {
     ['whose author has changed it since', { rollout: 'awaited 1', generation: 2, available: 1 }],
     ['that an earlier version wrote', { isRecorded: true, available: 1 }],
     ['that had not rolled out when it was written', { rollout: '', available: 1 }],
+    ['that archaware never wrote to', { available: 1 }],
+    ['without pods that an earlier leader wrote to', { isRecorded: true, available: 0, current: 0 }],
   ] as const) {
     it(`does not belong to one ${what}`, () => {
       const { turn, put } = turns();
@@ -251,32 +252,6 @@ describe('the turn of a DaemonSet to roll', () => {
     expect(turn.stopsAll()).to.deep.equal([]);
   });
 
-  it('is not kept by one with OnDelete', () => {
-    const { turn, put } = turns();
-    put(daemonSet('first', { available: 1 }));
-    expect(turn.take('second', daemonSet('second'))).to.equal(true);
-  });
-
-  it('is not needed by one that is about to roll for a change of its owner', () => {
-    const { turn, firstRolls } = turns();
-    firstRolls();
-    expect(turn.take('second', daemonSet('second', { generation: 4, observed: 3 }))).to.equal(true);
-  });
-
-  it('is needed by one that is not rolled out, which never ends with a dead node', () => {
-    const { turn, firstRolls } = turns();
-    firstRolls();
-    expect(turn.take('second', daemonSet('second', { available: 2 }))).to.equal(false);
-  });
-
-  it('is not needed by one whose pods cannot be made: nothing would be replaced', () => {
-    const { turn, firstRolls } = turns();
-    firstRolls();
-    const never = daemonSet('second', { desired: 2, current: 0, available: 0 });
-    expect(turn.take('second', never)).to.equal(true);
-    expect([turn.waits('second'), turn.next()]).to.deep.equal([false, undefined]);
-  });
-
   for (const [what, before] of [
     ['that crashes', { available: 0 }],
     ['whose author is rolling it out', { available: 2 }],
@@ -294,12 +269,6 @@ describe('the turn of a DaemonSet to roll', () => {
       expect(turn.take('second', daemonSet('second'))).to.equal(true);
     });
   }
-
-  it('is not kept by one without pods that an earlier leader wrote to', () => {
-    const { turn, put } = turns();
-    put(daemonSet('first', { isRecorded: true, available: 0, current: 0 }));
-    expect(turn.take('second', daemonSet('second'))).to.equal(true);
-  });
 
   it('is kept by one that an earlier leader waits for, and that has lost all of its pods', async () => {
     const { clock, turn, put } = turns();

@@ -3,6 +3,7 @@ import type { JsonObject } from '../../../src/kit/json.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { failed, known, pending, toleration } from '../../placement/objects.ts';
 import { describeEndsOfWrites } from '../ends-of-writes.ts';
+import { describeWaits } from '../waits.ts';
 import { arrangePod, GATED, KEY, NEVER, type PodGiven, shown } from './world.ts';
 
 const SECOND = 1_000;
@@ -10,6 +11,11 @@ const MINUTE = 60 * SECOND;
 const BOUND = { nodeName: 'n1' };
 
 describe('the reconciliation of a pod', () => {
+  describeWaits(KEY, () => {
+    const arranged = arrangePod();
+    return { ...arranged, tolerated: () => shown(arranged.now()) };
+  });
+
   it('writes the tolerations of its images, and waits until the watch shows them', async () => {
     const { put, run, show, now, writes, decided, placed, clock } = arrangePod();
     put();
@@ -63,38 +69,6 @@ describe('the reconciliation of a pod', () => {
     put({ spec: BOUND });
     expect(await run()).to.include({ outcome: 'written' });
     expect(placed).to.deep.equal([]);
-  });
-
-  it('waits for a namespace that the watch does not show yet', async () => {
-    const { put, run, namespaces, decided, asked } = arrangePod();
-    namespaces.delete('shop');
-    put();
-    expect(await run()).to.deep.equal({ outcome: 'waiting' });
-    expect([decided, asked]).to.deep.equal([[], []]);
-  });
-
-  it('waits for a lookup, and is due again when it ends', async () => {
-    const { put, run, controller, world, decided, now } = arrangePod();
-    world.answers.app = pending;
-    put();
-    expect(await run()).to.deep.equal({ outcome: 'waiting', againInMs: undefined });
-    expect(decided).to.deep.equal([]);
-    expect(controller.lookupEnded('canonical/other')).to.deep.equal([]);
-    expect(controller.lookupEnded('canonical/app')).to.deep.equal([{ key: KEY, inMs: 0 }]);
-    world.answers.app = known('linux/amd64');
-    expect(await run()).to.include({ outcome: 'written' });
-    expect(shown(now())).to.equal('amd64');
-    expect(decided).to.deep.equal([KEY]);
-    expect(controller.lookupEnded('canonical/app')).to.deep.equal([]);
-  });
-
-  it('counts as decided when a lookup has failed, and waits for the retry', async () => {
-    const { put, run, world, decided, events } = arrangePod();
-    world.answers.app = failed(5);
-    put();
-    expect(await run()).to.deep.equal({ outcome: 'waiting', againInMs: 10 * SECOND });
-    expect(decided).to.deep.equal([KEY]);
-    expect(events.map((event) => event.split(':')[0])).to.deep.equal(['ImageUnresolvable']);
   });
 
   it('writes no guess to a pod that was bound meanwhile, but what is known', async () => {

@@ -11,6 +11,16 @@ import { settings } from '../../placement/objects.ts';
 import { createHandClock } from '../hand-clock.ts';
 import { arrangePod, GATED, KEY } from './world.ts';
 
+/** The record of a pod that was decided so. */
+function recordOf(decision: ObjectRecord['decision']): ObjectRecord {
+  const record = createRecords().of(KEY, 'u1');
+  const memory = createMemory({ canonicalOf: (image) => image }, createHandClock());
+  if (decision !== undefined) memory.remember(KEY, record, { subjectKey: '', settings: settings() }, decision);
+  return record;
+}
+
+const EARLIER = standing(['amd64'], undefined);
+
 describe('the event of a pod', () => {
   it('needs no reconciliation if nothing that decides has changed', async () => {
     const { put, run, show, now, controller } = arrangePod();
@@ -127,13 +137,13 @@ describe('the pods that follow the architectures of the cluster', () => {
     expect([...controller.followers()]).to.deep.equal([KEY]);
   });
 
-  const cluster: Decision = { ...standing(['amd64'], undefined), basis: 'cluster', followsCluster: true };
+  const cluster: Decision = { ...EARLIER, basis: 'cluster', followsCluster: true };
   const hold: Decision = { kind: 'hold', reason: 'no-common-architecture', images: [] };
   const rows: [given: string, decision: ObjectRecord['decision'], nodeName: string | undefined, expected: boolean][] = [
     ['follows the cluster', cluster, undefined, true],
     ['follows the cluster, and has a node', cluster, 'n1', true],
-    ['an earlier process placed', standing(['amd64'], undefined), undefined, true],
-    ['an earlier process placed, and has a node', standing(['amd64'], undefined), 'n1', false],
+    ['an earlier process placed', EARLIER, undefined, true],
+    ['an earlier process placed, and has a node', EARLIER, 'n1', false],
     ['was placed on its images', { ...cluster, basis: 'images', followsCluster: false }, undefined, false],
     ['is held', hold, undefined, false],
     ['is skipped', { kind: 'skip', reason: 'ignored' }, undefined, false],
@@ -141,9 +151,7 @@ describe('the pods that follow the architectures of the cluster', () => {
   ];
   for (const [given, decision, nodeName, expected] of rows) {
     it(`${expected ? 'have' : 'do not have'} one that ${given}`, () => {
-      const record = createRecords().of(KEY, 'u1');
-      const memory = createMemory({ canonicalOf: (image) => image }, createHandClock());
-      if (decision !== undefined) memory.remember(KEY, record, { subjectKey: '', settings: settings() }, decision);
+      const record = recordOf(decision);
       expect(follows(record, readPod({ spec: { nodeName } }))).to.equal(expected);
     });
   }
@@ -153,22 +161,15 @@ describe('a pod that an earlier process placed', () => {
   const pod = readPod({ metadata: { namespace: 'shop', name: 'web' }, spec: { containers: [{ image: 'app' }] } });
   const namespace = readNamespace({ metadata: { name: 'shop' } });
   const rows: [given: string, decision: Decision | undefined, changed: Partial<Settings>, isLeft: boolean][] = [
-    ['stays under equal settings, read again', standing(['amd64'], undefined), {}, true],
-    ['stays under a policy of another name', standing(['amd64'], undefined), { policy: 'other' }, true],
-    [
-      'is decided under other schedulable architectures',
-      standing(['amd64'], undefined),
-      { schedulable: ['arm64'] },
-      false,
-    ],
-    ['is decided if its images decided last', { ...standing(['amd64'], undefined), basis: 'images' }, {}, false],
+    ['stays under equal settings, read again', EARLIER, {}, true],
+    ['stays under a policy of another name', EARLIER, { policy: 'other' }, true],
+    ['is decided under other schedulable architectures', EARLIER, { schedulable: ['arm64'] }, false],
+    ['is decided if its images decided last', { ...EARLIER, basis: 'images' }, {}, false],
     ['is decided if nothing was decided', undefined, {}, false],
   ];
   for (const [given, decision, changed, isLeft] of rows) {
     it(given, () => {
-      const record = createRecords().of(KEY, 'u1');
-      const memory = createMemory({ canonicalOf: (image) => image }, createHandClock());
-      if (decision !== undefined) memory.remember(KEY, record, { subjectKey: '', settings: settings() }, decision);
+      const record = recordOf(decision);
       expect(wasLeftAsWritten(record, { pod, namespace, settings: settings(changed) })).to.equal(isLeft);
     });
   }

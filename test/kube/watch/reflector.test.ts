@@ -29,15 +29,8 @@ describe('the reflector', () => {
 
   const told = ({ key, now, before }: Change<Pod>) =>
     `${now === undefined ? 'gone' : before === undefined ? 'new' : 'changed'} ${key.replace('default/', '')}`;
-  function reflect({
-    clock = createSetClock(),
-    idleMs = 60_000,
-    client = server.client,
-  }: {
-    clock?: Clock;
-    idleMs?: number;
-    client?: ApiClient;
-  } = {}): Reflector<Pod> {
+  function reflect(given: { clock?: Clock; client?: ApiClient } = {}): Reflector<Pod> {
+    const { clock = createSetClock(), client = server.client } = given;
     const reflector = createReflector({
       client,
       path: '/api/v1/pods',
@@ -46,7 +39,7 @@ describe('the reflector', () => {
       onChange: (change: Change<Pod>) => void changes.push(told(change)),
       onRestart: (reason) => void restarts.push(reason),
       clock,
-      idleMs,
+      idleMs: 60_000,
     });
     ended = reflector.run(end.signal);
     return reflector;
@@ -116,19 +109,6 @@ describe('the reflector', () => {
     expect(restarts).to.deep.equal(['expired']);
   });
 
-  it('lists again after a 410 as the status', async () => {
-    const reflector = reflect();
-    await watching();
-    server.cluster.faults.goneAsStatus = true;
-    server.cluster.faults.stallWatches();
-    await pod('missed');
-    server.cluster.faults.stallWatches(false);
-    server.cluster.faults.compactHistory();
-    server.cluster.faults.closeWatches();
-    await until('what was missed', () => reflector.store.get('default/missed') !== undefined);
-    expect([lists(), restarts]).to.deep.equal([2, ['expired']]);
-  });
-
   it('removes objects that were deleted while it was not watching', async () => {
     await pod('stays');
     await pod('goes');
@@ -140,17 +120,6 @@ describe('the reflector', () => {
     server.cluster.faults.expireWatches();
     await seen('gone goes');
     expect([...reflector.store.keys()]).to.deep.equal(['default/stays']);
-  });
-
-  it('notices a watch that sends nothing any more, not even bookmarks', async () => {
-    reflect({ clock: slow(), idleMs: 500 });
-    await watching();
-    server.cluster.faults.stallWatches();
-    await pod('missed');
-    await until('the end of the silent one', () => restarts.includes('silent'));
-    server.cluster.faults.stallWatches(false);
-    await seen('new missed');
-    expect(lists()).to.equal(2);
   });
 
   it('does not ask in a tight loop if the server closes each watch at once', async () => {

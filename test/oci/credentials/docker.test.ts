@@ -17,51 +17,44 @@ const legacy = (config: unknown): PullSecretData => ({
   data: { '.dockercfg': base64(JSON.stringify(config)) },
 });
 
+/** A secret with this entry for `a.b`. */
+const one = (entry: object): PullSecretData => modern({ auths: { 'a.b': entry } });
+const AUTH = base64('me:s3:cret');
+const is = (username: string, password: string) => ({ pattern: 'a.b', username, password });
+const LOGIN = is('me', 's3:cret');
+
 describe('a pull secret', () => {
-  const login = { pattern: 'a.b', username: 'me', password: 's3:cret' };
   const accepted: [what: string, secret: PullSecretData, expected: object[]][] = [
-    ['auth', modern({ auths: { 'a.b': { auth: base64('me:s3:cret') } } }), [login]],
-    ['auth without padding', modern({ auths: { 'a.b': { auth: base64('me:s3:cret').replace(/=+$/, '') } } }), [login]],
-    ['user and password', modern({ auths: { 'a.b': { username: 'me', password: 's3:cret' } } }), [login]],
-    [
-      'a user without a password',
-      modern({ auths: { 'a.b': { username: 'me' } } }),
-      [{ pattern: 'a.b', username: 'me', password: '' }],
-    ],
-    [
-      'a password without a user',
-      modern({ auths: { 'a.b': { password: 's3:cret' } } }),
-      [{ pattern: 'a.b', username: '', password: 's3:cret' }],
-    ],
-    [
-      'auth over user',
-      modern({ auths: { 'a.b': { auth: base64('me:s3:cret'), username: 'x', password: 'y' } } }),
-      [login],
-    ],
-    ['the old type', legacy({ 'a.b': { auth: base64('me:s3:cret') } }), [login]],
-    ['only a token', modern({ auths: { 'a.b': { identitytoken: 'x' } } }), []],
+    ['auth', one({ auth: AUTH }), [LOGIN]],
+    ['auth without padding', one({ auth: AUTH.replace(/=+$/, '') }), [LOGIN]],
+    ['user and password', one({ username: 'me', password: 's3:cret' }), [LOGIN]],
+    ['a user without a password', one({ username: 'me' }), [is('me', '')]],
+    ['a password without a user', one({ password: 's3:cret' }), [is('', 's3:cret')]],
+    ['auth over user', one({ auth: AUTH, username: 'x', password: 'y' }), [LOGIN]],
+    ['the old type', legacy({ 'a.b': { auth: AUTH } }), [LOGIN]],
+    ['only a token', one({ identitytoken: 'x' }), []],
     ['helpers', modern({ auths: {}, credHelpers: { 'a.b': '../../evil' }, credsStore: 'evil' }), []],
     ['no auths', modern({}), []],
     ['null', modern('null'), []],
     ['auths of null', modern({ auths: null }), []],
-    ['an entry of null', modern({ auths: { 'x.y': null, 'a.b': { username: 'me', password: 's3:cret' } } }), [login]],
-    ['Auths', modern({ Auths: { 'a.b': { auth: base64('me:s3:cret') } } }), [login]],
-    ['Username', modern({ auths: { 'a.b': { Username: 'me', PASSWORD: 's3:cret' } } }), [login]],
-    ['Auth', modern({ auths: { 'a.b': { Auth: base64('me:s3:cret') } } }), [login]],
+    ['an entry of null', modern({ auths: { 'x.y': null, 'a.b': { username: 'me', password: 's3:cret' } } }), [LOGIN]],
+    ['Auths', modern({ Auths: { 'a.b': { auth: AUTH } } }), [LOGIN]],
+    ['Username', one({ Username: 'me', PASSWORD: 's3:cret' }), [LOGIN]],
+    ['Auth', one({ Auth: AUTH }), [LOGIN]],
     [
       'a field twice, of which the last counts',
       modern('{"auths":{"a.b":{"username":"x","Username":"me","password":"s3:cret"}}}'),
-      [login],
+      [LOGIN],
     ],
     [
       'a field of null after it',
       modern('{"auths":{"a.b":{"username":"me","Username":null,"password":"s3:cret"}}}'),
-      [login],
+      [LOGIN],
     ],
     [
       'auths twice, read into one',
-      modern({ auths: { 'a.b': { auth: base64('me:s3:cret') } }, AUTHS: { 'c.d': { auth: base64('me:s3:cret') } } }),
-      [login, { ...login, pattern: 'c.d' }],
+      modern({ auths: { 'a.b': { auth: AUTH } }, AUTHS: { 'c.d': { auth: AUTH } } }),
+      [LOGIN, { ...LOGIN, pattern: 'c.d' }],
     ],
     [
       'an entry twice, of which null is the last',
@@ -69,7 +62,7 @@ describe('a pull secret', () => {
       [],
     ],
     ['auths twice, of which null is the last', modern({ auths: { 'a.b': { auth: base64('me:x') } }, Auths: null }), []],
-    ['an entry of null of the old type', legacy({ 'x.y': null, 'a.b': { Auth: base64('me:s3:cret') } }), [login]],
+    ['an entry of null of the old type', legacy({ 'x.y': null, 'a.b': { Auth: AUTH } }), [LOGIN]],
   ];
   for (const [what, secret, expected] of accepted) {
     it(`with ${what} gives ${expected.length}`, () => expect(parsePullSecret(secret)).to.deep.equal(expected));
@@ -81,9 +74,9 @@ describe('a pull secret', () => {
     ['no JSON', modern('hunter2'), /not a JSON/],
     ['auths that is not an object', modern({ auths: ['hunter2'] }), /auths/],
     ['an entry that is not an object', modern({ auths: { 'a.b': 'hunter2' } }), /entry 1/],
-    ['auth that is not base64', modern({ auths: { 'a.b': { auth: 'hunter2:%%' } } }), /auth/],
-    ['auth without a colon', modern({ auths: { 'a.b': { auth: base64('hunter2') } } }), /user:password/],
-    ['a number', modern({ auths: { 'a.b': { username: 1 } } }), /username/],
+    ['auth that is not base64', one({ auth: 'hunter2:%%' }), /auth/],
+    ['auth without a colon', one({ auth: base64('hunter2') }), /user:password/],
+    ['a number', one({ username: 1 }), /username/],
   ];
   for (const [what, secret, message] of refused) {
     it(`with ${what} is refused, and nothing of it is shown`, () => {
@@ -95,28 +88,26 @@ describe('a pull secret', () => {
 });
 
 describe("an operator's Docker configuration", () => {
-  const auth = base64('me:s3:cret');
-  const login = { pattern: 'a.b', username: 'me', password: 's3:cret' };
   const logins: [what: string, auths: unknown, expected: object[]][] = [
-    ['auth', { 'a.b': { auth } }, [login]],
-    ['user and password', { 'a.b': { username: 'me', password: 's3:cret' } }, [login]],
-    ['an identity token', { 'a.b': { auth, identitytoken: 'i' } }, [{ ...login, identityToken: 'i' }]],
+    ['auth', { 'a.b': { auth: AUTH } }, [LOGIN]],
+    ['user and password', { 'a.b': { username: 'me', password: 's3:cret' } }, [LOGIN]],
+    ['an identity token', { 'a.b': { auth: AUTH, identitytoken: 'i' } }, [{ ...LOGIN, identityToken: 'i' }]],
     [
       'an identity token and a name, as docker login leaves them',
       { 'a.b': { auth: base64('me:'), identitytoken: 'i' } },
-      [{ pattern: 'a.b', username: 'me', password: '', identityToken: 'i' }],
+      [{ ...is('me', ''), identityToken: 'i' }],
     ],
-    [
-      'an identity token alone',
-      { 'a.b': { identitytoken: 'i' } },
-      [{ pattern: 'a.b', username: '', password: '', identityToken: 'i' }],
-    ],
-    ['a registry token', { 'a.b': { auth, registrytoken: 'r' } }, [login]],
+    ['an identity token alone', { 'a.b': { identitytoken: 'i' } }, [{ ...is('', ''), identityToken: 'i' }]],
+    ['a registry token', { 'a.b': { auth: AUTH, registrytoken: 'r' } }, [LOGIN]],
     ['what is in a store', { 'a.b': {} }, []],
     ['null', null, []],
-    ['an entry of null', { 'c.d': null, 'a.b': { auth } }, [login]],
-    ['names in capitals', { 'a.b': { AUTH: auth, IdentityToken: 'i' } }, [{ ...login, identityToken: 'i' }]],
-    ['several, in their order', { 'c.d': { auth }, 'a.b': { auth } }, [{ ...login, pattern: 'c.d' }, login]],
+    ['an entry of null', { 'c.d': null, 'a.b': { auth: AUTH } }, [LOGIN]],
+    ['names in capitals', { 'a.b': { AUTH: AUTH, IdentityToken: 'i' } }, [{ ...LOGIN, identityToken: 'i' }]],
+    [
+      'several, in their order',
+      { 'c.d': { auth: AUTH }, 'a.b': { auth: AUTH } },
+      [{ ...LOGIN, pattern: 'c.d' }, LOGIN],
+    ],
   ];
   for (const [what, auths, expected] of logins) {
     it(`with ${what} gives ${expected.length}`, () => {

@@ -3,8 +3,18 @@ import type { JsonObject } from '../../../src/kit/json.ts';
 import { explainPlacement, imagesToAsk } from '../../../src/placement/explain/explain.ts';
 import { digest, settings, taint, toleration } from '../objects.ts';
 
-import { BOTH, explained, type Given, IGNORED, inputOf, node } from './explained.ts';
+import { BOTH, explained, type Given, IGNORED, inputOf, node, tolerating } from './explained.ts';
 
+const OF_AGENT = { ownerReferences: [{ kind: 'DaemonSet', name: 'agent', controller: true }] };
+const REFUSED = { reason: 'WriteRefused', note: 'no' } as const;
+const BY_POLICY = { reason: 'RefusedByPolicy', note: 'pods cannot be created' } as const;
+const GOING = { deletionTimestamp: '2026-01-01T00:00:00Z' };
+const ASKS_SSD = { nodeSelector: { disk: 'ssd' } };
+const schedulable = (...names: string[]) => ({ settings: { schedulable: names } });
+const overriding = (architecture: string) => ({ overrides: [{ pattern: 'a', architectures: [architecture] }] });
+const ON_AMD = { containers: [{ name: 'app', image: 'a' }], nodeName: 'amd-1' };
+/** A pod on the node of amd64 whose image has these platforms by its tag, and had those when it was pulled. */
+const pulled = (now: string, then: string) => ({ images: { a: now, [`a@${digest('x')}`]: then }, spec: ON_AMD });
 const LEFT_ALONE = { metadata: IGNORED };
 const TOLERATES_ALL = { tolerations: [{ operator: 'Exists' }] };
 const ASKS_ARM = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
@@ -79,11 +89,7 @@ describe('an explanation of images', () => {
   const rows: [given: string, what: Given, expected: string | undefined][] = [
     ['that are asked', { images: BOTH }, undefined],
     ['that are never pulled', { spec: { containers: [{ image: 'a', imagePullPolicy: 'Never' }] } }, 'never-pulled'],
-    [
-      'of an override',
-      { images: '!denied', settings: { overrides: [{ pattern: 'a', architectures: ['amd64'] }] } },
-      'override',
-    ],
+    ['of an override', { images: '!denied', settings: overriding('amd64') }, 'override'],
     ['of a pod that states its architectures', { images: '!denied', ...stating('all') }, 'statement'],
     ['of a statement that cannot be read', { images: BOTH, ...stating('?') }, undefined],
     ['of a pod that is left alone', { images: '!denied', ...LEFT_ALONE }, 'left-alone'],
@@ -105,12 +111,12 @@ describe('an explanation of how the architectures are narrowed', () => {
     ['with other architectures that the nodes run', { images: '386' }, ['a: 386,amd64 -> 386,amd64']],
     [
       'less what is not schedulable',
-      { images: BOTH, settings: { schedulable: ['arm64'] } },
+      { images: BOTH, ...schedulable('arm64') },
       ['a: amd64,arm64 -> amd64,arm64', 'architectures.schedulable: arm64 -> arm64'],
     ],
     ['without failed images', { images: '!denied amd64,arm64' }, ['b: amd64,arm64 -> amd64,arm64']],
     ['of a statement', stating('arm64'), ['archaware.dev/architectures: arm64 -> arm64']],
-    ['of a pod that is left alone', { status: { phase: 'Failed' }, settings: { schedulable: ['arm64'] } }, []],
+    ['of a pod that is left alone', { status: { phase: 'Failed' }, ...schedulable('arm64') }, []],
   ];
   for (const [given, what, expected] of rows) {
     it(`${given}: ${expected.join('; ') || 'nothing'}`, () => {
@@ -126,17 +132,9 @@ describe('an explanation of settings', () => {
   const always = ['taints.key', 'taints.effect'];
   const rows: [given: string, what: Given, expected: readonly string[]][] = [
     ['an ordinary pod', { images: BOTH }, always],
-    [
-      'an override',
-      { images: { a: '' }, settings: { overrides: [{ pattern: 'a', architectures: ['arm64'] }] } },
-      [...always, 'images.overrides'],
-    ],
+    ['an override', { images: { a: '' }, settings: overriding('arm64') }, [...always, 'images.overrides']],
     ['an image that more nodes run', { images: '386' }, [...always, 'architectures.compatible']],
-    [
-      'schedulable architectures',
-      { images: BOTH, settings: { schedulable: ['arm64'] } },
-      [...always, 'architectures.schedulable'],
-    ],
+    ['schedulable architectures', { images: BOTH, ...schedulable('arm64') }, [...always, 'architectures.schedulable']],
     ['a failed image', { images: '!denied' }, [...always, 'images.unresolvable', 'images.fallbackAfter']],
     [
       'a failed image, for ever',
@@ -177,16 +175,17 @@ describe('an explanation of tolerations', () => {
     explained(what).tolerations.map(
       ({ value, present, stale }) => `${value} ${stale ? 'stale' : present ? 'present' : 'missing'}`,
     );
-  const has = (...values: string[]) => ({
-    tolerations: values.map((value) => toleration(`supported-arch=${value}:NoSchedule`)),
-  });
   const rows: [given: string, what: Given, expected: readonly string[]][] = [
     ['none yet', { images: BOTH }, ['amd64 missing', 'arm64 missing']],
-    ['one of two', { images: BOTH, spec: has('arm64') }, ['amd64 missing', 'arm64 present']],
+    ['one of two', { images: BOTH, spec: tolerating('arm64') }, ['amd64 missing', 'arm64 present']],
     ['of everything', { images: 'arm64', spec: TOLERATES_ALL }, ['arm64 present']],
-    ['one too many', { images: 'arm64', spec: has('amd64', 'arm64') }, ['arm64 present', 'amd64 stale']],
-    ['one too many in a template', { kind: 'Deployment', images: 'arm64', spec: has('amd64') }, ['arm64 missing']],
-    ['of a guess', { images: '!denied', spec: has('amd64') }, []],
+    ['one too many', { images: 'arm64', spec: tolerating('amd64', 'arm64') }, ['arm64 present', 'amd64 stale']],
+    [
+      'one too many in a template',
+      { kind: 'Deployment', images: 'arm64', spec: tolerating('amd64') },
+      ['arm64 missing'],
+    ],
+    ['of a guess', { images: '!denied', spec: tolerating('amd64') }, []],
   ];
   for (const [given, what, expected] of rows) {
     it(`${given}: ${expected.join(', ') || 'nothing'}`, () => {
@@ -228,11 +227,7 @@ describe('an explanation of nodes', () => {
     ],
     [
       'by what the pod asks for',
-      {
-        images: BOTH,
-        spec: { nodeSelector: { disk: 'ssd' } },
-        nodes: [node('x', 'arm64', {}, { disk: 'ssd' }), node('y', 'arm64')],
-      },
+      { images: BOTH, spec: ASKS_SSD, nodes: [node('x', 'arm64', {}, { disk: 'ssd' }), node('y', 'arm64')] },
       ['arm64 x, runs, will fit', 'arm64 y, runs, fits not'],
     ],
     ['of a pod that is left alone', { ...LEFT_ALONE, nodes: [node('n', 'amd64')] }, ['amd64 n, unknown, fits not']],
@@ -255,7 +250,7 @@ describe('an explanation names the state of the pod', () => {
     ['gated', { spec: { schedulingGates: [{ name: 'g' }] } }, { state: 'gated', gates: ['g'] }],
     ['bound', { spec: { nodeName: 'n1' } }, { state: 'bound', node: 'n1' }],
     ['finished', { spec: { nodeName: 'n1' }, status: { phase: 'Succeeded' } }, { state: 'finished' }],
-    ['going', { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }, { state: 'deleting' }],
+    ['going', { metadata: GOING }, { state: 'deleting' }],
     ['of another system', { kind: 'Deployment', spec: { os: { name: 'windows' } } }, { os: 'windows' }],
   ];
   for (const [given, what, expected] of rows) {
@@ -289,7 +284,6 @@ const died = (name: string, message = 'exec /app: exec format error'): JsonObjec
   ],
 });
 const CORDONED = node('amd-1', 'amd64', { unschedulable: true });
-const ON_AMD = { containers: [{ name: 'app', image: 'a' }], nodeName: 'amd-1' };
 
 const requiring = (key: string, operator: string, ...values: string[]): JsonObject => {
   const nodeSelectorTerms = [{ matchExpressions: [{ key, operator, values }] }];
@@ -306,11 +300,7 @@ describe('the advice', () => {
     ['a pod in a file that fits', { kind: 'Deployment', images: BOTH }, []],
     [
       'a pod that is being deleted, whatever its images',
-      {
-        images: 'amd64 arm64',
-        metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' },
-        spec: { nodeSelector: { disk: 'ssd' } },
-      },
+      { images: 'amd64 arm64', metadata: GOING, spec: ASKS_SSD },
       [],
     ],
     ['a pod that has ended, whatever its images', { images: '!not-found', status: { phase: 'Failed' } }, []],
@@ -332,33 +322,28 @@ describe('the advice', () => {
         images: BOTH,
         nodes: [node('amd64-1', 'amd64', { taints: [] }, { 'kubernetes.io/arch': 'amd64' })],
         settings: { mode: 'affinity' },
-        refusal: { reason: 'RefusedByPolicy', note: 'pods cannot be created' },
+        refusal: BY_POLICY,
       },
       ['Event RefusedByPolicy: pods cannot be created'],
     ],
     [
       'a Deployment whose pods are refused',
-      {
-        kind: 'Deployment',
-        isTemplate: true,
-        images: BOTH,
-        refusal: { reason: 'RefusedByPolicy', note: 'pods cannot be created' },
-      },
+      { kind: 'Deployment', isTemplate: true, images: BOTH, refusal: BY_POLICY },
       ['Event RefusedByPolicy: pods cannot be created'],
     ],
     [
       'a pod that has what it needs, whatever was refused before',
-      { images: BOTH, spec: TOLERATES_ALL, refusal: { reason: 'WriteRefused', note: 'no' } },
+      { images: BOTH, spec: TOLERATES_ALL, refusal: REFUSED },
       [],
     ],
     [
       'a DaemonSet that lacks its tolerations, because they are refused',
-      { ...template, refusal: { reason: 'WriteRefused', note: 'no' } },
+      { ...template, refusal: REFUSED },
       [/^allow the controller's write .*; Event WriteRefused: no/],
     ],
     [
       'a DaemonSet that has them by now, whatever was refused before',
-      { ...template, spec: TOLERATES_ALL, refusal: { reason: 'WriteRefused', note: 'no' } },
+      { ...template, spec: TOLERATES_ALL, refusal: REFUSED },
       [],
     ],
     [
@@ -383,17 +368,17 @@ describe('the advice', () => {
     ],
     [
       'an override that is narrower than need be',
-      { images: { a: '', b: 'linux/amd64' }, settings: { overrides: [{ pattern: 'a', architectures: ['arm64'] }] } },
+      { images: { a: '', b: 'linux/amd64' }, settings: overriding('arm64') },
       ['add amd64 for a to images.overrides', 'or push a linux/arm64 build of b'],
     ],
     [
       'images that meet where they may not',
-      { images: 's390x', settings: { schedulable: ['arm64'] } },
+      { images: 's390x', ...schedulable('arm64') },
       ['add s390x, on which all images run, to architectures.schedulable', 'or push a linux/arm64 build of a'],
     ],
     [
       'a statement that is not schedulable',
-      { ...stating('arm64'), settings: { schedulable: ['amd64'] } },
+      { ...stating('arm64'), ...schedulable('amd64') },
       [/^add an architecture of architectures\.schedulable/],
     ],
     [
@@ -453,7 +438,7 @@ describe('the advice', () => {
     ],
     [
       'nodes without a label',
-      deployed(BOTH, { nodeSelector: { disk: 'ssd' } }, [arm]),
+      deployed(BOTH, ASKS_SSD, [arm]),
       ['label arm-1 as the pod requires (disk=ssd), or change what the pod requires'],
     ],
     [
@@ -461,7 +446,7 @@ describe('the advice', () => {
       {
         kind: 'Deployment',
         images: BOTH,
-        spec: { nodeSelector: { disk: 'ssd' } },
+        spec: ASKS_SSD,
         nodes: [
           node('x', 'arm64', { unschedulable: true }, { disk: 'ssd' }),
           node('y', 'arm64', { unschedulable: true }),
@@ -477,21 +462,20 @@ describe('the advice', () => {
     ],
     [
       'a pod that fails on the wrong node',
-      { images: { a: 'linux/arm64', [`a@${digest('x')}`]: 'linux/arm64' }, spec: ON_AMD, status: died('x', '') },
+      { ...pulled('arm64', 'arm64'), status: died('x', '') },
       [
         /^container app fails on node amd-1 \(amd64\), for which its image has no platform; create the pod again; pulled /,
       ],
     ],
     [
       'a pod that fails on a node for which it was pulled, whose tag has moved',
-      { images: { a: 'linux/arm64', [`a@${digest('x')}`]: BOTH }, spec: ON_AMD, status: died('x', '') },
+      { ...pulled('arm64', BOTH), status: died('x', '') },
       [/its next start there would fail/],
     ],
     [
       'a pod that died of the format, pulled for another architecture',
       {
-        images: { a: BOTH, [`a@${digest('x')}`]: 'linux/arm64' },
-        spec: ON_AMD,
+        ...pulled(BOTH, 'arm64'),
         metadata: { ownerReferences: [{ kind: 'ReplicaSet', name: 'r', controller: true }] },
         status: died('x'),
       },
@@ -501,28 +485,19 @@ describe('the advice', () => {
     ],
     [
       'a pod that died of the format, whose image says that it runs there',
-      { images: { a: 'linux/amd64', [`a@${digest('x')}`]: 'linux/amd64' }, spec: ON_AMD, status: died('x') },
+      { ...pulled('amd64', 'amd64'), status: died('x') },
       [
         /^container app died .*; its image a@\S+ claims to run on amd64, but it does not .*: rebuild it, or state the architectures of "a" in images.overrides; .*a \(linux\/amd64\)$/,
       ],
     ],
     [
       'a bound pod with a toleration too many',
-      {
-        images: 'arm64',
-        spec: {
-          nodeName: 'arm-1',
-          tolerations: ['amd64', 'arm64'].map((value) => toleration(`supported-arch=${value}:NoSchedule`)),
-        },
-      },
+      { images: 'arm64', spec: { nodeName: 'arm-1', ...tolerating('amd64', 'arm64') } },
       [/a toleration cannot be removed from a pod$/],
     ],
     [
       'a bound pod of a DaemonSet',
-      {
-        spec: { nodeName: 'arm-1' },
-        metadata: { ownerReferences: [{ kind: 'DaemonSet', name: 'agent', controller: true }] },
-      },
+      { spec: { nodeName: 'arm-1' }, metadata: OF_AGENT },
       ['explain its DaemonSet: kubectl -n shop get daemonset agent -o yaml | archaware explain -f -'],
     ],
     [
@@ -591,7 +566,7 @@ describe('the advice', () => {
     ],
     [
       'an architecture that is asked for and not schedulable',
-      { kind: 'Deployment', images: BOTH, spec: ASKS_ARM, settings: { schedulable: ['amd64'] }, nodes: LABELLED },
+      { kind: 'Deployment', images: BOTH, spec: ASKS_ARM, ...schedulable('amd64'), nodes: LABELLED },
       [
         'the pod asks for arm64, architectures.schedulable leaves amd64 only: add arm64 to architectures.schedulable',
         'or remove the architecture from its nodeSelector',
@@ -651,24 +626,18 @@ describe('the advice', () => {
     ['a healthy pod on one of the nodes that it fits', { images: BOTH, spec: ON_AMD }, []],
     [
       'a healthy pod on a node that architectures.schedulable leaves out, whose image runs there',
-      { images: BOTH, spec: ON_AMD, settings: { schedulable: ['arm64'] } },
+      { images: BOTH, spec: ON_AMD, ...schedulable('arm64') },
       [],
     ],
     [
       'a pod that fails by itself on such a node',
-      {
-        images: { a: BOTH, [`a@${digest('x')}`]: BOTH },
-        spec: ON_AMD,
-        settings: { schedulable: ['arm64'] },
-        status: died('x', ''),
-      },
+      { ...pulled(BOTH, BOTH), ...schedulable('arm64'), status: died('x', '') },
       [],
     ],
     [
       'a pod on a wrong node that no node would take instead',
       {
-        images: { a: 'linux/arm64', [`a@${digest('x')}`]: 'linux/arm64' },
-        spec: ON_AMD,
+        ...pulled('arm64', 'arm64'),
         status: died('x', ''),
         nodes: [node('amd-1', 'amd64'), node('arm-1', 'arm64', { unschedulable: true })],
       },
@@ -678,12 +647,7 @@ describe('the advice', () => {
     ],
     [
       'a pod of a DaemonSet on a wrong node',
-      {
-        images: { a: 'linux/arm64', [`a@${digest('x')}`]: 'linux/arm64' },
-        spec: ON_AMD,
-        metadata: { ownerReferences: [{ kind: 'DaemonSet', name: 'agent', controller: true }] },
-        status: died('x'),
-      },
+      { ...pulled('arm64', 'arm64'), metadata: OF_AGENT, status: died('x') },
       [
         /^container app died with an exec format error on node amd-1 \(amd64\); explain its DaemonSet: .*; pulled a@\S+ \(linux\/arm64\); a \(linux\/arm64\)$/,
       ],
@@ -704,7 +668,6 @@ describe('the advice', () => {
 });
 
 describe('a placed pod that fits no node', () => {
-  const selects = (nodeSelector: JsonObject) => ({ containers: [{ image: 'a' }], nodeSelector });
   const rows: [given: string, what: Given, expected: string | undefined][] = [
     ['none of it', deployed(BOTH, {}, LABELLED), undefined],
     [
@@ -717,16 +680,16 @@ describe('a placed pod that fits no node', () => {
       { images: 'amd64', spec: { ...ASKS_ARM, nodeName: 'arm-1' } },
       'the pod asks for arm64: no node fits',
     ],
-    ['another label', { kind: 'Deployment', images: BOTH, spec: selects({ disk: 'ssd' }) }, 'no node fits'],
+    ['another label', { kind: 'Deployment', images: BOTH, spec: ASKS_SSD }, 'no node fits'],
     ['no node of its architecture', { kind: 'Deployment', images: 's390x' }, 'no node fits'],
     [
       'a node that its images do not run on, which would take it',
       deployed('arm64', {}, [node('n', 'amd64', { taints: [] })]),
       'no node fits',
     ],
-    ['no cluster', deployed(BOTH, selects({ disk: 'ssd' }), []), undefined],
+    ['no cluster', deployed(BOTH, ASKS_SSD, []), undefined],
     ['a pod that runs, and is cordoned', { images: BOTH, spec: ON_AMD, nodes: [CORDONED] }, undefined],
-    ['a pod that waits for its images', { images: '!denied', spec: selects({ disk: 'ssd' }) }, undefined],
+    ['a pod that waits for its images', { images: '!denied', spec: ASKS_SSD }, undefined],
   ];
   for (const [given, what, expected] of rows) {
     it(`because of ${given}: ${expected ?? 'not said'}`, () => {
@@ -738,12 +701,9 @@ describe('a placed pod that fits no node', () => {
 describe('a bound pod', () => {
   const told = (what: Given) =>
     explained(what).nodes.map(({ names, fits, placed, reasons }) => [names.join(), fits, placed.fits, ...reasons]);
-  const tolerating = {
-    tolerations: ['amd64', 'arm64'].map((value) => toleration(`supported-arch=${value}:NoSchedule`)),
-  };
 
   it('shows where it could move', () => {
-    expect(told({ images: BOTH, spec: { ...ON_AMD, ...tolerating } })).to.deep.equal([
+    expect(told({ images: BOTH, spec: { ...ON_AMD, ...tolerating('amd64', 'arm64') } })).to.deep.equal([
       ['amd-1', true, true],
       ['arm-1,arm-2', true, true],
     ]);
@@ -751,7 +711,7 @@ describe('a bound pod', () => {
 
   it('would return to the node that its template names', () => {
     const managedFields = [{ manager: 'kubectl', fieldsV1: { 'f:spec': { 'f:nodeName': {} } } }];
-    const given = { images: BOTH, spec: { ...ON_AMD, ...tolerating }, metadata: { managedFields } };
+    const given = { images: BOTH, spec: { ...ON_AMD, ...tolerating('amd64', 'arm64') }, metadata: { managedFields } };
     expect(told(given)).to.deep.equal([
       ['amd-1', true, true],
       ['arm-1,arm-2', false, false, "node(s) didn't match the requested node name"],

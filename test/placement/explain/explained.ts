@@ -5,7 +5,7 @@ import type { ExplainInput, LookupResult } from '../../../src/placement/explain/
 import { readNode } from '../../../src/placement/nodes/node.ts';
 import { readWorkload } from '../../../src/placement/objects/workload.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
-import { known, settings, taint } from '../objects.ts';
+import { known, settings, taint, toleration } from '../objects.ts';
 
 /** What can be looked up in both architectures of the cluster. */
 export const BOTH = 'amd64,arm64';
@@ -35,6 +35,11 @@ export type Given = {
   readonly refusal?: ExplainInput['refusal'];
   readonly namespace?: { readonly name: string; readonly labels: Readonly<Record<string, string>> };
 };
+
+/** The spec of a pod with these tolerations of archaware. */
+export function tolerating(...values: readonly string[]): JsonObject {
+  return { tolerations: values.map((value) => toleration(`supported-arch=${value}:NoSchedule`)) };
+}
 
 /** A node, by default with archaware's taint. */
 export function node(name: string, architecture: string, more: JsonObject = {}, labels: JsonObject = {}): JsonObject {

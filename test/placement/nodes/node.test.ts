@@ -55,6 +55,12 @@ function decideTaints(what: Node, more: Partial<Settings['taints']>, bootstrappe
 
 const NO_LABELS = { addedLabels: [], removedLabels: [], conflicts: [] };
 
+/** Taints that archaware never set, whatever a record says. */
+const OTHERS = [
+  ...['dedicated=payments:NoSchedule', 'quarantine=compromised:NoExecute', 'quarantine=arm64:NoExecute'],
+  ...['node-role.kubernetes.io/control-plane:NoSchedule', 'node-role.kubernetes.io/x=arm64:NoSchedule'],
+];
+
 describe('the decision for a node', () => {
   const outside = { nodeSelector: parseSelector('pool=mixed') };
   const rows: Row[] = [
@@ -119,34 +125,9 @@ describe('the decision for a node', () => {
     // The kubelet of a node can write the annotation.
     [
       'a record that claims the taints of others',
-      has(
-        [
-          'dedicated=payments:NoSchedule',
-          'quarantine=compromised:NoExecute',
-          'quarantine=arm64:NoExecute',
-          'node-role.kubernetes.io/control-plane:NoSchedule',
-          'node-role.kubernetes.io/x=arm64:NoSchedule',
-          ARM,
-        ],
-        ARM,
-        'dedicated=payments:NoSchedule',
-        'quarantine=compromised:NoExecute',
-        'quarantine=arm64:NoExecute',
-        'node-role.kubernetes.io/control-plane=:NoSchedule',
-        'node-role.kubernetes.io/x=arm64:NoSchedule',
-      ),
+      has([...OTHERS, ARM], ARM, ...OTHERS, 'node-role.kubernetes.io/control-plane=:NoSchedule'),
       {},
-      has(
-        [
-          'dedicated=payments:NoSchedule',
-          'quarantine=compromised:NoExecute',
-          'quarantine=arm64:NoExecute',
-          'node-role.kubernetes.io/control-plane:NoSchedule',
-          'node-role.kubernetes.io/x=arm64:NoSchedule',
-          ARM,
-        ],
-        ARM,
-      ),
+      has([...OTHERS, ARM], ARM),
     ],
     [
       'a record with another value than the taint of others',
@@ -322,14 +303,7 @@ describe("the record of archaware's taints and labels on a node", () => {
 
   it('never lists a label that archaware does not set', () => {
     const labels = [
-      'a/b',
-      'kubernetes.io/os',
-      'node-role.kubernetes.io/x',
-      'x.k8s.io/y',
-      'plain',
-      'A/b',
-      'a/',
-      'a/b',
+      ...'a/b kubernetes.io/os node-role.kubernetes.io/x x.k8s.io/y plain A/b a/ a/b'.split(' '),
       1,
       null,
     ];

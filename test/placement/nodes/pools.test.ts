@@ -53,52 +53,30 @@ describe('a node that joins', () => {
     missing: string | undefined,
   ];
   const plain = withTaints({});
+  const selecting = withTaints({ nodeSelector: parseSelector('team=x') });
+  /** A node of a pool with these taints. */
+  const pooled = (...texts: string[]) => ({ labels: KARPENTER, taints: texts.map((text) => taint(text)) });
   const rows: Row[] = [
-    ['of a pool, without the taint', { labels: KARPENTER }, plain, OURS],
-    ['of a pool, with the taint', { labels: KARPENTER, taints: [taint(OURS)] }, plain, undefined],
-    [
-      'of a pool, with the taint of another architecture',
-      { labels: KARPENTER, taints: [taint('supported-arch=amd64:NoSchedule')] },
-      plain,
-      OURS,
-    ],
-    [
-      'of a pool, with another effect',
-      { labels: KARPENTER, taints: [taint('supported-arch=arm64:PreferNoSchedule')] },
-      plain,
-      OURS,
-    ],
-    ['of a pool, with taints of others', { labels: KARPENTER, taints: [taint('gpu=yes:NoSchedule')] }, plain, OURS],
+    ['of a pool, without the taint', pooled(), plain, OURS],
+    ['of a pool, with the taint', pooled(OURS), plain, undefined],
+    ['of a pool, with the taint of another architecture', pooled('supported-arch=amd64:NoSchedule'), plain, OURS],
+    ['of a pool, with another effect', pooled('supported-arch=arm64:PreferNoSchedule'), plain, OURS],
+    ['of a pool, with taints of others', pooled('gpu=yes:NoSchedule'), plain, OURS],
     ['of no pool', { labels: {} }, plain, undefined],
     ['that is being deleted', { labels: KARPENTER, deleting: true }, plain, undefined],
     ['whose architecture is not known', { labels: KARPENTER, architecture: '' }, plain, '?'],
-    [
-      'whose architecture is not known, with the taint',
-      { labels: KARPENTER, architecture: '', taints: [taint(OURS)] },
-      plain,
-      undefined,
-    ],
+    ['whose architecture is not known, with the taint', { ...pooled(OURS), architecture: '' }, plain, undefined],
     [
       'whose label alone has the architecture',
       { labels: { ...KARPENTER, 'kubernetes.io/arch': 'arm64' }, architecture: '' },
       plain,
       OURS,
     ],
-    ['in the mode both', { labels: KARPENTER }, withTaints({}, 'both'), OURS],
-    ['in the mode affinity', { labels: KARPENTER }, withTaints({ manage: false }, 'affinity'), undefined],
-    ['with taints.manage: false', { labels: KARPENTER }, withTaints({ manage: false }), undefined],
-    [
-      'outside of taints.nodeSelector',
-      { labels: KARPENTER },
-      withTaints({ nodeSelector: parseSelector('team=x') }),
-      undefined,
-    ],
-    [
-      'within taints.nodeSelector',
-      { labels: { ...KARPENTER, team: 'x' } },
-      withTaints({ nodeSelector: parseSelector('team=x') }),
-      OURS,
-    ],
+    ['in the mode both', pooled(), withTaints({}, 'both'), OURS],
+    ['in the mode affinity', pooled(), withTaints({ manage: false }, 'affinity'), undefined],
+    ['with taints.manage: false', pooled(), withTaints({ manage: false }), undefined],
+    ['outside of taints.nodeSelector', pooled(), selecting, undefined],
+    ['within taints.nodeSelector', { labels: { ...KARPENTER, team: 'x' } }, selecting, OURS],
   ];
   for (const [what, given, by, missing] of rows) {
     it(`${what}: ${missing === undefined ? 'lacks nothing' : `lacks ${missing}`}`, () => {

@@ -12,6 +12,35 @@ function states(given: Partial<Record<ReadinessState, Tally>>): Record<Readiness
   return { ready: NONE, pinned: NONE, blocked: NONE, missing: NONE, unknown: NONE, ...given };
 }
 
+type Workload = Report['workloads'][number];
+type Reason = Workload['verdicts'][string]['reasons'][number];
+
+/** A workload (`namespace/name`) of so many replicas, CPUs and GiB. */
+function workload(
+  kind: string,
+  where: string,
+  [replicas, cpu, gibibytes]: readonly [number, number, number],
+  images: readonly string[],
+  state: ReadinessState,
+  reasons: readonly Reason[] = [],
+  team = where.split('/')[0] ?? '',
+): Workload {
+  const [namespace = '', name = ''] = where.split('/');
+  const requests = { replicas, cpu, memory: gibibytes * GIB };
+  const verdicts = { arm64: { state, reasons } };
+  return { kind, namespace, name, ...requests, labels: { team }, images, basis: 'images', verdicts };
+}
+
+function lacksArm(image: string, ...containers: readonly string[]): Reason {
+  const text = `${image} (${containers.join(', ')}) is only for linux/amd64`;
+  return { kind: 'image', image, containers, platforms: ['linux/amd64'], text };
+}
+
+function image(name: string, platforms: readonly string[], used: Tally): Report['images'][number] {
+  const registry = name.includes('/') ? (name.split('/')[0] ?? '') : 'docker.io';
+  return { image: name, registry, platforms, used, blocking: {} };
+}
+
 /** A report of a few workloads, one for each state, for tests of its forms. Its numbers fit each other. */
 export const SAMPLE: Report = {
   targets: ['arm64'],
@@ -44,159 +73,56 @@ export const SAMPLE: Report = {
     ],
   },
   workloads: [
+    workload('DaemonSet', 'ops/agent', [5, 1, 2], ['registry.example.com/ops/agent:3'], 'missing', [
+      lacksArm('registry.example.com/ops/agent:3', 'agent'),
+    ]),
+    workload(
+      'Deployment',
+      'shop/legacy',
+      [2, 2, 4],
+      ['registry.example.com/shop/legacy:1.9', 'nginx:1.29'],
+      'blocked',
+      [lacksArm('registry.example.com/shop/legacy:1.9', 'migrate', 'web')],
+    ),
+    workload('Deployment', 'shop/web', [4, 4, 8], ['nginx:1.29'], 'ready'),
     {
-      kind: 'DaemonSet',
-      namespace: 'ops',
-      name: 'agent',
-      replicas: 5,
-      cpu: 1,
-      memory: 2 * GIB,
-      labels: { team: 'ops' },
-      images: ['registry.example.com/ops/agent:3'],
-      basis: 'images',
-      verdicts: {
-        arm64: {
-          state: 'missing',
-          reasons: [
-            {
-              kind: 'image',
-              image: 'registry.example.com/ops/agent:3',
-              containers: ['agent'],
-              platforms: ['linux/amd64'],
-              text: 'registry.example.com/ops/agent:3 (agent) is only for linux/amd64',
-            },
-          ],
+      ...workload('Pod', 'shop/debug', [1, 1, 2], ['registry.example.com/private/debug:1'], 'unknown', [
+        {
+          kind: 'lookup',
+          image: 'registry.example.com/private/debug:1',
+          containers: ['debug'],
+          code: 'denied',
+          text: 'registry.example.com/private/debug:1 (debug) could not be looked up (denied): 401 Unauthorized',
         },
-      },
-    },
-    {
-      kind: 'Deployment',
-      namespace: 'shop',
-      name: 'legacy',
-      replicas: 2,
-      cpu: 2,
-      memory: 4 * GIB,
-      labels: { team: 'shop' },
-      images: ['registry.example.com/shop/legacy:1.9', 'nginx:1.29'],
-      basis: 'images',
-      verdicts: {
-        arm64: {
-          state: 'blocked',
-          reasons: [
-            {
-              kind: 'image',
-              image: 'registry.example.com/shop/legacy:1.9',
-              containers: ['migrate', 'web'],
-              platforms: ['linux/amd64'],
-              text: 'registry.example.com/shop/legacy:1.9 (migrate, web) is only for linux/amd64',
-            },
-          ],
-        },
-      },
-    },
-    {
-      kind: 'Deployment',
-      namespace: 'shop',
-      name: 'web',
-      replicas: 4,
-      cpu: 4,
-      memory: 8 * GIB,
-      labels: { team: 'shop' },
-      images: ['nginx:1.29'],
-      basis: 'images',
-      verdicts: { arm64: { state: 'ready', reasons: [] } },
-    },
-    {
-      kind: 'Pod',
-      namespace: 'shop',
-      name: 'debug',
-      replicas: 1,
-      cpu: 1,
-      memory: 2 * GIB,
+      ]),
       labels: {},
-      images: ['registry.example.com/private/debug:1'],
       basis: 'open',
-      verdicts: {
-        arm64: {
-          state: 'unknown',
-          reasons: [
-            {
-              kind: 'lookup',
-              image: 'registry.example.com/private/debug:1',
-              containers: ['debug'],
-              code: 'denied',
-              text: 'registry.example.com/private/debug:1 (debug) could not be looked up (denied): 401 Unauthorized',
-            },
-          ],
-        },
-      },
     },
-    {
-      kind: 'SparkApplication',
-      namespace: 'shop',
-      name: 'nightly',
-      replicas: 1,
-      cpu: 1,
-      memory: 2 * GIB,
-      labels: { team: 'data' },
-      images: ['redis:8'],
-      basis: 'images',
-      verdicts: { arm64: { state: 'ready', reasons: [] } },
-    },
-    {
-      kind: 'StatefulSet',
-      namespace: 'shop',
-      name: 'db',
-      replicas: 1,
-      cpu: 1,
-      memory: 2 * GIB,
-      labels: { team: 'data' },
-      images: ['redis:8'],
-      basis: 'images',
-      verdicts: {
-        arm64: {
-          state: 'pinned',
-          reasons: [{ kind: 'node-selector', text: 'its nodeSelector asks for disktype=ssd, which no arm64 node has' }],
-        },
-      },
-    },
+    workload('SparkApplication', 'shop/nightly', [1, 1, 2], ['redis:8'], 'ready', [], 'data'),
+    workload(
+      'StatefulSet',
+      'shop/db',
+      [1, 1, 2],
+      ['redis:8'],
+      'pinned',
+      [{ kind: 'node-selector', text: 'its nodeSelector asks for disktype=ssd, which no arm64 node has' }],
+      'data',
+    ),
   ],
   images: [
     {
-      image: 'registry.example.com/shop/legacy:1.9',
-      registry: 'registry.example.com',
-      platforms: ['linux/amd64'],
-      used: tally(1, 2, 2, 4),
+      ...image('registry.example.com/shop/legacy:1.9', ['linux/amd64'], tally(1, 2, 2, 4)),
       blocking: { arm64: { blocks: tally(1, 2, 2, 4), alone: tally(1, 2, 2, 4), newer: '2.0' } },
     },
     {
-      image: 'registry.example.com/ops/agent:3',
-      registry: 'registry.example.com',
-      platforms: ['linux/amd64'],
-      used: tally(1, 5, 1, 2),
+      ...image('registry.example.com/ops/agent:3', ['linux/amd64'], tally(1, 5, 1, 2)),
       blocking: { arm64: { blocks: tally(1, 5, 1, 2), alone: tally(1, 5, 1, 2) } },
     },
+    image('nginx:1.29', ['linux/amd64', 'linux/arm64'], tally(2, 6, 6, 12)),
+    image('redis:8', ['linux/amd64', 'linux/arm64'], tally(2, 2, 2, 4)),
     {
-      image: 'nginx:1.29',
-      registry: 'docker.io',
-      platforms: ['linux/amd64', 'linux/arm64'],
-      used: tally(2, 6, 6, 12),
-      blocking: {},
-    },
-    {
-      image: 'redis:8',
-      registry: 'docker.io',
-      platforms: ['linux/amd64', 'linux/arm64'],
-      used: tally(2, 2, 2, 4),
-      blocking: {},
-    },
-    {
-      image: 'registry.example.com/private/debug:1',
-      registry: 'registry.example.com',
-      platforms: [],
+      ...image('registry.example.com/private/debug:1', [], tally(1, 1, 1, 2)),
       error: { code: 'denied', message: '401 Unauthorized' },
-      used: tally(1, 1, 1, 2),
-      blocking: {},
     },
   ],
 };

@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import type { Placement } from '../../../src/placement/decide.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import {
   isOnWrongNode,
@@ -9,14 +8,10 @@ import {
   type Subject,
   type Surroundings,
 } from '../../../src/placement/workloads/overview.ts';
-import { settings } from '../objects.ts';
+import { place, settings } from '../objects.ts';
 
 const CLUSTER: Surroundings = { architectures: ['amd64', 'arm64'], allTainted: true };
 
-const place = (architectures: readonly string[], more: Partial<Placement> = {}): Placement => ({
-  ...{ kind: 'place', architectures, basis: 'images', followsCluster: false, os: undefined },
-  ...{ failed: [], unknown: [], images: [], ...more },
-});
 const hold = (...platforms: readonly string[]): Subject['decision'] => ({
   kind: 'hold',
   reason: 'no-common-architecture',

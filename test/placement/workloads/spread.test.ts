@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
-import type { Decision } from '../../../src/placement/decide.ts';
+import type { Decision, Placement } from '../../../src/placement/decide.ts';
 import { checkObjects } from '../../../src/placement/readiness/check-objects.ts';
 import { createInventory } from '../../../src/placement/readiness/inventory.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
@@ -8,18 +8,14 @@ import { overviewOf, type Subject } from '../../../src/placement/workloads/overv
 import { readHardSpread, spreadNote, taintedArchitectures } from '../../../src/placement/workloads/spread.ts';
 import { spread } from '../../support/workloads.ts';
 import { explained, node as nodeObject } from '../explain/explained.ts';
-import { node, settings, taint, template } from '../objects.ts';
+import { node, place, settings, taint, template } from '../objects.ts';
 import { answer, object } from '../readiness/world.ts';
 
 const HOSTNAME = 'kubernetes.io/hostname';
 const SAYS = (over: string, nodes = 'arm64') =>
   `its topology spread over ${over} (DoNotSchedule) counts ${nodes} nodes, although their taint keeps it off, so some of its pods may ` +
   'stay Pending: set nodeTaintsPolicy: Honor in that constraint (docs/workloads.md)';
-const placed = (more: Partial<Extract<Decision, { kind: 'place' }>> = {}): Decision => ({
-  ...{ kind: 'place', architectures: ['amd64'], basis: 'images', followsCluster: false, os: undefined },
-  ...{ failed: [], unknown: [], images: [] },
-  ...more,
-});
+const placed = (more: Partial<Placement> = {}): Decision => place(['amd64'], more);
 
 describe('a hard topology spread beside nodes with a taint', () => {
   type Given = {

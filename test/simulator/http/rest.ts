@@ -129,9 +129,6 @@ export function createRest(options: RestOptions) {
   function watch({ resource, namespace }: Address, { url, response }: Call): undefined {
     const query = url.searchParams;
     const resourceVersion = query.get('resourceVersion') ?? '';
-    if (options.faults.goneAsStatus && resourceVersion !== '' && Number(resourceVersion) < store.oldest()) {
-      throw expired(`too old resource version: ${resourceVersion} (${store.oldest()})`);
-    }
     options.watches.start(
       {
         resource,
