@@ -11,8 +11,12 @@ import { answerFor, changedFields, knownImages, NOT_YET, readAnswers } from '../
 import type { Settings } from '../../placement/settings.ts';
 import { type ImageSource, NEVER } from '../image-source.ts';
 
-/** The most images: 131 KiB in all, so that an update costs the API server little. */
+/** The most images that are published, and the most that are used and not known: their names are their pods' authors'. */
 const MOST_IMAGES = 2_000;
+/** The most images that are noted between two batches. One that is not is noted by its next use. */
+const MOST_NEWS = 10_000;
+/** The longest name that is published. */
+const LONGEST_NAME = 255;
 /** Changes are gathered for this long. */
 const BATCH_MS = 5_000;
 /** After a failed write. A new CustomResourceDefinition needs some seconds until it is served. */
@@ -48,7 +52,7 @@ export type Publication = {
   readonly problem: string | undefined;
 };
 
-type Entry = { readonly canonical: string; usedAt: number; text: string | undefined };
+type Entry = { readonly image: string; readonly canonical: string; usedAt: number; text: string | undefined };
 
 /**
  * Creates a publisher. It publishes only what answers everybody: found anonymously or with the operator's logins. An answer stays
@@ -57,45 +61,57 @@ type Entry = { readonly canonical: string; usedAt: number; text: string | undefi
 export function createPublisher(options: PublisherOptions) {
   const { client, namespace, mayWrite, clock, turns, images, settings } = options;
   const path = knownImagesPath(namespace);
+  /** What is published, and what would be if it were known: a flood of names that nobody knows takes nothing from the others. */
   const entries = createLru<Entry>(MOST_IMAGES);
-  const used = new Set<string>();
+  const unknown = createLru<Entry>(MOST_IMAGES);
+  const dirty = new Set<Entry>();
   const settled = new Set<string>();
+  /** Lookups end on every replica, and only a leader publishes. */
+  let isRunning = false;
   let object: JsonObject = {};
   let present: Settings | undefined;
   let checkedAt: number | undefined;
   let publication: Publication = { images: 0, written: undefined, problem: NOT_YET };
 
-  function use(image: string): void {
-    const known = entries.get(image);
-    if (known !== undefined) known.usedAt = clock.monotonic();
-    else entries.set(image, { canonical: images.canonicalOf(image), usedAt: clock.monotonic(), text: undefined });
+  function use(image: string): Entry {
+    const known = entries.get(image) ?? unknown.get(image);
+    const entry = known ?? { image, canonical: images.canonicalOf(image), usedAt: 0, text: undefined };
+    entry.usedAt = clock.monotonic();
+    if (known === undefined) unknown.set(image, entry);
+    return entry;
   }
 
-  /** Finds out what is known of an image now; what was known before stays if nothing is. */
-  function refresh(image: string, entry: Entry, now: Settings): void {
-    const subject = { image, pullPolicy: '' };
-    const said = narrowingOf(subject, { os: 'linux', hasRuntimeClass: false }, now, images.namesOf(image), () =>
+  function say(entry: Entry, text: string | undefined): void {
+    entry.text = text;
+    (text === undefined ? entries : unknown).delete(entry.image);
+    (text === undefined ? unknown : entries).set(entry.image, entry);
+  }
+
+  /** Finds out what is known of an image now. What its registry said stays if nothing is known; what an override said does not. */
+  function refresh(entry: Entry, now: Settings): void {
+    const subject = { image: entry.image, pullPolicy: '' };
+    const said = narrowingOf(subject, { os: 'linux', hasRuntimeClass: false }, now, images.namesOf(entry.image), () =>
       images.answer(subject, '', [], NEVER),
     );
     const answer = answerFor(said);
-    if ('text' in answer) entry.text = answer.text;
-    else if (said.kind !== 'pending' && said.kind !== 'failed') entry.text = undefined;
+    const isKnown = said.kind !== 'pending' && said.kind !== 'failed';
+    if ('text' in answer) say(entry, answer.text);
+    else if (isKnown || entry.text?.startsWith('!')) say(entry, undefined);
+  }
+
+  function forgetNews(): void {
+    dirty.clear();
+    settled.clear();
   }
 
   async function gather(): Promise<Map<string, string>> {
     const now = settings();
-    const isAll = now !== present;
+    const all = [...entries.values(), ...unknown.values()];
+    const changed = now === present ? all.filter((one) => dirty.has(one) || settled.has(one.canonical)) : all;
     present = now;
-    for (const image of used) use(image);
-    const [changed, ended] = [new Set(used), new Set(settled)];
-    used.clear();
-    settled.clear();
-    const answers = new Map<string, string>();
-    await inTurns(turns, [...entries.entries()], ([image, entry]) => {
-      if (isAll || changed.has(image) || ended.has(entry.canonical)) refresh(image, entry, now);
-      if (entry.text !== undefined) answers.set(image, entry.text);
-    });
-    return answers;
+    forgetNews();
+    await inTurns(turns, changed, (entry) => refresh(entry, now));
+    return new Map([...entries.entries()].flatMap(([image, { text }]) => (text === undefined ? [] : [[image, text]])));
   }
 
   async function read(signal: AbortSignal): Promise<void> {
@@ -144,12 +160,11 @@ export function createPublisher(options: PublisherOptions) {
     if (checkedAt !== undefined && now - checkedAt < CHECK_MS) return;
     await read(signal);
     checkedAt = now;
-    for (const [image, text] of readAnswers(object)) {
-      if (entries.get(image) === undefined) use(image);
-      const entry = entries.get(image);
-      if (entry !== undefined) entry.text ??= text;
-    }
-    await inTurns(turns, options.inUse(), use);
+    for (const [image, text] of readAnswers(object)) if (!entries.has(image)) say(use(image), text);
+    await inTurns(turns, options.inUse(), (image) => {
+      const entry = entries.peek(image);
+      if (entry !== undefined) entry.usedAt = now;
+    });
     for (const [image, { usedAt }] of [...entries.entries()]) if (now - usedAt > UNUSED_MS) entries.delete(image);
   }
 
@@ -160,21 +175,28 @@ export function createPublisher(options: PublisherOptions) {
       await write(signal);
       return;
     }
-    if (publication.problem !== why) await withdraw(signal);
     checkedAt = undefined;
+    forgetNews();
+    if (publication.problem === why || !mayWrite()) return;
+    await withdraw(signal);
     publication = { images: 0, written: undefined, problem: why };
   }
 
   return {
     /** Notes that a pod uses an image. */
-    used: (image: string): void => void used.add(image),
+    used(image: string): void {
+      if (isRunning && dirty.size < MOST_NEWS && image.length <= LONGEST_NAME) dirty.add(use(image));
+    },
     /** Notes that the lookup of an image (its canonical name) has ended. */
-    settled: (canonical: string): void => void settled.add(canonical),
+    settled(canonical: string): void {
+      if (isRunning && settled.size < MOST_NEWS) settled.add(canonical);
+    },
     /** Returns what is published. */
     publication: (): Publication => publication,
     /** Publishes until the term is over. A write that fails is tried again: what is not published is placed by the controllers. */
     async run(over: AbortSignal): Promise<void> {
       let isFailing = false;
+      isRunning = true;
       while (!over.aborted) {
         try {
           await step(over);
@@ -187,6 +209,7 @@ export function createPublisher(options: PublisherOptions) {
         }
         await clock.delay(isFailing ? RETRY_MS : BATCH_MS, over);
       }
+      isRunning = false;
     },
   };
 }

@@ -32,6 +32,8 @@ const NOTHING = '^$';
 const EVERYTHING = '.*';
 /** The limit of the CustomResourceDefinition is twice as much. */
 const LONGEST_PATTERN = 32 * 1024;
+/** Who chooses names can choose their part. What has no room there is not published, and the policy reads no long text. */
+const LONGEST_PART = 32 * 1024;
 /** Parts that a person or another version wrote may be of any size. */
 const MOST_READ = 2 * 1024 * 1024;
 
@@ -68,15 +70,19 @@ export function unpublished(narrowed: readonly NarrowedImage[], answers: Answers
 export function knownImages(answers: Answers, settings: Settings, alone: Iterable<string>): KnownImages {
   const { taints, schedulable, excludeNamespaces } = settings;
   const parts = new Map<string, string>();
+  let count = 0;
   for (const image of [...answers.keys()].sort()) {
     const part = partOf(image);
-    parts.set(part, `${parts.get(part) ?? '\n'}${image} ${answers.get(image)}\n`);
+    const text = `${parts.get(part) ?? '\n'}${image} ${answers.get(image)}\n`;
+    if (text.length > LONGEST_PART) continue;
+    parts.set(part, text);
+    count++;
   }
   return {
     taint: `${taints.key}:${taints.effect}`,
     schedulable,
     excluded: patternOf([...excludeNamespaces, ...alone]),
-    count: answers.size,
+    count,
     images: Object.fromEntries(parts),
   };
 }

@@ -207,6 +207,41 @@ describe('the publisher', () => {
     await end();
   });
 
+  it('keeps what is known through a flood of names that nobody knows, and remembers nothing while it does not lead', async () => {
+    const { publisher, state, answers, pass, end } = publishing();
+    publisher.used('x/early:1');
+    state.known.set('x/a:1', index('amd64'));
+    await pass(0);
+    publisher.used('x/a:1');
+    await pass(5_000);
+    for (let name = 0; name < 20_000; name++) publisher.used(`x/${name}:1`);
+    publisher.used(`x/${'a'.repeat(300)}:1`);
+    await pass(5_000);
+    expect(answers()).to.deep.equal({ 'x/a:1': 'amd64' });
+    await end();
+  });
+
+  it('forgets what images.overrides said once it says nothing more', async () => {
+    const { publisher, state, answers, pass, end } = publishing();
+    state.settings = settings({ overrides: [{ pattern: 'x/a:1', architectures: ['arm64'] }] });
+    publisher.used('x/a:1');
+    await pass(5_000);
+    expect(answers()).to.deep.equal({ 'x/a:1': '!arm64' });
+    state.settings = settings();
+    await pass(5_000);
+    expect(answers()).to.deep.equal({});
+    await end();
+  });
+
+  it('takes nothing back without the Lease', async () => {
+    const { state, sent, pass, end } = publishing(EARLIER);
+    state.mayWrite = false;
+    state.why = 'pods.namespaceSelector is set';
+    await pass(5_000);
+    expect(sent()).not.to.include('delete');
+    await end();
+  });
+
   it('follows changed settings, and leaves a namespace alone that refuses what archaware adds', async () => {
     const { publisher, state, answers, pass, end } = publishing();
     state.known.set('x/a:1', index('386'));

@@ -71,6 +71,13 @@ describe('the object known', () => {
     expect(readAnswers(object)).to.deep.equal(answers);
   });
 
+  it('keeps each part short, whatever names somebody chooses', () => {
+    const names = Array.from({ length: 2_000 }, (_, index) => `r.test/${'x'.repeat(200)}/${10_000 + index}:1`);
+    const { images, count } = knownImages(new Map(names.map((name) => [name, 'amd64'])), settings(), []);
+    expect(Object.values(images).map((text) => text.length <= 32 * 1024)).to.deep.equal([true]);
+    expect(count).to.be.within(100, 200);
+  });
+
   it('leaves out what has another form when it is read', () => {
     const images = {
       a1: '\nr.test/a:1 gpu\nr.test/b:1\n r.test/c:1\nr.test/d:1 amd64\n',
