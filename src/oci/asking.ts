@@ -42,7 +42,7 @@ export type AskingOptions = RegistryOptions &
 /** What a command needs to send requests of its own to an endpoint that it was led to. */
 export type AskingParts = Pick<QueryOptions, 'send' | 'now'> & Pick<AskingOptions, 'after' | 'timeoutMs'>;
 
-/** Work at an image's registry that is no lookup. */
+/** Work at an image's registry other than a lookup. */
 export type Reach<T> = (at: QueriedTarget, parts: AskingParts) => Promise<T>;
 
 /** A registry's line: the milliseconds until all who wait there had their turn. */

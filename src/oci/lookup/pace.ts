@@ -171,7 +171,7 @@ export function createPaces({ logins, now, after, patienceMs = NO_PROGRESS, wait
     if (account.line.size === 0) waitedFor.delete(account);
     else {
       waitedFor.add(account);
-      // A try that does not end, and that nobody tells of, lets the next one go after a while.
+      // A try that does not end, and that nobody reports, lets the next one go after a while.
       const left = (account.limit?.nextAt ?? 0) - now();
       account.stopTick = after(left > 0 ? left : LOOK, () => advance(account));
     }
