@@ -32,7 +32,7 @@ export const ROWS: readonly Row[] = [
     panels: [
       {
         title: 'Replicas that lead',
-        help: 'Exactly one. None: runbook no-leader.',
+        help: 'Exactly one. None: docs/alerts.md, ArchawareNoLeader.',
         unit: 'short',
         queries: one('sum(archaware_leader)', 'leaders'),
       },

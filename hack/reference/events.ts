@@ -88,7 +88,7 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
     about: ['Node'],
     meaning:
       'Karpenter has not initialized the node for five minutes, and the taint of archaware is the only taint that is left: it is probably in `startupTaints` of the NodePool. The taint is never removed, so Karpenter waits for ever.',
-    next: 'Move the taint from `startupTaints` to `taints` in the NodePool ([runbook](../runbooks/uninitialized-nodes.md)).',
+    next: 'Move the taint from `startupTaints` to `taints` in the NodePool ([runbook](../alerts.md#nodenotinitialized)).',
   },
   NodeArchitectureChanged: {
     about: ['Node'],
@@ -100,13 +100,13 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
     about: ['DaemonSet', 'Node'],
     meaning:
       'Nodes stay without the taint, because this DaemonSet wants pods there and its template does not tolerate the taint: its next update would remove all of its pods from them. The note has the number of nodes, the first of them, and why the template could not be changed. Three nodes get the Event, too. A taint that is there already stays.',
-    next: 'Allow the account of archaware in the policy, webhook or role that the note names; or add the tolerations to the source of the DaemonSet; or use the mode `affinity`, or `taints.manage: false` ([runbook](../runbooks/taints-held-back.md)).',
+    next: 'Allow the account of archaware in the policy, webhook or role that the note names; or add the tolerations to the source of the DaemonSet; or use the mode `affinity`, or `taints.manage: false` ([runbook](../alerts.md#archawaretaintsheldback)).',
   },
   RolloutStopped: {
     about: ['DaemonSet'],
     meaning:
       'archaware changed the template of the DaemonSet, and its rollout has made no progress for five minutes. archaware changes no other DaemonSet of the namespace, or, for one of a system namespace, none at all and taints no node. After three other namespaces in a row it changes none for 30 minutes. Where the API server lets no pod with the tolerations in, and no node has the taint yet, archaware takes its change back, once.',
-    next: 'Look at the Events of the DaemonSet. Allow the tolerations in the policy that refuses the pods, then run `kubectl rollout restart`; or label it `archaware.dev/ignore=true`, if it may lose its pods on nodes with the taint ([runbook](../runbooks/rollout-stopped.md)).',
+    next: 'Look at the Events of the DaemonSet. Allow the tolerations in the policy that refuses the pods, then run `kubectl rollout restart`; or label it `archaware.dev/ignore=true`, if it may lose its pods on nodes with the taint ([runbook](../alerts.md#archawarerolloutstopped)).',
   },
   WriteRefused: {
     about: ['Pod', 'Node', 'DaemonSet'],

@@ -4,7 +4,7 @@ import { code, codes, heading, join, type Page, table } from './markdown.ts';
 const INTRODUCTION = `At \`metrics.address\` (\`:9090\`), path \`/metrics\`, in the text format of Prometheus; without the metrics of Node.js. Every replica serves them.
 Metrics of the loops (\`pods\`, \`reconcile_total\`, \`workqueue_depth\`, …) change on the leader only: add them up over replicas. Names and labels are stable.
 
-Which metrics to watch, and from which value on: [operating](../operating.md#what-to-watch).`;
+Which metrics to watch, and from which value on: [operating](../alerts.md).`;
 
 /** The values of labels from a closed list, or how they are made. */
 const LABELS: Readonly<Record<string, string>> = {

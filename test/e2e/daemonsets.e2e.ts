@@ -13,7 +13,7 @@ import { describeTemplateHistory } from './support/template-history.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const RECORDED = 'archaware.dev/tolerations';
-const RUNBOOK = new URL('../../docs/runbooks/daemonsets-unprotected.md', import.meta.url);
+const RUNBOOK = new URL('../../docs/alerts.md', import.meta.url);
 const NODES = ['amd64-1', 'amd64-2', 'arm64-1', 's390x-1'];
 /** The tolerations that the annotation says are archaware's. */
 const recorded = (found: unknown) => readRecorded(String(annotation(found, RECORDED)));

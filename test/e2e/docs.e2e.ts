@@ -21,14 +21,7 @@ const DOCUMENTS: readonly { readonly document: string; readonly installed: boole
   { document: 'docs/operating.md', installed: true },
   { document: 'docs/admission.md', installed: true },
   { document: 'docs/explain.md', installed: true },
-  { document: 'docs/runbooks/no-leader.md', installed: true },
-  { document: 'docs/runbooks/pods-waiting.md', installed: true },
-  { document: 'docs/runbooks/gates.md', installed: true },
-  { document: 'docs/runbooks/daemonsets-unprotected.md', installed: true },
-  { document: 'docs/runbooks/nodes-join-untainted.md', installed: true },
-  { document: 'docs/runbooks/uninitialized-nodes.md', installed: true },
-  { document: 'docs/runbooks/taints-held-back.md', installed: true },
-  { document: 'docs/runbooks/rollout-stopped.md', installed: true },
+  { document: 'docs/alerts.md', installed: true },
 ];
 
 /** A gate of somebody else. */

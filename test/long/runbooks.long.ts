@@ -20,10 +20,11 @@ import { pod, statefulSet } from '../support/workloads.ts';
 
 const NS = 'shop';
 const LEASE = 'archaware-controller';
+const document = 'docs/alerts.md';
 /** Longer than the Lease lasts. */
 const STILL_MS = 20_000;
 
-/** Each situation is made, and the steps of its page are done as they stand. */
+/** Each situation is made, and the steps of its runbook are done as they stand. */
 describe('the runbooks on a real node', function () {
   this.timeout(300_000);
   let real: RealWorld;
@@ -52,7 +53,6 @@ describe('the runbooks on a real node', function () {
     real.script(`sed -i -e '${configurationEdit(...lines)}' archaware.yaml`);
   const eventually = <T>(what: string, condition: () => Promise<T | false | undefined>) =>
     eventuallyOn(world)(what, condition);
-  const page = (name: string) => `docs/runbooks/${name}.md`;
 
   /** What a block prints on a terminal, where a command that fails does not end it. */
   async function look(document: string, text: string): Promise<string> {
@@ -91,7 +91,6 @@ describe('the runbooks on a real node', function () {
     eventually('every node to be tainted', async () => (await allTaints()).join() === ours(own, other).join());
 
   describe('no-leader', () => {
-    const document = page('no-leader');
     const LEADER = 'kubectl -n archaware get lease archaware-controller';
     const WHY = 'kubectl -n archaware describe pods';
     afterEach(async () => {
@@ -149,8 +148,6 @@ describe('the runbooks on a real node', function () {
   });
 
   describe('pods-waiting', () => {
-    const document = page('pods-waiting');
-
     it('a registry is down and images.unresolvable is wait: pods wait, and each way of the page helps', async () => {
       await real.script(
         'kubectl -n archaware edit configmap archaware-controller',
@@ -185,7 +182,7 @@ describe('the runbooks on a real node', function () {
         const seen = await look(document, "custom-columns='NAMESPACE:.involvedObject.namespace");
         for (const name of ['gated', 'third', 'web-0'])
           expect(seen).to.match(new RegExp(`shop +${name} .*(timeout|unavailable)`));
-        expect(await look(document, 'explain shop/gated')).to.include('unknown-gated');
+        expect(await look(document, 'explain -n shop gated')).to.include('unknown-gated');
         await step(document, 'kubectl -n shop annotate pod gated');
         await step(document, 'kubectl -n shop patch statefulset web');
         await eventually(
@@ -229,12 +226,12 @@ describe('the runbooks on a real node', function () {
       try {
         await world.create(pod(NS, 'gated', { images: [world.image('unknown-gate')] }));
         expect(await isGated('gated')).to.equal(true);
-        expect(await look(page('gates'), 'GATES:.spec.schedulingGates')).to.match(
+        expect(await look(document, 'GATES:.spec.schedulingGates')).to.match(
           /shop +gated +\S+ +archaware.dev\/architecture/,
         );
-        const seen = await look(page('gates'), 'explain shop/gated');
-        expect(seen).to.include('unknown-gate').and.match(/^yes$/m);
-        await step(page('gates'), 'kubectl -n shop annotate pod gated');
+        expect(await look(document, 'explain -n shop gated')).to.include('unknown-gate');
+        expect(await look(document, 'can-i patch pods')).to.match(/^yes$/m);
+        await step(document, 'kubectl -n shop annotate pod gated');
         expect(await isGated('gated')).to.equal(false);
       } finally {
         world.registry.kill('SIGCONT');
@@ -284,7 +281,6 @@ describe('the runbooks on a real node', function () {
     });
 
     it('nodes of one NodePool join without the taint: the page names it, and its limit stops it', async () => {
-      const document = page('nodes-join-untainted');
       const labels = { 'karpenter.sh/nodepool': NAME };
       await Promise.all(
         [0, 1, 2, 3].map((index) => world.cluster.createNode({ name: `joins-${index}`, architecture: other, labels })),
@@ -297,7 +293,7 @@ describe('the runbooks on a real node', function () {
       await real.script(
         'kubectl -n archaware get configmap archaware-controller -o jsonpath="{.data.config\\.yaml}" > config.yaml',
       );
-      const { stdout, stderr } = await real.block(document, 'kubectl get nodepools.karpenter.sh -o', {
+      const { stdout, stderr } = await real.block(document, 'main.js plan --config config.yaml', {
         'config.yaml': 'config.yaml || [ $? = 2 ]',
       });
       expect(stdout + stderr).to.match(new RegExp(`NodePool ${NAME}.*taint`));
@@ -306,7 +302,6 @@ describe('the runbooks on a real node', function () {
     });
 
     it('a node that Karpenter does not initialize is found, and its NodeClaim can be deleted', async () => {
-      const document = page('uninitialized-nodes');
       const labels = { 'karpenter.sh/nodepool': NAME, 'karpenter.sh/registered': 'true' };
       await world.cluster.createNode({ name: 'hangs', architecture: other, labels });
       const claim = {

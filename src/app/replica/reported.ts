@@ -50,7 +50,7 @@ export function createTelemetry(
       else {
         log.warn(
           { count: keys.length, pods: keys.slice(0, EXAMPLES) },
-          'pods hold the scheduling gate archaware.dev/architecture, and the loop for pods does not run: nothing releases them: add pods to loops, or run clean --stop (docs/runbooks/gates.md)',
+          'pods hold the scheduling gate archaware.dev/architecture, and the loop for pods does not run: nothing releases them: add pods to loops, or run clean --stop (docs/alerts.md, "ArchawareGatedPods")',
         );
       }
     },
@@ -64,7 +64,7 @@ function logProtection(log: Pick<Logger, 'info' | 'warn'>, verdict: KeepVerdict)
     case 'broken':
       log.warn(
         { daemonSet: verdict.example },
-        "an update that drops archaware's tolerations from a DaemonSet would be stored, and take its pods off all tainted nodes: neither the policy archaware-keep nor the webhook corrects it (docs/runbooks/daemonsets-unprotected.md)",
+        "an update that drops archaware's tolerations from a DaemonSet would be stored, and take its pods off all tainted nodes: neither the policy archaware-keep nor the webhook corrects it (ArchawareDaemonSetsUnprotected in docs/alerts.md)",
       );
       return;
     case 'unknown':

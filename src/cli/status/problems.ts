@@ -93,7 +93,7 @@ function ofLeader(facts: Facts): Problem[] {
       problem: `no replica leads: ${why}`,
       do:
         `kubectl -n ${namespace} get deployment,pods shows whether replicas run, and their log why none leads; then ` +
-        `kubectl -n ${namespace} rollout restart deployment -l ${APP_LABEL}=${DEPLOYMENT} (docs/runbooks/no-leader.md)`,
+        `kubectl -n ${namespace} rollout restart deployment -l ${APP_LABEL}=${DEPLOYMENT} (docs/alerts.md, "ArchawareNoLeader")`,
     },
   ];
 }
@@ -129,7 +129,7 @@ function ofGuard(facts: Facts): Problem[] {
   return when(
     isBroken,
     `an update that drops archaware's tolerations from a DaemonSet is not corrected, by ${tried}: helm upgrade or a GitOps tool can so remove all of its pods from tainted nodes`,
-    'apply the manifests again, or run helm upgrade, so that the policy archaware-keep or the webhook corrects it (docs/runbooks/daemonsets-unprotected.md)',
+    'apply the manifests again, or run helm upgrade, so that the policy archaware-keep or the webhook corrects it (docs/alerts.md, "ArchawareDaemonSetsUnprotected")',
   );
 }
 

@@ -55,7 +55,8 @@ export function adviseAway(
     case 'no-leader': {
       const [namespace, name] = state.deployment.split('/');
       const scaled = `kubectl -n ${namespace} scale deployment/${name} --replicas=2`;
-      const how = state.wanted === 0 ? `the Deployment is scaled to 0: ${scaled}` : 'docs/runbooks/no-leader.md';
+      const how =
+        state.wanted === 0 ? `the Deployment is scaled to 0: ${scaled}` : 'docs/alerts.md, "ArchawareNoLeader"';
       return `no replica leads (Lease ${state.lease}), so nothing is written: ${how}; archaware status shows the rest`;
     }
     case 'not-installed': {

@@ -18,6 +18,6 @@ export function takenBackNote(
   const what = names.length === 1 ? '1 DaemonSet stays' : `${names.length} DaemonSets stay`;
   return (
     `${what} without tolerations of archaware, which holds up others: the API server let no pod with them in, so run has taken ` +
-    `them back (${few(names.sort())}); allow the tolerations, then run kubectl rollout restart (docs/runbooks/rollout-stopped.md)`
+    `them back (${few(names.sort())}); allow the tolerations, then run kubectl rollout restart (docs/alerts.md, "ArchawareRolloutStopped")`
   );
 }

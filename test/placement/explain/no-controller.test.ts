@@ -21,7 +21,7 @@ describe('the advice about the controller', () => {
       'the runbook where no replica leads',
       noLeader,
       TAINTED,
-      'no replica leads (Lease tools/lease), so nothing is written: docs/runbooks/no-leader.md; archaware status shows the rest',
+      'no replica leads (Lease tools/lease), so nothing is written: docs/alerts.md, "ArchawareNoLeader"; archaware status shows the rest',
     ],
     [
       'to scale where the Deployment wants no replica',
