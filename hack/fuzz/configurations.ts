@@ -3,7 +3,6 @@ import fc from 'fast-check';
 import { parseGoDuration } from '../../src/kit/duration.ts';
 import { PullSecretError, parseDockerConfig, parsePullSecret } from '../../src/oci/credentials/docker.ts';
 import { mergeProviders, parseProviders } from '../../src/oci/credentials/provider-config.ts';
-import { SourceError } from '../../src/oci/credentials/source-error.ts';
 import { parseTomlLogin } from '../../src/oci/credentials/toml.ts';
 import { parseHostsToml } from '../../src/oci/endpoints/hosts-toml.ts';
 import { parseRegistriesConf, pullSources } from '../../src/oci/endpoints/registries-conf.ts';
@@ -172,7 +171,7 @@ export const toml: Target = {
   run(input) {
     const newline = input.indexOf('\n');
     const name = newline < 0 ? input : input.slice(0, newline);
-    const read = refusing([SourceError], () => parseTomlLogin(name, newline < 0 ? '' : input.slice(newline + 1)));
+    const read = refusing([Error], () => parseTomlLogin(name, newline < 0 ? '' : input.slice(newline + 1)));
     must(read === undefined || (read.username !== '' && read.password !== ''), 'a login has both its parts');
     return read !== undefined;
   },
@@ -228,7 +227,7 @@ export const docker: Target = {
   ],
   openings: ['{"auths":{"a":{"auth":"', '{"auths":{"', '{"credHelpers":{"'],
   run(input) {
-    const config = refusing([SourceError], () => parseDockerConfig(input));
+    const config = refusing([Error], () => parseDockerConfig(input));
     const encoded = Buffer.from(input).toString('base64');
     const types = [
       ['kubernetes.io/dockerconfigjson', '.dockerconfigjson'],
@@ -318,7 +317,7 @@ export const providerConfig: Target = {
   run(input) {
     const duration = parseGoDuration(input);
     must(duration === undefined || !Number.isNaN(duration), 'a duration is a number');
-    const read = refusing([SourceError], () => mergeProviders([parseProviders(input)]));
+    const read = refusing([Error], () => mergeProviders([parseProviders(input)]));
     for (const { name, defaultCacheDuration, env } of read ?? []) {
       must(!/[/\\\s\0]/.test(name) && name !== '..', 'a program is a name without a path');
       must(defaultCacheDuration >= 0, 'a duration is not negative');

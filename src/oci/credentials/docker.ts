@@ -1,7 +1,6 @@
 import { fieldOf, fieldsOf, isObject, type JsonObject, parseObject } from '../../kit/json.ts';
 import { printableAscii } from '../../kit/printable.ts';
 import type { LoginSource } from '../errors.ts';
-import { SourceError } from './source-error.ts';
 
 /** One login from a Docker configuration; the pattern says for which registry and path. */
 export type Login = {
@@ -70,14 +69,14 @@ export function parsePullSecret(secret: PullSecretData): Login[] {
  * Parses a Docker configuration (`config.json`) of the operator; its identity tokens and helper programs count. Entries
  * without a login, which `docker login` writes for a credential store, are left out.
  *
- * @throws SourceError naming the entry
+ * @throws Error naming the entry
  */
 export function parseDockerConfig(text: string): DockerConfig {
   const config = parseConfig(text);
-  if (config === undefined) throw new SourceError('it is not a JSON object');
+  if (config === undefined) throw new Error('it is not a JSON object');
   const store = helperName(fieldOf(config, 'credsStore') ?? '', 'credsStore');
   const logins = entriesOf(config, 'auths').flatMap(([pattern, entry]) => {
-    const problem = (what: string): SourceError => new SourceError(`${label('auths', pattern)} ${what}`);
+    const problem = (what: string): Error => new Error(`${label('auths', pattern)} ${what}`);
     if (entry === null) return [];
     if (!isObject(entry)) throw problem('is not a JSON object');
     const login = readLogin(entry, problem);
@@ -87,7 +86,7 @@ export function parseDockerConfig(text: string): DockerConfig {
   });
   const helpers = entriesOf(config, 'credHelpers').map(([key, value]): [string, string] => {
     const host = helperHost(key);
-    if (host === undefined) throw new SourceError(`${label('credHelpers', key)} is not a host[:port]`);
+    if (host === undefined) throw new Error(`${label('credHelpers', key)} is not a host[:port]`);
     return [host, helperName(value ?? '', label('credHelpers', key))];
   });
   return { logins, helpers: new Map(helpers), ...(store === '' ? {} : { store }) };
@@ -99,7 +98,7 @@ function parseConfig(text: string): JsonObject | undefined {
 }
 
 function entriesOf(config: JsonObject, field: string): [string, unknown][] {
-  return merged(fieldsOf(config, field), () => new SourceError(`${field} is not a JSON object`));
+  return merged(fieldsOf(config, field), () => new Error(`${field} is not a JSON object`));
 }
 
 function merged(maps: readonly unknown[], problem: () => Error): [string, unknown][] {
@@ -118,11 +117,9 @@ function label(field: string, key: string): string {
 
 /** The name becomes a part of a program's name, so nothing in it may lead outside PATH. */
 function helperName(value: unknown, where: string): string {
-  if (typeof value !== 'string') throw new SourceError(`${where} is not a string`);
+  if (typeof value !== 'string') throw new Error(`${where} is not a string`);
   if (!/^[A-Za-z0-9._-]*$/.test(value)) {
-    throw new SourceError(
-      `${where} is not a valid name of a credential helper: letters, digits, ".", "_" and "-", no path`,
-    );
+    throw new Error(`${where} is not a valid name of a credential helper: letters, digits, ".", "_" and "-", no path`);
   }
   return value;
 }

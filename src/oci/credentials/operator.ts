@@ -1,18 +1,17 @@
 import { constants } from 'node:fs';
-import { access, readdir, readFile } from 'node:fs/promises';
+import { access, readdir, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { codeOf } from '../../kit/errors.ts';
 import type { Askers } from '../../kit/fairness/askers.ts';
 import { createTurns } from '../../kit/fairness/turns.ts';
-import { oneAfterTheOther } from '../endpoints/operator-file.ts';
+import { createFiles, type FileProblem, oneAfterTheOther, readText, reason } from '../endpoints/operator-file.ts';
 import type { CredentialProgram } from './answers.ts';
-import { type DockerConfig, type Login, parseDockerConfig } from './docker.ts';
+import { type Login, parseDockerConfig } from './docker.ts';
 import { createCredentialHelper } from './helper.ts';
 import { matchCredentials } from './match.ts';
 import { ProgramError } from './process.ts';
 import { createProviderPlugin } from './provider.ts';
 import { mergeProviders, type Provider, parseProviders } from './provider-config.ts';
-import { SourceError } from './source-error.ts';
 import { isLoginFile, parseTomlLogin } from './toml.ts';
 
 export type OperatorCredentialsOptions = {
@@ -29,68 +28,76 @@ export type OperatorCredentialsOptions = {
 };
 
 /** A file or directory that cannot be used; its previous content stays in use. */
-type SourceProblem = {
+type SourceProblem = FileProblem & {
   /** The key of the configuration. */
   readonly key: 'credentials.dockerConfigFiles' | 'credentials.directory' | 'credentials.kubelet.config';
-  readonly file: string;
-  /** Contains nothing of a secret. */
-  readonly problem: string;
 };
-
-/** A plug-in of the kubelets. Those for the service accounts of pods are never run. */
-type Plugin = { readonly provider: Provider; readonly program: CredentialProgram | undefined };
-
-/** The text of a file, to notice changes, and the value that was parsed from it. */
-type Read<T> = { readonly text: string; readonly value: T };
 
 /** The logins from the operator's own files and programs. */
 export function createOperatorCredentials(options: OperatorCredentialsOptions) {
   const { directory, kubelet, timeoutMs, now } = options;
-  const { config } = kubelet;
+  const { config, binDirectory } = kubelet;
   const dockerFiles = [...new Set(options.dockerConfigFiles)].filter((file) => file !== '');
   const reporter = createProgramReporter(options.onProblem);
   const running = { timeoutMs, now, turns: createTurns() };
   const helpers = new Map<string, CredentialProgram>();
+  const texts = new Map<string, string>();
+  let providers: readonly Provider[] = [];
+  /** The programs of the providers by their configuration: one that is unchanged keeps its remembered answers. */
+  let plugins: ReadonlyMap<string, CredentialProgram> = new Map();
 
-  const dockers = createSource<Read<DockerConfig>>(
-    'credentials.dockerConfigFiles',
-    async () => dockerFiles,
-    (file, last) =>
-      readFileAs(file, last, (text) => {
-        const parsed = parseDockerConfig(text);
-        // The answers of the helpers that a changed file names may have changed too.
-        helpers.clear();
-        return parsed;
-      }),
-  );
-  const tomls = createSource<Login>(
-    'credentials.directory',
-    async () => (await namesIn(directory)).filter(isLoginFile).map((name) => join(directory, name)),
-    async (file) => parseTomlLogin(basename(file), await readText(file)),
-  );
-  const providers = createSource<Read<readonly Plugin[]>>(
-    'credentials.kubelet.config',
-    async () => [config],
-    async (file, last) => {
-      const read = await readProviders(file, last, (parsed) => {
-        const before = new Map(last?.value.map(({ provider, program }) => [JSON.stringify(provider), program]));
-        // A plug-in with an unchanged configuration keeps its remembered answers.
-        return parsed.map((provider): Plugin => {
-          const known = before.get(JSON.stringify(provider));
-          const isNew = known === undefined && provider.isForPods !== true;
-          return { provider, program: isNew ? createProviderPlugin(provider, kubelet.binDirectory, running) : known };
-        });
-      });
-      await Promise.all(programsOf(read.value).map(({ name }) => checkProgram(name, kubelet.binDirectory)));
-      return read;
+  const dockers = createFiles(
+    '',
+    () => dockerFiles,
+    async (file) => {
+      const text = await readText(file);
+      // The answers of the helpers that a changed file names may have changed too.
+      if (texts.get(file) !== text) helpers.clear();
+      texts.set(file, text);
+      return parseDockerConfig(text);
     },
   );
+  const tomls = createFiles(
+    directory,
+    async () =>
+      (await readdir(directory))
+        .filter(isLoginFile)
+        .sort()
+        .map((name) => join(directory, name)),
+    async (file) => parseTomlLogin(basename(file), await readText(file)),
+  );
+  const kubelets = createFiles(
+    config,
+    () => providerFiles(config),
+    async (file) => parseProviders(await readText(file)),
+  );
+
+  /** The files of the kubelet count only all together. */
+  async function reloadProviders(): Promise<FileProblem[]> {
+    const problems = await kubelets.reload();
+    if (problems.length > 0) return problems;
+    try {
+      const merged = mergeProviders([...kubelets.values().values()]);
+      const own = merged.filter(({ isForPods }) => isForPods !== true);
+      await Promise.all(own.map(({ name }) => checkProgram(name, binDirectory)));
+      const programs = own.map((provider) => {
+        const key = JSON.stringify(provider);
+        return [key, plugins.get(key) ?? createProviderPlugin(provider, binDirectory, running)] as const;
+      });
+      [providers, plugins] = [merged, new Map(programs)];
+      return [];
+    } catch (error) {
+      return [{ file: config, problem: reason(error) }];
+    }
+  }
 
   async function reloadAll(): Promise<SourceProblem[]> {
-    const problems = await dockers.reload();
-    if (directory !== '') problems.push(...(await tomls.reload(directory)));
-    if (config !== '') problems.push(...(await providers.reload()));
-    return problems;
+    const of = (key: SourceProblem['key'], problems: FileProblem[]) => problems.map((each) => ({ key, ...each }));
+    return [
+      ...of('credentials.dockerConfigFiles', await dockers.reload()),
+      ...of('credentials.directory', directory === '' ? [] : await tomls.reload()),
+      ...of('credentials.kubelet.config', config === '' ? [] : await reloadProviders()),
+    ];
   }
 
   function helperOf(name: string): CredentialProgram {
@@ -132,9 +139,7 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions) {
      */
     providerForPods(name: string): string | undefined {
       const matches = (pattern: string) => matchCredentials([{ pattern }], name).length > 0;
-      return pluginsIn(providers)
-        .map(({ provider }) => provider)
-        .find(({ isForPods, matchImages }) => isForPods && matchImages.some(matches))?.name;
+      return providers.find(({ isForPods, matchImages }) => isForPods && matchImages.some(matches))?.name;
     },
 
     /**
@@ -147,16 +152,16 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions) {
      */
     async lookup(name: string, signal: AbortSignal, askers: Askers): Promise<readonly Login[]> {
       const host = name.split('/', 1)[0] ?? name;
-      const configs = [...dockers.values().values()].map(({ value }) => value);
+      const configs = [...dockers.values().values()];
       const named = new Set(configs.map((config) => config.helpers.get(host) ?? config.store ?? ''));
       const runs = [
         ...[...named].filter((helper) => helper !== '').map((helper) => ask(helperOf(helper), host, signal, askers)),
-        ...programsOf(pluginsIn(providers)).map((plugin) => ask(plugin, name, signal, askers)),
+        ...[...plugins.values()].map((plugin) => ask(plugin, name, signal, askers)),
       ];
       const ofFile = (file: string, logins: readonly Login[]): Login[] =>
         logins.map((login) => ({ ...login, source: { kind: 'file', name: basename(file) } }));
       const files = [
-        ...[...dockers.values()].flatMap(([file, { value }]) => ofFile(file, value.logins)),
+        ...[...dockers.values()].flatMap(([file, { logins }]) => ofFile(file, logins)),
         ...[...tomls.values()].flatMap(([file, login]) => ofFile(file, [login])),
       ];
       const all = [...files, ...(await Promise.all(runs)).flat()];
@@ -166,112 +171,23 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions) {
   };
 }
 
-type Source<T> = ReturnType<typeof createSource<T>>;
-
-/** Files of the operator, and what was read from each. One that cannot be used keeps its previous content. */
-function createSource<T>(
-  key: SourceProblem['key'],
-  list: () => Promise<readonly string[]>,
-  read: (file: string, last: T | undefined) => Promise<T>,
-) {
-  let values: ReadonlyMap<string, T> = new Map();
-  return {
-    values: () => values,
-    /** `place`: what cannot be read if the files cannot be listed. */
-    async reload(place = ''): Promise<SourceProblem[]> {
-      const files = await attempt(list);
-      if (files instanceof SourceError) return [{ key, file: place, problem: files.message }];
-      const problems: SourceProblem[] = [];
-      const next = new Map<string, T>();
-      for (const file of files) {
-        const last = values.get(file);
-        const found = await attempt(() => read(file, last));
-        if (found instanceof SourceError) problems.push({ key, file, problem: found.message });
-        const kept = found instanceof SourceError ? last : found;
-        if (kept !== undefined) next.set(file, kept);
-      }
-      values = next;
-      return problems;
-    },
-  };
-}
-
-function pluginsIn(providers: Source<Read<readonly Plugin[]>>): readonly Plugin[] {
-  return [...providers.values().values()].flatMap(({ value }) => value);
-}
-
-function programsOf(plugins: readonly Plugin[]): CredentialProgram[] {
-  return plugins.flatMap(({ program }) => program ?? []);
-}
-
-/** Returns the last result if the text is still the same. */
-async function readFileAs<T>(file: string, last: Read<T> | undefined, parse: (text: string) => T): Promise<Read<T>> {
-  const text = await readText(file);
-  return text === last?.text ? last : { text, value: parse(text) };
-}
-
-/** Reads the configuration of plug-ins: a file, or the files of a directory in the order of their names, as the kubelet does. */
-async function readProviders<T>(
-  path: string,
-  last: Read<T> | undefined,
-  use: (providers: readonly Provider[]) => T,
-): Promise<Read<T>> {
-  const entries = await readdir(path, { withFileTypes: true }).catch((error: unknown) => {
-    if (codeOf(error) === 'ENOTDIR') return undefined;
-    throw unreadable(error);
-  });
-  if (entries === undefined) return readFileAs(path, last, (text) => use(mergeProviders([parseProviders(text)])));
+/** The files of plug-ins: one, or those of a directory in the order of their names, as the kubelet reads them. */
+async function providerFiles(path: string): Promise<string[]> {
+  if (!(await stat(path)).isDirectory()) return [path];
+  const entries = await readdir(path, { withFileTypes: true });
   const files = entries.filter((entry) => !entry.isDirectory() && /\.(?:json|ya?ml)$/.test(entry.name));
-  if (files.length === 0) throw new SourceError('it has no file *.json, *.yaml or *.yml');
-  const names = files.map(({ name }) => name).sort();
-  const texts = await Promise.all(names.map((name) => of(name, () => readText(join(path, name)))));
-  const text = JSON.stringify(texts);
-  if (text === last?.text) return last;
-  const each = texts.map((one, index) => of(names[index] ?? '', async () => parseProviders(one)));
-  return { text, value: use(mergeProviders(await Promise.all(each))) };
+  if (files.length === 0) throw new Error('it has no file *.json, *.yaml or *.yml');
+  return files.map(({ name }) => join(path, name)).sort();
 }
 
-/** Adds to an error of a file in which one of a directory it is. */
-async function of<T>(name: string, work: () => Promise<T>): Promise<T> {
-  const result = await attempt(work);
-  if (result instanceof SourceError) throw new SourceError(`${name}: ${result.message}`);
-  return result;
-}
-
-async function namesIn(directory: string): Promise<string[]> {
-  const names = await readdir(directory).catch((error: unknown) => {
-    throw unreadable(error);
-  });
-  return names.sort();
-}
-
-function readText(file: string): Promise<string> {
-  return readFile(file, 'utf8').catch((error: unknown) => {
-    throw unreadable(error);
-  });
-}
-
-function unreadable(error: unknown): SourceError {
-  return new SourceError(`it cannot be read (${codeOf(error) || 'error'})`);
-}
-
-/** @throws SourceError */
+/** @throws Error if the program cannot be run */
 async function checkProgram(name: string, binDirectory: string): Promise<void> {
-  if (binDirectory === '') throw new SourceError('it needs credentials.kubelet.binDirectory, which is empty');
+  if (binDirectory === '') throw new Error('it needs credentials.kubelet.binDirectory, which is empty');
   await access(join(binDirectory, name), constants.X_OK).catch((error: unknown) => {
-    throw new SourceError(
+    throw new Error(
       `the program of its provider "${name}" cannot be run from ${binDirectory} (${codeOf(error) || 'error'})`,
     );
   });
-}
-
-async function attempt<T>(work: () => Promise<T>): Promise<T | SourceError> {
-  try {
-    return await work();
-  } catch (error) {
-    if (error instanceof SourceError) return error;
-    throw error;
-  }
 }
 
 /**

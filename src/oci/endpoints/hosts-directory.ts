@@ -1,21 +1,26 @@
 import { createHash } from 'node:crypto';
 import { readdir, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { codeOf } from '../../kit/errors.ts';
 import { readAuthorities, type Trust } from '../http/trust.ts';
 import { urlHost } from './endpoint.ts';
 import { type HostEntry, type HostsConfig, type HostsFile, parseHostsToml, type TlsFiles } from './hosts-toml.ts';
-import { type FileProblem, oneAfterTheOther, readText, reason, reportOnce } from './operator-file.ts';
+import { createFiles, type FileProblem, oneAfterTheOther, readText, reason, reportOnce } from './operator-file.ts';
 
 export type HostsDirectory = ReturnType<typeof createHostsDirectory>;
 
 const DEFAULT = '_default';
 
-type Loaded = { readonly entries: HostsConfig['entries']; readonly file: string; readonly warnings: readonly string[] };
+type Loaded = {
+  readonly name: string;
+  readonly entries: HostsConfig['entries'];
+  /** What is ignored in it. */
+  readonly ignored: readonly FileProblem[];
+};
 
-/** Reads a file during one reload; undefined if it does not exist. */
-type Reader = (file: string) => Promise<string | undefined>;
+/** Reads a file during one reload. */
+type Reader = (file: string) => Promise<string>;
 
 /**
  * Reads containerd's directory of registries: a folder for each host[:port], `_default` for all others, and in each a
@@ -30,64 +35,53 @@ export function createHostsDirectory(options: {
 }) {
   const { directory, onIgnored = () => undefined } = options;
   const reportIgnored = reportOnce(onIgnored);
+  /** By the host as image names write it, in lower case, or the name of the folder. */
   let folders: ReadonlyMap<string, Loaded> = new Map();
-  /** The names of the folders by the host as image names write it, in lower case. */
-  let spelled: ReadonlyMap<string, string> = new Map();
   let named: ReadonlySet<string> = new Set();
-  let paths: readonly string[] = directory === '' ? [] : [directory];
+  let paths = new Set(directory === '' ? [] : [directory]);
+  const files = createFiles(directory, foldersIn, (folder) => loadFolder(folder, readSeen));
+
+  async function foldersIn(): Promise<readonly string[]> {
+    // Mounted ConfigMaps and Secrets are swapped by `..data` and similar names; the folders are links into it.
+    const names = (await readdir(directory)).filter((name) => !name.startsWith('..')).sort();
+    const found = names.map((name) => join(directory, name));
+    const isFolder = await Promise.all(found.map(isDirectory));
+    const list = found.filter((_, index) => isFolder[index]);
+    paths = new Set([directory, ...list]);
+    return list;
+  }
+
+  function readSeen(file: string): Promise<string> {
+    paths.add(file);
+    return readText(file);
+  }
 
   async function load(): Promise<readonly FileProblem[]> {
     if (directory === '') return [];
-    const seen = new Set([directory]);
-    const read: Reader = (file) => {
-      seen.add(file);
-      return readText(file);
-    };
-    const problems: FileProblem[] = [];
-    const next = new Map<string, Loaded>();
-    let names: string[];
-    try {
-      names = (await readdir(directory)).sort();
-    } catch (error) {
-      return [{ file: directory, problem: reason(error) }];
-    }
-    // Mounted ConfigMaps and Secrets are swapped by `..data` and similar names; the folders are links into it.
-    for (const name of names.filter((each) => !each.startsWith('..'))) {
-      const folder = join(directory, name);
-      const before = folders.get(name);
-      try {
-        if (!(await isDirectory(folder))) continue;
-        seen.add(folder);
-        next.set(name, await loadFolder(folder, read));
-      } catch (error) {
-        problems.push({ file: folder, problem: reason(error) });
-        if (before !== undefined) next.set(name, before);
-      }
-    }
-    reportIgnored([...next.values()].flatMap(({ file, warnings }) => warnings.map((problem) => ({ file, problem }))));
-    folders = next;
+    const problems = await files.reload();
+    const loaded = [...files.values().values()];
+    reportIgnored(loaded.flatMap(({ ignored }) => ignored));
     // A folder whose name is in lower case already wins over others.
-    const folderNames = [...next.keys()].filter((name) => name === DEFAULT || name.toLowerCase() !== DEFAULT);
-    spelled = new Map([...folderNames, ...folderNames.filter(isLower)].map((name) => [name.toLowerCase(), name]));
-    named = new Set([...next].flatMap(([name, loaded]) => [hostOf(name).toLowerCase(), ...hostsIn(loaded)]));
-    paths = [...seen];
+    const usual = loaded.filter(({ name }) => name === DEFAULT || name.toLowerCase() !== DEFAULT);
+    const lower = usual.filter(({ name }) => name === name.toLowerCase());
+    folders = new Map([...usual, ...lower].map((each) => [each.name.toLowerCase(), each]));
+    named = new Set(loaded.flatMap((each) => [hostOf(each.name).toLowerCase(), ...hostsIn(each)]));
     return problems;
   }
 
   return {
     /** Returns what the last valid files say of a registry; undefined if no folder applies to it. */
     hosts(registry: string): HostsConfig | undefined {
-      const name = namesOf(registry).flatMap((each) => spelled.get(each) ?? [])[0];
-      const loaded = name === undefined ? undefined : folders.get(name);
-      return loaded === undefined ? undefined : { entries: loaded.entries, isDefault: name === DEFAULT };
+      const [loaded] = namesOf(registry).flatMap((name) => folders.get(name) ?? []);
+      return loaded && { entries: loaded.entries, isDefault: loaded.name === DEFAULT };
     },
     /** host[:port] of the folders, and of the hosts that their files name. */
     namedHosts: (): ReadonlySet<string> => named,
     /** Reads everything again. A folder that is invalid now keeps its previous content. */
     reload: oneAfterTheOther(load),
     /** Everything that was read or looked for: the directory, its folders and files, and certificates elsewhere. */
-    get paths() {
-      return paths;
+    get paths(): readonly string[] {
+      return [...paths];
     },
   };
 }
@@ -104,22 +98,26 @@ function hostOf(name: string): string {
   return name.replace(/_(\d+)_$/, ':$1');
 }
 
-function isLower(name: string): boolean {
-  return name === name.toLowerCase();
-}
-
 function hostsIn({ entries }: Loaded): string[] {
   return entries.flatMap(({ address }) => (address === undefined ? [] : [urlHost(address)]));
 }
 
 async function loadFolder(folder: string, read: Reader): Promise<Loaded> {
   const file = join(folder, 'hosts.toml');
-  const text = (await explained('hosts.toml', () => read(file))) ?? '';
-  const { entries, warnings } =
-    text === ''
+  const { entries, warnings } = await explained('hosts.toml', async (): Promise<HostsFile> => {
+    const text = await read(file).catch((error: unknown) => {
+      if (codeOf(error) === 'ENOENT') return '';
+      throw error;
+    });
+    return text === ''
       ? { entries: [await readDockerStyle(folder)], warnings: [] }
-      : await explained('hosts.toml', async (): Promise<HostsFile> => parseHostsToml(text, { directory: folder }));
-  return { file, warnings, entries: await Promise.all(entries.map((entry) => loadEntry(entry, file, read))) };
+      : parseHostsToml(text, { directory: folder });
+  });
+  return {
+    name: basename(folder),
+    ignored: warnings.map((problem) => ({ file, problem })),
+    entries: await Promise.all(entries.map((entry) => loadEntry(entry, file, read))),
+  };
 }
 
 /** `*.crt` are authorities; `*.cert` and `*.key` are client certificates for the registry itself. */
@@ -145,13 +143,13 @@ async function loadEntry(
   const { verify, plain } = tls;
   const authorities: string[] = [];
   for (const file of tls.authorities) {
-    authorities.push(...(await explained(`ca ${file}`, async () => readAuthorities(await needed(read, file)))));
+    authorities.push(...(await explained(`ca ${file}`, async () => readAuthorities(await read(file)))));
   }
   const clients: { certificate: string; key: string }[] = [];
   for (const { certificate, key } of tls.clients) {
     clients.push(
       await explained(`client ${certificate}`, async () => {
-        const pair = { certificate: await needed(read, certificate), key: await needed(read, key) };
+        const pair = { certificate: await read(certificate), key: await read(key) };
         checkPair(pair);
         return pair;
       }),
@@ -160,12 +158,6 @@ async function loadEntry(
   const parts = JSON.stringify([verify, plain, authorities, clients]);
   const id = `hosts.toml ${createHash('sha256').update(parts).digest('hex')}`;
   return { ...entry, tls: { id, verify, plain, authorities, clients, file: from } };
-}
-
-async function needed(read: Reader, file: string): Promise<string> {
-  const text = await read(file);
-  if (text === undefined) throw new Error('does not exist');
-  return text;
 }
 
 /** OpenSSL's own message may quote the file. */
@@ -178,13 +170,11 @@ function checkPair({ certificate, key }: { certificate: string; key: string }): 
 }
 
 /** False also for a dangling link, which exists for a moment while a mount is swapped. */
-async function isDirectory(path: string): Promise<boolean> {
-  try {
-    return (await stat(path)).isDirectory();
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return false;
-    throw error;
-  }
+function isDirectory(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isDirectory(),
+    (error: unknown) => codeOf(error) !== 'ENOENT',
+  );
 }
 
 function explained<T>(at: string, read: () => Promise<T>): Promise<T> {

@@ -3,18 +3,13 @@ import { codeOf, messageOf } from '../../kit/errors.ts';
 
 const MAX_FILE = 1024 * 1024;
 
-/** Returns undefined if the file does not exist. */
-export async function readText(file: string): Promise<string | undefined> {
-  try {
-    const found = await stat(file);
-    // Reading a pipe would never end.
-    if (!found.isFile()) throw new Error('is not a file');
-    if (found.size > MAX_FILE) throw new Error(`is larger than ${MAX_FILE} bytes`);
-    return new TextDecoder('utf-8', { fatal: true }).decode(await readFile(file));
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined;
-    throw error;
-  }
+/** @throws Error that {@link reason} explains */
+export async function readText(file: string): Promise<string> {
+  const found = await stat(file);
+  // Reading a pipe would never end.
+  if (!found.isFile()) throw new Error('is not a file');
+  if (found.size > MAX_FILE) throw new Error(`is larger than ${MAX_FILE} bytes`);
+  return new TextDecoder('utf-8', { fatal: true }).decode(await readFile(file));
 }
 
 /** Returns why a file cannot be used. */
@@ -36,6 +31,44 @@ export function explained<T>(at: string, read: () => T): T {
 
 /** A file, or a folder of certificates, that cannot be used or of which a part is ignored. */
 export type FileProblem = { readonly file: string; readonly problem: string };
+
+/**
+ * Creates what keeps the content of files, or of folders of certificates; one that cannot be used keeps its previous content. Nothing
+ * is read before the first reload.
+ *
+ * @param place what cannot be read if `list` throws; everything keeps its content then
+ */
+export function createFiles<T>(
+  place: string,
+  list: () => readonly string[] | Promise<readonly string[]>,
+  read: (file: string) => Promise<T>,
+) {
+  let values: ReadonlyMap<string, T> = new Map();
+  return {
+    /** The contents, in the order of the list. */
+    values: () => values,
+    async reload(): Promise<FileProblem[]> {
+      const problems: FileProblem[] = [];
+      const attempt = async <R>(file: string, work: () => R | Promise<R>): Promise<R | undefined> => {
+        try {
+          return await work();
+        } catch (error) {
+          problems.push({ file, problem: reason(error) });
+          return undefined;
+        }
+      };
+      const files = await attempt(place, list);
+      if (files === undefined) return problems;
+      const next = new Map<string, T>();
+      for (const file of files) {
+        const value = (await attempt(file, () => read(file))) ?? values.get(file);
+        if (value !== undefined) next.set(file, value);
+      }
+      values = next;
+      return problems;
+    },
+  };
+}
 
 /** Returns what reports problems, each once until it is gone. */
 export function reportOnce(report: (problem: FileProblem) => void): (problems: readonly FileProblem[]) => void {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { codeOf } from '../../kit/errors.ts';
 import type { Reference } from '../reference.ts';
 import type { HostsDirectory } from './hosts-directory.ts';
-import { type FileProblem, oneAfterTheOther, readText, reason, reportOnce } from './operator-file.ts';
+import { createFiles, type FileProblem, oneAfterTheOther, readText, reportOnce } from './operator-file.ts';
 import { type ConfRegistry, type PullSource, parseRegistriesConf, pullSources } from './registries-conf.ts';
 
 /** What CRI-O's files say of registries. An invalid file changes nothing: what was read before stays. */
@@ -26,44 +26,26 @@ export function createRegistriesConf(options: {
   const reportIgnored = reportOnce(onIgnored);
   let registries: readonly ConfRegistry[] = [];
   let named: ReadonlySet<string> = new Set();
-  let paths: readonly string[] = path === '' ? [] : [path];
+  const files = createFiles(
+    path,
+    () => filesOf(path),
+    async (file) => parseRegistriesConf(await readText(file), file),
+  );
 
   async function load(): Promise<readonly FileProblem[]> {
     if (path === '') return [];
-    const merged = new Map<string, ConfRegistry>();
-    const warnings: FileProblem[] = [];
-    const seen = new Set([path]);
-    let at = path;
-    try {
-      const files = await filesOf(path);
-      let isEmpty = true;
-      for (const file of files) {
-        at = file;
-        seen.add(file);
-        const text = await readText(file);
-        if (text === undefined) continue;
-        isEmpty = false;
-        const read = parseRegistriesConf(text, file);
-        for (const registry of read.registries) merged.set(registry.prefix, registry);
-        warnings.push(...read.warnings.map((problem) => ({ file, problem })));
-      }
-      at = path;
-      if (isEmpty) throw new Error('there is no registries.conf and no registries.conf.d/*.conf');
-    } catch (error) {
-      return [{ file: at, problem: reason(error) }];
-    } finally {
-      paths = [...seen];
-    }
-    reportIgnored(warnings);
+    const problems = await files.reload();
+    if (problems.length > 0) return problems;
+    const read = [...files.values()];
+    reportIgnored(read.flatMap(([file, { warnings }]) => warnings.map((problem) => ({ file, problem }))));
+    const merged = new Map(read.flatMap(([, each]) => each.registries.map((registry) => [registry.prefix, registry])));
     registries = [...merged.values()].sort((one, other) => (one.prefix < other.prefix ? -1 : 1));
-    const places = registries.flatMap(({ prefix, location, mirrors }) => [
-      prefix,
-      location,
-      ...mirrors.map((each) => each.location),
+    const places = registries.flatMap((each) => [
+      each.prefix,
+      each.location,
+      ...each.mirrors.map(({ location }) => location),
     ]);
-    named = new Set(
-      places.filter((each) => each !== '' && !each.startsWith('*')).map((each) => each.replace(/\/.*/s, '')),
-    );
+    named = new Set(places.filter((place) => !/^(?:\*|$)/.test(place)).map((place) => place.replace(/\/.*/s, '')));
     return [];
   }
 
@@ -71,19 +53,20 @@ export function createRegistriesConf(options: {
     sources: (reference) => pullSources(reference, registries),
     namedHosts: () => named,
     reload: oneAfterTheOther(load),
-    get paths() {
-      return paths;
-    },
+    paths: path === '' ? [] : [path],
   };
 }
 
 async function filesOf(path: string): Promise<string[]> {
   if (!(await stat(path)).isDirectory()) return [path];
+  const own = (await readdir(path)).filter((name) => name === 'registries.conf');
   const directory = join(path, 'registries.conf.d');
   const names = await readdir(directory).catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT') return [];
     throw error;
   });
   const dropIns = names.filter((name) => name.endsWith('.conf')).sort();
-  return [join(path, 'registries.conf'), ...dropIns.map((name) => join(directory, name))];
+  const files = [...own.map((name) => join(path, name)), ...dropIns.map((name) => join(directory, name))];
+  if (files.length === 0) throw new Error('there is no registries.conf and no registries.conf.d/*.conf');
+  return files;
 }

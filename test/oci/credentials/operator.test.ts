@@ -160,7 +160,7 @@ describe("the operator's credentials", () => {
       expect(await users('registry.example.com/app')).to.deep.equal(['one', 'three']);
     });
 
-    const wrong: [what: string, files: Record<string, unknown>, problem: string][] = [
+    const wrong: [what: string, files: Record<string, unknown>, problem: string, file?: string][] = [
       ['no such file', { 'a.txt': providers({ name: 'one' }) }, 'it has no file *.json, *.yaml or *.yml'],
       ['no provider', { 'a.json': providers() }, 'providers must be a list with at least one entry'],
       [
@@ -171,17 +171,18 @@ describe("the operator's credentials", () => {
       [
         'a broken file',
         { 'a.json': providers({ name: 'one' }), 'b.yml': 'hunter2' },
-        'b.yml: it is not a CredentialProviderConfig',
+        'it is not a CredentialProviderConfig',
+        'kubelet/b.yml',
       ],
     ];
-    for (const [what, files, problem] of wrong) {
+    for (const [what, files, problem, file = 'kubelet'] of wrong) {
       it(`are refused with ${what}, and the last ones stay`, async () => {
         await write('kubelet/z.yaml', providers({ name: 'three' }));
         const { users, problems } = inDirectory();
         await problems();
         await unlink(at('kubelet/z.yaml'));
         for (const [name, content] of Object.entries(files)) await write(`kubelet/${name}`, content);
-        expect(await problems()).to.deep.equal([`credentials.kubelet.config ${at('kubelet')}: ${problem}`]);
+        expect(await problems()).to.deep.equal([`credentials.kubelet.config ${at(file)}: ${problem}`]);
         expect(await users('registry.example.com/app')).to.deep.equal(['three']);
       });
     }
@@ -246,7 +247,7 @@ describe("the operator's credentials", () => {
       directory: at('toml'),
       kubelet: { config: at('providers.yaml'), binDirectory: programs.bin },
     });
-    const missing = `credentials.dockerConfigFiles ${at('missing.json')}: it cannot be read (ENOENT)`;
+    const missing = `credentials.dockerConfigFiles ${at('missing.json')}: cannot be read (ENOENT)`;
     expect(await problems()).to.deep.equal([missing]);
 
     await write('a.json', 'hunter2');
@@ -256,7 +257,7 @@ describe("the operator's credentials", () => {
     const bad = [
       `credentials.dockerConfigFiles ${at('a.json')}: it is not a JSON object`,
       missing,
-      `credentials.directory ${at('toml/registry.example.com.toml')}: it is not valid TOML (line 1)`,
+      `credentials.directory ${at('toml/registry.example.com.toml')}: line 1, column 1: incomplete key-value: cannot find end of key`,
       `credentials.kubelet.config ${at('providers.yaml')}: providers[0].args must be a list of strings`,
     ];
     expect(await problems()).to.deep.equal(bad);
@@ -277,7 +278,7 @@ describe("the operator's credentials", () => {
     const { users, problems } = setup({ directory: at('toml') });
     await problems();
     await rename(at('toml'), at('away'));
-    expect(await problems()).to.deep.equal([`credentials.directory ${at('toml')}: it cannot be read (ENOENT)`]);
+    expect(await problems()).to.deep.equal([`credentials.directory ${at('toml')}: cannot be read (ENOENT)`]);
     expect(await users('quay.io/app')).to.deep.equal(['toml']);
   });
 

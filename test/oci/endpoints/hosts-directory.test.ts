@@ -195,7 +195,7 @@ describe("containerd's directory of registries", () => {
     [
       'an authority that does not exist',
       { 'hosts.toml': 'ca = "x.pem"' },
-      /^ca .+quay\.io[\\/]x\.pem: does not exist$/,
+      /^ca .+quay\.io[\\/]x\.pem: cannot be read \(ENOENT\)$/,
     ],
     [
       'an authority that is invalid',
@@ -216,7 +216,7 @@ describe("containerd's directory of registries", () => {
     [
       'a key that does not exist',
       { 'hosts.toml': 'client = [["c.pem", "k.pem"]]', 'c.pem': client.certificate },
-      /^client .+[\\/]c\.pem: does not exist$/,
+      /^client .+[\\/]c\.pem: cannot be read \(ENOENT\)$/,
     ],
   ];
   for (const [what, files, problem] of wrong) {
