@@ -8,11 +8,14 @@ const BOTH = known('linux/amd64,linux/arm64');
 const AMD = known('linux/amd64');
 const ARM = known('linux/arm64');
 
-/** A decision in one line: `place amd64,arm64 (images)`, `wait a,b`, `wait a again in 10s`, `hold`. */
+/** A decision in one line: `amd64,arm64 (images)`, `amd64 (open, follows, linux)`, `wait a,b again in 10s`, `hold`. */
 function told(decision: Decision): string {
   switch (decision.kind) {
-    case 'place':
-      return `place ${decision.architectures.join(',') || 'nowhere'} (${decision.basis})`;
+    case 'place': {
+      const { architectures, basis, followsCluster, os } = decision;
+      const more = `${followsCluster ? ', follows' : ''}${os ? `, ${os}` : ''}`;
+      return `${architectures.join(',') || 'nowhere'} (${basis}${more})`;
+    }
     case 'wait': {
       const again = decision.againInMs === undefined ? '' : ` again in ${decision.againInMs / 1000}s`;
       return `wait ${decision.images.join(',')}${again}`;
@@ -65,28 +68,22 @@ const NEVER = Number.POSITIVE_INFINITY;
 describe('the decision for a pod whose images are known', () => {
   const many = known('linux/amd64,linux/arm64,linux/s390x');
   check([
-    ['one image of one architecture', input({ a: AMD }), 'place amd64 (images)'],
-    ['one image of two', input({ a: BOTH }), 'place amd64,arm64 (images)'],
-    ['a set beyond the cluster is kept', input({ a: many }), 'place amd64,arm64,s390x (images)'],
-    ['two images', input({ a: BOTH, b: ARM }), 'place arm64 (images)'],
-    ['the second and the third of three differ', input({ a: many, b: BOTH, c: ARM }), 'place arm64 (images)'],
+    ['one image of one architecture', input({ a: AMD }), 'amd64 (images)'],
+    ['a set beyond the cluster is kept', input({ a: many }), 'amd64,arm64,s390x (images)'],
+    ['the second and the third of three differ', input({ a: many, b: BOTH, c: ARM }), 'arm64 (images)'],
     [
       'the first meets each other, all have nothing in common',
       input({ a: BOTH, b: known('linux/amd64,linux/s390x'), c: known('linux/arm64,linux/s390x') }),
       'hold',
     ],
-    ['four images', input({ a: many, b: many, c: known('linux/s390x,linux/amd64'), d: BOTH }), 'place amd64 (images)'],
-    [
-      'variants are not decided on',
-      input({ a: known('linux/arm64/v8,linux/arm64/v9'), b: ARM }),
-      'place arm64 (images)',
-    ],
+    ['four images', input({ a: many, b: many, c: known('linux/s390x,linux/amd64'), d: BOTH }), 'amd64 (images)'],
+    ['variants are not decided on', input({ a: known('linux/arm64/v8,linux/arm64/v9'), b: ARM }), 'arm64 (images)'],
     ['an image for another OS only', input({ a: known('windows/amd64') }), 'hold'],
     ['an image without platforms', input({ a: known('') }), 'hold'],
     [
       'an init container narrows',
       given({ a: BOTH, i: ARM }, {}, { containers: [{ image: 'a' }], initContainers: [{ image: 'i' }] }),
-      'place arm64 (images)',
+      'arm64 (images)',
     ],
     [
       'a sidecar narrows',
@@ -95,12 +92,12 @@ describe('the decision for a pod whose images are known', () => {
         {},
         { containers: [{ image: 'a' }], initContainers: [{ image: 's', restartPolicy: 'Always' }] },
       ),
-      'place amd64 (images)',
+      'amd64 (images)',
     ],
     [
       'ephemeral containers are not asked',
       given({ a: BOTH }, {}, { containers: [{ image: 'a' }], ephemeralContainers: [{ image: 'debug' }] }),
-      'place amd64,arm64 (images)',
+      'amd64,arm64 (images)',
     ],
   ]);
 
@@ -135,57 +132,60 @@ describe('the OS of a pod', () => {
   const oneOf = (systems: string) => ({ affinity: requires(term(`os In ${systems}`)) });
   const mixed = known('linux/amd64,linux/arm64,windows/amd64');
   check([
-    ['linux without a word', input({ a: mixed }), 'place amd64,arm64 (images)'],
-    ['windows by spec.os', given({ a: mixed }, {}, WINDOWS), 'place amd64 (images)'],
-    ['windows by its selector', given({ a: mixed }, {}, selector), 'place amd64 (images)'],
+    ['linux without a word', input({ a: mixed }), 'amd64,arm64 (images, linux)'],
+    ['windows by spec.os', given({ a: mixed }, {}, WINDOWS), 'amd64 (images, windows)'],
+    ['windows by its selector', given({ a: mixed }, {}, selector), 'amd64 (images, windows)'],
     [
       'spec.os wins over the selector',
       given({ a: mixed }, {}, { os: { name: 'linux' }, ...selector }),
-      'place amd64,arm64 (images)',
+      'amd64,arm64 (images, linux)',
     ],
-    ['windows by its node affinity', given({ a: mixed }, {}, oneOf('windows')), 'place amd64 (images)'],
+    ['windows by its node affinity', given({ a: mixed }, {}, oneOf('windows')), 'amd64 (images, windows)'],
     [
       'either by its node affinity, so linux',
       given({ a: mixed }, {}, oneOf('windows,linux')),
-      'place amd64,arm64 (images)',
+      'amd64,arm64 (images, linux)',
     ],
-    ['windows without an image for it', given({ a: BOTH }, {}, WINDOWS), 'hold'],
-    ['an override holds for every OS', given({ a: BOTH }, override('a', 'arm64'), WINDOWS), 'place arm64 (images)'],
+    ['an override holds for every OS', given({ a: BOTH }, override('a', 'arm64'), WINDOWS), 'arm64 (images)'],
+    ['an override of an image for several', given({ a: mixed }, override('a', 'arm64')), 'arm64 (images)'],
+    ['one of two images is for several', input({ a: BOTH, b: mixed }), 'amd64,arm64 (images, linux)'],
+    ['open, with an image for several', input({ a: failed(300), b: mixed }), 'amd64,arm64 (open, linux)'],
+    ['fallback, with an image for several', given({ a: failed(300), b: mixed }, FALLBACK), 'arm64 (fallback, linux)'],
   ]);
 });
 
 describe('architectures.compatible', () => {
   const old = known('linux/386');
   check([
-    ['amd64 runs 386', input({ a: old }), 'place 386,amd64 (images)'],
-    ['386 beside amd64', input({ a: old, b: AMD }), 'place amd64 (images)'],
+    ['amd64 runs 386', input({ a: old }), '386,amd64 (images)'],
+    ['386 beside amd64', input({ a: old, b: AMD }), 'amd64 (images)'],
     ['386 beside arm64', input({ a: old, b: ARM }), 'hold'],
-    ['nothing is compatible', given({ a: old }, { compatible: {} }), 'place 386 (images)'],
+    ['nothing is compatible', given({ a: old }, { compatible: {} }), '386 (images)'],
     [
       'arm64 runs arm where configured',
       given({ a: known('linux/arm/v7') }, { compatible: { arm64: ['arm'] } }),
-      'place arm,arm64 (images)',
+      'arm,arm64 (images)',
     ],
     [
       'it is not followed from one to the next',
       given({ a: known('linux/x') }, { compatible: { y: ['x'], z: ['y'] } }),
-      'place x,y (images)',
+      'x,y (images)',
     ],
-    ['an override is widened too', given({ a: BOTH }, override('a', '386')), 'place 386,amd64 (images)'],
-    ['a statement is taken by its word', stating('386'), 'place 386 (statement)'],
+    ['an override is widened too', given({ a: BOTH }, override('a', '386')), '386,amd64 (images)'],
+    ['a statement is taken by its word', stating('386'), '386 (statement)'],
   ]);
 });
 
 describe('architectures.schedulable', () => {
   const only = { schedulable: ['arm64'] };
   check([
-    ['narrows the set', given({ a: BOTH }, only), 'place arm64 (images)'],
+    ['narrows the set', given({ a: BOTH }, only), 'arm64 (images)'],
     ['rules everything out', given({ a: AMD }, only), 'hold'],
-    ['narrows a placement that nobody asked for', given({}, only), 'place arm64 (cluster)'],
-    ['narrows an open one', given({ a: failed(300) }, only), 'place arm64 (open)'],
-    ['narrows a statement', stating('amd64,arm64', { schedulable: ['arm64'] }), 'place arm64 (statement)'],
-    ['narrows the statement all', stating('all', { schedulable: ['arm64'] }), 'place arm64 (statement)'],
-    ['narrows a release', given({ a: AMD }, { ...only, ...RELEASE }), 'place arm64 (released)'],
+    ['narrows a placement that nobody asked for', given({}, only), 'arm64 (cluster, follows)'],
+    ['narrows an open one', given({ a: failed(300) }, only), 'arm64 (open, follows)'],
+    ['narrows a statement', stating('amd64,arm64', { schedulable: ['arm64'] }), 'arm64 (statement)'],
+    ['narrows the statement all', stating('all', { schedulable: ['arm64'] }), 'arm64 (statement, follows)'],
+    ['narrows a release', given({ a: AMD }, { ...only, ...RELEASE }), 'arm64 (released, follows)'],
     ['rules out what is known while another is asked', given({ a: AMD, b: pending }, only), 'hold'],
   ]);
 });
@@ -197,72 +197,69 @@ describe('images that need no lookup', () => {
   });
   check([
     [
-      'one that is never pulled does not narrow',
-      given({ a: ARM }, {}, pulled('local=Never', 'a=Always')),
-      'place arm64 (images)',
+      'one that is never pulled, and pulled elsewhere',
+      given({ x: ARM }, {}, pulled('x=Never', 'x=')),
+      'arm64 (images)',
     ],
-    ['all are never pulled', given({}, {}, pulled('x=Never', 'y=Never')), 'place amd64,arm64 (cluster)'],
+    ['one that is never pulled', given({ a: ARM }, {}, pulled('x=Never', 'a=Always')), 'arm64 (images)'],
+    ['all are never pulled', given({}, {}, pulled('x=Never', 'y=Never')), 'amd64,arm64 (cluster, follows)'],
     [
       'never pulled wins over an override',
       given({}, override('x', 'arm64'), pulled('x=Never')),
-      'place amd64,arm64 (cluster)',
+      'amd64,arm64 (cluster, follows)',
     ],
-    [
-      'the same image, pulled elsewhere in the pod, is asked',
-      given({ x: ARM }, {}, pulled('x=Never', 'x=IfNotPresent')),
-      'place arm64 (images)',
-    ],
-    ['an override answers by the text', given({ a: AMD }, override('a', 'arm64')), 'place arm64 (images)'],
+    ['an override answers by the text', given({ a: AMD }, override('a', 'arm64')), 'arm64 (images)'],
     [
       'an override answers by the full name',
       given({ 'a:1.2': AMD }, override('docker.io/library/a', 'arm64')),
-      'place arm64 (images)',
+      'arm64 (images)',
     ],
     [
       'an override answers by a wildcard',
       given({ 'r.example.com/legacy/x:1': ARM }, override('r.example.com/legacy/*', 'amd64')),
-      'place amd64 (images)',
+      'amd64 (images)',
     ],
     [
       'the first override wins',
       given({ a: AMD }, { overrides: [...override('*', 'arm64').overrides, ...override('a', 'amd64').overrides] }),
-      'place arm64 (images)',
+      'arm64 (images)',
     ],
     [
       'an override answers an image without a readable name',
       { ...given({ '!!': AMD }, override('!!', 'arm64')), namesOf: () => [] },
-      'place arm64 (images)',
+      'arm64 (images)',
     ],
     [
       'an override narrows what another image has',
       given({ a: BOTH, b: BOTH }, override('b', 'arm64')),
-      'place arm64 (images)',
+      'arm64 (images)',
     ],
-    ['a statement', stating('arm64'), 'place arm64 (statement)'],
-    ['a statement of two, in any spelling', stating(' x86_64, aarch64 ,amd64'), 'place amd64,arm64 (statement)'],
-    ['a statement of all', stating('all'), 'place amd64,arm64 (statement)'],
-    ['a statement of all in capitals', stating(' ALL '), 'place amd64,arm64 (statement)'],
+    ['a statement', stating('arm64'), 'arm64 (statement)'],
+    ['a statement of two, in any spelling', stating(' x86_64, aarch64 ,amd64'), 'amd64,arm64 (statement)'],
+    ['a statement of all', stating(' All '), 'amd64,arm64 (statement, follows)'],
     ['a statement that is ruled out', stating('amd64', { schedulable: ['arm64'] }), 'hold'],
     [
       'a statement that is ruled out, with release',
       stating('amd64', { schedulable: ['arm64'], ...RELEASE }),
-      'place arm64 (released)',
+      'arm64 (released, follows)',
     ],
-    ['a template without images', input({}), 'place amd64,arm64 (cluster)'],
+    ['a template without images', input({}), 'amd64,arm64 (cluster, follows)'],
   ]);
 
   it('lets the images decide if the statement is invalid', () => {
     const metadata = { annotations: { 'archaware.dev/architectures': 'amd64 arm64' } };
-    expect(told(decideCase(input({ a: ARM }, { template: template(['a'], {}, metadata) })))).to.equal(
-      'place arm64 (images)',
-    );
+    expect(told(decideCase(input({ a: ARM }, { template: template(['a'], {}, metadata) })))).to.equal('arm64 (images)');
   });
 });
 
 describe('an image that is not known', () => {
   check([
-    ['still asked', input({ a: pending }), 'wait a'],
     ['still asked, after an hour', input({ a: pending }, { waitedMs: 3_600_000 }), 'wait a'],
+    [
+      'no lookup is planned for one of them',
+      input({ a: pending, b: { kind: 'pending', retryInMs: 10_000 }, c: pending }),
+      'wait a,b,c again in 10s',
+    ],
     ['one known, one asked', input({ a: AMD, b: pending }), 'wait b'],
     ['failed a moment ago', input({ a: failed(1) }), 'wait a again in 10s'],
     ['about to be opened', input({ a: failed(115) }), 'wait a again in 5s'],
@@ -276,35 +273,31 @@ describe('an image that is not known', () => {
       input({ a: failed(300, 1e6), b: failed(60, 1e6) }),
       'wait a,b again in 60s',
     ],
-    ['failed at the limit', input({ a: failed(120) }), 'place amd64,arm64 (open)'],
-    ['failed beyond the limit', input({ a: failed(300) }), 'place amd64,arm64 (open)'],
-    ['no patience', given({ a: failed(0) }, { fallbackAfterMs: 0 }), 'place amd64,arm64 (open)'],
+    ['failed at the limit', input({ a: failed(120) }), 'amd64,arm64 (open, follows)'],
+    ['failed beyond the limit', input({ a: failed(300) }), 'amd64,arm64 (open, follows)'],
+    ['no patience', given({ a: failed(0) }, { fallbackAfterMs: 0 }), 'amd64,arm64 (open, follows)'],
     ['no patience, but no failure yet', given({ a: pending }, { fallbackAfterMs: 0 }), 'wait a'],
-    ['what is known narrows the open set', input({ a: failed(300), b: ARM }), 'place arm64 (open)'],
-    [
-      'a known set beyond the cluster is kept',
-      input({ a: failed(300), b: known('linux/s390x') }),
-      'place s390x (open)',
-    ],
-    ['no node yet', input({ a: failed(300) }, { clusterArchitectures: [] }), 'place nowhere (open)'],
+    ['what is known narrows the open set', input({ a: failed(300), b: ARM }), 'arm64 (open)'],
+    ['a known set beyond the cluster is kept', input({ a: failed(300), b: known('linux/s390x') }), 's390x (open)'],
+    ['no node yet', input({ a: failed(300) }, { clusterArchitectures: [] }), 'nowhere (open, follows)'],
     ['wait: for ever', given({ a: failed(90_000) }, WAIT), 'wait a again in 10s'],
     ['wait: only an answer helps', given({ a: failed(90_000, NEVER) }, WAIT), 'wait a'],
     ['fallback: too early', given({ a: failed(1) }, FALLBACK), 'wait a again in 10s'],
-    ['fallback', given({ a: failed(300) }, FALLBACK), 'place arm64 (fallback)'],
-    ['fallback and what is known', given({ a: failed(300), b: BOTH }, FALLBACK), 'place arm64 (fallback)'],
-    ['fallback that the known rules out', given({ a: failed(300), b: AMD }, FALLBACK), 'place amd64 (fallback)'],
+    ['fallback', given({ a: failed(300) }, FALLBACK), 'arm64 (fallback)'],
+    ['fallback and what is known', given({ a: failed(300), b: BOTH }, FALLBACK), 'arm64 (fallback)'],
+    ['fallback that the known rules out', given({ a: failed(300), b: AMD }, FALLBACK), 'amd64 (fallback)'],
     [
       'fallback within schedulable',
       given({ a: failed(300) }, { ...FALLBACK, fallback: ['amd64', 'arm64'], schedulable: ['amd64'] }),
-      'place amd64 (fallback)',
+      'amd64 (fallback)',
     ],
     ['nothing in common already', input({ a: AMD, b: ARM, c: pending }), 'hold'],
     ['nothing in common already, one failed', input({ a: AMD, b: ARM, c: failed(300) }), 'hold'],
-    ['nothing in common, release', given({ a: AMD, b: ARM, c: pending }, RELEASE), 'place amd64,arm64 (released)'],
+    ['nothing in common, release', given({ a: AMD, b: ARM, c: pending }, RELEASE), 'amd64,arm64 (released, follows)'],
     [
       'nothing in common, release, nodes of a third architecture',
       input({ a: AMD, b: ARM }, { settings: RELEASE, clusterArchitectures: ['s390x'] }),
-      'place s390x (released)',
+      's390x (released, follows)',
     ],
   ]);
 
@@ -325,31 +318,31 @@ describe('a system pod', () => {
   const system = { namespace: 'kube-system' };
   const critical = (name: string) => ({ containers: [{ image: 'a' }], priorityClassName: name });
   check([
-    ['is placed by its images like any other', input({ a: ARM }, system), 'place arm64 (images)'],
+    ['is placed by its images like any other', input({ a: ARM }, system), 'arm64 (images)'],
     ['waits two seconds for an answer', input({ a: pending }, system), 'wait a again in 2s'],
     ['waits the rest of them', input({ a: pending }, { ...system, waitedMs: 1_500 }), 'wait a again in 0.5s'],
-    ['is open after that', input({ a: pending }, { ...system, waitedMs: 2_000 }), 'place amd64,arm64 (open)'],
-    ['is open after the first failure', input({ a: failed(0) }, system), 'place amd64,arm64 (open)'],
+    ['is open after that', input({ a: pending }, { ...system, waitedMs: 2_000 }), 'amd64,arm64 (open, follows)'],
+    ['is open after the first failure', input({ a: failed(0) }, system), 'amd64,arm64 (open, follows)'],
     [
       'is open by its priority class',
       given({ a: failed(0) }, {}, critical('system-node-critical')),
-      'place amd64,arm64 (open)',
+      'amd64,arm64 (open, follows)',
     ],
-    ['is narrowed by what is known', input({ a: failed(0), b: ARM }, system), 'place arm64 (open)'],
+    ['is narrowed by what is known', input({ a: failed(0), b: ARM }, system), 'arm64 (open)'],
     [
       'is open after the first failure, though another image is still asked',
       input({ a: failed(0), b: pending }, { ...system, waitedMs: 500 }),
-      'place amd64,arm64 (open)',
+      'amd64,arm64 (open, follows)',
     ],
     [
       'is open with unresolvable: wait',
       input({ a: failed(0) }, { ...system, settings: WAIT }),
-      'place amd64,arm64 (open)',
+      'amd64,arm64 (open, follows)',
     ],
     [
       'is open with unresolvable: fallback',
       input({ a: failed(0) }, { ...system, settings: FALLBACK }),
-      'place amd64,arm64 (open)',
+      'amd64,arm64 (open, follows)',
     ],
     ['is held like any other', input({ a: AMD, b: ARM }, system), 'hold'],
     [
@@ -363,52 +356,6 @@ describe('a system pod', () => {
       'wait a again in 10s',
     ],
   ]);
-});
-
-describe('a decision that follows the cluster', () => {
-  const rows: [given: string, what: Case, expected: boolean][] = [
-    ['known images', input({ a: BOTH }), false],
-    ['a statement', stating('arm64'), false],
-    ['the statement all', stating('all'), true],
-    ['nothing asked', input({}), true],
-    ['open', input({ a: failed(300) }), true],
-    ['open, narrowed by a known image', input({ a: failed(300), b: ARM }), false],
-    ['fallback', given({ a: failed(300) }, FALLBACK), false],
-    ['released', given({ a: AMD, b: ARM }, RELEASE), true],
-  ];
-  for (const [given, what, expected] of rows) {
-    it(`${given}: ${expected ? 'grows when an architecture joins' : 'stays'}`, () => {
-      expect(decideCase(what)).to.include({ kind: 'place', followsCluster: expected });
-    });
-  }
-});
-
-describe('the OS that nodes must have', () => {
-  const several = known('linux/amd64,linux/arm64,windows/amd64');
-  const rows: [given: string, what: Case, expected: string | undefined][] = [
-    ['an image for one', input({ a: BOTH }), undefined],
-    ['an image for several', input({ a: several }), 'linux'],
-    ['one of two images is for several', input({ a: BOTH, b: several }), 'linux'],
-    ["the pod's own", given({ a: several }, {}, WINDOWS), 'windows'],
-    ['a statement, as no image is asked', stating('arm64'), undefined],
-    ['an override', given({ a: several }, override('a', 'arm64')), undefined],
-    ['open, with nothing known', input({ a: failed(300) }), undefined],
-    ['open, with an image for several', input({ a: failed(300), b: several }), 'linux'],
-    ['fallback, with an image for several', given({ a: failed(300), b: several }, FALLBACK), 'linux'],
-    ['released', given({ a: AMD, b: ARM }, RELEASE), undefined],
-  ];
-  for (const [given, what, expected] of rows) {
-    it(`${given}: ${expected ?? 'any'}`, () => {
-      expect(decideCase(what)).to.include({ kind: 'place', os: expected });
-    });
-  }
-});
-
-describe('the decision for a pod with an image that no lookup is planned for', () => {
-  it('asks again', () => {
-    const decision = decideCase(input({ a: pending, b: { kind: 'pending', retryInMs: 10_000 }, c: pending }));
-    expect(told(decision)).to.equal('wait a,b,c again in 10s');
-  });
 });
 
 describe('the decision for a new or gated pod in a mode with affinity that asks for an architecture', () => {
@@ -428,11 +375,11 @@ describe('the decision for a new or gated pod in a mode with affinity that asks 
   };
   const schedulable = { schedulable: ['arm64'] };
   check([
-    ['that its index has', of('arm64', { a: MANY }), 'place amd64,arm64 (images)'],
+    ['that its index has', of('arm64', { a: MANY }), 'amd64,arm64 (images)'],
     ['that its index lacks', of('s390x', { a: MANY }), 'hold'],
-    ['that its index lacks, to be released', of('s390x', { a: MANY }, RELEASE), 'place amd64,arm64 (images)'],
-    ['that its index lacks, and it cannot be held', of('s390x', { a: MANY }, {}, false), 'place amd64,arm64 (images)'],
-    ['that its single manifest lacks', of('s390x', { a: BOTH }), 'place amd64,arm64 (images)'],
+    ['that its index lacks, to be released', of('s390x', { a: MANY }, RELEASE), 'amd64,arm64 (images)'],
+    ['that its index lacks, and it cannot be held', of('s390x', { a: MANY }, {}, false), 'amd64,arm64 (images)'],
+    ['that its single manifest lacks', of('s390x', { a: BOTH }), 'amd64,arm64 (images)'],
     ['that one of its indexes lacks', of('s390x', { a: index('linux/amd64,linux/s390x'), b: MANY }), 'hold'],
     ['that its index lacks, beside a single manifest', of('s390x', { a: AMD, b: MANY }), 'hold'],
     ['that its index lacks, while another image is not known', of('s390x', { a: MANY, b: pending }), 'hold'],
@@ -440,7 +387,7 @@ describe('the decision for a new or gated pod in a mode with affinity that asks 
     ['that is not schedulable', of('amd64', { a: MANY }, schedulable), 'hold'],
     ['that is not schedulable, of a single manifest', of('amd64', { a: BOTH }, schedulable), 'hold'],
     ['that is not schedulable, of an image that is not known', of('amd64', { a: pending }, schedulable), 'hold'],
-    ['that is schedulable', of('arm64', { a: MANY }, schedulable), 'place arm64 (images)'],
+    ['that is schedulable', of('arm64', { a: MANY }, schedulable), 'arm64 (images)'],
     ['that no node can have', of('x86_64', { a: MANY }), 'hold'],
   ]);
 });
