@@ -7,17 +7,27 @@ import { toleration } from '../objects.ts';
 
 const AMD = toleration('supported-arch=amd64:NoSchedule');
 const ARM = toleration('supported-arch=arm64:NoSchedule');
-const INVENTED = toleration('supported-arch=zz1:NoSchedule');
-const OLD = toleration('arch=amd64:NoSchedule');
-const SOFT = toleration('supported-arch=amd64:PreferNoSchedule');
 const AUTHORS = { key: 'gpu', operator: 'Exists', effect: 'NoSchedule', new: { field: 1 } };
-const EVERYTHING = { operator: 'Exists' };
+const NAMED: Readonly<Record<string, JsonObject>> = {
+  amd: AMD,
+  arm: ARM,
+  invented: toleration('supported-arch=zz1:NoSchedule'),
+  old: toleration('arch=amd64:NoSchedule'),
+  soft: toleration('supported-arch=amd64:PreferNoSchedule'),
+  seconds: { ...AMD, tolerationSeconds: 5 },
+  gpu: AUTHORS,
+  x: { key: 'x', operator: 'Exists' },
+  '*': { operator: 'Exists' },
+};
 const TAINT = { key: 'supported-arch', effect: 'NoSchedule' };
+const PAST_ARM = 'supported-arch=arm64:NoSchedule';
 
-/** The record of a template that once had these of ours, as `key=value:effect`. */
-function withPast(recorded: readonly JsonObject[], past: readonly string[]): string {
-  return JSON.stringify({ images: [], past, subject: '', tolerations: recorded });
-}
+const words = (text: string) => text.split(' ').filter((word) => word !== '');
+/** Tolerations by their names: `gpu amd`. */
+const list = (names: string): JsonObject[] => words(names).map((name) => ({ ...(NAMED[name] ?? expect.fail(name)) }));
+const texts = new Map(Object.entries(NAMED).map(([name, each]) => [JSON.stringify(each), name]));
+const namesOf = (tolerations: readonly unknown[]) =>
+  tolerations.map((each) => texts.get(JSON.stringify(each)) ?? JSON.stringify(each)).join(' ');
 
 const LIST = { 'f:spec': { 'f:template': { 'f:spec': { 'f:tolerations': {} } } } };
 /** `metadata.managedFields` after a server-side apply of the list, and after any other write of it. */
@@ -25,258 +35,128 @@ const APPLIED = [{ manager: 'helm', operation: 'Apply', fieldsV1: LIST }];
 const OURS = { manager: 'archaware-controller', operation: 'Update', fieldsV1: {} };
 const UPDATED = [{ manager: 'kubectl', operation: 'Update', fieldsV1: LIST }];
 
-function daemonSet(
-  present: readonly JsonObject[] | undefined,
-  recorded: readonly JsonObject[] | string | undefined,
-  managedFields: readonly JsonObject[] = [],
-) {
+/** With what its record lists, and, after `past`, what it no longer does: `amd past arm`; `{` is a record that cannot be read. */
+function daemonSet(present: string | undefined, record?: string, managedFields: readonly JsonObject[] = []) {
+  const [recorded = '', past] = record === '{' ? [] : (record?.split('past') ?? []);
+  const gone = words(past ?? '').map((each) => (each.includes('=') ? each : `supported-arch=${each}64:NoSchedule`));
+  const withPast = { images: [], past: gone, subject: '', tolerations: list(recorded) };
+  const annotation = record === '{' ? record : JSON.stringify(past === undefined ? list(recorded) : withPast);
   return readDaemonSet({
     metadata: {
       managedFields,
-      ...(recorded === undefined
-        ? {}
-        : {
-            annotations: {
-              'archaware.dev/tolerations': typeof recorded === 'string' ? recorded : JSON.stringify(recorded),
-            },
-          }),
+      ...(record === undefined ? {} : { annotations: { 'archaware.dev/tolerations': annotation } }),
     },
-    spec: { template: { spec: present === undefined ? {} : { tolerations: present } } },
+    spec: { template: { spec: present === undefined ? {} : { tolerations: list(present) } } },
   });
 }
 
-type Expected = {
-  tolerations: readonly JsonObject[];
-  recorded: readonly JsonObject[];
-  past: readonly string[];
-  rolls: boolean;
-};
-const rolls = (
-  tolerations: readonly JsonObject[],
-  recorded: readonly JsonObject[],
-  past: readonly string[] = [],
-): Expected => ({ tolerations, recorded, past, rolls: true });
-const annotates = (...args: Parameters<typeof rolls>): Expected => ({ ...rolls(...args), rolls: false });
+/** `rolls to gpu amd, records amd past arm`; `keeps` what does not roll. */
+function told(decision: ReturnType<typeof decideTemplate>): string {
+  if (decision.kind === 'unchanged') return decision.kind;
+  const { tolerations, past } = readRecord(decision.recorded);
+  const gone = past.map(({ key, value, effect }) =>
+    `${key}=${value}:${effect}`.replace(/^supported-arch=(.*)64:NoSchedule$/, '$1'),
+  );
+  const record = [namesOf(tolerations), ...(gone.length === 0 ? [] : ['past', ...gone])].join(' ').trim();
+  return `${decision.rolls ? 'rolls to' : 'keeps'} ${namesOf(decision.tolerations)}, records ${decision.recorded === undefined ? 'nothing' : record}`;
+}
 
 type Row = [
   given: string,
-  present: readonly JsonObject[] | undefined,
-  recorded: readonly JsonObject[] | string | undefined,
-  wanted: readonly ReturnType<typeof toleration>[],
-  expected: 'unchanged' | Expected,
+  present: string | undefined,
+  recorded: string | undefined,
+  wanted: string,
+  expected: string,
   liveTaints?: readonly string[],
   managedFields?: readonly JsonObject[],
 ];
 
-const PAST_AMD = 'supported-arch=amd64:NoSchedule';
-const PAST_ARM = 'supported-arch=arm64:NoSchedule';
-
 describe('the decision for a template', () => {
+  const LIVE = ['supported-arch:NoSchedule'];
+  const SOFT = ['supported-arch:PreferNoSchedule'];
+  const OLD = ['arch:NoSchedule'];
   const rows: Row[] = [
-    ['no list', undefined, undefined, [AMD], rolls([AMD], [AMD])],
-    ['an empty list', [], undefined, [AMD, ARM], rolls([AMD, ARM], [AMD, ARM])],
-    ['what it should have', [AUTHORS, AMD], [AMD], [AMD], 'unchanged'],
-    ['nothing wanted', [AUTHORS], undefined, [], 'unchanged'],
-    [
-      "its author's own are kept, in their place",
-      [AUTHORS, { key: 'x', operator: 'Exists' }],
-      undefined,
-      [ARM],
-      rolls([AUTHORS, { key: 'x', operator: 'Exists' }, ARM], [ARM]),
-    ],
-    ['it tolerates everything already', [EVERYTHING], undefined, [AMD, ARM], 'unchanged'],
-    ['its author gave it the very same', [AMD], undefined, [AMD], 'unchanged'],
-    ['its author gave it one of two', [AMD], undefined, [AMD, ARM], rolls([AMD, ARM], [ARM])],
-    [
-      'its author tolerates everything from now on',
-      [AMD, EVERYTHING],
-      [AMD],
-      [AMD],
-      rolls([EVERYTHING], [], [PAST_AMD]),
-    ],
-    [
-      'its author gives it the very same from now on',
-      [AMD, AUTHORS, { ...AMD }],
-      [AMD],
-      [AMD],
-      rolls([AUTHORS, AMD], []),
-    ],
-    ['the set grew', [AMD], [AMD], [AMD, ARM], rolls([AMD, ARM], [AMD, ARM])],
-    ['the set shrank', [AMD, AUTHORS, ARM], [AMD, ARM], [ARM], rolls([AUTHORS, ARM], [ARM], [PAST_AMD])],
-    [
-      'the set shrank, under a taint that nodes carry',
-      [AMD, ARM],
-      [AMD, ARM],
-      [ARM],
-      rolls([ARM], [ARM], [PAST_AMD]),
-      ['supported-arch:NoSchedule'],
-    ],
-    ['the set is another one', [AMD], [AMD], [ARM], rolls([ARM], [ARM], [PAST_AMD])],
-    ['the set shrank, but its author wants the rest', [AMD, ARM], [ARM], [ARM], 'unchanged'],
-    ['an update dropped ours', [AUTHORS], [AMD], [AMD], rolls([AUTHORS, AMD], [AMD])],
-    ['an update dropped ours, and they are wanted no more', [AUTHORS], [AMD], [], annotates([AUTHORS], [], [PAST_AMD])],
-    [
-      'an update changed ours',
-      [{ ...AMD, tolerationSeconds: 5 }],
-      [AMD],
-      [ARM],
-      rolls([{ ...AMD, tolerationSeconds: 5 }, ARM], [ARM], [PAST_AMD]),
-    ],
-    ['the record is in another order', [AMD, ARM], [ARM, AMD], [AMD, ARM], annotates([AMD, ARM], [AMD, ARM])],
-    ['the record cannot be read', [AMD], '{', [AMD], annotates([AMD], [])],
-    ['the record lists what is not there', [AMD], [ARM], [AMD], annotates([AMD], [], [PAST_ARM])],
+    ['no list', undefined, undefined, 'amd', 'rolls to amd, records amd'],
+    ['an empty list', '', undefined, 'amd arm', 'rolls to amd arm, records amd arm'],
+    ['what it should have', 'gpu amd', 'amd', 'amd', 'unchanged'],
+    ['nothing wanted', 'gpu', undefined, '', 'unchanged'],
+    ["its author's own stay in their place", 'gpu x', undefined, 'arm', 'rolls to gpu x arm, records arm'],
+    ['it tolerates everything already', '*', undefined, 'amd arm', 'unchanged'],
+    ['its author gave it the very same', 'amd', undefined, 'amd', 'unchanged'],
+    ['its author gave it one of two', 'amd', undefined, 'amd arm', 'rolls to amd arm, records arm'],
+    ['its author tolerates everything now', 'amd *', 'amd', 'amd', 'rolls to *, records past amd'],
+    ['its author gives it the very same now', 'amd gpu amd', 'amd', 'amd', 'rolls to gpu amd, records nothing'],
+    ['the set grew', 'amd', 'amd', 'amd arm', 'rolls to amd arm, records amd arm'],
+    ['the set shrank', 'amd gpu arm', 'amd arm', 'arm', 'rolls to gpu arm, records arm past amd'],
+    ['it shrank, under a live taint', 'amd arm', 'amd arm', 'arm', 'rolls to arm, records arm past amd', LIVE],
+    ['the set is another one', 'amd', 'amd', 'arm', 'rolls to arm, records arm past amd'],
+    ['the set shrank, but its author wants the rest', 'amd arm', 'arm', 'arm', 'unchanged'],
+    ['an update dropped ours', 'gpu', 'amd', 'amd', 'rolls to gpu amd, records amd'],
+    ['an update dropped ours, wanted no more', 'gpu', 'amd', '', 'keeps gpu, records past amd'],
+    ['an update changed ours', 'seconds', 'amd', 'arm', 'rolls to seconds arm, records arm past amd'],
+    ['the record is in another order', 'amd arm', 'arm amd', 'amd arm', 'keeps amd arm, records amd arm'],
+    ['the record cannot be read', 'amd', '{', 'amd', 'keeps amd, records nothing'],
+    ['the record lists what is not there', 'amd', 'arm', 'amd', 'keeps amd, records past arm'],
 
     // Key or effect have changed.
-    ['the old key is on nodes still', [OLD], [OLD], [AMD], rolls([OLD, AMD], [OLD, AMD]), ['arch:NoSchedule']],
-    [
-      'both keys are on nodes',
-      [OLD, AMD],
-      [OLD, AMD],
-      [AMD],
-      'unchanged',
-      ['arch:NoSchedule', 'supported-arch:NoSchedule'],
-    ],
-    [
-      'the old key is on no node any more',
-      [OLD, AMD],
-      [OLD, AMD],
-      [AMD],
-      rolls([AMD], [AMD], ['arch=amd64:NoSchedule']),
-      ['supported-arch:NoSchedule'],
-    ],
-    [
-      'the old effect is on nodes still',
-      [SOFT],
-      [SOFT],
-      [AMD],
-      rolls([SOFT, AMD], [SOFT, AMD]),
-      ['supported-arch:PreferNoSchedule'],
-    ],
-    [
-      'a name that Go does not have, which an earlier version added',
-      [AMD, INVENTED],
-      [AMD, INVENTED],
-      [AMD],
-      annotates([AMD, INVENTED], [AMD]),
-    ],
-    [
-      'a live taint does not make ours what is not recorded',
-      [OLD],
-      undefined,
-      [AMD],
-      rolls([OLD, AMD], [AMD]),
-      ['arch:NoSchedule'],
-    ],
+    ['the old key is on nodes still', 'old', 'old', 'amd', 'rolls to old amd, records old amd', OLD],
+    ['both keys are on nodes', 'old amd', 'old amd', 'amd', 'unchanged', [...OLD, ...LIVE]],
+    ['the old key is gone', 'old amd', 'old amd', 'amd', 'rolls to amd, records amd past arch=amd64:NoSchedule', LIVE],
+    ['the old effect is on nodes still', 'soft', 'soft', 'amd', 'rolls to soft amd, records soft amd', SOFT],
+    ['a name that Go does not have', 'amd invented', 'amd invented', 'amd', 'keeps amd invented, records amd'],
+    ['a live taint makes nothing ours', 'old', undefined, 'amd', 'rolls to old amd, records amd', OLD],
 
     // An undo to an older revision brings back what archaware added and removed.
-    [
-      'an undo brings ours back',
-      [AMD, ARM],
-      withPast([AMD], [PAST_ARM]),
-      [AMD],
-      rolls([AMD], [AMD], [PAST_ARM]),
-      [],
-      UPDATED,
-    ],
-    [
-      'an undo brings ours back, and its images run there again',
-      [AMD, ARM],
-      withPast([AMD], [PAST_ARM]),
-      [AMD, ARM],
-      annotates([AMD, ARM], [AMD, ARM]),
-    ],
-    [
-      'an undo brings ours back to a template that tolerates everything',
-      [EVERYTHING, AMD],
-      withPast([], [PAST_AMD]),
-      [AMD],
-      rolls([EVERYTHING], [], [PAST_AMD]),
-    ],
-    ['what is past is not there', [AMD], withPast([AMD], [PAST_ARM]), [AMD], 'unchanged'],
-    [
-      'its author adds what is past twice, and one is enough',
-      [AMD, ARM, { ...ARM }],
-      withPast([AMD], [PAST_ARM]),
-      [AMD],
-      rolls([AMD, ARM], [AMD]),
-    ],
-    [
-      'its author applies what is past: it is the author’s',
-      [AMD, ARM],
-      withPast([AMD], [PAST_ARM]),
-      [AMD],
-      annotates([AMD, ARM], [AMD]),
-      [],
-      APPLIED,
-    ],
-    [
-      'its author applies another list: what the record lists is ours still',
-      [AMD, ARM],
-      [AMD, ARM],
-      [AMD],
-      rolls([AMD], [AMD], [PAST_ARM]),
-      [],
-      APPLIED,
-    ],
+    ['an undo brings ours back', 'amd arm', 'amd past arm', 'amd', 'rolls to amd, records amd past arm', [], UPDATED],
+    ['an undo brings back what is wanted', 'amd arm', 'amd past arm', 'amd arm', 'keeps amd arm, records amd arm'],
+    ['an undo, and it tolerates everything', '* amd', 'past amd', 'amd', 'rolls to *, records past amd'],
+    ['what is past is not there', 'amd', 'amd past arm', 'amd', 'unchanged'],
+    ['its author adds what is past twice', 'amd arm arm', 'amd past arm', 'amd', 'rolls to amd arm, records amd'],
+    ['its author applies what is past', 'amd arm', 'amd past arm', 'amd', 'keeps amd arm, records amd', [], APPLIED],
+    ['its author applies another list', 'amd arm', 'amd arm', 'amd', 'rolls to amd, records amd past arm', [], APPLIED],
     [
       'a record of the past that does not have our form',
-      [AUTHORS, AMD],
-      withPast([AMD], ['gpu=true:NoSchedule', 'node-role.kubernetes.io/x=arm64:NoSchedule', 'a=arm64:NoExecute', 'x']),
-      [AMD],
-      annotates([AUTHORS, AMD], [AMD]),
+      'gpu amd',
+      'amd past gpu=true:NoSchedule node-role.kubernetes.io/x=arm64:NoSchedule a=arm64:NoExecute x=',
+      'amd',
+      'keeps gpu amd, records amd',
     ],
   ];
   for (const [given, present, recorded, wanted, expected, liveTaints = [], managedFields = []] of rows) {
-    const saying =
-      expected === 'unchanged'
-        ? expected
-        : `${expected.rolls ? 'rolls' : 'annotates'} to ${expected.tolerations.length}`;
-    it(`${given}: ${saying}`, () => {
-      const decision = decideTemplate(daemonSet(present, recorded, managedFields), wanted, new Set(liveTaints));
-      if (expected === 'unchanged') {
-        expect(decision).to.deep.equal({ kind: 'unchanged' });
-        return;
-      }
-      expect(decision).to.deep.include({ kind: 'set', tolerations: expected.tolerations, rolls: expected.rolls });
-      const record = decision.kind === 'set' ? readRecord(decision.recorded) : undefined;
-      const past = record?.past.map(({ key, value, effect }) => `${key}=${value}:${effect}`);
-      expect([record?.tolerations, past]).to.deep.equal([expected.recorded, expected.past]);
-      if (expected.recorded.length + expected.past.length === 0 && typeof recorded !== 'string') {
-        expect(decision).to.include({ recorded: undefined });
-      }
-    });
-
-    it(`${given}: unchanged when decided again`, () => {
-      const decision = decideTemplate(daemonSet(present, recorded, managedFields), wanted, new Set(liveTaints));
+    it(`${given}: ${expected}, and unchanged when decided again`, () => {
+      const tolerations = words(wanted).map((value) => toleration(`supported-arch=${value}64:NoSchedule`));
+      const live = new Set(liveTaints);
+      const decision = decideTemplate(daemonSet(present, recorded, managedFields), tolerations, live);
+      expect(told(decision)).to.equal(expected);
       if (decision.kind !== 'set') return;
-      const after = daemonSet(decision.tolerations, decision.recorded);
-      expect(decideTemplate(after, wanted, new Set(liveTaints))).to.deep.equal({ kind: 'unchanged' });
+      const annotations = decision.recorded === undefined ? {} : { 'archaware.dev/tolerations': decision.recorded };
+      const after = { metadata: { annotations }, spec: { template: { spec: { tolerations: decision.tolerations } } } };
+      expect(told(decideTemplate(readDaemonSet(after), tolerations, live))).to.equal('unchanged');
     });
   }
 
   it('keeps a record bounded, however long the past is', () => {
     const keys = Array.from({ length: 200 }, (_, index) => `key-${index}=arm64:NoSchedule`);
-    const decision = decideTemplate(daemonSet([AMD, ARM], withPast([AMD, ARM], keys)), [AMD], new Set());
+    const decision = decideTemplate(daemonSet('amd arm', `amd arm past ${keys.join(' ')}`), [AMD], new Set());
     const { past, tolerations } = readRecord(decision.kind === 'set' ? decision.recorded : undefined);
     expect([past.length, tolerations]).to.deep.equal([63, [AMD]]);
     expect(past.at(-1)).to.deep.equal(ARM);
   });
 
   it('writes no entry of the past in the form that the admission policies restore', () => {
-    const decision = decideTemplate(daemonSet([AMD, ARM], [AMD, ARM]), [AMD], new Set());
+    const decision = decideTemplate(daemonSet('amd arm', 'amd arm'), [AMD], new Set());
     const text = decision.kind === 'set' ? decision.recorded : undefined;
     expect(text).to.include(JSON.stringify(AMD)).and.to.include(PAST_ARM).and.not.to.include(JSON.stringify(ARM));
     expect(text?.match(/[{][^{}]*[}]/g)).to.deep.equal([JSON.stringify(AMD)]);
   });
 
   it('names what a template carries of ours', () => {
-    const record = withPast([AMD], [PAST_ARM]);
-    expect(carriedTolerations(daemonSet([AUTHORS, ARM], record, UPDATED))).to.deep.equal([ARM]);
-    expect(carriedTolerations(daemonSet([AUTHORS, ARM], record, APPLIED))).to.deep.equal([]);
+    expect(carriedTolerations(daemonSet('gpu arm', 'amd past arm', UPDATED))).to.deep.equal([ARM]);
+    expect(carriedTolerations(daemonSet('gpu arm', 'amd past arm', APPLIED))).to.deep.equal([]);
   });
 
   it('keeps what is there as the very objects that were read', () => {
-    const before = daemonSet([AUTHORS, AMD], [AMD]);
+    const before = daemonSet('gpu amd', 'amd');
     const decision = decideTemplate(before, [AMD, ARM], new Set());
     expect(decision.kind === 'set' && decision.tolerations[0]).to.equal(before.template.tolerations?.[0]);
   });
@@ -285,57 +165,49 @@ describe('the decision for a template', () => {
 describe('cleaning a template', () => {
   const rows: [
     given: string,
-    present: readonly JsonObject[],
-    recorded: readonly JsonObject[] | string | undefined,
-    left?: JsonObject[],
+    present: string,
+    recorded?: string | undefined,
+    left?: string,
     managedFields?: readonly JsonObject[],
   ][] = [
-    ['nothing of ours', [AUTHORS], undefined],
-    ['the very same of its author', [AMD], undefined],
-    ['ours among others', [AUTHORS, AMD, EVERYTHING, OLD], [AMD, OLD], [AUTHORS, EVERYTHING]],
-    ['a record alone', [AUTHORS], [AMD], [AUTHORS]],
-    ["ours twice, one of them its author's", [AMD, { ...AMD }], [AMD], [AMD]],
-    ['ours that an undo brought back', [AUTHORS, ARM], withPast([], [PAST_ARM]), [AUTHORS]],
-    ['a record of the past alone', [AUTHORS], withPast([], [PAST_ARM]), [AUTHORS]],
-    ['ours, and no record', [AUTHORS, AMD, OLD], undefined, [AUTHORS, OLD], [OURS]],
-    ['the very same of its author, beside a record of others', [AMD, ARM], [ARM], [AMD], [OURS]],
+    ['nothing of ours', 'gpu'],
+    ['the very same of its author', 'amd'],
+    ['ours among others', 'gpu amd * old', 'amd old', 'gpu *'],
+    ['a record alone', 'gpu', 'amd', 'gpu'],
+    ["ours twice, one of them its author's", 'amd amd', 'amd', 'amd'],
+    ['ours that an undo brought back', 'gpu arm', 'past arm', 'gpu'],
+    ['a record of the past alone', 'gpu', 'past arm', 'gpu'],
+    ['ours, and no record', 'gpu amd old', undefined, 'gpu old', [OURS]],
+    ['the very same of its author, beside a record of others', 'amd arm', 'arm', 'amd', [OURS]],
   ];
   for (const [given, present, recorded, left, managedFields] of rows) {
-    it(`${given}: ${left === undefined ? 'unchanged' : `leaves ${left.length}`}`, () => {
+    it(`${given}: ${left === undefined ? 'unchanged' : `leaves ${left}`}`, () => {
       const decision = cleanTemplate(daemonSet(present, recorded, managedFields), TAINT);
       if (left === undefined) expect(decision).to.deep.equal({ kind: 'unchanged' });
-      else expect(decision).to.deep.include({ kind: 'set', tolerations: left, recorded: undefined });
+      else expect(decision).to.deep.include({ kind: 'set', tolerations: list(left), recorded: undefined });
     });
   }
 });
 
 describe("the record of archaware's tolerations", () => {
-  const rows: [annotation: string | undefined, expected: readonly JsonObject[]][] = [
-    [undefined, []],
-    ['', []],
-    ['null', []],
-    ['{}', []],
-    ['"x"', []],
-    ['[1, null, "x", [], {}]', []],
-    ['[{"key":"","value":"a","effect":"NoSchedule"}]', []],
-    ['[{"key":"k","value":1,"effect":"NoSchedule"}]', []],
-    [
-      '[{"key":"k","operator":"Exists","value":"arm","effect":"NoSchedule","more":1}]',
-      [toleration('k=arm:NoSchedule')],
-    ],
-    ['[{"key":"k","value":"arm","effect":"PreferNoSchedule"}]', [toleration('k=arm:PreferNoSchedule')]],
-    ['[{"key":"k","value":"arm","effect":"NoExecute"}]', []],
-    ['[{"key":"k","value":"payments","effect":"NoSchedule"}]', []],
-    ['[{"key":"node-role.kubernetes.io/x","value":"arm","effect":"NoSchedule"}]', []],
-    [
-      '[{"key":"kubernetes.io/arch","value":"arm","effect":"NoSchedule"}]',
-      [toleration('kubernetes.io/arch=arm:NoSchedule')],
-    ],
-    [JSON.stringify([AMD, ARM]), [AMD, ARM]],
+  const of = (key: string, value: unknown, effect: string) => ({ key, operator: 'Exists', value, effect, more: 1 });
+  const rows: [annotation: unknown, expected?: string][] = [
+    ...['', 'null', '{}', '"x"', '[1, null, "x", [], {}]'].map((text): [string] => [text]),
+    [undefined],
+    [[of('', 'a', 'NoSchedule')]],
+    [[of('k', 1, 'NoSchedule')]],
+    [[of('k', 'arm', 'NoSchedule')], 'k=arm:NoSchedule'],
+    [[of('k', 'arm', 'PreferNoSchedule')], 'k=arm:PreferNoSchedule'],
+    [[of('k', 'arm', 'NoExecute')]],
+    [[of('k', 'payments', 'NoSchedule')]],
+    [[of('node-role.kubernetes.io/x', 'arm', 'NoSchedule')]],
+    [[of('kubernetes.io/arch', 'arm', 'NoSchedule')], 'kubernetes.io/arch=arm:NoSchedule'],
+    [[AMD, ARM], 'supported-arch=amd64:NoSchedule supported-arch=arm64:NoSchedule'],
   ];
-  for (const [annotation, expected] of rows) {
-    it(`reads ${annotation ?? 'nothing'} as ${expected.length}`, () => {
-      expect(readRecorded(annotation)).to.deep.equal(expected);
+  for (const [annotation, expected = ''] of rows) {
+    const text = typeof annotation === 'string' ? annotation : JSON.stringify(annotation);
+    it(`reads ${text} as ${expected || 'nothing'}`, () => {
+      expect(readRecorded(text)).to.deep.equal(words(expected).map((each) => toleration(each)));
     });
   }
 });
