@@ -71,7 +71,7 @@ export const layers: Target = {
     try {
       for (const isLast of [false, true]) {
         tree.begin();
-        const reader = createArchive({ tree, allowance, isModeless: false });
+        const reader = createArchive({ tree, allowance });
         for (let at = 0; at < bytes.length; at += CHUNK) reader.write(bytes.subarray(at, at + CHUNK));
         reader.end();
         tree.end(isLast);

@@ -2,7 +2,7 @@ import { Parser } from 'tar/parse';
 import { messageOf } from '../../kit/errors.ts';
 import { printableAscii } from '../../kit/printable.ts';
 import { GZIP, LayerProblem, type Reading, ZSTD } from './layer-reading.ts';
-import type { Node } from './layer-tree.ts';
+import type { LayerTree } from './layer-tree.ts';
 import { type Format, formatOf, HEAD_BYTES } from './program-format.ts';
 
 /** Longer names and targets are not of this world: Linux allows 4096 bytes. */
@@ -11,7 +11,7 @@ const LONGEST_NAME = 4096;
 const FORMAT_BYTES = 200;
 
 /** Feeds an archive to the tree. The library's own decompression is never reached. */
-export function createArchive({ tree, allowance, isModeless }: Omit<Reading, 'isEnough'>) {
+export function createArchive({ tree, allowance }: Omit<Reading, 'isEnough'>) {
   let problem: string | undefined;
   let hasEnd = false;
   let hasBegun = false;
@@ -40,7 +40,7 @@ export function createArchive({ tree, allowance, isModeless }: Omit<Reading, 'is
   });
   parser.on('entry', (entry) => {
     const { path, linkpath = '', mode = 0, size } = entry;
-    const isExecutable = isModeless || (mode & 0o111) !== 0;
+    const isExecutable = (mode & 0o111) !== 0;
     const isFile = ['File', 'OldFile', 'ContiguousFile'].includes(entry.type);
     // Other files cannot be what is started; a layer may have hundreds of thousands of them.
     const isWanted = isFile && path.length <= LONGEST_NAME && (isExecutable || isSpecial(path) || tree.isAwaited(path));
@@ -73,7 +73,7 @@ export function createArchive({ tree, allowance, isModeless }: Omit<Reading, 'is
     else if (!isFile) add(path, { kind: 'other', text: `of the type ${entry.type} in its layer` });
   });
 
-  function add(path: string, node: Node): void {
+  function add(path: string, node: Parameters<LayerTree['add']>[1]): void {
     if (path.length > LONGEST_NAME) return;
     const before = tree.bytes();
     tree.add(path, node);

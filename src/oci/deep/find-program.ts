@@ -80,8 +80,8 @@ function follow(argv: readonly string[], wanted: Wanted, { isStrict, steps, afte
   });
   if (name.length > LONGEST || name.includes('\0')) return unknown('is not a valid path');
   if (steps >= MAX_STEPS) return unknown('is not followed any further');
-  const places = placesOf(name, process, platform.os);
-  const isNamed = places.length > 1 || !/[\\/]/.test(name);
+  const places = placesOf(name, process);
+  const isNamed = !name.includes('/');
   const found = places.map((path) => ({ path, place: tree.resolve(path) }));
   const isProgram = ({ place }: (typeof found)[number]): boolean =>
     place.kind === 'found' && (!isNamed || place.node.kind === 'other' || place.node.isExecutable);
@@ -93,7 +93,7 @@ function follow(argv: readonly string[], wanted: Wanted, { isStrict, steps, afte
     if (found.some(({ place }) => place.kind === 'directory') && !isNamed) return unknown('is a directory');
     return unknown('is not in the layers');
   }
-  const path = printable(pathOf(chosen.path, platform.os), 200);
+  const path = printable(`/${chosen.path}`, 200);
   const { node } = chosen.place;
   if (node.kind === 'other') return { program: path, verdict: 'unknown', reason: `${path} is ${node.text}` };
   const { format } = node;
@@ -133,8 +133,4 @@ function throughScript(
   // Whether env itself can run says nothing about the program that it looks for.
   const inner = /(?:^|\/)env$/.test(interpreter) ? startedBy('env', argument === '' ? [] : [argument]) : undefined;
   return follow(inner ?? argv, wanted, state);
-}
-
-function pathOf(path: string, os: string): string {
-  return os === 'windows' ? `C:\\${path.replace(/^files\//, '').replaceAll('/', '\\')}` : `/${path}`;
 }

@@ -26,7 +26,6 @@ export type ImageProcess = Required<Override> & {
 
 /** What container runtimes set if an image sets none. */
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-const WINDOWS_PATH = 'C:\\Windows\\System32;C:\\Windows';
 const MAX_DIRECTORIES = 64;
 /** More than these are not looked at: of arguments, and of the options of a program that starts another one. */
 const MAX_ARGUMENTS = 1000;
@@ -41,15 +40,13 @@ export function readImageProcess(body: Uint8Array): ImageProcess | undefined {
   const inner = fieldOf(blob, 'config');
   const config = isObject(inner) ? inner : {};
   const os = textOf(fieldOf(blob, 'os')).toLowerCase() || 'linux';
-  const isWindows = os === 'windows';
-  const name = isWindows ? /^path=/i : /^PATH=/;
-  const path = textsOf(fieldOf(config, 'Env')).findLast((each) => name.test(each));
+  const path = textsOf(fieldOf(config, 'Env')).findLast((each) => each.startsWith('PATH='));
   return {
     os,
     architecture: textOf(fieldOf(blob, 'architecture')),
     command: textsOf(fieldOf(config, 'Entrypoint')),
     args: textsOf(fieldOf(config, 'Cmd')),
-    path: path?.slice('PATH='.length) ?? (isWindows ? WINDOWS_PATH : DEFAULT_PATH),
+    path: path?.slice('PATH='.length) ?? DEFAULT_PATH,
     workingDirectory: textOf(fieldOf(config, 'WorkingDir')) || '/',
   };
 }
@@ -58,13 +55,11 @@ export function readImageProcess(body: Uint8Array): ImageProcess | undefined {
 export function processOf(image: ImageProcess, override: Override): Process {
   const { command, args } = override;
   const own = command !== undefined && command.length > 0;
-  const isWindows = image.os === 'windows';
   const argv = [...(own ? command : image.command), ...(args ?? (own ? [] : image.args))].slice(0, MAX_ARGUMENTS);
   const workingDirectory = override.workingDirectory ?? image.workingDirectory;
-  const directories = (override.path ?? image.path).split(isWindows ? ';' : ':').slice(0, MAX_DIRECTORIES);
+  const directories = (override.path ?? image.path).split(':').slice(0, MAX_DIRECTORIES);
   return {
-    // Windows images with a shell form give the whole command line as one text.
-    argv: isWindows ? [...(argv[0]?.match(/^"([^"]*)"|^\S+/)?.slice(0, 1) ?? []), ...argv.slice(1)] : argv,
+    argv,
     path: directories.filter((each) => each !== '' && each.length <= LONGEST),
     // No container starts in a directory with a longer name.
     workingDirectory: workingDirectory.length > LONGEST ? '/' : workingDirectory,
@@ -72,25 +67,11 @@ export function processOf(image: ImageProcess, override: Override): Process {
 }
 
 /** Returns the paths in the layers at which a program may be, in the order in which they are tried. */
-export function placesOf(name: string, { path, workingDirectory }: Omit<Process, 'argv'>, os: string): string[] {
-  if (os === 'windows') return windowsPlaces(name, { path, workingDirectory });
+export function placesOf(name: string, { path, workingDirectory }: Omit<Process, 'argv'>): string[] {
   if (name.includes('/')) return [normalPath(name.startsWith('/') ? name : `${workingDirectory}/${name}`)];
   return [
     ...new Set(path.map((each) => normalPath(`${each.startsWith('/') ? '' : `${workingDirectory}/`}${each}/${name}`))),
   ];
-}
-
-/** Layers of Windows images hold the drive C: in `Files`; names there differ in nothing but case from those that are asked for. */
-function windowsPlaces(name: string, { path, workingDirectory }: Omit<Process, 'argv'>): string[] {
-  const clean = (text: string): string => text.replaceAll('"', '').replaceAll('\\', '/');
-  const inFiles = (text: string): string => `Files/${normalPath(text.replace(/^[A-Za-z]:/, ''))}`.toLowerCase();
-  const asked = clean(name);
-  const isAbsolute = /^(?:[A-Za-z]:)?\//.test(asked);
-  const bases = isAbsolute
-    ? [asked]
-    : [workingDirectory, ...(asked.includes('/') ? [] : path)].map((each) => `${clean(each)}/${asked}`);
-  const ends = /\.[A-Za-z0-9]{1,4}$/.test(asked) ? [''] : ['.exe', '.com', ''];
-  return bases.flatMap((base) => ends.map((end) => inFiles(base + end)));
 }
 
 /** Small programs that start another one: an init, or env. Of each, the flags that take a value of their own. */

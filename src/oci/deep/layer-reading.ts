@@ -36,8 +36,6 @@ export function isLayerProblem(error: unknown): error is LayerProblem {
 export type Reading = {
   readonly tree: LayerTree;
   readonly allowance: Allowance;
-  /** Whether every file counts as one that can be executed, as in Windows. */
-  readonly isModeless: boolean;
   /** Called after each piece; true ends the reading. */
   readonly isEnough: () => boolean;
 };

@@ -1,62 +1,48 @@
 import type { Format } from './program-format.ts';
 
-/** What a layer says about a path. */
+/** What a path is. */
 export type Node =
   | { readonly kind: 'file'; readonly isExecutable: boolean; readonly format: Format }
   | { readonly kind: 'symlink'; readonly target: string }
-  /** A second name of a file: `target` is a path from the root. */
-  | { readonly kind: 'link'; readonly target: string }
   | { readonly kind: 'directory' }
   /** A device, a sparse file: it exists, and is not read. */
   | { readonly kind: 'other'; readonly text: string };
 
-/** What one layer says of a path. */
-type Mark = {
-  readonly layer: number;
-  node?: Node;
-  /** Whether the layer hides the path, and all below it, as the layers under it have them. */
-  isWhiteout?: true;
-  /** The same for all below the path only. */
-  isOpaque?: true;
-  /** Of a layer under this one. */
-  next?: Mark;
-};
-
-/** What the layers say of a path. */
+/** What the layers say of a path: of those that were read the top one decides. */
 type Entry = {
   children?: Map<string, Entry>;
-  /** Of the top layer that says something. */
-  first?: Mark;
+  node?: Node;
+  /** The layer that has the node. */
+  layer?: number;
+  /** The layer that hides the path, and all below it, as the layers under it have them (OCI image-spec, layer.md, "Whiteouts"). */
+  hiddenBy?: number;
+  /** The same for all below the path only: there the layer has something else than a directory, or an opaque one. */
+  closedBy?: number;
   /** The number of layers that were whole when an answer last depended on what is not read yet of this path. */
   awaited?: number;
 };
 
-/** An entry as a walk came to it. `hiddenBy`: the top one of the layers that hide it, as those under it have it. */
-type Stop = { readonly entry: Entry; readonly hiddenBy: number };
+/** An entry as a walk came to it. `isHidden`: whether no layer that is not read yet can say anything of it. */
+type Stop = { readonly entry: Entry; readonly isHidden: boolean };
 
 /** Where a path leads. `unread`: that depends on layers, or the rest of a layer, that were not read. */
 type Place =
-  | { readonly kind: 'found'; readonly node: Exclude<Node, { kind: 'symlink' | 'link' | 'directory' }> }
+  | { readonly kind: 'found'; readonly node: Extract<Node, { kind: 'file' | 'other' }> }
   | { readonly kind: 'absent' | 'unread' | 'loop' | 'directory' };
 
 /** As Linux (`MAXSYMLINKS`). */
 const MAX_LINKS = 40;
 /** Components of a path. Linux allows 4096 bytes, so this is enough, and long paths of hostile layers cost little. */
 const MAX_DEPTH = 256;
-const ENTRY_BYTES = 150;
-const MARK_BYTES = 100;
+const ENTRY_BYTES = 250;
+const COVERED_BYTES = 150;
+const LONE: Node = { kind: 'other', text: 'a second name of a file that its layer does not have before it' };
 
 /** The file system of an image, as far as its layers were read, from the top layer down. */
 export type LayerTree = ReturnType<typeof createLayerTree>;
 
-type LayerTreeOptions = {
-  /** Called for each component of a path that is looked up. What it throws ends the look-up. */
-  readonly step: () => void;
-  /** As in Windows; default: false. */
-  readonly isCaseless?: boolean;
-};
-
-export function createLayerTree({ step, isCaseless = false }: LayerTreeOptions) {
+/** `step` is called for each component of a path that is looked up. What it throws ends the look-up. */
+export function createLayerTree({ step }: { readonly step: () => void }) {
   const root: Entry = {};
   let present = -1;
   /** The number of layers that were read to their end. */
@@ -64,11 +50,14 @@ export function createLayerTree({ step, isCaseless = false }: LayerTreeOptions) 
   let isWhole = false;
   let bytes = 0;
   let isNew = false;
+  /** What the present layer has and upper ones hide: a hard link keeps the file that it was made of, whatever they put at that path. */
+  let covered = new Map<string, Node>();
   /** Answers, so that none is worked out twice. `until`: the number of changes up to which it holds. */
   const kept = new Map<string, { readonly place: Place; readonly until: number }>();
   let changes = 0;
 
-  const pathOf = (name: string): string => (isCaseless ? normalPath(name).toLowerCase() : normalPath(name));
+  const isUpper = (layer: number | undefined): boolean => layer !== undefined && layer < present;
+  const isComplete = (layer: number | undefined): boolean => layer !== undefined && layer < complete;
 
   function childOf(entry: Entry, part: string): Entry {
     entry.children ??= new Map();
@@ -80,55 +69,63 @@ export function createLayerTree({ step, isCaseless = false }: LayerTreeOptions) 
     return child;
   }
 
-  /** Returns the mark of the present layer at a path. */
-  function markAt(path: string): { entry: Entry; mark: Mark } {
-    const entry = path === '' ? root : path.split('/').reduce(childOf, root);
-    let last = entry.first;
-    while (last?.next !== undefined) last = last.next;
-    if (last?.layer === present) return { entry, mark: last };
-    const mark: Mark = { layer: present };
-    if (last === undefined) entry.first = mark;
-    else last.next = mark;
-    bytes += MARK_BYTES;
-    return { entry, mark };
+  function find(path: string): Entry | undefined {
+    return partsOf(path).reduce<Entry | undefined>((entry, part) => entry?.children?.get(part), root);
   }
 
-  /** Returns the top one of the whole layers, from one down, whose mark is such; infinite if there is none. */
-  function layerOf(entry: Entry, from: number, isSuch: (mark: Mark) => boolean): number {
-    for (let mark = entry.first; mark !== undefined && mark.layer < complete; mark = mark.next) {
-      if (mark.layer >= from && isSuch(mark)) return mark.layer;
+  /** Returns the entry of a path; undefined if an upper layer hides it from the present one. */
+  function open(path: string): Entry | undefined {
+    let entry = root;
+    for (const part of partsOf(path)) {
+      if (isUpper(entry.hiddenBy) || isUpper(entry.closedBy)) return undefined;
+      entry = childOf(entry, part);
     }
-    return Number.POSITIVE_INFINITY;
+    return isUpper(entry.hiddenBy) ? undefined : entry;
   }
 
-  function startOf(from: number): Stop {
-    return { entry: root, hiddenBy: layerOf(root, from, isHidden) };
+  function put(path: string, node: Node): void {
+    if ('target' in node) bytes += 2 * node.target.length;
+    const entry = open(path);
+    if (entry !== undefined && node.kind !== 'directory') entry.closedBy ??= present;
+    if (entry === undefined || isUpper(entry.layer)) {
+      covered.set(path, node);
+      bytes += COVERED_BYTES + 2 * path.length;
+      return;
+    }
+    entry.node = node;
+    entry.layer = present;
+    if (entry.awaited === complete) isNew = true;
   }
 
-  function descend({ entry, hiddenBy }: Stop, part: string, from: number): Stop {
+  function hide(path: string, how: 'hiddenBy' | 'closedBy'): void {
+    const entry = open(path);
+    if (entry !== undefined) entry[how] ??= present;
+  }
+
+  /** Returns what a hard link is. Its file comes before it in the same layer. */
+  function linked(path: string): Node {
+    const entry = find(path);
+    return (entry?.layer === present ? entry.node : covered.get(path)) ?? LONE;
+  }
+
+  function descend({ entry, isHidden }: Stop, part: string): Stop {
     step();
     const child = childOf(entry, part);
-    return {
-      entry: child,
-      hiddenBy: Math.min(hiddenBy, layerOf(entry, from, hidesContent), layerOf(child, from, isHidden)),
-    };
+    return { entry: child, isHidden: isHidden || isComplete(entry.closedBy) || isComplete(child.hiddenBy) };
   }
 
-  /** Asks the layers from `from` down about one path, without following links. */
-  function look({ entry, hiddenBy }: Stop, from: number): { node: Node; layer: number } | 'absent' | 'unread' {
-    for (let mark = entry.first; mark !== undefined && mark.layer <= hiddenBy; mark = mark.next) {
-      const { node, layer } = mark;
-      if (node !== undefined && layer >= from) return { node, layer };
-    }
-    if (isWhole || hiddenBy < complete) return 'absent';
+  /** Asks the layers about one path, without following links. */
+  function look({ entry, isHidden }: Stop): Node | 'absent' | 'unread' {
+    if (entry.node !== undefined) return entry.node;
+    if (isWhole || isHidden) return 'absent';
     entry.awaited = complete;
     return 'unread';
   }
 
   function walk(path: string): { place: Place; isFinal: boolean } {
-    let from = 0;
-    let trail = [startOf(from)];
-    let rest = path === '' ? [] : path.split('/');
+    const start: Stop = { entry: root, isHidden: isComplete(root.hiddenBy) };
+    let trail = [start];
+    let rest = partsOf(path);
     let isUnsure = false;
     let isFinal = true;
     const at = (place: Place) => ({ place, isFinal });
@@ -141,22 +138,23 @@ export function createLayerTree({ step, isCaseless = false }: LayerTreeOptions) 
       }
       const here = trail.at(-1);
       if (here === undefined || trail.length > MAX_DEPTH + 1) return at({ kind: 'absent' });
-      const stop = descend(here, part, from);
+      let stop = descend(here, part);
       trail.push(stop);
-      let seen = look(stop, from);
-      if (typeof seen !== 'string' && seen.node.kind === 'symlink' && rest.length > 0 && !rest.includes('..')) {
+      let node = look(stop);
+      if (typeof node !== 'string' && node.kind === 'symlink' && rest.length > 0 && !rest.includes('..')) {
         // What a layer puts below a link of its own or of a lower layer is what one finds there.
         const below: Stop[] = [];
-        for (const each of rest) below.push(descend(below.at(-1) ?? stop, each, from));
-        const direct = look(below.at(-1) ?? stop, from);
-        if (typeof direct !== 'string' && direct.layer <= seen.layer) {
+        for (const each of rest) below.push(descend(below.at(-1) ?? stop, each));
+        const last = below.at(-1) ?? stop;
+        const direct = look(last);
+        if (typeof direct !== 'string') {
           trail.push(...below);
           rest = [];
-          seen = direct;
+          [stop, node] = [last, direct];
         }
       }
-      if (typeof seen === 'string') {
-        if (seen === 'unread') {
+      if (typeof node === 'string') {
+        if (node === 'unread') {
           isUnsure = true;
           isFinal = false;
         }
@@ -164,8 +162,7 @@ export function createLayerTree({ step, isCaseless = false }: LayerTreeOptions) 
         if (rest.length > 0) continue;
         return at({ kind: isUnsure ? 'unread' : 'absent' });
       }
-      const { node, layer } = seen;
-      if (layer >= complete) isFinal = false;
+      if (!isComplete(stop.entry.layer)) isFinal = false;
       switch (node.kind) {
         case 'directory':
           if (rest.length === 0) return at({ kind: 'directory' });
@@ -173,15 +170,12 @@ export function createLayerTree({ step, isCaseless = false }: LayerTreeOptions) 
         case 'file':
         case 'other':
           return at(rest.length === 0 ? { kind: 'found', node } : { kind: 'absent' });
-        case 'symlink':
-        case 'link': {
+        case 'symlink': {
           links += 1;
           if (links > MAX_LINKS) return at({ kind: 'loop' });
           const target = node.target.split('/').filter((each) => each !== '' && each !== '.');
           if (target.length + rest.length > MAX_DEPTH) return at({ kind: 'absent' });
-          // A hard link keeps the file that it was made of, whatever upper layers put at that path.
-          if (node.kind === 'link') from = layer;
-          if (node.kind === 'link' || node.target.startsWith('/')) trail = [startOf(from)];
+          if (node.target.startsWith('/')) trail = [start];
           else trail.pop();
           rest = [...target, ...rest];
           continue;
@@ -196,25 +190,19 @@ export function createLayerTree({ step, isCaseless = false }: LayerTreeOptions) 
     /** Begins the layer below the present one. */
     begin(): void {
       present += 1;
+      covered = new Map();
     },
-    /** Adds an entry of the present layer by its name in the archive. */
-    add(name: string, node: Node): void {
+    /** Adds an entry of the present layer by its name in the archive. `link`: a second name of the file with that path. */
+    add(name: string, node: Node | { readonly kind: 'link'; readonly target: string }): void {
       if (present < 0) return;
       changes += 1;
-      const path = pathOf(name);
+      const path = normalPath(name);
       const slash = path.lastIndexOf('/');
-      const [directory, base] = [path.slice(0, Math.max(slash, 0)), path.slice(slash + 1)];
-      if (base.startsWith('.wh.')) {
-        // Names of aufs, which other tools ignore, begin with the prefix twice.
-        if (base === '.wh..wh..opq') markAt(directory).mark.isOpaque = true;
-        else if (!base.startsWith('.wh..wh.'))
-          markAt(directory === '' ? base.slice(4) : `${directory}/${base.slice(4)}`).mark.isWhiteout = true;
-        return;
-      }
-      const { entry, mark } = markAt(path);
-      mark.node = node;
-      if ('target' in node) bytes += 2 * node.target.length;
-      if (entry.awaited === complete) isNew = true;
+      const [directory, base] = [path.slice(0, slash + 1), path.slice(slash + 1)];
+      if (!base.startsWith('.wh.')) put(path, node.kind === 'link' ? linked(normalPath(node.target)) : node);
+      else if (base === '.wh..wh..opq') hide(directory.slice(0, -1), 'closedBy');
+      // Other names of aufs, which other tools ignore, begin with the prefix twice.
+      else if (!base.startsWith('.wh..wh.')) hide(directory + base.slice('.wh.'.length), 'hiddenBy');
     },
     /** Says that the present layer was read to its end. `isLast`: there is none below it. */
     end(isLast: boolean): void {
@@ -225,11 +213,10 @@ export function createLayerTree({ step, isCaseless = false }: LayerTreeOptions) 
     },
     /** Follows links. `path`: from the root, as {@link normalPath} returns it. Throws what `step` throws. */
     resolve(path: string): Place {
-      const wanted = isCaseless ? path.toLowerCase() : path;
-      const known = kept.get(wanted);
+      const known = kept.get(path);
       if (known !== undefined && known.until >= changes) return known.place;
-      const { place, isFinal } = walk(wanted);
-      kept.set(wanted, { place, until: isFinal ? Number.POSITIVE_INFINITY : changes });
+      const { place, isFinal } = walk(path);
+      kept.set(path, { place, until: isFinal ? Number.POSITIVE_INFINITY : changes });
       return place;
     },
     /** Whether an entry was added, since the last call, on which an `unread` answer of `resolve` depended. */
@@ -239,20 +226,15 @@ export function createLayerTree({ step, isCaseless = false }: LayerTreeOptions) 
       return had;
     },
     /** Whether an answer of `resolve` depended on this path, so that its node should be added even if it is of no other use. */
-    isAwaited(name: string): boolean {
-      let entry: Entry | undefined = root;
-      for (const part of pathOf(name).split('/')) entry = entry?.children?.get(part);
-      return entry?.awaited === complete;
-    },
+    isAwaited: (name: string): boolean => find(normalPath(name))?.awaited === complete,
     /** The bytes that the entries take in memory. */
     bytes: (): number => bytes,
   };
 }
 
-const isHidden = ({ isWhiteout }: Mark): boolean => isWhiteout === true;
-/** Whether what lower layers have below a path is hidden (OCI image-spec, layer.md, "Whiteouts"). */
-const hidesContent = ({ isOpaque, node }: Mark): boolean =>
-  isOpaque === true || (node !== undefined && node.kind !== 'directory');
+function partsOf(path: string): string[] {
+  return path === '' ? [] : path.split('/');
+}
 
 /** Returns a path from the root without `.`, `..` and doubled slashes, and without a slash at its ends; the root is empty. */
 export function normalPath(path: string): string {

@@ -13,7 +13,7 @@ import type { TagResolver } from '../resolver.ts';
 import { type Finding, findProgram, settleFor } from './find-program.ts';
 import { type ImageProcess, type Override, processOf, readImageProcess } from './image-process.ts';
 import { createStep, PER_PLATFORM, readLayer } from './layer-reader.ts';
-import { type Allowance, isLayerProblem, LayerProblem } from './layer-reading.ts';
+import { type Allowance, isLayerProblem, LayerProblem, type Reading } from './layer-reading.ts';
 import { createLayerTree } from './layer-tree.ts';
 import { type LayerDescriptor, readLayers } from './layers.ts';
 
@@ -54,65 +54,54 @@ export async function lookIntoLayers(
 ): Promise<readonly (readonly Inside[])[]> {
   const { digest, access, signal } = task;
   const name = digest === undefined ? image : digestName(parseReference(image), digest);
-  return reach(name, access, signal, (asked, parts) => createLookInside(asked, parts)(task));
+  return reach(name, access, signal, (asked, parts) => lookInside(asked, parts, task));
 }
 
-function createLookInside(asked: QueriedEndpoint, { send, now, after, timeoutMs }: AskingParts) {
+async function lookInside(
+  asked: QueriedEndpoint,
+  { send, now, after, timeoutMs }: AskingParts,
+  { platforms, overrides }: LookInsideTask,
+): Promise<readonly (readonly Inside[])[]> {
   const requests = createRequests({ send, now });
-  const { signal } = asked;
-  return lookAt;
+  const { reference, signal } = asked;
+  const manifests = await manifestsOf(await requests.manifest(asked, reference.digest ?? reference.tag ?? 'latest'));
+  const all: (readonly Inside[])[] = [];
+  for (const platform of platforms) all.push(await lookAt(platform, manifests.get(nameOf(platform))));
+  return all;
 
-  async function lookAt(task: LookInsideTask): Promise<readonly (readonly Inside[])[]> {
-    const { digest, tag = 'latest' } = asked.reference;
-    const { platforms } = task;
-    const images = await imagesOf(await requests.manifest(asked, digest ?? tag), platforms);
-    const found: (readonly Inside[])[] = [];
-    for (const [index, platform] of platforms.entries())
-      found.push(await lookAtPlatform(platform, images[index], task));
-    return found;
-  }
-
-  /** Returns the manifest of each platform: the first that the index has for it. */
-  async function imagesOf(root: Sent, platforms: readonly Platform[]): Promise<(Sent | undefined)[]> {
-    const found: (Sent | undefined)[] = platforms.map(() => undefined);
+  /** Returns the first manifest that the image has for each platform. */
+  async function manifestsOf(root: Sent): Promise<ReadonlyMap<string, Sent>> {
+    const wanted = new Set(platforms.map(nameOf));
+    if (root.manifest(0).kind === 'image') return new Map([...wanted].map((name) => [name, root]));
+    const found = new Map<string, Sent>();
+    const keep = (name: string, sent: Sent) => void (wanted.delete(name) && found.set(name, sent));
     let children = 0;
-    const indexIn = (platform: Platform): number =>
-      platforms.findIndex((each, index) => found[index] === undefined && nameOf(each) === nameOf(platform));
-
-    async function visit(sent: Sent, depth: number): Promise<void> {
+    const visit = async (sent: Sent, depth: number): Promise<void> => {
       const manifest = sent.manifest(0);
       if (manifest.kind === 'image') {
         const config = await requests.config(asked, manifest.config.digest, MAX_CONFIG);
-        const index = indexIn(parseImageConfig(config).platform);
-        if (index >= 0) found[index] = sent;
-        return;
+        return keep(nameOf(parseImageConfig(config).platform), sent);
       }
       for (const { digest, kind, isAttestation, platform } of manifest.entries) {
         if (digest === undefined || isAttestation || kind === 'other' || kind === 'schema1') continue;
-        const stated = platform === undefined ? undefined : readPlatform({ ...platform, os: platform.os || 'linux' });
-        const index = stated === undefined || typeof stated === 'string' ? -1 : indexIn(stated);
+        const stated = platform && readPlatform({ ...platform, os: platform.os || 'linux' });
+        const name = typeof stated === 'object' ? nameOf(stated) : '';
         const isOpen = kind === 'index' || stated === undefined;
-        if ((index < 0 && !isOpen) || depth > MAX_DEPTH || children >= MAX_CHILDREN) continue;
+        if (!(isOpen || wanted.has(name)) || depth > MAX_DEPTH || children >= MAX_CHILDREN) continue;
         children += 1;
         const child = await requests.manifest(asked, digest).catch(ignoreMissing);
-        if (child === undefined) continue;
-        if (isOpen) await visit(child, depth + 1);
-        else found[index] = child;
+        if (child !== undefined && isOpen) await visit(child, depth + 1);
+        else if (child !== undefined) keep(name, child);
       }
-    }
-
-    if (root.manifest(0).kind === 'image') return platforms.map(() => root);
+    };
     await visit(root, 1);
     return found;
   }
 
-  async function lookAtPlatform(
-    platform: Platform,
-    sent: Sent | undefined,
-    task: LookInsideTask,
-  ): Promise<readonly Inside[]> {
+  async function lookAt(platform: Platform, sent: Sent | undefined): Promise<readonly Inside[]> {
     const unknown = (reason: string): Inside[] =>
-      task.overrides.map(() => ({ platform, verdict: 'unknown', reason, bytesRead: 0 }));
+      overrides.map(() => ({ platform, verdict: 'unknown', reason, bytesRead: 0 }));
+    if (platform.os === 'windows') return unknown('what an image for Windows starts is not looked at');
     if (sent === undefined) return unknown('its manifest was not found in the index');
     const manifest = sent.manifest(0);
     const layers = readLayers(sent.body);
@@ -120,7 +109,7 @@ function createLookInside(asked: QueriedEndpoint, { send, now, after, timeoutMs 
     const image = readImageProcess(await requests.config(asked, manifest.config.digest, MAX_CONFIG));
     if (image === undefined) return unknown('its config blob is not a JSON object');
     const stated = readPlatform(image);
-    const found = await readUntilFound(platform, image, layers, task);
+    const found = await readUntilFound(platform, image, layers);
     const { os, architecture } = typeof stated === 'string' ? platform : stated;
     if (os === platform.os && architecture === platform.architecture) return found;
     return found.map((each) => ({
@@ -133,7 +122,6 @@ function createLookInside(asked: QueriedEndpoint, { send, now, after, timeoutMs 
     platform: Platform,
     image: ImageProcess,
     layers: readonly LayerDescriptor[],
-    { overrides }: LookInsideTask,
   ): Promise<Inside[]> {
     const allowance: Allowance = { ...PER_PLATFORM };
     const expired = () => new LayerProblem(`was not reached within ${PLATFORM_MS / 1000} s`, true);
@@ -141,13 +129,8 @@ function createLookInside(asked: QueriedEndpoint, { send, now, after, timeoutMs 
     const step = createStep(allowance, () => {
       if (now() >= endsAt) throw expired();
     });
-    const tree = createLayerTree({ step, isCaseless: platform.os === 'windows' });
-    const wanted = overrides.map((override) => ({
-      // Of an index whose config names another system, the layers are still those of the image.
-      platform,
-      process: processOf({ ...image, os: platform.os }, override),
-      tree,
-    }));
+    const tree = createLayerTree({ step });
+    const wanted = overrides.map((override) => ({ platform, process: processOf(image, override), tree }));
     const found = wanted.map((): Finding | undefined => undefined);
     const isFound = (): boolean =>
       wanted.every((each, index) => {
@@ -156,29 +139,19 @@ function createLookInside(asked: QueriedEndpoint, { send, now, after, timeoutMs 
         if ('verdict' in next) found[index] = next;
         return 'verdict' in next;
       });
+    const isEnough = (): boolean => tree.hasNews() && isFound();
     let why = 'was not reached';
+    const readAll = async (until: AbortSignal): Promise<void> => {
+      for (const [index, { digest, unread }] of layers.entries()) {
+        if (isFound()) return;
+        if (unread !== undefined) throw new LayerProblem(unread);
+        tree.begin();
+        if (!(await download(digest, { tree, allowance, isEnough }, until))) return;
+        tree.end(index === layers.length - 1);
+      }
+    };
     try {
-      await withDeadline(
-        PLATFORM_MS,
-        signal,
-        expired,
-        async (until) => {
-          for (const [index, { digest, unread }] of layers.entries()) {
-            if (isFound()) return;
-            if (unread !== undefined) throw new LayerProblem(unread);
-            tree.begin();
-            const reading = {
-              tree,
-              allowance,
-              isModeless: platform.os === 'windows',
-              isEnough: () => tree.hasNews() && isFound(),
-            };
-            if (!(await download(digest, reading, until))) return;
-            tree.end(index === layers.length - 1);
-          }
-        },
-        after,
-      );
+      await withDeadline(PLATFORM_MS, signal, expired, readAll, after);
     } catch (error) {
       if (signal.aborted || !isLayerProblem(error)) throw error;
       why = error.message;
@@ -190,38 +163,32 @@ function createLookInside(asked: QueriedEndpoint, { send, now, after, timeoutMs 
   }
 
   /** Reads one layer; returns whether it was read to its end. */
-  async function download(
-    digest: string,
-    reading: Parameters<typeof readLayer>[2],
-    signal: AbortSignal,
-  ): Promise<boolean> {
-    let outcome: { readonly isWhole: boolean } | { readonly problem: LayerProblem } | undefined;
-    let hasBegun = false;
-    const stalled = createStallGuard(timeoutMs, signal, labelOf(asked), after);
+  async function download(digest: string, reading: Reading, until: AbortSignal): Promise<boolean> {
+    let isWhole: boolean | LayerProblem | undefined;
+    const stalled = createStallGuard(timeoutMs, until, labelOf(asked), after);
+    const read = async (body: AsyncIterable<Uint8Array>): Promise<void> => {
+      if (isWhole !== undefined) throw new Error('the body was read twice');
+      isWhole = false;
+      isWhole = await readLayer(stalled.watch(body), digest, reading).catch((error: unknown) => {
+        // Thrown here, it would count as a failure of the connection.
+        if (isLayerProblem(error) && !until.aborted) return error;
+        throw error;
+      });
+    };
     try {
       const response = await send(
         requestFor({ ...asked, signal: stalled.signal }, `blobs/${digest}`, {
           maxBytes: reading.allowance.compressed,
           timeoutMs: PLATFORM_MS,
-          async read(body) {
-            if (hasBegun) throw new Error('the body was read twice');
-            hasBegun = true;
-            try {
-              outcome = { isWhole: await readLayer(stalled.watch(body), digest, reading) };
-            } catch (error) {
-              if (!isLayerProblem(error) || signal.aborted) throw error;
-              outcome = { problem: error };
-            }
-          },
+          read,
         }),
       );
       if (!isSuccess(response)) throw requests.failed(response, asked, 'a layer');
     } finally {
       stalled.end();
     }
-    if (outcome === undefined) return false;
-    if ('problem' in outcome) throw outcome.problem;
-    return outcome.isWhole;
+    if (typeof isWhole === 'object') throw isWhole;
+    return isWhole === true;
   }
 }
 

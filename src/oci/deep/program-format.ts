@@ -58,18 +58,13 @@ const ELF: ReadonlyMap<string, Native> = new Map(
 );
 
 /** `Machine` of the PE header (Microsoft, "PE Format"). */
-const PE: ReadonlyMap<number, Native> = new Map(
-  [
-    [0x14c, '386', 'i386'] as const,
-    [0x8664, 'amd64', 'x86-64'] as const,
-    [0x1c0, 'arm', 'arm'] as const,
-    [0x1c4, 'arm', 'arm'] as const,
-    [0xaa64, 'arm64', 'aarch64'] as const,
-  ].map(([key, architecture, name]): [number, Native] => [
-    key,
-    { kind: 'pe', architecture, machine: `a Windows program (PE, ${name})` },
-  ]),
-);
+const PE: ReadonlyMap<number, string> = new Map([
+  [0x14c, 'i386'],
+  [0x8664, 'x86-64'],
+  [0x1c0, 'arm'],
+  [0x1c4, 'arm'],
+  [0xaa64, 'aarch64'],
+]);
 
 const MACH_O: Format = { kind: 'mach-o', machine: 'Mach-O, a program for macOS' };
 const WASM: Format = { kind: 'wasm', architecture: 'wasm', machine: 'WebAssembly' };
@@ -110,7 +105,7 @@ function peOf(head: Buffer): Format {
   const at = head.length >= 64 ? head.readUInt32LE(60) : head.length;
   if (at + 6 > head.length || head.toString('latin1', at, at + 4) !== 'PE\0\0') return OTHER;
   const machine = head.readUInt16LE(at + 4);
-  return PE.get(machine) ?? { kind: 'pe', machine: `a Windows program (PE) for machine ${machine}` };
+  return { kind: 'pe', machine: `a Windows program (PE, ${PE.get(machine) ?? `machine ${machine}`})` };
 }
 
 function scriptOf(head: Buffer): Format {
@@ -123,8 +118,7 @@ function scriptOf(head: Buffer): Format {
 }
 
 /** Judges a program, not a script, by the platform that the image declares for it. */
-export function judge(platform: Platform, format: Exclude<Format, { kind: 'script' }>): Judgement {
-  const { os, architecture } = platform;
+export function judge({ os, architecture }: Platform, format: Exclude<Format, { kind: 'script' }>): Judgement {
   switch (format.kind) {
     case 'other':
       return { verdict: 'unknown', reason: `is ${format.machine}` };
@@ -134,15 +128,15 @@ export function judge(platform: Platform, format: Exclude<Format, { kind: 'scrip
     case 'mach-o':
       return os === 'darwin' || os === 'ios' ? { verdict: 'unknown', reason: 'is Mach-O' } : { verdict: 'lies' };
     case 'pe':
-      return os === 'windows' ? onWindows(architecture, format) : { verdict: 'lies' };
+      return { verdict: 'lies' };
     case 'elf':
-      return os === 'windows' ? { verdict: 'lies' } : onUnix(architecture, format);
+      return judgeElf(architecture, format);
     default:
       return format satisfies never;
   }
 }
 
-function onUnix(declared: string, { architecture, machine }: Native): Judgement {
+function judgeElf(declared: string, { architecture, machine }: Native): Judgement {
   if (architecture === declared) return { verdict: 'agrees' };
   if (declared === 'amd64' && architecture === '386') return { verdict: 'agrees', reason: 'nodes of amd64 run it' };
   if (declared === 'arm64' && architecture === 'arm') {
@@ -152,11 +146,4 @@ function onUnix(declared: string, { architecture, machine }: Native): Judgement 
     return { verdict: 'unknown', reason: `is ${machine}, which few kernels run` };
   }
   return { verdict: 'lies' };
-}
-
-/** Windows runs programs of 32 bits beside its own, and on arm64 those for x86-64. */
-function onWindows(declared: string, { architecture, machine }: Native): Judgement {
-  if (architecture === declared) return { verdict: 'agrees' };
-  const isGuest = architecture === '386' || (declared === 'arm64' && architecture === 'amd64');
-  return isGuest ? { verdict: 'unknown', reason: `is ${machine}, which Windows may emulate` } : { verdict: 'lies' };
 }

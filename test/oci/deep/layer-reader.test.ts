@@ -24,7 +24,6 @@ async function read(
       await readLayer(inChunks(layer), digestOf(layer), {
         tree,
         allowance: allowed,
-        isModeless: false,
         isEnough: () => false,
       });
       tree.end(index === layers.length - 1);

@@ -139,6 +139,12 @@ describe('looking inside images', () => {
       '/bin/b',
       agrees('/bin/b'),
     ],
+    [
+      'no hard link to a file of a lower layer',
+      [[app('arm64', 'bin/a')], [hard('bin/b', 'bin/a')]],
+      '/bin/b',
+      unknown('/bin/b', '/bin/b is a second name of a file that its layer does not have before it'),
+    ],
     ['a loop of links', [[link('a', 'b'), link('b', '/a')]], '/a', unknown('/a', '/a is a loop of links')],
     ['a whiteout', [[app('amd64')], [{ name: 'usr/bin/.wh.app' }]], ENTRY, absent()],
     ['a whiteout of a directory', [[app('amd64')], [{ name: '.wh.usr' }]], ENTRY, absent()],
@@ -250,6 +256,15 @@ describe('looking inside images', () => {
       { platform: AMD64, program: '/usr/bin/app', machine: 'x86-64', verdict: 'agrees' },
       { platform: ARM64, ...lies(), reason: 'its config says linux/amd64' },
     ]);
+  });
+
+  it('does not look at what an image for Windows starts', async () => {
+    registry.clearRequests();
+    const windows = { os: 'windows', architecture: 'amd64' };
+    const fixture = layeredImage(windows, [[app('arm64')]], ENTRY);
+    const [found] = await look(fixture, [windows]);
+    expect(found).to.include({ verdict: 'unknown', reason: 'what an image for Windows starts is not looked at' });
+    expect(registry.requests().filter(({ path }) => path.includes('/blobs/'))).to.deep.equal([]);
   });
 
   it('stops the download as soon as it has found the program', async () => {
