@@ -29,7 +29,6 @@ const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   'events.events.k8s.io': {
     create: '[Events](events.md)',
-    patch: 'their repetition',
     read: 'pods that a policy refuses because of what archaware adds (`FailedCreate`)',
   },
   'leases.coordination.k8s.io': {

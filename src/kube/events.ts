@@ -5,7 +5,6 @@ import { createFairQueue } from '../kit/fairness/fair-queue.ts';
 import { printable } from '../kit/printable.ts';
 import { type EventReason, FIELD_MANAGER, NOTE_BYTES } from '../names.ts';
 import type { ApiClient } from './api-client.ts';
-import { isGone } from './errors.ts';
 import { microTime } from './lease.ts';
 
 /** The object that an Event is about. */
@@ -17,7 +16,7 @@ export type Regarding = {
   readonly uid: string;
 };
 
-/** What happened to the object. The note is escaped and cut; it must be the same for each occurrence. */
+/** What happened to the object. The note is escaped and cut. */
 export type Occurrence = {
   readonly regarding: Regarding;
   readonly type: 'Normal' | 'Warning';
@@ -27,10 +26,7 @@ export type Occurrence = {
   readonly note: string;
 };
 
-/**
- * Writes `events.k8s.io/v1` Events: the first of a kind, and repetitions as a series. The caller decides how often a problem
- * that lasts is reported (`controllers/announce.ts`).
- */
+/** Writes `events.k8s.io/v1` Events. The caller decides how often a problem that lasts is reported (`controllers/announce.ts`). */
 export type EventRecorder = ReturnType<typeof createEvents>;
 
 export type EventOptions = {
@@ -46,10 +42,6 @@ export type EventOptions = {
   readonly signal: AbortSignal;
 };
 
-type Series = { name: string; namespace: string; count: number; lastAt: number };
-
-/** After this long without a repetition, the next occurrence becomes a new Event. */
-const QUIET_MS = 6 * 60_000;
 const MAX_QUEUED = 1_000;
 /**
  * The most waiting Events of one namespace: a namespace that floods the queue must not displace the Events of others.
@@ -62,7 +54,6 @@ const MAX_OF_OBJECT = 16;
 const OBJECT_MS = 10 * 60_000;
 const MAX_OBJECTS = 5_000;
 const DROPPED_MS = 60_000;
-const MAX_SERIES = 5_000;
 const IN_FLIGHT = 4;
 
 /**
@@ -71,8 +62,6 @@ const IN_FLIGHT = 4;
  */
 export function createEvents(options: EventOptions) {
   const { client, instance, mayWrite, clock, onError, signal } = options;
-  /** By a digest of what happened. The one that was repeated last is the last. */
-  const series = new Map<string, Series>();
   const queue = createFairQueue<Occurrence>();
   /** How many Events each object had, and since when they are counted. */
   const objects = new Map<string, { since: number; count: number }>();
@@ -80,24 +69,12 @@ export function createEvents(options: EventOptions) {
   let running = 0;
   let drained: (() => void)[] = [];
 
-  async function write(occurrence: Occurrence): Promise<void> {
-    const { regarding, type, reason, action, note } = occurrence;
-    const key = digestOf(JSON.stringify([type, action, reason, regarding, note]));
+  async function write({ regarding, ...what }: Occurrence): Promise<void> {
     const now = clock.wall();
-    // A time in the future: the clock was set back. Such a series must not keep the others.
-    forgetFirst(series, MAX_SERIES, ({ lastAt }) => now - lastAt >= QUIET_MS || lastAt > now);
-    const known = series.get(key);
-    if (known !== undefined) {
-      known.count++;
-      known.lastAt = now;
-      series.delete(key);
-      series.set(key, known);
-      if (await repeat(known, now)) return;
-    }
     const namespace = regarding.namespace ?? 'default';
-    // A new name for each occurrence, so that an Event of an earlier process about the same thing is not in the way.
-    const name = `${regarding.name.slice(0, 200)}.${digestOf(`${key} ${instance} ${now}`).slice(0, 16)}`;
-    await client.request('create', `${collection(namespace)}?fieldManager=${FIELD_MANAGER}`, {
+    const id = createHash('sha256').update(JSON.stringify([regarding, what, instance, now])).digest('hex');
+    const name = `${regarding.name.slice(0, 200)}.${id.slice(0, 16)}`;
+    await client.request('create', `/apis/events.k8s.io/v1/namespaces/${namespace}/events?fieldManager=${FIELD_MANAGER}`, {
       signal,
       body: {
         apiVersion: 'events.k8s.io/v1',
@@ -106,29 +83,10 @@ export function createEvents(options: EventOptions) {
         eventTime: microTime(now),
         reportingController: FIELD_MANAGER,
         reportingInstance: instance.slice(0, 128),
-        type,
-        reason,
-        action,
-        note,
+        ...what,
         regarding,
       },
     });
-    series.set(key, { name, namespace, count: 1, lastAt: now });
-  }
-
-  async function repeat(known: Series, now: number): Promise<boolean> {
-    try {
-      await client.request('patch', `${collection(known.namespace)}/${known.name}?fieldManager=${FIELD_MANAGER}`, {
-        signal,
-        contentType: 'application/merge-patch+json',
-        body: { series: { count: known.count, lastObservedTime: microTime(now) } },
-      });
-      return true;
-    } catch (error) {
-      // The server deletes Events after a time, by default an hour: write a new one.
-      if (isGone(error)) return false;
-      throw error;
-    }
   }
 
   async function drain(): Promise<void> {
@@ -149,7 +107,10 @@ export function createEvents(options: EventOptions) {
   function countObject({ kind, namespace = '', name, uid }: Regarding): boolean {
     const key = `${kind} ${namespace}/${name} ${uid}`;
     const now = clock.monotonic();
-    forgetFirst(objects, MAX_OBJECTS, ({ since }) => now - since >= OBJECT_MS);
+    for (const [oldest, { since }] of objects) {
+      if (objects.size < MAX_OBJECTS && now - since < OBJECT_MS) break;
+      objects.delete(oldest);
+    }
     const record = objects.get(key) ?? { since: now, count: 0 };
     if (record.count >= MAX_OF_OBJECT) return false;
     record.count += 1;
@@ -197,20 +158,4 @@ export function createEvents(options: EventOptions) {
       });
     },
   };
-}
-
-/** Deletes the first entries of a map: those that are over, and as many as it has too many for one more. */
-function forgetFirst<T>(map: Map<string, T>, most: number, isOver: (value: T) => boolean): void {
-  for (const [key, value] of map) {
-    if (map.size < most && !isOver(value)) return;
-    map.delete(key);
-  }
-}
-
-function digestOf(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
-}
-
-function collection(namespace: string): string {
-  return `/apis/events.k8s.io/v1/namespaces/${namespace}/events`;
 }

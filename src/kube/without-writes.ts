@@ -5,11 +5,10 @@ export class WriteRefusedHereError extends Error {
   override readonly name = 'WriteRefusedHereError';
 }
 
-/** The collection of Events, or one of them. */
-const EVENTS = /^\/apis\/events\.k8s\.io\/v1\/namespaces\/[^/?]+\/events(?:\/[^/?]+)?(?:\?|$)/;
+const EVENTS = /^\/apis\/events\.k8s\.io\/v1\/namespaces\/[^/?]+\/events(?:\?|$)/;
 
 /**
- * Creates a client that sends reads, creates and repeats Events, and refuses every other write with {@link WriteRefusedHereError}. It
+ * Creates a client that sends reads, creates Events, and refuses every other write with {@link WriteRefusedHereError}. It
  * is the second barrier of a mode that writes nothing: no part of the program behind it can write, not even by mistake.
  */
 export function createClientWithoutWrites(client: ApiClient): ApiClient {
@@ -17,7 +16,7 @@ export function createClientWithoutWrites(client: ApiClient): ApiClient {
     ...client,
     async request(verb, path, options) {
       const isRead = verb === 'get' || verb === 'list';
-      const isEvent = (verb === 'create' || verb === 'patch') && EVENTS.test(path);
+      const isEvent = verb === 'create' && EVENTS.test(path);
       if (isRead || isEvent) return client.request(verb, path, options);
       throw new WriteRefusedHereError(
         `not sent: ${verb} ${path.split('?')[0]}: placement.mode observe writes only Events`,

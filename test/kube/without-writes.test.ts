@@ -12,7 +12,7 @@ describe('the client of a mode that writes nothing', () => {
     ['list', '/api/v1/pods?limit=500', true],
     ['create', `${EVENTS}?fieldManager=archaware-controller`, true],
     ['create', EVENTS, true],
-    ['patch', `${EVENTS}/web.17c1?fieldManager=archaware-controller`, true],
+    ['patch', `${EVENTS}/web.17c1?fieldManager=archaware-controller`, false],
     ['update', `${EVENTS}/web.17c1`, false],
     ['delete', `${EVENTS}/web.17c1`, false],
     ['patch', POD, false],
