@@ -25,7 +25,7 @@ type RefusedCreationsParts = {
 };
 
 /** The Events of the controllers of workloads about a pod that they could not create. */
-const EVENTS = { path: '/apis/events.k8s.io/v1/events', query: 'fieldSelector=reason%3DFailedCreate' } as const;
+const EVENTS = '/apis/events.k8s.io/v1/events?fieldSelector=reason%3DFailedCreate';
 
 /**
  * Starts to notice pods that the API server refuses because of what archaware adds to them: at admission, or to the template of a
@@ -85,7 +85,7 @@ export function startRefusedCreations(
 
   void follow(
     {
-      ...EVENTS,
+      path: EVENTS,
       client,
       clock,
       onObject: onEvent,

@@ -1,6 +1,7 @@
 import type { Clock } from '../kit/clock.ts';
 import { type JsonObject, objectAt } from '../kit/json.ts';
 import type { ApiClient } from '../kube/api-client.ts';
+import { withQuery } from '../kube/list.ts';
 import { find } from '../kube/read.ts';
 import type { Change } from '../kube/watch/collection.ts';
 import { createReflector, type Reflector, type ReflectorOptions } from '../kube/watch/reflector.ts';
@@ -53,7 +54,7 @@ export function createWatches(options: {
   const listeners: Listeners & OpenedListener = {};
   const reflect = <T extends { readonly uid: string; readonly resourceVersion: string }>(
     kind: string,
-    how: Pick<ReflectorOptions<T>, 'path' | 'query' | 'read' | 'keyOf' | 'onChange' | 'onOpened'>,
+    how: Pick<ReflectorOptions<T>, 'path' | 'read' | 'keyOf' | 'onChange' | 'onOpened'>,
   ) =>
     createReflector<T>({
       ...how,
@@ -71,7 +72,7 @@ export function createWatches(options: {
   const named = ({ name }: { name: string }) => name;
   const lastRead = ({ namespace, name }: JsonObject): Pod | undefined => pods.store.get(`${namespace}/${name}`);
   const pods: Reflector<Pod> = reflect<Pod>('pods', {
-    ...namespacedPath('/api/v1', 'pods', scope),
+    path: namespacedPath('/api/v1', 'pods', scope),
     read(object, isReset) {
       const pod = readPod(object, isReset ? undefined : lastRead(objectAt(object, 'metadata')));
       options.onPod?.(object, pod);
@@ -95,13 +96,13 @@ export function createWatches(options: {
     },
   });
   const namespaces: Reflector<Namespace> = reflect<Namespace>('namespaces', {
-    ...namespacesPath(scope),
+    path: namespacesPath(scope),
     read: (object) => withBoundedLabels(readNamespace(object)),
     keyOf: named,
     onChange: (change) => listeners.namespace?.(change),
   });
   const daemonSets = reflect<DaemonSet>('daemonsets', {
-    ...namespacedPath('/apis/apps/v1', 'daemonsets', scope),
+    path: namespacedPath('/apis/apps/v1', 'daemonsets', scope),
     read: (object) => keptDaemonSet(readDaemonSet(object)),
     keyOf: namespaced,
     onChange: (change) => listeners.daemonSet?.(change),
@@ -144,19 +145,16 @@ export function createWatches(options: {
   };
 }
 
-/** A collection: its path, and the query that selects a part of it (`labelSelector=…`). */
-type Listed = { readonly path: string; readonly query: string };
-
-function namespacedPath(group: string, resource: string, scope: Scope | undefined): Listed {
+function namespacedPath(group: string, resource: string, scope: Scope | undefined): string {
   const within = scope?.namespace === undefined ? '' : `/namespaces/${encodeURIComponent(scope.namespace)}`;
   const query = scope?.labels === undefined ? '' : `labelSelector=${encodeURIComponent(scope.labels)}`;
-  return { path: `${group}${within}/${resource}`, query };
+  return withQuery(`${group}${within}/${resource}`, query);
 }
 
-function namespacesPath(scope: Scope | undefined): Listed {
+function namespacesPath(scope: Scope | undefined): string {
   const name = scope?.namespace;
   const query = name === undefined ? '' : `fieldSelector=${encodeURIComponent(`metadata.name=${name}`)}`;
-  return { path: '/api/v1/namespaces', query };
+  return withQuery('/api/v1/namespaces', query);
 }
 
 /**

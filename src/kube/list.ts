@@ -1,12 +1,14 @@
-import { type JsonObject, stringAt } from '../kit/json.ts';
+import { isObject, type JsonObject, objectAt, stringAt } from '../kit/json.ts';
 import type { ApiClient } from './api-client.ts';
 import { isExpired } from './errors.ts';
-import { readList } from './watch/items.ts';
+import { type ListReceiver, type ReadListOptions, readList } from './watch/items.ts';
+
+type Client = Pick<ApiClient, 'request'>;
 
 const PAGE = 500;
 
 /** Reads all objects of a collection, whole, page by page. `path` may include a query. */
-export function listAll(client: Pick<ApiClient, 'request'>, path: string, signal: AbortSignal): Promise<JsonObject[]> {
+export function listAll(client: Client, path: string, signal: AbortSignal): Promise<JsonObject[]> {
   return readAll(client, path, (object) => object, signal);
 }
 
@@ -21,52 +23,69 @@ export function listAll(client: Pick<ApiClient, 'request'>, path: string, signal
  * that, the list starts again from the beginning, once.
  */
 export async function readAll<T>(
-  client: Pick<ApiClient, 'request'>,
-  path: string,
-  read: (object: JsonObject) => T | undefined,
-  signal: AbortSignal,
-): Promise<T[]> {
-  try {
-    return await pages(client, path, read, signal);
-  } catch (error) {
-    if (!isExpired(error)) throw error;
-    return await pages(client, path, read, signal);
-  }
-}
-
-async function pages<T>(
-  client: Pick<ApiClient, 'request'>,
+  client: Client,
   path: string,
   read: (object: JsonObject) => T | undefined,
   signal: AbortSignal,
 ): Promise<T[]> {
   const found: T[] = [];
-  const more = path.includes('?') ? '&' : '?';
-  let token = '';
-  do {
-    const query = `limit=${PAGE}${token ? `&continue=${encodeURIComponent(token)}` : ''}`;
-    let next = '';
+  let [token, isAgain] = ['', false];
+  for (;;) {
     const before = found.length;
-    const receiver = {
-      onMetadata(metadata: JsonObject) {
-        // The page may be sent again after it broke off.
-        found.length = before;
-        next = stringAt(metadata, 'continue') ?? '';
-      },
-      onItem(object: JsonObject) {
+    const receiver: ListReceiver = {
+      // The page may be sent again after it broke off.
+      onMetadata: () => void found.splice(before),
+      onItem(object) {
         const item = read(object);
         if (item !== undefined) found.push(item);
       },
     };
     try {
-      await readList(client, `${path}${more}${query}`, receiver, { signal });
+      token = await readPage(client, path, token, receiver, { signal });
+      if (token === '') return found;
     } catch (error) {
+      if (!isExpired(error)) throw error;
       // The API server returns the same token again only if using it would not help.
-      if (!(isExpired(error) && error.continueToken !== '' && error.continueToken !== token)) throw error;
-      found.length = before;
-      next = error.continueToken;
+      const goesOn = error.continueToken !== '' && error.continueToken !== token;
+      if (!goesOn && isAgain) throw error;
+      isAgain ||= !goesOn;
+      found.splice(goesOn ? before : 0);
+      token = goesOn ? error.continueToken : '';
     }
-    token = next;
-  } while (token !== '');
-  return found;
+  }
+}
+
+/**
+ * Reads the page of a collection that a token names; an empty token: the first one; undefined: all of it in one piece. Returns the token
+ * of the next page; empty: there is none. Throws what the client throws.
+ */
+export async function readPage(
+  client: Client,
+  path: string,
+  token: string | undefined,
+  { onMetadata, onItem }: ListReceiver,
+  options: ReadListOptions,
+): Promise<string> {
+  let next = '';
+  const query = `limit=${PAGE}${token ? `&continue=${encodeURIComponent(token)}` : ''}`;
+  const receiver: ListReceiver = {
+    onMetadata(metadata) {
+      next = stringAt(metadata, 'continue') ?? '';
+      onMetadata(metadata);
+    },
+    onItem,
+  };
+  await readList(client, token === undefined ? path : withQuery(path, query), receiver, options);
+  return next;
+}
+
+/** Returns the version that a collection has now; undefined if the server names none. */
+export async function versionNow(client: Client, path: string, signal: AbortSignal): Promise<string | undefined> {
+  const list = await client.request('list', withQuery(path, 'limit=1'), { signal });
+  return isObject(list) ? stringAt(objectAt(list, 'metadata'), 'resourceVersion') : undefined;
+}
+
+/** Adds a query to a path that may have one. */
+export function withQuery(path: string, query: string): string {
+  return query === '' ? path : `${path}${path.includes('?') ? '&' : '?'}${query}`;
 }

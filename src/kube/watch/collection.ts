@@ -14,10 +14,8 @@ export type Change<T> = {
 
 export type CollectionOptions<T> = {
   readonly client: ApiClient;
-  /** The collection to list and watch, for example `/api/v1/pods`. */
+  /** The collection to list and watch, for example `/api/v1/pods`; a query may select a part of it: `?labelSelector=app%3Dweb`. */
   readonly path: string;
-  /** The query that selects a part of the collection: `labelSelector=app%3Dweb`. Default: all of it. */
-  readonly query?: string;
   /**
    * Reduces an object to the fields that are needed; called once for each object as it arrives. `isReset`: nothing that was read
    * of the object before is valid, because the server's versions started over (a restored etcd).

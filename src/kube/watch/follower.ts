@@ -1,16 +1,16 @@
 import { backoff, type Clock } from '../../kit/clock.ts';
-import { isObject, type JsonObject, objectAt, stringAt } from '../../kit/json.ts';
+import type { JsonObject } from '../../kit/json.ts';
 import type { ApiClient } from '../api-client.ts';
 import { ApiError, isExpired, isFromTheFuture } from '../errors.ts';
+import { versionNow } from '../list.ts';
 import { readEvent } from './lines.ts';
 import { createTrouble, type TroubleOptions } from './trouble.ts';
 import { watchOnce } from './watch-once.ts';
 
 type FollowerOptions = TroubleOptions & {
   readonly client: ApiClient;
-  /** The collection to follow, and the query that selects a part of it: `fieldSelector=reason%3DFailedCreate`. */
+  /** The collection to follow; a query may select a part of it. */
   readonly path: string;
-  readonly query: string;
   /** Takes each object that is created or changed from now on. Nothing is kept of it. */
   readonly onObject: (object: JsonObject) => void;
   readonly clock: Clock;
@@ -32,16 +32,11 @@ const LONGEST_LINE = 64 * 1024;
  * is not seen. Never throws: what cannot be followed is reported and tried again.
  */
 export async function follow(options: FollowerOptions, signal: AbortSignal): Promise<void> {
-  const { client, path, query, onObject, clock } = options;
+  const { client, path, onObject, clock } = options;
   const trouble = createTrouble(options);
   /** The version to watch from; empty: that of now. */
   let version = '';
   let failures = 0;
-
-  async function versionOfNow(): Promise<string> {
-    const list = await client.request('list', `${path}?limit=1`, { signal });
-    return (isObject(list) && stringAt(objectAt(list, 'metadata'), 'resourceVersion')) || '';
-  }
 
   function take(line: Buffer): void {
     if (line.length > LONGEST_LINE) return;
@@ -52,11 +47,11 @@ export async function follow(options: FollowerOptions, signal: AbortSignal): Pro
   }
 
   async function watch(): Promise<void> {
-    if (version === '') version = await versionOfNow();
+    if (version === '') version = (await versionNow(client, path, signal)) ?? '';
     const collection = { version: () => version, take };
     const onOpen = () => void trouble.works();
     const { failure } = await watchOnce(
-      { client, path, part: query, collection, seconds: WATCH_SECONDS, idleMs: DEAD_MS, clock, onOpen },
+      { client, path, collection, seconds: WATCH_SECONDS, idleMs: DEAD_MS, clock, onOpen },
       signal,
     );
     if (failure !== undefined) throw failure.error;

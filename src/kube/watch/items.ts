@@ -2,10 +2,14 @@ import { isObject, type JsonObject, listAt, objectAt, parseJson } from '../../ki
 import type { ApiClient, BodyReader } from '../api-client.ts';
 import { ConnectionError } from '../errors.ts';
 
-export type ItemReaderOptions = {
+/** Takes a list as it arrives. */
+export type ListReceiver = {
   /** Takes the metadata of the list (`resourceVersion`, `continue`). Called once for each answer, before its first item. */
   readonly onMetadata: (metadata: JsonObject) => void;
   readonly onItem: (item: JsonObject) => void;
+};
+
+export type ItemReaderOptions = ListReceiver & {
   /** Makes the text to parse from the bytes of an item. */
   readonly textOf: (item: Buffer) => string;
   /** The request in words, for the error. */
@@ -109,10 +113,10 @@ export type ReadListOptions = {
 export async function readList(
   client: Pick<ApiClient, 'request'>,
   path: string,
-  { onMetadata, onItem }: Pick<ItemReaderOptions, 'onMetadata' | 'onItem'>,
+  receiver: ListReceiver,
   { textOf = (item) => item.toString('utf8'), ...options }: ReadListOptions,
 ): Promise<void> {
-  const reader = () => createItemReader({ onMetadata, onItem, textOf, title: `list ${path.split('?')[0]}` });
+  const reader = () => createItemReader({ ...receiver, textOf, title: `list ${path.split('?')[0]}` });
   const whole = await client.request('list', path, { ...options, reader });
   if (whole === undefined) return;
   // A client that does not give pieces gives the whole list.

@@ -26,7 +26,7 @@ export function readEvent(line: Buffer, path: string) {
   const event = parseJson(withoutManagedFields(line));
   if (!isObject(event)) throw new Error('an event of the watch is not JSON');
   const object = objectAt(event, 'object');
-  if (event.type === 'ERROR') throw new ApiError(Number(object.code ?? 500), object, `watch ${path}`);
+  if (event.type === 'ERROR') throw new ApiError(Number(object.code ?? 500), object, `watch ${path.split('?')[0]}`);
   return { type: event.type, object, version: stringAt(objectAt(object, 'metadata'), 'resourceVersion') };
 }
 

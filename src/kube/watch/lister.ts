@@ -1,45 +1,30 @@
-import { isObject, type JsonObject, objectAt, stringAt } from '../../kit/json.ts';
+import { type JsonObject, stringAt } from '../../kit/json.ts';
 import type { ApiClient } from '../api-client.ts';
 import { isExpired } from '../errors.ts';
-import { type ItemReaderOptions, readList } from './items.ts';
+import { readPage, versionNow } from '../list.ts';
+import type { ListReceiver } from './items.ts';
 import { withoutManagedFields } from './lines.ts';
 import { isOlder } from './store.ts';
 
 type ListerOptions = {
   readonly client: ApiClient;
+  /** The collection; it may include a query. */
   readonly path: string;
-  /** The query that selects a part of the collection; empty: all of it. */
-  readonly query?: string;
   /** Stores an object and returns its key. `reset`: the stored objects may be newer than the collection itself. */
   readonly keep: (object: JsonObject, reset: boolean) => string;
 };
 
-/** `next`: the token of the page after this one. */
-type Progress = { token: string; next: string; version: string; reset: boolean; readonly keys: Set<string> };
-type Receiver = Pick<ItemReaderOptions, 'onMetadata' | 'onItem'>;
+type Progress = { token: string; version: string; reset: boolean; readonly keys: Set<string> };
 
-const PAGE = 500;
 /** After its pages expired this often, the collection is read in one piece, as client-go does. */
 const EXPIRIES = 2;
 /** Milliseconds for reading a collection in one piece. */
 const WHOLE_MS = 10 * 60_000;
 
 /** Creates a reader of a collection, page by page. Nothing is sent before the first `read`. */
-export function createLister({ client, path, query: part = '', keep }: ListerOptions) {
+export function createLister({ client, path, keep }: ListerOptions) {
   let progress: Progress | undefined;
   let expiries = 0;
-
-  /** Reads one page; `onMetadata` is called before `onItem`. */
-  async function readPage({ token }: Progress, receiver: Receiver, signal: AbortSignal): Promise<void> {
-    const isWhole = token === '' && expiries >= EXPIRIES;
-    const pages = isWhole ? '' : `limit=${PAGE}${token ? `&continue=${encodeURIComponent(token)}` : ''}`;
-    const query = [part, pages].filter((text) => text !== '').join('&');
-    await readList(client, query === '' ? path : `${path}?${query}`, receiver, {
-      signal,
-      textOf: withoutManagedFields,
-      ...(isWhole ? { completeMs: WHOLE_MS } : {}),
-    });
-  }
 
   return {
     /**
@@ -47,9 +32,9 @@ export function createLister({ client, path, query: part = '', keep }: ListerOpt
      * page that failed, unless the pages have expired. `last`: the last version of the collection that was seen.
      */
     async read(last: string, signal: AbortSignal): Promise<{ version: string; keys: ReadonlySet<string> }> {
-      progress ??= { token: '', next: '', version: '', reset: false, keys: new Set() };
+      progress ??= { token: '', version: '', reset: false, keys: new Set() };
       const now = progress;
-      const receiver: Receiver = {
+      const receiver: ListReceiver = {
         onMetadata(metadata) {
           // A first page that broke off is requested again as a new state of the collection: what was seen of the old one counts
           // no more. Later pages belong to one state, however often they are requested.
@@ -61,13 +46,14 @@ export function createLister({ client, path, query: part = '', keep }: ListerOpt
           // The version is older than the last one seen: etcd was restored from a backup, and every object is back in its
           // state of then.
           now.reset ||= isOlder(now.version, last);
-          now.next = stringAt(metadata, 'continue') ?? '';
         },
         onItem: (object) => void now.keys.add(keep(object, now.reset)),
       };
       do {
+        const isWhole = now.token === '' && expiries >= EXPIRIES;
+        const how = { signal, textOf: withoutManagedFields, ...(isWhole ? { completeMs: WHOLE_MS } : {}) };
         try {
-          await readPage(now, receiver, signal);
+          now.token = await readPage(client, path, isWhole ? undefined : now.token, receiver, how);
         } catch (error) {
           if (isExpired(error)) {
             expiries += 1;
@@ -75,20 +61,16 @@ export function createLister({ client, path, query: part = '', keep }: ListerOpt
           }
           throw error;
         }
-        now.token = now.next;
       } while (now.token !== '');
-      const { version, keys } = now;
       progress = undefined;
-      return { version, keys };
+      return now;
     },
     /**
      * Whether the server's version is older than the last one seen: etcd was restored from a backup. A watch from `last`
      * would be silent then, and miss what happens until the server reaches that version again.
      */
     async wentBack(last: string, signal: AbortSignal): Promise<boolean> {
-      const query = [part, 'limit=1'].filter((text) => text !== '').join('&');
-      const page = await client.request('list', `${path}?${query}`, { signal });
-      const version = isObject(page) ? stringAt(objectAt(page, 'metadata'), 'resourceVersion') : undefined;
+      const version = await versionNow(client, path, signal);
       return version !== undefined && isOlder(version, last);
     },
     /** Call when the version that was read had expired before it could be watched. */

@@ -77,7 +77,7 @@ async function keepInStep<T extends Stored>(
   parts: Parts<T>,
   signal: AbortSignal,
 ): Promise<void> {
-  const { client, path, query: part = '', clock, onRestart, onHeard, idleMs = IDLE_MS } = options;
+  const { client, path, clock, onRestart, onHeard, idleMs = IDLE_MS } = options;
   const { collection, trouble, first } = parts;
   let isListed = false;
   /** Counts in a row: failed lists, failed watches, and watches that gave nothing although the server opened them. */
@@ -125,7 +125,7 @@ async function keepInStep<T extends Stored>(
     isBack = false;
     const seconds = Math.round(WATCH_SECONDS * (1 + clock.random()));
     const { heard, failure } = await watchOnce(
-      { client, path, part, seconds, idleMs, clock, collection, onOpen, onHeard, onFirst: trouble.works },
+      { client, path, seconds, idleMs, clock, collection, onOpen, onHeard, onFirst: trouble.works },
       signal,
     );
     if (signal.aborted) return 0;

@@ -2,6 +2,7 @@ import { onAbort } from '../../kit/abort.ts';
 import type { Clock } from '../../kit/clock.ts';
 import type { ApiClient } from '../api-client.ts';
 import { ApiError, ConnectionError, isExpired, isFromTheFuture } from '../errors.ts';
+import { withQuery } from '../list.ts';
 import { splitLines } from './lines.ts';
 
 /** How a watch ended: whether anything arrived, and the failure if it ended before its time. */
@@ -22,8 +23,6 @@ type Failure = {
 type WatchOnceOptions = {
   readonly client: ApiClient;
   readonly path: string;
-  /** The query that selects a part of the collection; empty: all of it. */
-  readonly part: string;
   /** Has the version to watch from, and takes the events. If it throws, the watch is over. */
   readonly collection: { version(): string; take(line: Buffer): void };
   /** After this time the server ends the watch. */
@@ -40,8 +39,8 @@ type WatchOnceOptions = {
 
 /** Watches a collection until the watch ends, or the signal aborts. Never throws. */
 export async function watchOnce(options: WatchOnceOptions, signal: AbortSignal): Promise<Ended> {
-  const { client, path, part, collection, seconds, idleMs, clock, onOpen, onHeard, onFirst } = options;
-  const query = `${part === '' ? '' : `${part}&`}watch=true&allowWatchBookmarks=true&timeoutSeconds=${seconds}&resourceVersion=${collection.version()}`;
+  const { client, path, collection, seconds, idleMs, clock, onOpen, onHeard, onFirst } = options;
+  const query = `watch=true&allowWatchBookmarks=true&timeoutSeconds=${seconds}&resourceVersion=${collection.version()}`;
   const over = new AbortController();
   const forget = onAbort(signal, () => over.abort(signal.reason));
   let [isSilent, isOpen, heard] = [false, false, false];
@@ -60,7 +59,7 @@ export async function watchOnce(options: WatchOnceOptions, signal: AbortSignal):
   let cancelIdle = lookLater(idleMs);
   let closed: (() => void) | undefined;
   try {
-    await client.watch(`${path}?${query}`, {
+    await client.watch(withQuery(path, query), {
       signal: over.signal,
       onOpen() {
         isOpen = true;

@@ -40,8 +40,7 @@ function world(...watches: ((options: WatchOptions) => void)[]) {
     {
       client,
       clock,
-      path: '/events',
-      query: 'q',
+      path: '/events?q',
       onObject: (object) => void seen.push(stringAt(object, 'note') ?? ''),
       onTrouble: (_, reason) => void troubles.push(reason),
       onWorking: () => void troubles.push('works'),
@@ -78,7 +77,7 @@ describe('the follower of a collection', () => {
     await pass(10_000);
     expect(seen).to.deep.equal(['one', 'two']);
     expect(asked, 'and goes on where the watch ended').to.deep.equal([
-      '/events?limit=1',
+      '/events?q&limit=1',
       '/events?q&100',
       '/events?q&104',
     ]);
@@ -90,7 +89,7 @@ describe('the follower of a collection', () => {
       onPiece(line('ERROR', { code: 410, reason: 'Expired', message: 'too old' }));
     });
     await pass(10_000);
-    expect(asked).to.deep.equal(['/events?limit=1', '/events?q&100', '/events?limit=1', '/events?q&101']);
+    expect(asked).to.deep.equal(['/events?q&limit=1', '/events?q&100', '/events?q&limit=1', '/events?q&101']);
     await stop();
   });
 
