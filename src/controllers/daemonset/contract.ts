@@ -1,7 +1,17 @@
 import type { Store } from '../../kube/watch/store.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
+import type { Settings } from '../../placement/settings.ts';
+import type { Subject } from '../../placement/subject.ts';
+import type { Announcer } from '../announce.ts';
 import type { PlacingOptions } from '../common-options.ts';
+import type { Contention } from '../contention.ts';
+import type { Memory } from '../memory.ts';
+import type { ObjectRecord } from '../object-record.ts';
+import type { NoteRefusal } from '../refusals.ts';
+import type { Ownership } from './give-back.ts';
+import type { RolloutTurn } from './rollout.ts';
+import type { Unserved } from './unserved.ts';
 
 /** What the DaemonSet controller works with. */
 export type DaemonSetControllerOptions = PlacingOptions & {
@@ -17,6 +27,27 @@ export type DaemonSetControllerOptions = PlacingOptions & {
   readonly onServed: () => void;
   /** False for `plan`: lists of tolerations that archaware owns are not given back. Default: true. */
   readonly givesBack?: boolean;
+};
+
+/** What the steps of a reconciliation share: the options, and what the controller knows. */
+export type TemplateParts = DaemonSetControllerOptions & {
+  readonly memory: Memory;
+  readonly turn: RolloutTurn;
+  readonly unserved: Unserved;
+  readonly announcer: Announcer;
+  readonly contention: Contention;
+  readonly noteRefusal: NoteRefusal;
+  readonly ownership: Ownership;
+};
+
+/** The DaemonSet of one reconciliation, with its namespace, settings and subject. */
+export type TemplateCase = {
+  readonly key: string;
+  readonly daemonSet: DaemonSet;
+  readonly record: ObjectRecord;
+  readonly subject: Subject;
+  readonly settings: Settings;
+  readonly signal: AbortSignal;
 };
 
 /** A DaemonSet that nodes stay untainted for: why, and what to do about it. */

@@ -2,20 +2,19 @@ import type { Result } from '../../kube/control-loop.ts';
 import { isSystemNamespace } from '../../placement/eligibility.ts';
 import { unreadyNodesOf, wantsPodOn } from '../../placement/nodes/cut-off.ts';
 import type { Node } from '../../placement/nodes/node.ts';
+import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import { onlyObserves } from '../../placement/placing.ts';
 import { settingsFor } from '../../placement/policy.ts';
 import { readDaemonSetSubject } from '../../placement/subject.ts';
 import { createAnnouncer, problemsOf, regardingDaemonSet, secretProblems, tooLargeProblems } from '../announce.ts';
 import { createContention } from '../contention.ts';
-import { answered, behindMs, createMemory } from '../memory.ts';
+import { behindMs, createMemory } from '../memory.ts';
 import { createRefusals } from '../refusals.ts';
-import { createAct, createTemplateWriter, intentOf, TURN_AGAIN_MS, WAITS_FOR_TURN } from './act.ts';
-import type { DaemonSetControllerOptions } from './contract.ts';
+import type { DaemonSetControllerOptions, TemplateCase, TemplateParts } from './contract.ts';
 import { createOwnership } from './give-back.ts';
-import { createLostRecords } from './lost-records.ts';
 import { createRolloutTurn } from './rollout.ts';
-import { createStops, unprovenOfSystem } from './stopped.ts';
-import { decideForTemplate, type TemplateCase } from './template-decision.ts';
+import { actOnStop } from './stopped.ts';
+import { carryOut, decideForTemplate, recordAgain, TURN_AGAIN_MS, WAITS_FOR_TURN, wrote } from './template.ts';
 import { createUnserved } from './unserved.ts';
 
 /** The DaemonSet controller: gathers the input of a template's decision, decides, writes. */
@@ -36,17 +35,21 @@ export function createDaemonSetController(options: DaemonSetControllerOptions) {
   const unserved = createUnserved({ daemonSets, turn, isSystem, taints, onServed: options.onServed });
   const announcer = createAnnouncer(options.events, clock);
   const contention = createContention(announcer, clock);
-  const noteRefusal = createRefusals({ ...options, announcer });
-  const ownership = createOwnership(options);
-  const writer = createTemplateWriter({ ...options, turn, contention, noteRefusal });
-  const act = createAct({ ...options, memory, turn, unserved, ownership, writer });
-  const lost = createLostRecords({
-    ...options,
-    contestedMs: writer.contestedMs,
-    onWritten: (record, change) => contention.wrote(record, intentOf(change)),
-  });
-  const actOnStop = createStops({ ...options, turn, announcer, noteRefusal });
-  const unproven = () => unprovenOfSystem({ daemonSets, turn, isSystem, taints });
+  const parts: TemplateParts = {
+    ...{ ...options, memory, turn, unserved, announcer, contention },
+    noteRefusal: createRefusals({ ...options, announcer }),
+    ownership: createOwnership(options),
+  };
+
+  /** Returns the DaemonSets of the system whose change may still have to be taken back, and then from nodes without the taint. */
+  function unproven(): DaemonSet[] {
+    if (taints().effect !== 'NoSchedule') return [];
+    return turn.unproven().flatMap((key) => {
+      const daemonSet = daemonSets.get(key);
+      return daemonSet !== undefined && isSystem(daemonSet.namespace) ? daemonSet : [];
+    });
+  }
+
   /** Whether nodes stayed without the taint because of a rollout. */
   let [wasStopping, wasHolding] = [false, false];
 
@@ -106,34 +109,29 @@ export function createDaemonSetController(options: DaemonSetControllerOptions) {
 
   /** Serves a template: repairs the record, decides, writes, and gives the list of tolerations back to its author. */
   async function serve(at: TemplateCase): Promise<Result> {
-    const { key, daemonSet, record, settings, signal } = at;
+    const { daemonSet, record, settings, signal } = at;
     if (onlyObserves(settings)) return decideAndWrite(at);
-    const wrote = (version: string) => answered(record, version, daemonSets.get(key), clock.monotonic());
-    const found = await lost.write(record, daemonSet, settings, signal);
-    if (found?.kind === 'conflict') return { outcome: 'conflict' };
-    if (found?.kind === 'written') {
-      wrote(found.resourceVersion);
-      return { outcome: 'written', detail: 'recorded its tolerations again' };
-    }
-    const result = await decideAndWrite(found === undefined ? at : { ...at, daemonSet: found.daemonSet });
+    const found = await recordAgain(parts, at);
+    if ('outcome' in found) return found;
+    const result = await decideAndWrite({ ...at, daemonSet: found.daemonSet });
     if (result === WAITS_FOR_TURN || options.givesBack === false) return result;
     if (result.outcome === 'written' || result.outcome === 'conflict') return result;
-    const { resourceVersion, againInMs } = await ownership.atSight(record, daemonSet, signal);
-    if (resourceVersion !== undefined) wrote(resourceVersion);
-    const due = [result.againInMs, againInMs, lost.againInMs(record)].filter((ms) => ms !== undefined);
+    const { resourceVersion, againInMs } = await parts.ownership.atSight(record, daemonSet, signal);
+    if (resourceVersion !== undefined) wrote(parts, at, resourceVersion);
+    const due = [result.againInMs, againInMs, found.againInMs].filter((ms) => ms !== undefined);
     return due.length === 0 ? result : { ...result, againInMs: Math.min(...due) };
   }
 
   async function decideAndWrite(at: TemplateCase): Promise<Result> {
     const { key, daemonSet, record, settings } = at;
-    const stopped = await actOnStop(at);
+    const stopped = await actOnStop(parts, at);
     if (stopped !== undefined) {
       if (!turn.isUnproven(key)) options.onDecided(key);
       // Once its author changes it, it is decided again. Until then a taint would cut it off.
       unserved.lacks(key, { architectures: undefined, why: 'in-line', answer: '' });
       return stopped;
     }
-    const decision = await decideForTemplate(options, at);
+    const decision = await decideForTemplate(parts, at);
     const { namespace } = daemonSet;
     // The controller removes extra tolerations from templates, so no Event reports them as stale.
     const template = { ...daemonSet.template, tolerations: undefined };
@@ -144,7 +142,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions) {
       announcer.report(record, regardingDaemonSet(daemonSet), problem);
     }
     if (decision.kind === 'wait' && decision.failed.length > 0) options.onDecided(key);
-    const result = await act(at, decision);
+    const result = await carryOut(parts, at, decision);
     const isDone = result.outcome !== 'conflict' && result.outcome !== 'waiting';
     if (isDone && !turn.isUnproven(key)) options.onDecided(key);
     return result;

@@ -1,92 +1,56 @@
 import type { Result } from '../../kube/control-loop.ts';
 import { isRefusal } from '../../kube/errors.ts';
-import type { Store } from '../../kube/watch/store.ts';
 import { isTaintedFor } from '../../placement/nodes/cut-off.ts';
 import { type Node, taintKind } from '../../placement/nodes/node.ts';
 import { type DaemonSet, GUESSED, readDaemonSet, readRecord } from '../../placement/objects/daemonset.ts';
 import { takenBack } from '../../placement/objects/rollout-record.ts';
-import { daemonSetPatch } from '../../placement/patch/patch.ts';
 import { isTakenBack } from '../../placement/rollout/taken-back.ts';
 import { decideTemplate } from '../../placement/rollout/template.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { type Announcer, regardingDaemonSet } from '../announce.ts';
-import { answered } from '../memory.ts';
-import type { NoteRefusal } from '../refusals.ts';
-import type { Change } from './act.ts';
-import type { DaemonSetControllerOptions } from './contract.ts';
-import type { RolloutTurn } from './rollout.ts';
-import type { TemplateCase } from './template-decision.ts';
+import { regardingDaemonSet } from '../announce.ts';
+import type { TemplateCase, TemplateParts } from './contract.ts';
+import { type Change, send, wrote } from './template.ts';
 
 /** How often a stopped DaemonSet is looked at. */
 const AGAIN_MS = 15_000;
 
-type StopsOptions = Pick<
-  DaemonSetControllerOptions,
-  'daemonSets' | 'settings' | 'nodes' | 'liveTaints' | 'write' | 'clock'
-> & {
-  readonly turn: RolloutTurn;
-  readonly announcer: Announcer;
-  readonly noteRefusal: NoteRefusal;
-};
-
 /**
- * Creates what is done about a DaemonSet that did not come back: it is reported, and the change is taken back where that helps. Returns
+ * Does what is done about a DaemonSet that did not come back: it is reported, and the change is taken back where that helps. Returns
  * undefined for a DaemonSet that is not stopped.
  */
-export function createStops(options: StopsOptions) {
-  const { daemonSets, settings, nodes, liveTaints, write, turn, announcer, clock } = options;
-  return async ({ key, daemonSet, record, signal }: TemplateCase): Promise<Result | undefined> => {
-    const verdict = turn.verdict(key);
-    if (verdict?.kind !== 'stopped') return undefined;
-    const { namespace, name, generation } = daemonSet;
-    const { taints } = settings();
-    const wasTakenBack = isTakenBack(daemonSet);
-    const stopsAll = turn.stopsAll().includes(key);
-    announcer.report(record, regardingDaemonSet(daemonSet), {
-      reason: 'RolloutStopped',
-      action: 'Placing',
-      note: stoppedNote(daemonSet, {
-        ...{ isMissing: verdict.missing, isTakenBack: wasTakenBack, stopsAll },
-        isPaused: turn.isPaused(),
-      }),
-    });
-    if (wasTakenBack || !verdict.missing || !canTakeBack(daemonSet, nodes(), taints)) {
-      return { outcome: 'held', againInMs: AGAIN_MS };
-    }
-    const target = { kind: 'DaemonSet', namespace, name, action: 'tolerate' } as const;
-    const undo = turn.takesBack(key, generation + 1);
-    try {
-      const written = await write(target, daemonSetPatch(daemonSet, takeBack(daemonSet, liveTaints(), taints)), signal);
-      if (written.kind !== 'written') {
-        undo();
-        return { outcome: 'conflict' };
-      }
-      const { resourceVersion } = readDaemonSet(written.object);
-      answered(record, resourceVersion, daemonSets.get(key), clock.monotonic());
-    } catch (error) {
-      // Without an answer it may be carried out yet; the next try shows that.
-      if (!isRefusal(error)) throw error;
-      undo();
-      options.noteRefusal(record, regardingDaemonSet(daemonSet), error);
-      throw error;
-    }
-    return { outcome: 'written', detail: 'template as its author wrote it: the rollout did not come back' };
-  };
-}
-
-/** Returns the DaemonSets of the system whose change may still have to be taken back, and then from nodes without the taint. */
-export function unprovenOfSystem(parts: {
-  readonly daemonSets: Store<DaemonSet>;
-  readonly turn: RolloutTurn;
-  readonly isSystem: (namespace: string) => boolean;
-  readonly taints: () => Settings['taints'];
-}): DaemonSet[] {
-  const { daemonSets, turn, isSystem, taints } = parts;
-  if (taints().effect !== 'NoSchedule') return [];
-  return turn.unproven().flatMap((key) => {
-    const daemonSet = daemonSets.get(key);
-    return daemonSet !== undefined && isSystem(daemonSet.namespace) ? daemonSet : [];
+export async function actOnStop(parts: TemplateParts, at: TemplateCase): Promise<Result | undefined> {
+  const { turn } = parts;
+  const { key, daemonSet, record } = at;
+  const verdict = turn.verdict(key);
+  if (verdict?.kind !== 'stopped') return undefined;
+  const { taints } = parts.settings();
+  const wasTakenBack = isTakenBack(daemonSet);
+  const state = { isMissing: verdict.missing, isTakenBack: wasTakenBack, isPaused: turn.isPaused() };
+  const regarding = regardingDaemonSet(daemonSet);
+  parts.announcer.report(record, regarding, {
+    reason: 'RolloutStopped',
+    action: 'Placing',
+    note: stoppedNote(daemonSet, { ...state, stopsAll: turn.stopsAll().includes(key) }),
   });
+  if (wasTakenBack || !verdict.missing || !canTakeBack(daemonSet, parts.nodes(), taints)) {
+    return { outcome: 'held', againInMs: AGAIN_MS };
+  }
+  const undo = turn.takesBack(key, daemonSet.generation + 1);
+  try {
+    const written = await send(parts, at, takeBack(daemonSet, parts.liveTaints(), taints));
+    if (written.kind !== 'written') {
+      undo();
+      return { outcome: 'conflict' };
+    }
+    wrote(parts, at, readDaemonSet(written.object).resourceVersion);
+  } catch (error) {
+    // Without an answer it may be carried out yet; the next try shows that.
+    if (!isRefusal(error)) throw error;
+    undo();
+    parts.noteRefusal(record, regarding, error);
+    throw error;
+  }
+  return { outcome: 'written', detail: 'template as its author wrote it: the rollout did not come back' };
 }
 
 /**
