@@ -56,7 +56,7 @@ export type Notes = {
   readonly startsAt?: number;
   /** How often a list of tolerations was given back in vain, and when the next try is due (`daemonset/give-back.ts`). */
   readonly givenBack?: { readonly count: number; readonly notBefore: number };
-  /** Until when a lost record of a template is not written again (`daemonset/lost-records.ts`). */
+  /** Until when a lost record of a template is not written again (`daemonset/template.ts`). */
   readonly unrecordedUntil?: number;
 };
 

@@ -72,9 +72,12 @@ export function createEvents(options: EventOptions) {
   async function write({ regarding, ...what }: Occurrence): Promise<void> {
     const now = clock.wall();
     const namespace = regarding.namespace ?? 'default';
-    const id = createHash('sha256').update(JSON.stringify([regarding, what, instance, now])).digest('hex');
+    const id = createHash('sha256')
+      .update(JSON.stringify([regarding, what, instance, now]))
+      .digest('hex');
     const name = `${regarding.name.slice(0, 200)}.${id.slice(0, 16)}`;
-    await client.request('create', `/apis/events.k8s.io/v1/namespaces/${namespace}/events?fieldManager=${FIELD_MANAGER}`, {
+    const events = `/apis/events.k8s.io/v1/namespaces/${namespace}/events`;
+    await client.request('create', `${events}?fieldManager=${FIELD_MANAGER}`, {
       signal,
       body: {
         apiVersion: 'events.k8s.io/v1',

@@ -49,6 +49,3 @@ export type TemplateCase = {
   readonly settings: Settings;
   readonly signal: AbortSignal;
 };
-
-/** A DaemonSet that nodes stay untainted for: why, and what to do about it. */
-export type Holder = { readonly key: string; readonly uid: string; readonly why: string };

@@ -5,8 +5,10 @@ import type { Node } from '../../placement/nodes/node.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import type { Want } from '../../placement/rollout/brake.ts';
 import type { Settings } from '../../placement/settings.ts';
-import type { Holder } from './contract.ts';
 import type { RolloutTurn } from './rollout.ts';
+
+/** A DaemonSet that nodes stay untainted for: why, and what to do about it. */
+export type Holder = { readonly key: string; readonly uid: string; readonly why: string };
 
 type Entry = {
   /** On which its images run; undefined: not known, so it may be any. */
