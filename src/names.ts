@@ -79,6 +79,8 @@ export const STATUS_CONFIG_MAP = 'archaware-controller-status';
 
 /** The name of the policy that places pods of known images as they are created, and of its binding. */
 export const PLACE_POLICY = 'archaware-place';
+/** Likewise, for templates of DaemonSets. */
+export const PLACE_DAEMONSETS_POLICY = 'archaware-place-daemonsets';
 /** The object (KnownImages) in which the leader publishes what that policy reads. It is in the namespace of the Lease. */
 export const KNOWN_IMAGES = 'known';
 

@@ -86,9 +86,11 @@ describe('the values of patches in a MutatingAdmissionPolicy', () => {
 
   it('were found in the sources, in the chart and in the single manifest', () => {
     expect(POLICIES.map(([file]) => file)).to.have.members([
-      ...['archaware-controller.yaml', 'archaware-controller.yaml', 'publish.yaml'],
-      'kustomize/components/publish/policy.yaml',
-      ...['keep', 'keep-pods', 'place'].map((name) => `helm/archaware-controller/files/policies/${name}.yaml`),
+      ...['archaware-controller.yaml', 'archaware-controller.yaml', 'publish.yaml', 'publish.yaml'],
+      ...['policy', 'daemonsets'].map((name) => `kustomize/components/publish/${name}.yaml`),
+      ...['keep', 'keep-pods', 'place', 'place-daemonsets'].map(
+        (name) => `helm/archaware-controller/files/policies/${name}.yaml`,
+      ),
       ...['policy', 'pods'].map((name) => `kustomize/components/keep/${name}.yaml`),
     ]);
   });

@@ -20,6 +20,7 @@ const COPIES: readonly [from: URL, to: string][] = [
   [new URL('../base/status-policy.yaml', COMPONENTS), 'files/policies/status.yaml'],
   [new URL('keep/pods.yaml', COMPONENTS), 'files/policies/keep-pods.yaml'],
   [new URL('publish/policy.yaml', COMPONENTS), 'files/policies/place.yaml'],
+  [new URL('publish/daemonsets.yaml', COMPONENTS), 'files/policies/place-daemonsets.yaml'],
   [new URL('publish/crd.yaml', COMPONENTS), 'files/knownimages.yaml'],
   ...['pods', 'daemonsets'].map((name): [URL, string] => [
     new URL(`webhook-${name}/webhook.yaml`, COMPONENTS),

@@ -8,11 +8,17 @@ const COMPONENTS = new URL('../../manifests/kustomize/components/', import.meta.
 /** Returns the policies that know architectures, with their correct contents. Throws if one lacks the variable. */
 export async function policies(): Promise<GeneratedFile[]> {
   return await Promise.all(
-    ['pods/policy', 'daemonsets/policy', 'nodes/policy', 'keep/pods', 'publish/policy'].map(async (name) => {
-      const file = new URL(`${name}.yaml`, COMPONENTS);
-      const listed = withExpression(await readFile(file, 'utf8'), 'architectures', `'^(${ARCHITECTURES.join('|')})$'`);
-      return { file, content: name === 'nodes/policy' ? withExpression(listed, 'aliases', aliases()) : listed };
-    }),
+    ['pods/policy', 'daemonsets/policy', 'nodes/policy', 'keep/pods', 'publish/policy', 'publish/daemonsets'].map(
+      async (name) => {
+        const file = new URL(`${name}.yaml`, COMPONENTS);
+        const listed = withExpression(
+          await readFile(file, 'utf8'),
+          'architectures',
+          `'^(${ARCHITECTURES.join('|')})$'`,
+        );
+        return { file, content: name === 'nodes/policy' ? withExpression(listed, 'aliases', aliases()) : listed };
+      },
+    ),
   );
 }
 

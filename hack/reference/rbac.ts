@@ -66,6 +66,14 @@ const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     read: '`clean` looks for it',
     delete: '`clean`',
   },
+  'mutatingadmissionpolicies.admissionregistration.k8s.io/archaware-place-daemonsets': {
+    read: '`clean` looks for it',
+    delete: '`clean`',
+  },
+  'mutatingadmissionpolicybindings.admissionregistration.k8s.io/archaware-place-daemonsets': {
+    read: '`clean` looks for it',
+    delete: '`clean`',
+  },
   'knownimages.archaware.dev': { create: 'what is published, with `placement.publish`' },
   'knownimages.archaware.dev/known': {
     read: 'what an earlier leader published',

@@ -6,6 +6,7 @@ import {
   GUARD_POLICY,
   KNOWN_IMAGES,
   knownImagesPath,
+  PLACE_DAEMONSETS_POLICY,
   PLACE_POLICY,
   POD_GUARD_POLICY,
   WEBHOOK_CONFIGURATION,
@@ -83,11 +84,12 @@ export type Inventory = {
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 /** The binding comes first: a policy without its binding does nothing. */
-const POLICIES: readonly OwnObject[] = [GUARD_POLICY, POD_GUARD_POLICY, PLACE_POLICY].flatMap((name) =>
-  [
-    { kind: 'MutatingAdmissionPolicyBinding', plural: 'mutatingadmissionpolicybindings' },
-    { kind: 'MutatingAdmissionPolicy', plural: 'mutatingadmissionpolicies' },
-  ].map(({ kind, plural }) => ({ kind, name, path: `${ADMISSION}/${plural}/${name}` })),
+const POLICIES: readonly OwnObject[] = [GUARD_POLICY, POD_GUARD_POLICY, PLACE_POLICY, PLACE_DAEMONSETS_POLICY].flatMap(
+  (name) =>
+    [
+      { kind: 'MutatingAdmissionPolicyBinding', plural: 'mutatingadmissionpolicybindings' },
+      { kind: 'MutatingAdmissionPolicy', plural: 'mutatingadmissionpolicies' },
+    ].map(({ kind, plural }) => ({ kind, name, path: `${ADMISSION}/${plural}/${name}` })),
 );
 const WEBHOOK: OwnObject = {
   kind: 'MutatingWebhookConfiguration',

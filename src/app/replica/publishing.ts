@@ -15,6 +15,7 @@ export function createPublishing(base: Base, running: Running, watches: Watches,
   }
   const publisher = createPublisher({
     ...{ client, namespace, mayWrite, clock, turns: createTurns(clock), images, settings, refusing, inUse },
+    servesDaemonSets: () => loops.includes('daemonsets') && settings().daemonSets === 'patch',
     whyNot: () => whyNothingIsPublished(settings(), loops),
     onError: (err) => log.warn({ err }, 'known images not published: new pods are placed by the controller alone'),
   });

@@ -40,6 +40,8 @@ export type PublisherOptions = {
   readonly whyNot: () => string | undefined;
   /** Returns the namespaces in which the API server refuses what archaware adds to pods. */
   readonly refusing: () => Iterable<string>;
+  /** Whether the controllers serve templates of DaemonSets, so that the policy may. */
+  readonly servesDaemonSets: () => boolean;
   /** Returns the images of all pods. */
   readonly inUse: () => Iterable<string>;
   readonly onError: (error: unknown) => void;
@@ -129,7 +131,7 @@ export function createPublisher(options: PublisherOptions) {
   }
 
   async function write(signal: AbortSignal): Promise<void> {
-    const wanted = knownImages(await gather(), settings(), options.refusing());
+    const wanted = knownImages(await gather(), settings(), options.refusing(), options.servesDaemonSets());
     const changed = changedFields(object, wanted);
     if (Object.keys(changed).length === 0 || !mayWrite()) return;
     const written = isoTime(clock.wall());

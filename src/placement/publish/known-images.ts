@@ -19,6 +19,8 @@ export type KnownImages = {
   readonly schedulable: readonly string[];
   /** A regular expression (RE2) for namespaces that are left alone. */
   readonly excluded: string;
+  /** Whether templates of DaemonSets are served. */
+  readonly daemonSets: boolean;
   readonly count: number;
   /** The answers as lines, in parts, so that a lookup in CEL is cheap however many images there are. */
   readonly images: Readonly<Record<string, string>>;
@@ -67,7 +69,12 @@ export function unpublished(narrowed: readonly NarrowedImage[], answers: Answers
 }
 
 /** Returns the object for these answers. `alone`: namespaces that are left alone in addition to those of the settings. */
-export function knownImages(answers: Answers, settings: Settings, alone: Iterable<string>): KnownImages {
+export function knownImages(
+  answers: Answers,
+  settings: Settings,
+  alone: Iterable<string>,
+  daemonSets = false,
+): KnownImages {
   const { taints, schedulable, excludeNamespaces } = settings;
   const parts = new Map<string, string>();
   let count = 0;
@@ -82,6 +89,7 @@ export function knownImages(answers: Answers, settings: Settings, alone: Iterabl
     taint: `${taints.key}:${taints.effect}`,
     schedulable,
     excluded: patternOf([...excludeNamespaces, ...alone]),
+    daemonSets,
     count,
     images: Object.fromEntries(parts),
   };

@@ -51,6 +51,7 @@ function publishing(stored?: JsonObject) {
     settings: () => state.settings,
     whyNot: () => state.why,
     refusing: () => state.refusing,
+    servesDaemonSets: () => false,
     inUse: () => state.pods,
     onError: (error) => void errors.push(error),
   });
@@ -86,6 +87,7 @@ const EARLIER = {
   taint: 'supported-arch:NoSchedule',
   schedulable: [],
   excluded: '^$',
+  daemonSets: false,
   count: 1,
   images: { a5: '\nx/a:a amd64\n' },
 };

@@ -63,7 +63,8 @@ describe('the object known', () => {
 
   it('has the answers as lines, in parts by the last character and the length, and can be read back', () => {
     const object = knownImages(answers, settings(), []);
-    expect(object).to.deep.include({ taint: 'supported-arch:NoSchedule', schedulable: [], excluded: '^$', count: 3 });
+    const others = { taint: 'supported-arch:NoSchedule', schedulable: [], excluded: '^$', daemonSets: false, count: 3 };
+    expect(object).to.deep.include(others);
     expect(object.images).to.deep.equal({
       '110': '\nr.test/a:1 =arm64\nr.test/b:1 amd64\n',
       x5: '\nnginx !386,amd64\n',
