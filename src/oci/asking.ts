@@ -56,12 +56,12 @@ export type Line = { readonly registry: string; readonly inMs: number };
 export function createAsking(options: AskingOptions, keyring: Keyring, knowledge: Knowledge) {
   const { endpointsOf, timeoutMs, signal, telemetry, after = systemClock.after } = options;
   const { now, patienceMs, waitsUntil } = options;
-  const logins = createLogins(now);
+  const logins = createLogins({ refusedMs: options.ttl.failure, now });
   const paces = createPaces({ logins, now, after, patienceMs, waitsUntil });
   const { send, destroy } = createRegistry(options);
   const health = createHealth(options.now, options.recovered);
   const limiter = createLimiter({ perHost: options.maxInFlight, ...BOUNDS, standing: health.standing });
-  const parts = { ...options, keyring, send, logins, paces, health, limiter, refusedMs: options.ttl.failure };
+  const parts = { ...options, keyring, send, logins, paces, health, limiter };
   const lookup = createLookup(parts);
   const query = createQuery(parts);
   /** By image, and by the pull secrets that match it at each of its endpoints. */
@@ -137,7 +137,7 @@ export function createAsking(options: AskingOptions, keyring: Keyring, knowledge
       return lines.toSorted((one, other) => other.inMs - one.inMs)[0];
     },
     /** Forgets which credentials were refused, so that they are tried again. */
-    forgive: lookup.forgive,
+    forgive: logins.forgive,
     destroy,
   };
 }

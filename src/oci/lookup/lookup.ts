@@ -8,12 +8,10 @@ import { type Credential, withDeadline } from '../http/transport.ts';
 import type { Reference } from '../reference.ts';
 import type { ResolverTelemetry } from '../resolver-telemetry.ts';
 import { refusedText } from '../sentences.ts';
-import { type Candidate, createCandidates } from './candidates.ts';
 import type { Health } from './health.ts';
-import type { Left } from './limit.ts';
 import type { Limiter } from './limiter.ts';
-import type { Logins } from './logins.ts';
-import type { Pace, Paces, Try } from './pace.ts';
+import type { Candidate, Logins } from './logins.ts';
+import type { Left, Pace, Paces, Try } from './pace.ts';
 import { type Target, targetOf } from './place.ts';
 import type { QueriedTarget } from './query.ts';
 
@@ -48,8 +46,6 @@ export type LookupOptions = {
   readonly telemetry?: Partial<Pick<ResolverTelemetry, 'waits'>>;
   /** Whether an image's name must never be requested anonymously. */
   readonly isPrivate: (name: string) => boolean;
-  /** Milliseconds for which a refused credential is not tried again. */
-  readonly refusedMs: number;
   readonly now: () => number;
   /** For deadlines; default: the timers of the machine. */
   readonly after?: Clock['after'];
@@ -59,14 +55,13 @@ export type LookupOptions = {
 const PATIENCE = 10;
 
 /** Creates the function that asks the endpoints of one image, each with its credentials, until one answers. */
-export function createLookup(options: LookupOptions) {
-  const { health, paces, now, after = systemClock.after } = options;
+export function createLookup({ health, limiter, logins, paces, telemetry, ...options }: LookupOptions) {
+  const { now, after = systemClock.after } = options;
   /** The account for whose turn the lookup has to wait, by the failure that says so. */
   const waitsFor = new WeakMap<ImageError, Pace>();
-  const candidates = createCandidates(options);
 
   /** @throws ImageError, or the signal's reason */
-  async function lookup<T>(task: LookupTask, work: Work<T>): Promise<T> {
+  return async function lookup<T>(task: LookupTask, work: Work<T>): Promise<T> {
     const { reference, askers, budgetMs, signal } = task;
     const route = sparseRoute(task.endpoints);
     const failures: { endpoint: Endpoint; error: ImageError }[] = [];
@@ -84,10 +79,7 @@ export function createLookup(options: LookupOptions) {
     }
     throw summary(failures, reference);
 
-    /**
-     * Asks an endpoint, with a slot there, in its share of the time that is left. Where the account has reached a limit, it gives
-     * the slot back and waits for its turn, which takes nothing of that time.
-     */
+    /** Asks an endpoint. Where the account has reached a limit, it gives the slot back and waits for its turn, as long as it takes. */
     async function within(target: Target, endpointsLeft: number): Promise<T> {
       let since: number | undefined;
       let turn: Try | undefined;
@@ -102,57 +94,51 @@ export function createLookup(options: LookupOptions) {
           turn?.end();
         }
         since ??= now();
-        const { endpoint: registry = '', retryAfterMs: inMs } = pace.refusal(target);
-        const waiting = pace.turn(target, askers, { since, isLast: endpointsLeft === 1 }, signal);
+        const { endpoint: registry = '', retryAfterMs: inMs } = pace.refusal();
+        const waiting = pace.turn(askers, { since, isLast: endpointsLeft === 1 }, signal);
         if (inMs !== undefined) {
-          options.telemetry?.waits?.({ registry, inMs });
+          telemetry?.waits?.({ registry, inMs });
           task.onWait?.();
         }
         turn = await waiting;
       }
     }
 
+    /**
+     * Asks an endpoint with a slot there, in its share of the time that is left. For the slot it waits for as long as the host answers
+     * other lookups, up to a limit: a busy host is not a failure of the image.
+     *
+     * @throws ImageError with `isUnasked` if there is no slot in time
+     */
     async function once(target: Target, endpointsLeft: number, turn: Try | undefined): Promise<T> {
       const { place } = target;
       const open = health.refusal(place, askers.names());
       if (open !== undefined) throw open;
-      return inTurn(target, async () => {
-        // The place may have failed for others meanwhile.
-        const refusal = health.start(place, askers.names());
-        if (refusal !== undefined) throw refusal;
-        const since = now();
-        const share = Math.max((budgetMs - spent) / endpointsLeft, 1);
-        const silent = (): ImageError => late(target, 'did not answer', share);
-        try {
-          return await withDeadline(share, signal, silent, (until) => ask(target, turn, until), after);
-        } finally {
-          spent += now() - since;
-        }
-      });
-    }
-
-    /**
-     * Acts with a slot. Waits for as long as the host answers other lookups, up to a limit: a busy host is not a failure of the image.
-     *
-     * @throws ImageError with `isUnasked` if there is no slot in time
-     */
-    async function inTurn(target: Target, act: () => Promise<T>): Promise<T> {
-      const { place } = target;
       const patience = new AbortController();
       const forget = onAbort(signal, () => patience.abort(signal.reason));
       let cancel = (): void => {};
-      const wait = (turn: number): void => {
+      const wait = (round: number): void => {
         cancel = after(budgetMs, () => {
-          if (['proven', 'new'].includes(health.standing(place)) && turn < PATIENCE) return wait(turn + 1);
+          if (['proven', 'new'].includes(health.standing(place)) && round < PATIENCE) return wait(round + 1);
           const problem = `had no free request slot for its project ${place.project.name}`;
-          patience.abort(late(target, problem, turn * budgetMs, { isUnasked: true }));
+          patience.abort(late(target, problem, round * budgetMs, { isUnasked: true }));
         });
       };
       wait(1);
       try {
-        return await options.limiter.run(place, askers, patience.signal, () => {
+        return await limiter.run(place, askers, patience.signal, async () => {
           cancel();
-          return act();
+          // The place may have failed for others meanwhile.
+          const refusal = health.start(place, askers.names());
+          if (refusal !== undefined) throw refusal;
+          const since = now();
+          const share = Math.max((budgetMs - spent) / endpointsLeft, 1);
+          const silent = (): ImageError => late(target, 'did not answer', share);
+          try {
+            return await withDeadline(share, signal, silent, (until) => ask(target, turn, until), after);
+          } finally {
+            spent += now() - since;
+          }
         });
       } finally {
         cancel();
@@ -167,39 +153,34 @@ export function createLookup(options: LookupOptions) {
       const own: Candidate[] = [...(await task.credentials(endpoint.credentialName, until, askers))];
       const isPrivate = options.isPrivate(reference.name) || options.isPrivate(endpoint.credentialName);
       if (!isPrivate) own.push(undefined);
-      const ordered = candidates.order(target, own);
-      const generation = candidates.generation();
+      const ordered = logins.order(target, own);
+      const generation = logins.generation();
       for (const [index, credential] of ordered.entries()) {
-        const refusal = candidates.refusal(target, credential, askers.names());
+        const refusal = logins.refusal(target, credential, askers.names());
         if (refusal !== undefined) {
           refusals.push(ofLogin(refusal, credential));
           continue;
         }
         const pace = paces.of(target, credential);
-        const trial = turn?.account === pace.account ? turn : pace.start();
+        const trial = pace.start(turn);
         if (trial === undefined) {
-          const full = pace.refusal(target);
+          const full = pace.refusal();
           waitsFor.set(full, pace);
           refusals.push(full);
           // Another login would only be a way round a queue that moves.
           if (pace.isProgressing()) break;
           continue;
         }
-        let hasWorked = false;
-        const onAccepted = (): void => {
-          hasWorked = true;
-        };
-        let left: Left | undefined;
-        const onRateLimit = (limit: Left): void => {
-          left = limit;
-        };
-        const sent = credential === undefined ? undefined : { ...credential, onAccepted };
+        const seen: { hasWorked: boolean; left?: Left } = { hasWorked: false };
+        const onAccepted = (): void => void Object.assign(seen, { hasWorked: true });
+        const onRateLimit = (left: Left): void => void Object.assign(seen, { left });
+        const sent = credential && { ...credential, onAccepted };
         try {
           const answer = await work({ ...target, credential: sent, isPrivate, signal: until, route, onRateLimit });
           health.answered(place);
           // What anybody may read says nothing of a login.
-          if (hasWorked || credential === undefined) candidates.worked(target, credential);
-          trial.end({ kind: 'answered', hasWorked, left });
+          if (seen.hasWorked || credential === undefined) logins.worked(target, credential);
+          trial.end({ kind: 'answered', ...seen });
           return answer;
         } catch (caught) {
           if (!(caught instanceof ImageError)) throw caught;
@@ -209,12 +190,12 @@ export function createLookup(options: LookupOptions) {
           if (isLimit(caught)) {
             trial.end({ kind: 'limited', retryAfterMs: error.retryAfterMs });
             waitsFor.set(error, paces.of(target, credential));
-          } else trial.end(isOutage(error) ? { kind: 'failed' } : { kind: 'answered', hasWorked });
+          } else trial.end(isFailure ? { kind: 'failed' } : { kind: 'answered', ...seen });
           if (!error.byCredential && !['denied', 'not-found', 'rate-limited'].includes(error.code)) throw error;
           refusals.push(ofLogin(error, credential));
           // The other credentials would not have been sent either, so their requests would be the same one.
           const tried = error.isAnonymous && !isPrivate ? ordered.slice(index) : [credential];
-          for (const each of tried) candidates.failed(target, each, error, generation, askers.names());
+          for (const each of tried) logins.failed(target, each, error, generation, askers.names());
           if (tried.length > 1) break;
         } finally {
           trial.end();
@@ -222,9 +203,7 @@ export function createLookup(options: LookupOptions) {
       }
       throw withRefusals(mostUseful(refusals), refusals) ?? withoutCredential(target);
     }
-  }
-
-  return Object.assign(lookup, { forgive: candidates.forgive });
+  };
 }
 
 /** Whether the account has reached a limit: 429, or 503 with a time (RFC 9110, section 15.6.4). */

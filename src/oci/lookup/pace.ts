@@ -5,9 +5,12 @@ import { createLru } from '../../kit/lru.ts';
 import { labelOf } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
 import type { Credential } from '../http/transport.ts';
-import { createLimits, FORGOTTEN, type Left, type Limited, LONGEST_PAUSE } from './limit.ts';
+import type { RateLimit } from '../resolver-telemetry.ts';
 import type { Logins } from './logins.ts';
 import type { Target } from './place.ts';
+
+/** What a registry says of its limit. */
+export type Left = Omit<RateLimit, 'registry'>;
 
 /**
  * What a try has shown of its account: the registry answered (and accepted the login), refused it because of a limit, or failed.
@@ -31,25 +34,26 @@ type Patience = {
 
 /** The pace at which one account (a host and a login) may be asked for the images of one project. */
 export type Pace = {
-  /** That of a {@link Try} at this pace. */
-  readonly account: object;
-  /** Begins a try; undefined if the account is not to be asked now. */
-  start(): Try | undefined;
+  /** Begins a try, or goes on with the one whose turn it is; undefined if the account is not to be asked now. */
+  start(turn?: Try): Try | undefined;
   /**
    * Begins a try when it is the turn of one of the namespaces; namespaces take turns.
    *
    * @throws ImageError as {@link Pace.refusal} if the account makes no progress, or the wait gets too long; the signal's reason
    */
-  turn(target: Target, askers: Askers, patience: Patience, signal: AbortSignal): Promise<Try>;
+  turn(askers: Askers, patience: Patience, signal: AbortSignal): Promise<Try>;
   /** Whether the account has answered lately, so that it is worth waiting for a turn. */
   isProgressing(): boolean;
   /** Why the account is not to be asked now. */
-  refusal(target: Target): ImageError;
+  refusal(): ImageError;
 };
 
 /**
- * Keeps to the limits that registries put on an account. Registries rarely say what their limit is, so the pace is found out
- * (limit.ts). A limit is a queue and not a failure: who waits in it is not refused as long as it moves.
+ * Keeps to the limits that registries put on an account. Registries rarely say what their limit is, so the pace is found out: a
+ * refusal stops all tries of an account for as long as the registry asks, else for a second, doubled while refusals go on. Then one
+ * try goes first. The pace grows with each answer, fast until the second refusal, and falls by a fifth with each refusal. Where a
+ * registry says how much is left, the last tenth is asked for slowly. A limit is a queue and not a failure: who waits in it is not
+ * refused as long as it moves.
  *
  * A registry may pass on the limit of another one for one project. So only projects that met a limit share the pace of their
  * account, and one that is refused while the others are answered gets a pace of its own.
@@ -59,7 +63,7 @@ export type Pace = {
 export type Paces = ReturnType<typeof createPaces>;
 
 export type PacesOptions = {
-  readonly logins: Pick<Logins, 'isProven' | 'worked'>;
+  readonly logins: Pick<Logins, 'isProven' | 'accepted'>;
   readonly now: () => number;
   readonly after: (ms: number, action: () => void) => () => void;
   /** Milliseconds without an answer after which nobody waits for an account any more. Default: 30 s. */
@@ -81,8 +85,40 @@ const MAX_BYTES = 2 * 1024 * 1024;
 const MOST_ACCOUNTS = 5000;
 /** Milliseconds between two looks whether it is worth waiting on. */
 const LOOK = 1000;
+/** Milliseconds to pause where the registry names no time; doubled up to the longest: a used-up account is asked once a minute. */
+const [FIRST_PAUSE, LONGEST_PAUSE] = [1000, 60_000];
+/** The longest pause that a registry may ask for, in milliseconds. */
+const LONGEST_RETRY_AFTER = 300_000;
+/** The longest pause after which an account that answered before it is waited for, in times of the patience. */
+const MOST_HOPEFUL = 3;
+/** Tries per second: the slowest pace, what each answer adds to it before the second refusal and after it, and what a refusal leaves. */
+const SLOWEST = 0.2;
+const FAST_GROWTH = 0.5;
+const GROWTH = 0.07;
+const DECREASE = 0.8;
+/** The part of a limit after which tries slow down if the registry says how much is left, and the window if it names none. */
+const FEW = 0.1;
+const WINDOW_SECONDS = 60;
+/** A limit that refused nothing for so long is forgotten, in milliseconds. */
+const FORGOTTEN = 600_000;
 
-type Account = Limited & {
+type Limit = {
+  /** Tries per second. */
+  rate: number;
+  pauseMs: number;
+  readonly refusedAt: number;
+  /** When the next try may begin. */
+  nextAt: number;
+  readonly growth: number;
+  /** Until when it counts as answering, because it answered before its last pause. */
+  readonly hopeUntil: number;
+  /** Whether nothing was answered since the last refusal. */
+  isRefusing: boolean;
+  /** Whether the registry refused nothing yet, and only says that few requests are left. */
+  readonly isForeseen: boolean;
+};
+
+type Account = {
   readonly host: string;
   /** For the line of a login that had not worked at the host: whether it has by now. */
   readonly isProven: (() => boolean) | undefined;
@@ -90,50 +126,45 @@ type Account = Limited & {
   running: number;
   /** When the last try began. */
   startedAt: number;
+  /** When a project was last answered that keeps to the pace. */
+  answeredAt: number;
+  /** When the present second of answers began, and how many there were. */
+  recent: { at: number; count: number };
+  limit?: Limit | undefined;
   stopTick?: (() => void) | undefined;
 };
 
+/** A project that met a limit lately, with one login: until when that counts, its refusals in a row, and the account of its own. */
+type Met = Readonly<Record<'until' | 'refusals' | 'refusedAt', number>> & { readonly own: Account | undefined };
+
 /** Creates the paces; no account is limited yet. */
 export function createPaces({ logins, now, after, patienceMs = NO_PROGRESS, waitsUntil = NEVER }: PacesOptions) {
-  const limits = createLimits(now, patienceMs);
-  const { isProgressing } = limits;
-  const accounts = new Map<string, Account>();
+  const accounts = createLru<Account>(MOST_ACCOUNTS);
+  /** For projects that met no limit. */
+  const free = createAccount('');
   /** Those in whose line somebody waits. */
   const waitedFor = new Set<Account>();
-  /** By project and login: those that met a limit, until when that counts, and their refusals in a row. */
-  const projects = createLru<{
-    readonly until: number;
-    readonly refusals: number;
-    readonly refusedAt: number;
-    readonly isOwn: boolean;
-  }>(MAX_BYTES, (_value, key) => 200 + 2 * key.length);
+  const projects = createLru<Met>(MAX_BYTES, (_value, key) => 500 + 2 * key.length);
 
-  /** What is known of a project that met a limit lately. */
-  function limitOf(project: string) {
+  function metBy(project: string): Met | undefined {
     const known = projects.get(project);
     return known !== undefined && known.until > now() ? known : undefined;
   }
 
   function accountOf(key: string, host: string, isProven?: () => boolean): Account {
-    const known = accounts.get(key);
-    if (known !== undefined) return known;
-    // First those that met no limit: names cost nothing.
-    for (const isKept of [(each: Account) => each.limit !== undefined, () => false]) {
-      if (accounts.size < MOST_ACCOUNTS) break;
-      for (const [other, each] of accounts)
-        if (each.line.size + each.running === 0 && !isKept(each)) accounts.delete(other);
-    }
-    const account: Account = {
-      host,
-      isProven,
-      line: createFairQueue(),
-      running: 0,
-      startedAt: 0,
-      answeredAt: Number.NEGATIVE_INFINITY,
-      recent: { at: 0, count: 0 },
-    };
+    const account = accounts.get(key) ?? createAccount(host, isProven);
     accounts.set(key, account);
     return account;
+  }
+
+  /** Returns the limit of an account, unless it has refused nothing for long. */
+  function limitOf(account: Account): Limit | undefined {
+    if (account.limit !== undefined && now() - account.limit.refusedAt >= FORGOTTEN) account.limit = undefined;
+    return account.limit;
+  }
+
+  function isProgressing({ answeredAt, limit }: Account): boolean {
+    return limit === undefined || now() - answeredAt < patienceMs || now() < limit.hopeUntil;
   }
 
   /** Whether it is worth waiting: a limit that was met just now may be a short one. */
@@ -146,22 +177,78 @@ export function createPaces({ logins, now, after, patienceMs = NO_PROGRESS, wait
 
   function mayStart(account: Account): boolean {
     const { running, startedAt, isProven } = account;
-    const limit = limits.limitOf(account);
+    const limit = limitOf(account);
     const mayTry = running === 0 || now() - startedAt > PROBE;
     if (isProven !== undefined) return mayTry || isProven();
     return limit === undefined || (now() >= limit.nextAt && (!limit.isRefusing || mayTry));
   }
 
+  function waitOf({ line, limit }: Account): number {
+    return limit === undefined ? 0 : Math.max(limit.nextAt - now(), 0) + (1000 * line.size) / limit.rate;
+  }
+
   /** Records that a project met a limit; returns the account whose limit it is. */
-  function meet(project: string, own: Account, shared: Account, startedAt: number): Account {
-    const before = limitOf(project);
-    if (before !== undefined && startedAt < before.refusedAt) return before.isOwn ? own : shared;
+  function meet(project: string, shared: Account, startedAt: number): Account {
+    const before = metBy(project);
+    if (before !== undefined && startedAt < before.refusedAt) return before.own ?? shared;
     const refusals = (before?.refusals ?? 0) + 1;
-    if (before === undefined) shared.answeredAt = Math.max(shared.answeredAt, own.answeredAt);
+    if (before === undefined) shared.answeredAt = Math.max(shared.answeredAt, shared.recent.at);
     const areOthersAnswered = before !== undefined && shared.answeredAt > before.refusedAt;
-    const isOwn = before?.isOwn === true || (refusals >= OWN_LIMIT && areOthersAnswered);
-    projects.set(project, { until: now() + FORGOTTEN, refusals, refusedAt: now(), isOwn });
-    return isOwn ? own : shared;
+    const { host, answeredAt, recent } = shared;
+    const isOwn = refusals >= OWN_LIMIT && areOthersAnswered;
+    const own = before?.own ?? (isOwn ? { ...createAccount(host), answeredAt, recent } : undefined);
+    projects.set(project, { until: now() + FORGOTTEN, refusals, refusedAt: now(), own });
+    return own ?? shared;
+  }
+
+  function learnRefusal(account: Account, startedAt: number, retryAfterMs: number | undefined): void {
+    const limit = limitOf(account);
+    const asked = retryAfterMs === undefined ? undefined : Math.min(retryAfterMs, LONGEST_RETRY_AFTER);
+    // Those that were under way at the last refusal tell nothing new.
+    if (limit !== undefined && startedAt < limit.refusedAt) {
+      limit.nextAt = Math.max(limit.nextAt, now() + (asked ?? 0));
+      return;
+    }
+    const rate = limit?.rate ?? account.recent.count;
+    const pauseMs = limit?.isRefusing ? Math.min(limit.pauseMs * 2, LONGEST_PAUSE) : FIRST_PAUSE;
+    const pause = asked ?? pauseMs;
+    const hasAnswered = limit === undefined ? account.answeredAt > Number.NEGATIVE_INFINITY : !limit.isRefusing;
+    // It answered before the pause, so it is likely to answer after it.
+    const isShort = hasAnswered && pause <= MOST_HOPEFUL * patienceMs;
+    account.limit = {
+      hopeUntil: isShort ? now() + pause + patienceMs : (limit?.hopeUntil ?? 0),
+      // A refused probe says nothing of the pace.
+      rate: limit?.isRefusing ? rate : Math.max(rate * DECREASE, SLOWEST),
+      growth: limit === undefined ? FAST_GROWTH : GROWTH,
+      pauseMs,
+      refusedAt: now(),
+      nextAt: now() + pause,
+      isRefusing: true,
+      isForeseen: false,
+    };
+  }
+
+  /**
+   * Learns what the registry says. What is left is spread over the window, but never slower than {@link SLOWEST}: a word may delay
+   * no more than refusals.
+   */
+  function learnLeft(project: string, shared: Account, { limit: most, remaining, windowSeconds }: Left): void {
+    const met = metBy(project);
+    const account = met?.own ?? shared;
+    const limit = limitOf(account);
+    const rate = Math.max(remaining / (windowSeconds || WINDOW_SECONDS), SLOWEST);
+    if (remaining > most * FEW) {
+      if (limit?.isForeseen) account.limit = undefined;
+      return;
+    }
+    if (limit !== undefined) limit.rate = Math.min(limit.rate, rate);
+    else {
+      const nextAt = now() + 1000 / rate;
+      const usual = { growth: FAST_GROWTH, pauseMs: FIRST_PAUSE, refusedAt: now(), isRefusing: false };
+      account.limit = { ...usual, hopeUntil: now() + patienceMs, rate, nextAt, isForeseen: true };
+    }
+    if (met === undefined)
+      projects.set(project, { until: now() + FORGOTTEN, refusals: 0, refusedAt: now(), own: undefined });
   }
 
   function advance(account: Account): void {
@@ -177,118 +264,106 @@ export function createPaces({ logins, now, after, patienceMs = NO_PROGRESS, wait
     }
   }
 
-  /** The pace of a project: of its own, or as one of those that share that of the account. */
-  function paceOf(account: Account, project: string, own: Account, shared: Account, worked: () => void): Pace {
-    function learnLeft(left: Left): void {
-      const before = limitOf(project);
-      const areFew = limits.learnLeft(before?.isOwn ? own : shared, left);
-      if (areFew && before === undefined)
-        projects.set(project, { until: now() + FORGOTTEN, refusals: 0, refusedAt: now(), isOwn: false });
-    }
+  return {
+    /** Returns the pace for a project: of its own, or as one of those that share that of the account. */
+    of(target: Target, credential: Credential | undefined): Pace {
+      const { host } = target.endpoint;
+      const fingerprint = credential?.fingerprint ?? '';
+      const project = `${target.place.project.key} ${fingerprint}`;
+      const shared = accountOf(`${target.place.host.key} ${fingerprint}`, host);
+      const isProven = () => credential === undefined || logins.isProven(target, credential);
+      const met = metBy(project);
+      const unmet = () => (isProven() ? free : accountOf(`login ${host} ${fingerprint}`, host, isProven));
+      const account = met === undefined ? unmet() : (met.own ?? shared);
 
-    function begin(): Try {
-      const { limit } = account;
-      const startedAt = now();
-      account.running += 1;
-      account.startedAt = startedAt;
-      if (limit !== undefined) limit.nextAt = Math.max(startedAt, limit.nextAt) + 1000 / limit.rate;
-      let hasEnded = false;
-      return {
-        account,
-        end(outcome) {
+      function begin(): Try {
+        const { limit } = account;
+        const startedAt = now();
+        account.running += 1;
+        account.startedAt = startedAt;
+        if (limit !== undefined) limit.nextAt = Math.max(startedAt, limit.nextAt) + 1000 / limit.rate;
+        let hasEnded = false;
+        const end = (outcome?: Outcome): void => {
           if (hasEnded) return;
           hasEnded = true;
           account.running -= 1;
           if (outcome === undefined && limit !== undefined && limit === account.limit)
             limit.nextAt -= 1000 / limit.rate;
-          if (outcome?.kind === 'answered') {
-            for (const each of [own, shared]) limits.countAnswer(each);
-            limits.learnAnswer(account, startedAt);
-            const before = limitOf(project);
-            if (before !== undefined) projects.set(project, { ...before, refusals: 0 });
-            if (outcome.left !== undefined) learnLeft(outcome.left);
-            if (outcome.hasWorked) worked();
-          } else if (outcome?.kind === 'limited') {
-            const limited = meet(project, own, shared, startedAt);
+          if (outcome?.kind === 'answered') learnAnswer(startedAt, outcome);
+          else if (outcome?.kind === 'limited') {
+            const limited = meet(project, shared, startedAt);
             // A refused try of a project that had met no limit tells nothing new.
-            if (limited === account || limits.limitOf(limited) === undefined)
-              limits.learnRefusal(limited, startedAt, outcome.retryAfterMs);
+            if (limited === account || limitOf(limited) === undefined)
+              learnRefusal(limited, startedAt, outcome.retryAfterMs);
           }
           advance(account);
+        };
+        return { account, end };
+      }
+
+      function learnAnswer(startedAt: number, { hasWorked, left }: Outcome & { kind: 'answered' }): void {
+        const { limit } = account;
+        account.answeredAt = now();
+        if (limit !== undefined && startedAt >= limit.refusedAt) {
+          limit.isRefusing = false;
+          limit.pauseMs = FIRST_PAUSE;
+          limit.rate += limit.growth;
+        }
+        if (now() - shared.recent.at >= 1000) shared.recent = { at: now(), count: 0 };
+        shared.recent.count += 1;
+        const before = metBy(project);
+        if (before !== undefined) projects.set(project, { ...before, refusals: 0 });
+        if (left !== undefined) learnLeft(project, shared, left);
+        if (hasWorked && credential !== undefined) logins.accepted(target, credential);
+      }
+
+      const refusal = (): ImageError => {
+        const label = labelOf(target);
+        const { limit } = account;
+        const inMs = Math.max(waitOf(account), 1000);
+        const reached = limit?.isForeseen ? 'few requests are left' : 'the limit of requests is reached';
+        const why = limit === undefined ? 'its login is being tried' : reached;
+        return new ImageError(`waits for its turn at ${label}, about ${Math.ceil(inMs / 1000)} s: ${why}`, {
+          code: 'rate-limited',
+          // Nobody can say how long it takes until a login has worked.
+          retryAfterMs: limit && Math.min(inMs, Math.max(limit.nextAt - now(), LONGEST_PAUSE)),
+          endpoint: label,
+          isUnasked: true,
+        });
+      };
+
+      return {
+        start(turn) {
+          if (turn?.account === account) return turn;
+          return account.line.size === 0 && mayStart(account) ? begin() : undefined;
+        },
+        isProgressing: () => isProgressing(account),
+        refusal,
+        async turn(askers, patience, signal) {
+          const over = new AbortController();
+          let stop = (): void => {};
+          const look = (): void => {
+            if (isHopeful(account, patience)) stop = after(LOOK, look);
+            else over.abort(refusal());
+          };
+          look();
+          const forget = onAbort(signal, () => over.abort(signal.reason));
+          const stay = onAbort(waitsUntil, look);
+          try {
+            const turn = waitForTurn<Try>(askers, over.signal, (namespace, start) =>
+              account.line.add(namespace, () => start(begin())),
+            );
+            advance(account);
+            return await turn;
+          } finally {
+            forget();
+            stay();
+            stop();
+            // Nobody is left for whom a timer would be kept.
+            if (account.line.size === 0) advance(account);
+          }
         },
       };
-    }
-
-    const refusal = (target: Target): ImageError => {
-      const label = labelOf(target);
-      const { limit } = account;
-      const inMs = Math.max(waitOf(account), 1000);
-      const reached = limit?.isForeseen ? 'few requests are left' : 'the limit of requests is reached';
-      const why = limit === undefined ? 'its login is being tried' : reached;
-      return new ImageError(`waits for its turn at ${label}, about ${Math.ceil(inMs / 1000)} s: ${why}`, {
-        code: 'rate-limited',
-        // Nobody can say how long it takes until a login has worked.
-        retryAfterMs: limit && Math.min(inMs, Math.max(limit.nextAt - now(), LONGEST_PAUSE)),
-        endpoint: label,
-        isUnasked: true,
-      });
-    };
-
-    return {
-      account,
-      start: () => (account.line.size === 0 && mayStart(account) ? begin() : undefined),
-      isProgressing: () => isProgressing(account),
-      refusal,
-      async turn(target, askers, patience, signal) {
-        const over = new AbortController();
-        let stop = (): void => {};
-        const look = (): void => {
-          if (isHopeful(account, patience)) stop = after(LOOK, look);
-          else over.abort(refusal(target));
-        };
-        look();
-        const forget = onAbort(signal, () => over.abort(signal.reason));
-        const stay = onAbort(waitsUntil, look);
-        try {
-          const turn = waitForTurn<Try>(askers, over.signal, (namespace, start) =>
-            account.line.add(namespace, () => start(begin())),
-          );
-          advance(account);
-          return await turn;
-        } finally {
-          forget();
-          stay();
-          stop();
-          // Nobody is left for whom a timer would be kept.
-          if (account.line.size === 0) advance(account);
-        }
-      },
-    };
-  }
-
-  function waitOf({ line, limit }: Account): number {
-    if (limit === undefined) return 0;
-    return Math.max(limit.nextAt - now(), 0) + (1000 * line.size) / limit.rate;
-  }
-
-  return {
-    /** Returns the pace of an account. */
-    of(target: Target, credential: Credential | undefined): Pace {
-      const { endpoint, place } = target;
-      const { host } = endpoint;
-      const fingerprint = credential?.fingerprint ?? '';
-      const project = `${place.project.key} ${fingerprint}`;
-      const own = accountOf(project, host);
-      const shared = accountOf(`${place.host.key} ${fingerprint}`, host);
-      const limited = limitOf(project);
-      const isProven = () => credential === undefined || logins.isProven(target, credential);
-      const account =
-        limited === undefined && !isProven()
-          ? accountOf(`login ${host} ${fingerprint}`, host, isProven)
-          : limited?.isOwn === false
-            ? shared
-            : own;
-      return paceOf(account, project, own, shared, () => credential && logins.worked(target, credential));
     },
     /** Returns the milliseconds until everybody who waits at a host[:port] had a turn; undefined if nobody waits, or it does not move. */
     waitAt(host: string): number | undefined {
@@ -297,5 +372,13 @@ export function createPaces({ logins, now, after, patienceMs = NO_PROGRESS, wait
         .map(waitOf);
       return waits.length === 0 ? undefined : Math.max(...waits);
     },
+  };
+}
+
+function createAccount(host: string, isProven?: () => boolean): Account {
+  return {
+    ...{ host, isProven, line: createFairQueue<() => void>(), running: 0, startedAt: 0 },
+    answeredAt: Number.NEGATIVE_INFINITY,
+    recent: { at: Number.NEGATIVE_INFINITY, count: 0 },
   };
 }

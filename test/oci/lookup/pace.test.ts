@@ -2,9 +2,8 @@ import { expect } from 'chai';
 import { createAskers } from '../../../src/kit/fairness/askers.ts';
 import { ImageError } from '../../../src/oci/errors.ts';
 import type { Credential } from '../../../src/oci/http/transport.ts';
-import type { Left } from '../../../src/oci/lookup/limit.ts';
 import { createLogins } from '../../../src/oci/lookup/logins.ts';
-import { createPaces, type Paces, type Try } from '../../../src/oci/lookup/pace.ts';
+import { createPaces, type Left, type Paces, type Try } from '../../../src/oci/lookup/pace.ts';
 import { targetFor } from './target.ts';
 
 const LOGIN: Credential = { username: 'u', password: 'p', fingerprint: 'one', shared: false };
@@ -20,7 +19,7 @@ describe('the pace of an account', () => {
     time = 1_000_000;
     timers = [];
     paces = createPaces({
-      logins: createLogins(() => time),
+      logins: createLogins({ refusedMs: 0, now: () => time }),
       now: () => time,
       after(ms, act) {
         const timer: (typeof timers)[number] = { at: time + ms, act };
@@ -143,7 +142,7 @@ describe('the pace of an account', () => {
     begin().end({ kind: 'answered', hasWorked: true });
     refuse(60_000);
     const pace = paces.of(at('a/x'), undefined);
-    const turn = pace.turn(at('a/x'), createAskers('n'), { since: time, isLast: false }, signal);
+    const turn = pace.turn(createAskers('n'), { since: time, isLast: false }, signal);
     await go(59_999);
     expect(pace.isProgressing()).to.equal(true);
     await go(1);
@@ -151,9 +150,9 @@ describe('the pace of an account', () => {
     await go(10_000);
     refuse();
     const many = Array.from({ length: 500 }, () =>
-      pace.turn(at('a/x'), createAskers('n'), { since: time, isLast: true }, signal).catch(() => undefined),
+      pace.turn(createAskers('n'), { since: time, isLast: true }, signal).catch(() => undefined),
     );
-    expect(pace.refusal(at('a/x')).retryAfterMs).to.be.at.most(60_000);
+    expect(pace.refusal().retryAfterMs).to.be.at.most(60_000);
     await go(1_000_000);
     for (const each of await Promise.all(many)) each?.end();
   });
@@ -227,10 +226,8 @@ describe('the pace of an account', () => {
     it('says so to who waits, and they have their turn', async () => {
       begin().end({ kind: 'answered', hasWorked: false, left: few });
       const pace = paces.of(at('a/x'), undefined);
-      expect(pace.refusal(at('a/x')).message).to.equal(
-        'waits for its turn at r.example.com, about 5 s: few requests are left',
-      );
-      const turn = pace.turn(at('a/x'), createAskers('n'), { since: time, isLast: false }, signal);
+      expect(pace.refusal().message).to.equal('waits for its turn at r.example.com, about 5 s: few requests are left');
+      const turn = pace.turn(createAskers('n'), { since: time, isLast: false }, signal);
       await go(5000);
       (await turn).end();
     });
@@ -242,7 +239,7 @@ describe('the pace of an account', () => {
     const order: string[] = [];
     const waits = ['flood', 'flood', 'flood', 'flood', 'shop'].map(async (namespace) => {
       const patience = { since: time, isLast: true };
-      const turn = await paces.of(at('a/x'), undefined).turn(at('a/x'), createAskers(namespace), patience, signal);
+      const turn = await paces.of(at('a/x'), undefined).turn(createAskers(namespace), patience, signal);
       order.push(namespace);
       turn.end({ kind: 'answered', hasWorked: true });
     });
@@ -261,7 +258,7 @@ describe('the pace of an account', () => {
     const one = async (namespace: string): Promise<void> => {
       const patience = { since: time, isLast: true };
       for (let trial = paces.of(at('a/x'), undefined).start(); ; trial = undefined) {
-        trial ??= await paces.of(at('a/x'), undefined).turn(at('a/x'), createAskers(namespace), patience, signal);
+        trial ??= await paces.of(at('a/x'), undefined).turn(createAskers(namespace), patience, signal);
         tokens = Math.min(burst, tokens + ((time - filledAt) * perSecond) / 1000);
         filledAt = time;
         if (tokens >= 1) {
@@ -298,7 +295,7 @@ describe('the pace of an account', () => {
     expect(paces.waitAt('r.example.com')).to.equal(undefined);
     refuse();
     const patience = { since: time, isLast: true };
-    const turn = paces.of(at('a/x'), undefined).turn(at('a/x'), createAskers('n'), patience, signal);
+    const turn = paces.of(at('a/x'), undefined).turn(createAskers('n'), patience, signal);
     expect(paces.waitAt('r.example.com')).to.be.within(1000, 5000);
     expect(paces.waitAt('s.example.com')).to.equal(undefined);
     await go(1000);
@@ -320,7 +317,7 @@ describe('the pace of an account', () => {
       // A refused turn is followed by the next, as in a lookup.
       const wait = async (): Promise<void> => {
         for (;;) {
-          const turn = await paces.of(at('a/x'), undefined).turn(at('a/x'), createAskers('n'), patience, signal);
+          const turn = await paces.of(at('a/x'), undefined).turn(createAskers('n'), patience, signal);
           turn.end({ kind: 'limited', retryAfterMs: undefined });
         }
       };
@@ -345,7 +342,7 @@ describe('the pace of an account', () => {
     const patience = { since: time - 900_000, isLast: true };
     await paces
       .of(at('a/x'), undefined)
-      .turn(at('a/x'), createAskers('n'), patience, signal)
+      .turn(createAskers('n'), patience, signal)
       .catch((reason: unknown) => {
         error = reason;
       });
@@ -370,7 +367,7 @@ describe('the pace of an account', () => {
     const waits = ['flood', 'flood', 'flood', 'shop', 'flood'].map(async (namespace, index) => {
       const target = at(`p${index}/x`);
       const patience = { since: time, isLast: false };
-      const turn = await paces.of(target, LOGIN).turn(target, createAskers(namespace), patience, signal);
+      const turn = await paces.of(target, LOGIN).turn(createAskers(namespace), patience, signal);
       order.push(namespace);
       await pass();
       turn.end({ kind: 'answered', hasWorked: namespace === 'shop' });
@@ -383,7 +380,7 @@ describe('the pace of an account', () => {
   it('ends all waits where commands have no more time, and lets nobody begin one', async () => {
     const end = new AbortController();
     paces = createPaces({
-      logins: createLogins(() => time),
+      logins: createLogins({ refusedMs: 0, now: () => time }),
       now: () => time,
       after: () => () => undefined,
       waitsUntil: end.signal,
@@ -393,7 +390,7 @@ describe('the pace of an account', () => {
     const wait = () =>
       paces
         .of(at('a/x'), undefined)
-        .turn(at('a/x'), createAskers('n'), { since: time, isLast: true }, signal)
+        .turn(createAskers('n'), { since: time, isLast: true }, signal)
         .catch((error: unknown) => error);
     const waiting = wait();
     end.abort();
@@ -407,12 +404,12 @@ describe('the pace of an account', () => {
     let count = 0;
     // Tries that do not end let the next go after 5 s.
     const blocks = Array.from({ length: 200 }, () =>
-      pace.turn(at('a/x'), createAskers('n'), { since: time + 600_000, isLast: true }, signal).then(
+      pace.turn(createAskers('n'), { since: time + 600_000, isLast: true }, signal).then(
         () => undefined,
         () => undefined,
       ),
     );
-    const late = pace.turn(at('a/x'), createAskers('n'), { since: time, isLast: true }, signal).catch(() => {
+    const late = pace.turn(createAskers('n'), { since: time, isLast: true }, signal).catch(() => {
       count += 1;
     });
     await go(899_999);
