@@ -11,13 +11,17 @@ const ARM = known('linux/arm64');
 const WINDOWS_BY_AFFINITY = { affinity: requires(term('os In windows')) };
 const MIXED = known('linux/amd64,linux/arm64,windows/amd64');
 
-/** The intent for a pod, in one line: `tolerates amd64; requires kubernetes.io/arch=amd64; prefers arm64=75`. */
+const SHORT: Readonly<Record<string, string>> = { 'kubernetes.io/arch': 'arch', 'kubernetes.io/os': 'OS' };
+
+/** The intent for a pod, in one line: `tolerates amd64; requires arch=amd64 OS=linux label pool=fast; prefers arm64=75`. */
 function told(what: Case, preferred?: string): string {
   const decision = decideCase(what);
   if (decision.kind !== 'place') throw new Error(`expected a placement, got ${decision.kind}`);
   const { tolerations, affinity } = placingFor(decision, subjectOf(what, preferred));
   const tolerated = tolerations.map(({ value }) => value).join();
-  const required = affinity?.required.map(({ key, values }) => `${key}=${values.join()}`).join(' ');
+  const required = affinity?.required
+    .map(({ key, values }) => `${SHORT[key] ?? `label ${key}`}=${values.join()}`)
+    .join(' ');
   const wished = affinity?.preferred.map(({ architecture, weight }) => `${architecture}=${weight}`).join();
   return [tolerated && `tolerates ${tolerated}`, required && `requires ${required}`, wished && `prefers ${wished}`]
     .filter(Boolean)
@@ -50,108 +54,64 @@ describe('what each mode adds to a pod', () => {
   check([
     ['taints', placed({ a: BOTH }, { mode: 'taints', preferred }), 'tolerates amd64,arm64'],
     ['observe', placed({ a: BOTH }, { mode: 'observe', preferred }), ''],
-    [
-      'affinity',
-      placed({ a: BOTH }, { mode: 'affinity', preferred }),
-      'requires kubernetes.io/arch=amd64,arm64; prefers arm64=75',
-    ],
+    ['affinity', placed({ a: BOTH }, { mode: 'affinity', preferred }), 'requires arch=amd64,arm64; prefers arm64=75'],
     [
       'both',
       placed({ a: BOTH }, { mode: 'both', preferred }),
-      'tolerates amd64,arm64; requires kubernetes.io/arch=amd64,arm64; prefers arm64=75',
+      'tolerates amd64,arm64; requires arch=amd64,arm64; prefers arm64=75',
     ],
     // The guard policies refuse a toleration of it, and with it all others of the write.
     [
       'an image that states a port that Go does not have',
       placed({ a: known('linux/amd64,linux/s390') }, { mode: 'both' }),
-      'tolerates amd64; requires kubernetes.io/arch=amd64,s390',
+      'tolerates amd64; requires arch=amd64,s390',
     ],
   ]);
 });
 
 describe('what affinity requires', () => {
-  const affinity = (more: Partial<Settings> = {}): Partial<Settings> => ({ mode: 'affinity', ...more });
+  const of = (answers: Parameters<typeof input>[0], more: Partial<Settings> = {}, ...rest: JsonObject[]) =>
+    placed(answers, { mode: 'affinity', ...more }, ...rest);
   const open = failed(300);
+  const BOTH_OPEN = { a: open, b: MIXED };
+  const RELEASED = { noCommonArchitecture: 'release' } as const;
+  const FALLBACK = { unresolvable: 'fallback', fallback: ['amd64'] } as const;
   check([
-    ['the set of its images', placed({ a: BOTH, b: ARM }, affinity()), 'requires kubernetes.io/arch=arm64'],
-    ['its statement', placed({ a: BOTH }, affinity(), annotated('s390x')), 'requires kubernetes.io/arch=s390x'],
-    ['nothing for the statement all', placed({ a: BOTH }, affinity(), annotated('all')), ''],
-    ['nothing where no image is asked', placed({}, affinity()), ''],
-    ['nothing where it is open', placed({ a: open }, affinity()), ''],
-    ['what is known where it is open', placed({ a: open, b: ARM }, affinity()), 'requires kubernetes.io/arch=arm64'],
-    ['nothing where it is released', placed({ a: AMD, b: ARM }, affinity({ noCommonArchitecture: 'release' })), ''],
-    [
-      'the fallback',
-      placed({ a: open }, affinity({ unresolvable: 'fallback', fallback: ['amd64'] })),
-      'requires kubernetes.io/arch=amd64',
-    ],
-    [
-      'what may be used at all',
-      placed({ a: BOTH }, affinity({ schedulable: ['arm64'] })),
-      'requires kubernetes.io/arch=arm64',
-    ],
-    [
-      'what may be used at all, sorted, where it is open',
-      placed({ a: open }, affinity({ schedulable: ['s390x', 'arm64'] })),
-      'requires kubernetes.io/arch=arm64,s390x',
-    ],
-    [
-      'what may be used at all, where it is released',
-      placed({ a: AMD, b: ARM }, affinity({ noCommonArchitecture: 'release', schedulable: ['amd64'] })),
-      'requires kubernetes.io/arch=amd64',
-    ],
-    [
-      'what may be used at all, for the statement all',
-      placed({}, affinity({ schedulable: ['amd64'] }), annotated('all')),
-      'requires kubernetes.io/arch=amd64',
-    ],
-    [
-      'the OS where an image exists for several',
-      placed({ a: MIXED }, affinity()),
-      'requires kubernetes.io/arch=amd64,arm64 kubernetes.io/os=linux',
-    ],
-    [
-      'the OS where one of two images exists for several',
-      placed({ a: BOTH, b: MIXED }, affinity()),
-      'requires kubernetes.io/arch=amd64,arm64 kubernetes.io/os=linux',
-    ],
-    [
-      "the pod's own OS",
-      placed({ a: MIXED }, affinity(), {}, { os: { name: 'windows' } }),
-      'requires kubernetes.io/arch=amd64 kubernetes.io/os=windows',
-    ],
-    [
-      "the pod's own OS, of which its affinity speaks",
-      placed({ a: MIXED }, affinity(), {}, WINDOWS_BY_AFFINITY),
-      'requires kubernetes.io/arch=amd64 kubernetes.io/os=windows',
-    ],
-    [
-      'the OS where what is known exists for several, and the rest is open',
-      placed({ a: MIXED, b: open }, affinity()),
-      'requires kubernetes.io/arch=amd64,arm64 kubernetes.io/os=linux',
-    ],
-    [
-      'the OS where what is known exists for several, and the rest falls back',
-      placed({ a: MIXED, b: open }, affinity({ unresolvable: 'fallback', fallback: ['arm64'] })),
-      'requires kubernetes.io/arch=arm64 kubernetes.io/os=linux',
-    ],
+    ['the set of its images', of({ a: BOTH, b: ARM }), 'requires arch=arm64'],
+    ['its statement', of({ a: BOTH }, {}, annotated('s390x')), 'requires arch=s390x'],
+    ['nothing for the statement all', of({ a: BOTH }, {}, annotated('all')), ''],
+    ['nothing where no image is asked', of({}), ''],
+    ['nothing where it is open', of({ a: open }), ''],
+    ['what is known where it is open', of({ a: open, b: ARM }), 'requires arch=arm64'],
+    ['nothing where it is released', of({ a: AMD, b: ARM }, RELEASED), ''],
+    ['the fallback', of({ a: open }, FALLBACK), 'requires arch=amd64'],
+    ['what may be used at all', of({ a: BOTH }, { schedulable: ['arm64'] }), 'requires arch=arm64'],
+    ['that, sorted, if it is open', of({ a: open }, { schedulable: ['s390x', 'arm64'] }), 'requires arch=arm64,s390x'],
+    ['that, if it is released', of({ a: AMD, b: ARM }, { ...RELEASED, schedulable: ['amd64'] }), 'requires arch=amd64'],
+    ['that, for the statement all', of({}, { schedulable: ['amd64'] }, annotated('all')), 'requires arch=amd64'],
+    ['the OS where an image exists for several', of(BOTH_OPEN), 'requires arch=amd64,arm64 OS=linux'],
+    ["the pod's own OS", of({ a: MIXED }, {}, {}, WINDOWS_BY_AFFINITY), 'requires arch=amd64 OS=windows'],
   ]);
 });
 
 describe('pods.matchNodeLabels', () => {
   const matched = (matchNodeLabels: string[], labels: JsonObject) =>
     placed({ a: ARM }, { mode: 'affinity', matchNodeLabels }, { labels });
-  const arm = 'requires kubernetes.io/arch=arm64';
+  const arm = 'requires arch=arm64';
   check([
-    ['a label that the pod has', matched(['pool'], { pool: 'fast' }), `${arm} pool=fast`],
+    ['a label that the pod has', matched(['pool'], { pool: 'fast' }), `${arm} label pool=fast`],
     ['one that it has not', matched(['pool'], { team: 'a' }), arm],
-    ['two of three', matched(['pool', 'x', 'team'], { team: 'a', pool: 'fast' }), `${arm} pool=fast team=a`],
-    ['one with an empty value', matched(['pool'], { pool: '' }), `${arm} pool=`],
+    [
+      'two of three',
+      matched(['pool', 'x', 'team'], { team: 'a', pool: 'fast' }),
+      `${arm} label pool=fast label team=a`,
+    ],
+    ['one with an empty value', matched(['pool'], { pool: '' }), `${arm} label pool=`],
     ['a name that every object has', matched(['constructor'], {}), arm],
     [
       'also where no architecture is required',
       placed({}, { mode: 'affinity', matchNodeLabels: ['pool'] }, { labels: { pool: 'fast' } }),
-      'requires pool=fast',
+      'requires label pool=fast',
     ],
     ['not by taints', placed({ a: ARM }, { matchNodeLabels: ['pool'] }, { labels: { pool: 'x' } }), 'tolerates arm64'],
   ]);
@@ -159,25 +119,16 @@ describe('pods.matchNodeLabels', () => {
 
 describe('what affinity prefers', () => {
   const mode = 'affinity';
-  const arch = 'requires kubernetes.io/arch=amd64,arm64';
+  const arch = 'requires arch=amd64,arm64';
   const labels = { 'archaware.dev/preferred': 'arm64' };
   check([
-    [
-      'the pod before its namespace',
-      placed({ a: BOTH }, { mode }, { labels }),
-      `${arch}; prefers arm64=100`,
-      'amd64=5',
-    ],
-    [
-      'what the pod can run on',
-      placed({ a: AMD }, { mode, preferred: { arm64: 9 } }, { labels }),
-      'requires kubernetes.io/arch=amd64',
-    ],
+    ['the pod before it', placed({ a: BOTH }, { mode }, { labels }), `${arch}; prefers arm64=100`, 'amd64=5'],
+    ['what it can run on', placed({ a: AMD }, { mode, preferred: { arm64: 9 } }, { labels }), 'requires arch=amd64'],
     ['anything where it is open', placed({ a: failed(300) }, { mode, preferred: { s390x: 9 } }), 'prefers s390x=9'],
     [
       'what may be used at all, where it is open',
       placed({ a: failed(300) }, { mode, schedulable: ['amd64'] }),
-      'requires kubernetes.io/arch=amd64',
+      'requires arch=amd64',
       'arm64=75',
     ],
   ]);

@@ -40,7 +40,7 @@ function daemonSet({ image = 'a', tolerations, recorded, labels = {}, restarted 
   };
 }
 
-const answers: Record<string, ImageAnswer> = {
+const answers = {
   a: known('linux/amd64,linux/arm64'),
   arm: known('linux/arm64'),
   none: known('windows/amd64'),
@@ -89,6 +89,8 @@ function encoded(object: JsonObject): JsonObject {
   return put(object, [...path, 'tolerations'], ordered);
 }
 
+const SAME = 'x,amd64,arm64; amd64,arm64';
+
 type Row = readonly [
   given: string,
   before: Given | undefined,
@@ -112,27 +114,16 @@ function check(rows: readonly Row[]): void {
 }
 
 describe('a DaemonSet that is made', () => {
+  const release = { settings: { noCommonArchitecture: 'release' } } as const;
   check([
     ['gets its set', undefined, {}, {}, 'amd64,arm64; amd64,arm64'],
     ['keeps what it tolerates', undefined, { tolerations: [X, ARM] }, {}, 'x,arm64,amd64; amd64'],
     ['tolerates enough', undefined, { tolerations: [{ operator: 'Exists' }] }, {}, 'unchanged'],
     ['is not known yet', undefined, { image: 'cold' }, {}, 'unchanged'],
     ['runs nowhere', undefined, { image: 'none' }, {}, 'unchanged'],
-    [
-      'runs nowhere, where that is released',
-      undefined,
-      { image: 'none' },
-      { settings: { noCommonArchitecture: 'release' } },
-      'amd64,arm64; amd64,arm64',
-    ],
+    ['runs nowhere, where that is released', undefined, { image: 'none' }, release, 'amd64,arm64; amd64,arm64'],
     ['what may be used', undefined, {}, { settings: { schedulable: ['arm64'] } }, 'arm64; arm64'],
-    [
-      'is a copy of one: its images decide',
-      undefined,
-      { image: 'arm', tolerations: [AMD, ARM], ...NOTED },
-      {},
-      'arm64; arm64',
-    ],
+    ['is a copy of one', undefined, { image: 'arm', tolerations: [AMD, ARM], ...NOTED }, {}, 'arm64; arm64'],
     ['by both', undefined, {}, { settings: { mode: 'both' } }, 'amd64,arm64; amd64,arm64'],
     ['by affinity', undefined, {}, { settings: { mode: 'affinity' } }, 'requires amd64,arm64; amd64,arm64'],
     ['is ignored', undefined, IGNORED, {}, 'unchanged'],
@@ -149,82 +140,33 @@ describe('a DaemonSet that is updated', () => {
   const record = JSON.stringify({ images: ['arm'], past, subject: '', tolerations: [ARM] });
   /** The image runs on arm64 alone; an earlier one ran on amd64, too. */
   const narrowed = { image: 'arm', tolerations: [X, ARM], recorded: record };
+  const answering = (answer: ImageAnswer) => ({ answerOf: () => answer });
+  const restarted = { ...ours, restarted: true };
+  const old = { tolerations: [OLD], recorded: [OLD] };
+  const live = { liveTaints: new Set(['old-key:NoSchedule']) };
+  const undone = { ...narrowed, tolerations: [X, AMD, ARM] };
   check([
     ['in nothing that decides', ours, ours, {}, 'unchanged'],
-    ['loses what is ours', ours, { tolerations: [X], ...NOTED }, {}, 'x,amd64,arm64; amd64,arm64'],
+    ['loses what is ours', ours, { tolerations: [X], ...NOTED }, {}, SAME],
     ['loses all tolerations', ours, NOTED, {}, 'amd64,arm64; amd64,arm64'],
     ['is replaced, annotation included', ours, {}, {}, 'amd64,arm64; amd64,arm64'],
     ['loses one of ours', ours, { tolerations: [X, ARM], ...NOTED }, {}, 'x,arm64,amd64; arm64,amd64'],
-    ['loses the annotation alone', ours, { tolerations: [X, AMD, ARM] }, {}, 'x,amd64,arm64; amd64,arm64'],
+    ['loses the annotation alone', ours, { tolerations: [X, AMD, ARM] }, {}, SAME],
     ['has ours tolerated otherwise', ours, { tolerations: [{ operator: 'Exists' }], ...NOTED }, {}, '*; '],
     ['by us, to take them away', ours, { tolerations: [X] }, { writer: 'archaware-controller' }, 'unchanged'],
     ['to be ignored', ours, { tolerations: [X], ...IGNORED }, {}, 'unchanged'],
     ['that was never given anything, in nothing that decides', {}, { labels: { a: 'b' } }, {}, 'unchanged'],
     ['its image changes to a smaller set', ours, { ...ours, image: 'arm' }, {}, 'x,arm64; arm64'],
-    [
-      'it is restarted, and its image has another set now',
-      ours,
-      { ...ours, image: 'a', restarted: true },
-      { answerOf: () => known('linux/arm64') },
-      'x,arm64; arm64',
-    ],
-    [
-      'it is restarted, and its image is not known now',
-      ours,
-      { ...ours, restarted: true },
-      { answerOf: () => pending },
-      'unchanged',
-    ],
+    ['it is restarted, and its image has another set', ours, restarted, answering(answers.arm), 'x,arm64; arm64'],
+    ['it is restarted, and its image is not known now', ours, restarted, answering(pending), 'unchanged'],
     ['its image changes, and ours are lost', ours, { image: 'arm' }, {}, 'arm64; arm64'],
-    [
-      'its image changes to one that is not known',
-      ours,
-      { image: 'cold', tolerations: [X] },
-      {},
-      'x,amd64,arm64; amd64,arm64',
-    ],
-    [
-      'its image changes to one that runs nowhere',
-      ours,
-      { image: 'none', tolerations: [X] },
-      {},
-      'x,amd64,arm64; amd64,arm64',
-    ],
-    [
-      'its image changes while nodes carry the old taint',
-      { tolerations: [OLD], recorded: [OLD] },
-      { image: 'arm', tolerations: [OLD], recorded: [OLD] },
-      { liveTaints: new Set(['old-key:NoSchedule']) },
-      'old-key,arm64; old-key,arm64',
-    ],
-    [
-      'its image changes when no node carries the old taint any more',
-      { tolerations: [OLD], recorded: [OLD] },
-      { image: 'arm', tolerations: [OLD], recorded: [OLD] },
-      {},
-      'arm64; arm64',
-    ],
-    [
-      'an undo brings back what was ours, for the same images',
-      narrowed,
-      { ...narrowed, tolerations: [X, AMD, ARM] },
-      {},
-      'x,arm64; arm64',
-    ],
-    [
-      'an undo brings back what was ours, with images that run there',
-      narrowed,
-      { ...narrowed, image: 'a', tolerations: [X, AMD, ARM] },
-      {},
-      'x,amd64,arm64; amd64,arm64',
-    ],
-    [
-      'an undo brings back what was ours, with images that are not known yet',
-      narrowed,
-      { ...narrowed, image: 'cold', tolerations: [X, AMD, ARM] },
-      {},
-      'x,amd64,arm64; amd64,arm64',
-    ],
+    ['its image changes to one that is not known', ours, { image: 'cold', tolerations: [X] }, {}, SAME],
+    ['its image changes to one that runs nowhere', ours, { image: 'none', tolerations: [X] }, {}, SAME],
+    ['its image changes under the old taint', old, { ...old, image: 'arm' }, live, 'old-key,arm64; old-key,arm64'],
+    ['its image changes when that is gone', old, { ...old, image: 'arm' }, {}, 'arm64; arm64'],
+    ['an undo brings back what was ours, for the same images', narrowed, undone, {}, 'x,arm64; arm64'],
+    ['the same, with images that run there', narrowed, { ...undone, image: 'a' }, {}, SAME],
+    ['the same, with images that are not known yet', narrowed, { ...undone, image: 'cold' }, {}, SAME],
     ['a damaged annotation', { recorded: '{' }, { recorded: '{', labels: { a: 'b' } }, {}, 'nothing'],
   ]);
 

@@ -14,6 +14,10 @@ const KRUISE = 'apps.kruise.io/v1alpha1';
 const BOTH_TOLERATED = 'tolerates amd64,arm64';
 const NOTED = 'notes archaware.dev/managed';
 const GATED = `gated: gates ${GATE}`;
+const TOLERATED = `patched: ${BOTH_TOLERATED}; ${NOTED}`;
+const SELECTED = `patched: affinity arch In amd64,arm64; ${NOTED}`;
+const PLACED = `patched: ${BOTH_TOLERATED}; affinity arch In amd64,arm64; ${NOTED}`;
+const SYSTEM = { namespace: { name: 'kube-system' } };
 
 type Row = readonly [given: string, object: JsonObject, circumstances: Circumstances, expected: string];
 
@@ -34,20 +38,16 @@ const affinity = (more: Partial<Settings> = {}) => by('affinity', more);
 const cold = { answers: { a: pending } };
 const COLD = { ...affinity(), ...cold };
 const ASKS_ARM = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
+const REJECT = { noCommonArchitecture: 'reject' } as const;
 const apart = { answers: { a: ARM, b: AMD } };
 
 describe('a new pod whose owner had pods refused for a part of what archaware adds', () => {
   const without = (...withdrawn: NonNullable<Circumstances['withdrawn']>) => ({ ...by('both'), withdrawn });
   check([
-    ['tolerations', pod(), without('tolerations'), `patched: affinity arch In amd64,arm64; ${NOTED}`],
-    ['affinity', pod(), without('affinity'), `patched: ${BOTH_TOLERATED}; ${NOTED}`],
+    ['tolerations', pod(), without('tolerations'), SELECTED],
+    ['affinity', pod(), without('affinity'), TOLERATED],
     ['both', pod(), without('affinity', 'tolerations'), 'unchanged'],
-    [
-      'the gate, which it does not need',
-      pod(),
-      without('gate'),
-      `patched: ${BOTH_TOLERATED}; affinity arch In amd64,arm64; ${NOTED}`,
-    ],
+    ['the gate, which it does not need', pod(), without('gate'), PLACED],
     ['the gate, with an unknown image', pod(), { ...without('gate'), ...cold }, 'unchanged'],
     ['tolerations, with an unknown image', pod(), { ...without('tolerations'), ...cold }, GATED],
     ['the gate, with nothing in common', pod({}, {}, ['a', 'b']), { ...without('gate'), ...apart }, 'unchanged'],
@@ -57,10 +57,10 @@ describe('a new pod whose owner had pods refused for a part of what archaware ad
 
 describe('a new pod whose images are known', () => {
   check([
-    ['by taints', pod(), by('taints'), `patched: ${BOTH_TOLERATED}; ${NOTED}`],
-    ['by affinity', pod(), affinity(), `patched: affinity arch In amd64,arm64; ${NOTED}`],
-    ['by both', pod(), by('both'), `patched: ${BOTH_TOLERATED}; affinity arch In amd64,arm64; ${NOTED}`],
-    ['needs no leader', pod(), { ...affinity(), mayGate: false }, `patched: affinity arch In amd64,arm64; ${NOTED}`],
+    ['by taints', pod(), by('taints'), TOLERATED],
+    ['by affinity', pod(), affinity(), SELECTED],
+    ['by both', pod(), by('both'), PLACED],
+    ['needs no leader', pod(), { ...affinity(), mayGate: false }, SELECTED],
     [
       'pods.matchNodeLabels',
       pod({}, { labels: { pool: 'fast' } }),
@@ -83,12 +83,7 @@ describe('a new pod with tolerations or affinity of its own', () => {
     ],
     ['requirements of the architecture are left alone', own(requires(term('arch In arm64'))), affinity(), 'unchanged'],
     ['a node selector on the architecture', pod(ASKS_ARM), affinity(), 'unchanged'],
-    [
-      'a node selector does not keep tolerations away',
-      pod(ASKS_ARM),
-      by('both'),
-      `patched: ${BOTH_TOLERATED}; ${NOTED}`,
-    ],
+    ['a node selector does not keep tolerations away', pod(ASKS_ARM), by('both'), TOLERATED],
     ['it tolerates what it needs', pod({ tolerations: [arm, amd] }), by('taints'), 'unchanged'],
     ['it tolerates everything', pod({ tolerations: [{ operator: 'Exists' }] }), by('taints'), 'unchanged'],
     ['it tolerates one of two', pod({ tolerations: [arm] }), by('taints'), `patched: tolerates arm64,amd64; ${NOTED}`],
@@ -104,17 +99,14 @@ describe('a new pod that is skipped', () => {
   check([
     ['by its label', pod({}, { labels: ignored }), given, 'unchanged'],
     ['by the label of its namespace', pod(), { ...given, namespace: { labels: ignored } }, 'unchanged'],
-    [
-      'a daemon pod, where DaemonSets are',
-      pod({}, ownedBy('DaemonSet')),
-      by('both', { daemonSets: 'ignore' }),
-      'unchanged',
-    ],
+    ['where DaemonSets are', pod({}, ownedBy('DaemonSet')), by('both', { daemonSets: 'ignore' }), 'unchanged'],
   ]);
 });
 
 describe('a new pod whose images are not known', () => {
-  const system = { namespace: { name: 'kube-system' } };
+  const once = { answers: { a: failed(0) } };
+  const longAgo = { answers: { a: failed(300) } };
+  const role = (name: string) => pod({ nodeSelector: { [`node-role.kubernetes.io/${name}`]: '' } });
   check([
     ['is gated by taints', pod(), { ...by('taints'), ...cold }, GATED],
     ['is gated by affinity', pod(), COLD, GATED],
@@ -130,48 +122,23 @@ describe('a new pod whose images are not known', () => {
     ['passes where a DaemonSet makes it', pod({}, ownedBy('DaemonSet')), COLD, 'unchanged'],
     ["passes where OpenKruise's DaemonSet makes it", pod({}, ownedBy('DaemonSet', KRUISE)), COLD, 'unchanged'],
     ['waits where a CloneSet makes it', pod({}, ownedBy('CloneSet', KRUISE)), COLD, GATED],
-    ['passes in a system namespace', pod(), { ...COLD, ...system }, 'unchanged'],
+    ['passes in a system namespace', pod(), { ...COLD, ...SYSTEM }, 'unchanged'],
     ['passes in our own namespace', pod(), { ...COLD, namespace: { name: 'archaware' } }, 'unchanged'],
-    [
-      'passes where it selects the control plane',
-      pod({ nodeSelector: { 'node-role.kubernetes.io/control-plane': '' } }),
-      COLD,
-      'unchanged',
-    ],
-    [
-      'passes where it selects the control plane by its old name',
-      pod({ nodeSelector: { 'node-role.kubernetes.io/master': '' } }),
-      COLD,
-      'unchanged',
-    ],
+    ['passes where it selects the control plane', role('control-plane'), COLD, 'unchanged'],
+    ['passes where it selects it by its old name', role('master'), COLD, 'unchanged'],
     ['is gated if a lookup has just failed', pod(), { ...affinity(), answers: { a: failed(5) } }, GATED],
-    ['is open where it failed for long: affinity', pod(), { ...affinity(), answers: { a: failed(300) } }, 'unchanged'],
-    [
-      'is open where it failed for long: taints',
-      pod(),
-      { ...by('taints'), answers: { a: failed(300) } },
-      `patched: ${BOTH_TOLERATED}; ${NOTED}`,
-    ],
-    [
-      'is open after the first failure in a system namespace',
-      pod(),
-      { ...by('taints'), ...system, answers: { a: failed(0) } },
-      `patched: ${BOTH_TOLERATED}; ${NOTED}`,
-    ],
+    ['is open where it failed for long: affinity', pod(), { ...affinity(), ...longAgo }, 'unchanged'],
+    ['is open where it failed for long: taints', pod(), { ...by('taints'), ...longAgo }, TOLERATED],
+    ['is so after one failure in a system namespace', pod(), { ...by('taints'), ...SYSTEM, ...once }, TOLERATED],
   ]);
 
   it('asks for all of them', () => {
     const asked: string[] = [];
-    const answers = new Proxy(
-      {},
-      {
-        get(_, image) {
-          asked.push(String(image));
-          return pending;
-        },
-      },
-    );
-    admit(pod({}, {}, ['a', 'b', 'c']), { answers });
+    const get = (_: unknown, image: string | symbol) => {
+      asked.push(String(image));
+      return pending;
+    };
+    admit(pod({}, {}, ['a', 'b', 'c']), { answers: new Proxy<Record<string, never>>({}, { get }) });
     expect(asked).to.deep.equal(['a', 'b', 'c']);
   });
 });
@@ -191,10 +158,7 @@ describe('a daemon pod', () => {
     [
       'passes though nothing is common',
       pod({}, ownedBy('DaemonSet'), ['a', 'b']),
-      {
-        ...by('both', { noCommonArchitecture: 'reject' }),
-        ...apart,
-      },
+      { ...by('both', REJECT), ...apart },
       'unchanged',
     ],
   ]);
@@ -203,23 +167,12 @@ describe('a daemon pod', () => {
 describe('a new pod that asks for an architecture which its index lacks', () => {
   const asks = pod({ nodeSelector: { 'kubernetes.io/arch': 's390x' } });
   const index = { answers: { a: { ...known('linux/amd64,linux/arm64'), isIndex: true } } };
-  const reject = { noCommonArchitecture: 'reject' } as const;
   check([
     ['is held by affinity', asks, { ...affinity(), ...index }, GATED],
     ['is held by both', asks, { ...by('both'), ...index }, GATED],
-    ['is rejected', asks, { ...affinity(reject), ...index }, 'rejected'],
-    [
-      'is placed as ever by taints',
-      asks,
-      { ...by('taints', reject), ...index },
-      `patched: ${BOTH_TOLERATED}; ${NOTED}`,
-    ],
-    [
-      'is let go where it cannot be held',
-      asks,
-      { ...affinity(), ...index, namespace: { name: 'kube-system' } },
-      'unchanged',
-    ],
+    ['is rejected', asks, { ...affinity(REJECT), ...index }, 'rejected'],
+    ['is placed as ever by taints', asks, { ...by('taints', REJECT), ...index }, TOLERATED],
+    ['is let go where it cannot be held', asks, { ...affinity(), ...index, ...SYSTEM }, 'unchanged'],
     ['is let go if a single manifest says so', asks, affinity(), 'unchanged'],
     ['is let go to be released', asks, { ...affinity({ noCommonArchitecture: 'release' }), ...index }, 'unchanged'],
   ]);
@@ -227,42 +180,34 @@ describe('a new pod that asks for an architecture which its index lacks', () => 
 
 describe('a new pod whose images have nothing in common', () => {
   const two = pod({}, {}, ['a', 'b']);
-  const reject = { noCommonArchitecture: 'reject' } as const;
   const release = { noCommonArchitecture: 'release' } as const;
   check([
     ['hold, by taints: nothing is added', two, { ...by('taints'), ...apart }, 'unchanged'],
     ['hold, by affinity: the gate holds it', two, { ...affinity(), ...apart }, GATED],
     ['hold, by both: the gate holds it', two, { ...by('both'), ...apart }, GATED],
     ['hold, without a leader', two, { ...affinity(), ...apart, mayGate: false }, 'unchanged'],
-    ['hold, in a system namespace', two, { ...affinity(), ...apart, namespace: { name: 'kube-system' } }, 'unchanged'],
-    ['reject, by taints', two, { ...by('taints', reject), ...apart }, 'rejected'],
-    ['reject, by affinity', two, { ...affinity(reject), ...apart }, 'rejected'],
-    ['reject, without a leader', two, { ...affinity(reject), ...apart, mayGate: false }, 'rejected'],
-    [
-      'reject, in a system namespace',
-      two,
-      { ...affinity(reject), ...apart, namespace: { name: 'kube-system' } },
-      'unchanged',
-    ],
-    ['reject, in our own', two, { ...affinity(reject), ...apart, namespace: { name: 'archaware' } }, 'unchanged'],
-    ['reject, where all is not known', two, { ...affinity(reject), answers: { a: ARM, b: pending } }, GATED],
-    ['release, by taints', two, { ...by('taints', release), ...apart }, `patched: ${BOTH_TOLERATED}; ${NOTED}`],
+    ['hold, in a system namespace', two, { ...affinity(), ...apart, ...SYSTEM }, 'unchanged'],
+    ['reject, by taints', two, { ...by('taints', REJECT), ...apart }, 'rejected'],
+    ['reject, by affinity', two, { ...affinity(REJECT), ...apart }, 'rejected'],
+    ['reject, without a leader', two, { ...affinity(REJECT), ...apart, mayGate: false }, 'rejected'],
+    ['reject, in a system namespace', two, { ...affinity(REJECT), ...apart, ...SYSTEM }, 'unchanged'],
+    ['reject, in our own', two, { ...affinity(REJECT), ...apart, namespace: { name: 'archaware' } }, 'unchanged'],
+    ['reject, where all is not known', two, { ...affinity(REJECT), answers: { a: ARM, b: pending } }, GATED],
+    ['release, by taints', two, { ...by('taints', release), ...apart }, TOLERATED],
     ['release, by affinity', two, { ...affinity(release), ...apart }, 'unchanged'],
   ]);
 
   const wasm = { answers: { a: known('wasi/wasm') } };
   it('is rejected for WebAssembly with the hint that a RuntimeClass is missing', () => {
-    expect(admit(pod(), { ...affinity(reject), ...wasm })).to.have.property(
+    expect(admit(pod(), { ...affinity(REJECT), ...wasm })).to.have.property(
       'message',
       'no architecture for linux is common to all images: WebAssembly without a RuntimeClass (set spec.runtimeClassName): a; a (wasi/wasm)',
     );
   });
 
   it('is rejected with each image and its platforms', () => {
-    expect(admit(two, { ...affinity(reject), ...apart })).to.deep.equal({
-      kind: 'rejected',
-      message: 'no architecture for linux is common to all images: a (linux/arm64); b (linux/amd64)',
-    });
+    const message = 'no architecture for linux is common to all images: a (linux/arm64); b (linux/amd64)';
+    expect(admit(two, { ...affinity(REJECT), ...apart })).to.deep.equal({ kind: 'rejected', message });
   });
 });
 

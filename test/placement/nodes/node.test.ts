@@ -113,12 +113,7 @@ describe('the decision for a node', () => {
 
     // The kubelet of a node can write the annotation.
     ['a record that claims the taints of others', `${OTHERS.replaceAll(/ |$/g, '! ')}arm!`, {}, `${OTHERS} arm!`],
-    [
-      'a record with another value',
-      'dedicated=x:NoSchedule arm! (dedicated=arm64:NoSchedule)',
-      {},
-      'dedicated=x:NoSchedule arm!',
-    ],
+    ['a record with another value', 'gpu=x:NoSchedule arm! (gpu=arm64:NoSchedule)', {}, 'gpu=x:NoSchedule arm!'],
     [
       'a record that claims a taint with the name that the node reports',
       'dedicated=x:NoSchedule!',
@@ -153,12 +148,7 @@ describe('the decision for a node', () => {
     ["the provider's taint, and ours under the key before", 'arm! provider', PROVIDERS, 'provider'],
     ["the provider's taint and ours, while pods wait", 'arm! provider', { ...PROVIDERS, ...early }, 'bootstrap'],
     ["the provider's key where the provider does not taint", undefined, PROVIDERS, 'provider!'],
-    [
-      'a reserved key that we recorded',
-      'provider!',
-      { ...AMD_NODE, ...PROVIDERS },
-      'kubernetes.io/arch=amd64:NoSchedule!',
-    ],
+    ['a reserved key of ours', 'provider!', { ...AMD_NODE, ...PROVIDERS }, 'kubernetes.io/arch=amd64:NoSchedule!'],
 
     // The bootstrap is not over.
     ['no taints, before pods had their turn', undefined, early, 'bootstrap'],
