@@ -1,7 +1,5 @@
 import { NEVER } from '../../controllers/image-source.ts';
 import type { ObjectRecord } from '../../controllers/object-record.ts';
-import type { Publication } from '../../controllers/publish/publisher.ts';
-import type { Watches } from '../../controllers/watches.ts';
 import { createTurns, inTurns } from '../../kit/fairness/event-loop.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
 import { queuedNote } from '../../placement/reasons.ts';
@@ -9,23 +7,10 @@ import type { LeaderStatus } from '../leader-status.ts';
 import { VERSION } from '../version.ts';
 import type { Base } from './base.ts';
 import { isWaiting, knownProblems, taintedNodes, waitingPod } from './known.ts';
-import type { Running } from './running.ts';
-import type { Said } from './said.ts';
+import type { Parts } from './parts.ts';
 import { outcomeOf } from './serve-state.ts';
 
 const MOST_WAITING = 5;
-
-export type GatherParts = {
-  readonly running: Running;
-  readonly watches: Watches;
-  /** What the Events of this replica said. */
-  readonly said: () => Iterable<Said>;
-  readonly isRefused: (namespace: string, owner: string) => boolean;
-  readonly keepsDaemonSets: () => boolean | undefined;
-  readonly published: () => Publication | undefined;
-  readonly configurationInUse: () => boolean;
-  readonly certificateExpiry: () => number | undefined;
-};
 
 function nameOf({ pod: { namespace, name } }: { readonly pod: Pod }): string {
   return `${namespace}/${name}`;
@@ -36,7 +21,7 @@ function isTooLarge({ decision }: ObjectRecord): boolean {
 }
 
 /** Returns the place of a pod's images in a registry's line; undefined if none of them waits there. */
-function queuedText({ images }: Running, { images: wanted, namespace, pullSecrets }: Pod): string | undefined {
+function queuedText({ images }: Parts['running'], { images: wanted, namespace, pullSecrets }: Pod): string | undefined {
   const texts = wanted.flatMap((image) => {
     const answer = images.answer(image, namespace, pullSecrets, NEVER);
     const line = 'line' in answer ? answer.line : undefined;
@@ -46,8 +31,8 @@ function queuedText({ images }: Running, { images: wanted, namespace, pullSecret
 }
 
 /** Returns what the leader knows now; undefined between terms. */
-export async function gatherStatus(base: Base, parts: GatherParts): Promise<LeaderStatus | undefined> {
-  const { running, watches } = parts;
+export async function gatherStatus(base: Base, parts: Parts): Promise<LeaderStatus | undefined> {
+  const { running, watches, refused, admission, terms } = parts;
   const loops = running.loops();
   if (loops === undefined) return undefined;
   const turns = createTurns(base.clock);
@@ -68,18 +53,15 @@ export async function gatherStatus(base: Base, parts: GatherParts): Promise<Lead
     oldest.splice(MOST_WAITING);
   });
   for (const record of loops.daemonSetStates.values()) if (isTooLarge(record)) tooLarge++;
-  const said = [...parts.said()].filter(({ regarding, reason }) =>
+  const said = [...parts.events.said()].filter(({ regarding, reason }) =>
     reason === 'RefusedByPolicy'
-      ? parts.isRefused(regarding.namespace ?? '', regarding.uid)
+      ? refused.refused(regarding.namespace ?? '', regarding.uid).length > 0
       : loops.isStill(reason, regarding),
   );
   const counts = {
-    contested: loops.contested(),
-    heldBack: loops.heldBack(),
-    stopped: loops.rolloutsStopped(),
-    onWrongNodes: loops.onWrongNodes(),
-    configurationInUse: parts.configurationInUse(),
-    certificateExpiry: parts.certificateExpiry(),
+    ...{ contested: loops.contested(), heldBack: loops.heldBack(), stopped: loops.rolloutsStopped() },
+    ...{ onWrongNodes: loops.onWrongNodes(), configurationInUse: parts.configurationInUse },
+    certificateExpiry: admission?.expiry(),
   };
   return {
     writer: running.identity,
@@ -92,8 +74,8 @@ export async function gatherStatus(base: Base, parts: GatherParts): Promise<Lead
         waitingPod(pod, record, record.settings ?? settings, queuedText(running, pod)),
       ),
     },
-    keepsDaemonSets: parts.keepsDaemonSets(),
-    published: parts.published(),
+    keepsDaemonSets: terms.keepsDaemonSets(),
+    published: terms.published(),
     problems: knownProblems(counts, said, base.clock.wall()),
   };
 }

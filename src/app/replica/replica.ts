@@ -10,6 +10,7 @@ import { type Base, createBase } from './base.ts';
 import { sayFarewell } from './ending.ts';
 import { gatherStatus } from './gather.ts';
 import { keepStatus } from './keep-status.ts';
+import type { Parts } from './parts.ts';
 import { createRunning } from './running.ts';
 import { rememberSaid } from './said.ts';
 import { leftovers, serveState } from './serve-state.ts';
@@ -30,20 +31,15 @@ export async function runReplica(context: Context): Promise<void> {
     await serveAdmission(base, parts);
     // The lists have left garbage.
     context.keepHeapSmall();
-    await parts.running.lead(
-      (lost) => parts.terms.run(lost, files.reportLabelRules),
-      () => base.log.warn('lease lost: another replica may lead'),
-    );
+    await lead(base, parts, files.reportLabelRules);
     await leave(base, parts);
   } finally {
     await base.close();
   }
 }
 
-type Parts = Awaited<ReturnType<typeof createParts>>;
-
 /** Creates the parts of the replica. The webhook begins to look for its certificate; nothing else runs yet. */
-async function createParts(base: Base) {
+async function createParts(base: Base): Promise<Parts> {
   const { config, client, clock, log, metrics, telemetry, end } = base;
   const watches = createWatches({ client, clock, kinds: kindsFor(config), telemetry });
   const running = await createRunning(base, watches);
@@ -65,26 +61,31 @@ async function createParts(base: Base) {
   const admission = config.webhook.enabled
     ? startWebhook({ base, running, watches, events, refused: refused.refused })
     : undefined;
-  const reloaded = { inUse: true };
-  const known = {
-    ...{ running, watches, said: events.said },
-    isRefused: (namespace: string, owner: string) => refused.refused(namespace, owner).length > 0,
-    configurationInUse: () => reloaded.inUse,
-    certificateExpiry: () => admission?.expiry(),
+  const terms = createTerms(base, running, watches, events, refused.refusing);
+  return { running, events, watches, refused, terms, admission, configurationInUse: true };
+}
+
+/** Runs the terms in which this replica leads, until SIGTERM. */
+async function lead(base: Base, parts: Parts, reportLabelRules: () => void): Promise<void> {
+  const { clock, log, statusClient: client, leaseNamespace: namespace } = base;
+  const { mayWrite } = parts.running;
+  const gather = () => gatherStatus(base, parts);
+  const begin = (over: AbortSignal) => {
+    void keepStatus({ client, namespace, mayWrite, gather, clock, log }, over);
+    reportLabelRules();
   };
-  const terms = createTerms(base, running, watches, events, refused.refusing, (leader, over) => {
-    const gather = () => gatherStatus(base, { ...known, ...leader });
-    const { statusClient, leaseNamespace: namespace } = base;
-    return keepStatus({ client: statusClient, namespace, mayWrite: running.mayWrite, gather, clock, log }, over);
-  });
-  return { running, events, watches, terms, admission, reloaded };
+  await parts.running.lead(
+    (lost) => parts.terms.run(lost, begin),
+    () => log.warn('lease lost: another replica may lead'),
+  );
 }
 
 /** Reads the configuration and the label rules again whenever their files change, until SIGTERM, or a start that failed is over. */
-async function followFiles(base: Base, { events, running, reloaded }: Parts) {
+async function followFiles(base: Base, parts: Parts) {
   const { context, labels, log, metrics } = base;
+  const { events, running } = parts;
   const configReloaded = (isInUse: boolean) => {
-    reloaded.inUse = isInUse;
+    parts.configurationInUse = isInUse;
     metrics.configReloaded(isInUse);
   };
   const signal = AbortSignal.any([base.signal, base.end]);

@@ -12,17 +12,10 @@ import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
 import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged.ts';
 import { onlyObserves } from '../../placement/placing.ts';
 import type { Settings } from '../../placement/settings.ts';
-import type { Webhook } from '../start-webhook.ts';
 import type { Base } from './base.ts';
-import type { Running } from './running.ts';
-import type { Terms } from './terms.ts';
+import type { Parts } from './parts.ts';
 
-type HealthParts = {
-  readonly watches: Watches;
-  readonly running: Running;
-  readonly terms: Terms;
-  readonly admission: Webhook | undefined;
-};
+type HealthParts = Pick<Parts, 'watches' | 'running' | 'terms' | 'admission'>;
 
 /** The outcome under which `archaware_pods` counts a pod. */
 type PodOutcome = 'placed' | 'waiting' | 'held' | 'open' | 'ignored';

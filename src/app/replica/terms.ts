@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { createGatedPods } from '../../controllers/gated-pods.ts';
 import { createKeepWatch, type KeepWatch } from '../../controllers/keep-watch.ts';
 import { createLoops } from '../../controllers/loops/loops.ts';
-import type { Publication } from '../../controllers/publish/publisher.ts';
+import { createPublisher, type Publication } from '../../controllers/publish/publisher.ts';
 import type { Watches } from '../../controllers/watches.ts';
 import { until } from '../../kit/abort.ts';
 import { milliseconds } from '../../kit/duration.ts';
@@ -13,17 +13,10 @@ import { createWriter } from '../../kube/writer.ts';
 import { keepProbes } from '../../placement/patch/keep-probe.ts';
 import { createServiceAccountReader } from '../registries/pull-secrets.ts';
 import type { Base } from './base.ts';
-import { createPublishing } from './publishing.ts';
 import type { Running } from './running.ts';
 
 /** The terms of leadership of this replica. */
 export type Terms = ReturnType<typeof createTerms>;
-
-/** What a leader knows beside its controllers. */
-type LeaderKnowledge = {
-  readonly keepsDaemonSets: () => boolean | undefined;
-  readonly published: () => Publication | undefined;
-};
 
 /** Milliseconds after the bootstrap. The decision that ended it, and its write, are over by then. */
 const CALM_MS = 500;
@@ -37,12 +30,18 @@ export function createTerms(
   watches: Watches,
   events: EventRecorder,
   refusing: () => Iterable<string>,
-  writeStatus: (leader: LeaderKnowledge, over: AbortSignal) => Promise<void>,
 ) {
   const { context, client, clock, config, loops, observes, signal, ending, log, telemetry } = base;
   const { mayWrite, settings, labelRules } = running;
-  const publishing = config.placement.publish ? createPublishing(base, running, watches, refusing) : undefined;
-  const images = publishing?.images ?? running.images;
+  const publisher = config.placement.publish
+    ? createPublisher({
+        ...{ client, mayWrite, clock, settings, loops, refusing },
+        ...{ namespace: base.leaseNamespace, images: running.images, pods: watches.pods.store },
+        onError: (err) => log.warn({ err }, 'known images not published: new pods are placed by the controller alone'),
+      })
+    : undefined;
+  if (publisher !== undefined) running.resolver.onSettled(publisher.settled);
+  const images = publisher?.images ?? running.images;
 
   /** The decisions about every pod leave garbage, and gaps between what stays. */
   async function collectSoon(): Promise<void> {
@@ -106,22 +105,21 @@ export function createTerms(
     /** Whether updates that drop archaware's tolerations from a DaemonSet are corrected; undefined: not known. */
     keepsDaemonSets: (): boolean | undefined => keep?.holds(),
     /** What is published for the policy archaware-place; undefined if nothing should be. */
-    published: (): Publication | undefined => publishing?.publication(),
-    /** Runs a term until the Lease is lost or SIGTERM arrives, then waits for the writes under way. */
-    async run(lost: AbortSignal, onBegin: () => void): Promise<void> {
+    published: (): Publication | undefined => publisher?.publication(),
+    /** Runs a term until the Lease is lost or SIGTERM arrives, then waits for the writes under way. `begin`: called with the end of the term. */
+    async run(lost: AbortSignal, begin: (over: AbortSignal) => void): Promise<void> {
       const kill = AbortSignal.any([lost, ending.writes]);
       const over = AbortSignal.any([signal, kill]);
       if (!loops.includes('pods')) void gated.watch(over);
       const bootstrapped = new AbortController();
       const term = createTerm(() => bootstrapped.abort());
       void watchKeep(bootstrapped.signal, over);
-      void publishing?.run(over);
-      void writeStatus({ keepsDaemonSets: () => keep?.holds(), published: () => publishing?.publication() }, over);
+      void publisher?.run(over);
       log.info({ identity: running.identity }, 'leading');
       if (observes) log.info('placement.mode observe: nothing is written but Events, the Lease and the status');
       // Every write under way listens to this signal, so many listeners are not a leak.
       setMaxListeners(0, kill);
-      await running.runTerm(term, over, kill, onBegin);
+      await running.runTerm(term, over, kill, () => begin(over));
     },
   };
 }

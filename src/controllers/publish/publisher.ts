@@ -1,13 +1,23 @@
 import type { Clock } from '../../kit/clock.ts';
 import { isoTime } from '../../kit/duration.ts';
-import { inTurns, type Turns } from '../../kit/fairness/event-loop.ts';
+import { createTurns, inTurns } from '../../kit/fairness/event-loop.ts';
 import { isObject, type JsonObject, numberAt, stringAt } from '../../kit/json.ts';
 import { createLru } from '../../kit/lru.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
 import { isForbidden, isGone } from '../../kube/errors.ts';
+import { find } from '../../kube/read.ts';
+import type { Store } from '../../kube/watch/store.ts';
 import { APP_LABEL, DEPLOYMENT, FIELD_MANAGER, KNOWN_IMAGES, knownImagesPath } from '../../names.ts';
 import { narrowingOf } from '../../placement/images.ts';
-import { answerFor, changedFields, knownImages, NOT_YET, readAnswers } from '../../placement/publish/known-images.ts';
+import type { Pod } from '../../placement/objects/pod.ts';
+import {
+  answerFor,
+  changedFields,
+  knownImages,
+  NOT_YET,
+  readAnswers,
+  whyNothingIsPublished,
+} from '../../placement/publish/known-images.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { type ImageSource, NEVER } from '../image-source.ts';
 
@@ -33,17 +43,12 @@ export type PublisherOptions = {
   readonly namespace: string;
   readonly mayWrite: () => boolean;
   readonly clock: Clock;
-  readonly turns: Turns;
   readonly images: ImageSource;
   readonly settings: () => Settings;
-  /** Returns why nothing is published under the present settings. */
-  readonly whyNot: () => string | undefined;
+  readonly loops: readonly string[];
   /** Returns the namespaces in which the API server refuses what archaware adds to pods. */
   readonly refusing: () => Iterable<string>;
-  /** Whether the controllers serve templates of DaemonSets, so that the policy may. */
-  readonly servesDaemonSets: () => boolean;
-  /** Returns the images of all pods. */
-  readonly inUse: () => Iterable<string>;
+  readonly pods: Pick<Store<Pod>, 'values'>;
   readonly onError: (error: unknown) => void;
 };
 
@@ -61,7 +66,8 @@ type Entry = { readonly image: string; readonly canonical: string; usedAt: numbe
  * published until another one is known, so a registry that fails takes nothing back.
  */
 export function createPublisher(options: PublisherOptions) {
-  const { client, namespace, mayWrite, clock, turns, images, settings } = options;
+  const { client, namespace, mayWrite, clock, images, settings } = options;
+  const turns = createTurns(clock);
   const path = knownImagesPath(namespace);
   /** What is published, and what would be if it were known: a flood of names that nobody knows takes nothing from the others. */
   const entries = createLru<Entry>(MOST_IMAGES);
@@ -101,26 +107,18 @@ export function createPublisher(options: PublisherOptions) {
     else if (isKnown || entry.text?.startsWith('!')) say(entry, undefined);
   }
 
-  function forgetNews(): void {
-    dirty.clear();
-    settled.clear();
-  }
-
   async function gather(): Promise<Map<string, string>> {
     const now = settings();
     const all = [...entries.values(), ...unknown.values()];
     const changed = now === present ? all.filter((one) => dirty.has(one) || settled.has(one.canonical)) : all;
     present = now;
-    forgetNews();
+    for (const news of [dirty, settled]) news.clear();
     await inTurns(turns, changed, (entry) => refresh(entry, now));
     return new Map([...entries.entries()].flatMap(([image, { text }]) => (text === undefined ? [] : [[image, text]])));
   }
 
   async function read(signal: AbortSignal): Promise<void> {
-    const found = await client.request('get', path, { signal }).catch((error: unknown) => {
-      if (!isGone(error)) throw error;
-    });
-    note(isObject(found) ? found : {});
+    note((await find(client, path, signal)) ?? {});
   }
 
   /** Remembers what is stored. */
@@ -131,7 +129,8 @@ export function createPublisher(options: PublisherOptions) {
   }
 
   async function write(signal: AbortSignal): Promise<void> {
-    const wanted = knownImages(await gather(), settings(), options.refusing(), options.servesDaemonSets());
+    const servesDaemonSets = options.loops.includes('daemonsets') && settings().daemonSets === 'patch';
+    const wanted = knownImages(await gather(), settings(), options.refusing(), servesDaemonSets);
     const changed = changedFields(object, wanted);
     if (Object.keys(changed).length === 0 || !mayWrite()) return;
     const written = isoTime(clock.wall());
@@ -163,31 +162,37 @@ export function createPublisher(options: PublisherOptions) {
     await read(signal);
     checkedAt = now;
     for (const [image, text] of readAnswers(object)) if (!entries.has(image)) say(use(image), text);
-    await inTurns(turns, options.inUse(), (image) => {
-      const entry = entries.peek(image);
-      if (entry !== undefined) entry.usedAt = now;
+    await inTurns(turns, options.pods.values(), (pod) => {
+      for (const { image } of pod.images) {
+        const entry = entries.peek(image);
+        if (entry !== undefined) entry.usedAt = now;
+      }
     });
     for (const [image, { usedAt }] of [...entries.entries()]) if (now - usedAt > UNUSED_MS) entries.delete(image);
   }
 
   async function step(signal: AbortSignal): Promise<void> {
-    const why = options.whyNot();
+    const why = whyNothingIsPublished(settings(), options.loops);
     if (why === undefined) {
       await check(signal);
       await write(signal);
       return;
     }
     checkedAt = undefined;
-    forgetNews();
+    for (const news of [dirty, settled]) news.clear();
     if (publication.problem === why || !mayWrite()) return;
     await withdraw(signal);
     publication = { images: 0, written: undefined, problem: why };
   }
 
   return {
-    /** Notes that a pod uses an image. */
-    used(image: string): void {
-      if (isRunning && dirty.size < MOST_NEWS && image.length <= LONGEST_NAME) dirty.add(use(image));
+    /** Notes which images are used: every decision asks for the names of its images first. */
+    images: {
+      ...images,
+      namesOf(image: string) {
+        if (isRunning && dirty.size < MOST_NEWS && image.length <= LONGEST_NAME) dirty.add(use(image));
+        return images.namesOf(image);
+      },
     },
     /** Notes that the lookup of an image (its canonical name) has ended. */
     settled(canonical: string): void {

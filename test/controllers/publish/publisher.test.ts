@@ -2,10 +2,10 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { ImageSource } from '../../../src/controllers/image-source.ts';
 import { createPublisher } from '../../../src/controllers/publish/publisher.ts';
-import { createTurns } from '../../../src/kit/fairness/event-loop.ts';
 import { isObject, type JsonObject } from '../../../src/kit/json.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
 import type { ImageAnswer } from '../../../src/placement/images.ts';
+import { readPod } from '../../../src/placement/objects/pod.ts';
 import { readAnswers } from '../../../src/placement/publish/known-images.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { settings } from '../../placement/objects.ts';
@@ -22,7 +22,7 @@ function publishing(stored?: JsonObject) {
   const clock = createHandClock();
   const over = new AbortController();
   const state = {
-    ...{ stored, status: 0, why: undefined as string | undefined, settings: settings() as Settings, mayWrite: true },
+    ...{ stored, status: 0, settings: settings() as Settings, mayWrite: true },
     ...{ known: new Map<string, ImageAnswer>(), pods: [] as string[], refusing: [] as string[] },
   };
   const requests: string[] = [];
@@ -34,7 +34,7 @@ function publishing(stored?: JsonObject) {
     answer: ({ image }) => state.known.get(image) ?? PENDING,
   };
   const publisher = createPublisher({
-    ...{ clock, images, namespace: 'archaware', turns: createTurns(clock) },
+    ...{ clock, images, namespace: 'archaware' },
     client: {
       async request(verb, _path, options) {
         requests.push(verb);
@@ -49,10 +49,9 @@ function publishing(stored?: JsonObject) {
     },
     mayWrite: () => state.mayWrite,
     settings: () => state.settings,
-    whyNot: () => state.why,
+    loops: ['pods'],
     refusing: () => state.refusing,
-    servesDaemonSets: () => false,
-    inUse: () => state.pods,
+    pods: { values: () => [readPod({ spec: { containers: state.pods.map((image) => ({ image })) } })] },
     onError: (error) => void errors.push(error),
   });
   const ended = publisher.run(over.signal);
@@ -98,7 +97,7 @@ describe('the publisher', () => {
     await pass(0);
     expect(sent()).to.equal('get create');
     state.known.set('x/a:1', index('amd64', 'arm64'));
-    for (const image of ['x/a:1', 'x/a:1', 'x/b:1']) publisher.used(image);
+    for (const image of ['x/a:1', 'x/a:1', 'x/b:1']) publisher.images.namesOf(image);
     await pass(4_000);
     expect(sent()).to.equal('');
     await pass(1_000);
@@ -108,7 +107,7 @@ describe('the publisher', () => {
     publisher.settled('x/b:1');
     await pass(5_000);
     expect(answers()).to.deep.equal({ 'x/a:1': 'amd64,arm64', 'x/b:1': 'arm64' });
-    publisher.used('x/a:1');
+    publisher.images.namesOf('x/a:1');
     await pass(60_000);
     expect(sent()).to.equal('patch');
     expect(publisher.publication()).to.include({ images: 2, problem: undefined });
@@ -118,7 +117,7 @@ describe('the publisher', () => {
   it('keeps an answer until another one is known, whatever its registry says', async () => {
     const { publisher, state, answers, pass, end } = publishing();
     state.known.set('x/a:1', index('amd64'));
-    publisher.used('x/a:1');
+    publisher.images.namesOf('x/a:1');
     await pass(5_000);
     for (const answer of [
       PENDING,
@@ -148,7 +147,7 @@ describe('the publisher', () => {
     const { publisher, state, answers, pass, end } = publishing();
     for (const image of ['x/a:1', 'x/b:1']) {
       state.known.set(image, index('amd64'));
-      publisher.used(image);
+      publisher.images.namesOf(image);
     }
     state.pods = ['x/b:1'];
     await pass(5_000);
@@ -160,7 +159,7 @@ describe('the publisher', () => {
   it('writes it again if somebody deleted or changed it', async () => {
     const { publisher, state, answers, pass, end } = publishing();
     state.known.set('x/a:1', index('amd64'));
-    publisher.used('x/a:1');
+    publisher.images.namesOf('x/a:1');
     await pass(5_000);
     state.stored = undefined;
     await pass(10 * 60_000);
@@ -176,7 +175,7 @@ describe('the publisher', () => {
   it('says once that it cannot write, tries again, and goes on when it can', async () => {
     const { publisher, state, answers, errors, pass, end } = publishing();
     state.known.set('x/a:1', index('amd64'));
-    publisher.used('x/a:1');
+    publisher.images.namesOf('x/a:1');
     state.status = 500;
     await pass(5_000);
     await pass(60_000);
@@ -194,16 +193,16 @@ describe('the publisher', () => {
     await pass(0);
     state.mayWrite = false;
     state.known.set('x/b:1', index('amd64'));
-    publisher.used('x/b:1');
+    publisher.images.namesOf('x/b:1');
     await pass(5_000);
     expect(sent()).to.equal('get');
     state.mayWrite = true;
-    state.why = 'the policy edge has architectures of its own (schedulable)';
+    state.settings = settings({ mode: 'affinity' });
     await pass(5_000);
     await pass(60_000);
     expect(sent()).to.equal('delete');
-    expect(publisher.publication().problem).to.equal(state.why);
-    state.why = undefined;
+    expect(publisher.publication().problem).to.equal('placement.mode is affinity');
+    state.settings = settings();
     await pass(5_000);
     expect(answers()).to.deep.equal({ 'x/a:a': 'amd64', 'x/b:1': 'amd64' });
     await end();
@@ -211,13 +210,13 @@ describe('the publisher', () => {
 
   it('keeps what is known through a flood of names that nobody knows, and remembers nothing while it does not lead', async () => {
     const { publisher, state, answers, pass, end } = publishing();
-    publisher.used('x/early:1');
+    publisher.images.namesOf('x/early:1');
     state.known.set('x/a:1', index('amd64'));
     await pass(0);
-    publisher.used('x/a:1');
+    publisher.images.namesOf('x/a:1');
     await pass(5_000);
-    for (let name = 0; name < 20_000; name++) publisher.used(`x/${name}:1`);
-    publisher.used(`x/${'a'.repeat(300)}:1`);
+    for (let name = 0; name < 20_000; name++) publisher.images.namesOf(`x/${name}:1`);
+    publisher.images.namesOf(`x/${'a'.repeat(300)}:1`);
     await pass(5_000);
     expect(answers()).to.deep.equal({ 'x/a:1': 'amd64' });
     await end();
@@ -226,7 +225,7 @@ describe('the publisher', () => {
   it('forgets what images.overrides said once it says nothing more', async () => {
     const { publisher, state, answers, pass, end } = publishing();
     state.settings = settings({ overrides: [{ pattern: 'x/a:1', architectures: ['arm64'] }] });
-    publisher.used('x/a:1');
+    publisher.images.namesOf('x/a:1');
     await pass(5_000);
     expect(answers()).to.deep.equal({ 'x/a:1': '!arm64' });
     state.settings = settings();
@@ -238,7 +237,7 @@ describe('the publisher', () => {
   it('takes nothing back without the Lease', async () => {
     const { state, sent, pass, end } = publishing(EARLIER);
     state.mayWrite = false;
-    state.why = 'pods.namespaceSelector is set';
+    state.settings = settings({ mode: 'affinity' });
     await pass(5_000);
     expect(sent()).not.to.include('delete');
     await end();
@@ -247,7 +246,7 @@ describe('the publisher', () => {
   it('follows changed settings, and leaves a namespace alone that refuses what archaware adds', async () => {
     const { publisher, state, answers, pass, end } = publishing();
     state.known.set('x/a:1', index('386'));
-    publisher.used('x/a:1');
+    publisher.images.namesOf('x/a:1');
     await pass(5_000);
     state.settings = settings({ overrides: [{ pattern: 'x/a:1', architectures: ['arm64'] }] });
     state.refusing = ['shop'];
