@@ -1,15 +1,13 @@
 import type { Result } from '../../kube/control-loop.ts';
-import type { Store } from '../../kube/watch/store.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
 import { settingsFor } from '../../placement/policy.ts';
 import { readPodSubject } from '../../placement/subject.ts';
 import { createAnnouncer, type Problem, regardingPod, tooLargeProblems } from '../announce.ts';
-import type { PlacingOptions } from '../common-options.ts';
 import { createContention } from '../contention.ts';
 import { behindMs, createMemory, HELD_AGAIN_MS, type Holding } from '../memory.ts';
 import { createRefusals } from '../refusals.ts';
 import { createBacklog } from './backlog.ts';
-import { createCarryOut, fitsNowhere, held } from './carry-out.ts';
+import { carryOut, fitsNowhere, held, skip } from './carry-out.ts';
 import {
   confirm,
   decidePod,
@@ -18,29 +16,23 @@ import {
   isUpToDate,
   type PodAtHand,
   type PodCase,
+  type PodControllerOptions,
+  type PodParts,
   problemsOfPod,
 } from './decision.ts';
-import { createRelease } from './release.ts';
-
-export type PodControllerOptions = PlacingOptions & {
-  readonly pods: Store<Pod>;
-  readonly onPlaced?: (seconds: number) => void;
-};
 
 /** The pod controller: gathers the input of a pod's decision, decides, writes. */
 export type PodController = ReturnType<typeof createPodController>;
 
 /** Creates the pod controller. `kube/control-loop.ts` owns its queue and its workers. */
 export function createPodController(options: PodControllerOptions) {
-  const { pods, namespaces, images, clock } = options;
-  const memory = createMemory(images, clock);
+  const { pods, namespaces, clock } = options;
+  const memory = createMemory(options.images, clock);
   const announcer = createAnnouncer(options.events, clock);
   const contention = createContention(announcer, clock);
-  const noteRefusal = createRefusals({ ...options, announcer });
-  const release = createRelease({ noteRefusal, announcer });
   const backlog = createBacklog(clock, options.onTurn);
-  const carryOut = createCarryOut({ ...options, memory, backlog, contention, release, forget });
-  const decisionParts = { ...options, backlog };
+  const noteRefusal = createRefusals({ ...options, announcer });
+  const parts: PodParts = { ...options, memory, backlog, announcer, contention, noteRefusal, forget };
 
   function forget(key: string): void {
     for (const each of [memory, backlog]) each.forget(key);
@@ -80,13 +72,13 @@ export function createPodController(options: PodControllerOptions) {
     const { skipped } = subject;
     if (skipped !== undefined) {
       if (skipped === 'too-large') report(at, tooLargeProblems(pod));
-      const result = await carryOut.skipped(at, skipped);
+      const result = await skip(parts, at, skipped);
       if (result.outcome !== 'conflict') options.onDecided(key);
       return result;
     }
-    const decision = decidePod(decisionParts, at);
-    report(at, problemsOfPod(at, decision, images.unusableSecrets(pod.namespace, pod.pullSecrets), clock));
-    const result = await carryOut.decided(at, decision);
+    const decision = decidePod(parts, at);
+    report(at, problemsOfPod(parts, at, decision));
+    const result = await carryOut(parts, at, decision);
     if (result.outcome === 'conflict') return result;
     if (decision.kind !== 'wait' || decision.failed.length > 0) options.onDecided(key);
     return result;

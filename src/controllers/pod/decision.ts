@@ -1,3 +1,4 @@
+import type { Store } from '../../kube/watch/store.ts';
 import { type Decision, decide, standing } from '../../placement/decide.ts';
 import { narrow } from '../../placement/images.ts';
 import type { PodImage } from '../../placement/objects/image.ts';
@@ -9,11 +10,13 @@ import { startsAtLatestText, WAITS_FOR_LOOKUP } from '../../placement/reasons.ts
 import type { Settings } from '../../placement/settings.ts';
 import { overPlaced, standingArchitectures } from '../../placement/standing.ts';
 import { readPodSubject, type Subject } from '../../placement/subject.ts';
-import { type Problem, preferenceProblems, problemsOf, secretProblems } from '../announce.ts';
+import { type Announcer, type Problem, preferenceProblems, problemsOf, secretProblems } from '../announce.ts';
 import type { PlacingOptions } from '../common-options.ts';
-import { NEVER, type SecretProblem } from '../image-source.ts';
-import { behindMs, type Holding, holds, isFinal, waitedMs } from '../memory.ts';
+import type { Contention } from '../contention.ts';
+import { NEVER } from '../image-source.ts';
+import { behindMs, type Holding, holds, isFinal, type Memory, waitedMs } from '../memory.ts';
 import { note, type ObjectRecord } from '../object-record.ts';
+import type { NoteRefusal } from '../refusals.ts';
 import type { Backlog } from './backlog.ts';
 
 /** A pod with what applies to it. */
@@ -84,15 +87,26 @@ export type PodCase = PodAtHand & {
   readonly signal: AbortSignal;
 };
 
-type DecisionParts = Pick<PlacingOptions, 'images' | 'clusterArchitectures' | 'clock' | 'isPaced'> & {
+export type PodControllerOptions = PlacingOptions & {
+  readonly pods: Store<Pod>;
+  readonly onPlaced?: (seconds: number) => void;
+};
+
+/** What the steps of a reconciliation share: the options, and what the controller knows. */
+export type PodParts = PodControllerOptions & {
+  readonly memory: Memory;
   readonly backlog: Backlog;
+  readonly announcer: Announcer;
+  readonly contention: Contention;
+  readonly noteRefusal: NoteRefusal;
+  readonly forget: (key: string) => void;
 };
 
 /**
  * Decides about a pod with the present knowledge of its images, and starts lookups for the unknown ones. A pod that an earlier
  * process placed stays as it is (docs/decisions/019-what-was-written-is-evidence.md).
  */
-export function decidePod(parts: DecisionParts, at: PodCase): Decision {
+export function decidePod(parts: PodParts, at: PodCase): Decision {
   const { key, pod, record, subject } = at;
   const { images, isPaced, backlog } = parts;
   const { namespace, pullSecrets, nodeName } = pod;
@@ -124,17 +138,12 @@ export function decidePod(parts: DecisionParts, at: PodCase): Decision {
   return overPlaced(decision, pod, placed);
 }
 
-/** Returns the problems of a pod that was decided. `unusable`: its pull secrets that cannot be used. */
-export function problemsOfPod(
-  at: PodCase,
-  decision: Decision,
-  unusable: readonly SecretProblem[],
-  clock: PlacingOptions['clock'],
-): Problem[] {
+/** Returns the problems of a pod that was decided. */
+export function problemsOfPod({ images, clock }: PodParts, at: PodCase, decision: Decision): Problem[] {
   const { pod, subject, settings } = at;
   return [
     ...problemsOf(pod, pod.namespace, decision, settings, outlookOf(at, decision, clock)),
-    ...secretProblems(unusable),
+    ...secretProblems(images.unusableSecrets(pod.namespace, pod.pullSecrets)),
     ...(pod.nodeName === undefined && usesAffinity(settings) ? preferenceProblems(subject) : []),
   ];
 }

@@ -3,46 +3,71 @@ import { isRefusal } from '../../kube/errors.ts';
 import type { WriteResult } from '../../kube/writer.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
 import { podPatch, releasePatch } from '../../placement/patch/patch.ts';
-import type { PlacementIntent } from '../../placement/placing.ts';
+import { onlyObserves, type PlacementIntent } from '../../placement/placing.ts';
 import { refusedParts } from '../../placement/refused-parts.ts';
 import { type Announcer, refusalProblem, regardingPod } from '../announce.ts';
-import { note, type ObjectRecord } from '../object-record.ts';
+import type { WritingOptions } from '../common-options.ts';
+import { note } from '../object-record.ts';
 import type { NoteRefusal } from '../refusals.ts';
+import { expectedKey, type PodCase } from './decision.ts';
 
-/** The result of a write. `placing`: the part of the intent that was written. */
-export type WrittenPlacing =
-  | Exclude<WriteResult, { kind: 'written' }>
-  | (Extract<WriteResult, { kind: 'written' }> & { readonly placing: PlacementIntent | undefined })
-  | { readonly kind: 'nothing' };
+type ReleaseParts = Pick<WritingOptions, 'write'> & {
+  readonly announcer: Announcer;
+  readonly noteRefusal: NoteRefusal;
+};
 
-/** Sends a patch of a pod. `placing`: the part of the intent that the patch contains. */
-export type SendRelease = (
-  pod: Pod,
-  placing: PlacementIntent | undefined,
-  patch: readonly Operation[],
-) => Promise<Exclude<WrittenPlacing, { kind: 'nothing' }>>;
+/** A binding changes neither tolerations nor `metadata.generation`, so the rest of a patch says nothing about it. */
+const isUnbound: Operation = { op: 'test', path: '/spec/nodeName', value: null };
 
 /**
- * Writes what a pod lacks of an intent, and removes archaware's gate. Without an intent it removes only the gate. Throws the API
- * server's refusal: the gate stays, and the caller tries again. If the API server keeps refusing for a reason in the pod itself, the gate is removed with a smaller write:
- * without the part that the refusal names (tolerations or node affinity), then without both.
+ * Writes what a pod lacks of an intent, and removes archaware's gate. Without an intent it removes only the gate. Returns the result, and
+ * the part of the intent that was written; undefined: there was nothing to write. A guess is not for a pod that was bound meanwhile.
+ * Throws the API server's refusal: the gate stays, and the caller tries again. If the API server keeps refusing for a reason in the pod
+ * itself, the gate is removed with a smaller write: without the part that the refusal names (tolerations or node affinity), then without
+ * both.
  */
-export type Release = (
-  record: ObjectRecord,
-  pod: Pod,
+export async function release(
+  parts: ReleaseParts,
+  at: Omit<PodCase, 'key' | 'subject'>,
   placing: PlacementIntent | undefined,
-  send: SendRelease,
-) => Promise<WrittenPlacing>;
-
-function patchFor(pod: Pod, placing: PlacementIntent | undefined): Operation[] {
-  return pod.gated ? releasePatch(pod, pod.gated, placing) : podPatch(pod, placing?.tolerations ?? []);
+  isGuess = false,
+): Promise<{ readonly written: WriteResult; readonly part: PlacementIntent | undefined } | undefined> {
+  const { pod, record, signal } = at;
+  const { namespace, name, gated } = pod;
+  // In the mode `observe` a gate of an earlier mode stays, too.
+  if (onlyObserves(at.settings)) return undefined;
+  const less = record.notes?.lessened;
+  const intents = intentsOf(pod, placing, less?.refusal);
+  const by = Math.min(less?.by ?? 0, intents.length - 1);
+  const part = intents[by];
+  const patch = gated ? releasePatch(pod, gated, part) : podPatch(pod, part?.tolerations ?? []);
+  if (patch.length === 0) return undefined;
+  // What the watch will show, often before the answer.
+  note(record, 'expected', expectedKey(at, part));
+  try {
+    const target = { kind: 'Pod', namespace, name, action: gated ? 'release' : 'tolerate' } as const;
+    const written = await parts.write(target, isGuess && !pod.nodeName ? [isUnbound, ...patch] : patch, signal);
+    for (const over of ['refused', 'lessened'] as const) note(record, over, undefined);
+    if (written.kind === 'written' && less !== undefined) {
+      parts.announcer.report(record, regardingPod(pod), refusalProblem(less.refusal, part));
+    }
+    return { written, part };
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    const isForGood = parts.noteRefusal(record, regardingPod(pod), error);
+    if (!isForGood || by === intents.length - 1) throw error;
+    note(record, 'lessened', { by: by + 1, refusal: less?.refusal ?? error });
+  } finally {
+    note(record, 'expected', undefined);
+  }
+  return release(parts, at, placing, isGuess);
 }
 
 /**
  * Returns the intent and, for a gated pod, the smaller intents to try if the API server keeps refusing it. `refusal`: if its message
  * is about tolerations alone, they are left out first, else the affinity.
  */
-function partsOf(
+function intentsOf(
   pod: Pod,
   placing: PlacementIntent | undefined,
   refusal: Error | undefined,
@@ -53,38 +78,4 @@ function partsOf(
   const named = first === undefined || refusal === undefined ? [] : refusedParts(refusal.message, first.key);
   const isOfTolerations = named.includes('tolerations') && !named.includes('affinity');
   return [placing, isOfTolerations ? { ...placing, tolerations: [] } : { ...placing, affinity: undefined }, undefined];
-}
-
-/** Creates the release. */
-export function createRelease({
-  noteRefusal,
-  announcer,
-}: {
-  readonly noteRefusal: NoteRefusal;
-  readonly announcer: Announcer;
-}): Release {
-  const write: Release = async (record, pod, placing, send) => {
-    const less = record.notes?.lessened;
-    const parts = partsOf(pod, placing, less?.refusal);
-    const by = Math.min(less?.by ?? 0, parts.length - 1);
-    const part = parts[by];
-    const patch = patchFor(pod, part);
-    if (patch.length === 0) return { kind: 'nothing' };
-    try {
-      const written = await send(pod, part, patch);
-      note(record, 'refused', undefined);
-      note(record, 'lessened', undefined);
-      if (written.kind === 'written' && less !== undefined) {
-        announcer.report(record, regardingPod(pod), refusalProblem(less.refusal, part));
-      }
-      return written;
-    } catch (error) {
-      if (!isRefusal(error)) throw error;
-      const isForGood = noteRefusal(record, regardingPod(pod), error);
-      if (!isForGood || by === parts.length - 1) throw error;
-      note(record, 'lessened', { by: by + 1, refusal: less?.refusal ?? error });
-      return write(record, pod, placing, send);
-    }
-  };
-  return write;
 }

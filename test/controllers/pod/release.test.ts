@@ -1,12 +1,13 @@
 import { expect } from 'chai';
 import type { Announcer, Problem } from '../../../src/controllers/announce.ts';
 import { createRecords } from '../../../src/controllers/object-record.ts';
-import { createRelease } from '../../../src/controllers/pod/release.ts';
+import { release } from '../../../src/controllers/pod/release.ts';
 import { createRefusals } from '../../../src/controllers/refusals.ts';
+import type { Operation } from '../../../src/kit/json-patch.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
 import { readPod } from '../../../src/placement/objects/pod.ts';
 import type { PlacementIntent } from '../../../src/placement/placing.ts';
-import { toleration } from '../../placement/objects.ts';
+import { settings, toleration } from '../../placement/objects.ts';
 import { createHandClock } from '../hand-clock.ts';
 
 const POD = readPod({
@@ -21,6 +22,14 @@ const details = { causes: [{ field: 'spec.affinity', message: 'no' }] };
 const invalid = new ApiError(422, { reason: 'Invalid', message: 'spec.affinity: no', details }, 'patch');
 const forbidden = new ApiError(403, { reason: 'Forbidden', message: 'cannot patch resource "pods"' }, 'patch');
 
+/** Returns what a patch adds to the pod; undefined: only the gate is removed. */
+function placingIn(patch: readonly Operation[]): PlacementIntent | undefined {
+  const has = (field: string) => patch.some(({ op, path }) => op !== 'test' && path.startsWith(`/spec/${field}`));
+  const [isTolerant, isAffine] = [has('tolerations'), has('affinity')];
+  if (!isTolerant && !isAffine) return undefined;
+  return { tolerations: isTolerant ? PLACING.tolerations : [], affinity: isAffine ? PLACING.affinity : undefined };
+}
+
 /** Tries to release the pod every ten seconds while the API server refuses what `refuses` says. */
 function attempts(
   refuses: (placing: PlacementIntent | undefined) => ApiError | undefined,
@@ -31,20 +40,23 @@ function attempts(
   const reported: Problem[] = [];
   const record = createRecords().of('shop/web-1', 'u1');
   const announcer: Announcer = { report: (_record, _regarding, problem) => void reported.push(problem) };
-  const release = createRelease({
+  const parts: Parameters<typeof release>[0] = {
     announcer,
     noteRefusal: createRefusals({ announcer, clock, lastWriteMs: () => lastWriteAt(clock.monotonic()) }),
-  });
+    async write(_target, patch) {
+      const refusal = refuses(placingIn(patch));
+      if (refusal !== undefined) throw refusal;
+      return { kind: 'written', object: {} };
+    },
+  };
+  const namespace = { uid: 'n', resourceVersion: '1', name: 'shop', labels: {}, preferred: undefined };
+  const at = { pod, namespace, record, settings: settings(), signal: new AbortController().signal };
   let given: PlacementIntent | undefined | 'nothing' = 'nothing';
   async function once(): Promise<boolean> {
     try {
-      const written = await release(record, pod, PLACING, async (_pod, placing) => {
-        const refusal = refuses(placing);
-        if (refusal !== undefined) throw refusal;
-        given = placing;
-        return { kind: 'written', object: {}, placing };
-      });
-      return written.kind === 'written';
+      const ended = await release(parts, at, PLACING);
+      given = ended?.part;
+      return ended?.written.kind === 'written';
     } catch {
       await clock.advance(10_000);
       return false;
