@@ -1,9 +1,10 @@
 import { inTurns, type Turns } from '../../kit/fairness/event-loop.ts';
-import type { JsonObject } from '../../kit/json.ts';
+import { type JsonObject, stringAt } from '../../kit/json.ts';
 import type { ApiClient } from '../api-client.ts';
-import { readEvent } from './lines.ts';
-import { createLister } from './lister.ts';
-import { createStore, type Stored } from './store.ts';
+import { isExpired } from '../errors.ts';
+import { readPage, versionNow } from '../list.ts';
+import { readEvent, withoutManagedFields } from './lines.ts';
+import { createStore, isOlder, type Stored } from './store.ts';
 
 /** One change of a stored object: `now` is absent if it was deleted, `before` if it is new. */
 export type Change<T> = {
@@ -28,11 +29,21 @@ export type CollectionOptions<T> = {
 /** The objects of a collection, as its lists and the events of its watches leave them. */
 export type Collection<T extends Stored> = ReturnType<typeof createCollection<T>>;
 
+/** The list under way. `isReset`: the stored objects may be newer than the collection itself. */
+type Listing = { token: string; version: string; isReset: boolean; readonly keys: Set<string> };
+
+/** After its pages expired this often, the collection is read in one piece, as client-go does. */
+const EXPIRIES = 2;
+/** Milliseconds for reading a collection in one piece. */
+const WHOLE_MS = 10 * 60_000;
+
 /** Creates an empty collection. */
 export function createCollection<T extends Stored>(options: CollectionOptions<T>, turns: Turns) {
-  const { path, read, keyOf, onChange } = options;
+  const { client, path, read, keyOf, onChange } = options;
   const store = createStore<T>();
-  const lister = createLister({ ...options, keep });
+  let listing: Listing | undefined;
+  let expiries = 0;
+  /** The last version of the collection that was seen. */
   let last = '';
   let changes = 0;
 
@@ -54,20 +65,65 @@ export function createCollection<T extends Stored>(options: CollectionOptions<T>
     onChange({ key, now: undefined, before });
   }
 
+  /** Reads the next page of a list. */
+  async function readNext(now: Listing, signal: AbortSignal): Promise<void> {
+    const isWhole = now.token === '' && expiries >= EXPIRIES;
+    const how = { signal, textOf: withoutManagedFields, ...(isWhole ? { completeMs: WHOLE_MS } : {}) };
+    const receiver = {
+      onMetadata(metadata: JsonObject) {
+        // A first page that broke off is requested again as a new state of the collection: what was seen of the old one counts
+        // no more. Later pages belong to one state, however often they are requested.
+        if (now.token === '') {
+          now.keys.clear();
+          now.isReset = false;
+        }
+        now.version = stringAt(metadata, 'resourceVersion') ?? now.version;
+        // The version is older than the last one seen: etcd was restored from a backup, and every object is back in its
+        // state of then.
+        now.isReset ||= isOlder(now.version, last);
+      },
+      onItem: (object: JsonObject) => void now.keys.add(keep(object, now.isReset)),
+    };
+    now.token = await readPage(client, path, isWhole ? undefined : now.token, receiver, how);
+  }
+
   return {
     store,
-    expired: lister.expired,
-    watched: lister.watched,
-    /** Reads the whole collection. Called again after it threw, it goes on with the page that failed. */
+    /**
+     * Reads the whole collection. Called again after it threw, it goes on with the page that failed, unless the pages have expired.
+     */
     async list(signal: AbortSignal): Promise<void> {
-      const { version, keys } = await lister.read(last, signal);
+      listing ??= { token: '', version: '', isReset: false, keys: new Set() };
+      const now = listing;
+      try {
+        do await readNext(now, signal);
+        while (now.token !== '');
+      } catch (error) {
+        if (isExpired(error)) [listing, expiries] = [undefined, expiries + 1];
+        throw error;
+      }
+      listing = undefined;
       await inTurns(turns, store.keys(), (key) => {
-        if (!keys.has(key)) drop(key);
+        if (!now.keys.has(key)) drop(key);
       });
-      last = version;
+      last = now.version;
     },
-    /** Whether the server has an older version than the last one seen: etcd was restored from a backup. */
-    wentBack: (signal: AbortSignal): Promise<boolean> => lister.wentBack(last, signal),
+    /** Call when the version that was read had expired before it could be watched. */
+    expired(): void {
+      expiries += 1;
+    },
+    /** Call when the version that was read could be watched. */
+    watched(): void {
+      expiries = 0;
+    },
+    /**
+     * Whether the server has an older version than the last one seen: etcd was restored from a backup. A watch from there would be
+     * silent, and miss what happens until the server reaches that version again.
+     */
+    async wentBack(signal: AbortSignal): Promise<boolean> {
+      const version = await versionNow(client, path, signal);
+      return version !== undefined && isOlder(version, last);
+    },
     /** Takes one event of the watch. Throws if the server says that the watch is over. */
     take(line: Buffer): void {
       const { type, object, version } = readEvent(line, path);

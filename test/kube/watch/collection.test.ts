@@ -1,15 +1,19 @@
 import { expect } from 'chai';
+import { systemClock } from '../../../src/kit/clock.ts';
+import { createTurns } from '../../../src/kit/fairness/event-loop.ts';
 import { ConnectionError } from '../../../src/kube/errors.ts';
-import { createLister } from '../../../src/kube/watch/lister.ts';
+import { type CollectionOptions, createCollection } from '../../../src/kube/watch/collection.ts';
 
 describe('a list whose body breaks off', () => {
   const never = new AbortController().signal;
   const named = (...names: string[]) => names.map((name) => ({ metadata: { name } }));
 
+  type Named = { readonly uid: string; readonly resourceVersion: string; readonly name: string };
+
   /** Each answer: the text of a page, and whether the connection breaks after it. */
   function arrange(answers: { readonly metadata: object; readonly items: object[]; readonly breaks?: boolean }[]) {
     const asked: string[] = [];
-    const lister = createLister({
+    const options: CollectionOptions<Named> = {
       client: {
         host: 'api.test',
         addresses: () => new Set(),
@@ -26,9 +30,16 @@ describe('a list whose body breaks off', () => {
         close: async () => undefined,
       },
       path: '/api/v1/pods',
-      keep: ({ metadata }) => String((metadata as { name: string }).name),
-    });
-    return { asked, read: () => lister.read('', never) };
+      read: ({ metadata }) => ({ uid: '1', resourceVersion: '1', name: String((metadata as { name: string }).name) }),
+      keyOf: ({ name }) => name,
+      onChange: () => undefined,
+    };
+    const collection = createCollection(options, createTurns(systemClock));
+    async function read() {
+      await collection.list(never);
+      return { version: collection.version(), keys: collection.store.keys() };
+    }
+    return { asked, read };
   }
 
   it('forgets what the broken first page had, because the next answer is a newer state', async () => {
