@@ -20,12 +20,13 @@ const GATE = { schedulingGates: [{ name: 'archaware.dev/architecture' }] };
 /** What the account of the overlay may do, and what it may not, as `verb resource`. */
 const ALLOWED = [
   ...['list nodes', 'watch nodes', 'list namespaces', 'watch pods', 'list daemonsets.apps', 'get secrets'],
-  ...['create events.events.k8s.io', 'patch events.events.k8s.io'],
+  ...['create events.events.k8s.io'],
 ];
 const REFUSED = ['pods', 'nodes', 'daemonsets.apps', 'secrets', 'deployments.apps', 'namespaces'].flatMap((resource) =>
   ['create', 'patch', 'update', 'delete'].map((verb) => `${verb} ${resource}`),
 );
 const ALSO_REFUSED = [
+  'patch events.events.k8s.io',
   'create pods/eviction',
   'create pods/binding',
   'patch mutatingwebhookconfigurations.admissionregistration.k8s.io',
