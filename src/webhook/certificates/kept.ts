@@ -3,7 +3,7 @@ import type { JsonObject } from '../../kit/json.ts';
 import { entryOf } from '../../kube/secret.ts';
 import { isVouchedFor, lifeOf, type Pair, PairError, readBundle, readPair } from './pair.ts';
 
-/** The content of the Secret with archaware's own certificates. A part that is missing or damaged is undefined. */
+/** The content of the Secret with archaware's own certificates, and the path of the reviews. A part that is missing or damaged is undefined. */
 export type Kept = {
   /** `tls.crt` and `tls.key`, if an authority of the bundle signed them. */
   readonly serving: Pair | undefined;
@@ -11,6 +11,8 @@ export type Kept = {
   readonly authority: Pair | undefined;
   /** `ca.crt`: the authorities that clients should trust. */
   readonly bundle: readonly X509Certificate[];
+  /** The path of the reviews, `/mutate/<secret>`. Only readers of the Secret or of the webhook's configuration know it. */
+  readonly path: string | undefined;
   /** The damaged entries, by name. */
   readonly problems: readonly string[];
 };
@@ -18,17 +20,19 @@ export type Kept = {
 const SERVING = { cert: 'tls.crt', key: 'tls.key' };
 const AUTHORITY = { cert: 'authority.crt', key: 'authority.key' };
 const BUNDLE = 'ca.crt';
+const PATH = 'path';
+/** The API server accepts only DNS labels as parts of a path, so the secret has at most 63 characters. */
+const KEPT_PATH = /^\/mutate\/[0-9a-f]{32,63}$/;
 /** The limit for a bundle that others may have written to. */
 const MOST_AUTHORITIES = 8;
-
-const NOTHING: Kept = { serving: undefined, authority: undefined, bundle: [], problems: [] };
 
 /** Reads the Secret. A Secret without any of the entries counts as empty, not as damaged. */
 export function readKept(secret: JsonObject | undefined): Kept {
   const at = (name: string) => entryOf(secret ?? {}, name);
   const isNew = [SERVING, AUTHORITY].every(({ cert, key }) => at(cert) === undefined && at(key) === undefined);
-  if (isNew) return NOTHING;
-  const problems: string[] = [];
+  const path = KEPT_PATH.test(at(PATH) ?? '') ? at(PATH) : undefined;
+  if (isNew) return { serving: undefined, authority: undefined, bundle: [], path, problems: [] };
+  const problems = path === undefined ? [`${PATH} is missing or damaged`] : [];
   const attempt = <T>(read: () => T): T | undefined => {
     try {
       return read();
@@ -53,10 +57,10 @@ export function readKept(secret: JsonObject | undefined): Kept {
     problems.push(`${BUNDLE} does not verify ${SERVING.cert}`);
     serving = undefined;
   }
-  return { serving, authority, bundle, problems };
+  return { serving, authority, bundle, path, problems };
 }
 
-/** Returns the Secret's entries; undefined for an entry to remove. */
+/** Returns the Secret's entries; undefined for an entry to remove. Without a path it is a random one of 160 bits. */
 export function entriesOf(kept: Kept): Readonly<Record<string, string | undefined>> {
   return {
     [SERVING.cert]: kept.serving?.cert,
@@ -64,6 +68,7 @@ export function entriesOf(kept: Kept): Readonly<Record<string, string | undefine
     [BUNDLE]: bundleText(kept.bundle),
     [AUTHORITY.cert]: kept.authority?.cert,
     [AUTHORITY.key]: kept.authority?.key,
+    [PATH]: kept.path ?? `/mutate/${randomBytes(20).toString('hex')}`,
   };
 }
 
@@ -86,20 +91,4 @@ export function extendBundle(
     [...first, ...inUse, ...bundle].map((certificate) => [certificate.fingerprint256, certificate]),
   );
   return [...unique.values()].filter((each) => now < lifeOf(each).notAfter).slice(0, MOST_AUTHORITIES);
-}
-
-/** The entry of the Secret with the path of the reviews. Only readers of the Secret or of the webhook's configuration know it. */
-const PATH = 'path';
-/** The API server accepts only DNS labels as parts of a path, so the secret has at most 63 characters. */
-const KEPT_PATH = /^\/mutate\/[0-9a-f]{32,63}$/;
-
-/** Reads the path of the reviews, `/mutate/<secret>`; undefined if it is missing or damaged. */
-export function readPath(secret: JsonObject | undefined): string | undefined {
-  const path = entryOf(secret ?? {}, PATH);
-  return path !== undefined && KEPT_PATH.test(path) ? path : undefined;
-}
-
-/** Returns the Secret's entry; without a path with a random one of 160 bits. */
-export function pathEntry(path = `/mutate/${randomBytes(20).toString('hex')}`): Readonly<Record<string, string>> {
-  return { [PATH]: path };
 }

@@ -53,7 +53,7 @@ export async function renewed(due: Due, kept: Kept, { names, now, lifetimeMs }: 
     const made = await issueServing(authority, names, life);
     serving = readPair(made.cert, made.key, NEW);
   }
-  return { authority, serving, bundle: extendBundle({ ...kept, authority, serving }, now), problems: [] };
+  return { ...kept, authority, serving, bundle: extendBundle({ ...kept, authority, serving }, now), problems: [] };
 }
 
 const NEW = { cert: 'the new certificate', key: 'its key' };

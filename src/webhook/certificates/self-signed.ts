@@ -6,7 +6,7 @@ import { secretAt } from '../../kube/secret.ts';
 import { WEBHOOK_SECRET } from '../../names.ts';
 import { servingNames, trusts, trustsAny } from '../configuration.ts';
 import type { ServingNames } from './issue.ts';
-import { bundleText, entriesOf, extendBundle, type Kept, pathEntry, readKept, readPath } from './kept.ts';
+import { bundleText, entriesOf, extendBundle, type Kept, readKept } from './kept.ts';
 import { isVouchedFor, type Pair, timeProblem } from './pair.ts';
 import { dueNow, isInForce, isSettled, renewed } from './renewal.ts';
 import { type CertificateSource, createHolder, createProblemReporter, type OnProblem } from './source.ts';
@@ -53,7 +53,6 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
   const report = createProblemReporter(onProblem);
   /** What is served, and what was in the Secret with it. */
   let served: (Kept & { readonly serving: Pair }) | undefined;
-  let path: string | undefined;
   /** The Secret as it was read last, and what is in it: most checks find it as it was. */
   let last: { readonly text: string; readonly kept: Kept } | undefined;
   /** The number of checks in a row that found no certificates. */
@@ -71,6 +70,7 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
     let kept = keptIn(read);
     missing = isEmpty(kept) ? missing + 1 : 0;
     const problems = problemsOf(kept, clock.wall());
+    load(kept);
     for (let steps = 0; steps < MOST_STEPS && !signal.aborted && (await mayMake(kept)); steps += 1) {
       const after = await renew(read, kept, signal);
       if (after === 'nothing to do') break;
@@ -78,11 +78,7 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
       read = after ?? (await secret.read(signal));
       kept = keptIn(read);
     }
-    load(kept, read);
-    // The Secret of an earlier version has only certificates.
-    if (served !== undefined && readPath(read) === undefined && mayWrite()) {
-      load(kept, await secret.write(read, pathEntry(path), signal));
-    }
+    load(kept);
     return problems;
   }
 
@@ -114,24 +110,23 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
     const wanted = await renewed(due, kept, { names, now, lifetimeMs });
     // Creating certificates took some time, so the lease may have been lost.
     if (!mayWrite() && !isEmpty(found)) return 'nothing to do';
-    const more = readPath(read) === undefined ? pathEntry(path) : {};
-    return secret.write(read, { ...entriesOf(wanted), ...more }, signal);
+    return secret.write(read, entriesOf(wanted), signal);
   }
 
   /** Takes what is missing in the Secret, or damaged there, from what this replica has read before: the callers trust it. */
   function withServed(kept: Kept, now: number): Kept {
-    if (served === undefined || (kept.serving !== undefined && kept.authority !== undefined)) return kept;
-    const { serving = served.serving, authority = served.authority, problems } = kept;
+    const isWhole = [kept.serving, kept.authority, kept.path].every((part) => part !== undefined);
+    if (served === undefined || isWhole) return kept;
+    const { serving = served.serving, authority = served.authority, path = served.path, problems } = kept;
     const bundle = extendBundle({ serving, authority, bundle: [...kept.bundle, ...served.bundle] }, now);
-    return { serving, authority, bundle, problems };
+    return { serving, authority, bundle, path, problems };
   }
 
-  function load(kept: Kept, read: JsonObject | undefined): void {
+  function load(kept: Kept): void {
     // If the path is missing now, the leader writes the former one back, because callers use it.
-    path = readPath(read) ?? path;
-    const { serving, authority = served?.authority, bundle } = kept;
+    const { serving, authority = served?.authority, path = served?.path, bundle } = kept;
     if (serving === undefined) return;
-    served = { ...kept, serving, authority };
+    served = { ...kept, serving, authority, path };
     const { cert, key, notAfter } = serving;
     set({ cert, key, ca: bundleText(bundle), notAfter, path });
   }
