@@ -3,15 +3,25 @@
  * one character. Takes linear time in practice: it remembers only the last star and never builds a regular expression.
  */
 export function matchesGlob(pattern: string, text: string): boolean {
+  return matchesElements(pattern, text, (element, character) => element === '?' || element === character);
+}
+
+/** The same for the elements of another pattern: `*`, or one of which `isOne` says whether a character matches it. */
+export function matchesElements(
+  pattern: ArrayLike<string>,
+  text: string,
+  isOne: (element: string, character: string) => boolean,
+): boolean {
   let p = 0;
   let t = 0;
   let star = -1;
   let resume = 0;
   while (t < text.length) {
-    if (p < pattern.length && pattern[p] === '*') {
+    const element = pattern[p];
+    if (element === '*') {
       star = p++;
       resume = t;
-    } else if (p < pattern.length && (pattern[p] === '?' || pattern[p] === text[t])) {
+    } else if (element !== undefined && isOne(element, text.charAt(t))) {
       p++;
       t++;
     } else if (star >= 0) {

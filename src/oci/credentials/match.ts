@@ -1,3 +1,5 @@
+import { matchesElements } from '../../kit/glob.ts';
+
 /** A value that a credential store keeps under a registry's pattern. */
 export type Keyed = { readonly pattern: string };
 
@@ -16,12 +18,12 @@ const HUB_KEY = 'index.docker.io';
 export function matchCredentials<T extends Keyed>(entries: readonly T[], name: string): T[] {
   const parsed = entries.flatMap((entry) => {
     const key = parseKey(entry.pattern);
-    return key === undefined ? [] : [{ entry, key }];
+    return key ? { entry, key } : [];
   });
   const target = split(name);
   const matching = parsed
     .filter(({ key }) => matches(key, target))
-    .sort((a, b) => (a.key.key < b.key.key ? 1 : a.key.key > b.key.key ? -1 : 0));
+    .sort(({ key: { key: one } }, { key: { key: other } }) => (one < other ? 1 : one > other ? -1 : 0));
   if (matching.length > 0) return matching.map(({ entry }) => entry);
   if (target.host !== 'docker.io') return [];
   return parsed.filter(({ key }) => key.key === HUB_KEY).map(({ entry }) => entry);
@@ -78,49 +80,17 @@ function matches(key: Key, target: Omit<Key, 'key'>): boolean {
 
 /**
  * Matches one label against a glob of Go's `path.Match`: `*` and `[a-z]`. Its `?` and `[^a-z]` cannot occur here: in a
- * URL, `?` begins the query, and `^` is not allowed in a host. Takes at most time label × glob, because only the last
- * star is tried again. A class without an end matches nothing.
+ * URL, `?` begins the query, and `^` is not allowed in a host. A class without an end matches nothing.
  */
 function matchesPathGlob(glob: string, label: string): boolean {
-  let position = 0;
-  let at = 0;
-  let star = -1;
-  let resume = 0;
-  while (at < label.length) {
-    const step = glob[position] === '*' ? undefined : matchOne(glob, position, label.charAt(at));
-    if (glob[position] === '*') {
-      star = position;
-      resume = at;
-      position += 1;
-    } else if (step !== undefined) {
-      position += step;
-      at += 1;
-    } else if (star >= 0) {
-      resume += 1;
-      at = resume;
-      position = star + 1;
-    } else {
-      return false;
-    }
-  }
-  return /^\**$/.test(glob.slice(position));
+  const elements = glob.match(/[^[]|\[.[^\]]*\]/gsy) ?? [];
+  return elements.join('').length === glob.length && matchesElements(elements, label, isMember);
 }
 
-/** Returns the position after the glob's element at `position` if that element matches the character. */
-function matchOne(glob: string, position: number, character: string): number | undefined {
-  const element = glob[position];
-  if (element === undefined) return undefined;
-  if (element !== '[') return element === character ? 1 : undefined;
-  const end = glob.indexOf(']', position + 2);
-  if (end < 0) return undefined;
-  const members = glob.slice(position + 1, end);
-  let isMember = false;
-  for (let index = 0; index < members.length; index += 1) {
-    const low = members.charAt(index);
-    const isRange = members[index + 1] === '-' && index + 2 < members.length;
-    const high = isRange ? members.charAt(index + 2) : low;
-    if (low <= character && character <= high) isMember = true;
-    if (isRange) index += 2;
+function isMember(element: string, character: string): boolean {
+  if (element.length === 1) return element === character;
+  for (const [, low = '', high = low] of element.slice(1, -1).matchAll(/(.)(?:-(.))?/gs)) {
+    if (low <= character && character <= high) return true;
   }
-  return isMember ? end - position + 1 : undefined;
+  return false;
 }

@@ -1,11 +1,12 @@
 import { X509Certificate } from 'node:crypto';
 import { lookup as systemLookup } from 'node:dns';
 import { setMaxListeners } from 'node:events';
-import { isIP, type LookupFunction } from 'node:net';
+import type { LookupFunction } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { LRUCache } from 'lru-cache';
 import { Agent, type buildConnector, type Dispatcher } from 'undici';
 import { type Clock, systemClock } from '../../kit/clock.ts';
+import { isSameList } from '../../kit/json.ts';
 import { createLru } from '../../kit/lru.ts';
 import { createConnector } from '../../kit/network/connector.ts';
 import { ImageError } from '../errors.ts';
@@ -48,7 +49,7 @@ type Route = {
 /** Connections whose addresses are judged when they are made. */
 export type Guard = ReturnType<typeof createGuard>;
 
-/** The connections of one policy, trust and proxy. `http` differs from `https` if there is a proxy. */
+/** The connections of one policy, trust and proxy. Without a proxy `https` is for both schemes. */
 type Pools = { readonly https: Agent; readonly http: Agent };
 
 const MAX_POOLS = 64;
@@ -60,14 +61,8 @@ const POOL: Agent.Options = {
   maxHeaderSize: 16 * 1024,
 };
 
-/** The error of a lookup whose name leads to a forbidden address. Contains no address. */
-class ForbiddenLookup extends Error {
-  readonly reason: string;
-  constructor(reason: string) {
-    super('forbidden address');
-    this.reason = reason;
-  }
-}
+/** The error of a lookup whose name leads to a forbidden address. Its message is the kind of the address. */
+class ForbiddenLookup extends Error {}
 
 /** @throws Error for an invalid CIDR in the options */
 export function createGuard(options: GuardOptions) {
@@ -116,11 +111,6 @@ export function createGuard(options: GuardOptions) {
     return createConnector({ timeout: options.connectTimeoutMs, autoSelectFamily: true, lookup, ...more }, signal);
   }
 
-  function forbiddenLiteral(hostname: string, policy: AddressPolicy): string | undefined {
-    const literal = hostname.replace(/^\[|\]$/g, '');
-    return isIP(literal) === 0 ? undefined : judge.forbidden(literal, policy);
-  }
-
   function direct(policy: AddressPolicy, trust: Trust | undefined): Agent {
     const connect = connector({
       ...tlsOf(trust),
@@ -129,9 +119,7 @@ export function createGuard(options: GuardOptions) {
       lookup: (hostname, lookupOptions, callback) => {
         lookup(hostname, { ...lookupOptions, all: true }, (error, addresses) => {
           if (error !== null || typeof addresses === 'string') return callback(error, addresses);
-          const reason = addresses
-            .map(({ address }) => judge.forbidden(address, policy))
-            .find((kind) => kind !== undefined);
+          const [reason] = addresses.flatMap(({ address }) => judge.forbidden(address, policy) ?? []);
           if (reason !== undefined) return callback(new ForbiddenLookup(reason), []);
           const [first] = addresses;
           if (lookupOptions.all === true || first === undefined) return callback(null, addresses);
@@ -141,24 +129,15 @@ export function createGuard(options: GuardOptions) {
     });
     return new Agent({
       ...POOL,
-      connect: (target, callback) => {
-        const host = target.host ?? target.hostname;
-        const reason = forbiddenLiteral(target.hostname, policy);
-        if (reason !== undefined) return callback(refusal(host, reason), null);
+      connect: (target, callback) =>
         connect(target, (error, socket) => {
+          const host = target.host ?? target.hostname;
           if (error !== null) {
-            return callback(error instanceof ForbiddenLookup ? refusal(host, error.reason) : error, null);
+            return callback(error instanceof ForbiddenLookup ? refusal(host, error.message) : error, null);
           }
-          const address = socket.remoteAddress ?? '';
-          const late = judge.forbidden(address, policy);
-          if (late !== undefined) {
-            socket.destroy();
-            return callback(refusal(host, late), null);
-          }
-          publicHosts.set(host, publicHosts.get(host) === true || judge.isPublic(address));
+          publicHosts.set(host, publicHosts.get(host) === true || judge.isPublic(socket.remoteAddress ?? ''));
           callback(null, socket);
-        });
-      },
+        }),
     });
   }
 
@@ -168,7 +147,7 @@ export function createGuard(options: GuardOptions) {
       return { https: agent, http: agent };
     }
     // The operator named the proxy, so its own address is not judged any further.
-    const { https, proxy: http } = createTunnel({
+    return createTunnel({
       proxy,
       connectProxy: connector(tlsOf()),
       connectThrough: connector(tlsOf(trust)),
@@ -176,7 +155,6 @@ export function createGuard(options: GuardOptions) {
       timeoutMs: options.connectTimeoutMs,
       signal,
     });
-    return { https, http };
   }
 
   return {
@@ -184,19 +162,17 @@ export function createGuard(options: GuardOptions) {
      * Returns the route of a request, to be used at once. A connection made for one policy, trust or proxy is never used
      * for another.
      *
-     * @throws ImageError for a name of the API server, and for a forbidden address behind a proxy; Error for an invalid
-     * client certificate
+     * @throws ImageError for a name of the API server, and for a forbidden address in the URL; Error for an invalid client
+     * certificate
      */
     route(passage: Passage): Route {
       signal.throwIfAborted();
       const { url, policy, trust, proxy } = passage;
-      // The proxy looks up all other names and decides which addresses are allowed.
-      const reason =
-        judge.forbiddenName(url.hostname, policy) ??
-        (proxy === undefined ? undefined : forbiddenLiteral(url.hostname, policy));
+      // Other names are judged by their addresses when they are dialled; a proxy decides which of them it allows.
+      const reason = judge.forbiddenHost(url.hostname, policy);
       if (reason !== undefined) throw refusal(url.host, reason);
       const current = authorities();
-      if (current.length !== trusted.length || current.some((each, index) => each !== trusted[index])) pools.clear();
+      if (!isSameList(current, trusted)) pools.clear();
       trusted = current;
       const key = JSON.stringify([policy, trust?.id, proxy?.variable, proxy?.origin]);
       let found = pools.get(key);
@@ -206,8 +182,9 @@ export function createGuard(options: GuardOptions) {
         pools.set(key, found);
       }
       const path = url.pathname + url.search;
-      if (url.protocol === 'https:') return { dispatcher: found.https, origin: url.origin, path, headers: {} };
-      if (proxy === undefined) return { dispatcher: found.http, origin: url.origin, path, headers: {} };
+      if (url.protocol === 'https:' || proxy === undefined) {
+        return { dispatcher: found.https, origin: url.origin, path, headers: {} };
+      }
       const headers = { host: url.host, ...proxyHeaders(proxy) };
       return { dispatcher: found.http, origin: proxy.origin, path: url.origin + path, headers };
     },

@@ -4,38 +4,42 @@ import ipaddr from 'ipaddr.js';
 // Why ipaddr.js and not net.BlockList: a BlockList only says yes or no, and unwraps only ::ffff:. This file needs the
 // bytes, for the IPv4 addresses inside NAT64 and 6to4, and the kind of the match.
 
-/**
- * The kind of an address. `loopback` may be dialled for hosts that the configuration names. Registries inside companies
- * have `private` addresses. `reserved` addresses (link-local, multicast, metadata services of clouds, ...) are never
- * dialled.
- */
-type AddressKind = 'public' | 'private' | 'loopback' | 'reserved';
-
 type Cidr = ReturnType<typeof ipaddr.parseCIDR>;
 
-/** The first match wins. Metadata services that lie within private or public ranges therefore come first. */
-const KINDS: readonly (readonly [AddressKind, readonly string[]])[] = [
-  ['reserved', ['100.100.100.200', '168.63.129.16', '192.0.0.192', 'fd00:ec2::/32', 'fd20:ce::254']],
-  // Of Oracle Cloud and Scaleway. Teredo (RFC 4380) leads to an IPv4 address that is not readable as it stands.
-  ['reserved', ['fd00:c1::a9fe:a9fe', 'fd00:42::42', '2001::/32']],
-  ['reserved', ['0.0.0.0/8', '169.254.0.0/16', '224.0.0.0/4', '240.0.0.0/4', '::', 'fe80::/10', 'ff00::/8']],
-  ['loopback', ['127.0.0.0/8', '::1']],
-  ['private', ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '192.0.0.0/24', '198.18.0.0/15']],
-  ['private', ['fc00::/7', 'fec0::/10']],
-];
+/**
+ * The kinds of addresses; all others are public. `loopback` may be dialled for hosts that the configuration names. Registries inside
+ * companies have `private` addresses. `reserved` (link-local, multicast, ...) and `metadata` (services of clouds) are never dialled.
+ * The first match wins. Metadata services that lie within private or public ranges therefore come first.
+ */
+const KINDS = (
+  [
+    [
+      'metadata',
+      ['169.254.0.0/16', '100.100.100.200', '168.63.129.16', '192.0.0.192', 'fd00:ec2::/32', 'fd20:ce::254'],
+    ],
+    // Of Oracle Cloud and Scaleway. Teredo (RFC 4380) leads to an IPv4 address that is not readable as it stands.
+    ['metadata', ['fd00:c1::a9fe:a9fe', 'fd00:42::42', '2001::/32']],
+    ['reserved', ['0.0.0.0/8', '224.0.0.0/4', '240.0.0.0/4', '::', 'fe80::/10', 'ff00::/8']],
+    ['loopback', ['127.0.0.0/8', '::1']],
+    ['private', ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '192.0.0.0/24', '198.18.0.0/15']],
+    ['private', ['fc00::/7', 'fec0::/10']],
+  ] as const
+).map(([kind, texts]) => [kind, texts.map(parseCidr)] as const);
 
 /**
  * IPv6 ranges that carry an IPv4 address, with the byte at which it begins. The IPv4 address is the one that is judged.
  */
-const EMBEDDED: readonly (readonly [string, number])[] = [
-  ['::ffff:0:0/96', 12],
-  ['64:ff9b::/96', 12],
-  // A network's own NAT64 prefix (RFC 8215), of which the usual length is 96, and SIIT (RFC 2765).
-  ['64:ff9b:1::/48', 12],
-  ['::ffff:0:0:0/96', 12],
-  ['2002::/16', 2],
-  ['::/96', 12],
-];
+const WRAPPERS = (
+  [
+    ['::ffff:0:0/96', 12],
+    ['64:ff9b::/96', 12],
+    // A network's own NAT64 prefix (RFC 8215), of which the usual length is 96, and SIIT (RFC 2765).
+    ['64:ff9b:1::/48', 12],
+    ['::ffff:0:0:0/96', 12],
+    ['2002::/16', 2],
+    ['::/96', 12],
+  ] as const
+).map(([text, offset]) => [parseCidr(text), offset] as const);
 
 /**
  * Parses `10.0.0.0/8`, `fd00::/8`, or one address.
@@ -50,11 +54,6 @@ export function parseCidr(text: string): Cidr {
   }
   return ipaddr.parseCIDR(cidr);
 }
-
-const TABLE = KINDS.map(([kind, texts]) => [kind, texts.map(parseCidr)] as const);
-/** The first two rows. */
-const METADATA = TABLE.slice(0, 2).flatMap(([, cidrs]) => cidrs);
-const WRAPPERS = EMBEDDED.map(([text, offset]) => [parseCidr(text), offset] as const);
 
 export function within(address: ipaddr.IPv4 | ipaddr.IPv6, [network, bits]: Cidr): boolean {
   return address.kind() === network.kind() && address.match([network, bits]);
@@ -101,30 +100,36 @@ export function createAddressJudge(rules: AddressRules) {
   const ownNames = new Set((rules.ownNames ?? []).map((name) => name.toLowerCase()));
   const read = (text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined =>
     isIP(text) === 0 ? undefined : unwrap(ipaddr.parse(text));
-  const kindOf = (address: ipaddr.IPv4 | ipaddr.IPv6): AddressKind =>
-    TABLE.find(([, cidrs]) => cidrs.some((cidr) => within(address, cidr)))?.[0] ?? 'public';
-  const isMetadata = (address: ipaddr.IPv4 | ipaddr.IPv6): boolean =>
-    METADATA.some((cidr) => within(address, cidr)) || address.toString().startsWith('169.254.');
+  const kindOf = (address: ipaddr.IPv4 | ipaddr.IPv6) =>
+    KINDS.find(([, cidrs]) => cidrs.some((cidr) => within(address, cidr)))?.[0] ?? 'public';
+
+  /** Returns undefined if the address may be dialled, otherwise why not. */
+  function forbidden(
+    text: string,
+    policy: AddressPolicy,
+  ): 'private' | 'loopback' | 'reserved' | 'denied' | 'own' | undefined {
+    const address = read(text);
+    if (address === undefined) return 'reserved';
+    if (deny.some((cidr) => within(address, cidr))) return 'denied';
+    const kind = kindOf(address);
+    if (kind === 'metadata') return 'reserved';
+    const isOwn = [...(rules.ownAddresses?.() ?? [])].some((own) => read(own)?.toString() === address.toString());
+    // The operator allows a range for registries, not for the services that a public registry points to.
+    if (policy === 'public') return isOwn ? 'own' : kind === 'public' ? undefined : kind;
+    if (allow.some((cidr) => within(address, cidr))) return undefined;
+    if (policy === 'configured') return kind === 'reserved' ? kind : undefined;
+    if (isOwn) return 'own';
+    return kind === 'public' || kind === 'private' ? undefined : kind;
+  }
 
   return {
-    /** Returns undefined if the address may be dialled, otherwise why not. */
-    forbidden(text: string, policy: AddressPolicy): AddressKind | 'denied' | 'own' | undefined {
-      const address = read(text);
-      if (address === undefined) return 'reserved';
-      if (deny.some((cidr) => within(address, cidr))) return 'denied';
-      if (isMetadata(address)) return 'reserved';
-      const kind = kindOf(address);
-      const isOwn = [...(rules.ownAddresses?.() ?? [])].some((own) => read(own)?.toString() === address.toString());
-      // The operator allows a range for registries, not for the services that a public registry points to.
-      if (policy === 'public') return isOwn ? 'own' : kind === 'public' ? undefined : kind;
-      if (allow.some((cidr) => within(address, cidr))) return undefined;
-      if (policy === 'configured') return kind === 'reserved' ? kind : undefined;
-      if (isOwn) return 'own';
-      return kind === 'public' || kind === 'private' ? undefined : kind;
+    forbidden,
+    /** The same for the host of a URL, if it is an address or a name of the API server; other names depend on their addresses. */
+    forbiddenHost(host: string, policy: AddressPolicy): ReturnType<typeof forbidden> {
+      if (policy !== 'configured' && ownNames.has(host.replace(/\.$/, ''))) return 'own';
+      const literal = host.replace(/^\[|\]$/g, '');
+      return isIP(literal) === 0 ? undefined : forbidden(literal, policy);
     },
-    /** The same for a name in the form that URLs have, whatever its addresses. */
-    forbiddenName: (name: string, policy: AddressPolicy): 'own' | undefined =>
-      policy !== 'configured' && ownNames.has(name.replace(/\.$/, '')) ? 'own' : undefined,
     isPublic(text: string): boolean {
       const address = read(text);
       return address === undefined || kindOf(address) === 'public';

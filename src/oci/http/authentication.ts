@@ -1,7 +1,7 @@
 import { createFlights } from '../../kit/flights.ts';
 import { createLru } from '../../kit/lru.ts';
 import { ImageError } from '../errors.ts';
-import { type Challenge, parseChallenges, pullScopes } from './challenge.ts';
+import { type Asked, readChallenge } from './challenge.ts';
 import { basic, createFetchToken, type TokenOptions } from './token.ts';
 import {
   type Credential,
@@ -18,8 +18,8 @@ type Answer = { readonly header: string; readonly expiresAt: number; readonly sc
 
 /** What a project, or the root of a registry's API, last asked for. */
 type Wish = {
-  /** A `WWW-Authenticate` header; absent: nothing that can be answered. */
-  readonly challenge?: string;
+  /** Absent: nothing that can be answered. */
+  readonly challenge?: Asked;
   readonly until: number;
   /** The scopes for which the answer was accepted; of a root: none. */
   readonly scopes: readonly string[];
@@ -58,7 +58,9 @@ const MAX_ROUNDS = 2;
  */
 export function authenticate(options: TokenOptions): Link {
   const answers = createLru<Answer>(MAX_ANSWERS, ({ header, scopes = [] }, key) => bytesOf(header, key, ...scopes));
-  const wishes = createLru<Wish>(MAX_WISHES, ({ challenge = '', scopes }, key) => bytesOf(challenge, key, ...scopes));
+  const wishes = createLru<Wish>(MAX_WISHES, ({ challenge, scopes }, key) =>
+    bytesOf(challenge?.text ?? '', challenge?.text ?? '', key, ...scopes),
+  );
   const tokens = createFlights<Answer>();
   const roots = createFlights<Wish>();
   const fetchToken = createFetchToken(options);
@@ -84,11 +86,11 @@ export function authenticate(options: TokenOptions): Link {
     if (held !== undefined) answers.set(key, held);
     let response = refusal === undefined || held !== undefined ? await next(authorised(request, held)) : refusal;
     if (held === undefined && isFrom(request, response) && isSuccess(response)) wishes.delete(projectKeyOf(request));
-    let challenge: string | undefined;
+    let challenge: Asked | undefined;
     for (let round = 1; response.status === 401 && isFrom(request, response); round += 1) {
       if (answers.get(key) === held) answers.delete(key);
       const wish = wishOf(response, PROJECT_KEPT);
-      const scopes = [...new Set([request.scope, ...scopesOf(wish.challenge)])];
+      const scopes = [...new Set([request.scope, ...(wish.challenge?.scopes ?? [])])];
       const isNew = round === 1 || scopes.some((scope) => held?.scopes?.includes(scope) === false);
       if (round > MAX_ROUNDS || !isNew) return withLogin(response, held);
       // While this request was under way, another one may have obtained an answer already.
@@ -113,18 +115,20 @@ export function authenticate(options: TokenOptions): Link {
     if (held !== undefined && isAcceptance(response, held)) credential?.onAccepted?.();
     if (challenge !== undefined && isSuccess(response)) {
       // A registry with a name of its own for the repository must say it each time.
-      if (scopesOf(challenge).some((scope) => scope !== request.scope)) wishes.delete(projectKeyOf(request));
+      if (challenge.scopes.some((scope) => scope !== request.scope)) wishes.delete(projectKeyOf(request));
       else remember(challenge, request);
     }
     return response;
   }
 
   /** Remembers a challenge whose answer was accepted. */
-  function remember(challenge: string, request: RegistryRequest): void {
+  function remember(challenge: Asked, request: RegistryRequest): void {
     const key = projectKeyOf(request);
     const before = wishes.get(key);
-    const isSame = before?.challenge !== undefined && realmOf(before.challenge) === realmOf(challenge);
-    const others = isSame ? before.scopes.filter((scope) => scope !== request.scope).slice(-HABIT) : [];
+    const others =
+      before?.challenge?.realm === challenge.realm
+        ? before.scopes.filter((scope) => scope !== request.scope).slice(-HABIT)
+        : [];
     wishes.set(key, { challenge, scopes: [...others, request.scope], until: options.now() + PROJECT_KEPT });
   }
 
@@ -179,9 +183,8 @@ export function authenticate(options: TokenOptions): Link {
   }
 
   function wishOf(response: RegistryResponse | undefined, kept: number): Wish {
-    const challenge = response?.headers['www-authenticate'];
-    const isUsable = bearerOf(challenge) !== undefined || wantsBasic(challenge);
-    return { until: options.now() + kept, scopes: [], ...(isUsable && challenge !== undefined ? { challenge } : {}) };
+    const challenge = readChallenge(response?.headers['www-authenticate']);
+    return { until: options.now() + kept, scopes: [], ...(challenge && { challenge }) };
   }
 
   function known(key: string): Wish | undefined {
@@ -200,7 +203,7 @@ export function authenticate(options: TokenOptions): Link {
     request: RegistryRequest,
     scopes: readonly string[] = [request.scope],
   ): Promise<Answer | undefined> {
-    const bearer = bearerOf(wish.challenge);
+    const { bearer, isBasic } = wish.challenge ?? {};
     if (bearer !== undefined) {
       try {
         return await tokens.join([keyOf(request), ...scopes].join(' '), request.signal, async (signal) => {
@@ -212,7 +215,7 @@ export function authenticate(options: TokenOptions): Link {
       }
     }
     const { credential } = request;
-    if (credential === undefined || !wantsBasic(wish.challenge)) return undefined;
+    if (credential === undefined || isBasic !== true) return undefined;
     // An identity token works only with a token service.
     if (credential.identityToken !== undefined && credential.password === '') return undefined;
     return basicAnswer(wish, credential);
@@ -230,14 +233,6 @@ function basicAnswer({ until }: Wish, credential: Credential): Answer {
   return { header: basic(credential), expiresAt: until };
 }
 
-function bearerOf(challenge: string | undefined): Challenge | undefined {
-  return parseChallenges(challenge).find(({ scheme, parameters }) => scheme === 'bearer' && parameters.has('realm'));
-}
-
-function wantsBasic(challenge: string | undefined): boolean {
-  return parseChallenges(challenge).some(({ scheme }) => scheme === 'basic');
-}
-
 /** Says of a 401 to Basic that the login was refused. */
 function withLogin(response: RegistryResponse, held: Answer | undefined): RegistryResponse {
   return held?.header.startsWith('Basic ') ? { ...response, refusesLogin: true } : response;
@@ -248,20 +243,9 @@ function isAcceptance({ status }: RegistryResponse, { header }: Answer): boolean
   return isSuccess({ status }) || status === 304 || (header.startsWith('Bearer ') && [403, 404].includes(status));
 }
 
-function scopesOf(challenge: string | undefined): string[] {
-  const bearer = bearerOf(challenge);
-  return bearer === undefined ? [] : pullScopes(bearer);
-}
-
 /** Whether the host itself answered, and not one to which it redirects. */
 function isFrom(request: RegistryRequest, response: RegistryResponse): boolean {
   return response.url.host === request.url.host;
-}
-
-/** Returns what a challenge asks for, without the scope. */
-function realmOf(challenge: string): string {
-  const { parameters } = bearerOf(challenge) ?? {};
-  return parameters === undefined ? 'basic' : `${parameters.get('realm')} ${parameters.get('service') ?? ''}`;
 }
 
 /** Returns a key for the repositories of a project, which are expected to challenge in the same way. */

@@ -11,6 +11,18 @@ export type Challenge = {
   readonly parameters: ReadonlyMap<string, string>;
 };
 
+/** What a header asks for that can be answered. */
+export type Asked = {
+  /** The header. */
+  readonly text: string;
+  readonly bearer: Challenge | undefined;
+  readonly isBasic: boolean;
+  /** The scopes of the Bearer challenge, as far as they only read. */
+  readonly scopes: readonly string[];
+  /** What is asked for, without the scopes. */
+  readonly realm: string;
+};
+
 const MAX_HEADER = 8192;
 const MAX_CHALLENGES = 16;
 const MAX_REALM = 2048;
@@ -25,57 +37,52 @@ const EXAMPLE_SCOPE = 'repository:user/image:pull';
 /** Can match a text in only one way, so that its time is linear. */
 const PULL_SCOPE = /^(repository:[a-z0-9]+(?:[._/-]+[a-z0-9]+)*):pull(?:,push)?$/;
 
+/** The name of a scheme or of a parameter, with what stands around it. */
+const NAME = /[ \t,]*([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*/y;
+/** `Negotiate YII=` carries a token68. It looks like a parameter but has no value after its "=". */
+const TOKEN68 = /[A-Za-z0-9._~+/-]+=*(?=[ \t]*(?:,|$))/y;
+const VALUE = /=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([^" \t,][^ \t,]*))/sy;
+
 /**
  * Parses the values of one or several `WWW-Authenticate` headers. Never throws: the rest after a syntax error is
- * ignored, and so are characters beyond 8 KiB. Takes linear time: every step of the scanner moves forward.
+ * ignored, and so are characters beyond 8 KiB. Takes linear time: every step moves forward.
  */
-export function parseChallenges(header: string | readonly string[] | undefined): Challenge[] {
-  const text = (typeof header === 'string' ? header : (header ?? []).join(', ')).slice(0, MAX_HEADER);
+export function parseChallenges(header = ''): Challenge[] {
+  const text = header.slice(0, MAX_HEADER);
   const found: { scheme: string; parameters: Map<string, string> }[] = [];
-  const at = (expression: RegExp, from: number): string => {
-    expression.lastIndex = from;
-    return expression.exec(text)?.[0] ?? '';
-  };
   let position = 0;
-  while (position < text.length && found.length < MAX_CHALLENGES) {
-    position += at(/[ \t,]*/y, position).length;
-    const token = at(/[!#$%&'*+.^_`|~0-9A-Za-z-]+/y, position);
-    if (token === '') break;
-    position += token.length;
-    const gap = at(/[ \t]*/y, position).length;
+  const next = (expression: RegExp): RegExpExecArray | null => {
+    expression.lastIndex = position;
+    const match = expression.exec(text);
+    position = match === null ? position : expression.lastIndex;
+    return match;
+  };
+  while (found.length < MAX_CHALLENGES) {
+    const name = next(NAME)?.[1]?.toLowerCase();
+    if (name === undefined) break;
     const current = found.at(-1);
-    if (current !== undefined && text[position + gap] === '=') {
-      position += gap + 1;
-      position += at(/[ \t]*/y, position).length;
-      const value = readValue(text, position);
-      if (value === undefined) break;
-      position = value.end;
-      const name = token.toLowerCase();
-      if (!current.parameters.has(name)) current.parameters.set(name, value.text);
+    if (current === undefined || text[position] !== '=') {
+      found.push({ scheme: name, parameters: new Map() });
+      next(TOKEN68);
       continue;
     }
-    found.push({ scheme: token.toLowerCase(), parameters: new Map() });
-    position += gap;
-    // `Negotiate YII=` carries a token68. It looks like a parameter but has no value after its "=".
-    position += at(/[A-Za-z0-9._~+/-]+=*(?=[ \t]*(?:,|$))/y, position).length;
+    const value = next(VALUE);
+    if (value === null) break;
+    const [, quoted, plain = ''] = value;
+    if (!current.parameters.has(name)) current.parameters.set(name, quoted?.replace(/\\(.)/gs, '$1') ?? plain);
   }
   return found;
 }
 
-function readValue(text: string, start: number): { text: string; end: number } | undefined {
-  if (text[start] !== '"') {
-    let end = start;
-    while (end < text.length && !' \t,'.includes(text.charAt(end))) end += 1;
-    return end === start ? undefined : { text: text.slice(start, end), end };
-  }
-  const parts: string[] = [];
-  for (let index = start + 1; index < text.length; index += 1) {
-    const character = text.charAt(index);
-    if (character === '"') return { text: parts.join(''), end: index + 1 };
-    if (character === '\\') index += 1;
-    parts.push(text.charAt(index));
-  }
-  return undefined;
+/** Returns undefined if nothing can be answered. */
+export function readChallenge(text: string | undefined): Asked | undefined {
+  const challenges = parseChallenges(text);
+  const bearer = challenges.find(({ scheme, parameters }) => scheme === 'bearer' && parameters.has('realm'));
+  const isBasic = challenges.some(({ scheme }) => scheme === 'basic');
+  if (text === undefined || (bearer === undefined && !isBasic)) return undefined;
+  const scopes = bearer === undefined ? [] : pullScopes(bearer);
+  const [realm = 'basic', service] = ['realm', 'service'].map((name) => bearer?.parameters.get(name));
+  return { text, bearer, isBasic, scopes, realm: `${realm} ${service ?? ''}` };
 }
 
 /**

@@ -52,16 +52,9 @@ const KNOWS_NO_GET: readonly number[] = [404, 405];
 
 /** A token request: the base request, the service and the scopes. */
 type Asked = { readonly base: RegistryRequest; readonly service: string; readonly scopes: readonly string[] };
-/** The fields of the form that say who asks (RFC 6749, sections 4.3.2 and 6). */
-type Grant =
-  | { readonly grant_type: 'password'; readonly username: string; readonly password: string }
-  | { readonly grant_type: 'refresh_token'; readonly refresh_token: string };
-
 export function createFetchToken(options: TokenOptions): FetchToken {
-  /** Hosts of realms that accept identity tokens only by GET. */
-  const getOnly = createLru<true>(1000);
-  /** Hosts of realms that accept passwords only by POST. */
-  const postOnly = createLru<true>(1000);
+  /** Hosts of realms, with the kind of login that they do not accept in the usual way. */
+  const unusual = createLru<true>(1000);
 
   return async ({ parameters }, request, scopes) => {
     const { host, hostname } = request.url;
@@ -72,25 +65,39 @@ export function createFetchToken(options: TokenOptions): FetchToken {
     const service = parameters.get('service') ?? '';
     const asked: Asked = { base: requestTo(url, request), service, scopes: scopes.filter((scope) => scope !== '') };
     try {
-      return await login(asked, request);
+      return read(await login(asked, request.credential), request);
     } catch (error) {
       const isOpen = url.protocol === 'https:' && /^http:/i.test(realm.trim());
       throw isOpen && error instanceof ImageError && error.unreachable !== undefined ? unencrypted(host, error) : error;
     }
   };
 
-  async function login(asked: Asked, request: RegistryRequest): Promise<Token> {
-    const { host } = asked.base.url;
-    const { credential } = request;
-    if (credential?.identityToken === undefined) return read(await getOrPost(asked, credential), request);
-    const { username, identityToken } = credential;
-    if (!getOnly.has(host)) {
-      const answer = await post(asked, { grant_type: 'refresh_token', refresh_token: identityToken });
-      if (!KNOWS_NO_POST.includes(answer.status)) return read(answer, request);
+  /**
+   * Asks in the usual way: an identity token by POST, a password by GET. A service that does not support that way is asked in the
+   * other one from then on.
+   */
+  async function login(asked: Asked, credential: Credential | undefined): Promise<RegistryResponse> {
+    if (credential === undefined) return get(asked, undefined);
+    const { username, password, identityToken } = credential;
+    const byGet = () => get(asked, { username, password: identityToken ?? password });
+    const byPost = () =>
+      post(
+        asked,
+        identityToken === undefined
+          ? { grant_type: 'password', username, password }
+          : { grant_type: 'refresh_token', refresh_token: identityToken },
+      );
+    const [usual, other, unsupported] =
+      identityToken === undefined ? [byGet, byPost, KNOWS_NO_GET] : [byPost, byGet, KNOWS_NO_POST];
+    const key = `${asked.base.url.host} ${identityToken === undefined ? 'password' : 'identity token'}`;
+    if (!unusual.has(key)) {
+      const answer = await usual();
+      if (!unsupported.includes(answer.status)) return answer;
     }
-    const token = read(await get(asked, { username, password: identityToken }), request);
-    getOnly.set(host, true);
-    return token;
+    const answer = await other();
+    if (answer.status === 200) unusual.set(key, true);
+    else if (unsupported.includes(answer.status)) unusual.delete(key);
+    return answer;
   }
 
   /** Builds the token request from the challenged request, without its credential. */
@@ -100,41 +107,28 @@ export function createFetchToken(options: TokenOptions): FetchToken {
     return { ...led, ...login, hostIs: 'token service', headers: { accept: 'application/json' }, maxBytes: MAX_BODY };
   }
 
-  /** Most services support GET. One that answers 404 or 405 does not, and gets POST requests from then on. */
-  async function getOrPost(asked: Asked, login: Credential | undefined): Promise<RegistryResponse> {
-    const { host } = asked.base.url;
-    if (login === undefined) return get(asked, undefined);
-    const { username, password } = login;
-    if (!postOnly.has(host)) {
-      const answer = await get(asked, login);
-      if (!KNOWS_NO_GET.includes(answer.status)) return answer;
-    }
-    const answer = await post(asked, { grant_type: 'password', username, password });
-    if (answer.status === 200) postOnly.set(host, true);
-    else if (KNOWS_NO_GET.includes(answer.status)) postOnly.delete(host);
-    return answer;
-  }
-
   function get(
     { base, service, scopes }: Asked,
     login: Pick<Credential, 'username' | 'password'> | undefined,
   ): Promise<RegistryResponse> {
     const url = new URL(base.url);
     if (service !== '') url.searchParams.set('service', service);
-    const [first, ...others] = scopes;
-    if (first !== undefined) url.searchParams.set('scope', first);
-    for (const scope of others) url.searchParams.append('scope', scope);
+    if (scopes.length > 0) url.searchParams.delete('scope');
+    for (const scope of scopes) url.searchParams.append('scope', scope);
     const headers = login === undefined ? base.headers : { ...base.headers, authorization: basic(login) };
     return options.send({ ...base, method: 'GET', url, headers });
   }
 
-  /** Requests a token by OAuth 2 (distribution token specification, "oauth"). */
-  function post({ base, service, scopes }: Asked, { grant_type, ...grant }: Grant): Promise<RegistryResponse> {
-    const form = new URLSearchParams({ grant_type });
+  /**
+   * Requests a token by OAuth 2 (distribution token specification, "oauth").
+   *
+   * @param grant the fields that say who asks (RFC 6749, sections 4.3.2 and 6)
+   */
+  function post({ base, service, scopes }: Asked, grant: Readonly<Record<string, string>>): Promise<RegistryResponse> {
+    const form = new URLSearchParams(grant);
     if (service !== '') form.set('service', service);
     if (scopes.length > 0) form.set('scope', scopes.join(' '));
     form.set('client_id', CLIENT);
-    for (const [name, value] of Object.entries(grant)) form.set(name, value);
     return options.send({
       ...base,
       method: 'POST',

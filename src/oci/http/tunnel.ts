@@ -43,10 +43,10 @@ export type TunnelOptions = {
 // reports a refused CONNECT only as a sentence.
 
 /**
- * Creates the pools for a proxy: `https` connects through it (CONNECT), `proxy` sends plain http requests to it (RFC
+ * Creates the pools for a proxy: `https` connects through it (CONNECT), `http` sends plain http requests to it (RFC
  * 9112, section 3.2.2).
  */
-export function createTunnel(options: TunnelOptions): { readonly https: Agent; readonly proxy: Agent } {
+export function createTunnel(options: TunnelOptions): { readonly https: Agent; readonly http: Agent } {
   const { proxy } = options;
   const toProxy = new Agent({
     ...options.pool,
@@ -90,7 +90,7 @@ export function createTunnel(options: TunnelOptions): { readonly https: Agent; r
       );
     },
   });
-  return { https, proxy: toProxy };
+  return { https, http: toProxy };
 }
 
 export function proxyHeaders({ authorization }: ForwardProxy): Record<string, string> {

@@ -76,10 +76,10 @@ describe('an address', () => {
     expect(own.forbidden('9.9.9.8', 'public')).to.equal(undefined);
     addresses.push('::ffff:9.9.9.8', 'fe80::1%eth0');
     expect(own.forbidden('9.9.9.8', 'public')).to.equal('own');
-    expect(own.forbiddenName('api.test', 'registry')).to.equal('own');
-    expect(own.forbiddenName('api.test.', 'public')).to.equal('own');
-    expect(own.forbiddenName('api.test', 'configured')).to.equal(undefined);
-    expect(own.forbiddenName('x.api.test', 'registry')).to.equal(undefined);
+    expect(own.forbiddenHost('api.test', 'registry')).to.equal('own');
+    expect(own.forbiddenHost('api.test.', 'public')).to.equal('own');
+    expect(own.forbiddenHost('api.test', 'configured')).to.equal(undefined);
+    expect(own.forbiddenHost('x.api.test', 'registry')).to.equal(undefined);
   });
 
   const metadata = [

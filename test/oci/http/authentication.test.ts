@@ -596,8 +596,8 @@ describe('an identity token', () => {
       url: new URL('https://auth.example.com/oauth2/token'),
       headers: { accept: 'application/json', 'content-type': 'application/x-www-form-urlencoded' },
       body:
-        'grant_type=refresh_token&service=r.example.com&scope=repository%3Ateam%2Fapp%3Apull' +
-        '&client_id=archaware-controller&refresh_token=refresh%2Bme',
+        'grant_type=refresh_token&refresh_token=refresh%2Bme&service=r.example.com' +
+        '&scope=repository%3Ateam%2Fapp%3Apull&client_id=archaware-controller',
     });
     expect(paths()).to.deep.equal(['r.example.com -', 'auth.example.com -', 'r.example.com Bearer t']);
   });

@@ -3,7 +3,7 @@ import { ImageError } from '../../../src/oci/errors.ts';
 import { acceptRealm, parseChallenges } from '../../../src/oci/http/challenge.ts';
 
 describe('a WWW-Authenticate header', () => {
-  const rows: [header: string | string[] | undefined, expected: [string, Record<string, string>][]][] = [
+  const rows: [header: string | undefined, expected: [string, Record<string, string>][]][] = [
     [undefined, []],
     ['', []],
     ['Basic realm="x"', [['basic', { realm: 'x' }]]],
@@ -23,7 +23,7 @@ describe('a WWW-Authenticate header', () => {
       ],
     ],
     [
-      ['Basic realm="1"', 'Bearer realm="2"'],
+      'Basic realm="1", Bearer realm="2"',
       [
         ['basic', { realm: '1' }],
         ['bearer', { realm: '2' }],
