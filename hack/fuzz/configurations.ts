@@ -1,7 +1,7 @@
 import { isAbsolute } from 'node:path';
 import fc from 'fast-check';
 import { parseGoDuration } from '../../src/kit/duration.ts';
-import { PullSecretError, parseDockerConfig, parsePullSecret } from '../../src/oci/credentials/docker.ts';
+import { LoginError, parseDockerConfig, parsePullSecret } from '../../src/oci/credentials/docker.ts';
 import { mergeProviders, parseProviders } from '../../src/oci/credentials/provider-config.ts';
 import { parseTomlLogin } from '../../src/oci/credentials/toml.ts';
 import { parseHostsToml } from '../../src/oci/endpoints/hosts-toml.ts';
@@ -227,7 +227,7 @@ export const docker: Target = {
   ],
   openings: ['{"auths":{"a":{"auth":"', '{"auths":{"', '{"credHelpers":{"'],
   run(input) {
-    const config = refusing([Error], () => parseDockerConfig(input));
+    const config = refusing([LoginError], () => parseDockerConfig(input));
     const encoded = Buffer.from(input).toString('base64');
     const types = [
       ['kubernetes.io/dockerconfigjson', '.dockerconfigjson'],
@@ -235,7 +235,7 @@ export const docker: Target = {
     ] as const;
     const secrets = types.flatMap(([type, key]) =>
       [encoded, input].map(
-        (value) => refusing([PullSecretError], () => parsePullSecret({ type, data: { [key]: value } })) ?? [],
+        (value) => refusing([LoginError], () => parsePullSecret({ type, data: { [key]: value } })) ?? [],
       ),
     );
     for (const login of [...(config?.logins ?? []), ...secrets.flat()]) {

@@ -30,9 +30,9 @@ export type DockerConfig = {
   readonly store?: string;
 };
 
-/** Why a Secret cannot be used as a pull secret. The message contains nothing from the Secret. */
-export class PullSecretError extends Error {
-  override readonly name = 'PullSecretError';
+/** Why a pull secret or a Docker configuration cannot be used. The message contains nothing of a login. */
+export class LoginError extends Error {
+  override readonly name = 'LoginError';
 }
 
 const CONFIG_TYPE = 'kubernetes.io/dockerconfigjson';
@@ -43,24 +43,20 @@ const LEGACY_TYPE = 'kubernetes.io/dockercfg';
  * and `password`, and one bad entry makes the whole Secret bad. `identitytoken`, `credHelpers` and `credsStore` are
  * ignored: a pod's author could name programs with them. Entries without a login, and null, are left out.
  *
- * @throws PullSecretError
+ * @throws LoginError
  */
 export function parsePullSecret(secret: PullSecretData): Login[] {
   if (secret.type !== CONFIG_TYPE && secret.type !== LEGACY_TYPE) {
-    throw new PullSecretError(`its type is neither ${CONFIG_TYPE} nor ${LEGACY_TYPE}`);
+    throw new LoginError(`its type is neither ${CONFIG_TYPE} nor ${LEGACY_TYPE}`);
   }
   const key = secret.type === CONFIG_TYPE ? '.dockerconfigjson' : '.dockercfg';
   const encoded = secret.data[key];
-  if (encoded === undefined) throw new PullSecretError(`it has no key ${key}`);
+  if (encoded === undefined) throw new LoginError(`it has no key ${key}`);
   const config = parseConfig(Buffer.from(encoded, 'base64').toString('utf8'));
-  if (config === undefined) throw new PullSecretError(`its ${key} is not a JSON object`);
+  if (config === undefined) throw new LoginError(`its ${key} is not a JSON object`);
   const maps = secret.type === LEGACY_TYPE ? [config] : fieldsOf(config, 'auths');
-  const auths = merged(maps, () => new PullSecretError(`the auths in its ${key} are not a JSON object`));
-  return auths.flatMap(([pattern, entry], index) => {
-    const problem = (text: string): PullSecretError => new PullSecretError(`entry ${index + 1} of its ${key} ${text}`);
-    if (entry === null) return [];
-    if (!isObject(entry)) throw problem('is not a JSON object');
-    const login = readLogin(entry, problem);
+  return merged(maps, `the auths in its ${key}`).flatMap(([pattern, entry], index) => {
+    const login = readLogin(entry, `entry ${index + 1} of its ${key}`);
     return login === undefined ? [] : [{ pattern, ...login }];
   });
 }
@@ -69,24 +65,22 @@ export function parsePullSecret(secret: PullSecretData): Login[] {
  * Parses a Docker configuration (`config.json`) of the operator; its identity tokens and helper programs count. Entries
  * without a login, which `docker login` writes for a credential store, are left out.
  *
- * @throws Error naming the entry
+ * @throws LoginError naming the entry
  */
 export function parseDockerConfig(text: string): DockerConfig {
   const config = parseConfig(text);
-  if (config === undefined) throw new Error('it is not a JSON object');
+  if (config === undefined) throw new LoginError('it is not a JSON object');
   const store = helperName(fieldOf(config, 'credsStore') ?? '', 'credsStore');
-  const logins = entriesOf(config, 'auths').flatMap(([pattern, entry]) => {
-    const problem = (what: string): Error => new Error(`${label('auths', pattern)} ${what}`);
-    if (entry === null) return [];
-    if (!isObject(entry)) throw problem('is not a JSON object');
-    const login = readLogin(entry, problem);
-    const identityToken = stringField(entry, 'identitytoken', problem);
+  const logins = merged(fieldsOf(config, 'auths'), 'auths').flatMap(([pattern, entry]) => {
+    const at = label('auths', pattern);
+    const login = readLogin(entry, at);
+    const identityToken = isObject(entry) ? stringField(entry, 'identitytoken', at) : '';
     if (identityToken === '') return login === undefined ? [] : [{ pattern, ...login }];
     return [{ pattern, username: '', password: '', ...login, identityToken }];
   });
-  const helpers = entriesOf(config, 'credHelpers').map(([key, value]): [string, string] => {
+  const helpers = merged(fieldsOf(config, 'credHelpers'), 'credHelpers').map(([key, value]): [string, string] => {
     const host = helperHost(key);
-    if (host === undefined) throw new Error(`${label('credHelpers', key)} is not a host[:port]`);
+    if (host === undefined) throw new LoginError(`${label('credHelpers', key)} is not a host[:port]`);
     return [host, helperName(value ?? '', label('credHelpers', key))];
   });
   return { logins, helpers: new Map(helpers), ...(store === '' ? {} : { store }) };
@@ -97,15 +91,11 @@ function parseConfig(text: string): JsonObject | undefined {
   return text.trim() === 'null' ? {} : parseObject(text);
 }
 
-function entriesOf(config: JsonObject, field: string): [string, unknown][] {
-  return merged(fieldsOf(config, field), () => new Error(`${field} is not a JSON object`));
-}
-
-function merged(maps: readonly unknown[], problem: () => Error): [string, unknown][] {
+function merged(maps: readonly unknown[], what: string): [string, unknown][] {
   const all = new Map<string, unknown>();
   for (const map of maps) {
     if (map === null) all.clear();
-    else if (!isObject(map)) throw problem();
+    else if (!isObject(map)) throw new LoginError(`${what} must be a JSON object`);
     else for (const [key, value] of Object.entries(map)) all.set(key, value);
   }
   return [...all];
@@ -117,9 +107,11 @@ function label(field: string, key: string): string {
 
 /** The name becomes a part of a program's name, so nothing in it may lead outside PATH. */
 function helperName(value: unknown, where: string): string {
-  if (typeof value !== 'string') throw new Error(`${where} is not a string`);
+  if (typeof value !== 'string') throw new LoginError(`${where} is not a string`);
   if (!/^[A-Za-z0-9._-]*$/.test(value)) {
-    throw new Error(`${where} is not a valid name of a credential helper: letters, digits, ".", "_" and "-", no path`);
+    throw new LoginError(
+      `${where} is not a valid name of a credential helper: letters, digits, ".", "_" and "-", no path`,
+    );
   }
   return value;
 }
@@ -133,24 +125,23 @@ function helperHost(key: string): string | undefined {
   return host === 'index.docker.io' ? 'docker.io' : host;
 }
 
-function readLogin(
-  entry: JsonObject,
-  problem: (text: string) => Error,
-): { username: string; password: string } | undefined {
-  const auth = stringField(entry, 'auth', problem).trim();
+/** Returns undefined for an entry without a login. */
+function readLogin(entry: unknown, at: string): { username: string; password: string } | undefined {
+  if (entry === null) return undefined;
+  if (!isObject(entry)) throw new LoginError(`${at} is not a JSON object`);
+  const auth = stringField(entry, 'auth', at).trim();
   if (auth !== '') {
     const decoded = /^[A-Za-z0-9+/\r\n]+={0,2}$/.test(auth) ? Buffer.from(auth, 'base64').toString('utf8') : '';
     const colon = decoded.indexOf(':');
-    if (colon < 0) throw problem('has an auth that is not base64 of user:password');
+    if (colon < 0) throw new LoginError(`${at} has an auth that is not base64 of user:password`);
     return { username: decoded.slice(0, colon), password: decoded.slice(colon + 1) };
   }
-  const username = stringField(entry, 'username', problem);
-  const password = stringField(entry, 'password', problem);
+  const [username, password] = [stringField(entry, 'username', at), stringField(entry, 'password', at)];
   return username === '' && password === '' ? undefined : { username, password };
 }
 
-function stringField(entry: JsonObject, name: string, problem: (text: string) => Error): string {
+function stringField(entry: JsonObject, name: string, at: string): string {
   const value = fieldOf(entry, name) ?? '';
-  if (typeof value !== 'string') throw problem(`has a ${name} that is not a string`);
+  if (typeof value !== 'string') throw new LoginError(`${at} has a ${name} that is not a string`);
   return value;
 }

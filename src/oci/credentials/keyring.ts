@@ -5,7 +5,7 @@ import { createLru } from '../../kit/lru.ts';
 import { ImageError } from '../errors.ts';
 import type { Credential } from '../http/transport.ts';
 import type { ResolverTelemetry } from '../resolver-telemetry.ts';
-import { type Login, PullSecretError, parsePullSecret } from './docker.ts';
+import { type Login, LoginError, parsePullSecret } from './docker.ts';
 import { matchCredentials } from './match.ts';
 
 /** For whom an image is looked up: a namespace, and the names of the pod's pull secrets, in order. */
@@ -81,7 +81,7 @@ export function createKeyring(options: KeyringOptions) {
         const source = { kind: 'pull secret', name: secret.name } as const;
         return parsePullSecret(secret).map((login) => ({ ...login, source }));
       } catch (error) {
-        if (error instanceof PullSecretError) return unusable(secret.name, error.message);
+        if (error instanceof LoginError) return unusable(secret.name, error.message);
         throw error;
       }
     });

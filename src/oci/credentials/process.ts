@@ -1,5 +1,6 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import type { Readable } from 'node:stream';
 import { onAbort } from '../../kit/abort.ts';
 import { codeOf } from '../../kit/errors.ts';
 import type { Need } from '../../kit/fairness/turns.ts';
@@ -11,7 +12,7 @@ export type Program = {
   readonly path: string;
   readonly args: readonly string[];
   readonly stdin: string;
-  readonly env: Readonly<Record<string, string>>;
+  readonly env: NodeJS.ProcessEnv;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
   /** The most bytes of standard output; default: 1 MiB. */
@@ -51,10 +52,6 @@ export async function runProgram(program: Program): Promise<ProgramResult> {
   const child = start(program);
   if (child.pid === undefined) throw notStarted((await once(child, 'error'))[0]);
   const group = child.pid;
-  const [stdout, stderr] = [
-    { chunks: [] as Buffer[], bytes: 0 },
-    { chunks: [] as Buffer[], bytes: 0 },
-  ];
   let failure: { readonly error: unknown } | undefined;
 
   const killGroup = (): void => {
@@ -77,15 +74,10 @@ export async function runProgram(program: Program): Promise<ProgramResult> {
   const forget = onAbort(signal, () => fail(signal.reason));
   // A program that does not read its input has not failed.
   child.stdin.on('error', () => undefined).end(stdin);
-  child.stdout.on('data', (chunk: Buffer) => {
-    stdout.bytes += chunk.length;
-    if (stdout.bytes > maxOutput) fail(new ProgramError(`answered with more than ${maxOutput} bytes`));
-    else stdout.chunks.push(chunk);
+  const stdout = collect(child.stdout, maxOutput, () => {
+    fail(new ProgramError(`answered with more than ${maxOutput} bytes`));
   });
-  child.stderr.on('data', (chunk: Buffer) => {
-    if (stderr.bytes < MAX_STDERR) stderr.chunks.push(chunk);
-    stderr.bytes += chunk.length;
-  });
+  const stderr = collect(child.stderr, MAX_STDERR, () => undefined);
   // Processes that the program started and left behind would hold the pipes open until the deadline.
   child.on('exit', killGroup);
   const [code, endedBy] = await once(child, 'close').finally(() => {
@@ -94,8 +86,19 @@ export async function runProgram(program: Program): Promise<ProgramResult> {
   });
   if (failure !== undefined) throw failure.error;
   if (code === null) throw new ProgramError(`was ended by ${endedBy ?? 'a signal'}`);
-  const textOf = ({ chunks }: { chunks: readonly Buffer[] }): Buffer => Buffer.concat(chunks);
-  return { code, stdout: textOf(stdout).toString('utf8'), stderr: textOf(stderr).toString('utf8', 0, MAX_STDERR) };
+  return { code, stdout: stdout(), stderr: stderr() };
+}
+
+/** Keeps the beginning of what a stream gives. */
+function collect(stream: Readable, most: number, onMore: () => void): () => string {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  stream.on('data', (chunk: Buffer) => {
+    if (bytes < most) chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes > most) onMore();
+  });
+  return () => Buffer.concat(chunks).toString('utf8', 0, most);
 }
 
 /** @throws ProgramError for arguments that the system does not accept, for example because they are too long */
@@ -118,31 +121,17 @@ export function endedWith({ code, stderr }: ProgramResult): ProgramError {
   return new ProgramError(`ended with code ${code}${line === '' ? '' : `: ${printableAscii(line, 200)}`}`);
 }
 
-const PASSED_ON: ReadonlySet<string> = new Set(
-  'PATH HOME USER LANG TMPDIR SSL_CERT_FILE SSL_CERT_DIR DOCKER_CONFIG HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy'.split(
-    ' ',
-  ),
-);
-/** Where programs on Windows find the system, and what belongs to the user. */
-const PASSED_ON_WINDOWS: ReadonlySet<string> = new Set(
-  'PATH PATHEXT SYSTEMROOT USERPROFILE APPDATA LOCALAPPDATA PROGRAMDATA TEMP TMP'.split(' '),
-);
-const PASSED_ON_PREFIXES = ['XDG_', 'AWS_', 'AZURE_', 'GOOGLE_', 'CLOUDSDK_', 'ECR_'];
+const PASSED_ON =
+  /^(PATH|HOME|USER|LANG|TMPDIR|SSL_CERT_(FILE|DIR)|DOCKER_CONFIG|(HTTPS?|NO)_PROXY|(https?|no)_proxy|(XDG|AWS|AZURE|GOOGLE|CLOUDSDK|ECR)_.*)$/s;
+/** Where programs on Windows find the system, and what belongs to the user. Names have no case there; the path is often called `Path`. */
+const PASSED_ON_WINDOWS = /^(PATH|PATHEXT|SYSTEMROOT|USERPROFILE|APPDATA|LOCALAPPDATA|PROGRAMDATA|TEMP|TMP)$/i;
 
-/**
- * Returns the environment that programs get: paths, proxies and cloud identities, but no setting of the controller. Names have no
- * case on Windows, where the path is often called `Path`.
- */
+/** Returns the environment that programs get: paths, proxies and cloud identities, but no setting of the controller. */
 export function programEnvironment(
   extra: Readonly<Record<string, string>> = {},
   platform: NodeJS.Platform = process.platform,
-): Record<string, string> {
-  const isKnown = (name: string) =>
-    PASSED_ON.has(name) || (platform === 'win32' && PASSED_ON_WINDOWS.has(name.toUpperCase()));
-  const environment: Record<string, string> = {};
-  for (const [name, value] of Object.entries(process.env)) {
-    const isPassedOn = isKnown(name) || PASSED_ON_PREFIXES.some((prefix) => name.startsWith(prefix));
-    if (isPassedOn && value !== undefined) environment[name] = value;
-  }
-  return { ...environment, ...extra };
+): NodeJS.ProcessEnv {
+  const isPassedOn = ([name]: readonly [string, unknown]) =>
+    PASSED_ON.test(name) || (platform === 'win32' && PASSED_ON_WINDOWS.test(name));
+  return { ...Object.fromEntries(Object.entries(process.env).filter(isPassedOn)), ...extra };
 }

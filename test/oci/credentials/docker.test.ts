@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import {
+  LoginError,
   type PullSecretData,
-  PullSecretError,
   parseDockerConfig,
   parsePullSecret,
 } from '../../../src/oci/credentials/docker.ts';
@@ -80,7 +80,7 @@ describe('a pull secret', () => {
   for (const [what, secret, message] of refused) {
     it(`with ${what} is refused, and nothing of it is shown`, () => {
       expect(() => parsePullSecret(secret))
-        .to.throw(PullSecretError, message)
+        .to.throw(LoginError, message)
         .that.satisfies((error: Error) => !error.message.includes('hunter2'));
     });
   }
