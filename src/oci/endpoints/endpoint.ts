@@ -62,20 +62,22 @@ const MAX_HOST = 255;
  * @throws Error naming the problem; it quotes the text unless that may contain a password
  */
 export function parseEndpointAddress(text: string): EndpointAddress {
-  const [, scheme = 'https', rest = ''] = /^(?:([A-Za-z][A-Za-z0-9+.-]*):\/\/)?(.*)$/s.exec(text) ?? [];
-  if (rest.includes('@'))
+  const [, scheme = 'https', authority = '', rawPath = ''] =
+    /^(?:([A-Za-z][A-Za-z0-9+.-]*):\/\/)?([^/]*)(.*)$/s.exec(text) ?? [];
+  const rest = authority + rawPath;
+  if (rest.includes('@')) {
     throw new Error('an endpoint must not contain user information: use the keys for credentials');
+  }
   const refuse = (problem: string): Error => new Error(`"${printableAscii(text, 120)}": ${problem}`);
   const lower = scheme.toLowerCase();
   if (lower !== 'http' && lower !== 'https') throw refuse('the scheme must be http or https');
   // Also refuses characters that become ASCII in lower case, such as the Kelvin sign.
   if (/\P{ASCII}/u.test(rest)) throw refuse('an endpoint must be ASCII');
   if (/[?#]/.test(rest)) throw refuse('an endpoint must not have a query or a fragment');
-  const slash = rest.indexOf('/');
-  const host = (slash < 0 ? rest : rest.slice(0, slash)).toLowerCase();
+  const host = authority.toLowerCase();
   const problem = hostProblem(host);
   if (problem !== undefined) throw refuse(problem);
-  const path = slash < 0 ? '' : rest.slice(slash).replace(/\/$/, '');
+  const path = rawPath.replace(/\/$/, '');
   const parts = path.split('/').slice(1);
   if (parts.includes('')) throw refuse('a part of the path is empty');
   if (!parts.every((part) => /^[A-Za-z0-9._~-]+$/.test(part) && !/^\.\.?$/.test(part))) {

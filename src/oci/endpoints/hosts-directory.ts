@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto';
 import { readdir, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { codeOf } from '../../kit/errors.ts';
-import { readAuthorities, type Trust } from '../http/trust.ts';
+import { sha256 } from '../../kit/json.ts';
+import { type ClientCertificate, readAuthorities, type Trust } from '../http/trust.ts';
 import { urlHost } from './endpoint.ts';
 import { type HostEntry, type HostsConfig, type HostsFile, parseHostsToml, type TlsFiles } from './hosts-toml.ts';
 import { createFiles, type FileProblem, oneAfterTheOther, readText, reason, reportOnce } from './operator-file.ts';
@@ -141,29 +141,25 @@ async function loadEntry(
 ): Promise<HostEntry<Trust>> {
   if (tls === undefined) return entry;
   const { verify, plain } = tls;
-  const authorities: string[] = [];
-  for (const file of tls.authorities) {
-    authorities.push(...(await explained(`ca ${file}`, async () => readAuthorities(await read(file)))));
-  }
-  const clients: { certificate: string; key: string }[] = [];
-  for (const { certificate, key } of tls.clients) {
-    clients.push(
-      await explained(`client ${certificate}`, async () => {
-        const pair = { certificate: await read(certificate), key: await read(key) };
-        checkPair(pair);
-        return pair;
-      }),
-    );
-  }
-  const parts = JSON.stringify([verify, plain, authorities, clients]);
-  const id = `hosts.toml ${createHash('sha256').update(parts).digest('hex')}`;
-  return { ...entry, tls: { id, verify, plain, authorities, clients, file: from } };
+  const authorities = await Promise.all(
+    tls.authorities.map((file) => explained(`ca ${file}`, async () => readAuthorities(await read(file)))),
+  );
+  const clients = await Promise.all(
+    tls.clients.map(({ certificate, key }) =>
+      explained(`client ${certificate}`, async () =>
+        checkPair({ certificate: await read(certificate), key: await read(key) }),
+      ),
+    ),
+  );
+  const trust = { verify, plain, authorities: authorities.flat(), clients };
+  return { ...entry, tls: { id: `hosts.toml ${sha256(JSON.stringify(trust))}`, ...trust, file: from } };
 }
 
 /** OpenSSL's own message may quote the file. */
-function checkPair({ certificate, key }: { certificate: string; key: string }): void {
+function checkPair(pair: ClientCertificate): ClientCertificate {
   try {
-    createSecureContext({ cert: certificate, key });
+    createSecureContext({ cert: pair.certificate, key: pair.key });
+    return pair;
   } catch {
     throw new Error('a PEM certificate and its unencrypted key are expected, in one file or two');
   }

@@ -39,8 +39,6 @@ export type HostsConfig = {
   readonly isDefault: boolean;
 };
 
-const MAX_TEXT = 1024 * 1024;
-
 const FIELDS = ['capabilities', 'ca', 'client', 'skip_verify', 'header', 'override_path', 'dial_timeout'];
 const CAPABILITIES: readonly unknown[] = ['pull', 'resolve', 'push', 'referrers'];
 
@@ -60,11 +58,9 @@ const OWN_HEADERS: ReadonlySet<string> = new Set(
  * @throws Error naming the key or the line, and the problem; without values that may be secret
  */
 export function parseHostsToml(text: string, { directory }: { readonly directory: string }): HostsFile {
-  if (text.length > MAX_TEXT) throw new Error(`the file is longer than ${MAX_TEXT} characters`);
   const warnings: string[] = [];
-  const document = parseToml(text);
   // For this key alone containerd requires the exact spelling.
-  const { host: hosts = {}, ...others } = document;
+  const { host: hosts = {}, ...others } = parseToml(text);
   const root = readTable(others, '', [...FIELDS, 'server'], warnings);
   if (!isTable(hosts)) throw wrong('host', hosts, 'tables such as [host."https://mirror.example.com"]');
 
@@ -73,13 +69,8 @@ export function parseHostsToml(text: string, { directory }: { readonly directory
     const at = `host."${name.includes('@') ? '…' : printableAscii(name, 120)}"`;
     if (!isTable(value)) throw wrong(at, value, 'a table');
     const table = readTable(value, `${at}.`, FIELDS, warnings);
-    const entry = readEntry(
-      table,
-      directory,
-      explained(at, () => parseEndpointAddress(name)),
-      warnings,
-    );
-    if (entry !== undefined) entries.push(entry);
+    const address = explained(at, () => parseEndpointAddress(name));
+    entries.push(...readEntry(table, directory, address, warnings));
   }
 
   const server = root.fields.get('server') ?? '';
@@ -90,43 +81,36 @@ export function parseHostsToml(text: string, { directory }: { readonly directory
     }
   }
   const address = server === '' ? undefined : explained('server', () => parseEndpointAddress(server));
-  const last = readEntry(root, directory, address, warnings);
-  if (last !== undefined) entries.push(last);
+  entries.push(...readEntry(root, directory, address, warnings));
   if (entries.length === 0) throw new Error('capabilities: no host with the capability pull is left');
   return { entries, warnings };
 }
 
-/** Returns undefined if nothing may be pulled from the host. */
+/** Returns nothing if nothing may be pulled from the host. */
 function readEntry(
   table: Table,
   directory: string,
   address: EndpointAddress | undefined,
   warnings: string[],
-): HostEntry<TlsFiles> | undefined {
+): HostEntry<TlsFiles>[] {
   const capabilities = readCapabilities(table);
   const overrides = readFlag(table, 'override_path') ?? false;
   const headers = readHeaders(table, warnings);
   const tls = readTls(table, directory);
-  if (address === undefined) return { resolvesTags: true, headers, ...(tls === undefined ? {} : { tls }) };
-  if (!capabilities.includes('pull')) return undefined;
+  if (address === undefined) return [{ resolvesTags: true, headers, ...(tls && { tls }) }];
+  if (!capabilities.includes('pull')) return [];
   // To containerd, http with any TLS setting means https first, unless the port is that of http.
   const plain = address.scheme === 'http' && tls !== undefined && !address.host.endsWith(':80');
-  return {
-    address: {
-      scheme: plain ? 'https' : address.scheme,
-      host: address.host,
-      path: overrides || address.path.endsWith('/v2') ? address.path : `${address.path}/v2`,
-    },
-    resolvesTags: capabilities.includes('resolve'),
-    headers,
-    ...(tls === undefined ? {} : { tls: { ...tls, plain } }),
-  };
+  const scheme = plain ? 'https' : address.scheme;
+  const path = overrides || address.path.endsWith('/v2') ? address.path : `${address.path}/v2`;
+  const resolvesTags = capabilities.includes('resolve');
+  return [{ address: { ...address, scheme, path }, resolvesTags, headers, ...(tls && { tls: { ...tls, plain } }) }];
 }
 
 function readCapabilities({ at, fields }: Table): readonly unknown[] {
   const value = fields.get('capabilities') ?? [];
-  const names = Array.isArray(value) ? value.map((name) => (typeof name === 'string' ? name.toLowerCase() : name)) : [];
-  if (!Array.isArray(value) || !names.every((name) => CAPABILITIES.includes(name))) {
+  const names = areTexts(value) ? value.map((name) => name.toLowerCase()) : [undefined];
+  if (!names.every((name) => CAPABILITIES.includes(name))) {
     throw new Error(`${at}capabilities: expected a list of ${CAPABILITIES.join(', ')}`);
   }
   return names.length === 0 ? CAPABILITIES : names;
@@ -139,7 +123,7 @@ function readHeaders({ at, fields }: Table, warnings: string[]): Record<string, 
   for (const [name, value] of Object.entries(table)) {
     const field = `${at}header."${printableAscii(name, 60)}"`;
     if (!TOKEN.test(name)) throw new Error(`${field}: not a valid header name`);
-    const values: readonly unknown[] = Array.isArray(value) ? value : [value];
+    const values = listOf(value);
     if (!areTexts(values)) throw wrong(field, value, 'a text or a list of texts');
     // The message never contains the value, which may be a credential.
     if (!values.every((text) => /^[\t\x20-\x7e\x80-\xff]*$/.test(text))) {
@@ -160,23 +144,20 @@ function readTls(table: Table, directory: string): TlsFiles | undefined {
   if (ca === undefined && client === undefined && skip === undefined) return undefined;
   const absolute = (path: string): string => (isAbsolute(path) ? path : join(directory, path));
 
-  const authorities = typeof ca === 'string' ? [ca] : (ca ?? []);
+  const authorities = listOf(ca);
   if (!areTexts(authorities) || authorities.includes('')) throw wrong(`${at}ca`, ca, 'a path or a list of paths');
-  const expected = 'a path, a list of paths, or a list of pairs of paths';
-  const clients: readonly unknown[] | undefined =
-    client === undefined ? [] : typeof client === 'string' ? [client] : Array.isArray(client) ? client : undefined;
-  if (clients === undefined) throw wrong(`${at}client`, client, expected);
-  return {
-    verify: skip !== true,
-    plain: false,
-    authorities: authorities.map(absolute),
-    clients: clients.map((pair) => {
-      const [certificate, key = '', ...others] = typeof pair === 'string' ? [pair] : areTexts(pair) ? pair : [];
-      if (certificate === undefined || certificate === '' || others.length > 0) {
-        throw wrong(`${at}client`, pair, expected);
-      }
-      // Without a path of its own, the key is in the same file.
-      return { certificate: absolute(certificate), key: absolute(key === '' ? certificate : key) };
-    }),
-  };
+  const clients = listOf(client).map((each) => {
+    const pair = listOf(each);
+    const [certificate = '', key = '', ...others] = areTexts(pair) ? pair : [];
+    if (certificate === '' || others.length > 0) {
+      throw wrong(`${at}client`, each, 'a path, a list of paths, or a list of pairs of paths');
+    }
+    // Without a path of its own, the key is in the same file.
+    return { certificate: absolute(certificate), key: absolute(key === '' ? certificate : key) };
+  });
+  return { verify: skip !== true, plain: false, authorities: authorities.map(absolute), clients };
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : value === undefined ? [] : [value];
 }

@@ -43,18 +43,16 @@ const HUB_ENDPOINT = 'registry-1.docker.io';
 const HUB_NAMES: ReadonlySet<string> = new Set([HUB, 'index.docker.io', HUB_ENDPOINT]);
 
 /** The part of an endpoint that does not depend on the image. */
-type MirrorEndpoint = {
-  readonly address: EndpointAddress;
-  readonly credentials: 'mirror' | 'source';
-  readonly policy: AddressPolicy;
-  readonly trust: Trust | undefined;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly resolvesTags: boolean;
-  /** Whether its registry's mirrors may lack manifests; its host may in any case (`registries.sparse`). */
-  readonly isSparse?: boolean;
-};
+type Place = Required<Pick<HostEntry<Trust>, 'address'>> &
+  Pick<HostEntry<Trust>, 'headers' | 'resolvesTags'> & {
+    readonly credentials: 'mirror' | 'source';
+    readonly policy: AddressPolicy;
+    readonly trust: Trust | undefined;
+    /** Whether its registry's mirrors may lack manifests; its host may in any case (`registries.sparse`). */
+    readonly isSparse?: boolean | undefined;
+  };
 
-type Mirrored = { readonly configured: readonly MirrorEndpoint[]; readonly fallback: boolean };
+type Mirrored = HostsConfig & Pick<Mirrors[string], 'fallback' | 'credentials' | 'sparse'>;
 
 /** @throws Error naming the key of `registries.mirrors` and what is wrong with it */
 export function createRoutes({ mirrors, insecure, sparse = [], hosts, sources }: RouteOptions) {
@@ -65,13 +63,15 @@ export function createRoutes({ mirrors, insecure, sparse = [], hosts, sources }:
     sparseHosts.has(withPort(address));
   const unverified = new Set(insecure.map((host) => hubEndpoint(host.toLowerCase())));
   const trustOf = (host: string): Trust | undefined => (unverified.has(hubEndpoint(host)) ? insecureTrust : undefined);
-  const mirrored = readMirrors(mirrors, trustOf);
+  const mirrored = readMirrors(mirrors);
   const named = new Set([
     ...unverified,
-    ...[...mirrored.values()].flatMap(({ configured }) => configured.map(({ address }) => urlHost(address))),
+    ...[...mirrored.values()].flatMap(({ entries }) =>
+      entries.flatMap(({ address }) => (address ? urlHost(address) : [])),
+    ),
   ]);
 
-  function endpointAt(reference: Reference, at: MirrorEndpoint): Endpoint {
+  function endpointAt(reference: Reference, at: Place): Endpoint {
     const { address, credentials, trust } = at;
     // As in containerd: the registry's own host, under any path, is not a proxy.
     const isHome = canonical(address.host) === canonical(reference.registry);
@@ -95,62 +95,50 @@ export function createRoutes({ mirrors, insecure, sparse = [], hosts, sources }:
     };
   }
 
-  function source(reference: Reference, entry?: HostEntry<Trust>, isNamed = false): Endpoint {
+  /** The registry of the image itself. */
+  function source(reference: Reference, isNamed: boolean, trust?: Trust, headers: Endpoint['headers'] = {}): Endpoint {
     const own = trustOf(reference.endpoint);
-    const address: EndpointAddress = { scheme: 'https', host: reference.endpoint, path: '/v2' };
     return endpointAt(reference, {
-      address,
+      address: { scheme: 'https', host: reference.endpoint, path: '/v2' },
       credentials: 'source',
       policy: isNamed || own !== undefined ? 'configured' : 'registry',
-      trust: entry?.tls ?? own ?? (isNamed && isLocalhost(reference.registry) ? insecureTrust : undefined),
-      headers: entry?.headers ?? {},
+      trust: trust ?? own,
+      headers,
       resolvesTags: true,
-    });
-  }
-
-  function ofDirectory(reference: Reference, { entries, isDefault }: HostsConfig): Endpoint[] {
-    return entries.map((entry) => {
-      const { address, tls, headers, resolvesTags } = entry;
-      // The author of a pod chooses the registry that `_default` stands for, so the operator does not verify its
-      // address.
-      if (address === undefined) return source(reference, entry, !isDefault);
-      const trust = tls ?? (address.scheme === 'https' ? trustOf(address.host) : undefined);
-      return endpointAt(reference, {
-        address,
-        credentials: 'mirror',
-        policy: 'configured',
-        trust,
-        headers,
-        resolvesTags,
-      });
     });
   }
 
   function ofPullSource(reference: Reference, from: PullSource): Endpoint {
     const { image, location, insecure, isNamed, refusal } = from;
     const isSource = image.name === reference.name;
-    const own = trustOf(image.endpoint);
-    const endpoint = endpointAt(image, {
-      address: { scheme: 'https', host: image.endpoint, path: '/v2' },
-      credentials: 'source',
-      policy: isNamed || own !== undefined ? 'configured' : 'registry',
-      trust: insecure ? insecureTrust : own,
-      headers: {},
-      resolvesTags: true,
-    });
+    const endpoint = source(image, isNamed, insecure ? insecureTrust : undefined);
     const name = isSource || location === '' ? endpoint.name : location;
     return { ...endpoint, name, isSource, ...(refusal === undefined ? {} : { refusal }) };
   }
 
   function allOf(reference: Reference): Endpoint[] {
     const mirror = mirrored.get(canonical(reference.registry));
-    if (mirror !== undefined) {
-      const endpoints = mirror.configured.map((each) => endpointAt(reference, each));
-      const isComplete = !mirror.fallback || endpoints.some(({ isSource }) => isSource);
-      return withoutRepeats(isComplete ? endpoints : [...endpoints, source(reference)]);
-    }
-    const config = hosts(reference.registry);
-    return config === undefined ? [source(reference)] : withoutRepeats(ofDirectory(reference, config));
+    const config = mirror ?? hosts(reference.registry);
+    if (config === undefined) return [source(reference, false)];
+    const endpoints = config.entries.map(({ address, tls, headers, resolvesTags }) => {
+      if (address === undefined) {
+        // The author of a pod chooses the registry that `_default` stands for, so the operator does not verify its address.
+        const isNamed = !config.isDefault;
+        const isLocal = isNamed && isLocalhost(reference.registry) && trustOf(reference.endpoint) === undefined;
+        return source(reference, isNamed, tls ?? (isLocal ? insecureTrust : undefined), headers);
+      }
+      return endpointAt(reference, {
+        address,
+        credentials: mirror?.credentials ?? 'mirror',
+        policy: 'configured',
+        trust: tls ?? (address.scheme === 'https' ? trustOf(address.host) : undefined),
+        headers,
+        resolvesTags,
+        isSparse: mirror?.sparse,
+      });
+    });
+    if (mirror?.fallback && !endpoints.some(({ isSource }) => isSource)) endpoints.push(source(reference, false));
+    return withoutRepeats(endpoints);
   }
 
   /** Returns the endpoints of an image, in order; never empty. */
@@ -181,9 +169,10 @@ export function parseEndpoint(text: string): EndpointAddress {
   return address;
 }
 
-function readMirrors(mirrors: Mirrors, trustOf: (host: string) => Trust | undefined): Map<string, Mirrored> {
+function readMirrors(mirrors: Mirrors): Map<string, Mirrored> {
   const read = new Map<string, Mirrored>();
-  for (const [key, { endpoints, fallback, credentials, sparse = false }] of Object.entries(mirrors)) {
+  for (const [key, mirror] of Object.entries(mirrors)) {
+    const { endpoints, fallback } = mirror;
     const at = `registries.mirrors.${key}`;
     const { host, path } = explained(at, () => parseEndpointAddress(key));
     if (path !== '' || host !== key.toLowerCase()) throw new Error(`${at}: the host[:port] of a registry is expected`);
@@ -191,19 +180,11 @@ function readMirrors(mirrors: Mirrors, trustOf: (host: string) => Trust | undefi
     if (read.has(registry)) throw new Error(`${at}: ${registry} is already configured under another of its names`);
     if (endpoints.length === 0 && !fallback)
       throw new Error(`${at}: without endpoints and without fallback no registry is asked`);
-    const configured = endpoints.map((text, index): MirrorEndpoint => {
+    const entries = endpoints.map((text, index): HostEntry<Trust> => {
       const address = explained(`${at}.endpoints[${index}]`, () => parseEndpoint(text));
-      return {
-        address: { ...address, path: `/v2${address.path}` },
-        credentials,
-        policy: 'configured',
-        trust: address.scheme === 'https' ? trustOf(address.host) : undefined,
-        headers: {},
-        resolvesTags: true,
-        isSparse: sparse,
-      };
+      return { address: { ...address, path: `/v2${address.path}` }, headers: {}, resolvesTags: true };
     });
-    read.set(registry, { configured, fallback });
+    read.set(registry, { ...mirror, entries, isDefault: false });
   }
   return read;
 }

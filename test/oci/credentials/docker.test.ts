@@ -155,7 +155,7 @@ describe("an operator's Docker configuration", () => {
     ['a helper in capitals with a path', '{"CREDHELPERS": {"a.b": "../hunter2"}}', /is not a valid name/],
     ['no JSON', '{"auths": {"a.b": {"auth": "hunter2"', /not a JSON/],
     ['a list', '["hunter2"]', /not a JSON object/],
-    ['auths that is not an object', '{"auths": "hunter2"}', /^auths is no/],
+    ['auths that is not an object', '{"auths": "hunter2"}', /^auths must be a JSON object/],
     ['an entry that is not an object', '{"auths": {"c.d": {}, "a.b": "hunter2"}}', /^auths\["a\.b"\] is no/],
     ['auth that is not base64', '{"auths": {"a.b": {"auth": "hunter2:%"}}}', /^auths\["a\.b"\] has an auth/],
     ['a token that is a number', '{"auths": {"a.b": {"identitytoken": 1}}}', /identitytoken/],

@@ -235,7 +235,6 @@ describe('hosts.toml', () => {
     ['[header]\nx = "secret\\r\\ny: z"', /^header\."x": the value has a line break/],
     ['[header]\nx = ["ok", "secret\\u0000"]', /^header\."x": the value/],
     ['[header]\nx = "secret\\u20ac"', /^header\."x": the value/],
-    ['x'.repeat(1024 * 1024 + 1), /^the file is longer than 1048576 characters$/],
   ];
   for (const [text, problem] of refused) {
     it(`refuses ${JSON.stringify(text.slice(0, 60))}`, () => expect(() => parse(text)).to.throw(Error, problem));
