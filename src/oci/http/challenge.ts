@@ -89,7 +89,7 @@ export function readChallenge(text: string | undefined): Asked | undefined {
  * Returns the scopes that a Bearer challenge asks for, as far as they only read repositories: a registry that passes on
  * the challenge of another one, or maps names, knows the repository under another name. Never throws.
  */
-export function pullScopes({ parameters }: Challenge): string[] {
+function pullScopes({ parameters }: Challenge): string[] {
   const scopes = (parameters.get('scope') ?? '')
     .split(' ')
     .filter((scope) => scope.length <= MAX_SCOPE)
