@@ -1,39 +1,36 @@
 import { expect } from 'chai';
-import type { Page } from '../hack/reference/markdown.ts';
 import { readMetrics } from '../hack/reference/metrics.ts';
-import { referencePages, writtenPage } from '../hack/reference.ts';
+import { pageOf, referenceParts, withPart } from '../hack/reference.ts';
 
-describe('docs/reference', () => {
-  let pages: Page[];
+const parts = await referenceParts();
 
-  before(async () => {
-    pages = await referencePages();
+describe('the generated parts of the documents', () => {
+  for (const part of parts)
+    it(`${part.name} in ${part.page}: is what the sources say (else: npx tsx hack/reference.ts)`, async () => {
+      const text = await pageOf(part);
+      expect(withPart(text, part)).to.equal(text);
+    });
+
+  it('are refused by a page that has no marks for them', () => {
+    expect(() => withPart('# Page', { page: 'page.md', name: 'keys', text: '' })).to.throw('docs/page.md has no');
   });
 
-  for (const file of ['configuration.md', 'flags.md', 'metrics.md', 'events.md', 'errors.md', 'rbac.md']) {
-    it(`${file} is what the sources say (else: npx tsx hack/reference.ts)`, async () => {
-      const page = pages.find((found) => found.file === file);
-      expect(page).not.to.equal(undefined);
-      if (page !== undefined) expect(await writtenPage(page)).to.equal(page.text);
-    });
-  }
-
-  it('has rows for a few known facts', () => {
-    const rows: [file: string, row: RegExp][] = [
-      [
-        'configuration.md',
-        /^\| `taints\.key`<br>`ARCHAWARE_TAINTS__KEY` \| `supported-arch` \|.*\| after a restart \|$/m,
-      ],
-      ['configuration.md', /^\| `images\.overrides`.*\| at once \|$/m],
-      ['configuration.md', /^\| `images\.cache\.maxEntries`.*\| after a restart \|$/m],
-      ['flags.md', /^\| `--stop` \| Scale the Deployment of archaware to 0 first, and wait for the leader to end \|$/m],
-      ['metrics.md', /^\| `archaware_reconcile_total` \| counter \| `controller`, `result` \|/m],
-      ['metrics.md', /^\| `archaware_admission_duration_seconds` \| histogram \| {2}\|/m],
-      ['errors.md', /^\| `rate-limited` \|/m],
-      ['errors.md', /^\| 2 \|/m],
-      ['rbac.md', /^\| `pull-secrets` \| `ClusterRole archaware-controller-pull-secrets` \| `secrets` \| get \|/m],
+  it('have rows for a few known facts', () => {
+    const rows: [name: string, row: RegExp][] = [
+      ['keys', /^\| `taints\.key`<br>`ARCHAWARE_TAINTS__KEY` \| `supported-arch` \|.*\| yes \|$/m],
+      ['keys', /^\| `images\.overrides`.*\| {2}\|$/m],
+      ['keys', /^\| `images\.cache\.maxEntries`.*\| yes \|$/m],
+      ['policies', /^\| `podSelector` \|/m],
+      ['flags', /^\| `--stop` \| Scale the Deployment of archaware to 0 first, and wait for the leader to end \|$/m],
+      ['flags', /^\| `--lookup-timeout DURATION` \| .* \| `plan`, `explain`, `inspect`, `report`, `check` \|$/m],
+      ['metrics', /^\| `archaware_reconcile_total` \| `controller`, `result` \|/m],
+      ['metrics', /^\| `archaware_admission_duration_seconds` \(histogram\) \| {2}\|/m],
+      ['events', /^### WrongNode\n\nA container/m],
+      ['errors', /^\| `rate-limited` \|/m],
+      ['exit codes', /^\| 2 \|/m],
+      ['rights', /^\| `pull-secrets` \| `ClusterRole archaware-controller-pull-secrets` \| `secrets` \| get \|/m],
     ];
-    for (const [file, row] of rows) expect(pages.find((page) => page.file === file)?.text, file).to.match(row);
+    for (const [wanted, row] of rows) expect(parts.find(({ name }) => name === wanted)?.text, wanted).to.match(row);
   });
 });
 

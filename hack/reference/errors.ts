@@ -1,6 +1,6 @@
 import { EXIT } from '../../src/app/surroundings.ts';
 import { IMAGE_ERROR_CODES, type ImageErrorCode } from '../../src/oci/errors.ts';
-import { code, heading, join, type Page, table } from './markdown.ts';
+import { code, type Part, table } from './markdown.ts';
 
 /** The closed catalogue of oci/errors.ts: its type requires exactly one entry for each code. */
 const IMAGES: Readonly<Record<ImageErrorCode, { readonly meaning: string; readonly next: string }>> = {
@@ -37,7 +37,7 @@ const IMAGES: Readonly<Record<ImageErrorCode, { readonly meaning: string; readon
   },
   unavailable: {
     meaning: 'No connection, no certificate that can be verified, plain http, or 5xx.',
-    next: 'Check names, network policies, proxies and certificates (`registries.caFile`); `registries.insecure` allows plain http. A repository or project that failed five times in a row is left alone for up to 30 s, a registry only if no connection can be made or several of its projects are silent. The Event of an image that was not asked for says "was not looked up yet".',
+    next: 'Check names, network policies, proxies and certificates (`registries.caFile`); `registries.insecure` allows plain http. "was not looked up yet": it [waits for its turn](registries.md#after-a-failure).',
   },
   timeout: {
     meaning: 'No complete answer within `registries.timeout`, or three times that for the whole lookup.',
@@ -46,29 +46,29 @@ const IMAGES: Readonly<Record<ImageErrorCode, { readonly meaning: string; readon
 };
 
 const EXITS: Readonly<Record<keyof typeof EXIT, string>> = {
-  done: 'Done. `run`: ended by a signal. `clean`: nothing of archaware is left but tolerations on pods that it kept.',
+  done: 'Done. `run`: ended by a signal. `clean`: nothing of archaware is left but harmless tolerations and affinity on pods that it kept.',
   failed:
-    'Failed: the API server cannot be reached or refuses; `clean` found a live leader or a Deployment of archaware that wants replicas, was interrupted, or got the answer no; `status` could read nothing.',
+    'Failed: the API server cannot be reached or refuses. `clean` refused or was interrupted. `status` could read nothing.',
   found:
-    '`plan`: there are changes to make. `status`: there are problems. `inspect`: an image could not be looked up. `clean`: something is left. `check`: an image lacks an architecture, or could not be looked up. `report`: less is ready than `--fail-under` asks for.',
+    'Found something: `plan` changes to make; `status` problems; `clean` something that is left; `inspect` an image that could not be looked up; `check` an image that lacks or, with `--compare`, dropped an architecture, or could not be looked up; `report` less that is ready than `--fail-under` asks for; with `--deep` a program for another platform.',
   usage:
-    'Usage, configuration or kubeconfig; `clean` without a terminal and without `--yes`; nothing to judge, for `report`, `check` and `config validate`. Each problem is one line with key, value, what is expected, file and line.',
+    'Usage, configuration, kubeconfig or a file; `clean` without a terminal and without `--yes`; nothing to judge for `report`, `check` and `config validate`, such as no workload. Each problem is one line with key, value, what is expected, file and line.',
 };
 
-/** The errors of images, and the exit codes. */
-export function errorsPage(): Page {
+/** The errors of images. */
+export function errorsPart(): Part {
   const images = IMAGE_ERROR_CODES.map((name) => [code(name), IMAGES[name].meaning, IMAGES[name].next]);
+  return {
+    page: 'troubleshooting.md',
+    name: 'errors',
+    text: table(['code', 'what it says', 'what to do'], images),
+  };
+}
+
+/** What the exit codes of the commands mean. */
+export function exitCodesPart(): Part {
   const exits = Object.entries(EXIT).map(([name, number]) => [String(number), exitText(name)]);
-  const text = join(
-    heading('Errors'),
-    '## Images',
-    'These codes are in the Event `ImageUnresolvable`, in `inspect` and `explain`, and as `result` of the metric `archaware_image_resolutions_total`. How to configure each situation: [registries](../registries.md).',
-    table(['code', 'what it says', 'what to do'], images),
-    '## Exit codes',
-    table(['code', ''], exits),
-    'A command that fails prints one line on standard error, with what to do next. A second signal ends a command at once, with 130 or 143.',
-  );
-  return { file: 'errors.md', text };
+  return { page: 'commands.md', name: 'exit codes', text: table(['code', ''], exits) };
 }
 
 function exitText(name: string): string {

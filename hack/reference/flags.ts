@@ -1,44 +1,40 @@
-import type { Command, Flag } from '../../src/cli/command.ts';
+import type { Flag } from '../../src/cli/command.ts';
 import { COMMON_FLAGS } from '../../src/cli/command-words.ts';
 import { COMMANDS } from '../../src/cli/commands.ts';
-import { PROGRAM } from '../../src/cli/program.ts';
-import { code, heading, join, type Page, table } from './markdown.ts';
+import { code, codes, join, type Part, table } from './markdown.ts';
 
-/** Every command with its operands, flags and examples; flags that are configuration keys are on another page. */
-export function flagsPage(): Page {
-  const commands = COMMANDS.map(({ name, operands, summary }) => [code(`${name} ${operands}`.trim()), summary]);
+/** The flags of the commands. One that several commands have in the same words stands once, with their names. */
+export function flagsPart(): Part {
+  const uses = new Map<string, { readonly row: Row; readonly commands: string[] }>();
+  for (const { name, flags } of COMMANDS) {
+    for (const row of flags.map(rowOf)) {
+      const use = uses.get(row.join()) ?? { row, commands: [] };
+      use.commands.push(name);
+      uses.set(row.join(), use);
+    }
+  }
+  const shared = [...uses.values()].filter(({ commands }) => commands.length > 1);
+  const sections = COMMANDS.flatMap(({ name }) => {
+    const own = [...uses.values()].filter(({ commands }) => commands.join() === name).map(({ row }) => row);
+    return own.length === 0 ? [] : [`### Flags of ${name}`, table(['flag', ''], own)];
+  });
   const text = join(
-    heading('Commands and flags'),
-    `    ${PROGRAM} COMMAND [flags]`,
-    'A flag takes its value as `--flag value` or `--flag=value`. Every [configuration key](configuration.md) is also a flag of every command.\n`run` has no `--output`. Exit codes: [errors](errors.md#exit-codes).',
-    `## Commands\n\n${table(['command', ''], commands)}`,
-    `## Flags of every command\n\n${flagTable([
-      ...COMMON_FLAGS,
-      { name: 'help', letter: 'h', text: 'Show help' },
-      { name: 'version', text: 'Show version number' },
-    ])}`,
-    ...COMMANDS.map(commandSection),
-  );
-  return { file: 'flags.md', text };
-}
-
-function commandSection({ name, description, flags, examples }: Command): string {
-  return [
-    `## ${name}`,
-    ...(description === undefined ? [] : [description.replaceAll(/^(\w+) {2,}/gm, '- `$1`: ')]),
-    ...(flags.length === 0 ? [] : [flagTable(flags)]),
+    '### Flags of every command',
+    table(['flag', ''], COMMON_FLAGS.map(rowOf)),
+    '### Flags of several commands',
     table(
-      ['example', ''],
-      examples.map(([line, text]) => [code(`${PROGRAM} ${line}`), text]),
+      ['flag', '', 'commands'],
+      shared.map(({ row, commands }) => [...row, codes(commands)]),
     ),
-  ].join('\n\n');
+    ...sections,
+  );
+  return { page: 'commands.md', name: 'flags', text };
 }
 
-function flagTable(flags: readonly Flag[]): string {
-  return table(
-    ['flag', ''],
-    flags.map((flag) => [code(synopsis(flag)), flag.text]),
-  );
+type Row = readonly [flag: string, text: string];
+
+function rowOf(flag: Flag): Row {
+  return [code(synopsis(flag)), flag.text];
 }
 
 /** Returns `-o, --output FORM`. */

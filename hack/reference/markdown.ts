@@ -1,10 +1,5 @@
-/** A page of the reference: its name in docs/reference, and its text. */
-export type Page = { readonly file: string; readonly text: string };
-
-/** The first lines of each page. */
-export function heading(title: string): string {
-  return `# ${title}\n\n<!-- Made by hack/reference.ts from the sources; change those, then run: npm run generate -->`;
-}
+/** What stands on a page of docs between the marks of this name. */
+export type Part = { readonly page: string; readonly name: string; readonly text: string };
 
 /** A table; cells may contain anything but line breaks. */
 export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
@@ -22,9 +17,9 @@ export function codes(texts: readonly string[]): string {
   return texts.map(code).join(', ');
 }
 
-/** Joins parts with an empty line between them, and a line break at the end. */
+/** Joins paragraphs, tables and headings. */
 export function join(...parts: readonly string[]): string {
-  return `${parts.join('\n\n')}\n`;
+  return parts.join('\n\n');
 }
 
 /** A bar would end the cell, even within code. */

@@ -1,32 +1,21 @@
 import { createMetrics, type Metrics } from '../../src/observability/metrics.ts';
-import { code, codes, heading, join, type Page, table } from './markdown.ts';
+import { code, codes, join, type Part, table } from './markdown.ts';
 
-const INTRODUCTION = `At \`metrics.address\` (\`:9090\`), path \`/metrics\`, in the text format of Prometheus; without the metrics of Node.js. Every replica serves them.
-Metrics of the loops (\`pods\`, \`reconcile_total\`, \`workqueue_depth\`, …) change on the leader only: add them up over replicas. Names and labels are stable.
-
-Which metrics to watch, and from which value on: [operating](../alerts.md).`;
-
-/** The values of labels from a closed list, or how they are made. */
+/** The values of labels from a closed list, or how they are made; nothing for labels whose names say it. */
 const LABELS: Readonly<Record<string, string>> = {
+  ...{ kind: '', method: '', node_version: '', resource: '', verb: '', version: '' },
   action: '`warned`, `evicted`, `blocked` (an eviction was refused, or nothing would create the pod again)',
   architecture: 'as nodes report it; `unknown` before a node reports one',
   code: 'the HTTP status; `error` without an answer; of registries `other` for a status that does not exist',
   controller: '`pod`, `daemonset`, `node`, `wrong-node`',
-  kind: 'of the objects that are watched',
-  method: 'of HTTP',
-  net: "`daemonsets` (updates that drop archaware's tolerations from a DaemonSet are corrected, by the policy `archaware-keep` or by the webhook)",
-  node_version: 'of Node.js',
+  net: "`daemonsets` (updates that drop archaware's tolerations are corrected)",
   outcome:
     'of pods `placed`, `waiting`, `held`, `open` (placed without knowing), `ignored`; of reviews `patched`, `gated`, `unchanged`, `rejected`, `error`',
   pool: 'the name of the NodePool, node group or node pool; the first 100, then `other`',
   reason: '`platforms` (an image lacks the architecture), `exec-format-error` (a container died of it)',
-  registry:
-    'the host: the configured ones always, of the others 100 at a time, else `other`. A host that answers goes before names that never did, and before one that was not asked for an hour',
-  resource: 'of the API, as `pods` or `pods/eviction`',
+  registry: 'the host: the configured ones, and 100 others at a time; else `other`',
   result:
-    'of a reconciliation `written`, `unchanged`, `waiting`, `held`, `conflict`, `error`; of an image `ok` or [the code of the error](errors.md#images); of the memory `hit`, `miss`, `stale`, `revalidated`',
-  verb: 'as RBAC names it',
-  version: 'of the program',
+    'of a reconciliation `written`, `unchanged`, `waiting`, `held`, `conflict`, `error`; of an image `ok` or [the code of the error](troubleshooting.md#errors-of-images); of the memory `hit`, `miss`, `stale`, `revalidated`',
 };
 
 /** Creates a sample of each metric with labels: only a sample shows their names. */
@@ -45,7 +34,7 @@ function exercise(metrics: Metrics): void {
 }
 
 /** Returns every metric of the registry, as it is scraped. */
-export async function metricsPage(): Promise<Page> {
+export async function metricsPart(): Promise<Part> {
   const metrics = createMetrics('', () => 0);
   exercise(metrics);
   const { text } = await metrics.render({
@@ -66,19 +55,18 @@ export async function metricsPage(): Promise<Page> {
     certificateExpirySeconds: () => undefined,
   });
   const found = readMetrics(text).sort((one, other) => (one.name < other.name ? -1 : 1));
-  const rows = found.map(({ name, type, labels, help }) => [code(name), type, codes(labels), help]);
+  const rows = found.map(({ name, type, labels, help }) => [
+    `${code(name)}${type === 'histogram' ? ' (histogram)' : ''}`,
+    codes(labels),
+    help,
+  ]);
   const used = [...new Set(found.flatMap(({ labels }) => labels))].sort();
-  const body = join(
-    heading('Metrics'),
-    INTRODUCTION,
-    table(['metric', 'type', 'labels', 'what it is'], rows),
-    '## Labels',
-    table(
-      ['label', 'values'],
-      used.map((label) => [code(label), labelText(label)]),
-    ),
-  );
-  return { file: 'metrics.md', text: body };
+  const values = used.flatMap((label) => {
+    const text = labelText(label);
+    return text === '' ? [] : [[code(label), text]];
+  });
+  const body = join(table(['metric', 'labels', 'what it is'], rows), '### Labels', table(['label', 'values'], values));
+  return { page: 'alerts.md', name: 'metrics', text: body };
 }
 
 type Metric = {

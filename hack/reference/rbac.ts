@@ -1,10 +1,9 @@
 import { READER_ROLE } from '../../src/names.ts';
 import { type Grant, grants, overlays } from './grants.ts';
-import { code, codes, heading, join, type Page, table } from './markdown.ts';
+import { code, codes, join, type Part, table } from './markdown.ts';
 
-const INTRODUCTION = `What the ServiceAccount \`archaware-controller\` may do. Each mode has only the rights that it uses: [an overlay](../install.md#kustomize) is \`manifests/kustomize/base\` with
-some of the components; the single manifests and the Helm chart give the same objects. The components \`without-taints\` and \`without-node-taints\` remove the rights of the parts \`nodes\` and \`daemonsets\` (the second one:
-of \`nodes\` alone), once [nothing is left for them to do](../changing-modes.md).`;
+/** What `clean` deletes. */
+const POLICIES = ['archaware-keep', 'archaware-keep-pods', 'archaware-place', 'archaware-place-daemonsets'];
 
 /** Why each verb is needed, by object and verb; \`read\` is get, list and watch. */
 const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -28,7 +27,7 @@ const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     delete: '`clean`',
   },
   'events.events.k8s.io': {
-    create: '[Events](events.md)',
+    create: '[Events](troubleshooting.md#events)',
     read: 'pods that a policy refuses because of what archaware adds (`FailedCreate`)',
   },
   'leases.coordination.k8s.io': {
@@ -42,38 +41,14 @@ const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     patch: 'what the leader knows, for `status`',
     delete: '`clean`',
   },
-  'mutatingadmissionpolicies.admissionregistration.k8s.io/archaware-keep': {
-    read: '`clean` looks for it',
-    delete: '`clean` deletes it before it restores DaemonSets',
-  },
-  'mutatingadmissionpolicies.admissionregistration.k8s.io/archaware-keep-pods': {
-    read: '`clean` looks for it',
-    delete: '`clean` deletes it before it restores DaemonSets',
-  },
-  'mutatingadmissionpolicybindings.admissionregistration.k8s.io/archaware-keep': {
-    read: '`clean` looks for it',
-    delete: '`clean` deletes it before it restores DaemonSets',
-  },
-  'mutatingadmissionpolicybindings.admissionregistration.k8s.io/archaware-keep-pods': {
-    read: '`clean` looks for it',
-    delete: '`clean` deletes it before it restores DaemonSets',
-  },
-  'mutatingadmissionpolicies.admissionregistration.k8s.io/archaware-place': {
-    read: '`clean` looks for it',
-    delete: '`clean`',
-  },
-  'mutatingadmissionpolicybindings.admissionregistration.k8s.io/archaware-place': {
-    read: '`clean` looks for it',
-    delete: '`clean`',
-  },
-  'mutatingadmissionpolicies.admissionregistration.k8s.io/archaware-place-daemonsets': {
-    read: '`clean` looks for it',
-    delete: '`clean`',
-  },
-  'mutatingadmissionpolicybindings.admissionregistration.k8s.io/archaware-place-daemonsets': {
-    read: '`clean` looks for it',
-    delete: '`clean`',
-  },
+  ...Object.fromEntries(
+    POLICIES.flatMap((name) =>
+      ['policies', 'policybindings'].map((kind) => [
+        `mutatingadmission${kind}.admissionregistration.k8s.io/${name}`,
+        { read: '`clean` looks for it', delete: 'deletes it before it restores DaemonSets' },
+      ]),
+    ),
+  ),
   'knownimages.archaware.dev': { create: 'what is published, with `placement.publish`' },
   'knownimages.archaware.dev/known': {
     read: 'what an earlier leader published',
@@ -90,27 +65,44 @@ const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 const READER = `ClusterRole ${READER_ROLE}`;
 const READ: ReadonlySet<string> = new Set(['get', 'list', 'watch']);
 
-/** Every right that the manifests grant. */
-export function rbacPage(): Page {
-  const all = grants();
-  const rows = all
-    .filter(({ role }) => role !== READER)
-    .map((grant) => [code(grant.part), code(grant.role), code(grant.object), grant.verbs.join(', '), why(grant)]);
-  const forPeople = all
-    .filter(({ role }) => role === READER)
-    .map(({ object, verbs }) => [code(object), verbs.join(', '), reasonForPeople(object)]);
+/** Every right that the manifests grant, and which overlay has which. */
+export function rightsPart(): Part {
+  const rows = merged(
+    grants().filter(({ role }) => role !== READER),
+    ({ part, role }) => [code(part), code(role)],
+    (grant) => [grant.verbs.join(', '), why(grant)],
+  );
   const parts = overlays().map(({ name, parts: named }) => [code(name), codes(named)]);
   const text = join(
-    heading('Rights (RBAC)'),
-    INTRODUCTION,
     table(['part', 'role', 'object', 'verbs', 'why'], rows),
-    '## For people',
-    `The ClusterRole \`${READER_ROLE}\` allows what \`explain\`, \`plan\`, \`report\` and \`status\` read. It is bound to nobody; [install](../install.md#people-who-may-read) shows how to grant it.`,
-    table(['object', 'verbs', 'why'], forPeople),
-    '## Which overlay has which parts',
+    '### Which overlay has which parts',
     table(['overlay', 'parts'], parts),
   );
-  return { file: 'rbac.md', text };
+  return { page: 'rights.md', name: 'rights', text };
+}
+
+/** What people may read. */
+export function peoplePart(): Part {
+  const rows = merged(
+    grants().filter(({ role }) => role === READER),
+    () => [],
+    ({ object, verbs }) => [verbs.join(', '), reasonForPeople(object)],
+  );
+  return { page: 'rights.md', name: 'people', text: table(['object', 'verbs', 'why'], rows) };
+}
+
+type Cells = (grant: Grant) => readonly string[];
+
+/** One row for all objects whose other cells are the same; the objects stand between these. */
+function merged(all: readonly Grant[], before: Cells, after: Cells): string[][] {
+  const rows = new Map<string, { readonly first: Grant; readonly objects: string[] }>();
+  for (const grant of all) {
+    const key = [...before(grant), ...after(grant)].join();
+    const row = rows.get(key) ?? { first: grant, objects: [] };
+    row.objects.push(grant.object);
+    rows.set(key, row);
+  }
+  return [...rows.values()].map(({ first, objects }) => [...before(first), codes(objects), ...after(first)]);
 }
 
 /** Why a person needs a right, by object. */

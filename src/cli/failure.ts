@@ -5,7 +5,7 @@ import { READER_ROLE } from '../names.ts';
 const USAGE_ERRORS: ReadonlySet<string> = new Set(['ConfigurationError', 'KubeconfigError']);
 
 /** What a person asks for who lacks the right to read. */
-export const READER_HINT = `an administrator can grant you the ClusterRole ${READER_ROLE}: docs/security.md`;
+export const READER_HINT = `an administrator can grant you the ClusterRole ${READER_ROLE}: docs/rights.md`;
 
 /**
  * Returns what to print for an error that ended a command, and the exit code. A stack trace would help nobody. `account`: whose
