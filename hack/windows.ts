@@ -1,4 +1,4 @@
-/** Writes the table of the tests that Windows skips into docs/support.md: npm run generate:windows */
+/** Writes the table of the tests that Windows skips into CONTRIBUTING.md: npm run generate:windows */
 import { readFile, writeFile } from 'node:fs/promises';
 import { PAGE, withWindowsTable } from '../test/support/platforms.ts';
 

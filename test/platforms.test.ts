@@ -14,7 +14,7 @@ describe('on systems other than Linux', () => {
     if (existsSync(`${ROOT}.git`)) tracked = git('ls-files', '-z').split('\0').filter(Boolean);
   });
 
-  it('the tests that Windows skips are those that docs/support.md lists', () => {
+  it('the tests that Windows skips are those that CONTRIBUTING.md lists', () => {
     const page = readFileSync(new URL(`../${PAGE}`, import.meta.url), 'utf8');
     expect(page, 'npm run generate:windows').to.equal(withWindowsTable(page));
     const reasons = new Set(marksInTests().map(({ reason }) => reason));

@@ -2,14 +2,11 @@ import * as z from 'zod';
 import { allKeys, type Key, variableName } from '../../src/config/keys.ts';
 import { appliesAtOnce } from '../../src/config/reload.ts';
 import { isObject } from '../../src/kit/json.ts';
-import { code, join, type Part, table } from './markdown.ts';
+import { code, type Part, table } from './markdown.ts';
 
 /** Every key, from the schema. */
 export function configurationPart(): Part {
-  const groups = new Map<string, Key[]>();
-  for (const key of allKeys()) groups.set(groupOf(key.path), [...(groups.get(groupOf(key.path)) ?? []), key]);
-  const sections = [...groups].map(([group, keys]) => `### ${group}\n\n${table(HEADER, keys.map(row))}`);
-  return { page: 'configuration.md', name: 'keys', text: join(...sections) };
+  return { page: 'configuration.md', name: 'keys', text: table(HEADER, allKeys().map(row)) };
 }
 
 const HEADER = ['key and variable', 'default', 'what it is', 'allowed', 'restart'];
@@ -22,11 +19,6 @@ function row(key: Key): string[] {
     key.expected,
     appliesAtOnce(key.path) ? '' : 'yes',
   ];
-}
-
-function groupOf(path: string): string {
-  const [first = path, second] = path.split('.');
-  return second === undefined && first !== 'policies' ? 'Others' : first;
 }
 
 /** The fields of a policy that have no global key of the same meaning. */

@@ -159,9 +159,8 @@ describe('a real node, in this order', function () {
     }
 
     it('is uninstalled as the documents say, and leaves nothing', async () => {
-      await real.block('docs/admission.md', 'node dist/main.js clean', {
-        'main.js clean': 'main.js clean --yes --pods restart',
-      });
+      await real.block('docs/operating.md', 'main.js clean --dry-run');
+      await real.block('docs/operating.md', 'main.js clean --yes', { 'clean --yes': 'clean --yes --pods restart' });
       await nothingIsLeft(world);
       await real.kubectl('delete', 'namespace', ns);
     }).timeout(300_000);

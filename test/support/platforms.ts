@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { rename } from 'node:fs/promises';
 
-/** Why a test does not run on Windows. docs/support.md shows these reasons with their files. */
+/** Why a test does not run on Windows. CONTRIBUTING.md shows these reasons with their files. */
 export const NOT_ON_WINDOWS = {
   bash: 'bash runs the blocks of documents, and scripts',
   link: 'a symbolic link is replaced, as the kubelet does in the folders of ConfigMaps and Secrets, or leads to itself',
@@ -38,7 +38,7 @@ export function filesBelow(folder: string): string[] {
 }
 
 /** The page with the table, and its marks. */
-export const PAGE = 'docs/support.md';
+export const PAGE = 'CONTRIBUTING.md';
 const [BEGIN, END] = ['<!-- windows: begin -->\n', '<!-- windows: end -->'];
 
 /** Returns the page's text with the table of what is skipped on Windows: each reason, and the files that have marks for it. */

@@ -89,4 +89,4 @@ export function publicationProblems(facts: Facts): { problem: string; do: string
 }
 
 const ADVICE =
-  'apply manifests/publish.yaml, or run helm upgrade; after the first time it takes some 20 seconds (docs/placed-when-created.md)';
+  'apply manifests/publish.yaml, or run helm upgrade; after the first time it takes some 20 seconds (docs/admission.md)';
