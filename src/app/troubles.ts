@@ -13,7 +13,7 @@ export const TROUBLES = {
   RolloutStopped:
     'allow the tolerations in the policy that refuses its pods, then kubectl rollout restart; or label the DaemonSet archaware.dev/ignore=true, if it may lose its pods on nodes with the taint (docs/alerts.md, "ArchawareRolloutStopped")',
   WrongNode:
-    'delete the pod, so that its owner creates another, or create it again; archaware explain NAMESPACE/POD says more (docs/operating.md, "Pods on wrong nodes")',
+    'delete the pod, so that its owner creates another, or create it again, without spec.nodeName if it was given one; archaware explain NAMESPACE/POD says more (docs/operating.md, "Pods on wrong nodes")',
 } as const satisfies Partial<Record<EventReason, string>>;
 
 export type TroubleReason = keyof typeof TROUBLES;

@@ -63,6 +63,18 @@ describe('report', () => {
     expect((await onFile(input, '--to', 'arm64', '--fail-under', '75')).code).to.equal(0);
   });
 
+  it('prints why whole in a pipe, and as much as fits a terminal', async () => {
+    const long = product.image(`${'long-'.repeat(20)}name`, ['amd64']);
+    const input = workload('Deployment', 'old', [], { template: requesting(long, '1') });
+    const piped = await onFile(input, '--to', 'arm64');
+    expect(piped.stdout).to.contain(`${long.split('/').at(-1)}: linux/amd64 only\n`);
+    const shown = await runInProcess(
+      ['report', '-f', '-', '--registries.insecure', product.registry.host, '--to', 'arm64'],
+      { input, columns: 80 },
+    );
+    expect(shown.stdout).to.contain('…').and.not.contain('linux/amd64 only\n');
+  });
+
   it('does not hide replicas that request no CPU behind others that do', async () => {
     const [both, amd] = [product.image('both', ['amd64', 'arm64']), product.image('amd', ['amd64'])];
     const input = [

@@ -337,7 +337,7 @@ describe('placed when created, by the policy archaware-place', () => {
       );
     });
 
-    it('says in status what is published, and clean takes it back', async () => {
+    it('says in status what is published, and that it is left over where nothing should be; clean takes it back', async () => {
       await leading();
       await create('counted', 'amd64');
       await eventuallyPublished(world.image('amd64'), '=amd64');
@@ -347,6 +347,8 @@ describe('placed when created, by the policy archaware-place', () => {
         ),
       );
       await world.stopControllers();
+      const left = await world.command(['status', '--kubeconfig', world.cluster.kubeconfig, '-o', 'json']);
+      expect(left.stdout).to.include('placement.publish is false, and archaware-place still places new pods');
       await world.command(['clean', '--yes', '--kubeconfig', world.cluster.kubeconfig]);
       for (const path of [POLICY, BINDING, PATH]) expect((await request('GET', path)).status, path).to.equal(404);
       await install();

@@ -10,7 +10,7 @@ import { few } from '../../placement/reasons.ts';
 import { cutMiddle, table, wrapped } from '../output.ts';
 import { bytesText, coresText, headlines, newerTagOf, percent } from './texts.ts';
 
-/** The width where standard output is not a terminal. */
+/** The width of sentences where standard output is not a terminal. Tables are as wide as they need there: what is cut is lost. */
 const WIDTH = 80;
 const NARROWEST = 60;
 /** The details of more targets would not be read. */
@@ -18,7 +18,7 @@ const MOST_DETAILED = 2;
 
 /** Returns the report for a terminal: what can move, what cannot and why, and which images hold back most. */
 export function reportTable(report: Report, columns: number | undefined, namedTargets: boolean): string {
-  const width = Math.max(NARROWEST, columns ?? WIDTH);
+  const width = columns === undefined ? Number.POSITIVE_INFINITY : Math.max(NARROWEST, columns);
   const { targets, groups = [] } = report;
   const detailed = namedTargets ? targets : mostInteresting(report);
   const others = targets.filter((target) => !detailed.includes(target));
@@ -69,7 +69,9 @@ function workloadText({ kind, namespace, name }: ReportedWorkload): string {
 }
 
 function details(report: Report, target: string, width: number): string {
-  const lines = headlines(report, target).flatMap((line) => wrapped(printable(line, 4_000), width, '  '));
+  const lines = headlines(report, target).flatMap((line) =>
+    wrapped(printable(line, 4_000), Number.isFinite(width) ? width : WIDTH, '  '),
+  );
   const stuck = inTheWay(report, target).map((workload) => {
     const { state = '', reasons = [] } = workload.verdicts[target] ?? {};
     const [first] = reasons;

@@ -83,6 +83,8 @@ export type Facts = {
    * if nothing is published yet.
    */
   readonly publication: Read<boolean | undefined> | undefined;
+  /** Whether that policy still places pods although nothing should be published. */
+  readonly placesByLeftovers: boolean;
   /** Whether the MutatingWebhookConfiguration is there; true where the configuration has no webhook. */
   readonly webhookConfiguration: Read<boolean>;
 };

@@ -6,16 +6,28 @@ import { find } from '../../kube/read.ts';
 import { knownImagesPath, PLACE_POLICY, PROBE_FIELD_MANAGER } from '../../names.ts';
 import { readPodRecord } from '../../placement/objects/pod-record.ts';
 import { NOT_YET, readAnswers } from '../../placement/publish/known-images.ts';
-import { type Facts, hasLeader, presentWord, readValue, tried } from './facts.ts';
+import { type Facts, hasLeader, isGuess, presentWord, type Read, readValue, tried } from './facts.ts';
+
+/** Finds out what the API server does with pods of published images, and whether it should. */
+export async function tryPublication(
+  client: ApiClient,
+  context: Pick<Context, 'config'>,
+  own: string,
+  signal: AbortSignal,
+): Promise<Pick<Facts, 'publication' | 'placesByLeftovers'>> {
+  const placed = await tryPolicy(client, context, own, signal);
+  return context.config.placement.publish
+    ? { publication: placed, placesByLeftovers: false }
+    : { publication: undefined, placesByLeftovers: readValue(placed) === true };
+}
 
 /** Tries the policy archaware-place by a dry run of a pod of a published image in archaware's own namespace. */
-export async function tryPublication(
+async function tryPolicy(
   client: ApiClient,
   { config }: Pick<Context, 'config'>,
   own: string,
   signal: AbortSignal,
-): Promise<Facts['publication']> {
-  if (!config.placement.publish) return undefined;
+): Promise<Read<boolean | undefined>> {
   const path = knownImagesPath(config.leaderElection.namespace || own);
   const known = await tried('get knownimages.archaware.dev', async () =>
     readAnswers((await find(client, path, signal)) ?? {}),
@@ -82,6 +94,14 @@ export function publicationProblems(facts: Facts): { problem: string; do: string
           {
             problem: `new pods of published images are not placed as they are created: ${PLACE_POLICY} is not in force`,
             do: ADVICE,
+          },
+        ]
+      : []),
+    ...(facts.placesByLeftovers && !isGuess(facts)
+      ? [
+          {
+            problem: `placement.publish is false, and ${PLACE_POLICY} still places new pods, by what was published before: nothing checks any more whether that is true`,
+            do: 'kubectl delete --ignore-not-found -f manifests/publish.yaml, or run helm upgrade (docs/admission.md)',
           },
         ]
       : []),

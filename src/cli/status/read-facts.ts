@@ -95,7 +95,7 @@ export async function gatherFacts(context: Context, testNamespace: string | unde
       webhook,
       webhookConfiguration,
       guard,
-      publication,
+      ...publication,
     };
   } finally {
     await connection.close();

@@ -97,7 +97,8 @@ export function whyNotEvicted(
 /** Returns what moves a pod that is only warned about; empty where nothing would keep the next one off this node. */
 function stepOf(owner: Pod['owner'], settings: Pick<Settings, 'mode'>): string {
   if (onlyObserves(settings)) return '';
-  if (owner === undefined) return ' (create the pod again)';
+  // The watch leaves out `managedFields`, so it is not known here whether the author named the node.
+  if (owner === undefined) return ' (create the pod again, without spec.nodeName if it was given one)';
   const { kind } = owner;
   return isDaemonSet(owner) ? '' : ` (delete the pod: its ${kind} creates another)`;
 }

@@ -59,6 +59,7 @@ const facts = (more: Partial<Facts> = {}): Facts => ({
   webhookConfiguration: read(true),
   guard: read({ kind: 'holds' }),
   publication: undefined,
+  placesByLeftovers: false,
   ...more,
 });
 const BROKEN = read({ kind: 'broken', example: 'shop/agent' } as const);
@@ -307,6 +308,16 @@ describe('the problems of status', () => {
       'a gate is there for long',
       { word: waits(6 * 60_000, { gated: true }) },
       [/^pod shop\/web-1 has waited for 6 minutes$/],
+    ],
+    [
+      'the policy places pods, and nothing should be published any more',
+      { placesByLeftovers: true },
+      [/^placement.publish is false, and archaware-place still places new pods, by what was published before: /],
+    ],
+    [
+      "the same, where the controller's configuration is not known",
+      { placesByLeftovers: true, origin: 'unreadable' },
+      [],
     ],
     ['the webhook is not reached', { webhook: { state: 'not-reached', why: 'why' } }, [/^why$/]],
     [

@@ -62,6 +62,6 @@ export async function uninstallOverlay(real: RealWorld): Promise<void> {
   });
   await real.block('docs/operating.md', 'main.js clean --yes', {
     'clean --yes': 'clean --yes --config mine/config.yaml',
-    '-f manifests/archaware-controller.yaml': '-k mine',
+    '-f manifests/webhook.yaml -f manifests/archaware-controller.yaml': '-k mine',
   });
 }

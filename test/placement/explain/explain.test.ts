@@ -12,6 +12,7 @@ const GOING = { deletionTimestamp: '2026-01-01T00:00:00Z' };
 const ASKS_SSD = { nodeSelector: { disk: 'ssd' } };
 const schedulable = (...names: string[]) => ({ settings: { schedulable: names } });
 const overriding = (architecture: string) => ({ overrides: [{ pattern: 'a', architectures: [architecture] }] });
+const NAMES_NODE = [{ manager: 'kubectl', fieldsV1: { 'f:spec': { 'f:nodeName': {} } } }];
 const ON_AMD = { containers: [{ name: 'app', image: 'a' }], nodeName: 'amd-1' };
 /** A pod on the node of amd64 whose image has these platforms by its tag, and had those when it was pulled. */
 const pulled = (now: string, then: string) => ({ images: { a: now, [`a@${digest('x')}`]: then }, spec: ON_AMD });
@@ -468,6 +469,11 @@ describe('the advice', () => {
       ],
     ],
     [
+      'a pod that fails on the wrong node, which its author named',
+      { ...pulled('arm64', 'arm64'), metadata: { managedFields: NAMES_NODE }, status: died('x', '') },
+      [/has no platform; remove nodeName \(amd-1\) from the pod, or push a linux\/amd64 build of a; pulled /],
+    ],
+    [
       'a pod that fails on a node for which it was pulled, whose tag has moved',
       { ...pulled('arm64', BOTH), status: died('x', '') },
       [/its next start there would fail/],
@@ -710,8 +716,11 @@ describe('a bound pod', () => {
   });
 
   it('would return to the node that its template names', () => {
-    const managedFields = [{ manager: 'kubectl', fieldsV1: { 'f:spec': { 'f:nodeName': {} } } }];
-    const given = { images: BOTH, spec: { ...ON_AMD, ...tolerating('amd64', 'arm64') }, metadata: { managedFields } };
+    const given = {
+      images: BOTH,
+      spec: { ...ON_AMD, ...tolerating('amd64', 'arm64') },
+      metadata: { managedFields: NAMES_NODE },
+    };
     expect(told(given)).to.deep.equal([
       ['amd-1', true, true],
       ['arm-1,arm-2', false, false, "node(s) didn't match the requested node name"],

@@ -76,7 +76,16 @@ describe('the eviction of a pod from a wrong node', () => {
     ['of a Job', { metadata: owned('Job') }, /its Job would count it as failed/],
     ['of something else', { metadata: owned('Workflow') }, /owned by a Workflow/],
     ['that is bare', { metadata: {} }, /bare pod/],
-    ['with pods.onWrongNode: warn', { settings: { onWrongNode: 'warn' } }, /pods.onWrongNode is warn/],
+    [
+      'with pods.onWrongNode: warn',
+      { settings: { onWrongNode: 'warn' } },
+      /^pods.onWrongNode is warn \(delete the pod: its ReplicaSet creates another\)$/,
+    ],
+    [
+      'that is bare, with pods.onWrongNode: warn, because it may have named its node',
+      { metadata: {}, settings: { onWrongNode: 'warn' } },
+      /^pods.onWrongNode is warn \(create the pod again, without spec.nodeName if it was given one\)$/,
+    ],
 
     // Without proof nothing is evicted.
     [
