@@ -346,9 +346,12 @@ describe('placed when created, by the policy archaware-place', () => {
           (await world.command(['status', '--kubeconfig', world.cluster.kubeconfig, '--placement.publish'])).stdout,
         ),
       );
+      const taints = { input: 'placement: {mode: taints}\n' };
+      const left = await world.command(['status', '--kubeconfig', world.cluster.kubeconfig, '--config', '-'], taints);
+      expect(left.stdout.replaceAll(/\s+/g, ' ')).to.include(
+        'placement.publish is false, and archaware-place still places new pods',
+      );
       await world.stopControllers();
-      const left = await world.command(['status', '--kubeconfig', world.cluster.kubeconfig, '-o', 'json']);
-      expect(left.stdout).to.include('placement.publish is false, and archaware-place still places new pods');
       await world.command(['clean', '--yes', '--kubeconfig', world.cluster.kubeconfig]);
       for (const path of [POLICY, BINDING, PATH]) expect((await request('GET', path)).status, path).to.equal(404);
       await install();
