@@ -38,6 +38,7 @@ function reviewer(given: Partial<Settings> = {}) {
     mayGate: () => true,
     refused: () => [],
     ownNamespace: 'archaware',
+    warns: false,
     clock: systemClock,
   });
   return (object: JsonObject): string => {

@@ -26,7 +26,10 @@ const COPIES: readonly [from: URL, to: string][] = [
     new URL(`webhook-${name}/webhook.yaml`, COMPONENTS),
     `files/webhooks/${name}.yaml`,
   ]),
-  [new URL('webhook-pods/jobs.yaml', COMPONENTS), 'files/webhooks/jobs.yaml'],
+  ...['jobs', 'workloads'].map((name): [URL, string] => [
+    new URL(`webhook-pods/${name}.yaml`, COMPONENTS),
+    `files/webhooks/${name}.yaml`,
+  ]),
   [new URL('alerts/prometheusrule.yaml', COMPONENTS), 'files/prometheusrule.yaml'],
   ...['edgetpu', 'ncs2'].map((name): [URL, string] => [
     new URL(`labels/accelerators/${name}`, ROOT),

@@ -73,6 +73,7 @@ function reviewer(given: Parameters<typeof settings>[0], mayGate: boolean) {
     mayGate: () => mayGate,
     refused: (_, owner) => (owner.length % 2 === 0 ? ['tolerations'] : ['affinity', 'gate']),
     ownNamespace: 'archaware',
+    warns: true,
     clock: systemClock,
   });
 }

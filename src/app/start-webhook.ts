@@ -69,6 +69,7 @@ export function startWebhook(parts: WebhookParts) {
     mayGate: () => config.loops.includes('pods') && hasLeader() && canRelease(),
     refused,
     ownNamespace,
+    warns: config.webhook.warnings,
     clock,
   });
   let closed = Promise.resolve();

@@ -72,6 +72,7 @@ export const CLUSTER_KEYS: Readonly<Record<PathsOf<Config>, ClusterUse>> = {
   'webhook.address': 'never',
   'webhook.certificates': 'never',
   'webhook.path': 'never',
+  'webhook.warnings': 'never',
   'nodeLabels.directory': 'never',
   'bootstrap.timeout': 'never',
   'leaderElection.enabled': 'locates',

@@ -227,6 +227,10 @@ export const schema = z.strictObject({
       'URL path of the webhook; empty, with webhook.certificates: self: /mutate/ and a secret that the leader creates.',
       'a path of lower-case letters, digits, - and ., such as /mutate/4f1c2d, at most 200 characters long',
     ),
+    warnings: flag(
+      true,
+      'Whether kubectl apply prints where the pods of a workload will run, if its images are known and do not run everywhere.',
+    ),
   }),
   nodeLabels: z.strictObject({
     directory: path(

@@ -5,10 +5,12 @@ import { printable } from '../kit/printable.ts';
 import { admitDaemonSet } from '../placement/admission/daemonset.ts';
 import { admitJob } from '../placement/admission/job.ts';
 import { type AdmissionDecision, type AdmissionInput, admitPod } from '../placement/admission/pod.ts';
+import { warningsFor } from '../placement/admission/warnings.ts';
 import type { ImageAnswer } from '../placement/images.ts';
 import type { PodImage } from '../placement/objects/image.ts';
 import type { Namespace } from '../placement/objects/namespace.ts';
 import { readPullSecrets } from '../placement/objects/pod.ts';
+import { templateIn } from '../placement/objects/workload.ts';
 import type { PlacedPart } from '../placement/refused-parts.ts';
 import type { Settings } from '../placement/settings.ts';
 import { createRemembering, type Verdict } from './remembered.ts';
@@ -35,6 +37,8 @@ export type ReviewerOptions = {
   /** Returns the parts that the API server refuses in pods of the owner with this uid. */
   readonly refused: (namespace: string, owner: string) => readonly PlacedPart[];
   readonly ownNamespace: string;
+  /** Whether authors are warned. */
+  readonly warns: boolean;
   readonly clock: Pick<Clock, 'monotonic'>;
 };
 
@@ -58,7 +62,9 @@ export function createReviewer(options: ReviewerOptions): (body: unknown) => Rev
   return (body) => {
     const { uid, request } = readRequest(body);
     const { outcome, fields } = judge(request, options, judgePod);
-    return { outcome, text: `${HEAD}${JSON.stringify(uid)},${fields}}` };
+    const warnings = outcome === 'rejected' || !options.warns ? [] : warningsOn(request, options);
+    const warned = warnings.length === 0 ? '' : `"warnings":${JSON.stringify(warnings)},`;
+    return { outcome, text: `${HEAD}${JSON.stringify(uid)},${warned}${fields}}` };
   };
 }
 
@@ -140,6 +146,33 @@ function judge(request: JsonObject, options: ReviewerOptions, judgePod: (input: 
   }
 }
 
+/** The kinds whose authors are warned, by their resource. */
+const WARNED: Readonly<Record<string, string>> = {
+  'core/v1/pods': 'Pod',
+  'apps/v1/deployments': 'Deployment',
+  'apps/v1/statefulsets': 'StatefulSet',
+  'apps/v1/daemonsets': 'DaemonSet',
+  'batch/v1/jobs': 'Job',
+  'batch/v1/cronjobs': 'CronJob',
+};
+
+/** Returns the warnings for the author of an object. Nothing is looked up for them. */
+function warningsOn(request: JsonObject, options: ReviewerOptions): string[] {
+  const { group, version, resource } = objectAt(request, 'resource');
+  const kind = WARNED[`${group || 'core'}/${version}/${resource}`];
+  const operation = stringAt(request, 'operation');
+  if (kind === undefined || stringAt(request, 'subResource')) return [];
+  if (operation !== 'CREATE' && operation !== 'UPDATE') return [];
+  const object = objectOf(request, 'object');
+  const metadata = objectAt(object, 'metadata');
+  // A controller made it of an object whose author was warned.
+  if (listAt(metadata, 'ownerReferences')?.some(({ controller }) => controller === true)) return [];
+  const before = operation === 'UPDATE' ? templateIn(kind, objectOf(request, 'oldObject')) : undefined;
+  const template = templateIn(kind, object);
+  const common = commonOf(request, options, objectAt(template, 'spec'), () => false);
+  return warningsFor({ ...common, metadata, template, before });
+}
+
 const NOTHING_WITHDRAWN: readonly PlacedPart[] = [];
 
 /** Returns the parts to leave out of a pod, because the API server refused pods of the same owner for them. */
@@ -150,12 +183,14 @@ function withdrawnFrom(request: JsonObject, { settings, refused }: ReviewerOptio
   return uid === undefined ? NOTHING_WITHDRAWN : refused(stringAt(request, 'namespace') ?? '', uid);
 }
 
-function commonOf(request: JsonObject, options: ReviewerOptions) {
+function commonOf(
+  request: JsonObject,
+  options: ReviewerOptions,
+  podSpec = podSpecOf(request),
+  mayStart = limitOf(request, options),
+) {
   const name = stringAt(request, 'namespace') ?? '';
-  const spec = objectAt(objectOf(request, 'object'), 'spec');
-  const pullSecrets = readPullSecrets(isObject(spec.template) ? objectAt(spec.template, 'spec') : spec);
-  let left = request.dryRun === true ? 0 : MOST_ASKED;
-  const mayStart = () => left-- > 0 && options.mayLookUp(name);
+  const pullSecrets = readPullSecrets(podSpec);
   return {
     settings: options.settings(),
     // The watch may not show a new namespace yet. It is then treated as a namespace without labels.
@@ -164,6 +199,17 @@ function commonOf(request: JsonObject, options: ReviewerOptions) {
     namesOf: options.namesOf,
     answerOf: (image: PodImage) => options.answerOf(image, name, pullSecrets, mayStart),
   };
+}
+
+function podSpecOf(request: JsonObject): JsonObject {
+  const spec = objectAt(objectOf(request, 'object'), 'spec');
+  return isObject(spec.template) ? objectAt(spec.template, 'spec') : spec;
+}
+
+/** Returns the function that is called before a lookup is started. */
+function limitOf(request: JsonObject, { mayLookUp }: ReviewerOptions): () => boolean {
+  let left = request.dryRun === true ? 0 : MOST_ASKED;
+  return () => left-- > 0 && mayLookUp(stringAt(request, 'namespace') ?? '');
 }
 
 function objectOf(request: JsonObject, field: 'object' | 'oldObject'): JsonObject {

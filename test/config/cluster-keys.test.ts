@@ -38,6 +38,7 @@ const OTHER: Readonly<Record<string, unknown>> = {
   'webhook.address': ':1',
   'webhook.certificates': '/tmp/evil/certificates',
   'webhook.path': '/evil',
+  'webhook.warnings': false,
   'nodeLabels.directory': '/tmp/evil/labels',
   'bootstrap.timeout': '1h',
   'leaderElection.leaseDuration': '10m',

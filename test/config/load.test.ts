@@ -177,6 +177,7 @@ describe('every key', () => {
     'webhook.address': ['127.0.0.1:8443', '127.0.0.1:8443'],
     'webhook.certificates': ['/tls', '/tls'],
     'webhook.path': ['/mutate/4f1c2d', '/mutate/4f1c2d'],
+    'webhook.warnings': ['false', false],
     'nodeLabels.directory': ['/labels', '/labels'],
     'bootstrap.timeout': ['0s', '0s'],
     'leaderElection.enabled': ['false', false],

@@ -128,7 +128,7 @@ for (const [name, promised, rights] of served) {
       const pair = { 'tls.crt': certificate, 'tls.key': key, 'ca.crt': authority.certificate };
       // Its injector does this.
       const caBundle = Buffer.from(authority.certificate).toString('base64');
-      const patch = [0, 1, 2].map((index) => ({
+      const patch = [0, 1, 2, 3].map((index) => ({
         op: 'add',
         path: `/webhooks/${index}/clientConfig/caBundle`,
         value: caBundle,

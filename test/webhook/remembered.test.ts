@@ -174,6 +174,7 @@ describe('remembered verdicts', () => {
             mayGate: () => now?.mayGate ?? true,
             refused: () => (now?.withdrawn ? ['tolerations', 'affinity'] : []),
             ownNamespace: 'archaware',
+            warns: true,
             clock: systemClock,
           });
         const review = create();

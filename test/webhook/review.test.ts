@@ -25,6 +25,7 @@ function reviewer(options: Partial<ReviewerOptions> = {}, answers: Readonly<Reco
     mayGate: () => true,
     refused: () => [],
     ownNamespace: 'archaware',
+    warns: false,
     clock: systemClock,
     ...options,
   });
@@ -333,5 +334,50 @@ describe('a body that is not a review', () => {
   it('is shown in part only', () => {
     const { review } = reviewer();
     expect(() => review({ ...asking(), kind: 'x'.repeat(3_000_000) })).to.throw(/^kind: got "x{60,80}…, expected/);
+  });
+});
+
+describe('the warnings in an answer', () => {
+  const answers = { a: known('linux/amd64') };
+  const template = { metadata: {}, spec: POD.spec };
+  const text = 'image a runs on amd64 only; the pods will run on amd64 nodes';
+  const warned = (request: JsonObject, options: Partial<ReviewerOptions> = { warns: true }) => {
+    const { review, asked } = reviewer(options, answers);
+    return { warnings: responseIn(review(asking(request))).warnings, asked };
+  };
+  const workload = { metadata: { name: 'w' }, spec: { template } };
+  const rows: [group: string, resource: string, operation: string, object: JsonObject][] = [
+    ['', 'pods', 'CREATE', POD],
+    ['apps', 'deployments', 'CREATE', workload],
+    ['apps', 'statefulsets', 'CREATE', workload],
+    ['apps', 'daemonsets', 'CREATE', workload],
+    ['batch', 'jobs', 'CREATE', workload],
+    ['batch', 'cronjobs', 'CREATE', { metadata: {}, spec: { jobTemplate: { spec: { template } } } }],
+  ];
+  for (const [group, resource, operation, object] of rows) {
+    it(`are for the author of ${resource}`, () => {
+      expect(warned({ resource: { group, version: 'v1', resource }, operation, object }).warnings).to.deep.equal([
+        text,
+      ]);
+    });
+  }
+
+  const deployments = { resource: { group: 'apps', version: 'v1', resource: 'deployments' }, object: workload };
+
+  it('start no lookup, and use what the pull secrets of the pods may see', () => {
+    const { asked } = warned(deployments);
+    expect(asked).to.deep.equal([{ image: 'a', namespace: 'shop', pullSecrets: ['one'], ask: false }]);
+  });
+
+  it('are left out for updates of something else, for what a controller made, for a rejected pod, and if they are off', () => {
+    const owned = {
+      ...POD,
+      metadata: { ownerReferences: [{ kind: 'ReplicaSet', name: 'r', uid: 'u', controller: true }] },
+    };
+    expect(warned({ ...deployments, operation: 'UPDATE', oldObject: workload }).warnings).to.equal(undefined);
+    expect(warned({ object: owned }).warnings).to.equal(undefined);
+    expect(warned(deployments, {}).warnings).to.equal(undefined);
+    const rejecting = settings({ mode: 'both', noCommonArchitecture: 'reject', schedulable: ['arm64'] });
+    expect(warned({}, { warns: true, settings: () => rejecting }).warnings).to.equal(undefined);
   });
 });

@@ -52,6 +52,11 @@ const TEMPLATES: Readonly<Record<string, readonly string[]>> = {
   CronJob: ['spec', 'jobTemplate', 'spec', 'template'],
 };
 
+/** Returns the template of the pods that an object makes, and a pod itself. `kind`: one of {@link WORKLOAD_KINDS}. */
+export function templateIn(kind: string, object: JsonObject): JsonObject {
+  return (TEMPLATES[kind] ?? []).reduce(objectAt, object);
+}
+
 /** The kinds that can be read. */
 export const WORKLOAD_KINDS: readonly string[] = Object.keys(TEMPLATES);
 
@@ -63,7 +68,7 @@ export function readWorkload(object: JsonObject): Workload | undefined {
   const typed = { kind, apiVersion: stringAt(object, 'apiVersion') ?? '' };
   const isOwn = isOfKubernetes(typed);
   const metadata = objectAt(object, 'metadata');
-  const holder = path.reduce(objectAt, object);
+  const holder = templateIn(kind, object);
   const spec = objectAt(holder, 'spec');
   // A kind of another API group may have its pods' template elsewhere.
   if (!isOwn && listAt(spec, 'containers') === undefined) return undefined;
