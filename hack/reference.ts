@@ -8,6 +8,7 @@ import { flagsPart } from './reference/flags.ts';
 import type { Part } from './reference/markdown.ts';
 import { metricsPart } from './reference/metrics.ts';
 import { peoplePart, rightsPart } from './reference/rbac.ts';
+import { between } from './write-between.ts';
 
 const DIRECTORY = fileURLToPath(new URL('../docs/', import.meta.url));
 
@@ -31,12 +32,9 @@ export function pageOf({ page }: Part): Promise<string> {
   return readFile(`${DIRECTORY}${page}`, 'utf8');
 }
 
-/** Returns the text of a page with the part between its two marks. Throws if the page lacks them. */
-export function withPart(text: string, { page, name, text: part }: Part): string {
-  const [begin, end] = [`<!-- ${name}: begin -->\n`, `<!-- ${name}: end -->`];
-  const [from, to] = [text.indexOf(begin), text.indexOf(end)];
-  if (from < 0 || to < from) throw new Error(`docs/${page} has no "${begin.trim()}" before "${end}"`);
-  return `${text.slice(0, from + begin.length)}\n${part}\n\n${text.slice(to)}`;
+/** Returns the text of a page with the part. Throws if the page lacks its marks. */
+export function withPart(text: string, { name, text: part }: Part): string {
+  return between(text, name, `\n${part}\n`);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -1,10 +1,14 @@
 import { readFile, writeFile } from 'node:fs/promises';
 
-/** Puts a text between the markers `<!-- NAME: begin -->` and `<!-- NAME: end -->` of a document. Throws without them. */
-export async function writeBetween(document: URL, name: string, text: string): Promise<void> {
-  const whole = await readFile(document, 'utf8');
+/** Returns a document with a text between its markers `<!-- NAME: begin -->` and `<!-- NAME: end -->`. Throws without them. */
+export function between(document: string, name: string, text: string): string {
   const [opening, closing] = [`<!-- ${name}: begin -->`, `<!-- ${name}: end -->`];
-  const [begin, end] = [whole.indexOf(opening), whole.indexOf(closing)];
-  if (begin < 0 || end < begin) throw new Error(`${document.pathname} has no ${opening} before ${closing}`);
-  await writeFile(document, `${whole.slice(0, begin + opening.length)}\n${text}\n${whole.slice(end)}`);
+  const [begin, end] = [document.indexOf(opening), document.indexOf(closing)];
+  if (begin < 0 || end < begin) throw new Error(`the document has no ${opening} before ${closing}`);
+  return `${document.slice(0, begin + opening.length)}\n${text}\n${document.slice(end)}`;
+}
+
+/** Writes the text into the document. */
+export async function writeBetween(document: URL, name: string, text: string): Promise<void> {
+  await writeFile(document, between(await readFile(document, 'utf8'), name, text));
 }

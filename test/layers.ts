@@ -1,3 +1,5 @@
+import { between } from '../hack/write-between.ts';
+
 /**
  * The layers of `src`, from the one that knows nothing of the others to the entry point. A file imports only from its own part
  * and from parts of layers above it in this list; parts of one layer do not import each other. docs/development/architecture.md has this
@@ -33,8 +35,5 @@ export function layersTable(): string {
 
 /** The text of docs/development/architecture.md with the table between its two marks. */
 export function withLayersTable(text: string): string {
-  const [begin, end] = ['<!-- layers: begin -->\n', '<!-- layers: end -->'];
-  const [from, to] = [text.indexOf(begin), text.indexOf(end)];
-  if (from < 0 || to < from) throw new Error('docs/development/architecture.md has no marks for the table of layers');
-  return `${text.slice(0, from + begin.length)}${layersTable()}\n${text.slice(to)}`;
+  return between(text, 'layers', layersTable());
 }

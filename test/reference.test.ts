@@ -12,7 +12,9 @@ describe('the generated parts of the documents', () => {
     });
 
   it('are refused by a page that has no marks for them', () => {
-    expect(() => withPart('# Page', { page: 'page.md', name: 'keys', text: '' })).to.throw('docs/page.md has no');
+    expect(() => withPart('# Page', { page: 'page.md', name: 'keys', text: '' })).to.throw(
+      'has no <!-- keys: begin -->',
+    );
   });
 
   it('have rows for a few known facts', () => {

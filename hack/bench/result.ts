@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { cpus, loadavg, release, totalmem } from 'node:os';
 import { dirname } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
+import { writeBetween } from '../write-between.ts';
 import { printTable } from './table.ts';
 
 /** A measured figure beside its goal. Cells are text with their unit. */
@@ -129,9 +130,5 @@ function markdownOf({ at, machine, rows }: Result): string {
 
 /** Puts a text between the markers `NAME: begin` and `NAME: end` of docs/development/performance.md. Throws if they are not there. */
 export async function writeDocument(name: string, text: string): Promise<void> {
-  const [begin, end] = [`<!-- ${name}: begin -->`, `<!-- ${name}: end -->`];
-  const whole = await readFile(DOCUMENT, 'utf8');
-  const [from, to] = [whole.indexOf(begin), whole.indexOf(end)];
-  if (from < 0 || to < from) throw new Error(`docs/development/performance.md has no ${begin} before ${end}`);
-  await writeFile(DOCUMENT, `${whole.slice(0, from + begin.length)}\n${text}\n${whole.slice(to)}`);
+  await writeBetween(pathToFileURL(DOCUMENT), name, text);
 }

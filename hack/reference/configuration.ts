@@ -16,7 +16,7 @@ function row(key: Key): string[] {
     `${code(key.path)}<br>${code(variableName(key.path))}`,
     code(shown(key.fallback)),
     key.description,
-    key.expected,
+    withoutExample(key.expected),
     appliesAtOnce(key.path) ? '' : 'yes',
   ];
 }
@@ -31,9 +31,14 @@ export function policiesPart(): Part {
     const meta: unknown = field instanceof z.ZodType ? field.meta() : undefined;
     const { description, expected } = isObject(meta) ? meta : {};
     const isGlobal = allKeys().some(({ path, description: same }) => path.endsWith(`.${name}`) && same === description);
-    return isGlobal ? [] : [[code(name), String(description), String(expected)]];
+    return isGlobal ? [] : [[code(name), String(description), withoutExample(String(expected))]];
   });
   return { page: 'configuration.md', name: 'policies', text: table(['field', 'what it is', 'allowed'], rows) };
+}
+
+/** The page gives an example of a duration and of a label selector once. */
+function withoutExample(expected: string): string {
+  return expected.replace(/^(a duration .*?|a label selector), such as .*$/, '$1');
 }
 
 function shown(value: unknown): string {

@@ -3,12 +3,10 @@ import { code, codes, join, type Part, table } from './markdown.ts';
 
 /** The values of labels from a closed list, or how they are made; nothing for labels whose names say it. */
 const LABELS: Readonly<Record<string, string>> = {
-  ...{ kind: '', method: '', node_version: '', resource: '', verb: '', version: '' },
+  ...{ architecture: '', kind: '', method: '', net: '', node_version: '', resource: '', verb: '', version: '' },
   action: '`warned`, `evicted`, `blocked` (an eviction was refused, or nothing would create the pod again)',
-  architecture: 'as nodes report it; `unknown` before a node reports one',
-  code: 'the HTTP status; `error` without an answer; of registries `other` for a status that does not exist',
+  code: 'the HTTP status; `error` without an answer',
   controller: '`pod`, `daemonset`, `node`, `wrong-node`',
-  net: "`daemonsets` (updates that drop archaware's tolerations are corrected)",
   outcome:
     'of pods `placed`, `waiting`, `held`, `open` (placed without knowing), `ignored`; of reviews `patched`, `gated`, `unchanged`, `rejected`, `error`',
   pool: 'the name of the NodePool, node group or node pool; the first 100, then `other`',

@@ -1,6 +1,7 @@
 /** What tests need of the system they run on, and which of them are left out on Windows. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { rename } from 'node:fs/promises';
+import { between } from '../../hack/write-between.ts';
 
 /** Why a test does not run on Windows. CONTRIBUTING.md shows these reasons with their files. */
 export const NOT_ON_WINDOWS = {
@@ -37,20 +38,17 @@ export function filesBelow(folder: string): string[] {
   return names.map((name) => `${folder}/${name.replaceAll('\\', '/')}`).sort();
 }
 
-/** The page with the table, and its marks. */
+/** The page with the table. */
 export const PAGE = 'CONTRIBUTING.md';
-const [BEGIN, END] = ['<!-- windows: begin -->\n', '<!-- windows: end -->'];
 
 /** Returns the page's text with the table of what is skipped on Windows: each reason, and the files that have marks for it. */
 export function withWindowsTable(text: string): string {
-  const [from, to] = [text.indexOf(BEGIN), text.indexOf(END)];
-  if (from < 0 || to < from) throw new Error(`${PAGE} has no marks for the table of what is skipped on Windows`);
   const marks = marksInTests();
   const rows = Object.entries(NOT_ON_WINDOWS).map(([reason, why]) => {
     const files = marks.filter((mark) => mark.reason === reason).map(({ file }) => `\`${file.replace('test/', '')}\``);
     return `| ${why} | ${[...new Set(files)].join(', ')} |`;
   });
-  return `${text.slice(0, from + BEGIN.length)}| reason | files below \`test\` |\n| --- | --- |\n${rows.join('\n')}\n${text.slice(to)}`;
+  return between(text, 'windows', `| reason | files below \`test\` |\n| --- | --- |\n${rows.join('\n')}`);
 }
 
 /** The calls of {@link needsPosix} in the files that `npm test` runs. */

@@ -1,10 +1,9 @@
 /** The table of docs/support.md: which minors of Kubernetes are supported, how each was tried, and until when. */
+import { between } from '../../write-between.ts';
 import type { Supported, Versions } from './versions.ts';
 
 /** The page that has the table. */
 export const PAGE = 'docs/support.md';
-
-const [BEGIN, END] = ['<!-- kubernetes: begin -->\n', '<!-- kubernetes: end -->'];
 
 /** How many months after upstream's end a minor is supported at least: as long as providers sell support of it. */
 const MONTHS_AFTER_UPSTREAM = 12;
@@ -25,12 +24,9 @@ export function supportTable({ minors }: Versions): string {
   ].join('\n');
 }
 
-/** Returns the text of the page with the table between its two marks, and the day on which the dates were read. */
+/** Returns the text of the page with the table between its two marks. */
 export function withSupportTable(text: string, versions: Versions): string {
-  const [from, to] = [text.indexOf(BEGIN), text.indexOf(END)];
-  if (from < 0 || to < from) throw new Error(`${PAGE} has no marks for the table of Kubernetes versions`);
-  const dated = text.slice(to).replace(/read on \d{4}-\d{2}-\d{2}/, `read on ${versions.read}`);
-  return `${text.slice(0, from + BEGIN.length)}${supportTable(versions)}\n${dated}`;
+  return between(text, 'kubernetes', supportTable(versions));
 }
 
 function manifestOf({ minor }: Supported): string {

@@ -1,8 +1,8 @@
 import { writeBetween } from '../../../hack/write-between.ts';
 
-const DOCUMENT = new URL('../../../docs/autoscalers.md', import.meta.url);
+const DOCUMENT = new URL('../README.md', import.meta.url);
 
-/** A case as docs/autoscalers.md shows it. */
+/** A case as the README shows it. */
 export type Row = {
   readonly mode: string;
   readonly pools: string;
