@@ -53,6 +53,14 @@ const reversed =
 const noteOf = (object: JsonObject) => stringAt(objectAt(objectAt(object, 'metadata'), 'annotations'), MANAGED) ?? '';
 
 type Change = (object: JsonObject) => JsonObject;
+const without =
+  (...path: string[]): Change =>
+  (object) =>
+    put(object, path, undefined);
+const TAINTS = by('taints');
+const BY_BOTH = by('both');
+/** Without a preference. */
+const PLAIN = by('affinity', { preferred: {} });
 type Row = readonly [given: string, first: JsonObject, between: Change, circumstances: Circumstances, expected: string];
 
 /** `expected`: the result of the second call, and the pod after it. A third call changes nothing. */
@@ -80,16 +88,19 @@ const both =
 describe('admission that is called again with its first answer in the pod', () => {
   const tolerates = 'tolerates amd64,arm64';
   const full = `${tolerates}; affinity ${BOTH}; prefers arch In arm64 (75); ${NOTED}`;
+  const reverse = (list: readonly JsonObject[]) => [...list].reverse();
+  const chosen: Change = (object) => put(object, ['spec', 'nodeSelector'], { 'kubernetes.io/arch': 'arm64' });
+  const wishes = full.replace(`; ${NOTED}`, '');
   const zoned = pod({ affinity: requires(term('zone In a')), tolerations: [X] });
   check([
-    ['with an image of the same set', pod(), sidecar('both'), by('both'), `unchanged: ${full}`],
-    ['another webhook added a toleration', pod(), tolerating(X), by('taints'), `unchanged: ${tolerates},x; ${NOTED}`],
-    ['another webhook added an annotation', pod(), annotated, by('taints'), `unchanged: ${tolerates}; ${NOTED},other`],
+    ['with an image of the same set', pod(), sidecar('both'), BY_BOTH, `unchanged: ${full}`],
+    ['another webhook added a toleration', pod(), tolerating(X), TAINTS, `unchanged: ${tolerates},x; ${NOTED}`],
+    ['another webhook added an annotation', pod(), annotated, TAINTS, `unchanged: ${tolerates}; ${NOTED},other`],
     [
       'another webhook added an expression',
       zoned,
       requiring((list) => [...list, expression('gpu Exists')]),
-      by('affinity', { preferred: {} }),
+      PLAIN,
       `unchanged: tolerates x; affinity zone In a & ${BOTH} & gpu Exists; ${NOTED}`,
     ],
     [
@@ -104,47 +115,17 @@ describe('admission that is called again with its first answer in the pod', () =
       `unchanged: affinity ${BOTH}; prefers arch In arm64 (75), zone In a (1); ${NOTED}`,
     ],
     [
-      'the expressions stand in another order',
+      'expressions in another order',
       zoned,
-      requiring((list) => [...list].reverse()),
-      by('affinity', { preferred: {} }),
+      requiring(reverse),
+      PLAIN,
       `unchanged: tolerates x; affinity ${BOTH} & zone In a; ${NOTED}`,
     ],
-    [
-      'another webhook took our tolerations',
-      pod(),
-      (object) => changed(object, ['tolerations'], () => undefined),
-      by('taints'),
-      `patched: ${tolerates}; ${NOTED}`,
-    ],
-    [
-      'another webhook took our affinity',
-      pod(),
-      (object) => put(object, ['spec', 'affinity'], undefined),
-      by('affinity'),
-      `patched: affinity ${BOTH}; prefers arch In arm64 (75); ${NOTED}`,
-    ],
-    [
-      'another webhook took our annotation: the rest is taken for wishes',
-      pod(),
-      (object) => put(object, ['metadata', 'annotations'], undefined),
-      by('both'),
-      `unchanged: ${full.replace(`; ${NOTED}`, '')}`,
-    ],
-    [
-      'another webhook tolerates everything',
-      pod(),
-      tolerating({ operator: 'Exists' }),
-      by('taints'),
-      `unchanged: ${tolerates},*; ${NOTED}`,
-    ],
-    [
-      'another webhook chose the architecture',
-      pod(),
-      (object) => put(object, ['spec', 'nodeSelector'], { 'kubernetes.io/arch': 'arm64' }),
-      by('affinity', { preferred: {} }),
-      `unchanged: affinity ${BOTH}; ${NOTED}`,
-    ],
+    ['another took our tolerations', pod(), without('spec', 'tolerations'), TAINTS, `patched: ${tolerates}; ${NOTED}`],
+    ['another took our affinity', pod(), without('spec', 'affinity'), PLAIN, `patched: affinity ${BOTH}; ${NOTED}`],
+    // The rest is taken for wishes.
+    ['another took our annotation', pod(), without('metadata', 'annotations'), BY_BOTH, `unchanged: ${wishes}`],
+    ['another chose the architecture', pod(), chosen, PLAIN, `unchanged: affinity ${BOTH}; ${NOTED}`],
   ]);
 });
 
@@ -154,19 +135,20 @@ describe('admission after a sidecar was injected', () => {
     tolerations: [X],
   });
   const narrowedTerms = `zone In a & ${BOTH} & arch In arm64 | arch In s390x | zone In b & ${BOTH} & arch In arm64`;
+  const first = 'first Exists & arch In arm64';
   const before = requires(term('first Exists'));
   const prepended: Change = (object) =>
     changed(object, TERMS, (terms) => [
       ...(listAt(['nodeAffinity', REQUIRED].reduce(objectAt, before), 'nodeSelectorTerms') ?? []),
       ...terms,
     ]);
-  const affinity = by('affinity', { preferred: {} });
+  const beside = both(prepended, sidecar('arm'));
   check([
     [
-      'with tolerations of others behind ours',
+      'with tolerations of others',
       pod(),
       both(tolerating(X), sidecar('arm')),
-      by('taints'),
+      TAINTS,
       `patched: tolerates arm64,x; ${NOTED}`,
     ],
     [
@@ -176,7 +158,7 @@ describe('admission after a sidecar was injected', () => {
         requiring((list) => [...list, expression('gpu Exists')]),
         sidecar('arm'),
       ),
-      affinity,
+      PLAIN,
       `patched: tolerates x; affinity zone In a & ${BOTH} & gpu Exists & arch In arm64 | arch In s390x & gpu Exists` +
         ` | zone In b & ${BOTH} & gpu Exists & arch In arm64; ${NOTED}`,
     ],
@@ -184,23 +166,17 @@ describe('admission after a sidecar was injected', () => {
       'with terms in another order',
       zoned,
       both(reversed(...TERMS), sidecar('arm')),
-      affinity,
+      PLAIN,
       `patched: tolerates x; affinity zone In b & ${BOTH} & arch In arm64 | arch In s390x | zone In a & ${BOTH} & arch In arm64; ${NOTED}`,
     ],
     [
       'with a term before ours',
       zoned,
-      both(prepended, sidecar('arm')),
-      affinity,
-      `patched: tolerates x; affinity first Exists & arch In arm64 | ${narrowedTerms}; ${NOTED}`,
+      beside,
+      PLAIN,
+      `patched: tolerates x; affinity ${first} | ${narrowedTerms}; ${NOTED}`,
     ],
-    [
-      'with a term beside the one that was ours',
-      pod(),
-      both(prepended, sidecar('arm')),
-      affinity,
-      `patched: affinity first Exists & arch In arm64 | ${BOTH} & arch In arm64; ${NOTED}`,
-    ],
+    ['beside ours', pod(), beside, PLAIN, `patched: affinity ${first} | ${BOTH} & arch In arm64; ${NOTED}`],
     [
       'and what else was in a term of ours was taken',
       pod({ affinity: requires(term('zone In a')) }),
@@ -208,7 +184,7 @@ describe('admission after a sidecar was injected', () => {
         requiring((list) => list.filter(({ key }) => key !== 'zone')),
         sidecar('arm'),
       ),
-      affinity,
+      PLAIN,
       `patched: affinity ${BOTH} & arch In arm64; ${NOTED}`,
     ],
   ]);
@@ -233,7 +209,7 @@ describe('admission after a sidecar was injected', () => {
 
   it("leaves a user's own requirement that looks like archaware's in a term to which archaware added another", () => {
     const mixed = pod({ affinity: requires(term('arch In amd64,arm64')) }, {}, ['mixed']);
-    const circumstances = by('affinity', { preferred: {} });
+    const circumstances = PLAIN;
     const { after } = review(mixed, circumstances);
     expect(placement(after)).to.equal(`affinity ${BOTH} & os In linux; ${NOTED}`);
     expect(placement(review(injected(after, 'arm'), circumstances).after)).to.equal(
@@ -246,35 +222,21 @@ describe('admission that gated a pod', () => {
   const cold = pod({}, {}, ['cold']);
   const quota: Change = (object) => changed(object, ['schedulingGates'], (list) => [...list, { name: 'q' }]);
   check([
-    ['is called again', cold, same, by('both'), `unchanged: gates ${GATE}`],
-    ['is called again after another gate', cold, quota, by('both'), `unchanged: gates ${GATE},q`],
-    [
-      'is called again without its gate',
-      cold,
-      (object) => put(object, ['spec', 'schedulingGates'], undefined),
-      by('both'),
-      `gated: gates ${GATE}`,
-    ],
+    ['is called again', cold, same, BY_BOTH, `unchanged: gates ${GATE}`],
+    ['is called again after another gate', cold, quota, BY_BOTH, `unchanged: gates ${GATE},q`],
+    ['is called again without its gate', cold, without('spec', 'schedulingGates'), BY_BOTH, `gated: gates ${GATE}`],
   ]);
 
-  const gated = review(cold, by('both')).after;
-  const known = { ...by('affinity', { preferred: {} }), answers: { ...answers, cold: answers.arm } };
+  const IGNORE = { 'archaware.dev/ignore': 'true' };
+  const gated = review(cold, BY_BOTH).after;
+  const known = { ...PLAIN, answers: { ...answers, cold: answers.arm } };
   const rows: [given: string, object: JsonObject, circumstances: Circumstances, expected: string][] = [
     ['and knows its images now', gated, known, `patched: affinity arch In arm64; ${NOTED}`],
     ["and leaves others' gates", quota(gated), known, `patched: affinity arch In arm64; gates q; ${NOTED}`],
-    ['and nobody is there any more to release it', gated, { ...by('both'), mayGate: false }, 'patched: '],
-    [
-      'and it is bound meanwhile: the API server refuses one that is gated and bound',
-      put(gated, ['spec', 'nodeName'], 'n1'),
-      by('both'),
-      'patched: ',
-    ],
-    [
-      'and it is to be ignored meanwhile',
-      put(gated, ['metadata', 'labels'], { 'archaware.dev/ignore': 'true' }),
-      by('both'),
-      'patched: ',
-    ],
+    ['and nobody is there any more to release it', gated, { ...BY_BOTH, mayGate: false }, 'patched: '],
+    // The API server refuses one that is gated and bound.
+    ['and it is bound meanwhile', put(gated, ['spec', 'nodeName'], 'n1'), BY_BOTH, 'patched: '],
+    ['and it is to be ignored meanwhile', put(gated, ['metadata', 'labels'], IGNORE), BY_BOTH, 'patched: '],
   ];
   for (const [given, object, circumstances, expected] of rows) {
     it(`${given}: ${expected}`, () => {
@@ -290,6 +252,8 @@ describe('a record that its author forged', () => {
   const forced = { affinity: requires(term('arch In amd64')), tolerations: [ARM] };
   const forged = (record: JsonObject, spec: JsonObject = forced, images?: readonly string[]) =>
     pod(spec, { annotations: { [MANAGED]: JSON.stringify(record) } }, images);
+  const AMD = 'affinity arch In amd64';
+  const more = { required: [{ key: 'kubernetes.io/arch', values: ['amd64', 's390x'] }] };
   const claim: JsonObject = { tolerations: [ARM], required: [{ key: 'kubernetes.io/arch', values: ['amd64'] }] };
   const rows: [given: string, object: JsonObject, mode: Settings['mode'], expected: string][] = [
     ['claims what a policy requires', forged(claim), 'affinity', `affinity arch In amd64; ${NOTED}`],
@@ -299,18 +263,8 @@ describe('a record that its author forged', () => {
       'affinity',
       `tolerates arm64; affinity arch In amd64; ${NOTED}`,
     ],
-    [
-      'claims a toleration that the images do not have',
-      forged(claim, forced, ['s390x']),
-      'taints',
-      `tolerates s390x; affinity arch In amd64; ${NOTED}`,
-    ],
-    [
-      'claims more than is there',
-      forged({ required: [{ key: 'kubernetes.io/arch', values: ['amd64', 's390x'] }] }),
-      'affinity',
-      'tolerates arm64; affinity arch In amd64',
-    ],
+    ['claims one too many', forged(claim, forced, ['s390x']), 'taints', `tolerates s390x; ${AMD}; ${NOTED}`],
+    ['claims more than is there', forged(more), 'affinity', `tolerates arm64; ${AMD}`],
     ['claims what is not there', forged(claim, {}), 'both', `tolerates amd64,arm64; affinity ${BOTH}; ${NOTED}`],
   ];
   for (const [given, object, mode, expected] of rows) {
@@ -343,6 +297,7 @@ describe('an annotation that archaware did not write', () => {
   const forged = (record: unknown) =>
     pod(wishes, { annotations: { [MANAGED]: typeof record === 'string' ? record : JSON.stringify(record) } });
   const expected = `tolerates gpu=yes,amd64,arm64; affinity tenant In a & ${BOTH}; ${NOTED}`;
+  const ARCH = { key: 'kubernetes.io/arch', values: ['x'] };
   const rows: [given: string, record: unknown][] = [
     ['is no JSON', '{'],
     ['is a list', '[]'],
@@ -353,10 +308,7 @@ describe('an annotation that archaware did not write', () => {
     ['has entries of other types', { tolerations: [1, null, {}], required: [[], { key: 1 }], preferred: [{}] }],
     ['claims tolerations under other keys', { tolerations: wishes.tolerations }],
     ['claims requirements of other labels', { required: [{ term: 0, key: 'tenant', values: ['a'] }] }],
-    [
-      'claims terms that are not there',
-      { required: [-1, 0.5, 9, 1e300].map((entry) => ({ term: entry, key: 'kubernetes.io/arch', values: ['x'] })) },
-    ],
+    ['claims terms that are not there', { required: [-1, 0.5, 9, 1e300].map((term) => ({ ...ARCH, term })) }],
     ['claims tolerations that are not there', { tolerations: [ARM] }],
   ];
   for (const [given, record] of rows) {
