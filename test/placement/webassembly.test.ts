@@ -9,9 +9,10 @@ import { explained } from './explain/explained.ts';
 import { decideCase, input, known, template } from './objects.ts';
 
 const WASM = known('wasi/wasm');
+const PLACED = 'place amd64,arm64 (cluster, follows)';
 const CLASS = { runtimeClassName: 'wasmtime' };
-const HELD =
-  'hold: no architecture for linux is common to all images: WebAssembly without a RuntimeClass (set spec.runtimeClassName)';
+const NONE = 'hold: no architecture for linux is common to all images';
+const HELD = `${NONE}: WebAssembly without a RuntimeClass (set spec.runtimeClassName)`;
 
 function told(decision: Decision): string {
   if (decision.kind !== 'place') return `${decision.kind}: ${decisionNote(decision, 'linux', [])}`;
@@ -28,56 +29,23 @@ type Row = readonly [
 
 describe('an image that is WebAssembly', () => {
   const rows: readonly Row[] = [
-    ['in a pod with a RuntimeClass', { a: WASM }, CLASS, 'place amd64,arm64 (cluster, follows)'],
+    ['in a pod with a RuntimeClass', { a: WASM }, CLASS, PLACED],
     ['beside a container for arm64', { a: WASM, b: known('linux/arm64') }, CLASS, 'place arm64 (images)'],
-    ['for wasip1', { a: known('wasip1/wasm') }, CLASS, 'place amd64,arm64 (cluster, follows)'],
-    ['for wasip2 and js', { a: known('wasip2/wasm,js/wasm') }, CLASS, 'place amd64,arm64 (cluster, follows)'],
-    ['for linux', { a: known('linux/wasm') }, CLASS, 'place amd64,arm64 (cluster, follows)'],
-    ['in a pod with an OS', { a: WASM }, { ...CLASS, os: { name: 'windows' } }, 'place amd64,arm64 (cluster, follows)'],
-    [
-      'under architectures.schedulable',
-      { a: WASM },
-      CLASS,
-      'place amd64 (cluster, follows)',
-      { schedulable: ['amd64'] },
-    ],
+    ['for wasip1', { a: known('wasip1/wasm') }, CLASS, PLACED],
+    ['for wasip2 and js', { a: known('wasip2/wasm,js/wasm') }, CLASS, PLACED],
+    ['for linux', { a: known('linux/wasm') }, CLASS, PLACED],
+    ['in a pod with an OS', { a: WASM }, { ...CLASS, os: { name: 'windows' } }, PLACED],
+    ['under what is schedulable', { a: WASM }, CLASS, 'place amd64 (cluster, follows)', { schedulable: ['amd64'] }],
     ['without a RuntimeClass', { a: WASM }, {}, `${HELD}: a; a (wasi/wasm)`],
     ['with an empty one', { a: WASM }, { runtimeClassName: '' }, `${HELD}: a; a (wasi/wasm)`],
     ['for linux, without a RuntimeClass', { a: known('linux/wasm') }, {}, `${HELD}: a; a (linux/wasm)`],
-    [
-      'without a RuntimeClass, beside another',
-      { a: known('linux/amd64'), b: WASM },
-      {},
-      `${HELD}: b; a (linux/amd64); b (wasi/wasm)`,
-    ],
-    [
-      'without a RuntimeClass, released',
-      { a: WASM },
-      {},
-      'place amd64,arm64 (released, follows)',
-      { noCommonArchitecture: 'release' },
-    ],
-    [
-      'by an override',
-      { a: WASM },
-      CLASS,
-      'place amd64,arm64 (cluster, follows)',
-      { overrides: [{ pattern: 'a', architectures: ['wasm'] }] },
-    ],
+    ['in one of two images', { a: known('linux/amd64'), b: WASM }, {}, `${HELD}: b; a (linux/amd64); b (wasi/wasm)`],
+    ['released', { a: WASM }, {}, 'place amd64,arm64 (released, follows)', { noCommonArchitecture: 'release' }],
+    ['by an override', { a: WASM }, CLASS, PLACED, { overrides: [{ pattern: 'a', architectures: ['wasm'] }] }],
     // The entries of an index for the pod's OS decide.
     ['and linux in one index', { a: known('wasi/wasm,linux/amd64') }, {}, 'place amd64 (images)'],
-    [
-      'and linux in one index, with a RuntimeClass',
-      { a: known('wasi/wasm,linux/amd64') },
-      CLASS,
-      'place amd64 (images)',
-    ],
-    [
-      'and windows in one index',
-      { a: known('wasi/wasm,windows/amd64') },
-      CLASS,
-      'hold: no architecture for linux is common to all images: a (wasi/wasm, windows/amd64)',
-    ],
+    ['the same, with a RuntimeClass', { a: known('wasi/wasm,linux/amd64') }, CLASS, 'place amd64 (images)'],
+    ['and windows in one', { a: known('wasi/wasm,windows/amd64') }, CLASS, `${NONE}: a (wasi/wasm, windows/amd64)`],
     // The runtime of the RuntimeClass runs containers; a volume is mounted.
     [
       'in a volume',
@@ -85,12 +53,7 @@ describe('an image that is WebAssembly', () => {
       { ...CLASS, volumes: [{ name: 'data', image: { reference: 'v' } }] },
       'hold: no architecture for linux is common to all images: a (linux/amd64); volume data: v (wasi/wasm)',
     ],
-    [
-      'of no platform at all',
-      { a: known('') },
-      CLASS,
-      'hold: no architecture for linux is common to all images: a (none)',
-    ],
+    ['of no platform at all', { a: known('') }, CLASS, `${NONE}: a (none)`],
   ];
   for (const [given, answers, spec, expected, more = {}] of rows) {
     it(`${given}: ${expected}`, () => {

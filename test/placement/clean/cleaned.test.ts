@@ -10,7 +10,11 @@ const KEYS = [
   { key: 'supported-arch', effect: 'NoSchedule' },
   { key: 'arch', effect: 'NoSchedule' },
 ];
-const WRITTEN = [wrote('archaware-controller')];
+const MANAGER = 'archaware-controller';
+const WRITTEN = [wrote(MANAGER)];
+const managedBy = (fieldsV1: string, ...others: JsonObject[]) => ({
+  managedFields: [...others, { manager: MANAGER, fieldsV1 }],
+});
 
 /** An entry of `metadata.managedFields` about these fields of a pod's spec. */
 function wrote(manager: string, fields: JsonObject = { 'f:tolerations': {} }): JsonObject {
@@ -39,6 +43,7 @@ type Given = {
 };
 
 const DAEMON = { owner: 'DaemonSet', template: [] };
+const KRUISE = { apiVersion: 'apps.kruise.io/v1beta1' };
 const NOT = ', which clean does not restart';
 const BARE = 'keep: bare pod: it has no owner that could be restarted';
 const MIXED = ['amd64', 'arm64'];
@@ -72,10 +77,15 @@ const AMD = toleration('supported-arch=amd64:NoSchedule');
 const requiring = (...matchExpressions: JsonObject[]) => ({ affinity: requires({ matchExpressions }) });
 const UNTOLERATED: Given = { architectures: MIXED, tolerations: [], managedFields: [] };
 const ARM_REQUIRED = { key: 'kubernetes.io/arch', operator: 'In', values: ['arm64'] };
+const REQUIRES = { spec: requiring(ARM_REQUIRED) };
 /** The record that admission left. */
 const recorded = (required: readonly JsonObject[], tolerations: readonly JsonObject[] = [OURS]) => ({
   annotations: { 'archaware.dev/managed': JSON.stringify({ tolerations, required, preferred: [] }) },
 });
+const ALL_REQUIRED = { spec: requiring({ ...ARM_REQUIRED, values: MIXED }) };
+const ONLY_REQUIRED = { metadata: recorded([ARM_REQUIRED], []) };
+const TOLERATED = { architectures: MIXED, tolerations: [AMD, OURS] };
+const IMAGE = { 'f:containers': { 'k:{"name":"c"}': { 'f:image': {} } } };
 const WRONG = 'keep: a new pod could start on a node of amd64, for which its images have no build';
 
 describe("what clean does about a pod with archaware's tolerations", () => {
@@ -84,17 +94,9 @@ describe("what clean does about a pod with archaware's tolerations", () => {
     ['of a StatefulSet', { owner: 'StatefulSet' }, 'restart'],
     ['of a ReplicationController', { owner: 'ReplicationController' }, `keep: owned by a ReplicationController${NOT}`],
     ['of a Job', { owner: 'Job' }, `keep: owned by a Job${NOT}`],
-    [
-      'of a StatefulSet of another API group',
-      { owner: 'StatefulSet', apiVersion: 'apps.kruise.io/v1beta1' },
-      `keep: owned by a StatefulSet.apps.kruise.io${NOT}`,
-    ],
+    ['of another group', { owner: 'StatefulSet', ...KRUISE }, `keep: owned by a StatefulSet.apps.kruise.io${NOT}`],
     ['of a StatefulSet of its own API group', { owner: 'StatefulSet', apiVersion: 'apps/v1' }, 'restart'],
-    [
-      'of a DaemonSet of another API group',
-      { owner: 'DaemonSet', apiVersion: 'apps.kruise.io/v1alpha1', template: [] },
-      `keep: owned by a DaemonSet.apps.kruise.io${NOT}`,
-    ],
+    ['of such a DaemonSet', { ...DAEMON, ...KRUISE }, `keep: owned by a DaemonSet.apps.kruise.io${NOT}`],
     ['of something else', { owner: 'Workflow' }, `keep: owned by a Workflow${NOT}`],
     ['bare', { owner: undefined }, BARE],
     ['owned without being controlled', { controls: false }, BARE],
@@ -112,38 +114,18 @@ describe("what clean does about a pod with archaware's tolerations", () => {
     ['in another form', { tolerations: [{ key: OURS.key, operator: 'Exists' }] }, 'none'],
     ["of its author's own", { managedFields: [wrote('kubectl')] }, 'none'],
     ['of nobody that is known', { managedFields: [] }, 'none'],
-    [
-      'that we wrote, but other fields of it',
-      { managedFields: [wrote('archaware-controller', { 'f:affinity': {} })] },
-      'none',
-    ],
+    ['that we wrote, but other fields', { managedFields: [wrote(MANAGER, { 'f:affinity': {} })] }, 'none'],
     ['that others also wrote', { managedFields: [wrote('kubectl'), ...WRITTEN] }, 'restart'],
-    [
-      'whose managed fields are text',
-      { managedFields: [{ manager: 'archaware-controller', fieldsV1: '{"f:spec":{"f:tolerations":{}}}' }] },
-      'restart',
-    ],
+    ['whose managed fields are text', managedBy('{"f:spec":{"f:tolerations":{}}}'), 'restart'],
     ['whose managed fields are no list', { managedFields: 'x' }, 'none'],
-    [
-      'whose managed fields are odd',
-      { managedFields: [{}, { manager: 'archaware-controller', fieldsV1: '{' }, { manager: 1 }] },
-      'none',
-    ],
+    ['whose managed fields are odd', managedBy('{', {}, { manager: 1 }), 'none'],
 
     ['of a DaemonSet that is restored', DAEMON, 'rolls'],
     ['of a DaemonSet, no matter who wrote it', { ...DAEMON, managedFields: [] }, 'rolls'],
     ['of a DaemonSet whose author wants it', { owner: 'DaemonSet', template: [OURS] }, 'none'],
-    [
-      'of a DaemonSet whose author wants one of two',
-      { owner: 'DaemonSet', template: [OURS], tolerations: [OURS, OLD] },
-      'rolls',
-    ],
+    ['of one whose author wants one of two', { ...DAEMON, template: [OURS], tolerations: [OURS, OLD] }, 'rolls'],
     ['of a DaemonSet that is gone', { owner: 'DaemonSet' }, 'none'],
-    [
-      'of a DaemonSet whose template does not change',
-      { ...DAEMON, rolls: false },
-      'keep: its DaemonSet does not replace it',
-    ],
+    ['of one whose template does not change', { ...DAEMON, rolls: false }, 'keep: its DaemonSet does not replace it'],
     [
       'of a DaemonSet that was not whole before',
       { ...DAEMON, wasWhole: false },
@@ -165,32 +147,18 @@ describe("what clean does about a pod with archaware's tolerations", () => {
 
 describe('what clean does about a pod whose images do not run everywhere', () => {
   const rows: [given: string, what: Given, expected: string][] = [
-    ['runs on all architectures of the cluster', { architectures: MIXED, tolerations: [AMD, OURS] }, 'restart'],
+    ['runs on all architectures of the cluster', TOLERATED, 'restart'],
     ['runs on one of two', { architectures: MIXED }, WRONG],
     ['runs on one of two, and waits for a node', { architectures: MIXED, phase: 'Pending' }, WRONG],
     ['runs on one of three', { architectures: [...MIXED, 's390x'] }, WRONG.replace('amd64', 'amd64 or s390x')],
-    ['runs on one of two, of a StatefulSet', { owner: 'StatefulSet', architectures: MIXED }, WRONG],
     [
-      'tolerates two by archaware, but archaware requires one',
-      {
-        architectures: MIXED,
-        tolerations: [AMD, OURS],
-        spec: requiring(ARM_REQUIRED),
-        metadata: recorded([ARM_REQUIRED]),
-      },
+      'tolerates two, but archaware requires one',
+      { ...TOLERATED, ...REQUIRES, metadata: recorded([ARM_REQUIRED]) },
       WRONG,
     ],
-    [
-      'is required on all architectures, without tolerations',
-      { ...UNTOLERATED, spec: requiring({ ...ARM_REQUIRED, values: MIXED }), metadata: recorded([ARM_REQUIRED], []) },
-      'restart',
-    ],
-    [
-      'is required on one of two, without tolerations',
-      { ...UNTOLERATED, spec: requiring(ARM_REQUIRED), metadata: recorded([ARM_REQUIRED], []) },
-      WRONG,
-    ],
-    ['is required by its author alone, without tolerations', { ...UNTOLERATED, spec: requiring(ARM_REQUIRED) }, 'none'],
+    ['is required on all, without tolerations', { ...UNTOLERATED, ...ALL_REQUIRED, ...ONLY_REQUIRED }, 'restart'],
+    ['is required on one of two, without any', { ...UNTOLERATED, ...REQUIRES, ...ONLY_REQUIRED }, WRONG],
+    ['is required by its author alone, without tolerations', { ...UNTOLERATED, ...REQUIRES }, 'none'],
     [
       'runs on one of two by one key and on both by an earlier one',
       { architectures: MIXED, tolerations: [OURS, OLD, toleration('arch=amd64:NoSchedule')] },
@@ -201,17 +169,14 @@ describe('what clean does about a pod whose images do not run everywhere', () =>
       {
         metadata: { creationTimestamp: '2026-01-01T00:00:00Z' },
         managedFields: [
-          { ...wrote('archaware-controller'), time: '2026-01-01T00:00:01Z' },
-          {
-            ...wrote('kubectl', { 'f:containers': { 'k:{"name":"c"}': { 'f:image': {} } } }),
-            time: '2026-01-01T00:00:09Z',
-          },
+          { ...wrote(MANAGER), time: '2026-01-01T00:00:01Z' },
+          { ...wrote('kubectl', IMAGE), time: '2026-01-01T00:00:09Z' },
         ],
       },
       'keep: an image of it was changed since archaware placed it, so its architectures are not known',
     ],
     ['is in a cluster without nodes', { architectures: [] }, 'restart'],
-    ['of a DaemonSet on all architectures', { ...DAEMON, architectures: MIXED, tolerations: [AMD, OURS] }, 'rolls'],
+    ['of a DaemonSet on all architectures', { ...DAEMON, ...TOLERATED }, 'rolls'],
     [
       'of a DaemonSet on one of two',
       { ...DAEMON, architectures: MIXED },

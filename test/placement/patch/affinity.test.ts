@@ -11,6 +11,7 @@ import {
 import { preference, prefers, requirement, requires, shown, term } from '../affinities.ts';
 
 const BOTH = requirement('arch In amd64,arm64');
+const ALL = 'arch In amd64,arm64';
 const LINUX = requirement('os In linux');
 const POOL = requirement('pool In fast');
 
@@ -19,6 +20,7 @@ function intent(required: AffinityIntent['required'], ...preferred: [architectur
 }
 
 const asks = (...terms: readonly JsonObject[]) => ({ affinity: requires(...terms) });
+const fields = { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n1'] }] };
 const SELECTS = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
 
 type Row = readonly [given: string, spec: JsonObject, intent: AffinityIntent, expected: string | undefined];
@@ -37,12 +39,12 @@ function check(rows: readonly Row[]): void {
 
 describe('the required node affinity', () => {
   const arch = intent([BOTH]);
-  const fields = { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n1'] }] };
+  const NULL_TERMS = { affinity: { nodeAffinity: { [REQUIRED]: { nodeSelectorTerms: null } } } };
   check([
-    ['no affinity', {}, arch, 'arch In amd64,arm64'],
-    ['null for affinity', { affinity: null }, arch, 'arch In amd64,arm64'],
-    ['an empty affinity', { affinity: {} }, arch, 'arch In amd64,arm64'],
-    ['null for node affinity', { affinity: { nodeAffinity: null } }, arch, 'arch In amd64,arm64'],
+    ['no affinity', {}, arch, ALL],
+    ['null for affinity', { affinity: null }, arch, ALL],
+    ['an empty affinity', { affinity: {} }, arch, ALL],
+    ['null for node affinity', { affinity: { nodeAffinity: null } }, arch, ALL],
     ['nothing is wanted', asks(term('zone In a')), intent([]), undefined],
     ['a term on another key', asks(term('zone In a')), arch, 'zone In a & arch In amd64,arm64'],
     [
@@ -54,31 +56,16 @@ describe('the required node affinity', () => {
     ['a term on the architecture', asks(term('arch In arm64')), arch, undefined],
     ['a term against one', asks(term('arch NotIn s390x')), arch, undefined],
     ['a term on the old name of the architecture', asks(term('old-arch In arm64')), arch, undefined],
-    [
-      'one of two terms is on the architecture',
-      asks(term('arch In arm64'), term('zone In a')),
-      arch,
-      'arch In arm64 | zone In a & arch In amd64,arm64',
-    ],
+    ['one of two is on it', asks(term('arch In arm64'), term('zone In a')), arch, `arch In arm64 | zone In a & ${ALL}`],
     ['a term on the architecture and more', asks(term('zone In a', 'arch In arm64')), arch, undefined],
     ['a term of fields only', asks(fields), arch, 'arch In amd64,arm64 & metadata.name In n1'],
-    [
-      'a term of fields, with null for expressions',
-      asks({ ...fields, matchExpressions: null }),
-      arch,
-      'arch In amd64,arm64 & metadata.name In n1',
-    ],
+    ['the same', asks({ ...fields, matchExpressions: null }), arch, `${ALL} & metadata.name In n1`],
     ['an empty term stays, as it matches no node', asks({}), arch, undefined],
     ['a term of empty lists', asks({ matchExpressions: [], matchFields: [] }), arch, undefined],
     ['an empty term beside another', asks({}, term('zone In a')), arch, '{} | zone In a & arch In amd64,arm64'],
     ['an empty list of terms, which the API server refuses', asks(), arch, undefined],
-    [
-      'null for the terms, which it refuses too',
-      { affinity: { nodeAffinity: { [REQUIRED]: { nodeSelectorTerms: null } } } },
-      arch,
-      undefined,
-    ],
-    ['null for what is required', { affinity: { nodeAffinity: { [REQUIRED]: null } } }, arch, 'arch In amd64,arm64'],
+    ['null for the terms, which it refuses too', NULL_TERMS, arch, undefined],
+    ['null for what is required', { affinity: { nodeAffinity: { [REQUIRED]: null } } }, arch, ALL],
   ]);
 });
 
@@ -94,20 +81,10 @@ describe('a node selector of the pod', () => {
     ['of the OS', selecting({ 'kubernetes.io/os': 'linux' }), all, 'arch In amd64,arm64 & pool In fast'],
     ['of its old name', selecting({ 'beta.kubernetes.io/os': 'linux' }), all, 'arch In amd64,arm64 & pool In fast'],
     ['of a label that is matched', selecting({ pool: 'slow' }), all, 'arch In amd64,arm64 & os In linux'],
-    ['of something else', selecting({ zone: 'a' }), intent([BOTH]), 'arch In amd64,arm64'],
-    [
-      'of the architecture, beside terms on other keys',
-      selecting({ 'kubernetes.io/arch': 'arm64' }, requires(term('zone In a'))),
-      intent([BOTH]),
-      undefined,
-    ],
-    [
-      'of the architecture, where one is preferred',
-      SELECTS,
-      intent([BOTH], ['arm64', 75]),
-      'prefers arch In arm64 (75)',
-    ],
-    ['nothing', { nodeSelector: null }, intent([BOTH]), 'arch In amd64,arm64'],
+    ['of something else', selecting({ zone: 'a' }), intent([BOTH]), ALL],
+    ['of one, beside terms', selecting(SELECTS.nodeSelector, requires(term('zone In a'))), intent([BOTH]), undefined],
+    ['of one, where one is preferred', SELECTS, intent([BOTH], ['arm64', 75]), 'prefers arch In arm64 (75)'],
+    ['nothing', { nodeSelector: null }, intent([BOTH]), ALL],
   ]);
 });
 
@@ -128,7 +105,12 @@ describe('several requirements', () => {
 
 describe('the preferred node affinity', () => {
   const arm = intent([], ['arm64', 75], ['amd64', 25]);
+  const both = { ...arm, required: [BOTH] };
   const ours = 'prefers arch In arm64 (75), arch In amd64 (25)';
+  const has = {
+    ...objectAt(requires(term('arch In arm64')), 'nodeAffinity'),
+    ...objectAt(prefers('arm64=1'), 'nodeAffinity'),
+  };
   const own = (...texts: string[]) => ({ affinity: prefers(...texts) });
   check([
     ['where there is no affinity', {}, arm, ours],
@@ -138,32 +120,10 @@ describe('the preferred node affinity', () => {
     ['the pod prefers one by its old name', own('old-arch In amd64'), arm, undefined],
     ['nothing is preferred', own('zone In a'), intent([]), undefined],
     ['an empty list of preferences', { affinity: { nodeAffinity: { [PREFERRED_TERMS]: [] } } }, arm, ours],
-    [
-      'the pod requires an architecture: the preference is added all the same',
-      asks(term('arch In amd64,arm64')),
-      { ...arm, required: [BOTH] },
-      `arch In amd64,arm64; ${ours}`,
-    ],
-    [
-      'the pod requires and prefers architectures',
-      {
-        affinity: {
-          nodeAffinity: {
-            ...objectAt(requires(term('arch In arm64')), 'nodeAffinity'),
-            ...objectAt(prefers('arm64=1'), 'nodeAffinity'),
-          },
-        },
-      },
-      { ...arm, required: [BOTH] },
-      undefined,
-    ],
-    [
-      'the pod prefers an architecture: what is required is added all the same',
-      own('amd64=10'),
-      { ...arm, required: [BOTH] },
-      'arch In amd64,arm64; prefers arch In amd64 (10)',
-    ],
-    ['both are added', {}, { ...arm, required: [BOTH] }, `arch In amd64,arm64; ${ours}`],
+    ['the pod requires one: the preference is added', asks(term(ALL)), both, `${ALL}; ${ours}`],
+    ['the pod requires and prefers some', { affinity: { nodeAffinity: has } }, both, undefined],
+    ['the pod prefers one: what is required is added', own('amd64=10'), both, `${ALL}; prefers arch In amd64 (10)`],
+    ['both are added', {}, both, `${ALL}; ${ours}`],
   ]);
 });
 
@@ -203,10 +163,10 @@ describe('requirements that archaware added earlier', () => {
   const arm = { key: 'kubernetes.io/arch', operator: 'In', values: ['arm64'] } as const;
   const rows: [given: string, terms: JsonObject[], required: typeof arm | typeof BOTH, expected: string | undefined][] =
     [
-      ['are narrowed by a further one', [term('arch In amd64,arm64')], arm, 'arch In amd64,arm64 & arch In arm64'],
-      ['are enough', [term('arch In amd64,arm64')], BOTH, undefined],
+      ['are narrowed by a further one', [term(ALL)], arm, 'arch In amd64,arm64 & arch In arm64'],
+      ['are enough', [term(ALL)], BOTH, undefined],
       ["leave the author's own ones", [term('arch In amd64,s390x')], arm, undefined],
-      ['are not narrowed twice', [term('arch In amd64,arm64', 'arch In arm64')], arm, undefined],
+      ['are not narrowed twice', [term(ALL, 'arch In arm64')], arm, undefined],
     ];
   for (const [given, terms, required, expected] of rows) {
     it(given, () => {
@@ -220,12 +180,8 @@ describe('the requirements that were added to a spec', () => {
   const required = [BOTH, LINUX];
   const rows: [given: string, spec: JsonObject, expected: unknown][] = [
     ['the list is ours as a whole', {}, [BOTH, LINUX]],
-    [
-      'each of the terms, and only what it lacked',
-      asks(term('zone In a'), {}, term('arch In amd64,arm64')),
-      [BOTH, LINUX],
-    ],
-    ['nothing', asks(term('arch In amd64,arm64', 'os In linux')), []],
+    ['each of the terms, and only what it lacked', asks(term('zone In a'), {}, term(ALL)), required],
+    ['nothing', asks(term(ALL, 'os In linux')), []],
     ['what a node selector left', { nodeSelector: { 'kubernetes.io/os': 'linux' } }, [BOTH]],
   ];
   for (const [given, spec, expected] of rows) {
@@ -238,7 +194,6 @@ describe('the requirements that were added to a spec', () => {
 
 describe('the node affinity of a template without what archaware added', () => {
   const arch = intent([BOTH]);
-  const fields = { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n1'] }] };
   const rows: [given: string, affinity: JsonObject | undefined][] = [
     ['none', undefined],
     ['a term on another key', requires(term('zone In a'))],

@@ -38,6 +38,7 @@ type Given = {
 const [AMD, ARM, BOTH] = [known('linux/amd64'), known('linux/arm64'), known('linux/amd64,linux/arm64')];
 
 const ARM32 = known('linux/arm');
+const RUNS_ARM = { compatible: { arm64: ['arm'] } };
 const overriding = (architecture: string) => ({ overrides: [{ pattern: 'app:*', architectures: [architecture] }] });
 
 /** The knowledge about a pod on an arm64 node. */
@@ -86,6 +87,12 @@ const one = (is: Container['is'], tag?: ImageAnswer, pulled?: ImageAnswer): Give
 });
 
 describe('a pod on a node of arm64', () => {
+  const DIED = one('format', AMD, AMD);
+  const GOOD = { is: 'runs', tag: BOTH, pulled: BOTH } as const;
+  const CLAIMS = { ...GOOD, is: 'format' } as const;
+  const OLD = { is: 'pull', tag: AMD, stale: true } as const;
+  const DIED_ARM = one('format', ARM, ARM);
+  const BAD = { is: 'fails', tag: AMD, pulled: AMD } as const;
   /** `expected`: the container, unless it is `app`; the reason, unless that is the platforms; and the verdict. */
   const rows: [given: string, what: Given, expected: string][] = [
     // A running container is never wrong, even if its tag has moved.
@@ -103,11 +110,7 @@ describe('a pod on a node of arm64', () => {
     ['that fails, its status without a digest, its tag for amd64', one('fails', AMD), 'unproved'],
     ['that fails, its status without a digest, its tag for both', one('fails', BOTH), 'right'],
     ['that fails, pulled with no platform at all', one('fails', BOTH, known('')), 'does-not-run'],
-    [
-      'that fails, pulled for arm, which its nodes run',
-      { ...one('fails', AMD, ARM32), settings: { compatible: { arm64: ['arm'] } } },
-      'right',
-    ],
+    ['that fails, pulled for arm, which its nodes run', { ...one('fails', AMD, ARM32), settings: RUNS_ARM }, 'right'],
     ['that fails, pulled for arm, which its nodes do not run', one('fails', AMD, ARM32), 'does-not-run'],
     ['that fails, pulled for another OS there', one('fails', AMD, known('linux/amd64,windows/arm64')), 'does-not-run'],
 
@@ -118,59 +121,25 @@ describe('a pod on a node of arm64', () => {
     ['that died of the format, without a digest, its tag for amd64', one('format', AMD), 'format unproved'],
     ['that died of the format, without a digest, its tag for arm64', one('format', ARM), 'format says-it-runs'],
     ['that died of the format, nothing known', one('format', failed(1), failed(1)), 'format unproved'],
-    [
-      'that died of the format, and an override says it is for amd64',
-      { ...one('format', ARM, ARM), settings: overriding('amd64') },
-      'format does-not-run',
-    ],
-    [
-      'that died of the format, and its author stated its architectures',
-      { ...one('format', AMD, AMD), statement: 'amd64' },
-      'format unproved',
-    ],
-    [
-      'that died of the format, and whose statement cannot be read',
-      { ...one('format', AMD, AMD), statement: 'x64' },
-      'format does-not-run',
-    ],
-    [
-      'that died of the format, and is never pulled',
-      { ...one('format', AMD, AMD), pullPolicy: 'Never' },
-      'format unproved',
-    ],
+    ['that died of it, by an override', { ...DIED_ARM, settings: overriding('amd64') }, 'format does-not-run'],
+    ['that died of it, and states its architectures', { ...DIED, statement: 'amd64' }, 'format unproved'],
+    ['that died of it, with a statement that cannot be read', { ...DIED, statement: 'x64' }, 'format does-not-run'],
+    ['that died of it, and is never pulled', { ...DIED, pullPolicy: 'Never' }, 'format unproved'],
 
     // "no match for platform in manifest" counts together with the tag's known platforms.
     ['that cannot be pulled, its tag for amd64', one('pull', AMD), 'does-not-run'],
     ['that cannot be pulled, its tag for both', one('pull', BOTH), 'says-it-runs'],
     ['that cannot be pulled, its tag not known', one('pull', failed(1)), 'unproved'],
-    [
-      'that cannot be pulled, its tag for amd64 as of old',
-      { containers: { app: { is: 'pull', tag: AMD, stale: true } } },
-      'unproved',
-    ],
+    ['that cannot be pulled, its tag for amd64 as of old', { containers: { app: OLD } }, 'unproved'],
     ['that cannot be pulled, and ran from what has arm64', one('pull', AMD, BOTH), 'says-it-runs'],
-    [
-      'that cannot be pulled, its author stated its architectures',
-      { ...one('pull', AMD), statement: 'all' },
-      'unproved',
-    ],
+    ['that cannot be pulled, and states its architectures', { ...one('pull', AMD), statement: 'all' }, 'unproved'],
 
     // With several containers, the one with the strongest proof is named.
+    ['one of whose containers runs', { containers: { good: GOOD, bad: BAD } }, 'bad does-not-run'],
+    ['one of which only claims it', { containers: { claims: CLAIMS, bad: BAD } }, 'bad does-not-run'],
     [
-      'one of whose containers runs, and one was pulled for amd64',
-      { containers: { good: { is: 'runs', tag: BOTH, pulled: BOTH }, bad: { is: 'fails', tag: AMD, pulled: AMD } } },
-      'bad does-not-run',
-    ],
-    [
-      'one of whose images only claims it, and one was pulled for amd64',
-      {
-        containers: { claims: { is: 'format', tag: BOTH, pulled: BOTH }, bad: { is: 'fails', tag: AMD, pulled: AMD } },
-      },
-      'bad does-not-run',
-    ],
-    [
-      'whose init container was pulled for amd64, and the others wait for it',
-      { init: { is: 'fails', tag: AMD, pulled: AMD }, containers: { app: { is: 'starts', tag: BOTH } } },
+      'whose init container is wrong',
+      { init: BAD, containers: { app: { is: 'starts', tag: BOTH } } },
       'i does-not-run',
     ],
   ];

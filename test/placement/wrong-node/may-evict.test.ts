@@ -69,6 +69,16 @@ function placeOf({ trouble = 'failing', verdict = 'does-not-run', isPulled, ...r
 }
 
 describe('the eviction of a pod from a wrong node', () => {
+  const NO_PLACE = /would take another one/;
+  const DAEMON = /its DaemonSet would create another one here/;
+  const own = (value: string) => by({ key: 'supported-arch', value });
+  const UNPROVED = { verdict: 'unproved' } as const;
+  const SAYS = { trouble: 'exec-format-error', verdict: 'says-it-runs' } as const;
+  const UNPULLED = { trouble: 'no-match-for-platform', verdict: 'says-it-runs' } as const;
+  const AMD_TAINT = taint('supported-arch=amd64:NoSchedule');
+  const GPU = [taint('gpu=yes:NoSchedule')];
+  const TOLERATES_GPU = by({ key: 'gpu', operator: 'Exists' });
+  const TOLERATES_CORDONS = by({ key: 'node.kubernetes.io/unschedulable', operator: 'Exists' });
   const rows: [given: string, what: Row, expected: RegExp | undefined][] = [
     ['of a ReplicaSet', {}, undefined],
     ['of a StatefulSet', { metadata: owned('StatefulSet') }, undefined],
@@ -90,43 +100,31 @@ describe('the eviction of a pod from a wrong node', () => {
     // Without proof nothing is evicted.
     [
       'whose image says that it runs there, and does not',
-      { trouble: 'exec-format-error', verdict: 'says-it-runs' },
+      SAYS,
       /its image app@\S+ claims to run on arm64, but it does not .*rebuild it, or state the architectures of "app:1" in images.overrides/,
     ],
     [
-      'the same, with pods.onWrongNode: warn',
-      { trouble: 'exec-format-error', verdict: 'says-it-runs', settings: { onWrongNode: 'warn' } },
-      /its image app@\S+ claims to run on arm64, but it does not .*in images.overrides/,
+      'the same, where it only warns',
+      { ...SAYS, settings: { onWrongNode: 'warn' } },
+      /to run on arm64.*in images.over/,
     ],
     [
-      'that cannot be pulled, though all its images have the architecture',
-      { trouble: 'no-match-for-platform', verdict: 'says-it-runs', isPulled: false },
-      /its images have arm64, as far as is known: the next pull may succeed/,
+      'that cannot be pulled, though they do',
+      { ...UNPULLED, isPulled: false },
+      /its images have arm64.*pull may succeed/,
     ],
     [
       'that ran there, and whose tag moved before its next start',
-      { trouble: 'no-match-for-platform', verdict: 'says-it-runs' },
+      UNPULLED,
       /the image that it ran before has arm64, but the image that its tag names now cannot be pulled here/,
     ],
-    [
-      'whose status names no digest',
-      { verdict: 'unproved', isPulled: false },
-      /the status of container c has no digest that proves/,
-    ],
-    [
-      'whose digest is not known',
-      { verdict: 'unproved' },
-      /not known for certain which image container c runs \(app@sha256/,
-    ],
+    ['whose status names no digest', { ...UNPROVED, isPulled: false }, /the status of container c has no digest that/],
+    ['whose digest is not known', UNPROVED, /not known for certain which image container c runs \(app@sha256/],
     ['that died of the format as it must', { trouble: 'exec-format-error' }, undefined],
     ['that cannot be pulled, as it must', { trouble: 'no-match-for-platform', isPulled: false }, undefined],
 
     // The next pod runs the images that the tags name now.
-    [
-      'of whose images one is not known',
-      { runsOn: undefined },
-      /the platforms of its images are not known for certain/,
-    ],
+    ['of whose images one is not known', { runsOn: undefined }, /platforms of its images are not known for certain/],
     ['whose images run there by now', { runsOn: ['amd64', 'arm64'] }, /its images now have arm64/],
     ['that could run nowhere', { runsOn: ['s390x'] }, /no node of the cluster runs all/],
     ['that may run nowhere else', { settings: { schedulable: ['arm64'] } }, /no node of the cluster runs all/],
@@ -143,75 +141,32 @@ describe('the eviction of a pod from a wrong node', () => {
     ['that tolerates what we gave it', by(OURS), undefined],
     ['that tolerates everything', by({ operator: 'Exists' }), /onto nodes of arm64/],
     ['that tolerates every value of our key', by({ key: 'supported-arch', operator: 'Exists' }), /onto nodes of arm64/],
-    ['that tolerates it in a form of its own', by({ key: 'supported-arch', value: 'arm64' }), /onto nodes of arm64/],
-    [
-      'that tolerates another wrong architecture in a form of its own',
-      { ...by({ key: 'supported-arch', value: 's390x' }), nodes: [other('amd64'), other('s390x')] },
-      /onto nodes of s390x/,
-    ],
-    ['that tolerates what is not here in a form of its own', by({ key: 'supported-arch', value: 's390x' }), undefined],
-    ['that tolerates the right one in a form of its own', by({ key: 'supported-arch', value: 'amd64' }), undefined],
+    ['that tolerates it in a form of its own', own('arm64'), /onto nodes of arm64/],
+    ['that tolerates another so', { ...own('s390x'), nodes: [other('amd64'), other('s390x')] }, /onto nodes of s390x/],
+    ['that tolerates what is not here in a form of its own', own('s390x'), undefined],
+    ['that tolerates the right one in a form of its own', own('amd64'), undefined],
     ['that tolerates something else', by({ key: 'other', operator: 'Exists' }), undefined],
     ["whose tolerations of our form are its author's", { ...by(OURS), managedFields: [] }, /onto nodes of arm64/],
     ['whose author named the node', { managedFields: [template({ 'f:nodeName': {} })] }, /its template names the node/],
 
     // The next pod must fit a node that runs its images.
-    [
-      'whose nodeSelector allows only nodes that do not run it',
-      { spec: asking('arm64') },
-      /no node of amd64 would take another one/,
-    ],
+    ['whose nodeSelector allows only wrong nodes', { spec: asking('arm64') }, /no node of amd64 would take another/],
     ['whose nodeSelector a right node matches', { spec: asking('amd64') }, undefined],
-    [
-      'whose affinity no right node matches',
-      { spec: { affinity: requires(term('zone In a')) } },
-      /would take another one/,
-    ],
-    ['whose right node is cordoned', { nodes: [CORDONED] }, /would take another one/],
-    [
-      'that tolerates cordoned nodes, where there is no other',
-      { ...by({ key: 'node.kubernetes.io/unschedulable', operator: 'Exists' }), nodes: [CORDONED] },
-      /would take another one/,
-    ],
+    ['whose affinity no right node matches', { spec: { affinity: requires(term('zone In a')) } }, NO_PLACE],
+    ['whose right node is cordoned', { nodes: [CORDONED] }, NO_PLACE],
+    ['that tolerates cordoned nodes, without another', { ...TOLERATES_CORDONS, nodes: [CORDONED] }, NO_PLACE],
     ['of whose right nodes one is not cordoned', { nodes: [CORDONED, other('amd64')] }, undefined],
-    [
-      "whose right node has somebody else's taint",
-      { nodes: [other('amd64', { taints: [taint('gpu=yes:NoSchedule')] })] },
-      /would take another one/,
-    ],
-    [
-      "that tolerates somebody else's taint of the right node",
-      {
-        ...by({ key: 'gpu', operator: 'Exists' }),
-        nodes: [other('amd64', { taints: [taint('gpu=yes:NoSchedule'), taint('supported-arch=amd64:NoSchedule')] })],
-      },
-      undefined,
-    ],
+    ["whose right node has somebody else's taint", { nodes: [other('amd64', { taints: GPU })] }, NO_PLACE],
+    ['that tolerates that', { ...TOLERATES_GPU, nodes: [other('amd64', { taints: [...GPU, AMD_TAINT] })] }, undefined],
     ['before its spec was read whole', { early: true, spec: { nodeSelector: { no: 'node' } } }, undefined],
 
     // A daemon pod needs no other node.
-    ['of a DaemonSet whose template tolerates the node', daemon(OURS), /its DaemonSet would create another one here/],
-    [
-      'of a DaemonSet that tolerates everything',
-      daemon({ operator: 'Exists' }),
-      /its DaemonSet would create another one here/,
-    ],
-    [
-      'of a DaemonSet of which nothing is known',
-      { metadata: owned('DaemonSet') },
-      /its DaemonSet would create another/,
-    ],
+    ['of a DaemonSet whose template tolerates the node', daemon(OURS), DAEMON],
+    ['of a DaemonSet that tolerates everything', daemon({ operator: 'Exists' }), DAEMON],
+    ['of a DaemonSet of which nothing is known', { metadata: owned('DaemonSet') }, DAEMON],
     ['of a DaemonSet whose template no longer tolerates the node', daemon(AMD), undefined],
-    [
-      'of a DaemonSet whose template no longer tolerates the node, and no other node would take it',
-      { ...daemon(), runsOn: ['s390x'] },
-      undefined,
-    ],
-    [
-      'of a DaemonSet whose template no longer tolerates a taint that the node does not have',
-      { ...daemon(), taints: [] },
-      /has no taint/,
-    ],
+    ['of such a one that no other node would take', { ...daemon(), runsOn: ['s390x'] }, undefined],
+    ['of such a one, on a node without the taint', { ...daemon(), taints: [] }, /has no taint/],
     ['of a DaemonSet, of which nothing is proved', { ...daemon(), verdict: 'unproved' }, /not known for certain/],
   ];
   for (const [given, what, expected] of rows) {
