@@ -21,6 +21,16 @@ const LEGACY = {
   podSelector: [],
   settings: { ...settingsOf(), policy: 'legacy', schedulable: ['amd64'] },
 };
+const ONLY = ['blocked', 'b-amd64 (c-b-amd64) is only for linux/amd64'];
+const FALLBACK = { settings: { unresolvable: 'fallback', fallback: ['arm64'] } } as const;
+const RELEASE = { settings: { noCommonArchitecture: 'release' } } as const;
+const ONLY_AMD = { settings: { schedulable: ['amd64'] } };
+const overridden = (pattern: string, ...architectures: string[]) => ({
+  settings: { overrides: [{ pattern, architectures }] },
+});
+const NEVER = { containers: [{ name: 'a', image: 'old-amd64', imagePullPolicy: 'Never' }] };
+const TWICE = ['a', 'b'].map((name) => ({ name, image: 'x-amd64' }));
+const podAffinity = { requiredDuringSchedulingIgnoredDuringExecution: [{ topologyKey: 'zone' }] };
 const OURS = tainted('supported-arch=arm64:NoSchedule');
 
 describe('verdicts of the report', () => {
@@ -39,14 +49,7 @@ describe('verdicts of the report', () => {
     ],
     [
       'several containers of one image are one reason',
-      {
-        pod: {
-          containers: [
-            { name: 'a', image: 'x-amd64' },
-            { name: 'b', image: 'x-amd64' },
-          ],
-        },
-      },
+      { pod: { containers: TWICE } },
       ['blocked', 'x-amd64 (a, b) is only for linux/amd64'],
     ],
     ['blocked and pinned shows both', { images: ['old-amd64'], pod: ASKS_AMD }, ['blocked', OLD, ASKED]],
@@ -58,59 +61,31 @@ describe('verdicts of the report', () => {
     ],
     ['unknown: the lookup failed', { images: ['gone'] }, ['unknown', GONE]],
     ['a known image blocks, whatever an unknown one says', { images: ['gone', 'old-amd64'] }, ['blocked', OLD, GONE]],
-    [
-      'unknown stays unknown with the policy fallback',
-      { images: ['gone'] },
-      ['unknown', GONE],
-      { settings: { unresolvable: 'fallback', fallback: ['arm64'] } },
-    ],
-    [
-      'images without a common architecture block',
-      { images: ['a-arm64', 'b-amd64'] },
-      ['blocked', 'b-amd64 (c-b-amd64) is only for linux/amd64'],
-    ],
-    [
-      'released pods stay blocked',
-      { images: ['a-arm64', 'b-amd64'] },
-      ['blocked', 'b-amd64 (c-b-amd64) is only for linux/amd64'],
-      { settings: { noCommonArchitecture: 'release' } },
-    ],
+    ['unknown stays unknown with the policy fallback', { images: ['gone'] }, ['unknown', GONE], FALLBACK],
+    ['images without a common architecture block', { images: ['a-arm64', 'b-amd64'] }, ONLY],
+    ['released pods stay blocked', { images: ['a-arm64', 'b-amd64'] }, ONLY, RELEASE],
     [
       'WebAssembly needs a RuntimeClass',
       { images: ['wasm'] },
       ['blocked', 'wasm (c-wasm) is WebAssembly and needs a RuntimeClass'],
     ],
     ['WebAssembly with a RuntimeClass is ready', { images: ['wasm'], pod: { runtimeClassName: 'wasm' } }, ['ready']],
-    [
-      'an image that is never pulled does not narrow',
-      { pod: { containers: [{ name: 'a', image: 'old-amd64', imagePullPolicy: 'Never' }] } },
-      ['ready'],
-    ],
-    [
-      'images.overrides answers for the registry',
-      { images: ['old-amd64'] },
-      ['ready'],
-      { settings: { overrides: [{ pattern: 'docker.io/library/old-*', architectures: ['arm64'] }] } },
-    ],
+    ['an image that is never pulled does not narrow', { pod: NEVER }, ['ready']],
+    ['images.overrides answers', { images: ['old-amd64'] }, ['ready'], overridden('docker.io/library/old-*', 'arm64')],
     [
       'images.overrides blocks',
       { images: ['web'] },
       ['blocked', 'web (c-web) is only for linux/amd64, by images.overrides'],
-      { settings: { overrides: [{ pattern: '*', architectures: ['amd64'] }] } },
+      overridden('*', 'amd64'),
     ],
     ['a statement that lists the target', { images: ['gone'], ...stating('arm64') }, ['ready']],
     [
-      'a statement that does not list the target',
+      'a statement that does not',
       stating('amd64'),
       ['pinned', 'its annotation archaware.dev/architectures says amd64'],
     ],
     ['an invalid statement does not count', stating('x86'), ['ready']],
-    [
-      'architectures.schedulable excludes the target',
-      {},
-      ['pinned', 'architectures.schedulable allows only amd64'],
-      { settings: { schedulable: ['amd64'] } },
-    ],
+    ['it is not schedulable', {}, ['pinned', 'architectures.schedulable allows only amd64'], ONLY_AMD],
     ['a nodeSelector for the target', { pod: ASKS_ARM }, ['ready']],
     ['a nodeSelector for another architecture', { pod: ASKS_AMD }, ['pinned', ASKED]],
     [
@@ -119,25 +94,17 @@ describe('verdicts of the report', () => {
       ['pinned', 'its nodeSelector asks for disk=ssd'],
     ],
     [
-      'a nodeSelector that a node of the target has',
+      'a nodeSelector that one of them has',
       { pod: ASKS_SSD },
       ['ready'],
-      { nodes: [node('arm64'), node('arm64', { name: 'arm64-2', ...SSD })] },
+      { nodes: [node('arm64'), node('arm64', { name: 'a2', ...SSD })] },
     ],
     [
       'a required node affinity',
       { pod: { affinity: requires(term('arch In amd64')) } },
       ['pinned', 'its node affinity asks for kubernetes.io/arch In (amd64)'],
     ],
-    [
-      'podAffinity does not pin',
-      {
-        pod: {
-          affinity: { podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [{ topologyKey: 'zone' }] } },
-        },
-      },
-      ['ready'],
-    ],
+    ['podAffinity does not pin', { pod: { affinity: { podAffinity } } }, ['ready']],
     ['a nodeName in a template', { pod: { nodeName: 'amd64-1' } }, ['pinned', 'it names the node amd64-1']],
     ['the nodeName that the scheduler chose does not pin', { kind: 'Pod', pod: { nodeName: 'amd64-1' } }, ['ready']],
     [
@@ -165,12 +132,7 @@ describe('verdicts of the report', () => {
       ['pinned', 'pods.matchNodeLabels asks for team=a'],
       { settings: { mode: 'affinity', matchNodeLabels: ['team'] } },
     ],
-    [
-      'without a node of the target, copies of the others stand in',
-      { pod: ASKS_SSD },
-      ['ready'],
-      { nodes: [node('amd64', SSD)] },
-    ],
+    ['without one, copies of the others stand in', { pod: ASKS_SSD }, ['ready'], { nodes: [node('amd64', SSD)] }],
     [
       'a copy has no instance type',
       { pod: { nodeSelector: { 'node.kubernetes.io/instance-type': 'm5.large' } } },
