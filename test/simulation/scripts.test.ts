@@ -1,247 +1,171 @@
 import { expect } from 'chai';
 import { type History, play, type Step } from './history.ts';
 
-/** The pods of both DaemonSets are refused for more than five minutes. */
-const NOT_BACK: readonly Step[] = [
-  { do: 'calm' },
-  { do: 'roll', set: 1 },
-  { do: 'roll', set: 0 },
-  { do: 'calm' },
-  { do: 'tick', ms: 130_000 },
-  { do: 'calm' },
-  { do: 'tick', ms: 130_000 },
-  { do: 'calm' },
-  { do: 'tick', ms: 50_000 },
-];
+/** A step, or the name of one that has nothing but that. */
+type Told = Step | 'calm' | 'quiet' | 'crash' | 'check' | 'bind' | 'stop' | 'clean';
 
 /** Lets these of the requests under way go on, one after the other. */
 const go = (...which: readonly number[]) => which.map((one): Step => ({ do: 'go', which: one }));
+const pod = (pod: number, images: number[]): Step => ({ do: 'pod', pod, images, isGated: false });
+const gated = (pod: number, images: number[]): Step => ({ do: 'pod', pod, images, isGated: true });
+const set = (set: number, image: number): Step => ({ do: 'set', set, image });
+const of = (what: 'roll' | 'undo' | 'forget' | 'delete set', set: number): Step => ({ do: what, set });
+const be = (
+  what: 'refuse templates' | 'refuse pods' | 'registry' | 'strip' | 'ignore namespace' | 'label namespace',
+  is: boolean,
+): Step => ({ do: what, is });
+const node = (node: number, architecture: string): Step => ({ do: 'node', node, architecture });
+const wait = (seconds: number): Step => ({ do: 'wait', ms: seconds * 1000 });
+const tick = (seconds: number): Step => ({ do: 'tick', ms: seconds * 1000 });
+const LOSE: Step = { do: 'lose', which: 0 };
+const REFUSE: Step = { do: 'refuse', which: 0, status: 403 };
+const DELETE: Step = { do: 'delete pod', pod: 0 };
+
+/** The pods of both DaemonSets are refused for more than five minutes. */
+const NOT_BACK: readonly Told[] = [
+  'calm',
+  of('roll', 1),
+  of('roll', 0),
+  'calm',
+  tick(130),
+  'calm',
+  tick(130),
+  'calm',
+  tick(50),
+];
 
 /** Histories that once broke a rule. The numbers are those of docs/development/reliability.md. Unless they say otherwise: one replica, with taints. */
-const SCRIPTS: readonly (readonly [what: string, steps: readonly Step[], settings?: Partial<History>])[] = [
+const SCRIPTS: readonly (readonly [what: string, steps: readonly Told[], settings?: Partial<History>])[] = [
   [
     'neighbours N1: no node is tainted, now or when it joins, while a policy refuses the template of a system DaemonSet',
     [
-      { do: 'refuse templates', is: true },
-      { do: 'set', set: 1, image: 0 },
-      { do: 'roll', set: 1 },
-      { do: 'quiet' },
-      { do: 'node', node: 0, architecture: 'amd64' },
-      { do: 'quiet' },
-      { do: 'crash' },
-      { do: 'quiet' },
-      { do: 'node', node: 1, architecture: 'arm64' },
-      { do: 'quiet' },
+      be('refuse templates', true),
+      set(1, 0),
+      of('roll', 1),
+      'quiet',
+      node(0, 'amd64'),
+      'quiet',
+      'crash',
+      'quiet',
+      node(1, 'arm64'),
+      'quiet',
     ],
   ],
   [
     'neighbours N2: a change that no pod is let in with is taken back, and no node is tainted, under the next leader either',
-    [
-      { do: 'set', set: 1, image: 0 },
-      { do: 'roll', set: 1 },
-      { do: 'refuse pods', is: true },
-      { do: 'quiet' },
-      { do: 'crash' },
-      { do: 'quiet' },
-      { do: 'node', node: 1, architecture: 'amd64' },
-      { do: 'quiet' },
-    ],
+    [set(1, 0), of('roll', 1), be('refuse pods', true), 'quiet', 'crash', 'quiet', node(1, 'amd64'), 'quiet'],
   ],
   [
     'core 1: a pod that is deleted before the answer to its patch is not kept as a ghost',
-    [
-      { do: 'calm' },
-      { do: 'pod', pod: 0, images: [2], isGated: false },
-      ...go(0, 0, 0),
-      { do: 'delete pod', pod: 0 },
-      ...go(0, 1, 1),
-      { do: 'calm' },
-      { do: 'check' },
-    ],
+    ['calm', pod(0, [2]), ...go(0, 0, 0), DELETE, ...go(0, 1, 1), 'calm', 'check'],
   ],
   [
     'core 1: a pod that is made again under its name before the answer is not lost',
     [
-      { do: 'calm' },
-      { do: 'pod', pod: 0, images: [2], isGated: false },
+      'calm',
+      pod(0, [2]),
       ...go(0, 0, 0),
       { do: 'replace pod', pod: 0, images: [0], isGated: false },
       ...go(0, 1, 1, 1),
-      { do: 'calm' },
-      { do: 'check' },
+      'calm',
+      'check',
     ],
   ],
   [
     'core 1: a DaemonSet that is deleted before the answer to its patch is not kept as a ghost',
-    [
-      { do: 'calm' },
-      { do: 'set', set: 0, image: 0 },
-      ...go(0, 0, 0),
-      { do: 'delete set', set: 0 },
-      ...go(0, 1),
-      { do: 'calm' },
-      { do: 'check' },
-    ],
+    ['calm', set(0, 0), ...go(0, 0, 0), of('delete set', 0), ...go(0, 1), 'calm', 'check'],
   ],
   [
     'core 2: a new leader does not widen a placed template while the registry is away',
-    [{ do: 'set', set: 0, image: 0 }, { do: 'quiet' }, { do: 'registry', is: false }, { do: 'crash' }, { do: 'quiet' }],
+    [set(0, 0), 'quiet', be('registry', false), 'crash', 'quiet'],
   ],
   [
     'core 2: a new leader writes nothing to bound pods while the registry is away',
-    [
-      { do: 'pod', pod: 0, images: [1], isGated: false },
-      { do: 'calm' },
-      { do: 'bind' },
-      { do: 'quiet' },
-      { do: 'registry', is: false },
-      { do: 'crash' },
-      { do: 'quiet' },
-    ],
+    [pod(0, [1]), 'calm', 'bind', 'quiet', be('registry', false), 'crash', 'quiet'],
     { replicas: 2 },
   ],
   [
     'core 15: a new leader asks nothing about what is placed',
-    [
-      { do: 'pod', pod: 0, images: [1], isGated: true },
-      { do: 'set', set: 0, image: 2 },
-      { do: 'quiet' },
-      { do: 'stop' },
-      { do: 'quiet' },
-    ],
+    [gated(0, [1]), set(0, 2), 'quiet', 'stop', 'quiet'],
     { mode: 'both' },
   ],
   [
     'core 19: tolerations that another webhook takes out are noticed, and written again once it no longer does',
-    [
-      { do: 'calm' },
-      { do: 'strip', is: true },
-      { do: 'pod', pod: 0, images: [0], isGated: false },
-      { do: 'calm' },
-      { do: 'strip', is: false },
-    ],
+    ['calm', be('strip', true), pod(0, [0]), 'calm', be('strip', false)],
   ],
   [
     'admission S2: a passing 403 does not take the gate away without node affinity',
-    [
-      { do: 'calm' },
-      { do: 'pod', pod: 0, images: [0], isGated: true },
-      ...go(0, 0),
-      { do: 'refuse', which: 0, status: 403 },
-    ],
+    ['calm', gated(0, [0]), ...go(0, 0), REFUSE],
     { mode: 'both' },
   ],
   [
     'neighbours N5: an undo that brings back a toleration of archaware does not make it the author’s',
-    [
-      { do: 'set', set: 0, image: 2 },
-      { do: 'quiet' },
-      { do: 'set', set: 0, image: 0 },
-      { do: 'quiet' },
-      { do: 'undo', set: 0 },
-    ],
+    [set(0, 2), 'quiet', set(0, 0), 'quiet', of('undo', 0)],
   ],
   [
     'neighbours N5 and N8: nor does one after somebody removed the record',
-    [
-      { do: 'set', set: 0, image: 2 },
-      { do: 'quiet' },
-      { do: 'set', set: 0, image: 0 },
-      { do: 'quiet' },
-      { do: 'forget', set: 0 },
-      { do: 'quiet' },
-      { do: 'undo', set: 0 },
-    ],
+    [set(0, 2), 'quiet', set(0, 0), 'quiet', of('forget', 0), 'quiet', of('undo', 0)],
   ],
   [
     'neighbours N8: a record that somebody removes is written again, and clean finds its tolerations',
-    [{ do: 'set', set: 0, image: 2 }, { do: 'quiet' }, { do: 'clean' }, { do: 'forget', set: 0 }],
+    [set(0, 2), 'quiet', 'clean', of('forget', 0)],
     { replicas: 2 },
   ],
   [
     'found by the simulation: a record that somebody removes is written again after a passing 403',
-    [
-      { do: 'set', set: 0, image: 0 },
-      { do: 'calm' },
-      { do: 'forget', set: 0 },
-      { do: 'go', which: 0 },
-      { do: 'refuse', which: 0, status: 403 },
-    ],
+    [set(0, 0), 'calm', of('forget', 0), ...go(0), REFUSE],
   ],
   [
     'found by the simulation: a change is taken back once, also if no answer to that arrives',
     [
-      { do: 'set', set: 0, image: 2 },
-      { do: 'set', set: 1, image: 2 },
-      { do: 'roll', set: 0 },
-      { do: 'roll', set: 1 },
-      { do: 'refuse pods', is: true },
-      { do: 'calm' },
-      { do: 'tick', ms: 1_000 },
-      { do: 'calm' },
+      set(0, 2),
+      set(1, 2),
+      of('roll', 0),
+      of('roll', 1),
+      be('refuse pods', true),
+      'calm',
+      tick(1),
+      'calm',
       ...NOT_BACK,
-      { do: 'lose', which: 0 },
-      { do: 'go', which: 0 },
-      { do: 'lose', which: 0 },
-      { do: 'lose', which: 0 },
+      LOSE,
+      ...go(0),
+      LOSE,
+      LOSE,
       ...NOT_BACK,
       ...NOT_BACK,
     ],
   ],
   [
     'found by the simulation: an image that is changed in place while no process leads is not taken for placed',
-    [
-      { do: 'pod', pod: 0, images: [0, 2], isGated: false },
-      { do: 'calm' },
-      { do: 'image', pod: 0, image: 1 },
-      { do: 'crash' },
-    ],
+    [pod(0, [0, 2]), 'calm', { do: 'image', pod: 0, image: 1 }, 'crash'],
   ],
   [
     'found by the simulation: a pod that is ignored loses its gate with one write, also before the watch shows that write',
     [
-      { do: 'calm' },
-      { do: 'pod', pod: 1, images: [2], isGated: true, kind: 'plain' },
+      'calm',
+      gated(1, [2]),
       { do: 'pod', pod: 0, images: [5], isGated: true, kind: 'daemon' },
-      { do: 'go', which: 27 },
+      ...go(27),
       { do: 'reload', to: 'daemons' },
-      { do: 'ignore namespace', is: true },
-      { do: 'go', which: 19 },
+      be('ignore namespace', true),
+      ...go(19),
     ],
     { mode: 'affinity', leaseDuration: '60s', seed: 14, pageSize: 1 },
   ],
   [
     'found by the simulation: no image is looked up again because its pod starts to run after a long time',
-    [
-      { do: 'pod', pod: 0, images: [0], isGated: false, kind: 'plain' },
-      { do: 'quiet' },
-      { do: 'bind' },
-      { do: 'quiet' },
-    ],
+    [pod(0, [0]), 'quiet', 'bind', 'quiet'],
   ],
   [
     'core 6: a pod that is being deleted is no longer decided',
-    [
-      { do: 'pod', pod: 0, images: [2], isGated: false, kind: 'plain' },
-      { do: 'wait', ms: 20_000 },
-      { do: 'bind' },
-      { do: 'wait', ms: 20_000 },
-      { do: 'delete pod', pod: 0, isSlow: true },
-      { do: 'quiet' },
-    ],
+    [pod(0, [2]), wait(20), 'bind', wait(20), { do: 'delete pod', pod: 0, isSlow: true }, 'quiet'],
     { replicas: 2 },
   ],
   ...[1, 2].map(
     (seed) =>
       [
         `core 6: a pod gets all its architectures when no policy restricts it any more (seed ${seed})`,
-        [
-          { do: 'label namespace', is: true },
-          { do: 'reload', to: 'arm' },
-          { do: 'wait', ms: 20_000 },
-          { do: 'pod', pod: 0, images: [2], isGated: false, kind: 'plain' },
-          { do: 'wait', ms: 20_000 },
-        ],
+        [be('label namespace', true), { do: 'reload', to: 'arm' }, wait(20), pod(0, [2]), wait(20)],
         { seed },
       ] as const,
   ),
@@ -249,27 +173,18 @@ const SCRIPTS: readonly (readonly [what: string, steps: readonly Step[], setting
     (which) =>
       [
         `faults F2: ${which === 0 ? 'a leader' : 'a follower'} whose connections die without a sign sees again within ten seconds`,
-        [
-          { do: 'quiet' },
-          { do: 'connections die', which },
-          { do: 'node', node: 0, architecture: 's390x' },
-          { do: 'pod', pod: 0, images: [0], isGated: false },
-          { do: 'wait', ms: 10_000 },
-          { do: 'check' },
-        ],
+        ['quiet', { do: 'connections die', which }, node(0, 's390x'), pod(0, [0]), wait(10), 'check'],
         { replicas: 2, leaseDuration: '15s' },
       ] as const,
   ),
-  [
-    'found by the simulation: a first list that is refused does not end the work of a process',
-    [{ do: 'refuse', which: 0, status: 403 }],
-  ],
+  ['found by the simulation: a first list that is refused does not end the work of a process', [REFUSE]],
 ];
 
 describe('a script that once broke a rule', () => {
   for (const [what, steps, settings] of SCRIPTS) {
     it(what, async () => {
-      const { broken, trace } = await play({ mode: 'taints', replicas: 1, ...settings, steps });
+      const played = steps.map((step): Step => (typeof step === 'string' ? { do: step } : step));
+      const { broken, trace } = await play({ mode: 'taints', replicas: 1, ...settings, steps: played });
       const told = trace.filter((line) => !line.includes('/leases/'));
       expect(broken, `${broken}\n${told.slice(-60).join('\n')}`).to.equal(undefined);
     });
