@@ -79,71 +79,31 @@ describe('the review of a pod depends on', () => {
   const ARM = 'tolerates arm64; requires arch In arm64';
   const ANYWHERE = 'tolerates amd64,arm64; requires nothing';
   const GATED = 'gated; tolerates nothing; requires nothing';
+  const selecting = (label: string, value = '') => spec({ nodeSelector: { [label]: value } });
+  const labelled = (label: string, value: string) => metadata({ labels: { [label]: value } });
+  const UNTOLERATED = 'tolerates nothing; requires arch In amd64,arm64';
+  const OWN = 'tolerates amd64,arm64; requires arch In arm64';
+  const never = { name: 'c0', image: 'cold', imagePullPolicy: 'Never' };
+  const WINDOWS = 'tolerates amd64; requires arch In amd64 & os In windows';
   const rows: readonly [what: string, image: string, before: string, change: Change, after: string][] = [
     ['its node', 'both', BOTH, spec({ nodeName: 'n1' }), 'unchanged'],
-    [
-      'the architecture that it selects itself: it gets no second requirement',
-      'both',
-      BOTH,
-      spec({ nodeSelector: { 'kubernetes.io/arch': 'arm64' } }),
-      ANYWHERE,
-    ],
-    [
-      'the control plane that it selects: it is not gated',
-      'cold',
-      GATED,
-      spec({ nodeSelector: { 'node-role.kubernetes.io/control-plane': '' } }),
-      'unchanged',
-    ],
-    [
-      'its priority class: a pod of the system does not wait like others',
-      'failing',
-      GATED,
-      spec({ priorityClassName: 'system-node-critical' }),
-      ANYWHERE,
-    ],
-    [
-      'its operating system',
-      'mixed',
-      `${ARM} & os In linux`,
-      spec({ os: { name: 'windows' } }),
-      'tolerates amd64; requires arch In amd64 & os In windows',
-    ],
+    // It gets no second requirement.
+    ['the architecture that it selects', 'both', BOTH, selecting('kubernetes.io/arch', 'arm64'), ANYWHERE],
+    ['the control plane', 'cold', GATED, selecting('node-role.kubernetes.io/control-plane'), 'unchanged'],
+    // A pod of the system does not wait like others.
+    ['its priority class', 'failing', GATED, spec({ priorityClassName: 'system-node-critical' }), ANYWHERE],
+    ['its operating system', 'mixed', `${ARM} & os In linux`, spec({ os: { name: 'windows' } }), WINDOWS],
     ['its RuntimeClass', 'wasm', GATED, spec({ runtimeClassName: 'wasmtime' }), ANYWHERE],
-    [
-      'its tolerations',
-      'both',
-      BOTH,
-      spec({ tolerations: [{ operator: 'Exists' }] }),
-      'tolerates nothing; requires arch In amd64,arm64',
-    ],
-    [
-      'its affinity',
-      'both',
-      BOTH,
-      spec({ affinity: requires(term('arch In arm64')) }),
-      'tolerates amd64,arm64; requires arch In arm64',
-    ],
+    ['its tolerations', 'both', BOTH, spec({ tolerations: [{ operator: 'Exists' }] }), UNTOLERATED],
+    ['its affinity', 'both', BOTH, spec({ affinity: requires(term('arch In arm64')) }), OWN],
     ['its gates', 'cold', GATED, spec({ schedulingGates: [GATE] }), 'unchanged'],
     ['its init containers', 'both', BOTH, spec({ initContainers: [{ name: 'i', image: 'model' }] }), ARM],
     ['its image volumes', 'both', BOTH, spec({ volumes: [volume] }), ARM],
-    [
-      'the pull policies of its images',
-      'cold',
-      GATED,
-      spec({ containers: [{ name: 'c0', image: 'cold', imagePullPolicy: 'Never' }] }),
-      ANYWHERE,
-    ],
+    ['the pull policies of its images', 'cold', GATED, spec({ containers: [never] }), ANYWHERE],
     ['its owner', 'both', BOTH, metadata({ ownerReferences: [owner] }), 'unchanged'],
     ['what it states', 'both', BOTH, metadata({ annotations: { 'archaware.dev/architectures': 'arm64' } }), ARM],
-    [
-      'the label archaware.dev/ignore',
-      'both',
-      BOTH,
-      metadata({ labels: { 'archaware.dev/ignore': 'true' } }),
-      'unchanged',
-    ],
-    ['the labels that a policy selects', 'both', BOTH, metadata({ labels: { tier: 'gold' } }), ARM],
+    ['the label archaware.dev/ignore', 'both', BOTH, labelled('archaware.dev/ignore', 'true'), 'unchanged'],
+    ['the labels that a policy selects', 'both', BOTH, labelled('tier', 'gold'), ARM],
     ['its deletion', 'both', BOTH, metadata({ deletionTimestamp: '2026-01-01T00:00:00Z' }), 'unchanged'],
     ['its phase', 'both', BOTH, (object) => ({ ...object, status: { phase: 'Succeeded' } }), 'unchanged'],
   ];

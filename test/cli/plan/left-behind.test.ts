@@ -25,73 +25,32 @@ const PLAIN = daemonSet('proxy');
 type Row = [
   what: string,
   given: Partial<Settings>,
-  managesNodes: boolean,
-  input: Parameters<typeof findLeftovers> extends [infer Nodes, infer Sets, unknown] ? [Nodes, Sets] : never,
+  input: [nodes: (typeof TAINTED)[], sets: (typeof TOLERATING)[] | undefined],
   expected: RegExp | undefined,
+  managesNodes?: false,
 ];
 
+const PROVIDERS = /^1 node\(s\) \(n1\) still carry .*without-node-taints/;
+const FOREIGN = node({ taints: [taint('kubernetes.io/arch=arm64:NoSchedule')] });
+const MAY = /^no node and no DaemonSet .*: the component without-taints \(withoutTaints in the chart\) may be used$/;
+const NODE = /^1 node\(s\) \(n1\) still carry .*do not use the component without-taints .* yet$/;
+const SET = /^1 DaemonSet\(s\) \(kube-system\/cni\) still carry .* yet$/;
+const EACH = /^1 node\(s\) \(n1\) and 1 DaemonSet\(s\) \(kube-system\/cni\) still/;
+const OF_NODES = /^no node carries .*; DaemonSets were not looked at$/;
 const ROWS: readonly Row[] = [
-  ['a configuration that sets taints', {}, true, [[TAINTED], [TOLERATING]], undefined],
-  [
-    'affinity, nothing left',
-    AFFINITY,
-    true,
-    [[CLEAN], [PLAIN]],
-    /^no node and no DaemonSet .*: the component without-taints \(withoutTaints in the chart\) may be used$/,
-  ],
-  [
-    'affinity, a node',
-    AFFINITY,
-    true,
-    [[CLEAN, TAINTED], [PLAIN]],
-    /^1 node\(s\) \(n1\) still carry .*do not use the component without-taints .* yet$/,
-  ],
-  [
-    'affinity, a DaemonSet',
-    AFFINITY,
-    true,
-    [[CLEAN], [PLAIN, TOLERATING]],
-    /^1 DaemonSet\(s\) \(kube-system\/cni\) still carry .* yet$/,
-  ],
-  [
-    'affinity, both',
-    AFFINITY,
-    true,
-    [[TAINTED], [TOLERATING]],
-    /^1 node\(s\) \(n1\) and 1 DaemonSet\(s\) \(kube-system\/cni\) still/,
-  ],
-  [
-    'affinity, a node, and nobody to take its taint away',
-    AFFINITY,
-    false,
-    [[TAINTED], undefined],
-    /this configuration does not remove them/,
-  ],
-  [
-    'affinity without the loops, nothing left',
-    AFFINITY,
-    false,
-    [[CLEAN], undefined],
-    /^no node carries .*; DaemonSets were not looked at$/,
-  ],
-  [
-    "the provider's taints, and one of ours",
-    PROVIDER,
-    true,
-    [[TAINTED], [TOLERATING]],
-    /^1 node\(s\) \(n1\) still carry .*without-node-taints/,
-  ],
-  [
-    "the provider's taints alone",
-    PROVIDER,
-    true,
-    [[node({ taints: [taint('kubernetes.io/arch=arm64:NoSchedule')] })], [TOLERATING]],
-    /without-node-taints .* may be used$/,
-  ],
+  ['a configuration that sets taints', {}, [[TAINTED], [TOLERATING]], undefined],
+  ['affinity, nothing left', AFFINITY, [[CLEAN], [PLAIN]], MAY],
+  ['affinity, a node', AFFINITY, [[CLEAN, TAINTED], [PLAIN]], NODE],
+  ['affinity, a DaemonSet', AFFINITY, [[CLEAN], [PLAIN, TOLERATING]], SET],
+  ['affinity, both', AFFINITY, [[TAINTED], [TOLERATING]], EACH],
+  ['affinity, without the loop', AFFINITY, [[TAINTED], undefined], /this configuration does not remove them/, false],
+  ['affinity without the loops, nothing left', AFFINITY, [[CLEAN], undefined], OF_NODES, false],
+  ["the provider's taints, and one of ours", PROVIDER, [[TAINTED], [TOLERATING]], PROVIDERS],
+  ["the provider's taints alone", PROVIDER, [[FOREIGN], [TOLERATING]], /without-node-taints .* may be used$/],
 ];
 
 describe('leftover taints', () => {
-  for (const [what, given, managesNodes, [nodes, daemonSets], expected] of ROWS) {
+  for (const [what, given, [nodes, daemonSets], expected, managesNodes = true] of ROWS) {
     it(`${what}: ${expected === undefined ? 'nothing to say' : 'is said'}`, () => {
       const left = findLeftovers(nodes, daemonSets, settings(given));
       if (expected === undefined) expect(left).to.equal(undefined);

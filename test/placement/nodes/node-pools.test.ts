@@ -54,6 +54,9 @@ describe('the problems of a NodePool', () => {
     /** `!` before an error; the others are warnings. */
     found: string,
   ];
+  const requiring = (...more: JsonObject[]) => ({ requirements: [arch('In', 'arm64'), ...more] });
+  const byLabel = { requirements: [], labels: { 'kubernetes.io/arch': 'arm64' }, taints: OURS };
+  const WRONG = { taints: ['supported-arch=amd64:NoSchedule'] };
   const several = { requirements: [arch('In', 'amd64', 'arm64')] };
   const rows: Row[] = [
     ['one architecture and its taint', { taints: OURS }, 'taints', ''],
@@ -66,35 +69,15 @@ describe('the problems of a NodePool', () => {
     ['one architecture and no taint', {}, 'taints.manage: false', ''],
     ['a taint of others', { taints: ['gpu=yes:NoSchedule'] }, 'taints', 'taint-missing'],
     ['another effect', { taints: ['supported-arch=arm64:PreferNoSchedule'] }, 'taints', 'taint-missing'],
-    [
-      'the taint of another architecture',
-      { taints: ['supported-arch=amd64:NoSchedule'] },
-      'taints',
-      'taint-of-another-architecture',
-    ],
+    ['the taint of another architecture', WRONG, 'taints', 'taint-of-another-architecture'],
     ['two architectures', several, 'taints', 'several-architectures'],
     ['two architectures', several, 'both', 'several-architectures'],
     ['two architectures', several, 'affinity', ''],
     ['two architectures and a taint', { ...several, taints: OURS }, 'taints', 'several-architectures'],
     ['no architecture named', { requirements: [] }, 'taints', 'several-architectures'],
-    [
-      'an architecture that is ruled out',
-      { requirements: [arch('NotIn', 'amd64')] },
-      'taints',
-      'several-architectures',
-    ],
-    [
-      'two requirements that leave one',
-      { requirements: [arch('In', 'amd64', 'arm64'), arch('In', 'arm64')], taints: OURS },
-      'taints',
-      '',
-    ],
-    [
-      'the architecture as a label of the template',
-      { requirements: [], labels: { 'kubernetes.io/arch': 'arm64' }, taints: OURS },
-      'taints',
-      '',
-    ],
+    ['one that is ruled out', { requirements: [arch('NotIn', 'amd64')] }, 'taints', 'several-architectures'],
+    ['two requirements that leave one', { ...requiring(arch('In', 'amd64', 'arm64')), taints: OURS }, 'taints', ''],
+    ['the architecture as a label of the template', byLabel, 'taints', ''],
     ['the old name of the label', { requirements: [expression('old-arch In arm64')], taints: OURS }, 'taints', ''],
     ['the taint at startup', { startup: OURS }, 'taints', '!startup-taint taint-missing'],
     ['the taint at startup', { startup: OURS }, 'affinity', '!startup-taint'],
@@ -105,18 +88,8 @@ describe('the problems of a NodePool', () => {
     ['a name that is selected', {}, selecting('karpenter.sh/nodepool=a'), 'taint-missing'],
     ['a label that is not selected', { labels: { team: 'x' } }, selecting('team=y'), ''],
     ['a label that is missing', {}, selecting('team'), ''],
-    [
-      'a label that is chosen later',
-      { requirements: [arch('In', 'arm64'), expression('team In x,y')] },
-      selecting('team=y'),
-      'taint-missing',
-    ],
-    [
-      'a requirement that is not selected',
-      { requirements: [arch('In', 'arm64'), expression('team In x')] },
-      selecting('team=y'),
-      '',
-    ],
+    ['a label that is chosen later', requiring(expression('team In x,y')), selecting('team=y'), 'taint-missing'],
+    ['a requirement that is not selected', requiring(expression('team In x')), selecting('team=y'), ''],
     ['a label of the provider', {}, selecting('node.kubernetes.io/instance-type=m7g.large'), 'taint-missing'],
   ];
   for (const [what, given, mode, found] of rows) {

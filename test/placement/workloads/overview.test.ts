@@ -18,28 +18,15 @@ const hold = (...platforms: readonly string[]): Subject['decision'] => ({
   images: platforms.map((platform) => ({ image: platform, platforms: [platform] })),
 });
 const skip = (reason: 'ignored' | 'terminal' | 'daemon-pod'): Subject['decision'] => ({ kind: 'skip', reason });
-const WAIT: Subject['decision'] = {
-  kind: 'wait',
-  images: ['a'],
-  failed: [],
-  againInMs: undefined,
-  givesUpInMs: undefined,
-};
+const NOTHING = { failed: [], againInMs: undefined, givesUpInMs: undefined };
+const WAIT: Subject['decision'] = { kind: 'wait', images: ['a'], ...NOTHING };
 
 const subject = (decision: Subject['decision'], more: Partial<Subject> & { readonly name?: string } = {}): Subject => {
   const { name = 'web', ...rest } = more;
   const workload = { kind: 'Deployment', namespace: 'shop', name };
   const bound = rest.nodeArchitecture !== undefined;
-  return {
-    workload,
-    decision,
-    settings: settings(),
-    tolerations: [],
-    bound,
-    nodeArchitecture: undefined,
-    asked: undefined,
-    ...rest,
-  };
+  const free = { tolerations: [], nodeArchitecture: undefined, asked: undefined };
+  return { workload, decision, settings: settings(), bound, ...free, ...rest };
 };
 /** Counts the workloads by what is true of them. */
 function countsOf(all: readonly JudgedWorkload[]): object {
@@ -64,6 +51,15 @@ const mode = (name: Settings['mode']) => ({ settings: settings({ mode: name }) }
 const asks = (...architectures: string[]) => ({
   asked: { text: 'kubernetes.io/arch=x by its nodeSelector', architectures },
 });
+const ANYWHERE = subject(place(['amd64', 'arm64']));
+const ON_AMD = place(['amd64']);
+const OTHERS = place(['amd64', 's390x']);
+const AFTER = { pendingAtRestart: 1, pendingNow: 0 };
+const NEVER = { pendingAtRestart: 0, pendingNow: 0 };
+const ONLY_ARM = { settings: settings({ schedulable: ['arm64'] }) };
+const OBSERVE = mode('observe');
+const AGENT = { workload: { kind: 'DaemonSet', namespace: 'shop', name: 'agent' } };
+const ASKED = 'requires kubernetes.io/arch=x by its nodeSelector';
 const tolerating = { tolerations: [{ key: 'supported-arch', operator: 'Exists' }] };
 
 describe('the overview of workloads', () => {
@@ -78,63 +74,28 @@ describe('the overview of workloads', () => {
     ['is one workload for all pods', [subject(WAIT), subject(WAIT)], { workloads: 1, unknown: 1 }],
     [
       'is as limited as its most limited pod',
-      [subject(place(['amd64', 'arm64'])), subject(place(['arm64']))],
-      { workloads: 1, anywhere: 0, limited: ['arm64'] },
+      [ANYWHERE, subject(place(['arm64']))],
+      { anywhere: 0, limited: ['arm64'] },
     ],
     ['does not count what has finished', [subject(skip('terminal')), subject(skip('daemon-pod'))], { workloads: 0 }],
     [
-      'would be Pending if it is held and has a node',
+      'would be Pending if held',
       [on('arm64', APART)],
       { nowhere: 1, pendingAtRestart: 1, pendingNow: 0, onWrongNode: 1 },
     ],
+    ['would be Pending if it is left alone', [on('arm64', skip('ignored'))], { leftAlone: 1, pendingAtRestart: 1 }],
+    ['is not if it tolerates', [on('arm64', skip('ignored'), tolerating)], { leftAlone: 1, pendingAtRestart: 0 }],
+    ['is not in the mode affinity', [on('arm64', skip('ignored'), mode('affinity'))], { pendingAtRestart: 0 }],
+    ['would be if it asks for another', [on('amd64', ON_AMD, asks('arm64'))], { ...AFTER, limited: ['amd64'] }],
+    ['is Pending if it asks for another', [subject(ON_AMD, asks('arm64'))], { pendingAtRestart: 0, pendingNow: 1 }],
+    ['would be if it asks for what is not here', [on('amd64', OTHERS, asks('s390x'))], { pendingAtRestart: 1 }],
+    ['would not if it asks for what they have', [on('arm64', place(['amd64', 'arm64']), asks('arm64'))], NEVER],
     [
-      'would be Pending if it is left alone and tolerates nothing',
-      [on('arm64', skip('ignored'))],
-      { leftAlone: 1, pendingAtRestart: 1 },
+      'is not where it observes',
+      [on('amd64', ON_AMD, { ...OBSERVE, ...asks('arm64') }), on('amd64', APART, OBSERVE)],
+      NEVER,
     ],
-    [
-      'would not be Pending if it is left alone and has a toleration',
-      [on('arm64', skip('ignored'), tolerating)],
-      { leftAlone: 1, pendingAtRestart: 0 },
-    ],
-    [
-      'would not be Pending in the mode affinity if it is left alone',
-      [on('arm64', skip('ignored'), mode('affinity'))],
-      { pendingAtRestart: 0 },
-    ],
-    [
-      'would be Pending if it asks for another architecture than its images have',
-      [on('amd64', place(['amd64']), asks('arm64'))],
-      { pendingAtRestart: 1, pendingNow: 0, limited: ['amd64'] },
-    ],
-    [
-      'is Pending if it asks for another architecture than its images have',
-      [subject(place(['amd64']), asks('arm64'))],
-      { pendingAtRestart: 0, pendingNow: 1 },
-    ],
-    [
-      'would be Pending if it asks for an architecture that no node has',
-      [on('amd64', place(['amd64', 's390x']), asks('s390x'))],
-      { pendingAtRestart: 1 },
-    ],
-    [
-      'would not be Pending if it asks for an architecture that its images have',
-      [on('arm64', place(['amd64', 'arm64']), asks('arm64'))],
-      { pendingAtRestart: 0, pendingNow: 0 },
-    ],
-    [
-      'would not be Pending in the mode observe, whatever it asks for',
-      [
-        on('amd64', place(['amd64']), { ...mode('observe'), ...asks('arm64') }),
-        on('amd64', APART, { ...mode('observe') }),
-      ],
-      { pendingAtRestart: 0, pendingNow: 0 },
-    ],
-    [
-      'creates no Pending pods as a DaemonSet',
-      [subject(hold('linux/s390x'), { workload: { kind: 'DaemonSet', namespace: 'shop', name: 'agent' } })],
-      { nowhere: 1, pendingNow: 0 },
-    ],
+    ['creates no Pending pods as a DaemonSet', [subject(hold('linux/s390x'), AGENT)], { nowhere: 1, pendingNow: 0 }],
   ];
   for (const [what, subjects, counts] of rows) {
     it(what, () => expect(countsOf(overviewOf(subjects, CLUSTER))).to.deep.include(counts));
@@ -145,11 +106,7 @@ describe('the overview of workloads', () => {
     ['its node has the platform', on('amd64', place(['amd64'])), false],
     ['it has no node', subject(place(['amd64'])), false],
     ['a guess proves nothing', on('arm64', place(['amd64'], { basis: 'open', unknown: ['a'] })), false],
-    [
-      'only the configuration excludes the node',
-      on('amd64', place(['arm64']), { settings: settings({ schedulable: ['arm64'] }) }),
-      false,
-    ],
+    ['only the configuration excludes the node', on('amd64', place(['arm64']), ONLY_ARM), false],
     ['one held image lacks it', on('amd64', APART), true],
     ['no held image lacks it', on('amd64', hold('linux/amd64')), false],
     ['a held image is compatible', on('amd64', hold('linux/386')), false],
@@ -189,21 +146,9 @@ describe('the overview of workloads', () => {
     ['is on a wrong node', on('arm64', place(['amd64'])), 'its images run on amd64'],
     ['is held', on('arm64', APART), 'its images have no architecture in common'],
     ['has no node', subject(place(['s390x'])), 'its images run on s390x'],
-    [
-      'contradicts itself',
-      subject(place(['amd64']), asks('arm64')),
-      'requires kubernetes.io/arch=x by its nodeSelector, but its images run on amd64 only',
-    ],
-    [
-      'asks for what no node has',
-      subject(place(['amd64', 's390x']), asks('s390x')),
-      'requires kubernetes.io/arch=x by its nodeSelector, and no node of the cluster has that',
-    ],
-    [
-      'is left alone, and tolerates nothing',
-      subject(skip('ignored')),
-      'it is labelled archaware.dev/ignore=true, and it tolerates no node',
-    ],
+    ['contradicts itself', subject(ON_AMD, asks('arm64')), `${ASKED}, but its images run on amd64 only`],
+    ['asks for what no node has', subject(OTHERS, asks('s390x')), `${ASKED}, and no node of the cluster has that`],
+    ['is left alone', subject(skip('ignored')), 'it is labelled archaware.dev/ignore=true, and it tolerates no node'],
   ];
   for (const [what, of, why] of reasons) {
     it(`says why: ${what}: ${why || 'nothing'}`, () => {
