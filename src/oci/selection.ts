@@ -38,7 +38,7 @@ export type Children = ReadonlyMap<string, Child>;
  * An entry that decides: by its content, or only by its presence. `depth`: that of an index there; the root has 1. `name`: its
  * platform, for messages.
  */
-type Needed = {
+export type Needed = {
   readonly digest: string;
   readonly depth: number;
   readonly by: 'content' | 'presence';

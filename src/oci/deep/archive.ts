@@ -3,19 +3,16 @@ import { messageOf } from '../../kit/errors.ts';
 import { printableAscii } from '../../kit/printable.ts';
 import { GZIP, LayerProblem, type Reading, ZSTD } from './layer-reading.ts';
 import type { LayerTree } from './layer-tree.ts';
-import { type Format, formatOf, HEAD_BYTES } from './program-format.ts';
+import { formatOf, HEAD_BYTES } from './program-format.ts';
 
 /** Longer names and targets are not of this world: Linux allows 4096 bytes. */
 const LONGEST_NAME = 4096;
-/** Of memory, for a format that no other file has: most are those of scripts, by their interpreters. */
-const FORMAT_BYTES = 200;
 
 /** Feeds an archive to the tree. The library's own decompression is never reached. */
 export function createArchive({ tree, allowance }: Omit<Reading, 'isEnough'>) {
   let problem: string | undefined;
   let hasEnd = false;
   let hasBegun = false;
-  const formats = new Map<string, Format>();
   const parser = new Parser({
     // Longer extended headers are skipped.
     maxMetaEntrySize: 256 * 1024,
@@ -51,7 +48,7 @@ export function createArchive({ tree, allowance }: Omit<Reading, 'isEnough'>) {
       const finish = (): void => {
         if (isAdded) return;
         isAdded = true;
-        add(path, { kind: 'file', isExecutable, format: shared(formatOf(Buffer.concat(head, length))) });
+        add(path, { kind: 'file', isExecutable, format: formatOf(Buffer.concat(head, length)) });
       };
       const wanted = Math.min(HEAD_BYTES, size);
       entry.on('data', (data: Buffer) => {
@@ -78,16 +75,6 @@ export function createArchive({ tree, allowance }: Omit<Reading, 'isEnough'>) {
     const before = tree.bytes();
     tree.add(path, node);
     allowance.memory -= tree.bytes() - before;
-  }
-
-  /** The same object for files alike. */
-  function shared(format: Format): Format {
-    const key = JSON.stringify(format);
-    const known = formats.get(key);
-    if (known !== undefined) return known;
-    formats.set(key, format);
-    allowance.memory -= FORMAT_BYTES + 4 * key.length;
-    return format;
   }
 
   function refuse(): void {

@@ -16,7 +16,7 @@ export type Finding = {
 };
 
 /** `reach`: what is looked for in further layers. */
-type Step = Finding | { readonly reach: string; readonly after?: string };
+type Step = Finding | { readonly reach: string; readonly after: string };
 
 type Wanted = {
   readonly platform: Platform;
@@ -39,16 +39,19 @@ export function findProgram(wanted: Wanted): Step {
   const { argv } = wanted.process;
   const [first = ''] = argv;
   if (first === '') return { verdict: 'unknown', reason: 'the image names no program to start' };
-  const quick = follow(argv, wanted, { isStrict: false, steps: 0, after: '' });
-  return 'verdict' in quick && quick.verdict === 'lies'
-    ? follow(argv, wanted, { isStrict: true, steps: 0, after: '' })
-    : quick;
+  const quick = follow(argv, wanted, START);
+  return 'verdict' in quick && quick.verdict === 'lies' ? follow(argv, wanted, { ...START, isStrict: true }) : quick;
 }
 
 /** Returns the same where no further layer is read. `why`: what follows the name of what was looked for. */
 export function settleFor(wanted: Wanted, why: string): Finding {
   try {
-    return settle(wanted, why);
+    const found = findProgram(wanted);
+    // Further layers may have another program of that name. What is known is what runs, as far as one can see.
+    const quick = 'verdict' in found ? found : follow(wanted.process.argv, wanted, START);
+    if ('verdict' in quick) return quick;
+    const { reach, after } = quick;
+    return { program: reach, verdict: 'unknown', reason: `${after === '' ? '' : `${after}; `}${reach} ${why}` };
   } catch (error) {
     // Nothing more may be looked up.
     if (!isLayerProblem(error)) throw error;
@@ -57,26 +60,19 @@ export function settleFor(wanted: Wanted, why: string): Finding {
   }
 }
 
-function settle(wanted: Wanted, why: string): Finding {
-  const found = findProgram(wanted);
-  if ('verdict' in found) return found;
-  // Further layers may have another program of that name. What is known is what runs, as far as one can see.
-  const quick = follow(wanted.process.argv, wanted, { isStrict: false, steps: 0, after: '' });
-  if ('verdict' in quick) return quick;
-  const { reach, after } = quick;
-  return { program: reach, verdict: 'unknown', reason: `${after === undefined ? '' : `${after}; `}${reach} ${why}` };
-}
-
+/** `after`: how one got there; empty at the begin. */
 type State = { readonly isStrict: boolean; readonly steps: number; readonly after: string };
+const START: State = { isStrict: false, steps: 0, after: '' };
 
 function follow(argv: readonly string[], wanted: Wanted, { isStrict, steps, after }: State): Step {
   const [name = '', ...args] = argv;
   const { platform, process, tree } = wanted;
   const shown = printable(name, 200);
+  const before = after === '' ? '' : `${after}; `;
   const unknown = (reason: string): Finding => ({
     program: shown,
     verdict: 'unknown',
-    reason: `${after === '' ? '' : `${after}; `}${shown} ${reason}`,
+    reason: `${before}${shown} ${reason}`,
   });
   if (name.length > LONGEST || name.includes('\0')) return unknown('is not a valid path');
   if (steps >= MAX_STEPS) return unknown('is not followed any further');
@@ -88,7 +84,7 @@ function follow(argv: readonly string[], wanted: Wanted, { isStrict, steps, afte
   const candidates = isStrict ? found.filter((each) => isProgram(each) || each.place.kind === 'unread') : found;
   const chosen = isStrict ? candidates[0] : found.find(isProgram);
   if (chosen === undefined || chosen.place.kind !== 'found') {
-    if (found.some(({ place }) => place.kind === 'unread')) return { reach: shown, ...(after === '' ? {} : { after }) };
+    if (found.some(({ place }) => place.kind === 'unread')) return { reach: shown, after };
     if (found.some(({ place }) => place.kind === 'loop')) return unknown('is a loop of links');
     if (found.some(({ place }) => place.kind === 'directory') && !isNamed) return unknown('is a directory');
     return unknown('is not in the layers');
@@ -103,7 +99,7 @@ function follow(argv: readonly string[], wanted: Wanted, { isStrict, steps, afte
   const finding: Finding = { program: path, machine, ...judged };
   if (finding.verdict === 'lies') return after === '' ? finding : { ...finding, reason: after };
   if (finding.verdict === 'unknown') {
-    return { ...finding, reason: `${after === '' ? '' : `${after}; `}${path} ${finding.reason ?? `is ${machine}`}` };
+    return { ...finding, reason: `${before}${path} ${finding.reason ?? `is ${machine}`}` };
   }
   const inner = startedBy(path, args);
   if (inner !== undefined)

@@ -36,6 +36,8 @@ const MAX_LINKS = 40;
 const MAX_DEPTH = 256;
 const ENTRY_BYTES = 250;
 const COVERED_BYTES = 150;
+/** Those of scripts; others are few. */
+const FORMAT_BYTES = 200;
 const LONE: Node = { kind: 'other', text: 'a second name of a file that its layer does not have before it' };
 
 /** The file system of an image, as far as its layers were read, from the top layer down. */
@@ -84,7 +86,9 @@ export function createLayerTree({ step }: { readonly step: () => void }) {
   }
 
   function put(path: string, node: Node): void {
-    if ('target' in node) bytes += 2 * node.target.length;
+    if (node.kind === 'symlink') bytes += 2 * node.target.length;
+    if (node.kind === 'file' && 'interpreter' in node.format)
+      bytes += FORMAT_BYTES + 2 * (node.format.interpreter.length + node.format.argument.length);
     const entry = open(path);
     if (entry !== undefined && node.kind !== 'directory') entry.closedBy ??= present;
     if (entry === undefined || isUpper(entry.layer)) {

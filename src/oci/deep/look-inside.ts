@@ -1,4 +1,3 @@
-import { onAbort } from '../../kit/abort.ts';
 import { type Clock, systemClock } from '../../kit/clock.ts';
 import type { Platform } from '../../kit/platform.ts';
 import type { AskingParts } from '../asking.ts';
@@ -165,7 +164,7 @@ async function lookInside(
   /** Reads one layer; returns whether it was read to its end. */
   async function download(digest: string, reading: Reading, until: AbortSignal): Promise<boolean> {
     let isWhole: boolean | LayerProblem | undefined;
-    const stalled = createStallGuard(timeoutMs, until, labelOf(asked), after);
+    const stalled = createStallGuard(timeoutMs, labelOf(asked), after);
     const read = async (body: AsyncIterable<Uint8Array>): Promise<void> => {
       if (isWhole !== undefined) throw new Error('the body was read twice');
       isWhole = false;
@@ -177,7 +176,7 @@ async function lookInside(
     };
     try {
       const response = await send(
-        requestFor({ ...asked, signal: stalled.signal }, `blobs/${digest}`, {
+        requestFor({ ...asked, signal: AbortSignal.any([until, stalled.signal]) }, `blobs/${digest}`, {
           maxBytes: reading.allowance.compressed,
           timeoutMs: PLATFORM_MS,
           read,
@@ -193,36 +192,26 @@ async function lookInside(
 }
 
 /** Watches a download: if no byte arrives for so many milliseconds, its signal aborts. */
-function createStallGuard(
-  milliseconds: number,
-  parent: AbortSignal,
-  label: string,
-  after: Clock['after'] = systemClock.after,
-) {
+function createStallGuard(milliseconds: number, label: string, after: Clock['after'] = systemClock.after) {
   const controller = new AbortController();
-  const forget = onAbort(parent, () => controller.abort(parent.reason));
-  let cancel = (): void => {};
-  const arm = (): void => {
-    cancel();
-    cancel = after(milliseconds, () => {
+  const arm = () =>
+    after(milliseconds, () => {
       const message = `${label} sent nothing for ${milliseconds / 1000} s`;
       controller.abort(new ImageError(message, { code: 'timeout', endpoint: label, isUnanswered: true }));
     });
-  };
-  arm();
+  let cancel = arm();
   return {
     signal: controller.signal,
     async *watch(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
       for await (const chunk of body) {
         cancel();
         yield chunk;
-        arm();
+        cancel = arm();
       }
     },
     /** Ends the watch, and the download, if it goes on. */
     end() {
       cancel();
-      forget();
       controller.abort();
     },
   };

@@ -1,14 +1,7 @@
 import type { ImageFacts } from '../cache/cache.ts';
 import { ImageError } from '../errors.ts';
-import {
-  type ImageConfig,
-  type Index,
-  type Manifest,
-  parseImageConfig,
-  type Skipped,
-  uniquePlatforms,
-} from '../manifest.ts';
-import { type Child, select } from '../selection.ts';
+import { type ImageConfig, type Index, type Manifest, parseImageConfig, uniquePlatforms } from '../manifest.ts';
+import { type Child, type Needed, select } from '../selection.ts';
 import { nothingHeldText, nothingRunsText } from '../sentences.ts';
 
 type Image = Extract<Manifest, { kind: 'image' }>;
@@ -61,6 +54,7 @@ export async function explore(root: Manifest, source: ManifestSource): Promise<E
     const { platform, ...more } = config;
     return { platforms: [platform], skipped: [], isIndex: false, ...more, isComplete: true };
   }
+  const { label: endpoint } = source;
   const isSparse = source.holds !== undefined;
   const children = new Map<string, Child>();
   const refusals: Refused[] = [];
@@ -68,41 +62,46 @@ export async function explore(root: Manifest, source: ManifestSource): Promise<E
   const missing: string[] = [];
   const count = { content: 0, presence: 0 };
   let entries = root.entries.length;
+  const tooLarge = (problem: string): ImageError =>
+    new ImageError(`the index ${problem}`, { code: 'too-large', endpoint });
+
+  /** Returns what is known of an entry that a sparse endpoint does not have. */
+  const absent = (name: string): Child => {
+    missing.push(name);
+    return { kind: 'missing', reason: `not in ${endpoint} (${name})` };
+  };
+  const readChild = async ({ digest, depth, by, name }: Needed): Promise<Child> => {
+    if (by === 'presence') return (await source.holds?.(digest)) ? { kind: 'held' } : absent(name);
+    const child = await exploreChild(digest, source, entries);
+    if ('refusal' in child) {
+      refusals.push(child);
+      const isAbsent = child.refusal.code === 'not-found';
+      if (isAbsent && isSparse) return absent(name);
+      return { kind: 'refused', reason: isAbsent ? 'not in the registry' : child.refusal.message };
+    }
+    if (child.kind === 'index') {
+      if (depth > MAX_DEPTH) throw tooLarge(`nests indexes deeper than ${MAX_DEPTH}`);
+      entries += child.entries.length;
+    }
+    return child;
+  };
+
   let selection = select(root, children, isSparse);
   while (selection.kind === 'needs') {
     for (const { by } of selection.children) count[by] += 1;
-    if (count.content > MAX_CHILDREN) throw tooLarge(`has more than ${MAX_CHILDREN} entries that must be read`, source);
-    if (count.presence > MAX_PRESENT) {
-      throw tooLarge(`has more than ${MAX_PRESENT} platforms, and each must be asked for`, source);
-    }
-    for (const { digest, depth, by, name } of selection.children) {
-      if (by === 'presence') {
-        const isHeld = await source.holds?.(digest);
-        if (!isHeld) missing.push(name);
-        children.set(digest, isHeld ? { kind: 'held' } : { kind: 'missing', reason: notIn(source, name) });
-        continue;
-      }
-      const child = await exploreChild(digest, source, entries);
-      if ('refusal' in child) {
-        refusals.push(child);
-        const refused = refusedChild(child, name, source);
-        if (refused.kind === 'missing') missing.push(name);
-        children.set(digest, refused);
-      } else {
-        if (child.kind === 'index' && depth > MAX_DEPTH)
-          throw tooLarge(`nests indexes deeper than ${MAX_DEPTH}`, source);
-        if (child.kind === 'index') entries += child.entries.length;
-        children.set(digest, child);
-      }
-    }
+    if (count.content > MAX_CHILDREN) throw tooLarge(`has more than ${MAX_CHILDREN} entries that must be read`);
+    if (count.presence > MAX_PRESENT)
+      throw tooLarge(`has more than ${MAX_PRESENT} platforms, and each must be asked for`);
+    for (const needed of selection.children) children.set(needed.digest, await readChild(needed));
     selection = select(root, children, isSparse);
   }
   const { platforms, skipped, only } = selection;
-  if (platforms.length === 0) {
-    const { label: endpoint } = source;
-    const refused = refusals.map(({ refusal }) => refusal);
-    if (missing.length === 0) throw without(refused, skipped(), source);
+  if (platforms.length === 0 && missing.length > 0)
     throw new ImageError(nothingHeldText(endpoint, missing), { code: 'not-found', temporary: true, endpoint });
+  if (platforms.length === 0) {
+    // Errors that another credential may solve come first, then those of the entries themselves.
+    const [refusal] = ['denied', 'malformed'].flatMap((code) => refusals.filter((each) => each.refusal.code === code));
+    throw refusal?.refusal ?? new ImageError(nothingRunsText(skipped()), { code: 'unsupported', endpoint });
   }
   return {
     platforms: uniquePlatforms(platforms),
@@ -111,18 +110,6 @@ export async function explore(root: Manifest, source: ManifestSource): Promise<E
     ...(only === undefined ? {} : { only }),
     isComplete: missing.length === 0 && refusals.every(({ isLasting }) => isLasting),
   };
-}
-
-function notIn({ label }: ManifestSource, name: string): string {
-  return `not in ${label} (${name})`;
-}
-
-function refusedChild({ refusal }: Refused, name: string, source: ManifestSource): Child {
-  const { code, message } = refusal;
-  if (code !== 'not-found') return { kind: 'refused', reason: message };
-  return source.holds === undefined
-    ? { kind: 'refused', reason: 'not in the registry' }
-    : { kind: 'missing', reason: notIn(source, name) };
 }
 
 /**
@@ -171,17 +158,4 @@ function contentOf<T>(parse: () => T): T | ImageError {
     if (error instanceof ImageError && ['malformed', 'unsupported'].includes(error.code)) return error;
     throw error;
   }
-}
-
-/** Errors that another credential may solve come first, then those of the entries themselves. */
-function without(refusals: readonly ImageError[], skipped: readonly Skipped[], { label }: ManifestSource): ImageError {
-  for (const code of ['denied', 'malformed'] as const) {
-    const refusal = refusals.find((each) => each.code === code);
-    if (refusal !== undefined) return refusal;
-  }
-  return new ImageError(nothingRunsText(skipped), { code: 'unsupported', endpoint: label });
-}
-
-function tooLarge(problem: string, { label }: ManifestSource): ImageError {
-  return new ImageError(`the index ${problem}`, { code: 'too-large', endpoint: label });
 }

@@ -100,20 +100,18 @@ export function createQuery(
 
   async function found(sent: Sent, asked: QueriedTarget, previous: TagEntry | undefined): Promise<Answer> {
     const { digest, etag, at } = sent;
-    const entry = (known: ImageFacts): TagEntry => ({
-      ...entryOf(digest, known, asked),
-      checkedAt: at,
-      ...(etag === undefined ? {} : { etag }),
-    });
-    if (digest === previous?.digest && stillHolds(previous, asked)) {
-      return { outcome: 'revalidated', entry: entry(previous.found) };
+    const same = digest === previous?.digest && stillHolds(previous, asked) ? previous.found : undefined;
+    const known = same ?? knownOf(digest, asked);
+    const more = { checkedAt: at, ...(etag === undefined ? {} : { etag }) };
+    if (known !== undefined) {
+      const outcome = same === undefined ? 'found' : 'revalidated';
+      return { outcome, entry: { ...entryOf(digest, known, asked), ...more } };
     }
-    const known = knownOf(digest, asked);
-    if (known !== undefined) return { outcome: 'found', entry: entry(known) };
     const { isComplete, ...facts } = await finish(sent, asked);
     // Another registry may hold the parts of an index that this one lacks, so the gap is not a property of the digest.
     if (isComplete) options.cache.setDigest(digest, facts);
-    return { outcome: 'found', entry: { ...entry(facts), ...(isComplete ? {} : { isPartial: true }) } };
+    const entry = { ...entryOf(digest, facts, asked), ...more };
+    return { outcome: 'found', entry: isComplete ? entry : { ...entry, isPartial: true } };
   }
 
   /** Whether what was found for a tag holds for the endpoints that are asked now, as long as the tag has the same digest. */
