@@ -101,7 +101,7 @@ describe('what a command loads', () => {
   it('is, for run, nothing that reads layers', () => {
     const reached = reachedBy('run');
     expect(deepIn(reached)).to.deep.equal([]);
-    for (const file of ['app/replica/replica.ts', 'oci/asking.ts', 'cli/inspect/command.ts'])
+    for (const file of ['app/replica/replica.ts', 'oci/resolver.ts', 'cli/inspect/command.ts'])
       expect(reached).to.include(file);
     expect(reached).not.to.include('cli/inspect/inspect.ts');
   });

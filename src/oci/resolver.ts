@@ -1,17 +1,23 @@
 import { setMaxListeners } from 'node:events';
 import { onAbort, untilAborted } from '../kit/abort.ts';
+import { systemClock } from '../kit/clock.ts';
 import { type Askers, createAskers } from '../kit/fairness/askers.ts';
 import { createTurns, inTurns } from '../kit/fairness/event-loop.ts';
 import { createFlights } from '../kit/flights.ts';
-import { type AskingOptions, createAsking, type Line, type Reach } from './asking.ts';
 import type { ImageFacts } from './cache/cache.ts';
 import { createFailures, type Failures, type FailuresOptions, unexpected } from './cache/failures.ts';
 import { createKnowledge, type KnowledgeOptions, type Known, keyOf, type Question } from './cache/knowledge.ts';
 import { type Access, createKeyring, type KeyringOptions } from './credentials/keyring.ts';
+import { type Endpoint, labelOf } from './endpoints/endpoint.ts';
 import { sparseRoute } from './endpoints/sparse.ts';
 import { ImageError } from './errors.ts';
+import { createRegistry, type RegistryOptions } from './http/registry-client.ts';
+import { withDeadline } from './http/transport.ts';
+import { createLookup, type LookupOptions } from './lookup/lookup.ts';
 import { LONGEST_WAIT } from './lookup/pace.ts';
+import { createQuery, ownerOf, type QueriedTarget, type QueryOptions } from './lookup/query.ts';
 import { createStarts, STARTS } from './lookup/starts.ts';
+import { listTags } from './lookup/tags.ts';
 import type { Reference } from './reference.ts';
 import { pulledByPodsText } from './sentences.ts';
 
@@ -46,10 +52,18 @@ export type Look =
       readonly retryInMs: number;
     };
 
+/** A registry's line: the milliseconds until all who wait there had their turn. */
+export type Line = { readonly registry: string; readonly inMs: number };
+
+/** A whole lookup gets three times `timeoutMs`. It waits as long for its turn, or longer while the host answers others. */
 export type ResolverOptions = KeyringOptions &
-  AskingOptions &
+  RegistryOptions &
+  Omit<LookupOptions, 'recovered'> &
+  Pick<QueryOptions, 'namesSkipped'> &
   KnowledgeOptions &
   FailuresOptions & {
+    /** Returns the endpoints of an image, in order; never empty. */
+    readonly endpointsOf: (reference: Reference) => readonly Endpoint[];
     /**
      * Returns the name of the kubelet plug-in with which kubelets pull an image (`host/repository`) as the pod's service account, if
      * there is one.
@@ -57,7 +71,15 @@ export type ResolverOptions = KeyringOptions &
     readonly providerForPods?: (name: string) => string | undefined;
     /** The failures of the resolver that this one replaces; default: none. */
     readonly failures?: Failures;
+    /** Ends everything: lookups, connections, timers. */
+    readonly signal: AbortSignal;
   };
+
+/** What a command needs to send requests of its own to an endpoint that it was led to. */
+export type ReachParts = Pick<QueryOptions, 'send' | 'now'> & Pick<ResolverOptions, 'after' | 'timeoutMs'>;
+
+/** Work at an image's registry other than a lookup. */
+type Reach<T> = (at: QueriedTarget, parts: ReachParts) => Promise<T>;
 
 /** Finds out which platforms images can run on, from memory or by asking their registries. */
 export type Resolver = Omit<TagResolver, 'tags' | 'reach'>;
@@ -69,32 +91,86 @@ const ALWAYS = (): boolean => true;
 
 /** @throws Error for invalid CIDRs in `addresses` */
 export function createResolver(options: ResolverOptions) {
-  const { now, telemetry } = options;
+  const { now, telemetry, endpointsOf, timeoutMs, after = systemClock.after } = options;
   const ended = new AbortController();
   const { signal: end } = ended;
   setMaxListeners(0, end);
   const failures = options.failures ?? createFailures(options);
   const keyring = createKeyring(options);
-  const routeOf = (reference: Reference) => sparseRoute(options.endpointsOf(reference));
-  const knowledge = createKnowledge({ ...options, routeOf }, (reference, access) => {
-    const names = options.endpointsOf(reference).map(({ credentialName }) => credentialName);
-    return keyring.fingerprints(access, names);
-  });
-  const onWait = (reference: Reference): void => {
-    if (asking.lineAt(reference) !== undefined) report(reference.canonical);
-  };
+  const namesOf = (reference: Reference) => endpointsOf(reference).map(({ credentialName }) => credentialName);
+  const routeOf = (reference: Reference) => sparseRoute(endpointsOf(reference));
+  const knowledge = createKnowledge({ ...options, routeOf }, (reference, access) =>
+    keyring.fingerprints(access, namesOf(reference)),
+  );
   const recovered = (place: string): void => wake(failures.waitingFor(place));
-  const asking = createAsking({ ...options, signal: end, onWait, recovered }, keyring, knowledge);
+  const { lookup, health, waitAt, forgive } = createLookup({ ...options, recovered });
+  const { send, destroy } = createRegistry(options);
+  const query = createQuery({ ...options, send, health });
   onAbort(options.signal, () => {
     ended.abort(options.signal.reason);
-    asking.destroy();
+    destroy();
   });
   const turns = createTurns({ monotonic: now });
   const listeners: ((canonical: string) => void)[] = [];
   const flights = createFlights<Known>();
+  /** By image, and by the pull secrets that match it at each of its endpoints. */
+  const lookups = createFlights<Known>();
   const starts = createStarts(STARTS);
   /** The number of calls of {@link Resolver.forgive}. */
   let generation = 0;
+
+  const open = (access: Access, until: AbortSignal) =>
+    withDeadline(timeoutMs, until, unreadable, (late) => untilAborted(keyring.open(access, late), late), after);
+
+  /**
+   * Does work at the first of the endpoints where it succeeds, with the credentials, limits and turns that lookups have. Each of its
+   * requests has a deadline, and so it has none.
+   */
+  async function reach<T>(reference: Reference, access: Access, until: AbortSignal, work: Reach<T>, only?: Endpoint) {
+    const signal = AbortSignal.any([end, until]);
+    const { candidates: credentials } = await open(access, signal);
+    const endpoints = only === undefined ? endpointsOf(reference) : [only];
+    const task = { reference, endpoints, credentials, askers: createAskers(access.namespace), signal };
+    const parts = { send, now, after, timeoutMs };
+    return lookup({ ...task, budgetMs: Number.POSITIVE_INFINITY }, (at) => work(at, parts));
+  }
+
+  /** Looks an image up, once for all that hold the same credentials for it, and keeps the answer. */
+  async function ask(asked: Question, reference: Reference, askers: Askers): Promise<Known> {
+    const keys = await open(asked.access, end);
+    const endpoints = endpointsOf(reference);
+    const matching = endpoints.map(({ credentialName }) => keys.fingerprints(credentialName));
+    const owners = [...new Set(matching.flat())];
+    // The credentials are known only now: another caller with the same ones may have found the answer already.
+    const question = { ...asked, owners: () => owners };
+    const known = knowledge.fresh(question);
+    if (known !== undefined) return known;
+    const key = [reference.canonical, ...matching.map((fingerprints) => fingerprints.join())].join(' ');
+    const onWait = (): void => {
+      if (lineAt(reference) !== undefined) report(reference.canonical);
+    };
+    const work = async (_: AbortSignal, all: Askers): Promise<Known> => {
+      const previous = reference.digest === undefined ? knowledge.last(question) : undefined;
+      const task = { reference, endpoints, askers: all, onWait, budgetMs: timeoutMs * 3, signal: end };
+      const { entry, owner, outcome } = await lookup({ ...task, credentials: keys.candidates }, async (at) => ({
+        ...(await query(at, previous)),
+        owner: ownerOf(at.credential),
+      }));
+      telemetry?.cached?.(outcome === 'revalidated' ? 'revalidated' : 'miss');
+      knowledge.keep(reference, owner, entry);
+      return entry;
+    };
+    return lookups.join(key, end, work, askers);
+  }
+
+  /** Returns the line at the limit of the image's registry; undefined if nobody waits there, or it does not move. */
+  function lineAt(reference: Reference): Line | undefined {
+    const lines = endpointsOf(reference).flatMap((endpoint): readonly Line[] => {
+      const inMs = waitAt(endpoint.host);
+      return inMs === undefined ? [] : [{ registry: labelOf({ endpoint, reference }), inMs }];
+    });
+    return lines.toSorted((one, other) => other.inMs - one.inMs)[0];
+  }
 
   /** Starts a lookup, or joins the one that runs. */
   function fly(question: Question, key: string): Promise<Known> {
@@ -130,7 +206,7 @@ export function createResolver(options: ResolverOptions) {
     try {
       end.throwIfAborted();
       if (reference instanceof ImageError) throw reference;
-      const found = await asking.ask(question, reference, askers);
+      const found = await ask(question, reference, askers);
       failures.remove(key);
       telemetry?.resolved?.('ok');
       return found;
@@ -149,8 +225,7 @@ export function createResolver(options: ResolverOptions) {
   /** Adds to a refusal that kubelets pull the image with a login that archaware does not have. */
   function withReason(error: ImageError, reference: Reference | ImageError): ImageError {
     if (error.code !== 'denied' || reference instanceof ImageError) return error;
-    const names = options.endpointsOf(reference).map(({ credentialName }) => credentialName);
-    const provider = names.map((name) => options.providerForPods?.(name)).find((name) => name !== undefined);
+    const [provider] = namesOf(reference).flatMap((name) => options.providerForPods?.(name) ?? []);
     return provider === undefined
       ? error
       : new ImageError(`${error.message}; ${pulledByPodsText(provider)}`, { ...error, cause: error });
@@ -171,7 +246,7 @@ export function createResolver(options: ResolverOptions) {
   }
 
   function pending({ reference }: Question, isPlanned: boolean): Extract<Look, { kind: 'pending' }> {
-    const line = reference instanceof ImageError ? undefined : asking.lineAt(reference);
+    const line = reference instanceof ImageError ? undefined : lineAt(reference);
     return { kind: 'pending', isPlanned, ...(line === undefined ? {} : { line }) };
   }
 
@@ -236,8 +311,13 @@ export function createResolver(options: ResolverOptions) {
      *
      * @throws ImageError, or the signal's reason
      */
-    tags: async (image: string, access: Access, signal: AbortSignal): Promise<readonly string[]> =>
-      asking.listTags(referenceOf(image, access), access, AbortSignal.any([end, signal])),
+    async tags(image: string, access: Access, signal: AbortSignal): Promise<readonly string[]> {
+      const reference = referenceOf(image, access);
+      const able = endpointsOf(reference).filter((endpoint) => endpoint.resolvesTags);
+      // A mirror may know only those that were pulled through it.
+      const endpoint = able.find(({ isSource }) => isSource) ?? able[0];
+      return endpoint === undefined ? [] : reach(reference, access, signal, (at) => listTags(at, send, now), endpoint);
+    },
     /**
      * Does work at the first endpoint of an image where it succeeds, with each login in turn. The work is handed in, so that the controller
      * does not load what only commands do.
@@ -245,7 +325,7 @@ export function createResolver(options: ResolverOptions) {
      * @throws ImageError, or the signal's reason
      */
     reach: async <T>(image: string, access: Access, signal: AbortSignal, work: Reach<T>): Promise<T> =>
-      asking.reach(referenceOf(image, access), access, AbortSignal.any([end, signal]), work),
+      reach(referenceOf(image, access), access, signal, work),
     /** The number of lookups that run or wait for their turn. */
     pending: (): number => flights.size + starts.size,
     /** The number of images, per access, whose last lookup failed. */
@@ -256,7 +336,7 @@ export function createResolver(options: ResolverOptions) {
      */
     forgive(): void {
       generation += 1;
-      asking.forgive();
+      forgive();
       wake(failures.keys());
     },
   };
@@ -264,6 +344,11 @@ export function createResolver(options: ResolverOptions) {
 
 function knownAs({ found: { platforms, isIndex, isBundle } }: Known): Look & { readonly kind: 'known' } {
   return { kind: 'known', platforms, isIndex, ...(isBundle ? { isBundle } : {}) };
+}
+
+/** The failure of a lookup whose pull secrets could not be read in time. */
+function unreadable(): ImageError {
+  return new ImageError('the pull secrets could not be read from the API server in time', { code: 'unavailable' });
 }
 
 /** The host and the project for a malformed name. */

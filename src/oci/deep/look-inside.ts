@@ -1,6 +1,5 @@
 import { type Clock, systemClock } from '../../kit/clock.ts';
 import type { Platform } from '../../kit/platform.ts';
-import type { AskingParts } from '../asking.ts';
 import type { Access } from '../credentials/keyring.ts';
 import { labelOf } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
@@ -8,7 +7,7 @@ import { isSuccess, withDeadline } from '../http/transport.ts';
 import { createRequests, type QueriedEndpoint, requestFor, type Sent } from '../lookup/request.ts';
 import { MAX_CONFIG, parseImageConfig, readPlatform } from '../manifest.ts';
 import { digestName, parseReference } from '../reference.ts';
-import type { TagResolver } from '../resolver.ts';
+import type { ReachParts, TagResolver } from '../resolver.ts';
 import { type Finding, findProgram, settleFor } from './find-program.ts';
 import { type ImageProcess, type Override, processOf, readImageProcess } from './image-process.ts';
 import { createStep, PER_PLATFORM, readLayer } from './layer-reader.ts';
@@ -58,7 +57,7 @@ export async function lookIntoLayers(
 
 async function lookInside(
   asked: QueriedEndpoint,
-  { send, now, after, timeoutMs }: AskingParts,
+  { send, now, after, timeoutMs }: ReachParts,
   { platforms, overrides }: LookInsideTask,
 ): Promise<readonly (readonly Inside[])[]> {
   const requests = createRequests({ send, now });

@@ -8,10 +8,10 @@ import { type Credential, withDeadline } from '../http/transport.ts';
 import type { Reference } from '../reference.ts';
 import type { ResolverTelemetry } from '../resolver-telemetry.ts';
 import { refusedText } from '../sentences.ts';
-import type { Health } from './health.ts';
-import type { Limiter } from './limiter.ts';
-import type { Candidate, Logins } from './logins.ts';
-import type { Left, Pace, Paces, Try } from './pace.ts';
+import { createHealth } from './health.ts';
+import { BOUNDS, createLimiter } from './limiter.ts';
+import { type Candidate, createLogins } from './logins.ts';
+import { createPaces, type Left, type Pace, type PacesOptions, type Try } from './pace.ts';
 import { type Target, targetOf } from './place.ts';
 import type { QueriedTarget } from './query.ts';
 
@@ -38,15 +38,16 @@ type LookupTask = {
 /** Asks one endpoint with one credential. Throws ImageError, or the signal's reason. */
 type Work<T> = (asked: QueriedTarget) => Promise<T>;
 
-export type LookupOptions = {
-  readonly health: Health;
-  readonly limiter: Limiter;
-  readonly logins: Logins;
-  readonly paces: Paces;
+export type LookupOptions = Pick<PacesOptions, 'now' | 'patienceMs' | 'waitsUntil'> & {
   readonly telemetry?: Partial<Pick<ResolverTelemetry, 'waits'>>;
   /** Whether an image's name must never be requested anonymously. */
   readonly isPrivate: (name: string) => boolean;
-  readonly now: () => number;
+  /** Milliseconds for which a refused credential is not tried again. */
+  readonly ttl: { readonly failure: number };
+  /** The most lookups in flight at one host. */
+  readonly maxInFlight: number;
+  /** Called with the key of a place (place.ts) that failed and has answered now. */
+  readonly recovered?: (place: string) => void;
   /** For deadlines; default: the timers of the machine. */
   readonly after?: Clock['after'];
 };
@@ -55,13 +56,20 @@ export type LookupOptions = {
 const PATIENCE = 10;
 
 /** Creates the function that asks the endpoints of one image, each with its credentials, until one answers. */
-export function createLookup({ health, limiter, logins, paces, telemetry, ...options }: LookupOptions) {
-  const { now, after = systemClock.after } = options;
+export function createLookup({ telemetry, now, after = systemClock.after, ...options }: LookupOptions) {
+  const logins = createLogins({ refusedMs: options.ttl.failure, now });
+  const paces = createPaces({ ...options, logins, now, after });
+  const health = createHealth(now, options.recovered);
+  const limiter = createLimiter({ perHost: options.maxInFlight, ...BOUNDS, standing: health.standing });
   /** The account for whose turn the lookup has to wait, by the failure that says so. */
   const waitsFor = new WeakMap<ImageError, Pace>();
 
+  /** Forgets which credentials were refused, so that they are tried again. */
+  const { forgive } = logins;
+  return { lookup, health, waitAt: paces.waitAt, forgive };
+
   /** @throws ImageError, or the signal's reason */
-  return async function lookup<T>(task: LookupTask, work: Work<T>): Promise<T> {
+  async function lookup<T>(task: LookupTask, work: Work<T>): Promise<T> {
     const { reference, askers, budgetMs, signal } = task;
     const route = sparseRoute(task.endpoints);
     const failures: { endpoint: Endpoint; error: ImageError }[] = [];
@@ -203,7 +211,7 @@ export function createLookup({ health, limiter, logins, paces, telemetry, ...opt
       }
       throw withRefusals(mostUseful(refusals), refusals) ?? withoutCredential(target);
     }
-  };
+  }
 }
 
 /** Whether the account has reached a limit: 429, or 503 with a time (RFC 9110, section 15.6.4). */
