@@ -191,8 +191,8 @@ function parseIndex(index: JsonObject, before: number): Manifest {
   const annotations = fieldOf(index, 'annotations');
   if (!areTexts(index, ['mediaType', 'artifactType']) || !isMapOfTexts(annotations)) throw wrongType();
   // Container runtimes read an invalid entry only if they choose it.
-  const isBad = entries.some(({ digest }) => digest === undefined);
-  if (isBad && !entries.some(isCandidate)) throw malformed('has no entry with a valid digest');
+  const isBad = entries.length > 0 && entries.every(({ digest }) => digest === undefined);
+  if (isBad) throw malformed('has no entry with a valid digest');
   return { kind: 'index', isDockerList: mediaType(fieldOf(index, 'mediaType')) === DOCKER_LIST, entries };
 }
 
@@ -258,12 +258,6 @@ function statedPlatform(platform: JsonObject): StatedPlatform {
   };
 }
 
-/** Whether an entry may turn out to be an image that runs. */
-function isCandidate({ digest, kind, isAttestation, platform }: IndexEntry): boolean {
-  if (digest === undefined || isAttestation || kind === 'schema1' || kind === 'other') return false;
-  return platform === undefined || typeof readPlatform(platform) !== 'string';
-}
-
 /** What a config blob says that matters for where its image runs. */
 export type ImageConfig = {
   readonly platform: Platform;
@@ -292,7 +286,7 @@ export function parseImageConfig(body: Uint8Array): ImageConfig {
   if (stated.architecture === '') {
     throw new ImageError('the config blob names no architecture', { code: 'malformed' });
   }
-  const platform = readPlatform(stated.os === '' ? { ...stated, os: 'linux' } : stated);
+  const platform = readPlatform(stated);
   if (typeof platform === 'string') throw unsupported(`the config blob names ${platform}`);
   return isBundle(config) ? { platform, isBundle: true } : { platform };
 }
@@ -324,14 +318,15 @@ export function uniquePlatforms(platforms: readonly Platform[]): Platform[] {
 }
 
 /**
- * Returns the platform, or why it is invalid. An accepted platform may be written to a label or a toleration unchanged.
+ * Returns the platform, linux if it names no operating system, or why it is invalid. An accepted platform may be written to a label
+ * or a toleration unchanged.
  */
 export function readPlatform(platform: {
   readonly os?: unknown;
   readonly architecture?: unknown;
   readonly variant?: unknown;
 }): Platform | string {
-  const rawOs = textOf(platform.os);
+  const rawOs = textOf(platform.os) || 'linux';
   const rawArchitecture = textOf(platform.architecture);
   const os = rawOs.trim().toLowerCase();
   const architecture = normaliseArchitecture(rawArchitecture);

@@ -12,7 +12,6 @@ import {
   containerdFit,
   containerdNames,
   crioRank,
-  type Fit,
   type Node,
   nameOf,
   nodeOf,
@@ -129,11 +128,7 @@ export function select(root: Index, children: Children, isSparse = false): Selec
     kind: 'selected',
     platforms: counted.flatMap(({ platforms }) => platforms),
     skipped: () =>
-      leftOut(
-        root,
-        { children, names, taken: { containerd: digestsOf('containerd'), 'CRI-O': digestsOf('CRI-O') } },
-        new Set(),
-      ),
+      leftOut(root, { children, names, taken: { containerd: digestsOf('containerd'), 'CRI-O': digestsOf('CRI-O') } }),
     ...(only === undefined ? {} : { only }),
   };
 }
@@ -202,12 +197,13 @@ function byContainerd(index: Index, reader: Reader, depth: number): Taken {
     const fit = entry.platform && containerdFit(entry.platform, node);
     return fit === undefined ? [] : [{ entry, ...fit }];
   });
-  const best = ranked.reduce((one, other) => (other.rank < one.rank ? other : one), ranked[0] ?? NOTHING);
-  const entry = best.entry ?? unnamed[0];
+  const rank = Math.min(...ranked.map((each) => each.rank));
+  const best = ranked.find((each) => each.rank === rank);
+  const entry = best?.entry ?? unnamed[0];
   if (entry === undefined) return 'none';
   const { digest, kind, isAttestation } = entry;
   if (digest === undefined || isAttestation || (kind !== 'image' && kind !== 'index')) return 'refused';
-  if (entry.platform !== undefined && !best.isExact) return 'refused';
+  if (best?.isExact === false) return 'refused';
   if (kind === 'image' && entry.platform !== undefined) {
     const own = ranked.filter(({ isOwn }) => isOwn);
     return ofNamed(entry, digest, own, reader, depth);
@@ -223,13 +219,6 @@ function byContainerd(index: Index, reader: Reader, depth: number): Taken {
     ? { platforms: [child.platform], digest, isNested: depth > 1 }
     : 'none';
 }
-
-const NOTHING: Fit & { readonly entry: IndexEntry | undefined } = {
-  entry: undefined,
-  rank: Number.POSITIVE_INFINITY,
-  isOwn: false,
-  isExact: false,
-};
 
 function byCrio(index: Index, reader: Reader, depth: number): Taken {
   const { node } = reader;
@@ -293,7 +282,7 @@ function contentOf(
 }
 
 function platformsOf({ platform }: IndexEntry): Platform[] {
-  const read = platform === undefined ? '' : readPlatform({ ...platform, os: platform.os || 'linux' });
+  const read = platform === undefined ? '' : readPlatform(platform);
   return typeof read === 'string' ? [] : [read];
 }
 
@@ -310,17 +299,12 @@ type Verdict = {
 };
 
 /** Returns the entries that do not count, with the reasons. */
-function leftOut(index: Index, verdict: Verdict, seen: Set<string>): Skipped[] {
-  const { children } = verdict;
+function leftOut(index: Index, verdict: Verdict, seen = new Set([index])): Skipped[] {
   const firsts = firstsOf(index, verdict);
   return index.entries.flatMap((entry) => {
     const { digest } = entry;
-    const child = digest === undefined ? undefined : children.get(digest);
-    if (digest !== undefined && child?.kind === 'index') {
-      if (seen.has(digest)) return [];
-      seen.add(digest);
-      return leftOut(child, verdict, seen);
-    }
+    const child = verdict.children.get(digest ?? '');
+    if (child?.kind === 'index') return seen.has(child) ? [] : leftOut(child, verdict, seen.add(child));
     const named = digest === undefined ? {} : { digest };
     const reason = reasonOf(entry, child, verdict);
     if (reason !== undefined) return [{ ...named, reason }];
@@ -343,7 +327,7 @@ function reasonOf(entry: IndexEntry, child: Child | undefined, verdict: Verdict)
     return `${text}: not what all container runtimes take`;
   }
   if (platform.architecture === '') return 'a platform without an architecture';
-  const read = readPlatform({ ...platform, os: platform.os || 'linux' });
+  const read = readPlatform(platform);
   if (typeof read === 'string') return read;
   const name = printedName(platform);
   const node = nodeOf(platform);

@@ -82,7 +82,7 @@ async function lookInside(
       }
       for (const { digest, kind, isAttestation, platform } of manifest.entries) {
         if (digest === undefined || isAttestation || kind === 'other' || kind === 'schema1') continue;
-        const stated = platform && readPlatform({ ...platform, os: platform.os || 'linux' });
+        const stated = platform && readPlatform(platform);
         const name = typeof stated === 'object' ? nameOf(stated) : '';
         const isOpen = kind === 'index' || stated === undefined;
         if (!(isOpen || wanted.has(name)) || depth > MAX_DEPTH || children >= MAX_CHILDREN) continue;

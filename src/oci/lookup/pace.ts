@@ -33,20 +33,7 @@ type Patience = {
 };
 
 /** The pace at which one account (a host and a login) may be asked for the images of one project. */
-export type Pace = {
-  /** Begins a try, or goes on with the one whose turn it is; undefined if the account is not to be asked now. */
-  start(turn?: Try): Try | undefined;
-  /**
-   * Begins a try when it is the turn of one of the namespaces; namespaces take turns.
-   *
-   * @throws ImageError as {@link Pace.refusal} if the account makes no progress, or the wait gets too long; the signal's reason
-   */
-  turn(askers: Askers, patience: Patience, signal: AbortSignal): Promise<Try>;
-  /** Whether the account has answered lately, so that it is worth waiting for a turn. */
-  isProgressing(): boolean;
-  /** Why the account is not to be asked now. */
-  refusal(): ImageError;
-};
+export type Pace = ReturnType<Paces['of']>;
 
 /**
  * Keeps to the limits that registries put on an account. Registries rarely say what their limit is, so the pace is found out: a
@@ -266,7 +253,7 @@ export function createPaces({ logins, now, after, patienceMs = NO_PROGRESS, wait
 
   return {
     /** Returns the pace for a project: of its own, or as one of those that share that of the account. */
-    of(target: Target, credential: Credential | undefined): Pace {
+    of(target: Target, credential: Credential | undefined) {
       const { host } = target.endpoint;
       const fingerprint = credential?.fingerprint ?? '';
       const project = `${target.place.project.key} ${fingerprint}`;
@@ -333,13 +320,21 @@ export function createPaces({ logins, now, after, patienceMs = NO_PROGRESS, wait
       };
 
       return {
-        start(turn) {
+        /** Begins a try, or goes on with the one whose turn it is; undefined if the account is not to be asked now. */
+        start(turn?: Try): Try | undefined {
           if (turn?.account === account) return turn;
           return account.line.size === 0 && mayStart(account) ? begin() : undefined;
         },
+        /** Whether the account has answered lately, so that it is worth waiting for a turn. */
         isProgressing: () => isProgressing(account),
+        /** Returns why the account is not to be asked now. */
         refusal,
-        async turn(askers, patience, signal) {
+        /**
+         * Begins a try when it is the turn of one of the namespaces; namespaces take turns.
+         *
+         * @throws ImageError as `refusal` if the account makes no progress, or the wait gets too long; the signal's reason
+         */
+        async turn(askers: Askers, patience: Patience, signal: AbortSignal): Promise<Try> {
           const over = new AbortController();
           let stop = (): void => {};
           const look = (): void => {
