@@ -56,11 +56,9 @@ export type Selection =
       readonly only?: Runtime;
     };
 
-/**
- * What a runtime gets on a node: images of the node's own architecture, `none` if no entry is for it, or `refused` if it
- * fails on the entry that it chooses.
- */
-type Taken = Images | 'none' | 'refused';
+/** What a runtime gets on a node. Undefined: no entry is for it, or it fails on the entry that it chooses. */
+type Taken = Images | undefined;
+/** Images of the node's own architecture. */
 type Images = {
   readonly platforms: readonly Platform[];
   /** That of the entry that the runtime takes. */
@@ -107,23 +105,22 @@ export function select(root: Index, children: Children, isSparse = false): Selec
   if (needed.size > 0) return { kind: 'needs', children: [...needed.values()] };
 
   const onLinux = taken.filter(({ node }) => node.os === 'linux');
-  const isShared = onLinux.some((each) => isImage(each.containerd) && isImage(each['CRI-O']));
-  const takes = (runtime: Runtime) => (each: (typeof taken)[number]) => isPulled(runtime, each[runtime]);
+  const isShared = onLinux.some((each) => each.containerd && each['CRI-O']);
+  const takes = (runtime: Runtime) => (each: (typeof taken)[number]) =>
+    each[runtime] !== undefined && !(runtime === 'CRI-O' && each[runtime]?.isNested);
   const alone = isShared ? undefined : RUNTIMES.find((runtime) => onLinux.some(takes(runtime)));
   const counted = taken.flatMap((each) => {
     const { os } = each.node;
     const first = os === 'linux' ? each[alone ?? 'containerd'] : each.containerd;
-    const isAgreed = os !== 'linux' || (alone === undefined ? isImage(each['CRI-O']) : takes(alone)(each));
-    return isImage(first) && isAgreed ? [{ ...each, platforms: first.platforms }] : [];
+    const isAgreed = os !== 'linux' || (alone === undefined ? each['CRI-O'] !== undefined : takes(alone)(each));
+    return first !== undefined && isAgreed ? [{ ...each, platforms: first.platforms }] : [];
   });
   const names = new Set(counted.map(({ node }) => nameOf(node)));
   const digestsOf = (runtime: Runtime): ReadonlySet<string> =>
-    new Set(taken.map((each) => each[runtime]).flatMap((one) => (isImage(one) ? [one.digest] : [])));
+    new Set(taken.flatMap((each) => each[runtime]?.digest ?? []));
   const only =
     alone ??
-    (counted.some(({ node, 'CRI-O': byName }) => node.os === 'linux' && isImage(byName) && byName.isNested)
-      ? 'containerd'
-      : undefined);
+    (counted.some(({ node, 'CRI-O': byName }) => node.os === 'linux' && byName?.isNested) ? 'containerd' : undefined);
   return {
     kind: 'selected',
     platforms: counted.flatMap(({ platforms }) => platforms),
@@ -134,14 +131,6 @@ export function select(root: Index, children: Children, isSparse = false): Selec
 }
 
 const RUNTIMES: readonly Runtime[] = ['containerd', 'CRI-O'];
-
-function isImage(taken: Taken): taken is Images {
-  return typeof taken === 'object';
-}
-
-function isPulled(runtime: Runtime, taken: Taken): boolean {
-  return isImage(taken) && !(runtime === 'CRI-O' && taken.isNested);
-}
 
 /** What each node, in each round of reads, would otherwise look for among all entries. */
 type Sorted = {
@@ -200,29 +189,26 @@ function byContainerd(index: Index, reader: Reader, depth: number): Taken {
   const rank = Math.min(...ranked.map((each) => each.rank));
   const best = ranked.find((each) => each.rank === rank);
   const entry = best?.entry ?? unnamed[0];
-  if (entry === undefined) return 'none';
+  if (entry === undefined) return undefined;
   const { digest, kind, isAttestation } = entry;
-  if (digest === undefined || isAttestation || (kind !== 'image' && kind !== 'index')) return 'refused';
-  if (best?.isExact === false) return 'refused';
+  if (digest === undefined || isAttestation || (kind !== 'image' && kind !== 'index')) return undefined;
+  if (best?.isExact === false) return undefined;
   if (kind === 'image' && entry.platform !== undefined) {
     const own = ranked.filter(({ isOwn }) => isOwn);
     return ofNamed(entry, digest, own, reader, depth);
   }
   const child = contentOf(entry, digest, reader, depth);
-  if (child === undefined) return 'none';
-  if (child.kind !== kind) return 'refused';
-  if (child.kind === 'index') {
-    const inside = byContainerd(child, reader, depth + 1);
-    return inside === 'none' ? 'refused' : inside;
-  }
+  if (child === undefined) return undefined;
+  if (child.kind !== kind) return undefined;
+  if (child.kind === 'index') return byContainerd(child, reader, depth + 1);
   return containerdFit(statedBy(child.platform), node)?.isOwn
     ? { platforms: [child.platform], digest, isNested: depth > 1 }
-    : 'none';
+    : undefined;
 }
 
 function byCrio(index: Index, reader: Reader, depth: number): Taken {
   const { node } = reader;
-  if (node.os !== 'linux') return 'none';
+  if (node.os !== 'linux') return undefined;
   const LAST = Number.POSITIVE_INFINITY;
   const { byNode, unnamed } = sortedOf(index);
   const own = (byNode.get(nameOf(node)) ?? []).flatMap((entry) => {
@@ -233,18 +219,18 @@ function byCrio(index: Index, reader: Reader, depth: number): Taken {
   const lowest = ranked.reduce((rank, each) => Math.min(rank, each.rank), LAST);
   const best = ranked.filter(({ rank }) => rank === lowest).map(({ entry }) => entry);
   const entry = best.find(({ isZstd }) => isZstd && !index.isDockerList) ?? best[0];
-  if (entry === undefined) return 'none';
+  if (entry === undefined) return undefined;
   const { digest, kind, isAttestation } = entry;
   // CRI-O may run schema 1. An image of that alone is not supported, and so it is not as a part.
-  if (digest === undefined || isAttestation || kind === 'other' || kind === 'schema1') return 'refused';
+  if (digest === undefined || isAttestation || kind === 'other' || kind === 'schema1') return undefined;
   if (entry.platform !== undefined && kind !== 'index') return ofNamed(entry, digest, ranked, reader, depth);
   const child = contentOf(entry, digest, reader, depth);
-  if (child === undefined) return 'none';
+  if (child === undefined) return undefined;
   if (child.kind === 'index') return byCrio(child, reader, depth + 1);
-  if (child.kind !== 'image') return 'refused';
+  if (child.kind !== 'image') return undefined;
   // It starts what it has pulled, whatever the config says.
   const isNested = depth > 1;
-  return nameOf(child.platform) === nameOf(node) ? { platforms: [child.platform], digest, isNested } : 'refused';
+  return nameOf(child.platform) === nameOf(node) ? { platforms: [child.platform], digest, isNested } : undefined;
 }
 
 /** Returns what a runtime gets that chooses this entry by its platform. `all`: the entries of the node's architecture. */
@@ -261,7 +247,7 @@ function ofNamed(
     if (each === undefined || isAttestation || platform === undefined || children.has(each)) continue;
     need({ digest: each, depth: depth + 1, by: 'presence', name: printedName(platform) });
   }
-  if (isMissing(chosen)) return 'refused';
+  if (isMissing(chosen)) return undefined;
   const platforms = all.flatMap(({ entry }) => (isMissing(entry) ? [] : platformsOf(entry)));
   return { platforms, digest, isNested: depth > 1 };
 }

@@ -17,9 +17,6 @@ export type Question = {
 /** What is known of an image: the facts of its digest, and for a tag where the digest came from. */
 export type Known = Pick<TagEntry, 'found'> & Partial<Pick<TagEntry, 'digest' | 'source'>>;
 
-/** What each access may know of images. */
-export type Knowledge = ReturnType<typeof createKnowledge>;
-
 export type KnowledgeOptions = {
   readonly cache: ImageCache;
   /** Milliseconds for which a tag stays valid: in general, and with `imagePullPolicy: Always` or the tag `latest`. */
@@ -37,7 +34,7 @@ const HEADLESS_FACTOR = 6;
 const NOBODY = (): readonly CacheOwner[] => [];
 
 /**
- * Creates the view on a cache.
+ * Creates the view on a cache: what each access may know of images.
  *
  * @param ownersOf returns the fingerprints of an access's pull secrets that match an image, as they were last read; called at most
  *   once for a question, and only for an access with pull secrets

@@ -43,8 +43,6 @@ type Keys = {
   candidates(name: string, signal: AbortSignal, askers: Askers): Promise<readonly Credential[]>;
 };
 
-export type Keyring = ReturnType<typeof createKeyring>;
-
 /** Creates a key that is valid in one process only, so that a leaked fingerprint reveals nothing about the password. */
 export function newFingerprintKey(): Buffer {
   return randomBytes(32);
@@ -132,7 +130,7 @@ export function createKeyring(options: KeyringOptions) {
     },
     /**
      * Returns, without reading anything, what {@link Keys.fingerprints} returned for this access and any of these names after
-     * the last {@link Keyring.open}.
+     * the last `open`.
      */
     fingerprints(access: Access, names: readonly string[]): readonly string[] {
       const known = access.pullSecrets.length === 0 ? undefined : learnt.get(accessKey(access));

@@ -29,8 +29,6 @@ export const BOUNDS: Pick<LimiterOptions, 'proven' | 'unproven'> = {
   unproven: { perNamespace: 8, total: 24, perHost: 3, perProject: 2 },
 };
 
-export type Limiter = ReturnType<typeof createLimiter>;
-
 /**
  * Limits what is in flight. If a limit is reached, namespaces take turns, and within a namespace its projects do; the
  * lookups of one namespace at one project are served in order.

@@ -230,11 +230,9 @@ function isOutage({ code }: ImageError): boolean {
  */
 function mostUseful(failures: readonly ImageError[]): ImageError | undefined {
   const limited = failures.filter(({ code }) => code === 'rate-limited');
-  if (limited.length > 0) {
-    // The failure whose pause ends first may be retried first.
-    return limited.reduce((one, other) => ((other.retryAfterMs ?? 0) < (one.retryAfterMs ?? 0) ? other : one));
-  }
   return (
+    // The failure whose pause ends first may be retried first.
+    limited.toSorted((one, other) => (one.retryAfterMs ?? 0) - (other.retryAfterMs ?? 0))[0] ??
     failures.find(({ byCredential, temporary }) => byCredential && temporary) ??
     failures.find(({ byCredential, code }) => byCredential || code === 'denied') ??
     failures.find(({ code }) => code === 'not-found') ??
