@@ -1,7 +1,7 @@
 import { findCluster } from '../kube/access.ts';
 import { type ApiClient, type ApiRequest, createClient } from '../kube/api-client.ts';
 import { isGone } from '../kube/errors.ts';
-import { type Installation, installationIn } from '../kube/installation/deployment.ts';
+import { type Installation, installationIn } from '../kube/installation.ts';
 import { readServerVersion } from '../kube/read.ts';
 import { DEFAULT_NAMESPACE } from '../names.ts';
 import type { Clients, Context } from './surroundings.ts';

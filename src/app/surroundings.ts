@@ -2,7 +2,7 @@ import type { KeySource } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { ConnectedClient } from '../kube/api-client.ts';
-import type { Installation } from '../kube/installation/deployment.ts';
+import type { Installation } from '../kube/installation.ts';
 import type { LogDestination } from '../observability/log.ts';
 
 /** What a command finds around it: the streams, the environment, the time and the signals of its process. */

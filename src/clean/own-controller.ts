@@ -3,12 +3,14 @@ import type { ApiClient } from '../kube/api-client.ts';
 import { isForbidden, isGone } from '../kube/errors.ts';
 import {
   type FoundDeployment,
+  type FoundLease,
   getDeployment,
+  getLease,
   type Installation,
   installationText,
+  type LeaseName,
   readDeployment,
-} from '../kube/installation/deployment.ts';
-import { type FoundLease, getLease, type LeaseName } from '../kube/installation/leases.ts';
+} from '../kube/installation.ts';
 import { FIELD_MANAGER } from '../names.ts';
 
 /** The error with which `clean` refuses to start. The message says why, and what to do. Nothing in the cluster was changed. */

@@ -1,5 +1,5 @@
 import type { Clock } from '../kit/clock.ts';
-import type { FoundDeployment } from '../kube/installation/deployment.ts';
+import type { FoundDeployment } from '../kube/installation.ts';
 import { cleanNode } from '../placement/nodes/decide-node.ts';
 import { readManaged } from '../placement/nodes/managed.ts';
 import type { Node } from '../placement/nodes/node.ts';

@@ -1,5 +1,5 @@
 import { openClients } from '../app/connect.ts';
-import { findDeployed } from '../app/deployed/find.ts';
+import { findDeployed } from '../app/deployed.ts';
 import type { Context, Surroundings } from '../app/surroundings.ts';
 import { takenFrom } from '../config/cluster-keys.ts';
 import {
@@ -13,7 +13,7 @@ import { loadConfig } from '../config/load.ts';
 import { KubeconfigError } from '../kube/access.ts';
 import type { ApiClient } from '../kube/api-client.ts';
 import { ApiError, ConnectionError, isForbidden } from '../kube/errors.ts';
-import { type Installation, installationIn, installationText } from '../kube/installation/deployment.ts';
+import { type Installation, installationIn, installationText } from '../kube/installation.ts';
 import { createRetryingClient, isTemporary } from '../kube/retry.ts';
 
 /** The part of a command line that a configuration is made of. */

@@ -3,7 +3,7 @@ import { ConfigurationError } from '../config/shown-problems.ts';
 import { parseDuration } from '../kit/duration.ts';
 import { messageOf } from '../kit/errors.ts';
 import { parseSelector, type Selector } from '../kit/selector.ts';
-import type { Installation } from '../kube/installation/deployment.ts';
+import type { Installation } from '../kube/installation.ts';
 import type { Command, Flag, Invocation } from './command.ts';
 
 /** The flags that several commands have, with kubectl's names. */

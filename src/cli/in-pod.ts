@@ -1,5 +1,5 @@
 /** What may run beside the controller, in its container (`kubectl exec`), where a command shares the controller's memory. */
-import { wordsAfterProgram } from '../app/deployed/deployment.ts';
+import { wordsAfterProgram } from '../app/deployed.ts';
 
 /** Where a process was started. */
 export type Place = {

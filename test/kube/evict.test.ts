@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { ApiError, LeaseLostError } from '../../src/kube/errors.ts';
-import { createEvictor } from '../../src/kube/evict.ts';
+import { createEvictor } from '../../src/kube/writer.ts';
 import { at, text } from '../simulator/json.ts';
 import { type Server, startServer } from './cluster.ts';
 

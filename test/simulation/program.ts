@@ -12,7 +12,7 @@ import { createLoops, type Loops } from '../../src/controllers/loops/loops.ts';
 import { createWatches, kindsFor, type Watches } from '../../src/controllers/watches.ts';
 import { milliseconds } from '../../src/kit/duration.ts';
 import type { Occurrence } from '../../src/kube/events.ts';
-import { installationIn } from '../../src/kube/installation/deployment.ts';
+import { installationIn } from '../../src/kube/installation.ts';
 import { createLease, type Lease, leadInTurns } from '../../src/kube/lease.ts';
 import { createRetryingClient } from '../../src/kube/retry.ts';
 import { createDoubt } from '../../src/kube/watch/doubt.ts';

@@ -1,6 +1,8 @@
 import { problemsOf } from '../../controllers/announce.ts';
+import { NEVER } from '../../controllers/image-source.ts';
 import type { ObjectRecord } from '../../controllers/object-record.ts';
 import { isoTime } from '../../kit/duration.ts';
+import { createTurns, inTurns } from '../../kit/fairness/event-loop.ts';
 import { stringAt } from '../../kit/json.ts';
 import { printable } from '../../kit/printable.ts';
 import { contradictionOf } from '../../placement/contradiction.ts';
@@ -10,11 +12,14 @@ import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
 import { type Taint, tolerates } from '../../placement/patch/tolerations.ts';
 import { onlyObserves } from '../../placement/placing.ts';
-import { skipNote, startsAtLatestText } from '../../placement/reasons.ts';
+import { queuedNote, skipNote, startsAtLatestText } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
-import type { Problem, WaitingPod } from '../leader-status.ts';
-import { TROUBLES, type TroubleReason } from '../troubles.ts';
-import type { Said } from './said.ts';
+import type { LeaderStatus, Problem, WaitingPod } from '../leader-status.ts';
+import { VERSION } from '../version.ts';
+import type { Base } from './base.ts';
+import type { Parts } from './parts.ts';
+import { type Said, TROUBLES, type TroubleReason } from './said.ts';
+import { outcomeOf } from './serve-state.ts';
 
 /** The architectures of the nodes, each with archaware's taint there, or undefined for nodes without it; every pair once. */
 export type TaintedNodes = readonly { readonly architecture: string; readonly taint: Taint | undefined }[];
@@ -190,4 +195,74 @@ function counted(count: number, one: string, many: string): string {
 
 function when(isWrong: boolean, problem: string, advice: string): Problem[] {
   return isWrong ? [{ problem, do: advice }] : [];
+}
+
+const MOST_WAITING = 5;
+
+function nameOf({ pod: { namespace, name } }: { readonly pod: Pod }): string {
+  return `${namespace}/${name}`;
+}
+
+function isTooLarge({ decision }: ObjectRecord): boolean {
+  return decision?.kind === 'skip' && decision.reason === 'too-large';
+}
+
+/** Returns the place of a pod's images in a registry's line; undefined if none of them waits there. */
+function queuedText({ images }: Parts['running'], { images: wanted, namespace, pullSecrets }: Pod): string | undefined {
+  const texts = wanted.flatMap((image) => {
+    const answer = images.answer(image, namespace, pullSecrets, NEVER);
+    const line = 'line' in answer ? answer.line : undefined;
+    return line === undefined ? [] : queuedNote({ image: image.image, ...line }).join('');
+  });
+  return texts[0] === undefined ? undefined : `ImageUnresolvable: ${texts[0]}`;
+}
+
+/** Returns what the leader knows now; undefined between terms. */
+export async function gatherStatus(base: Base, parts: Parts): Promise<LeaderStatus | undefined> {
+  const { running, watches, refused, admission, terms } = parts;
+  const loops = running.loops();
+  if (loops === undefined) return undefined;
+  const turns = createTurns(base.clock);
+  const settings = running.settings();
+  const nodes = taintedNodes(watches.nodes.store.values(), settings);
+  const pods = { placed: 0, waiting: 0, held: 0, open: 0, ignored: 0 };
+  const oldest: { readonly pod: Pod; readonly record: ObjectRecord }[] = [];
+  let [tooLarge, count] = [0, 0];
+  await inTurns(turns, loops.podStates, ([key, record]) => {
+    const outcome = record.decision && outcomeOf(record.decision);
+    if (outcome !== undefined) pods[outcome]++;
+    if (isTooLarge(record)) tooLarge++;
+    const pod = watches.pods.store.get(key);
+    if (pod === undefined || !isWaiting(pod, record, record.settings ?? settings, nodes)) return;
+    count++;
+    oldest.push({ pod, record });
+    oldest.sort((one, other) => one.pod.createdAt - other.pod.createdAt || (nameOf(one) < nameOf(other) ? -1 : 1));
+    oldest.splice(MOST_WAITING);
+  });
+  for (const record of loops.daemonSetStates.values()) if (isTooLarge(record)) tooLarge++;
+  const said = [...parts.events.said()].filter(({ regarding, reason }) =>
+    reason === 'RefusedByPolicy'
+      ? refused.refused(regarding.namespace ?? '', regarding.uid).length > 0
+      : loops.isStill(reason, regarding),
+  );
+  const counts = {
+    ...{ contested: loops.contested(), heldBack: loops.heldBack(), stopped: loops.rolloutsStopped() },
+    ...{ onWrongNodes: loops.onWrongNodes(), configurationInUse: parts.configurationInUse },
+    certificateExpiry: admission?.expiry(),
+  };
+  return {
+    writer: running.identity,
+    version: VERSION,
+    pods,
+    tooLarge,
+    waiting: {
+      count,
+      oldest: oldest.map(({ pod, record }) =>
+        waitingPod(pod, record, record.settings ?? settings, queuedText(running, pod)),
+      ),
+    },
+    keepsDaemonSets: terms.keepsDaemonSets(),
+    published: terms.published(),
+    problems: knownProblems(counts, said, base.clock.wall()),
+  };
 }

@@ -12,11 +12,12 @@ import type { ApiClient } from '../../kube/api-client.ts';
 import { isForbidden } from '../../kube/errors.ts';
 import {
   getDeployment,
+  getLease,
   type Installation,
   installationText,
+  isHeld,
   readDeployment,
-} from '../../kube/installation/deployment.ts';
-import { getLease, isHeld } from '../../kube/installation/leases.ts';
+} from '../../kube/installation.ts';
 import { listAll } from '../../kube/list.ts';
 import { find } from '../../kube/read.ts';
 import { knownImagesPath } from '../../names.ts';

@@ -2,7 +2,7 @@ import type { LeaderStatus } from '../../app/leader-status.ts';
 import type { Context } from '../../app/surroundings.ts';
 import type { KeepVerdict } from '../../controllers/keep-watch.ts';
 import { ApiError } from '../../kube/errors.ts';
-import type { FoundDeployment } from '../../kube/installation/deployment.ts';
+import type { FoundDeployment } from '../../kube/installation.ts';
 import type { NodeCount } from '../../placement/nodes/counts.ts';
 import type { Settings } from '../../placement/settings.ts';
 

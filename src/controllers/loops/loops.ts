@@ -1,6 +1,6 @@
 import { until } from '../../kit/abort.ts';
 import type { Regarding } from '../../kube/events.ts';
-import type { Evictor } from '../../kube/evict.ts';
+import type { Evictor } from '../../kube/writer.ts';
 import type { LabelRules } from '../../placement/nodes/label-rules.ts';
 import type { PlacingOptions, WritingOptions } from '../common-options.ts';
 import type { DaemonSetControllerOptions } from '../daemonset/contract.ts';

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { LeaderStatus } from '../../../src/app/leader-status.ts';
-import { keepStatus } from '../../../src/app/replica/keep-status.ts';
+import { keepStatus } from '../../../src/app/leader-status.ts';
 import { objectAt, stringAt } from '../../../src/kit/json.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
 import { createHandClock } from '../../controllers/hand-clock.ts';
