@@ -53,7 +53,7 @@ export async function holdLease(leaseName: LeaseName, options: HoldOptions, lost
   };
   return {
     /** Whether a write may be sent: the Lease was renewed a short time ago. */
-    fresh: lease.fresh,
+    mayWrite: lease.mayWrite,
     /** Releases the Lease, so that the next leader need not wait. It takes 5 s at most. */
     release,
     /**

@@ -24,7 +24,7 @@ export type LeaseOptions = {
 
 /**
  * A `coordination.k8s.io/v1` Lease that one replica holds at a time. The API server does not fence writes by it: ask
- * `fresh` before every write.
+ * `mayWrite` before every write.
  */
 export type Lease = ReturnType<typeof createLease>;
 
@@ -136,8 +136,10 @@ export function createLease(options: LeaseOptions) {
     return clock.monotonic() - observed.at > heldMs;
   }
 
-  function live(): boolean {
-    if (age() < renewMs) return true;
+  const mayWrite = () => age() < renewMs;
+
+  function hasLeader(): boolean {
+    if (mayWrite()) return true;
     const now = clock.monotonic();
     if (released !== undefined && now - released < 2 * retryMs) return true;
     if (observed === undefined || isCleaner(observed.holder)) return false;
@@ -167,6 +169,33 @@ export function createLease(options: LeaseOptions) {
     }
   }
 
+  /** Waits until this replica holds the Lease; false if the signal aborts before. */
+  async function acquire(signal: AbortSignal): Promise<boolean> {
+    while (!signal.aborted) {
+      const ended = await attempt(signal);
+      if (ended === 'held') return true;
+      // A late attempt has taken longer than the wait. Its connection is gone, and the next one gets another.
+      if (ended !== 'late') await clock.delay(retryMs * (0.9 + 0.2 * clock.random()), signal);
+    }
+    return false;
+  }
+
+  /** Renews the Lease until the signal aborts or the Lease is lost. */
+  async function keep(signal: AbortSignal): Promise<void> {
+    let last: Awaited<ReturnType<typeof attempt>> = 'held';
+    while (!signal.aborted) {
+      if (last !== 'late') await clock.delay(retryMs, signal);
+      if (signal.aborted) return;
+      // After this age another replica may hold the Lease. It counts as lost even if nobody took it.
+      if (age() >= renewMs) return;
+      last = await attempt(signal);
+      if (last === 'taken') {
+        renewed = undefined;
+        return;
+      }
+    }
+  }
+
   return {
     /**
      * Makes one attempt. Returns whether this replica holds the Lease now; if not, who holds it, and whether that holder
@@ -174,26 +203,26 @@ export function createLease(options: LeaseOptions) {
      */
     tryAcquire,
     /** Whether a write may be sent: the last successful renewal was sent less than two thirds of the duration ago. */
-    fresh: (): boolean => age() < renewMs,
+    mayWrite,
     /**
      * Whether a leader holds the Lease now: this replica, or another one that was seen renewing it. Also true for two
      * retries after a Lease was released, by this replica or by another that was seen: within that time a replica takes over.
      */
-    live,
+    hasLeader,
     /**
      * Whether the leader can release pods, as far as it says. Whoever may write the Lease could say otherwise, and so stop the gates: no
      * more than by taking the Lease itself.
      */
-    canRelease: (): boolean => (age() < renewMs ? cannotRelease?.() !== true : observed?.canRelease !== false),
+    canRelease: (): boolean => (mayWrite() ? cannotRelease?.() !== true : observed?.canRelease !== false),
     /**
-     * Whether there was enough time to see a live leader: `live` was true once, or the Lease was watched for three
+     * Whether there was enough time to see a live leader: `hasLeader` was true once, or the Lease was watched for three
      * retries.
      */
-    introduced(): boolean {
-      isIntroduced ||= live() || (firstLook !== undefined && clock.monotonic() - firstLook > 3 * retryMs);
+    hasSeenLeader(): boolean {
+      isIntroduced ||= hasLeader() || (firstLook !== undefined && clock.monotonic() - firstLook > 3 * retryMs);
       return isIntroduced;
     },
-    /** Keeps reading who holds the Lease, for `live`, without taking it, until the signal aborts. */
+    /** Keeps reading who holds the Lease, for `hasLeader`, without taking it, until the signal aborts. */
     async follow(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
         try {
@@ -204,29 +233,22 @@ export function createLease(options: LeaseOptions) {
         await clock.delay(retryMs, signal);
       }
     },
-    /** Waits until this replica holds the Lease; false if the signal aborts before. */
-    async acquire(signal: AbortSignal): Promise<boolean> {
-      while (!signal.aborted) {
-        const ended = await attempt(signal);
-        if (ended === 'held') return true;
-        // A late attempt has taken longer than the wait. Its connection is gone, and the next one gets another.
-        if (ended !== 'late') await clock.delay(retryMs * (0.9 + 0.2 * clock.random()), signal);
-      }
-      return false;
-    },
-    /** Renews the Lease until the signal aborts or the Lease is lost. */
-    async keep(signal: AbortSignal): Promise<void> {
-      let last: Awaited<ReturnType<typeof attempt>> = 'held';
-      while (!signal.aborted) {
-        if (last !== 'late') await clock.delay(retryMs, signal);
+    acquire,
+    keep,
+    /**
+     * Runs a `term` each time that this replica holds the Lease, until the signal aborts. The Lease is held until the writes under way
+     * have ended. `onLost`: called if the Lease was lost during a term.
+     */
+    async lead(term: (over: AbortSignal) => Promise<void>, signal: AbortSignal, onLost: () => void): Promise<void> {
+      while (await acquire(signal)) {
+        const over = new AbortController();
+        const ended = new AbortController();
+        const keeping = keep(ended.signal).then(() => over.abort());
+        await term(over.signal);
+        ended.abort();
+        await keeping;
         if (signal.aborted) return;
-        // After this age another replica may hold the Lease. It counts as lost even if nobody took it.
-        if (age() >= renewMs) return;
-        last = await attempt(signal);
-        if (last === 'taken') {
-          renewed = undefined;
-          return;
-        }
+        onLost();
       }
     },
     /** Releases the Lease, so that another replica need not wait. Call it when no write is under way any more. */
@@ -282,56 +304,21 @@ export function microTime(wall: number): string {
 }
 
 /** Whether this replica leads, and whether any does. */
-export type Leadership = {
-  /** Undefined without leader election. */
-  readonly lease: Lease | undefined;
-  readonly mayWrite: () => boolean;
-  readonly hasLeader: () => boolean;
-  /** Whether this replica has seen a leader since it started. */
-  readonly hasSeenLeader: () => boolean;
-  readonly canRelease: () => boolean;
-  /** Runs a `term` each time that this replica leads, until SIGTERM. `onLost`: called if the Lease was lost during a term. */
-  lead(term: (over: AbortSignal) => Promise<void>, onLost: () => void): Promise<void>;
-};
-
-/** Prepares to take the Lease. `signal`: aborts at SIGTERM. */
-export function createLeadership(options: LeaseOptions, signal: AbortSignal): Leadership {
-  const lease = createLease(options);
-  const { fresh: mayWrite, live: hasLeader, introduced: hasSeenLeader, canRelease } = lease;
-  const lead: Leadership['lead'] = (term, onLost) => leadInTurns(lease, term, signal, onLost);
-  return { lease, mayWrite, hasLeader, hasSeenLeader, canRelease, lead };
-}
+export type Leadership = Pick<
+  Lease,
+  'mayWrite' | 'hasLeader' | 'hasSeenLeader' | 'canRelease' | 'lead' | 'follow' | 'release'
+>;
 
 /** The leadership of the only replica, which needs no Lease. `signal`: aborts at SIGTERM; `end`: when everything ends. */
 export function leadAlone(signal: AbortSignal, end: AbortSignal, canRelease: () => boolean): Leadership {
+  const nothing = async () => {};
   return {
-    lease: undefined,
     mayWrite: () => true,
     hasLeader: () => !signal.aborted,
     hasSeenLeader: () => true,
     canRelease,
     lead: (term) => term(end),
+    follow: nothing,
+    release: nothing,
   };
-}
-
-/**
- * Runs a `term` each time that this replica holds the lease, until the signal aborts. The lease is held until the writes under way
- * have ended. `onLost`: called if the lease was lost during a term.
- */
-export async function leadInTurns(
-  lease: Lease,
-  term: (over: AbortSignal) => Promise<void>,
-  signal: AbortSignal,
-  onLost: () => void,
-): Promise<void> {
-  while (await lease.acquire(signal)) {
-    const over = new AbortController();
-    const ended = new AbortController();
-    const keeping = lease.keep(ended.signal).then(() => over.abort());
-    await term(over.signal);
-    ended.abort();
-    await keeping;
-    if (signal.aborted) return;
-    onLost();
-  }
 }

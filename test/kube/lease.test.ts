@@ -43,7 +43,7 @@ describe('the lease', () => {
     const [a, b] = [holder('a'), holder('b')];
     expect(await a.tryAcquire(never)).to.deep.equal({ held: true });
     expect(await b.tryAcquire(never)).to.deep.equal({ held: false, holder: 'a', alive: false });
-    expect([a.fresh(), b.fresh()]).to.deep.equal([true, false]);
+    expect([a.mayWrite(), b.mayWrite()]).to.deep.equal([true, false]);
     expect(await record('holderIdentity')).to.equal('a');
   });
 
@@ -84,32 +84,32 @@ describe('the lease', () => {
 
   it('has a live leader for others once they have seen it renewing, until its duration is over', async () => {
     const [a, b] = [holder('a'), holder('b')];
-    expect([a.live(), b.live()]).to.deep.equal([false, false]);
+    expect([a.hasLeader(), b.hasLeader()]).to.deep.equal([false, false]);
     await a.tryAcquire(never);
     await b.tryAcquire(never);
     // The record may be that of a holder that died long ago.
-    expect([a.live(), b.live()]).to.deep.equal([true, false]);
+    expect([a.hasLeader(), b.hasLeader()]).to.deep.equal([true, false]);
     a.clock.now.wall += 2_000;
     await a.tryAcquire(never);
     await b.tryAcquire(never);
     b.clock.now.monotonic += 15_000;
-    expect(b.live()).to.equal(true);
+    expect(b.hasLeader()).to.equal(true);
     b.clock.now.monotonic += 1;
-    expect(b.live()).to.equal(false);
+    expect(b.hasLeader()).to.equal(false);
   });
 
   it('counts as led for a moment after a release, and then because of the replica that was seen to take it', async () => {
     const [a, b] = [holder('a'), holder('b')];
     await a.tryAcquire(never);
     await a.release(never);
-    expect(a.live()).to.equal(true);
+    expect(a.hasLeader()).to.equal(true);
     a.clock.now.monotonic += 4_000;
-    expect(a.live()).to.equal(false);
+    expect(a.hasLeader()).to.equal(false);
     await look(a);
-    expect(a.live()).to.equal(false);
+    expect(a.hasLeader()).to.equal(false);
     await b.tryAcquire(never);
     await look(a);
-    expect(a.live()).to.equal(true);
+    expect(a.hasLeader()).to.equal(true);
     expect(await record('holderIdentity')).to.equal('b');
   });
 
@@ -123,9 +123,9 @@ describe('the lease', () => {
       await look(b);
       await a.release(never);
       await look(b);
-      expect(b.live(), identity).to.equal(isLed);
+      expect(b.hasLeader(), identity).to.equal(isLed);
       b.clock.now.monotonic += 4_000;
-      expect(b.live(), identity).to.equal(false);
+      expect(b.hasLeader(), identity).to.equal(false);
     }
   });
 
@@ -134,14 +134,14 @@ describe('the lease', () => {
     await a.tryAcquire(never);
     await look(b);
     await look(c);
-    expect([a.introduced(), b.introduced(), c.introduced()]).to.deep.equal([true, false, false]);
+    expect([a.hasSeenLeader(), b.hasSeenLeader(), c.hasSeenLeader()]).to.deep.equal([true, false, false]);
     a.clock.now.wall += 2_000;
     await a.tryAcquire(never);
     await look(b);
     c.clock.now.monotonic += 6_001;
-    expect([b.introduced(), c.introduced()]).to.deep.equal([true, true]);
+    expect([b.hasSeenLeader(), c.hasSeenLeader()]).to.deep.equal([true, true]);
     b.clock.now.monotonic += 60_000;
-    expect([b.live(), b.introduced()]).to.deep.equal([false, true]);
+    expect([b.hasLeader(), b.hasSeenLeader()]).to.deep.equal([false, true]);
   });
 
   it('carries the label by which clean finds it, and keeps the labels of others', async () => {
@@ -163,7 +163,7 @@ describe('the lease', () => {
       await a.tryAcquire(never);
       await b.tryAcquire(never);
     }
-    expect(b.live()).to.equal(false);
+    expect(b.hasLeader()).to.equal(false);
   });
 
   it('counts again from each renewal that is seen', async () => {
@@ -185,9 +185,9 @@ describe('the lease', () => {
       const { monotonic, wall } = a.clock.now;
       await a.tryAcquire(never);
       a.clock.now = { monotonic: monotonic + late.monotonic, wall: wall + late.wall };
-      expect(a.fresh()).to.equal(false);
+      expect(a.mayWrite()).to.equal(false);
       a.clock.now = { monotonic: monotonic + 9_999, wall: wall + 9_999 };
-      expect(a.fresh()).to.equal(true);
+      expect(a.mayWrite()).to.equal(true);
     });
   }
 
@@ -202,7 +202,7 @@ describe('the lease', () => {
     };
     const a = holder('a', clock, { client: slow });
     expect(await a.tryAcquire(never)).to.deep.equal({ held: true });
-    expect(a.fresh()).to.equal(false);
+    expect(a.mayWrite()).to.equal(false);
   });
 
   it('is not renewed any more by a holder that was paused for too long', async () => {
@@ -213,7 +213,7 @@ describe('the lease', () => {
     await a.tryAcquire(never);
     const before = writes();
     await a.keep(never);
-    expect([a.fresh(), writes()]).to.deep.equal([false, before]);
+    expect([a.mayWrite(), writes()]).to.deep.equal([false, before]);
   });
 
   it('is lost at once if another replica holds it', async () => {
@@ -223,7 +223,7 @@ describe('the lease', () => {
     b.clock.now.monotonic += 15_001;
     await b.tryAcquire(never);
     await a.keep(never);
-    expect([a.fresh(), b.fresh()]).to.deep.equal([false, true]);
+    expect([a.mayWrite(), b.mayWrite()]).to.deep.equal([false, true]);
   });
 
   it('survives failed renewals, and reports them', async () => {
@@ -240,7 +240,7 @@ describe('the lease', () => {
     server.cluster.faults.inject({ method: 'PUT', times: 1, reset: true });
     await a.keep(end.signal);
     expect(errors.map(String)).to.have.lengthOf(2);
-    expect(a.fresh()).to.equal(true);
+    expect(a.mayWrite()).to.equal(true);
   });
 
   it('tries again at once after an attempt without an answer, and says when one is answered again', async () => {
@@ -312,7 +312,7 @@ describe('the lease', () => {
     await a.tryAcquire(never);
     await a.release(never);
     expect([(await record('holderIdentity')) ?? '', await record('leaseDurationSeconds')]).to.deep.equal(['', 1]);
-    expect(a.fresh()).to.equal(false);
+    expect(a.mayWrite()).to.equal(false);
     expect(await b.tryAcquire(never)).to.deep.equal({ held: true });
   });
 
@@ -323,7 +323,7 @@ describe('the lease', () => {
     await a.tryAcquire(never).catch(() => {
       failed = true;
     });
-    expect([failed, a.fresh(), await record('holderIdentity')]).to.deep.equal([true, false, 'a']);
+    expect([failed, a.mayWrite(), await record('holderIdentity')]).to.deep.equal([true, false, 'a']);
     await a.release(never);
     expect(await record('holderIdentity')).to.equal('');
   });

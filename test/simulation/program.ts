@@ -13,7 +13,7 @@ import { createWatches, kindsFor, type Watches } from '../../src/controllers/wat
 import { milliseconds } from '../../src/kit/duration.ts';
 import type { Occurrence } from '../../src/kube/events.ts';
 import { installationIn } from '../../src/kube/installation.ts';
-import { createLease, type Lease, leadInTurns } from '../../src/kube/lease.ts';
+import { createLease, type Lease } from '../../src/kube/lease.ts';
 import { createRetryingClient } from '../../src/kube/retry.ts';
 import { createDoubt } from '../../src/kube/watch/doubt.ts';
 import { createWriter } from '../../src/kube/writer.ts';
@@ -111,7 +111,7 @@ export function startReplica(options: ReplicaOptions): Replica {
       bootstrapMs: milliseconds(config.bootstrap.timeout),
       images,
       serviceAccountSecrets: async () => [],
-      write: createWriter(client, lease.fresh, 'metadata', onConflict),
+      write: createWriter(client, lease.mayWrite, 'metadata', onConflict),
       events: {
         emit(occurrence) {
           options.onEvent(name, occurrence);
@@ -129,7 +129,7 @@ export function startReplica(options: ReplicaOptions): Replica {
   async function run(): Promise<void> {
     const watching = watches.run(end.signal);
     await Promise.race([watches.whenSynced(), watching]);
-    await leadInTurns(lease, term, stop.signal, () => {});
+    await lease.lead(term, stop.signal, () => {});
     await lease.release(end.signal);
     isOver = true;
     end.abort();
@@ -209,7 +209,7 @@ export function startCleaner(options: { name: string; world: World; server: Mode
     );
     const search = { client, installation, lease: leaseTo, signal: end.signal };
     await findController(search);
-    const mayWrite = () => lease?.fresh() ?? false;
+    const mayWrite = () => lease?.mayWrite() ?? false;
     const before = await takeInventory(look);
     await cleanAll(
       {

@@ -146,7 +146,7 @@ export function createRules({ mode, now, registry, server, replica }: RulesOptio
     const [value] = values.filter(
       (one) => !(node?.taints ?? []).some((had) => had.key === TAINT_KEY && had.value === one),
     );
-    if (value === undefined || lease?.fresh() !== true || truth.wasSelected('daemons')) return;
+    if (value === undefined || lease?.mayWrite() !== true || truth.wasSelected('daemons')) return;
     for (const daemonSet of watches?.daemonSets.store.values() ?? []) {
       const { namespace, template, deleting } = daemonSet;
       const lasts = now() - (knownSince.get(idOf(owner, daemonSet)) ?? now());
@@ -245,7 +245,7 @@ export function createRules({ mode, now, registry, server, replica }: RulesOptio
   function onAsked(name: string, image: string): void {
     const { watches, leads, lease } = replica(name) ?? {};
     // A process that was stopped for long may ask before it notices that its term is over. It can write nothing.
-    if (watches === undefined || leads?.() !== true || lease?.fresh() !== true) return;
+    if (watches === undefined || leads?.() !== true || lease?.mayWrite() !== true) return;
     const wanting = [
       ...[...watches.pods.store.values()].map(({ uid, images, asked, resourceVersion: seen }) => ({
         uid,

@@ -37,10 +37,10 @@ export function createEnding(signal: AbortSignal, clock: Clock) {
   };
 }
 
-/** Writes the last Events and releases the Lease, if there is one. Gives up at the deadline. */
+/** Writes the last Events and releases the Lease. Gives up at the deadline. */
 export async function sayFarewell(
   parts: {
-    readonly lease: Pick<Lease, 'release'> | undefined;
+    readonly lease: Pick<Lease, 'release'>;
     readonly events: Pick<EventRecorder, 'flush'>;
     readonly clock: Clock;
     readonly log: Logger;
@@ -53,7 +53,7 @@ export async function sayFarewell(
   await events.flush(AbortSignal.any([late.signal, deadline]));
   cancel();
   try {
-    await lease?.release(deadline);
+    await lease.release(deadline);
   } catch (err) {
     log.warn({ err }, 'lease not released: the next leader waits until it expires');
   }

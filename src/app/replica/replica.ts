@@ -76,6 +76,7 @@ async function lead(base: Base, parts: Parts, reportLabelRules: () => void): Pro
   };
   await parts.running.lead(
     (lost) => parts.terms.run(lost, begin),
+    base.signal,
     () => log.warn('lease lost: another replica may lead'),
   );
 }
@@ -115,11 +116,10 @@ async function serveAdmission(
 
 /** Releases the Lease at once, and answers reviews until the API server no longer calls this replica. */
 async function leave({ clock, ending, log }: Base, { running, events, admission }: Parts): Promise<void> {
-  const { lease } = running;
-  await sayFarewell({ lease, events, clock, log }, ending.all);
+  await sayFarewell({ lease: running, events, clock, log }, ending.all);
   if (admission !== undefined) {
     // Another replica may lead by now. Following its Lease keeps gating allowed.
-    void lease?.follow(ending.admission);
+    void running.follow(ending.admission);
     await Promise.race([admission.closed(), until(ending.all)]);
   }
   log.info('ended');

@@ -8,7 +8,7 @@ import type { Loops } from '../../controllers/loops/loops.ts';
 import type { Watches } from '../../controllers/watches.ts';
 import { milliseconds } from '../../kit/duration.ts';
 import type { Regarding } from '../../kube/events.ts';
-import { createLeadership, type Leadership, leadAlone } from '../../kube/lease.ts';
+import { createLease, type Leadership, leadAlone } from '../../kube/lease.ts';
 import { absentArchitectureLog } from '../absent-architectures.ts';
 import { checkLeaseNamespace } from '../connect.ts';
 import { readPublished } from '../registries/published.ts';
@@ -90,7 +90,7 @@ async function prepareToLead(base: Base, identity: string): Promise<Leadership> 
   }
   const onAnswered = base.renewConnections;
   const how = { client: leaseClient, namespace, name, identity, durationMs, clock, onError, onAnswered, cannotRelease };
-  return createLeadership(how, signal);
+  return createLease(how);
 }
 
 /** Creates the resolver, and the memory of pull secrets that could not be used. */

@@ -204,7 +204,7 @@ async function work(run: Run, { deployment }: OwnController, shown: Inventory | 
   run.lease = await hold(run, isStopped);
   // A replica that starts meanwhile would wait for the Lease, and would write everything again when `clean` releases it.
   refuseWanted((await findController(search)).deployment);
-  const mayWrite = () => run.lease?.fresh() ?? true;
+  const mayWrite = () => run.lease?.mayWrite() ?? true;
   // From here on nobody else writes. What was shown is out of date only if a controller ran until now.
   const before = shown === undefined ? await showPlan(run) : shown;
   const look = lookOptions(run);

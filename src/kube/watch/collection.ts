@@ -26,9 +26,6 @@ export type CollectionOptions<T> = {
   readonly onChange: (change: Change<T>) => void;
 };
 
-/** The objects of a collection, as its lists and the events of its watches leave them. */
-export type Collection<T extends Stored> = ReturnType<typeof createCollection<T>>;
-
 /** The list under way. `isReset`: the stored objects may be newer than the collection itself. */
 type Listing = { token: string; version: string; isReset: boolean; readonly keys: Set<string> };
 
@@ -37,7 +34,7 @@ const EXPIRIES = 2;
 /** Milliseconds for reading a collection in one piece. */
 const WHOLE_MS = 10 * 60_000;
 
-/** Creates an empty collection. */
+/** Creates an empty collection. It has the objects as its lists and the events of its watches leave them. */
 export function createCollection<T extends Stored>(options: CollectionOptions<T>, turns: Turns) {
   const { client, path, read, keyOf, onChange } = options;
   const store = createStore<T>();

@@ -2,9 +2,9 @@ import { backoff, type Clock } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
 import { createTurns } from '../../kit/fairness/event-loop.ts';
 import { ApiError, isExpired } from '../errors.ts';
-import { type Collection, type CollectionOptions, createCollection } from './collection.ts';
+import { type CollectionOptions, createCollection } from './collection.ts';
 import type { Stored } from './store.ts';
-import { createTrouble, type WatchAttempt, type WatchTrouble } from './trouble.ts';
+import { createTrouble, type WatchAttempt } from './trouble.ts';
 import { watchOnce } from './watch-once.ts';
 
 export type ReflectorOptions<T> = CollectionOptions<T> & {
@@ -46,39 +46,16 @@ const REFUSALS: ReadonlySet<number> = new Set([401, 403, 404]);
 
 /** Creates a reflector; it starts with `run`. */
 export function createReflector<T extends Stored>(options: ReflectorOptions<T>) {
-  const { clock, refusedMs = REFUSED_MS } = options;
+  const { client, path, clock, onRestart, onHeard, idleMs = IDLE_MS, refusedMs = REFUSED_MS } = options;
   const collection = createCollection<T>(options, createTurns(clock));
   const trouble = createTrouble(options);
-  const first = createFirstList(refusedMs, clock);
-  return {
-    store: collection.store,
-    /**
-     * Lists and watches until the signal aborts. Rejects only if the first list is refused (401, 403, 404) and still is
-     * after 30 seconds: an API server that has just started refuses everybody until it has read its roles.
-     */
-    run: (signal: AbortSignal): Promise<void> => keepInStep(options, { collection, trouble, first }, signal),
-    /** Whether the first list is complete. */
-    synced: first.isComplete,
-    whenSynced: first.whenComplete,
-    /** Since when the store is out of step (refused, failing, silent), in milliseconds on the monotonic clock. */
-    health: (): { readonly brokenSinceMs: number | undefined } => ({ brokenSinceMs: trouble.brokenSince() }),
-  };
-}
-
-type Parts<T extends Stored> = {
-  readonly collection: Collection<T>;
-  readonly trouble: WatchTrouble;
-  readonly first: ReturnType<typeof createFirstList>;
-};
-
-/** Lists and watches until the signal aborts. Throws if the first list is refused for too long. */
-async function keepInStep<T extends Stored>(
-  options: ReflectorOptions<T>,
-  parts: Parts<T>,
-  signal: AbortSignal,
-): Promise<void> {
-  const { client, path, clock, onRestart, onHeard, idleMs = IDLE_MS } = options;
-  const { collection, trouble, first } = parts;
+  /** Whether the first list is complete. */
+  let isSynced = false;
+  let refusedSince: number | undefined;
+  let onSynced = () => {};
+  const whenSynced = new Promise<void>((resolve) => {
+    onSynced = resolve;
+  });
   let isListed = false;
   /** Counts in a row: failed lists, failed watches, and watches that gave nothing although the server opened them. */
   let [lists, watches, fruitless] = [0, 0, 0];
@@ -90,22 +67,22 @@ async function keepInStep<T extends Stored>(
   let isDead = false;
 
   /** Lists once; returns the milliseconds to wait if that failed. */
-  async function tryList(): Promise<number> {
+  async function tryList(signal: AbortSignal): Promise<number> {
     try {
       await collection.list(signal);
-      [isListed, lists] = [true, 0];
-      first.complete();
+      [isListed, isSynced, lists] = [true, true, 0];
+      onSynced();
       judge();
       return 0;
     } catch (error) {
       if (signal.aborted) return 0;
-      first.failed(error);
+      refuse(error);
       return failed('list', error, lists++);
     }
   }
 
   /** After the server was away, asks whether it came back with an older etcd; returns the milliseconds to wait if that failed. */
-  async function tryAgain(): Promise<number> {
+  async function tryAgain(signal: AbortSignal): Promise<number> {
     try {
       if (await collection.wentBack(signal)) {
         onRestart?.('restored');
@@ -119,7 +96,7 @@ async function keepInStep<T extends Stored>(
   }
 
   /** Watches once; returns the milliseconds to wait before the next list or watch. */
-  async function tryWatch(): Promise<number> {
+  async function tryWatch(signal: AbortSignal): Promise<number> {
     const started = clock.monotonic();
     const wasBack = isBack;
     isBack = false;
@@ -185,37 +162,30 @@ async function keepInStep<T extends Stored>(
     return proves ? clock.after(STEADY_MS, trouble.works) : undefined;
   }
 
-  while (!signal.aborted) {
-    const ms = !isListed ? await tryList() : wasAway ? await tryAgain() : await tryWatch();
-    if (ms > 0 && !signal.aborted) await clock.delay(ms, signal);
+  /** Records a list that failed. Throws the error if the first list is refused, and refusals have lasted for too long. */
+  function refuse(error: unknown): void {
+    const isRefusal = !isSynced && error instanceof ApiError && REFUSALS.has(error.status);
+    refusedSince = isRefusal ? (refusedSince ?? clock.monotonic()) : undefined;
+    if (refusedSince !== undefined && clock.monotonic() - refusedSince >= refusedMs) throw error;
   }
-}
 
-/** The first list of a collection. An API server that has just started refuses everybody until it has read its roles. */
-function createFirstList(refusedMs: number, { monotonic }: Pick<Clock, 'monotonic'>) {
-  let isComplete = false;
-  let refusedSince: number | undefined;
-  let complete = () => {};
-  const whenComplete = new Promise<void>((resolve) => {
-    complete = resolve;
-  });
   return {
-    complete(): void {
-      isComplete = true;
-      complete();
-    },
-    isComplete: (): boolean => isComplete,
-    whenComplete,
-    /** Records a list that failed. Throws the error if it is a refusal of the first list, and refusals have lasted for too long. */
-    failed(error: unknown): void {
-      const isRefusal = error instanceof ApiError && REFUSALS.has(error.status);
-      if (isComplete || !isRefusal) {
-        refusedSince = undefined;
-        return;
+    store: collection.store,
+    /**
+     * Lists and watches until the signal aborts. Rejects only if the first list is refused (401, 403, 404) and still is
+     * after 30 seconds: an API server that has just started refuses everybody until it has read its roles.
+     */
+    async run(signal: AbortSignal): Promise<void> {
+      while (!signal.aborted) {
+        const ms = await (!isListed ? tryList(signal) : wasAway ? tryAgain(signal) : tryWatch(signal));
+        if (ms > 0 && !signal.aborted) await clock.delay(ms, signal);
       }
-      refusedSince ??= monotonic();
-      if (monotonic() - refusedSince >= refusedMs) throw error;
     },
+    /** Whether the first list is complete. */
+    synced: (): boolean => isSynced,
+    whenSynced,
+    /** Since when the store is out of step (refused, failing, silent), in milliseconds on the monotonic clock. */
+    health: (): { readonly brokenSinceMs: number | undefined } => ({ brokenSinceMs: trouble.brokenSince() }),
   };
 }
 

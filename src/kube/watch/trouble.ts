@@ -13,15 +13,12 @@ export type TroubleOptions = {
   readonly onWorking?: (() => void) | undefined;
 };
 
-/** Whether the lists and watches of a collection work, and since when they do not. */
-export type WatchTrouble = ReturnType<typeof createTrouble>;
-
 /**
  * A lost connection is reported only if the next attempt fails too: servers restart, and proxies close old connections.
  */
 const WORTH_A_WARNING = 2;
 
-/** Creates the record of one collection; at first it counts as working. */
+/** Creates the record of whether the lists and watches of a collection work, and since when they do not; at first they do. */
 export function createTrouble({ clock, onTrouble, onWorking }: TroubleOptions) {
   let since: number | undefined;
   let failures = 0;
