@@ -1,7 +1,6 @@
 import type { Result } from '../../kube/control-loop.ts';
 import { isRefusal } from '../../kube/errors.ts';
 import type { Store } from '../../kube/watch/store.ts';
-import type { WriteResult } from '../../kube/writer.ts';
 import {
   decideNode,
   type NodeChange,
@@ -48,31 +47,48 @@ export function createNodeController(options: NodeControllerOptions) {
   const noteRefusal = createRefusals({ ...options, announcer });
 
   async function reconcileOnce(key: string, node: Node, signal: AbortSignal): Promise<Result> {
+    const record = records.of(key, node.uid);
+    const regarding = regardingNode(node);
     const decision = decideOnceAllowed(node);
     for (const conflict of decision.conflicts) {
       const problem = { reason: 'LabelConflict', action: 'Labelling', note: labelConflictNote(conflict) } as const;
-      announcer.report(records.of(key, node.uid), regardingNode(node), problem);
+      announcer.report(record, regarding, problem);
     }
-    switch (decision.kind) {
-      case 'unchanged':
-      case 'skip':
-        // Nothing happens to a node that changes nothing, so a conflict that lasts is reported again from here.
-        return { outcome: 'unchanged', ...(decision.conflicts.length > 0 ? { againInMs: CONFLICT_AGAIN_MS } : {}) };
-      case 'wait':
-        return { outcome: 'waiting' };
-      case 'set':
-        break;
-      default:
-        return decision satisfies never;
-    }
-    const waitMs = contestedMs(key, node, decision);
+    if (decision.kind === 'wait') return { outcome: 'waiting' };
+    // Nothing happens to a node that changes nothing, so a conflict that lasts is reported again from here.
+    const again = decision.conflicts.length > 0 ? { againInMs: CONFLICT_AGAIN_MS } : {};
+    if (decision.kind !== 'set') return { outcome: 'unchanged', ...again };
+
+    const intentOf = ({ managed }: NodeChange) => managed ?? '';
+    /** Returns the milliseconds to leave the node alone because another writer keeps undoing this change; 0: write. */
+    const contestedMs = (change: NodeChange) =>
+      contention.waitMs(record, intentOf(change), regarding, {
+        action: 'Tainting',
+        note: `another writer undid the taint or labels of archaware (${change.managed ?? 'their removal'}) three times in ten minutes`,
+      });
+    const send = async (change: NodeChange) => {
+      const target = { kind: 'Node', name: node.name, action: nodeAction(node, change) } as const;
+      const written = await write(target, nodePatch(node, change), signal);
+      // The store is not updated here but by the event of this write: its listeners compare the node before and after.
+      if (written.kind === 'written') contention.wrote(record, intentOf(change));
+      return written;
+    };
+    const waitMs = contestedMs(decision);
     if (waitMs > 0) return { outcome: 'conflict', againInMs: waitMs };
-    const written = await writeChange(key, node, decision, signal);
-    if (written.kind === 'conflict') return { outcome: 'conflict' };
-    // The store is not updated here but by the event of this write: its listeners compare the node before and after.
-    if (written.kind === 'written') contention.wrote(records.of(key, node.uid), intentOf(decision));
-    if (written.kind === 'gone') return { outcome: 'unchanged' };
-    return { outcome: 'written', detail: managedText(readManaged(decision.managed)) };
+    try {
+      const { kind } = await send(decision);
+      note(record, 'refused', undefined);
+      if (kind === 'conflict') return { outcome: 'conflict' };
+      if (kind === 'gone') return { outcome: 'unchanged' };
+      return { outcome: 'written', detail: managedText(readManaged(decision.managed)) };
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      noteRefusal(record, regarding, error);
+      // Its taints are written without its labels.
+      const part = taintsAlone(node, decision);
+      if (part !== undefined && contestedMs(part) === 0) await send(part);
+      throw error;
+    }
   }
 
   /** Whether a node may be tainted is asked last: it depends on every DaemonSet, and most events change nothing. */
@@ -81,35 +97,6 @@ export function createNodeController(options: NodeControllerOptions) {
     if (decision.kind === 'set' && !bootstrapped(node.name)) return decideNode(node, rules(), false);
     if (decision.kind !== 'set') options.onSettled(node.name);
     return decision;
-  }
-
-  /** Returns the milliseconds to leave a node alone because another writer keeps undoing this change; 0: write. */
-  function contestedMs(key: string, node: Node, change: NodeChange): number {
-    const what = change.managed ?? 'their removal';
-    return contention.waitMs(records.of(key, node.uid), intentOf(change), regardingNode(node), {
-      action: 'Tainting',
-      note: `another writer undid the taint or labels of archaware (${what}) three times in ten minutes`,
-    });
-  }
-
-  /** Writes a change. If the API server refuses it, its taints are written without its labels before the refusal is thrown. */
-  async function writeChange(key: string, node: Node, change: NodeChange, signal: AbortSignal): Promise<WriteResult> {
-    const send = (what: NodeChange) =>
-      write({ kind: 'Node', name: node.name, action: nodeAction(node, what) }, nodePatch(node, what), signal);
-    try {
-      const written = await send(change);
-      note(records.of(key, node.uid), 'refused', undefined);
-      return written;
-    } catch (error) {
-      if (!isRefusal(error)) throw error;
-      noteRefusal(records.of(key, node.uid), regardingNode(node), error);
-      const part = taintsAlone(node, change);
-      if (part !== undefined && contestedMs(key, node, part) === 0) {
-        const written = await send(part);
-        if (written.kind === 'written') contention.wrote(records.of(key, node.uid), intentOf(part));
-      }
-      throw error;
-    }
   }
 
   async function reconcile(key: string, signal: AbortSignal): Promise<Result> {
@@ -130,8 +117,4 @@ export function createNodeController(options: NodeControllerOptions) {
   }
 
   return { reconcile, states: records.all, contested: () => contention.count(records.all.values()) };
-}
-
-function intentOf({ managed }: NodeChange): string {
-  return managed ?? '';
 }
