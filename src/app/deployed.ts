@@ -6,7 +6,7 @@ import { find } from '../kube/read.ts';
 import { DEPLOYMENT } from '../names.ts';
 
 /** How a Deployment runs the controller: everything that its configuration is made of. */
-export type DeployedController = {
+type DeployedController = {
   readonly namespace: string;
   readonly name: string;
   /** The words after the name of the program: `run`, `--config`, `/etc/archaware/config.yaml`. */
@@ -17,7 +17,7 @@ export type DeployedController = {
 };
 
 /** A directory in the container that holds the entries of a ConfigMap. */
-export type ConfigMapMount = {
+type ConfigMapMount = {
   readonly path: string;
   readonly configMap: string;
   /** File names by key, if the volume lists its keys; all keys under their own names if it lists none. */
@@ -27,7 +27,7 @@ export type ConfigMapMount = {
 };
 
 /** Reads a Deployment of archaware; undefined if it has no container. */
-export function readDeployed(object: JsonObject): DeployedController | undefined {
+function readDeployed(object: JsonObject): DeployedController | undefined {
   const metadata = objectAt(object, 'metadata');
   const spec = ['spec', 'template', 'spec'].reduce(objectAt, object);
   const containers = listAt(spec, 'containers') ?? [];
