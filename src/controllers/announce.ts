@@ -103,6 +103,7 @@ const GUESSED: ReadonlySet<string> = new Set(['open', 'fallback', 'released']);
 
 /** How many of an object's unresolvable images get an Event. The others get one when these are resolved. */
 const MOST_FAILED = 8;
+const RESOLVING = { reason: 'ImageUnresolvable', action: 'Resolving' } as const;
 
 /** The parts of an object from which the problems for its author are made. Pods have more of them than templates of DaemonSets. */
 type Announced = Pick<PodTemplate, 'statement' | 'tolerations' | 'os' | 'asked'> & Partial<Pick<Pod, 'owner'>>;
@@ -119,21 +120,19 @@ export function problemsOf(
 ): Problem[] {
   const placing = (reason: Problem['reason'], said: string): Problem => ({ reason, action: 'Placing', note: said });
   const by = settings.policy === undefined ? '' : `policy ${settings.policy}: `;
-  const unresolvable = (failed: readonly FailedImage[]) =>
-    failed.slice(0, MOST_FAILED).map((each): Problem => {
-      return { reason: 'ImageUnresolvable', action: 'Resolving', note: unresolvableNote(each), outlook };
-    });
-  const queued = (images: readonly QueuedImage[]) =>
-    images.slice(0, MOST_FAILED).map((each): Problem => {
+  const unresolvable = (failed: readonly FailedImage[], queued: readonly QueuedImage[] = []): Problem[] => [
+    ...failed.slice(0, MOST_FAILED).map((each) => ({ ...RESOLVING, note: unresolvableNote(each), outlook })),
+    ...queued.slice(0, MOST_FAILED).map((each) => {
       const [note, estimate] = queuedNote(each);
-      return { reason: 'ImageUnresolvable', action: 'Resolving', note, estimate, outlook };
-    });
+      return { ...RESOLVING, note, estimate, outlook };
+    }),
+  ];
   const nothingInCommon = (images: readonly ImageSet[]) =>
     placing('NoCommonArchitecture', by + noCommonArchitectureNote(images, template.os, settings.schedulable));
   const problems = statementProblem(template).map((said) => placing('ConfigurationRejected', said));
   switch (decision.kind) {
     case 'wait':
-      return [...problems, ...unresolvable(decision.failed), ...queued(decision.queued ?? [])];
+      return [...problems, ...unresolvable(decision.failed, decision.queued)];
     case 'hold':
       return [...problems, placing('NoCommonArchitecture', by + heldNote(decision, template.os, settings.schedulable))];
     case 'place': {

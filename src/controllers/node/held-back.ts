@@ -1,3 +1,4 @@
+import type { Regarding } from '../../kube/events.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import { few } from '../../placement/reasons.ts';
@@ -51,33 +52,28 @@ export function createHeldBack(options: HeldBackOptions) {
   }
 
   function report(): void {
-    const found = new Map<string, { readonly holder: Holder; readonly names: string[] }>();
-    for (const name of [...held.keys()].sort()) {
-      for (const holder of held.get(name) ?? []) {
-        const known = found.get(holder.key);
-        if (known === undefined) found.set(holder.key, { holder, names: [name] });
-        else known.names.push(name);
-      }
-    }
-    for (const { holder, names } of found.values()) {
-      const [namespace = '', name = ''] = holder.key.split('/');
-      const subject = regardingDaemonSet({ namespace, name, uid: holder.uid });
-      const count = `${names.length} ${names.length === 1 ? 'node' : 'nodes'} (${few(names)})`;
-      announcer.report(records.of(holder.key, holder.uid), subject, {
+    const say = (key: string, regarding: Regarding, what: string) =>
+      announcer.report(records.of(key, regarding.uid), regarding, {
         reason: 'TaintHeldBack',
         action: 'Tainting',
-        note: `archaware does not taint ${count} with ${taint()}, because this DaemonSet would lose its pods there: ${holder.why}`,
+        note: `archaware does not taint ${what}`,
       });
+    const names = [...held.keys()].sort();
+    const holdersOf = (name: string) => held.get(name) ?? [];
+    const found = new Map(names.flatMap(holdersOf).map((holder) => [holder.key, holder]));
+    for (const [key, { uid, why }] of found) {
+      const [namespace = '', name = ''] = key.split('/');
+      const cut = names.filter((node) => holdersOf(node).some((holder) => holder.key === key));
+      const count = `${cut.length} ${cut.length === 1 ? 'node' : 'nodes'} (${few(cut)})`;
+      const loss = `because this DaemonSet would lose its pods there: ${why}`;
+      say(key, regardingDaemonSet({ namespace, name, uid }), `${count} with ${taint()}, ${loss}`);
     }
-    for (const [name, [first]] of [...held].sort().slice(0, MOST_EVENTS)) {
-      const uid = nodes.get(name)?.uid;
+    for (const name of names.slice(0, MOST_EVENTS)) {
+      const [uid, [first]] = [nodes.get(name)?.uid, holdersOf(name)];
       if (uid === undefined || first === undefined) continue;
       const others = held.size > 1 ? ` (${held.size} nodes in all)` : '';
-      announcer.report(records.of(name, uid), regardingNode({ name, uid }), {
-        reason: 'TaintHeldBack',
-        action: 'Tainting',
-        note: `archaware does not taint this node with ${taint()}${others}, because DaemonSet ${first.key} would lose its pod: ${first.why}`,
-      });
+      const loss = `because DaemonSet ${first.key} would lose its pod: ${first.why}`;
+      say(name, regardingNode({ name, uid }), `this node with ${taint()}${others}, ${loss}`);
     }
   }
 
