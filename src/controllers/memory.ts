@@ -1,11 +1,15 @@
 import type { Clock } from '../kit/clock.ts';
+import type { Result } from '../kube/control-loop.ts';
 import { isOlder, type Stored } from '../kube/watch/store.ts';
-import type { ImageSet } from '../placement/decide.ts';
+import type { Decision, ImageSet } from '../placement/decide.ts';
 import { createShared } from '../placement/objects/equal-values.ts';
+import type { PodTemplate } from '../placement/objects/pod.ts';
 import type { Toleration } from '../placement/patch/tolerations.ts';
+import { decisionNote } from '../placement/reasons.ts';
+import type { Settings } from '../placement/settings.ts';
 import type { ImageSource } from './image-source.ts';
 import { type Basis, createRecords, type Decided, type Notes, note, type ObjectRecord } from './object-record.ts';
-import { createWaiting } from './waiting.ts';
+import { createWaiting, NO_ROOM_AGAIN_MS } from './waiting.ts';
 
 /** The memory of a term about pods or DaemonSets: their records, and which of them wait for which image. */
 export type Memory = ReturnType<typeof createMemory>;
@@ -14,6 +18,19 @@ export type Memory = ReturnType<typeof createMemory>;
 export const OPEN_AGAIN_MS = 60_000;
 /** The interval at which a held object is decided again: somebody may have pushed a better image under the same tag. */
 export const HELD_AGAIN_MS = 10 * 60_000;
+
+/** Returns the result for an object that is not placed now. `hasRoom`: whether the ends of its lookups queue it. */
+export function notPlaced(
+  decision: Exclude<Decision, { kind: 'place' }>,
+  { os }: Pick<PodTemplate, 'os'>,
+  { schedulable }: Settings,
+  hasRoom: boolean,
+): Result {
+  if (decision.kind === 'wait') {
+    return { outcome: 'waiting', againInMs: hasRoom ? decision.againInMs : NO_ROOM_AGAIN_MS };
+  }
+  return { outcome: 'held', againInMs: HELD_AGAIN_MS, detail: decisionNote(decision, os, schedulable) };
+}
 
 /** The most bytes of values that objects share: enough for the templates of nearly every cluster. */
 const MOST_SHARED = 4 * 1024 * 1024;

@@ -8,15 +8,13 @@ import { awaited, rolloutOf, withRollout } from '../../placement/objects/rollout
 import { isIn } from '../../placement/patch/affinity.ts';
 import { daemonSetPatch } from '../../placement/patch/patch.ts';
 import { onlyObserves, placingText, templateRequires, wantedTolerations } from '../../placement/placing.ts';
-import { decisionNote } from '../../placement/reasons.ts';
 import type { Want } from '../../placement/rollout/brake.ts';
 import { foundAgain, lostTolerations } from '../../placement/rollout/lost-record.ts';
 import { decideTemplate, type TemplateDecision } from '../../placement/rollout/template.ts';
 import { overTemplate, recordBasis, standingTemplate } from '../../placement/standing.ts';
 import { regardingDaemonSet } from '../announce.ts';
-import { answered, HELD_AGAIN_MS, holds, OPEN_AGAIN_MS, waitedMs } from '../memory.ts';
+import { answered, HELD_AGAIN_MS, holds, notPlaced, OPEN_AGAIN_MS, waitedMs } from '../memory.ts';
 import { note } from '../object-record.ts';
-import { NO_ROOM_AGAIN_MS } from '../waiting.ts';
 import type { TemplateCase, TemplateParts } from './contract.ts';
 
 /** How often a DaemonSet in line is checked for its turn. A change of any DaemonSet also leads to a check of the next one. */
@@ -56,23 +54,12 @@ function remember({ memory }: TemplateParts, at: TemplateCase, decision: Decisio
 
 /** Carries out the decision about a template and remembers it. */
 export async function carryOut(parts: TemplateParts, at: TemplateCase, decision: Decision): Promise<Result> {
-  const { daemonSet, settings } = at;
-  const isPlaced = decision.kind === 'place' && !onlyObserves(settings);
-  if (isPlaced) return place(parts, at, decision);
+  const isPlaced = decision.kind === 'place';
+  if (isPlaced && !onlyObserves(at.settings)) return place(parts, at, decision);
   parts.unserved.served(at.key);
   const hasRoom = remember(parts, at, decision);
-  switch (decision.kind) {
-    case 'wait':
-      return { outcome: 'waiting', againInMs: hasRoom ? decision.againInMs : NO_ROOM_AGAIN_MS };
-    case 'hold': {
-      const detail = decisionNote(decision, daemonSet.template.os, settings.schedulable);
-      return { outcome: 'held', againInMs: HELD_AGAIN_MS, detail };
-    }
-    case 'place':
-      return { outcome: 'unchanged', againInMs: decision.unknown.length > 0 ? OPEN_AGAIN_MS : undefined };
-    default:
-      return decision satisfies never;
-  }
+  if (!isPlaced) return notPlaced(decision, at.daemonSet.template, at.settings, hasRoom);
+  return { outcome: 'unchanged', againInMs: decision.unknown.length > 0 ? OPEN_AGAIN_MS : undefined };
 }
 
 async function place(parts: TemplateParts, at: TemplateCase, decision: Placement): Promise<Result> {

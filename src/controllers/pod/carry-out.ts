@@ -5,13 +5,11 @@ import type { SkipReason } from '../../placement/eligibility.ts';
 import { type Pod, podAfter } from '../../placement/objects/pod.ts';
 import type { Toleration } from '../../placement/patch/tolerations.ts';
 import { placingFor, placingText } from '../../placement/placing.ts';
-import { decisionNote } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { regardingPod } from '../announce.ts';
-import { answered, HELD_AGAIN_MS, isFinal, OPEN_AGAIN_MS } from '../memory.ts';
+import { answered, HELD_AGAIN_MS, isFinal, notPlaced, OPEN_AGAIN_MS } from '../memory.ts';
 import type { Decided } from '../object-record.ts';
-import { NO_ROOM_AGAIN_MS } from '../waiting.ts';
-import { hasTolerations, keyOf, type PodAtHand, type PodCase, type PodParts } from './decision.ts';
+import { hasTolerations, keyOf, type PodCase, type PodParts } from './decision.ts';
 import { release } from './release.ts';
 
 /** Remembers a decision about the pod as it is now. `wrote`: the tolerations that it must have from now on. */
@@ -71,19 +69,8 @@ async function place(parts: PodParts, at: PodCase, decision: Placement): Promise
 
 /** Writes what was decided about a pod, and remembers it. */
 export async function carryOut(parts: PodParts, at: PodCase, decision: Decision): Promise<Result> {
-  switch (decision.kind) {
-    case 'wait': {
-      const isReported = remember(parts, at, at.pod, decision);
-      return { outcome: 'waiting', againInMs: isReported ? decision.againInMs : NO_ROOM_AGAIN_MS };
-    }
-    case 'hold':
-      remember(parts, at, at.pod, decision);
-      return held(at, decision, HELD_AGAIN_MS);
-    case 'place':
-      return place(parts, at, decision);
-    default:
-      return decision satisfies never;
-  }
+  if (decision.kind === 'place') return place(parts, at, decision);
+  return notPlaced(decision, at.pod, at.settings, remember(parts, at, at.pod, decision));
 }
 
 /** Handles a skipped pod: only the gate is removed, so that the pod can be scheduled as its author wrote it. */
@@ -98,11 +85,6 @@ export async function skip(parts: PodParts, at: PodCase, reason: SkipReason): Pr
   }
   parts.memory.remember(key, record, { subjectKey: subject.key, settings }, { kind: 'skip', reason });
   return { outcome: written === undefined ? 'unchanged' : 'written' };
-}
-
-/** Returns the result for a pod that is held. */
-export function held({ pod, settings }: PodAtHand, decision: Decision, againInMs: number): Result {
-  return { outcome: 'held', againInMs, detail: decisionNote(decision, pod.os, settings.schedulable) };
 }
 
 /** Whether a pod without a node asks for other architectures than its images have. */

@@ -4,10 +4,10 @@ import { settingsFor } from '../../placement/policy.ts';
 import { readPodSubject } from '../../placement/subject.ts';
 import { createAnnouncer, type Problem, regardingPod, tooLargeProblems } from '../announce.ts';
 import { createContention } from '../contention.ts';
-import { behindMs, createMemory, HELD_AGAIN_MS, type Holding } from '../memory.ts';
+import { behindMs, createMemory, HELD_AGAIN_MS, type Holding, notPlaced } from '../memory.ts';
 import { createRefusals } from '../refusals.ts';
 import { createBacklog } from './backlog.ts';
-import { carryOut, fitsNowhere, held, skip } from './carry-out.ts';
+import { carryOut, fitsNowhere, skip } from './carry-out.ts';
 import {
   confirm,
   decidePod,
@@ -92,7 +92,9 @@ export function createPodController(options: PodControllerOptions) {
     if (decision.kind !== 'hold' && !fitsNowhere(pod, decision, settings)) return { outcome: 'unchanged' };
     const againInMs = HELD_AGAIN_MS - (clock.monotonic() - since);
     if (againInMs <= 0) return undefined;
-    return decision.kind === 'hold' ? held(at, decision, againInMs) : { outcome: 'unchanged', againInMs };
+    const result =
+      decision.kind === 'hold' ? notPlaced(decision, pod, settings, true) : { outcome: 'unchanged' as const };
+    return { ...result, againInMs };
   }
 
   function report({ pod, record }: PodCase, problems: readonly Problem[]): void {
