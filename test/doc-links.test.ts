@@ -101,3 +101,49 @@ describe('the links of the documents', () => {
     expect(broken('docs/install.md', '#nowhere')).to.match(/has no such heading$/);
   });
 });
+
+/** The pages that a text names, such as `docs/security.md, "The network"`; `part` is the heading or the words that follow. */
+function pagesIn(text: string): { readonly page: string; readonly part: string | undefined }[] {
+  const whole = text.replaceAll(/\s*\n[\s#*/]*/g, ' ');
+  return [...whole.matchAll(/\b(docs\/[a-z0-9/-]+\.md)(?:,? \(?"([^"]+)")?/g)].map(([, page = '', part]) => ({
+    page,
+    part,
+  }));
+}
+
+/** Returns why a page that is named is not there, or undefined. */
+function missing({ page, part }: ReturnType<typeof pagesIn>[number]): string | undefined {
+  if (!existsSync(join(ROOT, page))) return `there is no ${page}`;
+  return part === undefined || readFileSync(join(ROOT, page), 'utf8').includes(part)
+    ? undefined
+    : `${page} has no "${part}"`;
+}
+
+/** Its page is in another repository. */
+const ELSEWHERE = 'docs/design/operator-bundle.md';
+
+describe('the pages that the program, the manifests and the chart name', () => {
+  it('exist, with the part that is named', () => {
+    const found = ['src', 'manifests', 'hack'].flatMap(filesBelow).flatMap((file) =>
+      /\.(?:ts|sh|yaml|txt|tpl)$/.test(file)
+        ? pagesIn(readFileSync(join(ROOT, file), 'utf8'))
+            .filter(({ page }) => page !== ELSEWHERE)
+            .flatMap((named) => missing(named) ?? [])
+            .map((why) => `${file}: ${why}`)
+        : [],
+    );
+    expect(found).to.deep.equal([]);
+  });
+
+  it('are found, and missing ones are reported', () => {
+    expect(pagesIn('a (docs/a.md)\n# b docs/b-c.md ("The\n# part") \'docs/d.md, "E"\'')).to.deep.equal([
+      { page: 'docs/a.md', part: undefined },
+      { page: 'docs/b-c.md', part: 'The part' },
+      { page: 'docs/d.md', part: 'E' },
+    ]);
+    expect(missing({ page: 'docs/nowhere.md', part: undefined })).to.equal('there is no docs/nowhere.md');
+    expect(missing({ page: 'docs/security.md', part: 'The nowhere' })).to.equal(
+      'docs/security.md has no "The nowhere"',
+    );
+  });
+});
