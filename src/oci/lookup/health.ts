@@ -31,6 +31,8 @@ const TRY = 5000;
 /** Milliseconds by which those who tried later wait longer than those who tried before them, and the most of it. */
 const [TURN, TURNS] = [1000, 5000];
 const HEADLESS = 6 * 3_600_000;
+/** Milliseconds: a project that answered so lately may have reached a limit, where a repository answers 503 at most so often in a row. */
+const [BUSY, DOUBTS] = [10_000, 3];
 /** The parts that must fail before the whole counts as failing. */
 const PARTS = 2;
 /** The namespaces that are known to have tried. With so many, those that have not wait, too. */
@@ -46,6 +48,8 @@ type Level = (typeof LEVELS)[number];
 type Kept = Readonly<Record<'failures' | 'failedAt' | 'answeredAt' | 'pausesUntil' | 'triesUntil', number>> & {
   /** Whether a try is under way whose failure prolongs the pause: it began after the last one. */
   readonly isProbed: boolean;
+  /** How often a repository answered 503 in a row. */
+  readonly doubts: number;
   readonly parts: readonly string[];
   readonly tried: readonly string[];
   readonly last: ImageError | undefined;
@@ -54,7 +58,7 @@ type Kept = Readonly<Record<'failures' | 'failedAt' | 'answeredAt' | 'pausesUnti
 };
 
 const NEVER = { failures: 0, failedAt: 0, pausesUntil: 0, triesUntil: 0 };
-const WELL = { ...NEVER, isProbed: false, parts: [], tried: [], last: undefined };
+const WELL = { ...NEVER, isProbed: false, doubts: 0, parts: [], tried: [], last: undefined };
 const UNKNOWN: Kept = { ...WELL, answeredAt: Number.NEGATIVE_INFINITY, headless: new Map() };
 
 /** `recovered` is called with the key of each place that failed and has answered now. */
@@ -151,6 +155,16 @@ export function createHealth(now: () => number, recovered: (key: string) => void
       const [held] = holding(place, namespaces);
       const again = held && { retryAfterMs: held.wait, waitsFor: place[held.level].key };
       return new ImageError(error.message, { ...error, ...again, cause: error });
+    },
+    /**
+     * Records a 503 without a time, and returns whether it is likely to be a limit (the default answer of nginx's `limit_req`): the
+     * project answered lately. A repository that goes on with it has failed by itself.
+     */
+    mayBeLimit(place: Place): boolean {
+      const { doubts } = known(place, 'repository');
+      if (now() - known(place, 'project').answeredAt >= BUSY || doubts >= DOUBTS) return false;
+      change(place, 'repository', { doubts: doubts + 1 });
+      return true;
     },
     /** What is known of a project: how many lookups may be there at a time depends on it. */
     standing(place: Place): Standing {

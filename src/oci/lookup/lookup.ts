@@ -192,10 +192,12 @@ export function createLookup({ telemetry, now, after = systemClock.after, ...opt
           return answer;
         } catch (caught) {
           if (!(caught instanceof ImageError)) throw caught;
-          const isFailure = isOutage(caught) && !isLimit(caught);
-          if (!isFailure && caught.code !== 'forbidden-address') health.answered(place);
+          const isBusy = caught.status === 503 && !isLimit(caught) && health.mayBeLimit(place);
+          const isRefusal = isBusy || isLimit(caught);
+          const isFailure = isOutage(caught) && !isRefusal;
+          if (!isFailure && !isBusy && caught.code !== 'forbidden-address') health.answered(place);
           const error = isFailure ? health.failed(place, askers.names(), caught) : caught;
-          if (isLimit(caught)) {
+          if (isRefusal) {
             trial.end({ kind: 'limited', retryAfterMs: error.retryAfterMs });
             waitsFor.set(error, paces.of(target, credential));
           } else trial.end(isFailure ? { kind: 'failed' } : { kind: 'answered', ...seen });

@@ -275,6 +275,19 @@ describe('the health of registries', () => {
     });
   }
 
+  it('takes a 503 for a limit where the project answered lately, three times in a row for one repository', () => {
+    const busy = (repository: string) => health.mayBeLimit(at(repository));
+    expect(busy('a/x'), 'never answered').to.equal(false);
+    answer('a/y');
+    expect(busy('b/x'), 'another project').to.equal(false);
+    expect([busy('a/x'), busy('a/x'), busy('a/x'), busy('a/x')]).to.deep.equal([true, true, true, false]);
+    expect(busy('a/z')).to.equal(true);
+    answer('a/x');
+    expect(busy('a/x')).to.equal(true);
+    time += 10_000;
+    expect(busy('a/x'), 'long ago').to.equal(false);
+  });
+
   it('forgets the oldest of very many names, and then asks', () => {
     fail('5xx', 'a/x');
     const long = 'y'.repeat(200);

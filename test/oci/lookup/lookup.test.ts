@@ -264,18 +264,19 @@ describe('the lookup over mirrors', () => {
     });
   });
 
-  it("says of an image that waits at a registry's limit for how long, and that it has begun to wait", async () => {
-    have(source, 'linux/amd64');
-    start({ endpoints: [source.host] }, { patienceMs: 30_000 });
-    await resolve();
-    // The clock of the tests stands still, so the pause does not end.
-    source.on('*', reply(429));
-    const settled = harness.settled();
-    const look = () => harness.resolver.look(`${source.host}/app:v2`, ANYONE);
-    look();
-    await settled;
-    expect(look()).to.have.nested.property('line.registry', source.host);
-  });
+  for (const status of [429, 503])
+    it(`says of an image that waits at a limit (${status}) for how long, and that it has begun to wait`, async () => {
+      have(source, 'linux/amd64');
+      start({ endpoints: [source.host] }, { patienceMs: 30_000 });
+      await resolve();
+      // The clock of the tests stands still, so the pause does not end.
+      source.on('*', reply(status));
+      const settled = harness.settled();
+      const look = () => harness.resolver.look(`${source.host}/app:v2`, ANYONE);
+      look();
+      await settled;
+      expect(look()).to.have.nested.property('line.registry', source.host);
+    });
 
   it('asks slowly for the last tenth of a limit, before the registry refuses anything', async () => {
     const headers = { 'content-type': INDEX, 'RateLimit-Limit': '100;w=21600', 'RateLimit-Remaining': '9;w=21600' };
