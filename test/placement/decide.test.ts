@@ -59,6 +59,8 @@ function given(
 
 /** One override, for a pattern. */
 const override = (pattern: string, ...architectures: string[]) => ({ overrides: [{ pattern, architectures }] });
+const open = (architectures: string) => `${architectures} (open, follows)`;
+const ARM_ONLY = { schedulable: ['arm64'] };
 const RELEASE = { noCommonArchitecture: 'release' } as const;
 const FALLBACK = { unresolvable: 'fallback', fallback: ['arm64'] } as const;
 const WAIT = { unresolvable: 'wait' } as const;
@@ -67,6 +69,7 @@ const NEVER = Number.POSITIVE_INFINITY;
 
 describe('the decision for a pod whose images are known', () => {
   const many = known('linux/amd64,linux/arm64,linux/s390x');
+  const init = (image: string, more = {}) => ({ containers: [{ image: 'a' }], initContainers: [{ image, ...more }] });
   check([
     ['one image of one architecture', input({ a: AMD }), 'amd64 (images)'],
     ['a set beyond the cluster is kept', input({ a: many }), 'amd64,arm64,s390x (images)'],
@@ -80,20 +83,8 @@ describe('the decision for a pod whose images are known', () => {
     ['variants are not decided on', input({ a: known('linux/arm64/v8,linux/arm64/v9'), b: ARM }), 'arm64 (images)'],
     ['an image for another OS only', input({ a: known('windows/amd64') }), 'hold'],
     ['an image without platforms', input({ a: known('') }), 'hold'],
-    [
-      'an init container narrows',
-      given({ a: BOTH, i: ARM }, {}, { containers: [{ image: 'a' }], initContainers: [{ image: 'i' }] }),
-      'arm64 (images)',
-    ],
-    [
-      'a sidecar narrows',
-      given(
-        { a: BOTH, s: AMD },
-        {},
-        { containers: [{ image: 'a' }], initContainers: [{ image: 's', restartPolicy: 'Always' }] },
-      ),
-      'amd64 (images)',
-    ],
+    ['an init container narrows', given({ a: BOTH, i: ARM }, {}, init('i')), 'arm64 (images)'],
+    ['a sidecar narrows', given({ a: BOTH, s: AMD }, {}, init('s', { restartPolicy: 'Always' })), 'amd64 (images)'],
     [
       'ephemeral containers are not asked',
       given({ a: BOTH }, {}, { containers: [{ image: 'a' }], ephemeralContainers: [{ image: 'debug' }] }),
@@ -128,6 +119,7 @@ describe('the decision for a pod whose images are known', () => {
 });
 
 describe('the OS of a pod', () => {
+  const LINUX = { os: { name: 'linux' } };
   const selector = { nodeSelector: { 'kubernetes.io/os': 'windows' } };
   const oneOf = (systems: string) => ({ affinity: requires(term(`os In ${systems}`)) });
   const mixed = known('linux/amd64,linux/arm64,windows/amd64');
@@ -135,14 +127,10 @@ describe('the OS of a pod', () => {
     ['linux without a word', input({ a: mixed }), 'amd64,arm64 (images, linux)'],
     ['windows by spec.os', given({ a: mixed }, {}, WINDOWS), 'amd64 (images, windows)'],
     ['windows by its selector', given({ a: mixed }, {}, selector), 'amd64 (images, windows)'],
-    [
-      'spec.os wins over the selector',
-      given({ a: mixed }, {}, { os: { name: 'linux' }, ...selector }),
-      'amd64,arm64 (images, linux)',
-    ],
+    ['spec.os wins over it', given({ a: mixed }, {}, { ...LINUX, ...selector }), 'amd64,arm64 (images, linux)'],
     ['windows by its node affinity', given({ a: mixed }, {}, oneOf('windows')), 'amd64 (images, windows)'],
     [
-      'either by its node affinity, so linux',
+      'either by its affinity, so linux',
       given({ a: mixed }, {}, oneOf('windows,linux')),
       'amd64,arm64 (images, linux)',
     ],
@@ -156,91 +144,69 @@ describe('the OS of a pod', () => {
 
 describe('architectures.compatible', () => {
   const old = known('linux/386');
+  const RUNS_ARM = { compatible: { arm64: ['arm'] } };
+  const CHAIN = { compatible: { y: ['x'], z: ['y'] } };
   check([
     ['amd64 runs 386', input({ a: old }), '386,amd64 (images)'],
     ['386 beside amd64', input({ a: old, b: AMD }), 'amd64 (images)'],
     ['386 beside arm64', input({ a: old, b: ARM }), 'hold'],
     ['nothing is compatible', given({ a: old }, { compatible: {} }), '386 (images)'],
-    [
-      'arm64 runs arm where configured',
-      given({ a: known('linux/arm/v7') }, { compatible: { arm64: ['arm'] } }),
-      'arm,arm64 (images)',
-    ],
-    [
-      'it is not followed from one to the next',
-      given({ a: known('linux/x') }, { compatible: { y: ['x'], z: ['y'] } }),
-      'x,y (images)',
-    ],
+    ['arm64 runs arm where configured', given({ a: known('linux/arm/v7') }, RUNS_ARM), 'arm,arm64 (images)'],
+    ['it is not followed from one to the next', given({ a: known('linux/x') }, CHAIN), 'x,y (images)'],
     ['an override is widened too', given({ a: BOTH }, override('a', '386')), '386,amd64 (images)'],
     ['a statement is taken by its word', stating('386'), '386 (statement)'],
   ]);
 });
 
 describe('architectures.schedulable', () => {
-  const only = { schedulable: ['arm64'] };
   check([
-    ['narrows the set', given({ a: BOTH }, only), 'arm64 (images)'],
-    ['rules everything out', given({ a: AMD }, only), 'hold'],
-    ['narrows a placement that nobody asked for', given({}, only), 'arm64 (cluster, follows)'],
-    ['narrows an open one', given({ a: failed(300) }, only), 'arm64 (open, follows)'],
-    ['narrows a statement', stating('amd64,arm64', { schedulable: ['arm64'] }), 'arm64 (statement)'],
-    ['narrows the statement all', stating('all', { schedulable: ['arm64'] }), 'arm64 (statement, follows)'],
-    ['narrows a release', given({ a: AMD }, { ...only, ...RELEASE }), 'arm64 (released, follows)'],
-    ['rules out what is known while another is asked', given({ a: AMD, b: pending }, only), 'hold'],
+    ['narrows the set', given({ a: BOTH }, ARM_ONLY), 'arm64 (images)'],
+    ['rules everything out', given({ a: AMD }, ARM_ONLY), 'hold'],
+    ['narrows a placement that nobody asked for', given({}, ARM_ONLY), 'arm64 (cluster, follows)'],
+    ['narrows an open one', given({ a: failed(300) }, ARM_ONLY), 'arm64 (open, follows)'],
+    ['narrows a statement', stating('amd64,arm64', ARM_ONLY), 'arm64 (statement)'],
+    ['narrows the statement all', stating('all', ARM_ONLY), 'arm64 (statement, follows)'],
+    ['narrows a release', given({ a: AMD }, { ...ARM_ONLY, ...RELEASE }), 'arm64 (released, follows)'],
+    ['rules out what is known while another is asked', given({ a: AMD, b: pending }, ARM_ONLY), 'hold'],
   ]);
 });
 
 describe('images that need no lookup', () => {
+  const TWO = { overrides: [...override('*', 'arm64').overrides, ...override('a', 'amd64').overrides] };
   /** Images with their pull policies, as `image=policy`. */
   const pulled = (...texts: string[]) => ({
     containers: texts.map((text) => ({ image: text.split('=')[0], imagePullPolicy: text.split('=')[1] })),
   });
   check([
-    [
-      'one that is never pulled, and pulled elsewhere',
-      given({ x: ARM }, {}, pulled('x=Never', 'x=')),
-      'arm64 (images)',
-    ],
+    ['never pulled, and pulled elsewhere', given({ x: ARM }, {}, pulled('x=Never', 'x=')), 'arm64 (images)'],
     ['one that is never pulled', given({ a: ARM }, {}, pulled('x=Never', 'a=Always')), 'arm64 (images)'],
     ['all are never pulled', given({}, {}, pulled('x=Never', 'y=Never')), 'amd64,arm64 (cluster, follows)'],
     [
-      'never pulled wins over an override',
+      'never pulled, and overridden',
       given({}, override('x', 'arm64'), pulled('x=Never')),
       'amd64,arm64 (cluster, follows)',
     ],
     ['an override answers by the text', given({ a: AMD }, override('a', 'arm64')), 'arm64 (images)'],
     [
-      'an override answers by the full name',
+      'an override by the full name',
       given({ 'a:1.2': AMD }, override('docker.io/library/a', 'arm64')),
       'arm64 (images)',
     ],
+    ['an override by a wildcard', given({ 'r.io/x/y:1': ARM }, override('r.io/x/*', 'amd64')), 'amd64 (images)'],
+    ['the first override wins', given({ a: AMD }, TWO), 'arm64 (images)'],
     [
-      'an override answers by a wildcard',
-      given({ 'r.example.com/legacy/x:1': ARM }, override('r.example.com/legacy/*', 'amd64')),
-      'amd64 (images)',
-    ],
-    [
-      'the first override wins',
-      given({ a: AMD }, { overrides: [...override('*', 'arm64').overrides, ...override('a', 'amd64').overrides] }),
-      'arm64 (images)',
-    ],
-    [
-      'an override answers an image without a readable name',
+      'an override of an unreadable name',
       { ...given({ '!!': AMD }, override('!!', 'arm64')), namesOf: () => [] },
       'arm64 (images)',
     ],
-    [
-      'an override narrows what another image has',
-      given({ a: BOTH, b: BOTH }, override('b', 'arm64')),
-      'arm64 (images)',
-    ],
+    ['an override narrows another', given({ a: BOTH, b: BOTH }, override('b', 'arm64')), 'arm64 (images)'],
     ['a statement', stating('arm64'), 'arm64 (statement)'],
     ['a statement of two, in any spelling', stating(' x86_64, aarch64 ,amd64'), 'amd64,arm64 (statement)'],
     ['a statement of all', stating(' All '), 'amd64,arm64 (statement, follows)'],
-    ['a statement that is ruled out', stating('amd64', { schedulable: ['arm64'] }), 'hold'],
+    ['a statement that is ruled out', stating('amd64', ARM_ONLY), 'hold'],
     [
-      'a statement that is ruled out, with release',
-      stating('amd64', { schedulable: ['arm64'], ...RELEASE }),
+      'a statement that is ruled out, released',
+      stating('amd64', { ...ARM_ONLY, ...RELEASE }),
       'arm64 (released, follows)',
     ],
     ['a template without images', input({}), 'amd64,arm64 (cluster, follows)'],
@@ -253,13 +219,10 @@ describe('images that need no lookup', () => {
 });
 
 describe('an image that is not known', () => {
+  const unplanned = { kind: 'pending', retryInMs: 10_000 } as const;
   check([
     ['still asked, after an hour', input({ a: pending }, { waitedMs: 3_600_000 }), 'wait a'],
-    [
-      'no lookup is planned for one of them',
-      input({ a: pending, b: { kind: 'pending', retryInMs: 10_000 }, c: pending }),
-      'wait a,b,c again in 10s',
-    ],
+    ['no lookup is planned for one', input({ a: pending, b: unplanned, c: pending }), 'wait a,b,c again in 10s'],
     ['one known, one asked', input({ a: AMD, b: pending }), 'wait b'],
     ['failed a moment ago', input({ a: failed(1) }), 'wait a again in 10s'],
     ['about to be opened', input({ a: failed(115) }), 'wait a again in 5s'],
@@ -268,14 +231,10 @@ describe('an image that is not known', () => {
     ['one failed long ago, one asked', input({ a: failed(300), b: pending }), 'wait a,b again in 10s'],
     ['one due, one asked: only an answer helps', input({ a: failed(300, NEVER), b: pending }), 'wait a,b'],
     ['the youngest failure counts', input({ a: failed(300), b: failed(60, 90_000) }), 'wait a,b again in 10s'],
-    [
-      'the youngest failure counts, long retries',
-      input({ a: failed(300, 1e6), b: failed(60, 1e6) }),
-      'wait a,b again in 60s',
-    ],
-    ['failed at the limit', input({ a: failed(120) }), 'amd64,arm64 (open, follows)'],
-    ['failed beyond the limit', input({ a: failed(300) }), 'amd64,arm64 (open, follows)'],
-    ['no patience', given({ a: failed(0) }, { fallbackAfterMs: 0 }), 'amd64,arm64 (open, follows)'],
+    ['the same, long retries', input({ a: failed(300, 1e6), b: failed(60, 1e6) }), 'wait a,b again in 60s'],
+    ['failed at the limit', input({ a: failed(120) }), open('amd64,arm64')],
+    ['failed beyond the limit', input({ a: failed(300) }), open('amd64,arm64')],
+    ['no patience', given({ a: failed(0) }, { fallbackAfterMs: 0 }), open('amd64,arm64')],
     ['no patience, but no failure yet', given({ a: pending }, { fallbackAfterMs: 0 }), 'wait a'],
     ['what is known narrows the open set', input({ a: failed(300), b: ARM }), 'arm64 (open)'],
     ['a known set beyond the cluster is kept', input({ a: failed(300), b: known('linux/s390x') }), 's390x (open)'],
@@ -288,8 +247,8 @@ describe('an image that is not known', () => {
     ['fallback that the known rules out', given({ a: failed(300), b: AMD }, FALLBACK), 'amd64 (fallback)'],
     [
       'fallback within schedulable',
-      given({ a: failed(300) }, { ...FALLBACK, fallback: ['amd64', 'arm64'], schedulable: ['amd64'] }),
-      'amd64 (fallback)',
+      given({ a: failed(300) }, { ...FALLBACK, ...ARM_ONLY, fallback: ['amd64', 'arm64'] }),
+      'arm64 (fallback)',
     ],
     ['nothing in common already', input({ a: AMD, b: ARM, c: pending }), 'hold'],
     ['nothing in common already, one failed', input({ a: AMD, b: ARM, c: failed(300) }), 'hold'],
@@ -321,37 +280,29 @@ describe('a system pod', () => {
     ['is placed by its images like any other', input({ a: ARM }, system), 'arm64 (images)'],
     ['waits two seconds for an answer', input({ a: pending }, system), 'wait a again in 2s'],
     ['waits the rest of them', input({ a: pending }, { ...system, waitedMs: 1_500 }), 'wait a again in 0.5s'],
-    ['is open after that', input({ a: pending }, { ...system, waitedMs: 2_000 }), 'amd64,arm64 (open, follows)'],
-    ['is open after the first failure', input({ a: failed(0) }, system), 'amd64,arm64 (open, follows)'],
+    ['is open after that', input({ a: pending }, { ...system, waitedMs: 2_000 }), open('amd64,arm64')],
+    ['is open after the first failure', input({ a: failed(0) }, system), open('amd64,arm64')],
     [
       'is open by its priority class',
       given({ a: failed(0) }, {}, critical('system-node-critical')),
-      'amd64,arm64 (open, follows)',
+      open('amd64,arm64'),
     ],
     ['is narrowed by what is known', input({ a: failed(0), b: ARM }, system), 'arm64 (open)'],
     [
       'is open after the first failure, though another image is still asked',
       input({ a: failed(0), b: pending }, { ...system, waitedMs: 500 }),
-      'amd64,arm64 (open, follows)',
+      open('amd64,arm64'),
     ],
-    [
-      'is open with unresolvable: wait',
-      input({ a: failed(0) }, { ...system, settings: WAIT }),
-      'amd64,arm64 (open, follows)',
-    ],
-    [
-      'is open with unresolvable: fallback',
-      input({ a: failed(0) }, { ...system, settings: FALLBACK }),
-      'amd64,arm64 (open, follows)',
-    ],
+    ['is open with unresolvable: wait', input({ a: failed(0) }, { ...system, settings: WAIT }), open('amd64,arm64')],
+    ['is open with a fallback', input({ a: failed(0) }, { ...system, settings: FALLBACK }), open('amd64,arm64')],
     ['is held like any other', input({ a: AMD, b: ARM }, system), 'hold'],
     [
-      'is not a pod of a namespace with a similar name',
+      'is not one of a similar namespace',
       input({ a: failed(0) }, { namespace: 'my-kube-system' }),
       'wait a again in 10s',
     ],
     [
-      'is not a pod of a priority class with a similar name',
+      'is not one of a similar class',
       given({ a: failed(0) }, {}, critical('my-system-critical')),
       'wait a again in 10s',
     ],

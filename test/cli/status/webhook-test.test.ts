@@ -15,22 +15,14 @@ describe('the namespace in which status tests the webhook', () => {
   ])[] = [
     ['is default', named('archaware', 'apps', 'default', 'kube-system'), 'default'],
     [
-      'is the first other one where default is excluded',
+      'is the first other one without default',
       named('default', 'shop', 'apps'),
       'apps',
       { excludeNamespaces: ['default'] },
     ],
-    [
-      'is the first other one where default is ignored',
-      [{ name: 'default', labels: IGNORED }, ...named('shop')],
-      'shop',
-    ],
+    ['is so where default is ignored', [{ name: 'default', labels: IGNORED }, ...named('shop')], 'shop'],
     ['is the first other one where there is no default', named('shop', 'archaware'), 'shop'],
-    [
-      'is never that of the installation, nor a system namespace',
-      named('archaware', 'kube-system', 'kube-public'),
-      undefined,
-    ],
+    ['is never ours, nor one of the system', named('archaware', 'kube-system', 'kube-public'), undefined],
     [
       'is not one that a policy excludes',
       named('default', 'shop'),

@@ -62,6 +62,10 @@ function said({ spec }: ReturnType<typeof admitted>): string {
   return parts.filter((part) => part !== '').join('; ');
 }
 
+const SELECTS_AMD = { nodeSelector: { 'kubernetes.io/arch': 'amd64' } };
+const asks = (text: string) => ({ affinity: requires(term(text)) });
+const X = toleration('x=y:NoSchedule');
+
 describe('a new Job that waits in a queue of Kueue', () => {
   const modes: readonly [mode: Settings['mode'], expected: string][] = [
     ['taints', 'tolerates arm64'],
@@ -89,26 +93,10 @@ describe('a new Job that waits in a queue of Kueue', () => {
     ['the same, rejected: that is for its pods', { images: ['arm', 'amd'] }, '', { noCommonArchitecture: 'reject' }],
     ['the same, released', { images: ['arm', 'amd'] }, '', { noCommonArchitecture: 'release' }],
     ['a node of its own', { spec: { nodeName: 'n1' } }, ''],
-    [
-      'an architecture by its node selector',
-      { spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } } },
-      'tolerates arm64',
-    ],
-    [
-      'a requirement of its own',
-      { spec: { affinity: requires(term('arch In amd64')) } },
-      'arch In amd64; tolerates arm64',
-    ],
-    [
-      'another requirement',
-      { spec: { affinity: requires(term('zone In a')) } },
-      'zone In a & arch In arm64; tolerates arm64',
-    ],
-    [
-      'a toleration of its own',
-      { spec: { tolerations: [toleration('x=y:NoSchedule')] } },
-      'arch In arm64; tolerates y,arm64',
-    ],
+    ['an architecture by its selector', { spec: SELECTS_AMD }, 'tolerates arm64'],
+    ['a requirement of its own', { spec: asks('arch In amd64') }, 'arch In amd64; tolerates arm64'],
+    ['another requirement', { spec: asks('zone In a') }, 'zone In a & arch In arm64; tolerates arm64'],
+    ['a toleration of its own', { spec: { tolerations: [X] } }, 'arch In arm64; tolerates y,arm64'],
     ['a toleration of everything', { spec: { tolerations: [{ operator: 'Exists' }] } }, 'arch In arm64; tolerates '],
     ['no queue', { labels: { app: 'x' } }, ''],
     ['an empty name of a queue', { labels: { 'kueue.x-k8s.io/queue-name': '' } }, ''],

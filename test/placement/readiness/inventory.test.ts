@@ -45,18 +45,14 @@ function units(objects: readonly JsonObject[]): string[] {
 
 describe('the inventory of the report', () => {
   const rows: readonly (readonly [title: string, objects: readonly JsonObject[], expected: readonly string[]])[] = [
-    [
-      'counts a Deployment once, with its ReplicaSet and pods',
-      [deployment, replicaSet, ofReplicaSet],
-      ['Deployment web: 2 in 1'],
-    ],
+    ['counts a Deployment once, with what is its', [deployment, replicaSet, ofReplicaSet], ['Deployment web: 2 in 1']],
     [
       'counts the pods of a Deployment at the Deployment if its ReplicaSet could not be read',
       [deployment, podOf('web-7d4-a', ofTemplate('7d4')), podOf('web-7d4-b', ofTemplate('7d4'))],
       ['Deployment web: 2 in 1'],
     ],
     [
-      'counts them the same if they come first',
+      'counts them so if they come first',
       [podOf('web-7d4-a', ofTemplate('7d4')), deployment],
       ['Deployment web: 2 in 1'],
     ],
@@ -75,11 +71,7 @@ describe('the inventory of the report', () => {
       ],
       ['CronJob nightly: 1 in 1'],
     ],
-    [
-      'names a Deployment that could not be read after the owner of its ReplicaSet',
-      [replicaSet, ofReplicaSet],
-      ['Deployment web: 2 in 1'],
-    ],
+    ['names an unread one after the owner of its ReplicaSet', [replicaSet, ofReplicaSet], ['Deployment web: 2 in 1']],
     [
       'counts the ReplicaSets of an owner that was not read, without old revisions',
       [ofRollout(1, 0), ofRollout(2, 4)],
