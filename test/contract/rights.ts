@@ -35,6 +35,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: contract-lease}
 subjects: [{kind: ServiceAccount, name: limited, namespace: ${NAMESPACE}}]
 `;
 
+const LEASES = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`;
 /** RBAC as a service account experiences it. */
 export function describeRights(context: () => Context): void {
   let limited: Client;
@@ -44,7 +45,7 @@ export function describeRights(context: () => Context): void {
     limited = await connect(await cluster.serviceAccountKubeconfig(NAMESPACE, 'limited'));
     await createPod(context(), 'guarded-pod', NOWHERE);
     await cluster.waitFor('the rights', async () => (await limited.request('GET', '/api/v1/pods')).status === 200);
-    const mine = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/mine`;
+    const mine = `${LEASES}/mine`;
     await cluster.waitFor('the right to the lease', async () => (await limited.request('GET', mine)).status === 404);
   });
   after(() => limited.close());
@@ -78,48 +79,29 @@ export function describeRights(context: () => Context): void {
     }
   });
 
-  const where = `in the namespace "${NAMESPACE}"`;
-  const refusals: readonly (readonly ['GET' | 'POST' | 'DELETE' | 'PATCH', string, string])[] = [
-    [
-      'GET',
-      '/api/v1/nodes',
-      `nodes is forbidden: User "${USER}" cannot list resource "nodes" in API group "" at the cluster scope`,
-    ],
-    [
-      'GET',
-      '/api/v1/nodes/x',
-      `nodes "x" is forbidden: User "${USER}" cannot get resource "nodes" in API group "" at the cluster scope`,
-    ],
-    [
-      'DELETE',
-      `${PODS}/x`,
-      `pods "x" is forbidden: User "${USER}" cannot delete resource "pods" in API group "" ${where}`,
-    ],
-    [
-      'POST',
-      `${PODS}/x/binding`,
-      `pods "x" is forbidden: User "${USER}" cannot create resource "pods/binding" in API group "" ${where}`,
-    ],
-    [
-      'PATCH',
-      `/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets/x`,
-      `daemonsets.apps "x" is forbidden: User "${USER}" cannot patch resource "daemonsets" in API group "apps" ${where}`,
-    ],
-    [
-      'GET',
-      `${PODS}/x:9090/proxy/metrics`,
-      `pods "x:9090" is forbidden: User "${USER}" cannot get resource "pods/proxy" in API group "" ${where}`,
-    ],
-    [
-      'GET',
-      `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/other`,
-      `leases.coordination.k8s.io "other" is forbidden: User "${USER}" cannot get resource "leases" in API group "coordination.k8s.io" ${where}`,
-    ],
+  const refusals: readonly (readonly [
+    method: 'GET' | 'POST' | 'DELETE' | 'PATCH',
+    path: string,
+    what: string,
+    verb: string,
+    group?: string,
+  ])[] = [
+    ['GET', '/api/v1/nodes', 'nodes', 'list nodes'],
+    ['GET', '/api/v1/nodes/x', 'nodes "x"', 'get nodes'],
+    ['DELETE', `${PODS}/x`, 'pods "x"', 'delete pods'],
+    ['POST', `${PODS}/x/binding`, 'pods "x"', 'create pods/binding'],
+    ['PATCH', `/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets/x`, 'daemonsets.apps "x"', 'patch daemonsets', 'apps'],
+    ['GET', `${PODS}/x:9090/proxy/metrics`, 'pods "x:9090"', 'get pods/proxy'],
+    ['GET', `${LEASES}/other`, 'leases.coordination.k8s.io "other"', 'get leases', 'coordination.k8s.io'],
   ];
-  for (const [method, path, message] of refusals) {
+  for (const [method, path, what, right, group = ''] of refusals) {
     it(`refuses ${method} ${path}`, async () => {
       const body = method === 'GET' || method === 'DELETE' ? undefined : method === 'PATCH' ? [] : {};
-      expect(refused(await limited.request(method, path, body), 403, 'Forbidden').message).to.equal(message);
+      const [verb, resource] = right.split(' ');
+      const where = path.includes(NAMESPACE) ? `in the namespace "${NAMESPACE}"` : 'at the cluster scope';
+      expect(refused(await limited.request(method, path, body), 403, 'Forbidden').message).to.equal(
+        `${what} is forbidden: User "${USER}" cannot ${verb} resource "${resource}" in API group "${group}" ${where}`,
+      );
     });
   }
 

@@ -113,6 +113,8 @@ describe('what archaware wrote to a template', () => {
     ['a statement that cannot be read, and counts as absent', ['a'], ALONE, true, {}, stating('x64')],
     ['a template that states its architectures', ['a'], record(['a']), false, {}, stating('all')],
     ['images that an override answers', ['a'], record(['a']), false, OVERRIDDEN],
+    ['the same beside a record without images', ['a'], ALONE, false, {}, stating('all')],
+    ['a mode that only observes', ['a'], record(['a']), false, { mode: 'observe' }],
     ['what cannot be read', ['a'], '{"images":', false],
   ];
   for (const [what, images, recorded, isValid, given = {}, metadata] of rows) {

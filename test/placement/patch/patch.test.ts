@@ -25,32 +25,21 @@ describe("a pod's patch", () => {
     generation: number | undefined,
     present: readonly JsonObject[] | undefined,
     wanted: readonly (typeof AMD)[],
-    expected: readonly Operation[],
+    ...expected: Operation[],
   ][] = [
-    ['nothing is wanted', 1, undefined, [], []],
-    ['it has what is wanted', 1, [AMD, ARM], [AMD, ARM], []],
-    ['it tolerates everything', 1, [{ operator: 'Exists' }], [AMD, ARM], []],
-    ['it has no list', 1, undefined, [AMD, ARM], [uid, generation(1), test(LIST, null), add(LIST, [AMD, ARM])]],
-    [
-      'it has no list, on a server that counts no generations',
-      undefined,
-      undefined,
-      [AMD],
-      [uid, test(LIST, null), add(LIST, [AMD])],
-    ],
-    ['it has an empty list', 2, [], [AMD], [uid, generation(2), add(END, AMD)]],
-    ["it has others'", 2, [OTHER], [AMD, ARM], [uid, generation(2), add(END, AMD), add(END, ARM)]],
-    ['it has one of two', 2, [ARM, OTHER], [AMD, ARM], [uid, generation(2), add(END, AMD)]],
-    [
-      "it has others', on a server that counts no generations",
-      undefined,
-      [OTHER],
-      [AMD],
-      [uid, test(LIST, [OTHER]), add(END, AMD)],
-    ],
+    ['nothing is wanted', 1, undefined, []],
+    ['it has what is wanted', 1, [AMD, ARM], [AMD, ARM]],
+    ['it tolerates everything', 1, [{ operator: 'Exists' }], [AMD, ARM]],
+    ['it has no list', 1, undefined, [AMD, ARM], uid, generation(1), test(LIST, null), add(LIST, [AMD, ARM])],
+    // A server that counts no generations.
+    ['it has neither', undefined, undefined, [AMD], uid, test(LIST, null), add(LIST, [AMD])],
+    ["it has others'", undefined, [OTHER], [AMD], uid, test(LIST, [OTHER]), add(END, AMD)],
+    ['it has an empty list', 2, [], [AMD], uid, generation(2), add(END, AMD)],
+    ["it has others'", 2, [OTHER], [AMD, ARM], uid, generation(2), add(END, AMD), add(END, ARM)],
+    ['it has one of two', 2, [ARM, OTHER], [AMD, ARM], uid, generation(2), add(END, AMD)],
   ];
-  for (const [given, generation, tolerations, wanted, expected] of rows) {
-    it(`where ${given} has ${expected.length} operations`, () => {
+  for (const [given, generation, tolerations, wanted, ...expected] of rows) {
+    it(`where ${given} at generation ${generation} has ${expected.length} operations`, () => {
       const pod = readPod({ metadata: { uid: 'u1', generation }, spec: { tolerations } });
       expect(podPatch(pod, wanted)).to.deep.equal(expected);
     });
@@ -65,89 +54,46 @@ describe("a node's patch", () => {
   const gpu = taint('gpu:NoSchedule', { timeAdded: 't' });
   const TAINTS = '/spec/taints';
   const annotated = (given: Parameters<typeof node>[0]) => ({ ...node(given), hasAnnotations: true });
-  const annotations = (managed: string) => ({ 'archaware.dev/managed': managed });
+  const LAST = node({ taints: [ours], managed: 'old' });
+  const MUTE = node({ architecture: '', taints: [ours], managed: 'old' });
+  const created = add('/metadata/annotations', { 'archaware.dev/managed': 'm' });
+  const unannotated = test('/metadata/annotations', null);
+  const old = test(path, 'old');
+  const noted = add(path, 'm');
+  const gpuToo = [test(TAINTS, [gpu]), replace(TAINTS, [gpu, ours])];
+  const spelled = test('/status/nodeInfo/architecture', 'aarch64');
   const rows: [
     given: string,
     node: ReturnType<typeof node>,
     taints: readonly JsonObject[] | 'unchanged',
     managed: string | undefined,
-    expected: readonly Operation[],
+    ...expected: Operation[],
   ][] = [
+    ['has nothing', node({}), [ours], 'm', arm, test(TAINTS, null), add(TAINTS, [ours]), unannotated, created],
+    ['has taints and another annotation', annotated({ taints: [gpu] }), [gpu, ours], 'm', arm, ...gpuToo, noted],
+    ['has another record', node({ taints: [gpu], managed: 'old' }), [gpu, ours], 'm', arm, ...gpuToo, old, noted],
+    ['loses its only taint', LAST, [], undefined, arm, test(TAINTS, [ours]), remove(TAINTS), old, remove(path)],
+    ['loses its record alone', node({ managed: 'old' }), [], undefined, arm, old, remove(path)],
+    ['gets a record for its taint', annotated({ taints: [ours] }), 'unchanged', 'm', arm, noted],
     [
-      'has neither taints nor annotations',
-      node({}),
-      [ours],
-      'm',
-      [
-        uid,
-        arm,
-        test(TAINTS, null),
-        add(TAINTS, [ours]),
-        test('/metadata/annotations', null),
-        add('/metadata/annotations', annotations('m')),
-      ],
-    ],
-    [
-      'has taints and another annotation',
-      annotated({ taints: [gpu] }),
-      [gpu, ours],
-      'm',
-      [uid, arm, test(TAINTS, [gpu]), replace(TAINTS, [gpu, ours]), add(path, 'm')],
-    ],
-    [
-      'has another record',
-      node({ taints: [gpu], managed: 'old' }),
-      [gpu, ours],
-      'm',
-      [uid, arm, test(TAINTS, [gpu]), replace(TAINTS, [gpu, ours]), test(path, 'old'), add(path, 'm')],
-    ],
-    [
-      'loses its only taint',
-      node({ taints: [ours], managed: 'old' }),
-      [],
-      undefined,
-      [uid, arm, test(TAINTS, [ours]), remove(TAINTS), test(path, 'old'), remove(path)],
-    ],
-    ['loses its record alone', node({ managed: 'old' }), [], undefined, [uid, arm, test(path, 'old'), remove(path)]],
-    [
-      'gets a record for the taint that it has',
-      annotated({ taints: [ours] }),
-      'unchanged',
-      'm',
-      [uid, arm, add(path, 'm')],
-    ],
-    [
-      'has an empty list of taints',
+      'has an empty list',
       annotated({ taints: [] }),
       [ours],
       'm',
-      [uid, arm, test(TAINTS, []), replace(TAINTS, [ours]), add(path, 'm')],
+      arm,
+      test(TAINTS, []),
+      replace(TAINTS, [ours]),
+      noted,
     ],
-    [
-      'has reported no architecture',
-      node({ architecture: '', taints: [ours], managed: 'old' }),
-      [],
-      undefined,
-      [uid, test(TAINTS, [ours]), remove(TAINTS), test(path, 'old'), remove(path)],
-    ],
-    [
-      'reported its architecture in another spelling, which is tested',
-      annotated({ architecture: 'aarch64', taints: [ours] }),
-      'unchanged',
-      'm',
-      [uid, test('/status/nodeInfo/architecture', 'aarch64'), add(path, 'm')],
-    ],
+    ['has reported no architecture', MUTE, [], undefined, test(TAINTS, [ours]), remove(TAINTS), old, remove(path)],
+    // What it reported is tested.
+    ['has another spelling', annotated({ architecture: 'aarch64', taints: [ours] }), 'unchanged', 'm', spelled, noted],
   ];
-  for (const [given, what, taints, managed, expected] of rows) {
+  for (const [given, what, taints, managed, ...expected] of rows) {
     it(`where it ${given}`, () => {
-      const decided = {
-        kind: 'set',
-        taints: taints === 'unchanged' ? (what.taints ?? []) : taints,
-        addedLabels: [],
-        removedLabels: [],
-        managed,
-      } as const;
-      expect(nodePatch(what, decided)).to.deep.equal(expected);
+      const all = taints === 'unchanged' ? (what.taints ?? []) : taints;
+      const decided = { kind: 'set', taints: all, addedLabels: [], removedLabels: [], managed } as const;
+      expect(nodePatch(what, decided)).to.deep.equal([uid, ...expected]);
     });
   }
 });
@@ -157,67 +103,38 @@ describe("a DaemonSet's patch", () => {
   const path = '/metadata/annotations/archaware.dev~1tolerations';
   const tests = [test('/metadata/uid', 'u1'), generation(4)];
   const OLD = { 'archaware.dev/tolerations': 'old' };
-  const to = (tolerations: readonly JsonObject[], recorded: string | undefined, rolls = true) => ({
-    tolerations,
-    recorded,
-    rolls,
-  });
+  const created = add('/metadata/annotations', { 'archaware.dev/tolerations': 'r' });
+  const unannotated = test('/metadata/annotations', null);
+  const old = test(path, 'old');
+  const noted = add(path, 'r');
   const rows: [
     given: string,
     present: readonly JsonObject[] | undefined,
     annotations: JsonObject | undefined,
-    decided: { tolerations: readonly JsonObject[]; recorded: string | undefined; rolls: boolean },
-    expected: readonly Operation[],
+    tolerations: readonly JsonObject[],
+    recorded: string | undefined,
+    ...expected: Operation[],
   ][] = [
-    [
-      'has neither a list nor annotations',
-      undefined,
-      undefined,
-      to([AMD], 'r'),
-      [
-        ...tests,
-        test(list, null),
-        add(list, [AMD]),
-        test('/metadata/annotations', null),
-        add('/metadata/annotations', { 'archaware.dev/tolerations': 'r' }),
-      ],
-    ],
-    [
-      'has a list and another annotation',
-      [OTHER],
-      { a: 'b' },
-      to([OTHER, AMD], 'r'),
-      [...tests, test(list, [OTHER]), replace(list, [OTHER, AMD]), add(path, 'r')],
-    ],
-    [
-      'has another record',
-      [AMD],
-      OLD,
-      to([AMD, ARM], 'r'),
-      [...tests, test(list, [AMD]), replace(list, [AMD, ARM]), test(path, 'old'), add(path, 'r')],
-    ],
-    [
-      'loses everything',
-      [AMD],
-      OLD,
-      to([], undefined),
-      [...tests, test(list, [AMD]), remove(list), test(path, 'old'), remove(path)],
-    ],
-    [
-      'loses its record alone',
-      [OTHER],
-      OLD,
-      to([OTHER], undefined, false),
-      [...tests, test(path, 'old'), remove(path)],
-    ],
+    ['has nothing', undefined, undefined, [AMD], 'r', test(list, null), add(list, [AMD]), unannotated, created],
+    ['others', [OTHER], { a: 'b' }, [OTHER, AMD], 'r', test(list, [OTHER]), replace(list, [OTHER, AMD]), noted],
+    ['has another record', [AMD], OLD, [AMD, ARM], 'r', test(list, [AMD]), replace(list, [AMD, ARM]), old, noted],
+    ['loses everything', [AMD], OLD, [], undefined, test(list, [AMD]), remove(list), old, remove(path)],
+    ['loses its record alone', [OTHER], OLD, [OTHER], undefined, old, remove(path)],
   ];
-  for (const [given, tolerations, annotations, decided, expected] of rows) {
+  for (const [given, present, annotations, tolerations, recorded, ...expected] of rows) {
     it(`where it ${given}`, () => {
       const daemonSet = readDaemonSet({
         metadata: { uid: 'u1', generation: 4, annotations },
-        spec: { template: { spec: { tolerations } } },
+        spec: { template: { spec: { tolerations: present } } },
       });
-      expect(daemonSetPatch(daemonSet, { kind: 'set', affinity: undefined, ...decided })).to.deep.equal(expected);
+      const decided = {
+        kind: 'set',
+        affinity: undefined,
+        tolerations,
+        recorded,
+        rolls: JSON.stringify(present) !== JSON.stringify(tolerations),
+      } as const;
+      expect(daemonSetPatch(daemonSet, decided)).to.deep.equal([...tests, ...expected]);
     });
   }
 });
