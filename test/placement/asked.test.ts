@@ -7,6 +7,9 @@ import { readDemands } from '../../src/placement/fit.ts';
 import { requires, term } from './affinities.ts';
 import { place } from './objects.ts';
 
+const OPEN = { basis: 'open', followsCluster: true, unknown: ['a'] } as const;
+const SOME = { basis: 'open', unknown: ['b'] } as const;
+const WAIT: Decision = { kind: 'wait', images: [], failed: [], againInMs: undefined, givesUpInMs: undefined };
 const ASKS_ARM: JsonObject = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
 const asks = (...terms: readonly JsonObject[]) => ({ affinity: requires(...terms) });
 
@@ -25,7 +28,7 @@ describe('the architectures that a pod asks for', () => {
       'arm64 by nodeSelector and its node affinity: arm64',
     ],
     [
-      'by both, which contradict each other',
+      'by two that contradict',
       { ...ASKS_ARM, ...asks(term('arch In amd64')) },
       ' by nodeSelector and its node affinity: ',
     ],
@@ -41,6 +44,7 @@ describe('the architectures that a pod asks for', () => {
 
 describe('a pod that asks for other architectures than its images have', () => {
   const wishes = 'requires kubernetes.io/arch=arm64 by its nodeSelector, but';
+  const WRITTEN = 'by what archaware wrote to it before, its images run';
   type Row = [what: string, spec: JsonObject, decision: Decision | { kind: 'skip' }, note: string | undefined];
   const rows: readonly Row[] = [
     ['by its selector', ASKS_ARM, place(['amd64']), `${wishes} its images run on amd64 only`],
@@ -59,32 +63,12 @@ describe('a pod that asks for other architectures than its images have', () => {
       place(['amd64'], { basis: 'statement' }),
       `${wishes} its annotation archaware.dev/architectures says amd64 only`,
     ],
-    [
-      'by what an earlier process wrote',
-      ASKS_ARM,
-      place(['amd64'], { basis: 'written' }),
-      `${wishes} by what archaware wrote to it before, its images run on amd64 only`,
-    ],
-    [
-      'by those images that are known',
-      ASKS_ARM,
-      place(['amd64'], { basis: 'open', unknown: ['b'] }),
-      `${wishes} its known images run on amd64 only`,
-    ],
-    [
-      'no: nothing is known',
-      ASKS_ARM,
-      place(['amd64'], { basis: 'open', followsCluster: true, unknown: ['a'] }),
-      undefined,
-    ],
+    ['by what was written', ASKS_ARM, place(['amd64'], { basis: 'written' }), `${wishes} ${WRITTEN} on amd64 only`],
+    ['by those that are known', ASKS_ARM, place(['amd64'], SOME), `${wishes} its known images run on amd64 only`],
+    ['no: nothing is known', ASKS_ARM, place(['amd64'], OPEN), undefined],
     ['no: a fallback proves nothing', ASKS_ARM, place(['amd64'], { basis: 'fallback', unknown: ['a'] }), undefined],
     ['no: its images set no limit', ASKS_ARM, place(['amd64'], { basis: 'cluster', followsCluster: true }), undefined],
-    [
-      'no: it waits',
-      ASKS_ARM,
-      { kind: 'wait', images: [], failed: [], againInMs: undefined, givesUpInMs: undefined },
-      undefined,
-    ],
+    ['no: it waits', ASKS_ARM, WAIT, undefined],
     ['no: it is skipped', ASKS_ARM, { kind: 'skip' }, undefined],
   ];
   for (const [what, spec, decision, note] of rows) {

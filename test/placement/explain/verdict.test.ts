@@ -3,7 +3,7 @@ import type { JsonObject } from '../../../src/kit/json.ts';
 import { BOTH, explained, type Given, IGNORED, node, tolerating } from './explained.ts';
 
 const START = Date.parse('2026-03-01T06:13:20Z');
-const WAITS = 'waits: Pod shop/p waits for a (not-found); it';
+const WAITS = 'waits: it waits for a (not-found); it';
 
 const bound = (more: JsonObject = {}, status: JsonObject = { phase: 'Running' }): Pick<Given, 'spec' | 'status'> => ({
   spec: { nodeName: 'arm-1', ...more },
@@ -11,35 +11,33 @@ const bound = (more: JsonObject = {}, status: JsonObject = { phase: 'Running' })
 });
 const ASKS = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
 const LABELLED = [node('amd-1', 'amd64', {}, { 'kubernetes.io/arch': 'amd64' })];
+const TOLERATES = { spec: tolerating('amd64', 'arm64') };
+const APART = { images: 'amd64 arm64' };
+const FILE = { kind: 'Deployment', images: 'arm64' } as const;
+const PART = 'its images have no architecture in common';
 const BY_ARCHAWARE = {
   managedFields: [
     { manager: 'archaware-controller', operation: 'Update', fieldsV1: { 'f:spec': { 'f:tolerations': {} } } },
   ],
 };
 
+const PLACED = { metadata: BY_ARCHAWARE, ...bound(tolerating('amd64', 'arm64')) };
+
 describe('the verdict of an explanation', () => {
   const rows: readonly (readonly [what: string, given: Given, expected: string])[] = [
-    ['it runs', { images: BOTH, ...bound() }, 'runs: Pod shop/p runs on arm-1 (arm64)'],
-    [
-      'it has a node, and does not run yet',
-      { images: BOTH, ...bound({}, { phase: 'Pending' }) },
-      'runs: Pod shop/p is bound to arm-1 (arm64)',
-    ],
+    ['it runs', { images: BOTH, ...bound() }, 'runs: it runs on arm-1 (arm64)'],
+    ['it does not run yet', { images: BOTH, ...bound({}, { phase: 'Pending' }) }, 'runs: it is bound to arm-1 (arm64)'],
     [
       'it runs, and would not run again',
       { images: 'amd64 arm64', ...bound() },
-      'runs: Pod shop/p runs on arm-1 (arm64); at its next start it would be held, because its images have no architecture in common',
+      'runs: it runs on arm-1 (arm64); at its next start it would be held, because its images have no architecture in common',
     ],
     [
       'it runs, and asks for what its image does not have',
       { images: 'amd64', ...bound(ASKS) },
-      'runs: Pod shop/p runs on arm-1 (arm64); at its next start no node would take it: the pod asks for arm64, its image is amd64 only',
+      'runs: it runs on arm-1 (arm64); at its next start no node would take it: the pod asks for arm64, its image is amd64 only',
     ],
-    [
-      'it can run',
-      { images: BOTH, spec: tolerating('amd64', 'arm64') },
-      'can-run: Pod shop/p can run on amd64, arm64 nodes',
-    ],
+    ['it can run', { images: BOTH, ...TOLERATES }, 'can-run: it can run on amd64, arm64 nodes'],
     [
       'it is Pending, and not because of archaware',
       {
@@ -47,7 +45,7 @@ describe('the verdict of an explanation', () => {
         spec: tolerating('amd64', 'arm64'),
         status: { conditions: [{ type: 'PodScheduled', status: 'False', message: '0/3 nodes: Insufficient cpu.' }] },
       },
-      'can-run: Pod shop/p can run on amd64, arm64 nodes; archaware does not hold it, the scheduler says: 0/3 nodes: Insufficient cpu.',
+      'can-run: it can run on amd64, arm64 nodes; archaware does not hold it, the scheduler says: 0/3 nodes: Insufficient cpu.',
     ],
     [
       'it waits for a lookup, and no cluster is known',
@@ -57,7 +55,7 @@ describe('the verdict of an explanation', () => {
     [
       'it waits for its tolerations',
       { images: 'arm64' },
-      'waits: Pod shop/p waits until archaware writes its tolerations; then it can run on arm64 nodes',
+      'waits: it waits until archaware writes its tolerations; then it can run on arm64 nodes',
     ],
     [
       'it waits for a lookup, and no Event says how long',
@@ -72,7 +70,7 @@ describe('the verdict of an explanation', () => {
     [
       'that time is over',
       { images: '!not-found', patience: { startsAtLatestMs: START, nowMs: START + 60_000 } },
-      'waits: Pod shop/p waits for a (not-found); the controller should have let it start at 06:13:20 UTC: check that it runs',
+      'waits: it waits for a (not-found); the controller should have let it start at 06:13:20 UTC: check that it runs',
     ],
     [
       'it waits as long as no lookup succeeds',
@@ -88,82 +86,70 @@ describe('the verdict of an explanation', () => {
       },
       `${WAITS} starts by itself at 06:13:20 UTC at the latest, on amd64`,
     ],
-    [
-      'it was placed before without an answer, and keeps that',
-      { images: '!not-found', metadata: BY_ARCHAWARE, ...bound(tolerating('amd64', 'arm64')) },
-      'runs: Pod shop/p runs on arm-1 (arm64)',
-    ],
-    [
-      'it is held',
-      { images: 'amd64 arm64' },
-      'held: Pod shop/p is held, because its images have no architecture in common',
-    ],
+    ['it was placed before without an answer', { images: '!not-found', ...PLACED }, 'runs: it runs on arm-1 (arm64)'],
+    ['it is held', APART, `held: it is held, because ${PART}`],
     [
       'it is held by a setting',
       { images: BOTH, settings: { schedulable: ['s390x'] } },
-      'held: Pod shop/p is held, because its images have no architecture in common within architectures.schedulable (s390x)',
+      'held: it is held, because its images have no architecture in common within architectures.schedulable (s390x)',
     ],
     [
-      'the mode observe holds nothing',
-      { images: 'amd64 arm64', settings: { mode: 'observe' } },
-      'held: Pod shop/p is not held in the mode observe, but its images have no architecture in common',
+      'it only observes',
+      { ...APART, settings: { mode: 'observe' } },
+      `held: it is not held in the mode observe, but ${PART}`,
     ],
     [
-      'it asks for what its image does not have',
+      'it asks for another',
       { images: 'amd64', spec: ASKS },
-      'fits-nowhere: Pod shop/p fits no node: the pod asks for arm64, its image is amd64 only',
+      'fits-nowhere: it fits no node: the pod asks for arm64, its image is amd64 only',
     ],
     [
       'it asks for what no node has, and its image sets no limit',
       { images: {}, spec: { containers: [{ image: 'a', imagePullPolicy: 'Never' }], ...ASKS }, nodes: LABELLED },
-      'fits-nowhere: Pod shop/p fits no node: its images set no limit; the cluster has amd64, and those nodes do not take it',
+      'fits-nowhere: it fits no node: its images set no limit; the cluster has amd64, and those nodes do not take it',
     ],
     [
-      'no node has the architecture of its image',
+      'no node has its architecture',
       { images: 's390x' },
-      'fits-nowhere: Pod shop/p fits no node: its images run on s390x, and no node has that architecture',
+      'fits-nowhere: it fits no node: its images run on s390x, and no node has that architecture',
     ],
     [
       'no node has its operating system',
       { images: 'windows/amd64', spec: { os: { name: 'windows' } } },
-      'fits-nowhere: Pod shop/p fits no node: it needs windows, and no node runs windows',
+      'fits-nowhere: it fits no node: it needs windows, and no node runs windows',
     ],
     [
       'it is left alone',
       { images: BOTH, metadata: IGNORED },
-      'left-alone: Pod shop/p waits without archaware, which leaves it alone: it is labelled archaware.dev/ignore=true; no node fits',
+      'left-alone: it waits without archaware, which leaves it alone: it is labelled archaware.dev/ignore=true; no node fits',
     ],
     [
       'another gate holds it',
-      { images: BOTH, spec: { schedulingGates: [{ name: 'example.com/quota' }] } },
-      'waits: Pod shop/p waits until the gate example.com/quota is removed by its owner',
+      { images: BOTH, spec: { schedulingGates: [{ name: 'x/y' }] } },
+      'waits: it waits until the gate x/y is removed by its owner',
     ],
     [
       'it runs where its images do not run',
       { images: 'amd64', ...bound() },
-      'runs: Pod shop/p runs on arm-1 (arm64); at its next start it would go to another node: its images run on amd64 only',
+      'runs: it runs on arm-1 (arm64); at its next start it would go to another node: its images run on amd64 only',
     ],
     [
       'it runs, is left alone, and no node would take it again',
       { images: BOTH, metadata: IGNORED, ...bound() },
-      'runs: Pod shop/p runs on arm-1 (arm64); archaware leaves it alone: it is labelled archaware.dev/ignore=true; at its next start no node would take it',
+      'runs: it runs on arm-1 (arm64); archaware leaves it alone: it is labelled archaware.dev/ignore=true; at its next start no node would take it',
     ],
-    ['it has finished', { images: BOTH, status: { phase: 'Succeeded' } }, 'ended: Pod shop/p has finished'],
+    ['it has finished', { images: BOTH, status: { phase: 'Succeeded' } }, 'ended: it has finished'],
+    ['a Deployment', FILE, 'can-run: a new pod of Deployment shop/p can run on arm64 nodes'],
     [
-      'a Deployment',
-      { kind: 'Deployment', images: 'arm64' },
-      'can-run: a new pod of Deployment shop/p can run on arm64 nodes',
-    ],
-    [
-      'a Deployment without nodes',
-      { kind: 'Deployment', images: 'arm64', nodes: [] },
+      'the same without nodes',
+      { ...FILE, nodes: [] },
       'can-run: a new pod of Deployment shop/p can run on arm64 nodes; no node is known',
     ],
   ];
   for (const [what, given, expected] of rows) {
     it(`${what}: ${expected}`, () => {
       const { verdict } = explained(given);
-      expect(`${verdict.state}: ${verdict.text}`).to.equal(expected);
+      expect(`${verdict.state}: ${verdict.text}`.replace('Pod shop/p', 'it')).to.equal(expected);
     });
   }
 

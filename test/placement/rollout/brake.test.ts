@@ -24,6 +24,8 @@ function daemonSet(
   });
 }
 
+const NEW = { isAwaited: false };
+const LOST = { updated: 0, current: 3, available: 2 };
 const BEGUN: Rollout = {
   uid: 'u',
   generation: 2,
@@ -60,20 +62,8 @@ describe('the verdict on a rollout', () => {
     ['lost all pods at once', { updated: 0, current: 0, available: 0 }, LATE, {}, 'stopped: missing'],
     ['was not rolled out before', { updated: 1, available: 3 }, 15_001, { isAwaited: false }, 'over'],
     ['was not rolled out before, a moment ago', { updated: 1, available: 3 }, 15_000, { isAwaited: false }, 'rolling'],
-    [
-      'was not rolled out before, and loses pods',
-      { updated: 0, current: 3, available: 2 },
-      MINUTE,
-      { isAwaited: false },
-      'rolling',
-    ],
-    [
-      'was not rolled out before, and lost pods',
-      { updated: 0, current: 3, available: 2 },
-      LATE,
-      { isAwaited: false },
-      'stopped: missing',
-    ],
+    ['was not rolled out before, and loses pods', LOST, MINUTE, NEW, 'rolling'],
+    ['was not rolled out before, and lost pods', LOST, LATE, NEW, 'stopped: missing'],
     ['is as its author wrote it again', {}, LATE, { isTakenBack: true }, 'stopped: missing'],
     ['was taken back, and changed by its author', { generation: 3 }, LATE, { isTakenBack: true }, 'over'],
     ['wants no pod any more', { desired: 0, current: 0, updated: 0, available: 0 }, LATE, {}, 'over'],
@@ -112,7 +102,7 @@ describe('a change of which nothing shows that it is let in', () => {
     ['it is not seen yet', true, { seen: 1 }, {}, MINUTE],
     ['one pod is new', false, { updated: 1, available: 3 }, {}, MINUTE],
     [
-      'it was taken back, and the lost pod is not there',
+      'it was taken back, and a pod is lost',
       true,
       { updated: 3, available: 3, current: 3 },
       { isTakenBack: true },
@@ -145,12 +135,7 @@ describe('the rollout that a record names', () => {
   const rows: [what: string, more: Partial<DaemonSet>, begun: number, progress: number][] = [
     ['two minutes ago', { entry: written(2) }, 2, 2],
     ['long ago, and is looked at for half a minute first', { entry: written(20) }, 20, 4.5],
-    [
-      'two minutes ago, and came further since',
-      { entry: { ...written(2), statusAt: wall - MINUTE }, updated: 1 },
-      2,
-      1,
-    ],
+    ['two minutes ago, and came further', { entry: { ...written(2), statusAt: wall - MINUTE }, updated: 1 }, 2, 1],
     ['so long ago that its pods may have been lost since', { entry: written(40) }, 0, 0],
     ['at a time that nobody knows', {}, 0, 0],
     ['in the future, by another clock', { entry: written(-60) }, 0, 0],
