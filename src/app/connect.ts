@@ -1,8 +1,7 @@
 import { findCluster } from '../kube/access.ts';
 import { type ApiClient, type ApiRequest, createClient } from '../kube/api-client.ts';
-import { isGone } from '../kube/errors.ts';
 import { type Installation, installationIn } from '../kube/installation.ts';
-import { readServerVersion } from '../kube/read.ts';
+import { find, readServerVersion } from '../kube/read.ts';
 import { DEFAULT_NAMESPACE } from '../names.ts';
 import type { Clients, Context } from './surroundings.ts';
 import { USER_AGENT } from './version.ts';
@@ -96,13 +95,9 @@ async function checkVersion(client: ApiClient, signal: AbortSignal): Promise<voi
 
 /** Checks that the namespace of the Lease exists. Without it no replica could ever lead. */
 export async function checkLeaseNamespace(client: ApiClient, namespace: string, signal: AbortSignal): Promise<void> {
-  try {
-    await client.request('get', `/api/v1/namespaces/${namespace}`, { signal });
-  } catch (error) {
-    if (!isGone(error)) throw error;
-    throw new ClusterError(
-      `namespace "${namespace}" of the Lease does not exist: apply manifests/archaware-controller.yaml, ` +
-        'name another with --leaderElection.namespace, or switch it off with --leaderElection.enabled=false',
-    );
-  }
+  if ((await find(client, `/api/v1/namespaces/${namespace}`, signal)) !== undefined) return;
+  throw new ClusterError(
+    `namespace "${namespace}" of the Lease does not exist: apply manifests/archaware-controller.yaml, ` +
+      'name another with --leaderElection.namespace, or switch it off with --leaderElection.enabled=false',
+  );
 }

@@ -1,3 +1,4 @@
+import { onAbort } from '../kit/abort.ts';
 import type { Clock } from '../kit/clock.ts';
 import { createTurns, type Turns } from '../kit/fairness/event-loop.ts';
 import { ApiError, concernsServer, LeaseLostError } from './errors.ts';
@@ -98,8 +99,7 @@ export function createController(options: ControllerOptions) {
      * passed to the reconciler and aborts that work too.
      */
     async run(signal: AbortSignal, kill: AbortSignal): Promise<void> {
-      if (signal.aborted) queue.close();
-      else signal.addEventListener('abort', () => queue.close(), { once: true });
+      onAbort(signal, queue.close);
       await Promise.all(Array.from({ length: workers }, () => work(kill)));
     },
   };

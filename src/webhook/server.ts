@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:https';
 import type { Socket } from 'node:net';
 import { type Duplex, finished } from 'node:stream';
 import { TLSSocket } from 'node:tls';
+import { until } from '../kit/abort.ts';
 import { type JsonObject, objectAt, stringAt } from '../kit/json.ts';
 import { type ConnectionLimits, createConnections } from '../kit/network/connections.ts';
 import { listen } from '../kit/network/listen.ts';
@@ -256,16 +257,9 @@ function serveCertificate(server: Server, { certificate, onError }: AdmissionOpt
 }
 
 /** When the signal aborts: accepts no new connections, closes idle ones, and gives requests under way some time. */
-function endWith(signal: AbortSignal, server: Server, farewell: number): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      const timer = setTimeout(() => server.closeAllConnections(), farewell);
-      server.close(() => {
-        clearTimeout(timer);
-        resolve();
-      });
-    };
-    if (signal.aborted) end();
-    else signal.addEventListener('abort', end, { once: true });
-  });
+async function endWith(signal: AbortSignal, server: Server, farewell: number): Promise<void> {
+  await until(signal);
+  const timer = setTimeout(() => server.closeAllConnections(), farewell);
+  await new Promise((resolve) => server.close(resolve));
+  clearTimeout(timer);
 }

@@ -1,3 +1,4 @@
+import { onAbort } from '../../kit/abort.ts';
 import type { Clock } from '../../kit/clock.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import type { Lease } from '../../kube/lease.ts';
@@ -11,27 +12,22 @@ const LAST_EVENTS_MS = 1_000;
 
 /** Creates the deadlines of a shutdown. Each aborts a fixed time after the signal (SIGTERM), even if something hangs. */
 export function createEnding(signal: AbortSignal, clock: Clock) {
-  const [writes, admission, all] = [new AbortController(), new AbortController(), new AbortController()];
+  const late = { writes: new AbortController(), admission: new AbortController(), all: new AbortController() };
   let timers: (() => void)[] = [];
-  const begin = () => {
-    timers = [
-      clock.after(ENDING_MS.writes, () => writes.abort()),
-      clock.after(ENDING_MS.admission, () => admission.abort()),
-      clock.after(ENDING_MS.all, () => all.abort()),
-    ];
-  };
-  if (signal.aborted) begin();
-  else signal.addEventListener('abort', begin, { once: true });
+  const forget = onAbort(signal, () => {
+    const parts = ['writes', 'admission', 'all'] as const;
+    timers = parts.map((part) => clock.after(ENDING_MS[part], () => late[part].abort()));
+  });
   return {
     /** Aborts the writes under way, so that the Lease can be released. */
-    writes: writes.signal,
+    writes: late.writes.signal,
     /** Makes the webhook refuse new connections. Until then the API server may still call this replica. */
-    admission: admission.signal,
+    admission: late.admission.signal,
     /** Aborts the release of the Lease and everything else that still runs. */
-    all: all.signal,
+    all: late.all.signal,
     /** Cancels the deadlines that have not come yet, so that no timer is left. */
     cancel(): void {
-      signal.removeEventListener('abort', begin);
+      forget();
       for (const cancelTimer of timers) cancelTimer();
     },
   };

@@ -77,13 +77,8 @@ export function waitingPod(
   const reason = reasonOf(pod, decision, settings, queued) ?? 'it has the gate, because an image is not known yet';
   const startsAt = decision?.kind === 'wait' ? notes?.startsAt : undefined;
   return {
-    ...{
-      namespace,
-      name,
-      since: isoTime(createdAt),
-      gated: gated !== undefined,
-      reason: printable(reason, REASON_BYTES),
-    },
+    ...{ namespace, name, since: isoTime(createdAt), gated: gated !== undefined },
+    reason: printable(reason, REASON_BYTES),
     outlook: startsAt === undefined ? '' : startsAtLatestText(startsAt),
   };
 }
