@@ -166,8 +166,7 @@ async function put(
   const query = `?fieldManager=${FIELD_MANAGER}`;
   const path = statusPath(namespace);
   try {
-    const contentType = 'application/merge-patch+json';
-    await client.request('patch', `${path}${query}`, { contentType, body: { metadata, data }, signal });
+    await client.request('patch', `${path}${query}`, { body: { metadata, data }, signal });
   } catch (error) {
     if (!isGone(error)) throw error;
     const named = { ...metadata, namespace, name: STATUS_CONFIG_MAP };

@@ -115,7 +115,6 @@ export async function stopDeployment(
   try {
     await client.request('patch', `${path}?fieldManager=${FIELD_MANAGER}`, {
       body: [{ op: 'add', path: '/spec/replicas', value: 0 }],
-      contentType: 'application/json-patch+json',
       signal,
     });
   } catch (error) {

@@ -148,7 +148,6 @@ async function restart(
       metadata: { resourceVersion },
       spec: { template: { metadata: { annotations: { [RESTARTED_ANNOTATION]: stamp } } } },
     },
-    contentType: 'application/merge-patch+json',
     signal,
   });
 }

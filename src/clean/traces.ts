@@ -1,7 +1,8 @@
 import type { JsonObject } from '../kit/json.ts';
 import type { ApiClient } from '../kube/api-client.ts';
-import { isForbidden, isGone } from '../kube/errors.ts';
+import { isForbidden } from '../kube/errors.ts';
 import { readAll } from '../kube/list.ts';
+import { find } from '../kube/read.ts';
 import {
   GUARD_POLICY,
   KNOWN_IMAGES,
@@ -223,15 +224,12 @@ async function exists(
   { kind, path }: OwnObject,
 ): Promise<boolean> {
   try {
-    await client.request('get', path, { signal });
-    return true;
-  } catch (error) {
     // API servers before 1.36 do not know the kind of these policies.
-    if (isGone(error)) return false;
-    const mayNotLook = isForbidden(error);
+    return (await find(client, path, signal)) !== undefined;
+  } catch (error) {
     const mayBeThere =
       kind !== 'KnownImages' && (kind === 'Secret' ? ownCertificates : kind !== WEBHOOK.kind || webhook);
-    if (mayNotLook && !mayBeThere) return false;
+    if (isForbidden(error) && !mayBeThere) return false;
     throw error;
   }
 }

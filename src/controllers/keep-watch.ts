@@ -35,8 +35,7 @@ export async function tryKeep(
     const { namespace, name, patch } = probe;
     const path = `${pathOf({ kind: 'DaemonSet', namespace, name })}?dryRun=All&fieldManager=${PROBE_FIELD_MANAGER}`;
     try {
-      const contentType = 'application/json-patch+json';
-      const answer = await client.request('patch', path, { body: patch, contentType, signal });
+      const answer = await client.request('patch', path, { body: patch, signal });
       if (isObject(answer) && isKept(answer, probe)) return { kind: 'holds' };
       example ??= `${namespace}/${name}`;
     } catch (error) {

@@ -12,9 +12,8 @@ export type ApiRequest = { readonly verb: string; readonly resource: string; rea
 
 export type RequestOptions = {
   readonly signal?: AbortSignal | undefined;
+  /** The body of a patch is a JSON Patch (RFC 6902) if it is a list, else a merge patch (RFC 7386). */
   readonly body?: unknown;
-  /** Default `application/json`. */
-  readonly contentType?: string;
   /** Asks for the object's metadata alone (`PartialObjectMetadata`), for writes that need no more. */
   readonly metadataOnly?: boolean;
   /** Returns the answer as text instead of parsing it: the proxied answer of a pod need not be JSON. */
@@ -189,14 +188,14 @@ export function createClient(options: ClientOptions): ConnectedClient {
 
   function sendAs(login: Login['headers'], request: Sent, signal: AbortSignal): Promise<HttpAnswer> {
     const { verb, path, options, watch, onPiece } = request;
-    const { body, contentType = 'application/json', metadataOnly = false } = options;
+    const { body, metadataOnly = false } = options;
     const { completeMs = watch === undefined ? COMPLETE_MS : silenceMs } = options;
     const headers: Record<string, string> = {
       ...login,
       accept: metadataOnly ? METADATA_ONLY : 'application/json',
       'user-agent': userAgent,
     };
-    if (body !== undefined) headers['content-type'] = contentType;
+    if (body !== undefined) headers['content-type'] = contentTypeOf(verb, body);
     const sent = {
       method: METHODS[verb],
       path: prefix + path,
@@ -293,6 +292,12 @@ export function createClient(options: ClientOptions): ConnectedClient {
       await pool.destroy();
     },
   };
+}
+
+/** Returns the type of a request's body. */
+export function contentTypeOf(verb: ApiVerb, body: unknown): string {
+  if (verb !== 'patch') return 'application/json';
+  return Array.isArray(body) ? 'application/json-patch+json' : 'application/merge-patch+json';
 }
 
 /**

@@ -58,7 +58,6 @@ export function createWriter(
     try {
       const object = await client.request('patch', `${pathOf(target)}?fieldManager=${FIELD_MANAGER}`, {
         body: patch,
-        contentType: 'application/json-patch+json',
         metadataOnly: answers === 'metadata' || target.kind === 'Pod',
         signal,
       });

@@ -71,10 +71,9 @@ export async function keepConfiguration(options: KeepConfigurationOptions): Prom
   }
 
   async function write(body: readonly Operation[]): Promise<void> {
-    const contentType = 'application/json-patch+json';
     try {
       const path = `${PATH}?fieldManager=${FIELD_MANAGER}`;
-      await client.request('patch', path, { body, contentType, metadataOnly: true, signal });
+      await client.request('patch', path, { body, metadataOnly: true, signal });
     } catch (error) {
       // The next check reads the configuration again.
       if (!isConflict(error) && !isGone(error)) throw error;

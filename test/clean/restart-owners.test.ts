@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createLedger } from '../../src/clean/outcomes.ts';
 import { restartOwners } from '../../src/clean/restart-owners.ts';
 import type { CarryingPod } from '../../src/clean/traces.ts';
-import type { ApiClient } from '../../src/kube/api-client.ts';
+import { type ApiClient, contentTypeOf } from '../../src/kube/api-client.ts';
 import { ApiError, ConnectionError } from '../../src/kube/errors.ts';
 import { createSetClock } from '../kube/cluster.ts';
 import { at } from '../simulator/json.ts';
@@ -53,7 +53,7 @@ async function run(given: Readonly<Record<string, Given>>) {
     addresses: () => new Set(),
     watch: nothing,
     close: nothing,
-    async request(verb, path, { body, contentType } = {}) {
+    async request(verb, path, { body } = {}) {
       const [, collection = '', name = ''] = /^.*\/([a-z]+)\/([a-z0-9-]+)(?:\?|$)/.exec(path) ?? [];
       expect(path.startsWith(`${NS}/`)).to.equal(true);
       const owner = owners.get(name.replace(/-abc$/, ''));
@@ -64,7 +64,7 @@ async function run(given: Readonly<Record<string, Given>>) {
         return { metadata: { ownerReferences: [{ ...reference, name: deployment, uid: `uid-${deployment}` }] } };
       }
       if (verb === 'get') return object(name, owner);
-      expect([verb, contentType, path.split('?')[1]]).to.deep.equal([
+      expect([verb, contentTypeOf(verb, body), path.split('?')[1]]).to.deep.equal([
         'patch',
         'application/merge-patch+json',
         'fieldManager=kubectl-rollout',

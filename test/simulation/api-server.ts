@@ -1,6 +1,6 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
-import type { ApiVerb, ConnectedClient, RequestOptions } from '../../src/kube/api-client.ts';
+import { type ApiVerb, type ConnectedClient, contentTypeOf, type RequestOptions } from '../../src/kube/api-client.ts';
 import { ApiError, ConnectionError } from '../../src/kube/errors.ts';
 import { createFaults } from '../simulator/faults.ts';
 import { createRest } from '../simulator/http/rest.ts';
@@ -200,7 +200,8 @@ export function createModelServer(options: ServerOptions): ModelServer {
 
   /** A request of a replica that has arrived. */
   async function carryOut(owner: string, verb: ApiVerb, path: string, options: RequestOptions): Promise<Reply> {
-    const { body, contentType = 'application/json', metadataOnly = false } = options;
+    const { body, metadataOnly = false } = options;
+    const contentType = contentTypeOf(verb, body);
     const lease = answerLease(verb, path, body);
     if (lease !== undefined) return lease;
     if (!WRITES.has(verb)) return answer(METHODS[verb], path, body, contentType, owner);

@@ -118,7 +118,6 @@ async function askOne(
     const written = await tried(() =>
       client.request('patch', `${path}?${DRY_RUN}`, {
         body: patch,
-        contentType: 'application/json-patch+json',
         signal,
       }),
     );

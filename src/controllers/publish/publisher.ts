@@ -135,10 +135,9 @@ export function createPublisher(options: PublisherOptions) {
     if (Object.keys(changed).length === 0 || !mayWrite()) return;
     const written = isoTime(clock.wall());
     const query = `?fieldManager=${FIELD_MANAGER}`;
-    const contentType = 'application/merge-patch+json';
     const metadata = { name: KNOWN_IMAGES, namespace, labels: { [APP_LABEL]: DEPLOYMENT } };
     const answer = isObject(object.metadata)
-      ? await client.request('patch', `${path}${query}`, { contentType, body: { ...changed, written }, signal })
+      ? await client.request('patch', `${path}${query}`, { body: { ...changed, written }, signal })
       : await client.request('create', `${path.slice(0, path.lastIndexOf('/'))}${query}`, {
           body: { apiVersion: 'archaware.dev/v1', kind: 'KnownImages', metadata, ...wanted, written },
           signal,

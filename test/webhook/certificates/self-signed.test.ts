@@ -45,7 +45,7 @@ describe('self-made certificates', () => {
   const writes = () => server.asked(SECRETS).filter((request) => !request.startsWith('GET'));
   async function damage(changes: Readonly<Record<string, string>>): Promise<void> {
     const data = Object.fromEntries(Object.entries(changes).map(([name, text]) => [name, btoa(text)]));
-    await client.request('patch', SECRET, { body: { data }, contentType: 'application/merge-patch+json' });
+    await client.request('patch', SECRET, { body: { data } });
   }
   /** Certificate, key and bundle of a stranger, which belong together. */
   async function stranger(): Promise<{ cert: string; key: string; ca: string }> {
@@ -368,7 +368,6 @@ describe('self-made certificates', () => {
     const remove = (...names: string[]) =>
       client.request('patch', SECRET, {
         body: { data: Object.fromEntries(names.map((name) => [name, null])) },
-        contentType: 'application/merge-patch+json',
       });
 
     it('is created with the first certificate, in one write, and is the same for all', async () => {
