@@ -24,6 +24,7 @@ type RefusedCreationsParts = {
   readonly signal: AbortSignal;
 };
 
+const UNWATCHED = 'Events cannot be watched, so pods that are refused for what archaware adds are not noticed';
 /** The Events of the controllers of workloads about a pod that they could not create. */
 const EVENTS = '/apis/events.k8s.io/v1/events?fieldSelector=reason%3DFailedCreate';
 
@@ -70,14 +71,8 @@ export function startRefusedCreations(
     const isLeftOut = refused === 'withdraw' && !isTemplate;
     if (memory.note(owner, ours, isLeftOut) !== 'say') return;
     const note = refusedNote(failed, ours, isTemplate ? 'template' : refused, taints.key);
-    const occurrence = {
-      regarding: owner,
-      type: 'Warning',
-      reason: 'RefusedByPolicy',
-      action: 'Placing',
-      note,
-    } as const;
-    if (!events.emit(occurrence)) return;
+    const what = { type: 'Warning', reason: 'RefusedByPolicy', action: 'Placing', note } as const;
+    if (!events.emit({ regarding: owner, ...what })) return;
     memory.said(owner);
     const { kind, namespace, name } = owner;
     log.warn({ owner: `${kind} ${namespace}/${name}`, parts: ours, isLeftOut }, 'pods refused for what archaware adds');
@@ -89,11 +84,7 @@ export function startRefusedCreations(
       client,
       clock,
       onObject: onEvent,
-      onTrouble: (_, reason) =>
-        log.warn(
-          { reason },
-          'Events cannot be watched, so pods that are refused for what archaware adds are not noticed',
-        ),
+      onTrouble: (_, reason) => log.warn({ reason }, UNWATCHED),
       onWorking: () => log.info('Events can be watched again'),
     },
     signal,

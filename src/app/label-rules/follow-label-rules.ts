@@ -34,25 +34,20 @@ export async function loadLabelRules(
   let current = isUsed ? await readOrRefuse(directory) : NOTHING;
   let running: Promise<unknown> = Promise.resolve();
 
-  /** Returns whether the directory could be read. If not, the former rules stay in force. */
-  async function reload(onRead: () => void): Promise<boolean> {
-    let next: ReadLabelRules;
-    let isReadable = true;
-    try {
-      next = await readLabelRules(directory);
-    } catch (error) {
-      isReadable = false;
-      next = { rules: current.rules, problems: [`${messageOf(error)}; the last valid rules stay in use`] };
+  /** Reads the directory again, until that succeeds. Meanwhile the former rules stay in force. */
+  async function untilRead(signal: AbortSignal, onRead: () => void): Promise<void> {
+    for (let isRead = false; !isRead && !signal.aborted; ) {
+      const before = textOf(current);
+      try {
+        current = await readLabelRules(directory);
+        isRead = true;
+      } catch (error) {
+        current = { rules: current.rules, problems: [`${messageOf(error)}; the last valid rules stay in use`] };
+      }
+      if (textOf(current) !== before) onRead();
+      if (!isRead) await clock.delay(AGAIN_MS, signal);
     }
-    const isOther = textOf(next) !== textOf(current);
-    current = next;
-    if (isOther) onRead();
-    return isReadable;
   }
-
-  const untilRead = async (signal: AbortSignal, onRead: () => void) => {
-    while (!(await reload(onRead)) && !signal.aborted) await clock.delay(AGAIN_MS, signal);
-  };
 
   return {
     rules: (): LabelRules => current.rules,
@@ -74,9 +69,7 @@ export async function loadLabelRules(
       const onRead = () => {
         if (signal.aborted) return;
         log.info({ rules: current.rules.rules.length }, 'label rules reloaded');
-        logProblems();
-        report();
-        onChange();
+        for (const tell of [logProblems, report, onChange]) tell();
       };
       logProblems();
       if (!isUsed) return report;
