@@ -43,8 +43,7 @@ export async function reloadOnChange(
       }
     } catch (error) {
       if (signal.aborted) return;
-      const message = messageOf(error);
-      reject(error instanceof ConfigurationError ? error.problems : [message]);
+      reject(error instanceof ConfigurationError ? error.problems : [messageOf(error)]);
     }
   }
 

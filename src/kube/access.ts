@@ -144,12 +144,7 @@ function read(path: string, parse: () => void, config: KubeConfig): KubeConfig {
     return config;
   } catch (error) {
     // KubeConfig throws a TypeError for an empty file.
-    const empty = error instanceof TypeError;
-    const message = empty
-      ? 'it contains no clusters'
-      : error instanceof Error
-        ? error.message.split('\n')[0]
-        : String(error);
+    const message = error instanceof TypeError ? 'it contains no clusters' : messageOf(error).split('\n')[0];
     throw new KubeconfigError(`kubeconfig ${path} cannot be read: ${message}`);
   }
 }
@@ -169,8 +164,7 @@ function readTls(config: KubeConfig): TlsOptions {
       ...(cluster?.skipTLSVerify ? { rejectUnauthorized: false } : {}),
     };
   } catch (error) {
-    const message = messageOf(error);
-    throw new KubeconfigError(`kubeconfig: certificate or key cannot be read: ${message}`);
+    throw new KubeconfigError(`kubeconfig: certificate or key cannot be read: ${messageOf(error)}`);
   }
 }
 
@@ -214,7 +208,6 @@ async function authenticate(config: KubeConfig, tokenFile: string | undefined): 
     if (options.auth) headers.authorization = `Basic ${Buffer.from(options.auth).toString('base64')}`;
     return headers;
   } catch (error) {
-    const message = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
-    throw new KubeconfigError(`kubeconfig: cannot log in: ${message}`);
+    throw new KubeconfigError(`kubeconfig: cannot log in: ${messageOf(error).split('\n')[0]}`);
   }
 }

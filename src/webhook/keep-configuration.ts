@@ -89,8 +89,7 @@ export async function keepConfiguration(options: KeepConfigurationOptions): Prom
       await look();
     } catch (error) {
       if (signal.aborted) return;
-      const reason = messageOf(error);
-      report(`caBundle and path of ${WEBHOOK_CONFIGURATION} cannot be updated: ${reason}`, PATIENCE);
+      report(`caBundle and path of ${WEBHOOK_CONFIGURATION} cannot be updated: ${messageOf(error)}`, PATIENCE);
     }
     options.onLooked();
     await clock.delay(LOOK_MS, AbortSignal.any([signal, wake.signal]));

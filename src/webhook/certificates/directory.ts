@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../kit/clock.ts';
-import { messageOf } from '../../kit/errors.ts';
+import { codeOf, messageOf } from '../../kit/errors.ts';
 import { watchFiles } from '../../kit/watch-files.ts';
 import { isVouchedFor, type Pair, PairError, readBundle, readPair, timeProblem } from './pair.ts';
 import { type CertificateSource, createHolder, createProblemReporter, type OnProblem } from './source.ts';
@@ -98,8 +98,8 @@ async function textOf(file: string, fallback?: string): Promise<string> {
   try {
     return await readFile(file, 'utf8');
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-    if (code === 'ENOENT' && fallback !== undefined) return fallback;
-    throw new PairError(`${file} cannot be read: ${code === 'ENOENT' ? 'it does not exist' : code}`);
+    const isMissing = codeOf(error) === 'ENOENT';
+    if (isMissing && fallback !== undefined) return fallback;
+    throw new PairError(`${file} cannot be read: ${isMissing ? 'it does not exist' : codeOf(error)}`);
   }
 }

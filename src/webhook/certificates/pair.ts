@@ -33,8 +33,7 @@ export function readPair(cert: string, key: string, names: { readonly cert: stri
   try {
     createSecureContext({ cert, key });
   } catch (error) {
-    const reason = messageOf(error);
-    throw new PairError(`${names.cert} and ${names.key} cannot be used for TLS: ${reason}`);
+    throw new PairError(`${names.cert} and ${names.key} cannot be used for TLS: ${messageOf(error)}`);
   }
   return { cert, key, chain, ...lifeOf(certificate) };
 }
