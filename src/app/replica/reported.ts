@@ -59,27 +59,17 @@ export function createTelemetry(
   };
 }
 
+const PROTECTION = {
+  broken:
+    "an update that drops archaware's tolerations from a DaemonSet would be stored, and take its pods off all tainted nodes: neither the policy archaware-keep nor the webhook corrects it (ArchawareDaemonSetsUnprotected in docs/alerts.md)",
+  unknown:
+    "could not find out whether updates that drop archaware's tolerations from DaemonSets are corrected; will be tried again",
+  holds: "updates that drop archaware's tolerations from DaemonSets are corrected again",
+  nothing: 'no DaemonSet has tolerations of archaware any more, so none has to be protected',
+} as const;
+
 function logProtection(log: Pick<Logger, 'info' | 'warn'>, verdict: KeepVerdict): void {
-  switch (verdict.kind) {
-    case 'broken':
-      log.warn(
-        { daemonSet: verdict.example },
-        "an update that drops archaware's tolerations from a DaemonSet would be stored, and take its pods off all tainted nodes: neither the policy archaware-keep nor the webhook corrects it (ArchawareDaemonSetsUnprotected in docs/alerts.md)",
-      );
-      return;
-    case 'unknown':
-      log.warn(
-        { why: verdict.why },
-        "could not find out whether updates that drop archaware's tolerations from DaemonSets are corrected; will be tried again",
-      );
-      return;
-    case 'holds':
-      log.info("updates that drop archaware's tolerations from DaemonSets are corrected again");
-      return;
-    case 'nothing':
-      log.info('no DaemonSet has tolerations of archaware any more, so none has to be protected');
-      return;
-    default:
-      verdict satisfies never;
-  }
+  if (verdict.kind === 'broken') log.warn({ daemonSet: verdict.example }, PROTECTION.broken);
+  else if (verdict.kind === 'unknown') log.warn({ why: verdict.why }, PROTECTION.unknown);
+  else log.info(PROTECTION[verdict.kind]);
 }
