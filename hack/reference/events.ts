@@ -1,5 +1,8 @@
+import { wrapped } from '../../src/cli/output.ts';
 import type { EventReason } from '../../src/names.ts';
 import { join, type Part, table } from './markdown.ts';
+
+const COLUMNS = 140;
 
 type Meaning = { readonly meaning: string; readonly next: string };
 
@@ -131,7 +134,15 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
 /** Every Event, under a heading of its own. */
 export function eventsPart(): Part {
   const sections = Object.entries(REASONS).map(([reason, { meaning, next }]) =>
-    join(`### ${reason}`, meaning, `**Do:** ${next}`),
+    join(`### ${reason}`, paragraph(meaning), paragraph(`**Do:** ${next}`)),
   );
   return { page: 'troubleshooting.md', name: 'events', text: join(...sections) };
+}
+
+/** Breaks what is not a table into lines of the width of the documents. */
+function paragraph(text: string): string {
+  return text
+    .split('\n')
+    .map((line) => (line.startsWith('|') ? line : wrapped(line, COLUMNS).join('\n')))
+    .join('\n');
 }
