@@ -306,7 +306,7 @@ function isBundle(config: JsonObject): boolean {
 export function uniquePlatforms(platforms: readonly Platform[]): Platform[] {
   const seen = new Map<string, Platform>();
   for (const platform of platforms) {
-    const key = `${platform.os}/${platform.architecture}/${platform.variant ?? ''}`;
+    const key = platformKey(platform);
     if (!seen.has(key)) seen.set(key, platform);
   }
   if (seen.size > MAX_PLATFORMS) {
@@ -315,6 +315,11 @@ export function uniquePlatforms(platforms: readonly Platform[]): Platform[] {
     });
   }
   return [...seen.values()];
+}
+
+/** Returns a text that equals that of no other platform. */
+export function platformKey({ os, architecture, variant = '' }: Platform): string {
+  return `${os}/${architecture}/${variant}`;
 }
 
 /**

@@ -119,6 +119,8 @@ export function createResolver(options: ResolverOptions) {
   /** The number of calls of {@link Resolver.forgive}. */
   let generation = 0;
 
+  const unreadable = () =>
+    new ImageError('the pull secrets could not be read from the API server in time', { code: 'unavailable' });
   const open = (access: Access, until: AbortSignal) =>
     withDeadline(timeoutMs, until, unreadable, (late) => untilAborted(keyring.open(access, late), late), after);
 
@@ -344,11 +346,6 @@ export function createResolver(options: ResolverOptions) {
 
 function knownAs({ found: { platforms, isIndex, isBundle } }: Known): Look & { readonly kind: 'known' } {
   return { kind: 'known', platforms, isIndex, ...(isBundle ? { isBundle } : {}) };
-}
-
-/** The failure of a lookup whose pull secrets could not be read in time. */
-function unreadable(): ImageError {
-  return new ImageError('the pull secrets could not be read from the API server in time', { code: 'unavailable' });
 }
 
 /** The host and the project for a malformed name. */

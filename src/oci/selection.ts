@@ -3,6 +3,7 @@ import { printableAscii } from '../kit/printable.ts';
 import {
   type Index,
   type IndexEntry,
+  platformKey,
   readPlatform,
   type Skipped,
   type StatedPlatform,
@@ -336,7 +337,7 @@ function firstsOf({ entries }: Index, { taken }: Verdict): ReadonlyMap<string, r
   for (const { digest, platform } of entries) {
     if (platform === undefined || digest === undefined) continue;
     if (!RUNTIMES.some((runtime) => taken[runtime].has(digest))) continue;
-    const key = platformKey(platform);
+    const key = platformKey(containerdNames(platform));
     const found = firsts.get(key) ?? [];
     if (found.length < 2 && !found.includes(digest)) firsts.set(key, [...found, digest]);
   }
@@ -350,7 +351,7 @@ function secondOf(
   { taken }: Verdict,
 ): string | undefined {
   if (platform === undefined || digest === undefined || taken.containerd.has(digest)) return undefined;
-  const key = platformKey(platform);
+  const key = platformKey(containerdNames(platform));
   const first = firsts.get(key)?.find((other) => other !== digest);
   if (first === undefined || !key.startsWith('linux/')) return undefined;
   const second = `a second entry for ${printedName(platform)}`;
@@ -362,8 +363,3 @@ function secondOf(
 
 /** `sha256:` and twelve digits. */
 const SHORT_DIGEST = 19;
-
-function platformKey(platform: StatedPlatform): string {
-  const { os, architecture, variant } = containerdNames(platform);
-  return `${os}/${architecture}/${variant}`;
-}

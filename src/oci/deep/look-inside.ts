@@ -5,7 +5,7 @@ import { labelOf } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
 import { isSuccess, withDeadline } from '../http/transport.ts';
 import { createRequests, type QueriedEndpoint, requestFor, type Sent } from '../lookup/request.ts';
-import { MAX_CONFIG, parseImageConfig, readPlatform } from '../manifest.ts';
+import { MAX_CONFIG, parseImageConfig, platformKey, readPlatform } from '../manifest.ts';
 import { digestName, parseReference } from '../reference.ts';
 import type { ReachParts, TagResolver } from '../resolver.ts';
 import { type Finding, findProgram, settleFor } from './find-program.ts';
@@ -64,12 +64,12 @@ async function lookInside(
   const { reference, signal } = asked;
   const manifests = await manifestsOf(await requests.manifest(asked, reference.digest ?? reference.tag ?? 'latest'));
   const all: (readonly Inside[])[] = [];
-  for (const platform of platforms) all.push(await lookAt(platform, manifests.get(nameOf(platform))));
+  for (const platform of platforms) all.push(await lookAt(platform, manifests.get(platformKey(platform))));
   return all;
 
   /** Returns the first manifest that the image has for each platform. */
   async function manifestsOf(root: Sent): Promise<ReadonlyMap<string, Sent>> {
-    const wanted = new Set(platforms.map(nameOf));
+    const wanted = new Set(platforms.map(platformKey));
     if (root.manifest(0).kind === 'image') return new Map([...wanted].map((name) => [name, root]));
     const found = new Map<string, Sent>();
     const keep = (name: string, sent: Sent) => void (wanted.delete(name) && found.set(name, sent));
@@ -78,12 +78,12 @@ async function lookInside(
       const manifest = sent.manifest(0);
       if (manifest.kind === 'image') {
         const config = await requests.config(asked, manifest.config.digest, MAX_CONFIG);
-        return keep(nameOf(parseImageConfig(config).platform), sent);
+        return keep(platformKey(parseImageConfig(config).platform), sent);
       }
       for (const { digest, kind, isAttestation, platform } of manifest.entries) {
         if (digest === undefined || isAttestation || kind === 'other' || kind === 'schema1') continue;
         const stated = platform && readPlatform(platform);
-        const name = typeof stated === 'object' ? nameOf(stated) : '';
+        const name = typeof stated === 'object' ? platformKey(stated) : '';
         const isOpen = kind === 'index' || stated === undefined;
         if (!(isOpen || wanted.has(name)) || depth > MAX_DEPTH || children >= MAX_CHILDREN) continue;
         children += 1;
@@ -219,8 +219,4 @@ function createStallGuard(milliseconds: number, label: string, after: Clock['aft
 function ignoreMissing(error: unknown): undefined {
   if (error instanceof ImageError && error.code === 'not-found') return undefined;
   throw error;
-}
-
-function nameOf({ os, architecture, variant = '' }: Platform): string {
-  return `${os}/${architecture}/${variant}`;
 }

@@ -64,8 +64,8 @@ const UNKNOWN: Kept = { ...WELL, answeredAt: Number.NEGATIVE_INFINITY, headless:
 /** `recovered` is called with the key of each place that failed and has answered now. */
 export function createHealth(now: () => number, recovered: (key: string) => void = () => {}) {
   const tree = createLru<Kept>(MAX_BYTES, ({ last, parts, tried, headless }, key) => {
-    const names = [key, last?.message ?? '', ...parts, ...tried, ...headless.keys()];
-    return names.reduce((sum, name) => sum + 2 * name.length, ENTRY_BYTES);
+    const names = [key, last?.message, ...parts, ...tried, ...headless.keys()];
+    return ENTRY_BYTES + 2 * names.join('').length;
   });
   const known = (place: Place, level: Level): Kept => tree.get(place[level].key) ?? UNKNOWN;
   const change = (place: Place, level: Level, changes: Partial<Kept>): void =>

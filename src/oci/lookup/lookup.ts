@@ -194,7 +194,7 @@ export function createLookup({ telemetry, now, after = systemClock.after, ...opt
           if (!(caught instanceof ImageError)) throw caught;
           const isBusy = caught.status === 503 && !isLimit(caught) && health.mayBeLimit(place);
           const isRefusal = isBusy || isLimit(caught);
-          const isFailure = isOutage(caught) && !isRefusal;
+          const isFailure = ['unavailable', 'timeout'].includes(caught.code) && !isRefusal;
           if (!isFailure && !isBusy && caught.code !== 'forbidden-address') health.answered(place);
           const error = isFailure ? health.failed(place, askers.names(), caught) : caught;
           if (isRefusal) {
@@ -219,10 +219,6 @@ export function createLookup({ telemetry, now, after = systemClock.after, ...opt
 /** Whether the account has reached a limit: 429, or 503 with a time (RFC 9110, section 15.6.4). */
 function isLimit({ code, status, retryAfterMs }: ImageError): boolean {
   return code === 'rate-limited' || (status === 503 && retryAfterMs !== undefined);
-}
-
-function isOutage({ code }: ImageError): boolean {
-  return code === 'unavailable' || code === 'timeout';
 }
 
 /**
