@@ -13,10 +13,10 @@ import { sparseRoute } from './endpoints/sparse.ts';
 import { ImageError } from './errors.ts';
 import { createRegistry, type RegistryOptions } from './http/registry-client.ts';
 import { withDeadline } from './http/transport.ts';
+import { createStarts } from './lookup/limiter.ts';
 import { createLookup, type LookupOptions } from './lookup/lookup.ts';
 import { LONGEST_WAIT } from './lookup/pace.ts';
 import { createQuery, ownerOf, type QueriedTarget, type QueryOptions } from './lookup/query.ts';
-import { createStarts, STARTS } from './lookup/starts.ts';
 import { listTags } from './lookup/tags.ts';
 import type { Reference } from './reference.ts';
 import { pulledByPodsText } from './sentences.ts';
@@ -115,7 +115,7 @@ export function createResolver(options: ResolverOptions) {
   const flights = createFlights<Known>();
   /** By image, and by the pull secrets that match it at each of its endpoints. */
   const lookups = createFlights<Known>();
-  const starts = createStarts(STARTS);
+  const starts = createStarts();
   /** The number of calls of {@link Resolver.forgive}. */
   let generation = 0;
 

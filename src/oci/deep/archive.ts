@@ -39,8 +39,9 @@ export function createArchive({ tree, allowance }: Omit<Reading, 'isEnough'>) {
     const { path, linkpath = '', mode = 0, size } = entry;
     const isExecutable = (mode & 0o111) !== 0;
     const isFile = ['File', 'OldFile', 'ContiguousFile'].includes(entry.type);
-    // Other files cannot be what is started; a layer may have hundreds of thousands of them.
-    const isWanted = isFile && path.length <= LONGEST_NAME && (isExecutable || isSpecial(path) || tree.isAwaited(path));
+    // Other files cannot be what is started, and are no whiteouts; a layer may have hundreds of thousands of them.
+    const isOfUse = isExecutable || path.includes('.wh.') || tree.isAwaited(path);
+    const isWanted = isFile && path.length <= LONGEST_NAME && isOfUse;
     if (isWanted) {
       const head: Buffer[] = [];
       let length = 0;
@@ -109,9 +110,4 @@ export function createArchive({ tree, allowance }: Omit<Reading, 'isEnough'>) {
       feed(() => parser.end());
     },
   };
-}
-
-/** Whether the name of a file has a meaning of its own in a layer. */
-function isSpecial(path: string): boolean {
-  return path.includes('.wh.');
 }
