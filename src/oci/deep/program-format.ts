@@ -25,7 +25,7 @@ export type Judgement = { readonly verdict: Verdict; readonly reason?: string };
 
 const EM = { sparc: 2, i386: 3, i486: 6, mips: 8, ppc: 20, ppc64: 21, s390: 22, arm: 40, sparcv9: 43, x86: 62 };
 /** `e_machine/EI_CLASS/EI_DATA` of the ELF header (System V ABI, chapter 4): the GOARCH name, and what people call it. */
-const ELF: ReadonlyMap<string, Pick<Native, 'architecture' | 'machine'>> = new Map(
+const ELF: ReadonlyMap<string, Native> = new Map(
   [
     [`${EM.i386}/1/1`, '386', 'i386'],
     [`${EM.i486}/1/1`, '386', 'i386'],
@@ -51,7 +51,7 @@ const ELF: ReadonlyMap<string, Pick<Native, 'architecture' | 'machine'>> = new M
     [`${EM.mips}/2/1`, 'mips64le', 'mips64 (little-endian)'],
     [`${EM.sparc}/1/2`, 'sparc', 'sparc'],
     [`${EM.sparcv9}/2/2`, 'sparc64', 'sparc64'],
-  ].map(([key = '', architecture, machine = '']) => [key, { architecture, machine }]),
+  ].map(([key = '', architecture, machine = '']) => [key, { kind: 'elf', architecture, machine }]),
 );
 
 /** `Machine` of the PE header (Microsoft, "PE Format"). */
@@ -94,8 +94,8 @@ function elfOf(head: Buffer): Format {
   if (![1, 2].includes(width) || ![1, 2].includes(order)) return OTHER;
   const machine = order === 1 ? head.readUInt16LE(18) : head.readUInt16BE(18);
   const known = ELF.get(`${machine}/${width}/${order}`);
-  const other = { machine: `ELF for machine ${machine}, ${width * 32} bits, ${order === 1 ? 'LSB' : 'MSB'}` };
-  return { kind: 'elf', ...(known ?? other) };
+  if (known !== undefined) return known;
+  return { kind: 'elf', machine: `ELF for machine ${machine}, ${width * 32} bits, ${order === 1 ? 'LSB' : 'MSB'}` };
 }
 
 function peOf(head: Buffer): Format {
