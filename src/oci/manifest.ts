@@ -104,12 +104,12 @@ const ENTRY_FIELDS = fields('mediaType', 'digest', 'size', 'artifactType', 'anno
 const PLATFORM_FIELDS = fields('os', 'architecture', 'variant', 'os.version', 'os.features');
 const CONFIG_FIELDS = fields(...PLATFORM_FIELDS, 'config');
 
-function malformed(problem: string): ImageError {
-  return new ImageError(`the manifest ${problem}`, { code: 'malformed' });
+function refused(code: 'malformed' | 'unsupported' | 'too-large', problem: string): ImageError {
+  return new ImageError(problem, { code });
 }
 
-function unsupported(problem: string): ImageError {
-  return new ImageError(problem, { code: 'unsupported' });
+function malformed(problem: string): ImageError {
+  return refused('malformed', `the manifest ${problem}`);
 }
 
 /**
@@ -121,9 +121,7 @@ function unsupported(problem: string): ImageError {
  * @throws ImageError `malformed`, `too-large`, or `unsupported` for schema 1 and for artifacts that are not images
  */
 export function parseManifest(body: Uint8Array, contentType: string | undefined, before = 0): Manifest {
-  if (body.byteLength > MAX_MANIFEST) {
-    throw new ImageError(`the manifest is larger than ${MAX_MANIFEST} bytes`, { code: 'too-large' });
-  }
+  if (body.byteLength > MAX_MANIFEST) throw refused('too-large', `the manifest is larger than ${MAX_MANIFEST} bytes`);
   const whole = parseObject(body);
   if (whole === undefined)
     throw malformed(`is not a JSON object (${printableAscii(mediaType(contentType) || 'no type', 60)})`);
@@ -138,7 +136,7 @@ export function parseManifest(body: Uint8Array, contentType: string | undefined,
 }
 
 function schema1(): ImageError {
-  return unsupported('the image is of Docker schema 1, which containerd no longer runs; push it again');
+  return refused('unsupported', 'the image is of Docker schema 1, which containerd no longer runs; push it again');
 }
 
 /**
@@ -183,9 +181,7 @@ function parseIndex(index: JsonObject, before: number): Manifest {
   const count = before + listed.length;
   if (count > MAX_ENTRIES) {
     const together = before === 0 ? '' : ' together with the indexes within it';
-    throw new ImageError(`the index has ${count} entries${together}; at most ${MAX_ENTRIES} are read`, {
-      code: 'too-large',
-    });
+    throw refused('too-large', `the index has ${count} entries${together}; at most ${MAX_ENTRIES} are read`);
   }
   const entries = listed.map(parseEntry);
   const annotations = fieldOf(index, 'annotations');
@@ -278,16 +274,12 @@ const BUNDLE_LABELS = [
  */
 export function parseImageConfig(body: Uint8Array): ImageConfig {
   const whole = parseObject(body);
-  if (whole === undefined) {
-    throw new ImageError('the config blob is not a JSON object', { code: 'malformed' });
-  }
+  if (whole === undefined) throw refused('malformed', 'the config blob is not a JSON object');
   const config = onlyFields(whole, CONFIG_FIELDS);
   const stated = statedPlatform(config);
-  if (stated.architecture === '') {
-    throw new ImageError('the config blob names no architecture', { code: 'malformed' });
-  }
+  if (stated.architecture === '') throw refused('malformed', 'the config blob names no architecture');
   const platform = readPlatform(stated);
-  if (typeof platform === 'string') throw unsupported(`the config blob names ${platform}`);
+  if (typeof platform === 'string') throw refused('unsupported', `the config blob names ${platform}`);
   return isBundle(config) ? { platform, isBundle: true } : { platform };
 }
 
@@ -310,9 +302,7 @@ export function uniquePlatforms(platforms: readonly Platform[]): Platform[] {
     if (!seen.has(key)) seen.set(key, platform);
   }
   if (seen.size > MAX_PLATFORMS) {
-    throw new ImageError(`the index names ${seen.size} platforms; at most ${MAX_PLATFORMS} are allowed`, {
-      code: 'too-large',
-    });
+    throw refused('too-large', `the index names ${seen.size} platforms; at most ${MAX_PLATFORMS} are allowed`);
   }
   return [...seen.values()];
 }

@@ -11,30 +11,25 @@ export type LimiterOptions = {
   /** The most in flight at one host, for all namespaces. */
   readonly perHost: number;
   /** For projects that answer, and new projects of hosts that answer. */
-  readonly proven: Bounds;
+  readonly proven?: Bounds;
   /**
    * For all others, counted separately: a host or a project that hangs takes no slot from one that answers. `perHost`:
    * for one namespace at one host. `perProject`: for all namespaces at one project that has not answered; one that failed gets one.
    */
-  readonly unproven: Bounds & { readonly perHost: number; readonly perProject: number };
+  readonly unproven?: Bounds & { readonly perHost: number; readonly perProject: number };
   /** What is known of a place at this moment. */
   readonly standing: (place: Place) => Standing;
 };
 
-/**
- * The limits in addition to the configured one for a host: 64 lookups in all, 32 for one namespace. Two lookups at a
- * new project are enough to find out whether it answers.
- */
-export const BOUNDS: Pick<LimiterOptions, 'proven' | 'unproven'> = {
-  proven: { perNamespace: 24, total: 40 },
-  unproven: { perNamespace: 8, total: 24, perHost: 3, perProject: 2 },
-};
+const PROVEN: Bounds = { perNamespace: 24, total: 40 };
+/** Two lookups at a new project are enough to find out whether it answers. */
+const UNPROVEN = { perNamespace: 8, total: 24, perHost: 3, perProject: 2 };
 
 /**
  * Limits what is in flight. If a limit is reached, namespaces take turns, and within a namespace its projects do; the
  * lookups of one namespace at one project are served in order.
  */
-export function createLimiter({ perHost, proven, unproven, standing }: LimiterOptions) {
+export function createLimiter({ perHost, proven = PROVEN, unproven = UNPROVEN, standing }: LimiterOptions) {
   const turns = createTurns();
   // Paths that hang would take all slots, so one slot of a host is left to its other projects, and one of a project to
   // the other namespaces.

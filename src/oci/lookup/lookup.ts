@@ -9,7 +9,7 @@ import type { Reference } from '../reference.ts';
 import type { ResolverTelemetry } from '../resolver-telemetry.ts';
 import { refusedText } from '../sentences.ts';
 import { createHealth } from './health.ts';
-import { BOUNDS, createLimiter } from './limiter.ts';
+import { createLimiter } from './limiter.ts';
 import { type Candidate, createLogins } from './logins.ts';
 import { createPaces, type Left, type Pace, type PacesOptions, type Try } from './pace.ts';
 import { type Target, targetOf } from './place.ts';
@@ -60,7 +60,7 @@ export function createLookup({ telemetry, now, after = systemClock.after, ...opt
   const logins = createLogins({ refusedMs: options.ttl.failure, now });
   const paces = createPaces({ ...options, logins, now, after });
   const health = createHealth(now, options.recovered);
-  const limiter = createLimiter({ perHost: options.maxInFlight, ...BOUNDS, standing: health.standing });
+  const limiter = createLimiter({ perHost: options.maxInFlight, standing: health.standing });
   /** The account for whose turn the lookup has to wait, by the failure that says so. */
   const waitsFor = new WeakMap<ImageError, Pace>();
 

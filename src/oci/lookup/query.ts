@@ -45,9 +45,7 @@ export type QueryOptions = {
  *
  * @throws (the returned function) ImageError, or the signal's reason
  */
-export function createQuery(
-  options: QueryOptions,
-): (asked: QueriedTarget, previous: TagEntry | undefined) => Promise<Answer> {
+export function createQuery(options: QueryOptions) {
   const { health } = options;
   const requests = createRequests(options);
   /**
