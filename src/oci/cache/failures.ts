@@ -46,24 +46,24 @@ export function createFailures({ maxEntries, now, random }: FailuresOptions) {
   const waiting = new Map<string, Set<string>>();
   let bytes = 0;
 
-  function bytesOf(key: string, { message }: ImageError): number {
-    return ENTRY + 2 * key.length + message.length;
-  }
-
   function forget(key: string): void {
     const failure = failures.get(key);
     if (failure === undefined) return;
+    const { namespace, waitsFor = '', error } = failure;
     failures.delete(key);
-    const place = failure.waitsFor ?? '';
-    waiting.get(place)?.delete(key);
-    if (waiting.get(place)?.size === 0) waiting.delete(place);
-    const freed = bytesOf(key, failure.error);
-    bytes -= freed;
-    const own = owned.get(failure.namespace);
-    if (own === undefined) return;
-    own.keys.delete(key);
-    own.bytes -= freed;
-    if (own.keys.size === 0) owned.delete(failure.namespace);
+    waiting.get(waitsFor)?.delete(key);
+    if (waiting.get(waitsFor)?.size === 0) waiting.delete(waitsFor);
+    count(namespace, key, -bytesOf(key, error));
+    owned.get(namespace)?.keys.delete(key);
+    if (owned.get(namespace)?.keys.size === 0) owned.delete(namespace);
+  }
+
+  function count(namespace: string, key: string, more: number): void {
+    const own = owned.get(namespace) ?? { keys: new Set<string>(), bytes: 0 };
+    owned.set(namespace, own);
+    own.keys.add(key);
+    own.bytes += more;
+    bytes += more;
   }
 
   function makeRoom(): void {
@@ -103,12 +103,7 @@ export function createFailures({ maxEntries, now, random }: FailuresOptions) {
       forget(key);
       failures.set(key, failure);
       if (waitsFor !== undefined) waiting.set(waitsFor, (waiting.get(waitsFor) ?? new Set()).add(key));
-      const own = owned.get(namespace) ?? { keys: new Set<string>(), bytes: 0 };
-      owned.set(namespace, own);
-      own.keys.add(key);
-      const taken = bytesOf(key, failure.error);
-      own.bytes += taken;
-      bytes += taken;
+      count(namespace, key, bytesOf(key, failure.error));
       makeRoom();
       return failure;
     },
@@ -132,6 +127,10 @@ export function createFailures({ maxEntries, now, random }: FailuresOptions) {
       return count;
     },
   };
+}
+
+function bytesOf(key: string, { message }: ImageError): number {
+  return ENTRY + 2 * key.length + message.length;
 }
 
 /** The failure of a lookup that ended with a bug in the program. */

@@ -32,17 +32,6 @@ export type KeyringOptions = {
   readonly fingerprintKey?: Buffer;
 };
 
-/** What one access may log in with. */
-type Keys = {
-  /** Returns the fingerprints of the pull secrets that match an image's name. They decide who may get the cached answers. */
-  fingerprints(name: string): readonly string[];
-  /**
-   * Returns the credentials for an image's name without tag and digest: pull secrets first, then the operator's, each
-   * in the kubelet's order.
-   */
-  candidates(name: string, signal: AbortSignal, askers: Askers): Promise<readonly Credential[]>;
-};
-
 /** Creates a key that is valid in one process only, so that a leaked fingerprint reveals nothing about the password. */
 export function newFingerprintKey(): Buffer {
   return randomBytes(32);
@@ -106,18 +95,23 @@ export function createKeyring(options: KeyringOptions) {
 
   return {
     /**
-     * Reads the pull secrets.
+     * Reads the pull secrets; returns what the access may log in with.
      *
      * @throws ImageError `unavailable` if they cannot be read, or the signal's reason
      */
-    async open(access: Access, signal: AbortSignal): Promise<Keys> {
+    async open(access: Access, signal: AbortSignal) {
       const logins =
         access.pullSecrets.length === 0
           ? []
           : await opening.join(accessKey(access), signal, (shared) => readSecrets(access, shared));
       return {
-        fingerprints: (name) => fingerprintsOf(logins, [name]),
-        async candidates(name, under, askers) {
+        /** Returns the fingerprints of the pull secrets that match an image's name. They decide who may get the cached answers. */
+        fingerprints: (name: string): readonly string[] => fingerprintsOf(logins, [name]),
+        /**
+         * Returns the credentials for an image's name without tag and digest: pull secrets first, then the operator's, each in the
+         * kubelet's order.
+         */
+        async candidates(name: string, under: AbortSignal, askers: Askers): Promise<readonly Credential[]> {
           const operator = (await options.operator?.(name, under, askers)) ?? [];
           const shared = matchCredentials(operator, name).map((login) => credential(login, true));
           // A pull secret with the same login as the operator's gives no answers that only the pod may have.
@@ -129,7 +123,7 @@ export function createKeyring(options: KeyringOptions) {
       };
     },
     /**
-     * Returns, without reading anything, what {@link Keys.fingerprints} returned for this access and any of these names after
+     * Returns, without reading anything, the fingerprints that were there for this access and any of these names after
      * the last `open`.
      */
     fingerprints(access: Access, names: readonly string[]): readonly string[] {

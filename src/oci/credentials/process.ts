@@ -15,8 +15,6 @@ export type Program = {
   readonly env: NodeJS.ProcessEnv;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
-  /** The most bytes of standard output; default: 1 MiB. */
-  readonly maxOutput?: number;
 };
 
 export type ProgramResult = {
@@ -47,7 +45,7 @@ const HAS_GROUPS = process.platform !== 'win32';
  * signal's reason
  */
 export async function runProgram(program: Program): Promise<ProgramResult> {
-  const { signal, stdin, timeoutMs, maxOutput = MAX_OUTPUT } = program;
+  const { signal, stdin, timeoutMs } = program;
   signal.throwIfAborted();
   const child = start(program);
   if (child.pid === undefined) throw notStarted((await once(child, 'error'))[0]);
@@ -74,8 +72,8 @@ export async function runProgram(program: Program): Promise<ProgramResult> {
   const forget = onAbort(signal, () => fail(signal.reason));
   // A program that does not read its input has not failed.
   child.stdin.on('error', () => undefined).end(stdin);
-  const stdout = collect(child.stdout, maxOutput, () => {
-    fail(new ProgramError(`answered with more than ${maxOutput} bytes`));
+  const stdout = collect(child.stdout, MAX_OUTPUT, () => {
+    fail(new ProgramError(`answered with more than ${MAX_OUTPUT} bytes`));
   });
   const stderr = collect(child.stderr, MAX_STDERR, () => undefined);
   // Processes that the program started and left behind would hold the pipes open until the deadline.

@@ -1,18 +1,13 @@
 import { join } from 'node:path';
+import * as z from 'zod';
 import { parseGoDuration } from '../../kit/duration.ts';
-import { isObject, parseObject } from '../../kit/json.ts';
+import { parseObject } from '../../kit/json.ts';
+import { printableAscii } from '../../kit/printable.ts';
 import { type CredentialProgram, createAnswers, GLOBAL, type ProgramOptions, registryOf } from './answers.ts';
 import type { Login } from './docker.ts';
 import { matchCredentials } from './match.ts';
 import { endedWith, ProgramError, programEnvironment, runProgram } from './process.ts';
 import type { Provider } from './provider-config.ts';
-
-type Response = {
-  readonly keyType: 'Image' | 'Registry' | 'Global';
-  /** Milliseconds; absent: the default. */
-  readonly duration: number | undefined;
-  readonly logins: readonly Login[];
-};
 
 /**
  * A kubelet image credential provider plug-in. It is asked for an image's name, without tag and digest, as by the kubelet. It uses the
@@ -35,9 +30,10 @@ export function createProviderPlugin(
       signal,
     });
     if (result.code !== 0) throw endedWith(result);
-    const { keyType, duration, logins } = readResponse(result.stdout, apiVersion);
-    const key = keyType === 'Image' ? image : keyType === 'Registry' ? registryOf(image) : GLOBAL;
-    return { logins, key, ttlMs: duration ?? provider.defaultCacheDuration };
+    const { cacheKeyType, cacheDuration, auth } = readResponse(result.stdout, apiVersion);
+    const key = { Image: image, Registry: registryOf(image), Global: GLOBAL }[cacheKeyType];
+    const logins = Object.entries(auth ?? {}).map(([pattern, login]): Login => ({ pattern, ...login }));
+    return { logins, key, ttlMs: cacheDuration ?? provider.defaultCacheDuration };
   });
   return {
     kind: 'plug-in',
@@ -49,26 +45,22 @@ export function createProviderPlugin(
 }
 
 /** @throws ProgramError */
-function readResponse(stdout: string, apiVersion: string): Response {
-  const refuse = (problem: string): ProgramError =>
-    new ProgramError(`did not answer with a CredentialProviderResponse of ${apiVersion}: ${problem}`);
-  const response = parseObject(stdout);
-  if (response === undefined) throw refuse('not a JSON object');
-  if (response.kind !== 'CredentialProviderResponse') throw refuse('another kind');
-  if (response.apiVersion !== apiVersion) throw refuse('another apiVersion');
-  const keyType = (['Image', 'Registry', 'Global'] as const).find((type) => type === response.cacheKeyType);
-  if (keyType === undefined) throw refuse('cacheKeyType is not one of Image, Registry and Global');
-  const text = response.cacheDuration ?? undefined;
-  const duration = typeof text === 'string' ? parseGoDuration(text) : undefined;
-  if (text !== undefined && duration === undefined) throw refuse('cacheDuration is not a valid duration');
-  const auth = response.auth ?? {};
-  if (!isObject(auth)) throw refuse('auth is not an object');
-  const logins = Object.entries(auth).map(([pattern, entry], index): Login => {
-    const { username = '', password = '' } = isObject(entry) ? entry : {};
-    if (!isObject(entry) || typeof username !== 'string' || typeof password !== 'string') {
-      throw refuse(`entry ${index + 1} of auth is not an object of username and password`);
-    }
-    return { pattern, username, password };
+function readResponse(stdout: string, apiVersion: string) {
+  const duration = z.string().transform(parseGoDuration).pipe(z.number('not a valid duration'));
+  const login = z.object({ username: z.string().default(''), password: z.string().default('') });
+  const response = z.object({
+    kind: z.literal('CredentialProviderResponse'),
+    apiVersion: z.literal(apiVersion),
+    cacheKeyType: z.enum(['Image', 'Registry', 'Global']),
+    cacheDuration: duration.nullish(),
+    auth: z.record(z.string(), login).nullish(),
   });
-  return { keyType, duration, logins };
+  const { data, error } = response.safeParse(parseObject(stdout));
+  if (data !== undefined) return data;
+  // zod names what is expected, never what is there.
+  const { path = [], message = '' } = error.issues[0] ?? {};
+  const problem = path.length === 0 ? 'not a JSON object' : `${z.core.toDotPath(path)}: ${message}`;
+  throw new ProgramError(
+    `did not answer with a CredentialProviderResponse of ${apiVersion}: ${printableAscii(problem, 200)}`,
+  );
 }

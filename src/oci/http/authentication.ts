@@ -14,7 +14,9 @@ import {
 } from './transport.ts';
 
 /** The value of an `Authorization` header, and the scopes that its token was requested for. */
-type Answer = { readonly header: string; readonly expiresAt: number; readonly scopes?: readonly string[] };
+type Answer = { readonly header: string; readonly until: number; readonly scopes?: readonly string[] };
+
+type Entries<T> = { get(key: string): T | undefined };
 
 /** What a project, or the root of a registry's API, last asked for. */
 type Wish = {
@@ -82,7 +84,7 @@ export function authenticate(options: TokenOptions): Link {
     refusal?: RegistryResponse,
   ): Promise<RegistryResponse> {
     const key = keyOf(request);
-    let held = usable(key) ?? (refusal === undefined ? await foreseen(request, next) : undefined);
+    let held = usable(answers, key) ?? (refusal === undefined ? await foreseen(request, next) : undefined);
     if (held !== undefined) answers.set(key, held);
     let response = refusal === undefined || held !== undefined ? await next(authorised(request, held)) : refusal;
     if (held === undefined && isFrom(request, response) && isSuccess(response)) wishes.delete(projectKeyOf(request));
@@ -94,7 +96,7 @@ export function authenticate(options: TokenOptions): Link {
       const isNew = round === 1 || scopes.some((scope) => held?.scopes?.includes(scope) === false);
       if (round > MAX_ROUNDS || !isNew) return withLogin(response, held);
       // While this request was under way, another one may have obtained an answer already.
-      const answer = usable(key) ?? (await answerTo(wish, request, scopes));
+      const answer = usable(answers, key) ?? (await answerTo(wish, request, scopes));
       if (answer === undefined || answer.header === held?.header) return withLogin(response, held);
       answers.set(key, answer);
       held = answer;
@@ -135,7 +137,7 @@ export function authenticate(options: TokenOptions): Link {
   /** Returns the answer to what is known to be asked for, if a request without it is not needed, or not allowed. */
   async function foreseen(request: RegistryRequest, next: SendRequest): Promise<Answer | undefined> {
     const key = projectKeyOf(request);
-    const wish = known(key);
+    const wish = usable(wishes, key);
     if (wish !== undefined && (wish.scopes.includes(request.scope) || wish.scopes.length >= HABIT)) {
       try {
         return await answerTo(wish, request);
@@ -149,32 +151,30 @@ export function authenticate(options: TokenOptions): Link {
     const { credential } = request;
     if (credential === undefined || request.root === undefined) return undefined;
     const isPrivate = request.isPrivate === true;
-    const root = isPrivate ? await rootOf(request, request.root, next) : known(rootKeyOf(request));
+    const root = isPrivate ? await rootOf(request, request.root, next) : usable(wishes, rootKeyOf(request));
     if (root === undefined || !(isPrivate || root.hides)) return undefined;
     return (await answerTo(root, request)) ?? (isPrivate ? basicAnswer(root, credential) : undefined);
   }
 
   /** Asks the root of the API for its challenge, without a credential, unless that is known. */
-  async function rootOf(request: RegistryRequest, url: URL, next: SendRequest): Promise<Wish> {
+  async function rootOf(request: RegistryRequest, url: URL, next: SendRequest, hides?: true): Promise<Wish> {
     const { credential: _credential, read: _read, ...rest } = request;
     const key = rootKeyOf(request);
-    const before = known(key);
-    if (before !== undefined) return before;
-    const root = await roots.join(key, request.signal, async (signal) => {
-      const response = await next({ ...rest, signal, method: 'GET', url, headers: { accept: '*/*' } });
-      return wishOf(response.status === 401 && isFrom(request, response) ? response : undefined, ROOT_KEPT);
-    });
-    wishes.set(key, root);
+    const known = usable(wishes, key);
+    const root =
+      known ??
+      (await roots.join(key, request.signal, async (signal) => {
+        const response = await next({ ...rest, signal, method: 'GET', url, headers: { accept: '*/*' } });
+        return wishOf(response.status === 401 && isFrom(request, response) ? response : undefined, ROOT_KEPT);
+      }));
+    if (known === undefined || hides) wishes.set(key, { ...root, ...(hides && { hides }) });
     return root;
   }
 
   /** Asks the root of a registry that hides what may not be read. */
   async function hidingRoot(request: RegistryRequest, next: SendRequest): Promise<Wish | undefined> {
-    if (request.root === undefined) return undefined;
     try {
-      const root = await rootOf(request, request.root, next);
-      wishes.set(rootKeyOf(request), { ...root, hides: true });
-      return root;
+      return request.root && (await rootOf(request, request.root, next, true));
     } catch (error) {
       // The answer to the request itself counts.
       if (!(error instanceof ImageError) || request.signal.aborted) throw error;
@@ -187,14 +187,9 @@ export function authenticate(options: TokenOptions): Link {
     return { until: options.now() + kept, scopes: [], ...(challenge && { challenge }) };
   }
 
-  function known(key: string): Wish | undefined {
-    const wish = wishes.get(key);
-    return wish !== undefined && wish.until > options.now() ? wish : undefined;
-  }
-
-  function usable(key: string): Answer | undefined {
-    const held = answers.get(key);
-    return held !== undefined && held.expiresAt > options.now() ? held : undefined;
+  function usable<T extends { readonly until: number }>(entries: Entries<T>, key: string): T | undefined {
+    const held = entries.get(key);
+    return held !== undefined && held.until > options.now() ? held : undefined;
   }
 
   /** Answers a challenge of the repository's own, or of its project or root, which know no other scope of it. */
@@ -207,8 +202,8 @@ export function authenticate(options: TokenOptions): Link {
     if (bearer !== undefined) {
       try {
         return await tokens.join([keyOf(request), ...scopes].join(' '), request.signal, async (signal) => {
-          const { text, expiresAt } = await fetchToken(bearer, { ...request, signal }, scopes);
-          return { header: `Bearer ${text}`, expiresAt, scopes };
+          const { text, until } = await fetchToken(bearer, { ...request, signal }, scopes);
+          return { header: `Bearer ${text}`, until, scopes };
         });
       } catch (error) {
         throw request.signal.aborted ? error : ofLogin(error);
@@ -230,7 +225,7 @@ function ofLogin(error: unknown): unknown {
 
 /** Holds for as long as the challenge is known: Harbor asks for Basic after a token was revoked, and otherwise for Bearer. */
 function basicAnswer({ until }: Wish, credential: Credential): Answer {
-  return { header: basic(credential), expiresAt: until };
+  return { header: basic(credential), until };
 }
 
 /** Says of a 401 to Basic that the login was refused. */

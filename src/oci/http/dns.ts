@@ -24,8 +24,6 @@ type Question = {
   readonly ask: () => void;
   callbacks: Callback[];
   isAsked: boolean;
-  /** Whether it takes one of the few slots for names that may never answer. */
-  isDoubtful: boolean;
   stopWaiting: () => void;
 };
 
@@ -46,6 +44,8 @@ export function createDns(options: DnsOptions): LookupFunction {
   // resolve.
   const slots = Math.max(1, Math.floor(Math.floor((options.threads + 1) / 2) / 2));
   const questions = new Map<string, Question>();
+  /** Those that take one of the few slots for names that may never answer. */
+  const doubtful = new Set<Question>();
   const resolved = createLru<true>(MAX_NAMES);
   const failures = createLru<{ readonly error: Error; readonly until: number }>(MAX_NAMES);
   options.signal.addEventListener('abort', abandon, { once: true });
@@ -60,7 +60,6 @@ export function createDns(options: DnsOptions): LookupFunction {
       ask: () => options.lookup(hostname, lookupOptions, (...answer) => finish(question, answer)),
       callbacks: [],
       isAsked: false,
-      isDoubtful: false,
       stopWaiting: () => undefined,
     };
     question.callbacks.push(callback);
@@ -72,20 +71,18 @@ export function createDns(options: DnsOptions): LookupFunction {
 
   /** Starts every lookup for which there is a slot, in order. */
   function advance(): void {
-    let doubtful = 0;
-    for (const { isDoubtful } of questions.values()) if (isDoubtful) doubtful += 1;
     for (const question of questions.values()) {
       const isKnown = resolved.has(question.key);
-      if (question.isAsked || (!isKnown && doubtful >= slots)) continue;
+      if (question.isAsked || (!isKnown && doubtful.size >= slots)) continue;
       question.isAsked = true;
-      question.isDoubtful = !isKnown;
-      if (!isKnown) doubtful += 1;
+      if (!isKnown) doubtful.add(question);
       question.ask();
     }
   }
 
   function finish(question: Question, answer: Parameters<Callback>): void {
     questions.delete(question.key);
+    doubtful.delete(question);
     const [error] = answer;
     if (error === null) {
       failures.delete(question.key);
@@ -99,7 +96,7 @@ export function createDns(options: DnsOptions): LookupFunction {
   function expire(question: Question): void {
     const error = Object.assign(new Error('the DNS does not answer'), { code: 'ETIMEOUT' });
     if (question.isAsked) {
-      question.isDoubtful = true;
+      doubtful.add(question);
       remember(question, error);
       // Else it was never looked up, so nothing is known about it.
     } else questions.delete(question.key);

@@ -29,12 +29,14 @@ export function createProxySelector(environment: Readonly<Record<string, string 
     [name.toLowerCase(), name]
       .map((each) => [each, environment[each] ?? ''] as const)
       .find(([, value]) => value !== '');
-  const proxies = new Map(
-    ['https:', 'http:'].flatMap((scheme) => {
-      const found = find(`${scheme.slice(0, -1).toUpperCase()}_PROXY`);
-      return found === undefined ? [] : [[scheme, readProxy(...found)] as const];
-    }),
-  );
+  const read = (name: string): ForwardProxy | undefined => {
+    const found = find(name);
+    return found && readProxy(...found);
+  };
+  const proxies = new Map([
+    ['https:', read('HTTPS_PROXY')],
+    ['http:', read('HTTP_PROXY')],
+  ]);
   const exemptions = (find('NO_PROXY')?.[1] ?? '')
     .toLowerCase()
     .split(/[\s,]+/)

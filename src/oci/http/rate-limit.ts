@@ -3,14 +3,11 @@ import type { Link, RegistryResponse } from './transport.ts';
 
 /** Parses `ratelimit-limit` and `ratelimit-remaining`, each `100` or `100;w=21600`. Undefined unless both are there and are numbers. */
 export function parseRateLimit(headers: RegistryResponse['headers']): Omit<RateLimit, 'registry'> | undefined {
-  const read = (name: string): number | undefined => {
-    const digits = /^\s*(\d{1,9})\s*(?:;|$)/.exec(headers[name] ?? '')?.[1];
-    return digits === undefined ? undefined : Number(digits);
-  };
-  const [limit, remaining] = [read('ratelimit-limit'), read('ratelimit-remaining')];
-  if (limit === undefined || remaining === undefined) return undefined;
-  const [, window] = /;\s*w=(\d{1,9})\s*(?:;|$)/.exec(headers['ratelimit-remaining'] ?? '') ?? [];
-  return { limit, remaining, ...(window === undefined ? {} : { windowSeconds: Number(window) }) };
+  const [limit = '', remaining = ''] = ['ratelimit-limit', 'ratelimit-remaining'].map((name) => headers[name]);
+  const [one, other] = [limit, remaining].map((text) => /^\s*(\d{1,9})\s*(?:;|$)/.exec(text)?.[1]);
+  if (one === undefined || other === undefined) return undefined;
+  const window = /;\s*w=(\d{1,9})\s*(?:;|$)/.exec(remaining)?.[1];
+  return { limit: Number(one), remaining: Number(other), ...(window && { windowSeconds: Number(window) }) };
 }
 
 /**

@@ -26,7 +26,7 @@ export type TokenOptions = LeadOptions & {
   readonly now: () => number;
 };
 
-type Token = { readonly text: string /** As of `now`. */; readonly expiresAt: number };
+type Token = { readonly text: string /** As of `now`. */; readonly until: number };
 
 /**
  * Requests a token from the service that a Bearer challenge names, for the challenged request and these scopes.
@@ -157,7 +157,7 @@ export function createFetchToken(options: TokenOptions): FetchToken {
     const seconds = body.expires_in;
     const expiry = typeof seconds === 'number' && seconds > 0 ? Math.min(seconds * 1000, MAX_EXPIRY) : DEFAULT_EXPIRY;
     // Expires a little early: the token must still be valid when the registry reads it, by the registry's clock.
-    return { text, expiresAt: options.now() + expiry * 0.9 };
+    return { text, until: options.now() + expiry * 0.9 };
   }
 }
 

@@ -123,37 +123,31 @@ export async function withDeadline<T>(
  * go on for ever.
  */
 export function deadline(milliseconds: number, after?: Clock['after']): Link {
-  return (request, next) => {
-    const { registry, signal: parent, timeoutMs = milliseconds } = request;
-    let current = request;
+  return ({ timeoutMs = milliseconds, ...request }, next) => {
+    let current: RegistryRequest = request;
     const onHop = (hop: RegistryRequest): void => {
       current = hop;
     };
-    return withDeadline(
-      timeoutMs,
-      parent,
-      () =>
-        new ImageError(silentText(current, timeoutMs), {
-          code: 'timeout',
-          endpoint: registry,
-          host: hostOf(current),
-          isUnanswered: true,
-        }),
-      (signal) => next({ ...request, signal, onHop }),
-      after,
-    );
+    const late = () => {
+      const details = {
+        code: 'timeout',
+        endpoint: request.registry,
+        host: hostOf(current),
+        isUnanswered: true,
+      } as const;
+      return new ImageError(silentText(current, timeoutMs), details);
+    };
+    return withDeadline(timeoutMs, request.signal, late, (signal) => next({ ...request, signal, onHop }), after);
   };
 }
 
 /** Reports each request that passes. */
 export function measure(report: (record: RequestRecord, place: RequestPlace) => void, now: () => number): Link {
   return async (request, next) => {
+    const { registry, method } = request;
     const started = now();
     const done = (code: string): void =>
-      report(
-        { registry: request.registry, method: request.method, code, seconds: (now() - started) / 1000 },
-        placeOf(request),
-      );
+      report({ registry, method, code, seconds: (now() - started) / 1000 }, placeOf(request));
     try {
       const response = await next(request);
       done(String(response.status));
@@ -165,17 +159,13 @@ export function measure(report: (record: RequestRecord, place: RequestPlace) => 
   };
 }
 
-function placeOf({ url, hostIs, headers, credential, login }: RegistryRequest): RequestPlace {
-  const [, part] = /\/(manifests|blobs|tags)\//.exec(url.pathname) ?? [];
-  const source = login ?? (headers.authorization === undefined ? undefined : credential?.source);
-  return { host: url.host, of: partOf(part, hostIs), ...(source === undefined ? {} : { login: source }) };
-}
+const PARTS: Readonly<Record<string, RequestPlace['of']>> = { manifests: 'manifest', blobs: 'blob', tags: 'tags' };
 
-function partOf(part: string | undefined, hostIs: FailedHost['is'] | undefined): RequestPlace['of'] {
-  if (hostIs === 'token service') return 'token';
-  if (hostIs === 'blob store' || part === 'blobs') return 'blob';
-  if (part === 'manifests') return 'manifest';
-  return part === 'tags' ? 'tags' : 'API root';
+function placeOf({ url, hostIs, headers, credential, login }: RegistryRequest): RequestPlace {
+  const [, part = ''] = /\/(manifests|blobs|tags)\//.exec(url.pathname) ?? [];
+  const of = hostIs === 'token service' ? 'token' : hostIs === 'blob store' ? 'blob' : (PARTS[part] ?? 'API root');
+  const source = login ?? (headers.authorization === undefined ? undefined : credential?.source);
+  return { host: url.host, of, ...(source && { login: source }) };
 }
 
 export function isSuccess({ status }: Pick<RegistryResponse, 'status'>): boolean {
@@ -285,7 +275,7 @@ export function statusError(
   const retryAfterMs = parseRetryAfter(response.headers['retry-after'], now);
   const isStore = what === 'the config blob' && subjectOf({ registry, url }) !== registry;
   const is = ofTokenService ? 'token service' : isStore ? 'blob store' : 'registry';
-  const code = codeOf(status);
+  const code = CODES.get(status) ?? (status >= 500 ? 'unavailable' : 'unsupported');
   return new ImageError(statusText({ registry, url }, status, code, what, registryCode), {
     code,
     endpoint: registry,
@@ -299,26 +289,13 @@ export function statusError(
   });
 }
 
-/** Returns what a status means. */
-function codeOf(status: number): ImageError['code'] {
-  switch (status) {
-    // ECR answers 400 to credentials of another registry.
-    case 400:
-    case 401:
-    case 403:
-    case 451:
-      return 'denied';
-    case 404:
-    case 410:
-      return 'not-found';
-    case 408:
-      return 'timeout';
-    case 429:
-      return 'rate-limited';
-    default:
-      return status >= 500 ? 'unavailable' : 'unsupported';
-  }
-}
+/** What statuses mean. ECR answers 400 to credentials of another registry. */
+const CODES: ReadonlyMap<number, ImageError['code']> = new Map([
+  ...[400, 401, 403, 451].map((status) => [status, 'denied'] as const),
+  ...[404, 410].map((status) => [status, 'not-found'] as const),
+  [408, 'timeout'],
+  [429, 'rate-limited'],
+]);
 
 /** Returns the host of a request's URL, as errors name it. */
 export function hostOf({ url, hostIs = 'registry' }: RegistryRequest): FailedHost {

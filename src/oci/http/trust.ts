@@ -78,21 +78,16 @@ export function createAuthorities(
   };
 }
 
-function defaultAuthorities(extraFile: string | undefined): string[] {
+function defaultAuthorities(extraFile = ''): string[] {
   // Since Node.js 22.15: the certificates that TLS itself would use, including the system's store and the extra file if
   // they are enabled.
   const get: unknown = Reflect.get(tls, 'getCACertificates');
   const found: unknown = typeof get === 'function' ? get('default') : undefined;
   if (Array.isArray(found)) return found.filter((each) => typeof each === 'string');
-  return [...tls.rootCertificates, ...extraAuthorities(extraFile)];
-}
-
-/** Returns no certificates if the file cannot be read: Node.js itself warns about that and goes on without it. */
-function extraAuthorities(file: string | undefined): string[] {
-  if (file === undefined || file === '') return [];
   try {
-    return readAuthorities(readFileSync(file, 'utf8'));
+    return [...tls.rootCertificates, ...(extraFile === '' ? [] : readAuthorities(readFileSync(extraFile, 'utf8')))];
   } catch {
-    return [];
+    // Node.js itself warns about a file that cannot be read, and goes on without it.
+    return [...tls.rootCertificates];
   }
 }

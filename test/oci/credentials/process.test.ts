@@ -33,7 +33,6 @@ describe('a program', () => {
       env: {},
       timeoutMs: 30_000,
       signal: controller.signal,
-      maxOutput: 1024,
       ...more,
     });
   const failure = (name: string, more: Partial<Program> = {}): Promise<unknown> =>
@@ -81,7 +80,7 @@ describe('a program', () => {
   it('that writes too much is ended', async () => {
     await programs.program('flood', `setInterval(() => say('hunter2'.repeat(1000)), 1);`);
     const error = await failure('flood');
-    expect(error).to.be.instanceOf(ProgramError).with.property('message', 'answered with more than 1024 bytes');
+    expect(error).to.be.instanceOf(ProgramError).with.property('message', 'answered with more than 1048576 bytes');
     const [call] = await programs.calls('flood');
     expect(isRunning(call?.pid ?? 0)).to.equal(false);
   });

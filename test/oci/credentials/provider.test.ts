@@ -222,7 +222,7 @@ describe('a provider plug-in', () => {
     expect(JSON.parse((await programs.calls())[0]?.stdin ?? '')).to.include({ apiVersion });
     await programs.program('plugin', says(`'${API}'`));
     expect(String(await setup({ apiVersion }).failure(IMAGE))).to.include(
-      `CredentialProviderResponse of ${apiVersion}: another apiVersion`,
+      `CredentialProviderResponse of ${apiVersion}: apiVersion: Invalid input: expected "${apiVersion}"`,
     );
   });
 
@@ -375,18 +375,22 @@ describe('a provider plug-in', () => {
   const response = { kind: 'CredentialProviderResponse', apiVersion: API, cacheKeyType: 'Image', auth: AUTH };
   const answers: [what: string, text: string, message: RegExp][] = [
     ['no JSON', 'hunter2', /not a JSON/],
-    ['another kind', JSON.stringify({ ...response, kind: 'hunter2' }), /another kind/],
-    ['another version', JSON.stringify({ ...response, apiVersion: `${API}beta1` }), /another apiVersion/],
+    ['another kind', JSON.stringify({ ...response, kind: 'hunter2' }), /kind: .*expected/],
+    ['another version', JSON.stringify({ ...response, apiVersion: `${API}beta1` }), /apiVersion: .*expected/],
     ['no cacheKeyType', JSON.stringify({ ...response, cacheKeyType: undefined }), /cacheKeyType/],
     ['an unknown cacheKeyType', JSON.stringify({ ...response, cacheKeyType: 'hunter2' }), /cacheKeyType/],
     ['a duration in seconds', JSON.stringify({ ...response, cacheDuration: 300 }), /cacheDuration/],
     ['an invalid duration', JSON.stringify({ ...response, cacheDuration: 'hunter2' }), /cacheDuration/],
-    ['a list of logins', JSON.stringify({ ...response, auth: [AUTH] }), /auth is not an object/],
-    ['a login that is not an object', JSON.stringify({ ...response, auth: { 'a.b': 'hunter2' } }), /entry 1 of auth/],
+    ['a list of logins', JSON.stringify({ ...response, auth: [AUTH] }), /auth: .*expected record/],
+    [
+      'a login that is not an object',
+      JSON.stringify({ ...response, auth: { 'a.b': 'hunter2' } }),
+      /auth\["a\.b"\]: .*expected object/,
+    ],
     [
       'a password that is a number',
       JSON.stringify({ ...response, auth: { 'a.b': { username: 'me', password: 7 } } }),
-      /entry 1/,
+      /auth\["a\.b"\]\.password: /,
     ],
   ];
   for (const [what, text, message] of answers) {
