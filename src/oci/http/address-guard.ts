@@ -13,10 +13,10 @@ import { ImageError } from '../errors.ts';
 import { addressText } from '../sentences.ts';
 import { type AddressPolicy, type AddressRules, createAddressJudge } from './addresses.ts';
 import { createDns, libuvThreads } from './dns.ts';
-import type { ForwardProxy } from './proxy.ts';
+import type { ForwardProxy, ProxySelector } from './proxy.ts';
 import { createKeptConnections } from './stale-connections.ts';
 import { type ClientCertificate, createAuthorities, type Trust } from './trust.ts';
-import { createTunnel, proxyHeaders } from './tunnel.ts';
+import { createTunnel, forward } from './tunnel.ts';
 
 export type GuardOptions = AddressRules & {
   /** Milliseconds for the DNS lookup, connecting and the TLS handshake together. */
@@ -28,22 +28,16 @@ export type GuardOptions = AddressRules & {
   readonly authorities?: () => readonly string[];
   /** Replaces the system's resolver. */
   readonly lookup?: LookupFunction;
+  /** Absent: all requests are sent directly. */
+  readonly proxy?: ProxySelector;
 };
 
 /** Everything that decides which connections a request may use. */
-export type Passage = {
-  readonly url: URL;
-  readonly policy: AddressPolicy;
-  readonly trust?: Trust;
-  readonly proxy?: ForwardProxy;
-};
+type Passage = { readonly url: URL; readonly policy: AddressPolicy; readonly trust?: Trust };
 
-/** The connections for a request, and the headers that it needs there. */
-type Route = {
-  readonly dispatcher: Dispatcher;
-  readonly origin: string;
-  readonly path: string;
+type Sent = Pick<Dispatcher.RequestOptions, 'method' | 'body'> & {
   readonly headers: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
 };
 
 /** Connections whose addresses are judged when they are made. */
@@ -141,7 +135,7 @@ export function createGuard(options: GuardOptions) {
     });
   }
 
-  function make({ policy, trust, proxy }: Passage): Pools {
+  function make(policy: AddressPolicy, trust: Trust | undefined, proxy: ForwardProxy | undefined): Pools {
     if (proxy === undefined) {
       const agent = direct(policy, trust);
       return { https: agent, http: agent };
@@ -157,38 +151,48 @@ export function createGuard(options: GuardOptions) {
     });
   }
 
+  /** A connection made for one policy, trust or proxy is never used for another. */
+  function poolsOf({ policy, trust }: Passage, proxy: ForwardProxy | undefined): Pools {
+    signal.throwIfAborted();
+    const current = authorities();
+    if (!isSameList(current, trusted)) pools.clear();
+    trusted = current;
+    const key = JSON.stringify([policy, trust?.id, proxy?.variable, proxy?.origin]);
+    const before = pools.get(key);
+    if (before !== undefined) return before;
+    const made = make(policy, trust, proxy);
+    for (const agent of new Set([made.https, made.http])) kept.watch(agent);
+    pools.set(key, made);
+    return made;
+  }
+
   return {
     /**
-     * Returns the route of a request, to be used at once. A connection made for one policy, trust or proxy is never used
-     * for another.
+     * Sends a request. If a connection that was kept from before turns out to be closed, which says nothing about the host, it is
+     * sent once more, unless it is a POST.
      *
-     * @throws ImageError for a name of the API server, and for a forbidden address in the URL; Error for an invalid client
-     * certificate
+     * @throws ImageError for a name of the API server, and for a forbidden address in the URL; ProxyFailure; Error for an invalid
+     * client certificate, and for what fails below HTTP
      */
-    route(passage: Passage): Route {
-      signal.throwIfAborted();
-      const { url, policy, trust, proxy } = passage;
+    async request(passage: Passage, sent: Sent): Promise<Dispatcher.ResponseData> {
+      const { url, policy } = passage;
       // Other names are judged by their addresses when they are dialled; a proxy decides which of them it allows.
       const reason = judge.forbiddenHost(url.hostname, policy);
       if (reason !== undefined) throw refusal(url.host, reason);
-      const current = authorities();
-      if (!isSameList(current, trusted)) pools.clear();
-      trusted = current;
-      const key = JSON.stringify([policy, trust?.id, proxy?.variable, proxy?.origin]);
-      let found = pools.get(key);
-      if (found === undefined) {
-        found = make(passage);
-        for (const agent of new Set([found.https, found.http])) kept.watch(agent);
-        pools.set(key, found);
-      }
+      const proxy = options.proxy?.(url);
       const path = url.pathname + url.search;
-      if (url.protocol === 'https:' || proxy === undefined) {
-        return { dispatcher: found.https, origin: url.origin, path, headers: {} };
+      for (let isFirst = true; ; isFirst = false) {
+        const { https, http } = poolsOf(passage, proxy);
+        const begun = kept.begin();
+        try {
+          if (proxy !== undefined && url.protocol === 'http:') return await forward(http, proxy, url, sent);
+          return await https.request({ ...sent, origin: url.origin, path });
+        } catch (error) {
+          const mayRepeat = isFirst && sent.method !== 'POST' && !sent.signal.aborted;
+          if (!mayRepeat || !begun.wasKept(error)) throw error;
+        }
       }
-      const headers = { host: url.host, ...proxyHeaders(proxy) };
-      return { dispatcher: found.http, origin: proxy.origin, path: url.origin + path, headers };
     },
-    begin: kept.begin,
     /** Whether a host[:port] answered from a public address; also true for a host that is not known. */
     isPublic: (host: string): boolean => publicHosts.get(host) ?? true,
     /** Closes all connections, and ends the requests on them. What is left of retired pools ends with the signals of its requests. */

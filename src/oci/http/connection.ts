@@ -1,20 +1,16 @@
-import type { Dispatcher } from 'undici';
 import { codeOf } from '../../kit/errors.ts';
 import { isObject, parseObject } from '../../kit/json.ts';
 import { createLru } from '../../kit/lru.ts';
 import { ImageError, REGISTRY_CODES, type RegistryCode } from '../errors.ts';
 import { connectionText, subjectOf, UNVERIFIED } from '../sentences.ts';
 import type { Guard } from './address-guard.ts';
-import type { ForwardProxy, ProxySelector } from './proxy.ts';
 import { hostOf, type RegistryRequest, type RegistryResponse, type SendRequest } from './transport.ts';
-import { ProxyFailure, proxyAnswered } from './tunnel.ts';
+import { ProxyFailure } from './tunnel.ts';
 import { parseUrl } from './url.ts';
 
 export type ConnectionOptions = {
   readonly guard: Guard;
   readonly userAgent: string;
-  /** Absent: all requests are sent directly. */
-  readonly proxy?: ProxySelector;
 };
 
 /**
@@ -50,7 +46,6 @@ const RESERVED =
  */
 export function createSend(options: ConnectionOptions): SendRequest {
   const spoken = createLru<'https' | 'http'>(MAX_SPOKEN);
-  const proxyOf = (url: URL): ForwardProxy | undefined => options.proxy?.(url);
 
   return async (request) => {
     const { url, trust } = request;
@@ -61,19 +56,15 @@ export function createSend(options: ConnectionOptions): SendRequest {
     if (known === 'http') {
       const plain = await attempt(open);
       // Servers with TLS answer 400 to plain http. TLS may have been put in front of the registry in the meantime.
-      if ('response' in plain ? plain.response.status !== 400 : plain.cause instanceof ImageError)
-        return answerOf(plain);
-      const secure = await attempt(request);
-      if (!('response' in secure)) return answerOf(plain);
+      const isFinal = 'response' in plain ? plain.response.status !== 400 : plain.cause instanceof ImageError;
+      const secure = isFinal ? undefined : await attempt(request);
+      if (secure === undefined || !('response' in secure)) return answerOf(plain);
       spoken.set(key, 'https');
       return secure.response;
     }
     const secure = await attempt(request);
-    if ('response' in secure) {
-      spoken.set(key, 'https');
-      return secure.response;
-    }
-    if (!mayBePlain(secure.cause, url, known)) throw secure.error;
+    if ('response' in secure) spoken.set(key, 'https');
+    if ('response' in secure || !mayBePlain(secure.cause, url, known)) return answerOf(secure);
     const plain = await attempt(open);
     if ('response' in plain) {
       if (!isDoubtful(plain.response)) spoken.set(key, 'http');
@@ -88,40 +79,14 @@ export function createSend(options: ConnectionOptions): SendRequest {
       return { response: await exchange(request) };
     } catch (cause) {
       if (request.signal.aborted) throw request.signal.reason;
-      return { cause, error: describe(cause, request, proxyOf(request.url)) };
-    }
-  }
-
-  /**
-   * Tries once more if a connection that was kept from before turns out to be closed: that says nothing about the host.
-   */
-  async function dispatch(request: RegistryRequest, proxy: ForwardProxy | undefined): Promise<Dispatcher.ResponseData> {
-    for (let isFirst = true; ; isFirst = false) {
-      const route = options.guard.route({ ...request, ...(proxy === undefined ? {} : { proxy }) });
-      const begun = options.guard.begin();
-      try {
-        return await route.dispatcher.request({
-          origin: route.origin,
-          path: route.path,
-          method: request.method,
-          headers: { ...headersOf(request, options.userAgent), ...route.headers },
-          signal: request.signal,
-          ...(request.body === undefined ? {} : { body: request.body }),
-        });
-      } catch (error) {
-        const mayRepeat = isFirst && request.method !== 'POST' && !request.signal.aborted;
-        if (!mayRepeat || !begun.wasKept(error)) throw error;
-      }
+      return { cause, error: describe(cause, request) };
     }
   }
 
   async function exchange(request: RegistryRequest): Promise<RegistryResponse> {
-    const proxy = proxyOf(request.url);
-    const { statusCode, headers, body } = await dispatch(request, proxy);
-    if (statusCode === 407 && proxy !== undefined && request.url.protocol === 'http:') {
-      body.on('error', () => undefined).destroy();
-      throw proxyAnswered(statusCode, proxy);
-    }
+    const { method, signal, body: form } = request;
+    const sent = { method, signal, headers: headersOf(request, options.userAgent), ...(form && { body: form }) };
+    const { statusCode, headers, body } = await options.guard.request(request, sent);
     const flat = flatten(headers);
     const answer = { status: statusCode, headers: flat, url: request.url };
     const refuse = (code: 'malformed' | 'too-large', problem: string): ImageError => {
@@ -222,7 +187,7 @@ function flatten(headers: Readonly<Record<string, string | string[] | undefined>
 }
 
 /** Describes a failure below HTTP. Its own message may contain resolved addresses, so only its code is used. */
-function describe(error: unknown, request: RegistryRequest, proxy: ForwardProxy | undefined): ImageError {
+function describe(error: unknown, request: RegistryRequest): ImageError {
   if (error instanceof ImageError) return error;
   const { registry } = request;
   const code = codeOf(error);
@@ -237,8 +202,7 @@ function describe(error: unknown, request: RegistryRequest, proxy: ForwardProxy 
       isUnanswered: kind !== 'malformed',
     });
   if (error instanceof ProxyFailure) {
-    const name = proxy === undefined ? 'its proxy' : `the proxy ${proxy.host} (${proxy.variable})`;
-    return make(`${subjectOf(request)} could not be reached: ${name} ${error.message}`, 'unavailable');
+    return make(`${subjectOf(request)} could not be reached: ${error.message}`, 'unavailable');
   }
   // Not all errors of the HTTP parser have a code.
   if (

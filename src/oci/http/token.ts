@@ -4,6 +4,7 @@ import { ImageError } from '../errors.ts';
 import { acceptRealm, type Challenge, unencrypted } from './challenge.ts';
 import {
   type Credential,
+  follow,
   type Link,
   type Named,
   type RegistryRequest,
@@ -179,18 +180,14 @@ function lead(request: RegistryRequest, url: URL, { named, isPublic }: LeadOptio
  * of another host must not become a token.
  */
 export function followOnHost(options: LeadOptions): Link {
-  return async (request, next) => {
-    let current = request;
-    for (let hop = 0; ; hop += 1) {
-      const response = await next(current);
-      const url = redirectTo(response);
-      const keepsMethod = request.method === 'GET' || [307, 308].includes(response.status);
-      if (url === undefined || !keepsMethod || hop === MAX_REDIRECTS) return response;
-      if (url.hostname !== response.url.hostname || url.username !== '' || url.password !== '') return response;
-      if (url.protocol !== 'https:' && url.origin !== response.url.origin) return response;
-      current = lead(current, url, options);
-    }
-  };
+  return follow((request, response, hop) => {
+    const url = redirectTo(response);
+    const keepsMethod = request.method === 'GET' || [307, 308].includes(response.status);
+    if (url === undefined || !keepsMethod || hop === MAX_REDIRECTS) return undefined;
+    if (url.hostname !== response.url.hostname || url.username !== '' || url.password !== '') return undefined;
+    if (url.protocol !== 'https:' && url.origin !== response.url.origin) return undefined;
+    return lead(request, url, options);
+  });
 }
 
 /** Returns the value of an `Authorization` header (RFC 7617). */

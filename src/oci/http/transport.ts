@@ -183,41 +183,52 @@ export function redirectTo({ status, headers: { location }, url }: RegistryRespo
 /** Returns the settings of a URL's host[:port] that the operator named; undefined for all other hosts. */
 export type Named = (url: URL) => { readonly policy: 'configured'; readonly trust?: Trust } | undefined;
 
+/** Creates a link that sends one request after another, each as the answer to the one before leads to it; undefined ends that. */
+export function follow(
+  next: (current: RegistryRequest, response: RegistryResponse, hop: number) => RegistryRequest | undefined,
+): Link {
+  return async (request, send) => {
+    let current = request;
+    for (let hop = 0; ; hop += 1) {
+      const response = await send(current);
+      const following = next(current, response, hop);
+      if (following === undefined) return response;
+      current = following;
+      request.onHop?.(current);
+    }
+  };
+}
+
 /**
  * Follows redirects: without credentials to another origin (scheme, host and port), and from https to http only if
  * `registries.insecure` names the host.
  */
 export function followRedirects(named: Named): Link {
-  return async (request, next) => {
+  return follow((current, response, hop) => {
     const refuse = (code: 'malformed' | 'forbidden-address', problem: string): ImageError =>
       new ImageError(`${subjectOf(current)} ${problem}`, {
         code,
-        endpoint: request.registry,
+        endpoint: current.registry,
         host: hostOf(current),
         // Redirects to a login page take many forms.
         byCredential: code === 'malformed',
       });
-    let current = request;
-    for (let hop = 0; ; hop += 1) {
-      const response = await next(current);
-      if (!REDIRECTS.includes(response.status)) return response;
-      if (hop === MAX_REDIRECTS) throw refuse('malformed', `redirects more than ${MAX_REDIRECTS} times`);
-      const url = redirectTo(response);
-      if (url === undefined) throw refuse('malformed', 'redirects without a valid Location');
-      if (url.protocol !== 'https:' && url.protocol !== 'http:') {
-        throw refuse('forbidden-address', 'redirects to a URL that is neither http nor https');
-      }
-      if (url.protocol === 'http:' && response.url.protocol === 'https:' && named(url)?.trust?.plain !== true) {
-        const host = printableAscii(url.host, 100);
-        throw refuse('forbidden-address', `redirects from https to http; registries.insecure: ["${host}"] allows it`);
-      }
-      if (url.username !== '' || url.password !== '') {
-        throw refuse('forbidden-address', 'redirects to an address with user information');
-      }
-      current = url.origin === response.url.origin ? { ...current, url } : elsewhere(current, url, named);
-      request.onHop?.(current);
+    if (!REDIRECTS.includes(response.status)) return undefined;
+    if (hop === MAX_REDIRECTS) throw refuse('malformed', `redirects more than ${MAX_REDIRECTS} times`);
+    const url = redirectTo(response);
+    if (url === undefined) throw refuse('malformed', 'redirects without a valid Location');
+    if (url.protocol !== 'https:' && url.protocol !== 'http:') {
+      throw refuse('forbidden-address', 'redirects to a URL that is neither http nor https');
     }
-  };
+    if (url.protocol === 'http:' && response.url.protocol === 'https:' && named(url)?.trust?.plain !== true) {
+      const host = printableAscii(url.host, 100);
+      throw refuse('forbidden-address', `redirects from https to http; registries.insecure: ["${host}"] allows it`);
+    }
+    if (url.username !== '' || url.password !== '') {
+      throw refuse('forbidden-address', 'redirects to an address with user information');
+    }
+    return url.origin === response.url.origin ? { ...current, url } : elsewhere(current, url, named);
+  });
 }
 
 /**

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { Socket } from 'node:net';
-import { Agent, type buildConnector } from 'undici';
+import { Agent, type buildConnector, type Dispatcher } from 'undici';
 import { codeOf } from '../../kit/errors.ts';
 import type { ForwardProxy } from './proxy.ts';
 
@@ -10,20 +10,20 @@ export class ProxyFailure extends Error {
   readonly status: number | undefined;
 
   /** @param problem without addresses or logins, for example `answers 403 Forbidden` */
-  constructor(problem: string, status?: number) {
-    super(problem);
+  constructor({ host, variable }: ForwardProxy, problem: string, status?: number) {
+    super(`the proxy ${host} (${variable}) ${problem}`);
     this.status = status;
   }
 }
 
-export function proxyAnswered(status: number, proxy: ForwardProxy): ProxyFailure {
+function proxyAnswered(status: number, proxy: ForwardProxy): ProxyFailure {
   const hint =
     status !== 407
       ? ''
       : proxy.authorization === undefined
         ? `: ${proxy.variable} needs a user and password`
         : `: the user or password in ${proxy.variable} is wrong`;
-  return new ProxyFailure(`answers ${status} ${STATUS_CODES[status] ?? ''}`.trimEnd() + hint, status);
+  return new ProxyFailure(proxy, `answers ${status} ${STATUS_CODES[status] ?? ''}`.trimEnd() + hint, status);
 }
 
 export type TunnelOptions = {
@@ -56,7 +56,7 @@ export function createTunnel(options: TunnelOptions): { readonly https: Agent; r
       const { servername: _servername, ...rest } = target;
       options.connectProxy(rest, (error, socket) => {
         if (error !== null)
-          callback(new ProxyFailure(`could not be reached (${codeOf(error) || 'connection failed'})`), null);
+          callback(new ProxyFailure(proxy, `could not be reached (${codeOf(error) || 'connection failed'})`), null);
         else callback(null, socket);
       });
     },
@@ -84,7 +84,7 @@ export function createTunnel(options: TunnelOptions): { readonly https: Agent; r
           callback(
             error instanceof ProxyFailure
               ? error
-              : new ProxyFailure(`did not open a connection (${codeOf(error) || 'connection failed'})`),
+              : new ProxyFailure(proxy, `did not open a connection (${codeOf(error) || 'connection failed'})`),
             null,
           ),
       );
@@ -93,6 +93,20 @@ export function createTunnel(options: TunnelOptions): { readonly https: Agent; r
   return { https, http: toProxy };
 }
 
-export function proxyHeaders({ authorization }: ForwardProxy): Record<string, string> {
+/** Sends a request for a plain http URL by the pool to the proxy. */
+export async function forward(
+  pool: Agent,
+  proxy: ForwardProxy,
+  { origin, host, pathname, search }: URL,
+  sent: Omit<Dispatcher.RequestOptions, 'origin' | 'path'> & { readonly headers: Readonly<Record<string, string>> },
+): Promise<Dispatcher.ResponseData> {
+  const headers = { ...sent.headers, host, ...proxyHeaders(proxy) };
+  const answer = await pool.request({ ...sent, origin: proxy.origin, path: origin + pathname + search, headers });
+  if (answer.statusCode !== 407) return answer;
+  answer.body.on('error', () => undefined).destroy();
+  throw proxyAnswered(407, proxy);
+}
+
+function proxyHeaders({ authorization }: ForwardProxy): Record<string, string> {
   return authorization === undefined ? {} : { 'proxy-authorization': authorization };
 }

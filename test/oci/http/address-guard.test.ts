@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { ImageError } from '../../../src/oci/errors.ts';
-import { createGuard, type Guard, type GuardOptions, type Passage } from '../../../src/oci/http/address-guard.ts';
+import { createGuard, type Guard, type GuardOptions } from '../../../src/oci/http/address-guard.ts';
 import type { AddressPolicy } from '../../../src/oci/http/addresses.ts';
 import { insecureTrust } from '../../../src/oci/http/trust.ts';
 import { until } from '../server.ts';
@@ -30,9 +30,12 @@ describe('a guarded connection', () => {
   beforeEach(() => start());
   afterEach(() => guard.destroy());
 
-  async function ask(url: string, passage: Omit<Passage, 'url'>): Promise<number> {
-    const { dispatcher, origin, path, headers } = guard.route({ url: new URL(url), ...passage });
-    const { statusCode, body } = await dispatcher.request({ method: 'GET', origin, path, headers });
+  async function ask(url: string, passage: Omit<Parameters<Guard['request']>[0], 'url'>): Promise<number> {
+    const { signal } = new AbortController();
+    const { statusCode, body } = await guard.request(
+      { url: new URL(url), ...passage },
+      { method: 'GET', headers: {}, signal },
+    );
     await body.dump();
     // Only then is its connection free for another request.
     await new Promise((resolve) => setImmediate(resolve));
@@ -90,11 +93,11 @@ describe('a guarded connection', () => {
   }
 
   it('to a name of the API server is refused, through a proxy as well', async () => {
-    guard.destroy();
-    start({ ownNames: ['api.example'] });
     const proxy = { variable: 'HTTPS_PROXY', host: 'p.example', origin: 'http://p.example' };
-    for (const more of [{}, { proxy }]) {
-      const error = await failure(ask('https://api.example./', { policy: 'registry', ...more }));
+    for (const more of [{}, { proxy: () => proxy }]) {
+      guard.destroy();
+      start({ ownNames: ['api.example'], ...more });
+      const error = await failure(ask('https://api.example./', { policy: 'registry' }));
       expect(error).to.be.instanceOf(ImageError).that.includes({ code: 'forbidden-address' });
       expect(String(error)).to.contain('registries.insecure: ["api.example."]');
     }
@@ -149,7 +152,7 @@ describe('a guarded connection', () => {
 
     it('is used again under the same policy and trust, and never under another', async () => {
       const trust = { ...insecureTrust, id: 'other' };
-      const passages: Omit<Passage, 'url'>[] = [
+      const passages: Parameters<typeof ask>[1][] = [
         { policy: 'configured' },
         { policy: 'configured', trust: insecureTrust },
         { policy: 'configured', trust },
@@ -203,7 +206,7 @@ describe('a guarded connection', () => {
       await arrived;
       guard.destroy();
       expect(await slow).to.be.instanceOf(Error);
-      expect(() => guard.route({ url: new URL(url), policy: 'configured' })).to.throw();
+      expect(await failure(ask(url, { policy: 'configured' }))).to.be.instanceOf(Error);
     });
   });
 });

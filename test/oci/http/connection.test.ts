@@ -305,11 +305,11 @@ describe('a connection to a registry', () => {
     for (const code of ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', 'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA']) {
       it(`reports it after ${code}, which does not mean plain http`, async () => {
         const urls: string[] = [];
-        const route: Guard['route'] = ({ url }) => {
+        const request: Guard['request'] = async ({ url }) => {
           urls.push(url.protocol);
           throw Object.assign(new Error('192.0.2.1'), { code });
         };
-        send = createSend({ guard: { ...guard, route }, userAgent: 'ours/1' });
+        send = createSend({ guard: { ...guard, request }, userAgent: 'ours/1' });
         const error = await failureOf(ask('https://registry.example.com/', { trust: insecureTrust }));
         expect(error.message).to.equal(
           `the-registry could not be reached: registry.example.com requires a client certificate, or refused the configured one (${code})`,

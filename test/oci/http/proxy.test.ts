@@ -150,15 +150,15 @@ describe('a request through a proxy', () => {
     const login = options.sends ?? options.login;
     const through = login === undefined ? started.url : started.url.replace('//', `//${login}@`);
     guard = createGuard({
+      proxy: createProxySelector({ HTTPS_PROXY: through, HTTP_PROXY: through, ...options.variables }),
       connectTimeoutMs: 20_000,
       now: Date.now,
       authorities: () => options.authorities ?? [],
       lookup: (_name, _options, callback) => callback(Object.assign(new Error(), { code: 'ENOTFOUND' }), []),
     });
-    const selector = createProxySelector({ HTTPS_PROXY: through, HTTP_PROXY: through, ...options.variables });
     const send = chain(
       [deadline(20_000, patientClock().after), followRedirects(() => undefined)],
-      createSend({ guard, userAgent: 'test', proxy: selector }),
+      createSend({ guard, userAgent: 'test' }),
     );
     return (url, more = {}) =>
       send({
