@@ -204,8 +204,8 @@ describe('a token service that supports only POST', () => {
       await resolve('app:v1');
       expect(tokens()).to.deep.equal(['GET', 'POST']);
       expect(forms).to.deep.equal([
-        'grant_type=password&service=s&scope=repository%3Aapp%3Apull&client_id=archaware-controller' +
-          '&username=me&password=a%26b%3Dc',
+        'grant_type=password&username=me&password=a%26b%3Dc' +
+          '&service=s&scope=repository%3Aapp%3Apull&client_id=archaware-controller',
       ]);
       await resolve('other:v1');
       expect(tokens()).to.deep.equal(['GET', 'POST', 'POST']);

@@ -2,17 +2,12 @@ import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { codeOf } from '../../kit/errors.ts';
 import type { Reference } from '../reference.ts';
-import type { HostsDirectory } from './hosts-directory.ts';
 import { createFiles, type FileProblem, oneAfterTheOther, readText, reportOnce } from './operator-file.ts';
-import { type ConfRegistry, type PullSource, parseRegistriesConf, pullSources } from './registries-conf.ts';
-
-/** What CRI-O's files say of registries. An invalid file changes nothing: what was read before stays. */
-export type RegistriesConf = Pick<HostsDirectory, 'namedHosts' | 'reload' | 'paths'> & {
-  /** Returns where an image is requested; undefined if no table is about it. */
-  sources(reference: Reference): readonly PullSource[] | undefined;
-};
+import { type ConfRegistry, parseRegistriesConf, pullSources } from './registries-conf.ts';
 
 /**
+ * What CRI-O's files say of registries. An invalid file changes nothing: what was read before stays.
+ *
  * Reads a `registries.conf`, or a directory with it and with `registries.conf.d`, whose files of this ending follow in the order of
  * their names. Empty until the first reload; with an empty `path` it stays empty.
  *
@@ -21,7 +16,7 @@ export type RegistriesConf = Pick<HostsDirectory, 'namedHosts' | 'reload' | 'pat
 export function createRegistriesConf(options: {
   readonly path: string;
   readonly onIgnored?: (problem: FileProblem) => void;
-}): RegistriesConf {
+}) {
   const { path, onIgnored = () => undefined } = options;
   const reportIgnored = reportOnce(onIgnored);
   let registries: readonly ConfRegistry[] = [];
@@ -50,8 +45,9 @@ export function createRegistriesConf(options: {
   }
 
   return {
-    sources: (reference) => pullSources(reference, registries),
-    namedHosts: () => named,
+    /** Returns where an image is requested; undefined if no table is about it. */
+    sources: (reference: Reference) => pullSources(reference, registries),
+    namedHosts: (): ReadonlySet<string> => named,
     reload: oneAfterTheOther(load),
     paths: path === '' ? [] : [path],
   };

@@ -83,35 +83,30 @@ export function authenticate(options: TokenOptions): Link {
     next: SendRequest,
     refusal?: RegistryResponse,
   ): Promise<RegistryResponse> {
+    const { credential } = request;
     const key = keyOf(request);
     let held = usable(answers, key) ?? (refusal === undefined ? await foreseen(request, next) : undefined);
     if (held !== undefined) answers.set(key, held);
     let response = refusal === undefined || held !== undefined ? await next(authorised(request, held)) : refusal;
     if (held === undefined && isFrom(request, response) && isSuccess(response)) wishes.delete(projectKeyOf(request));
     let challenge: Asked | undefined;
-    for (let round = 1; response.status === 401 && isFrom(request, response); round += 1) {
+    for (let round = 1; ; round += 1) {
+      const isOwn = isFrom(request, response);
+      const isHidden = held === undefined && credential !== undefined && [403, 404].includes(response.status);
+      if (!isHidden && (response.status !== 401 || !isOwn)) break;
       if (answers.get(key) === held) answers.delete(key);
-      const wish = wishOf(response, PROJECT_KEPT);
+      const wish = isHidden ? isOwn && (await hidingRoot(request, next)) : wishOf(response, PROJECT_KEPT);
+      if (!wish || (isHidden && wish.challenge === undefined)) return { ...response, isAnonymous: true };
       const scopes = [...new Set([request.scope, ...(wish.challenge?.scopes ?? [])])];
       const isNew = round === 1 || scopes.some((scope) => held?.scopes?.includes(scope) === false);
       if (round > MAX_ROUNDS || !isNew) return withLogin(response, held);
-      // While this request was under way, another one may have obtained an answer already.
+      // While this request was under way, another one may have obtained an answer already. If there is none, another credential may be
+      // of the kind that is asked for.
       const answer = usable(answers, key) ?? (await answerTo(wish, request, scopes));
       if (answer === undefined || answer.header === held?.header) return withLogin(response, held);
       answers.set(key, answer);
       held = answer;
       challenge = wish.challenge;
-      response = await next(authorised(request, held));
-    }
-    const { credential } = request;
-    if (held === undefined && credential !== undefined && [403, 404].includes(response.status)) {
-      const root = isFrom(request, response) ? await hidingRoot(request, next) : undefined;
-      if (root?.challenge === undefined) return { ...response, isAnonymous: true };
-      held = await answerTo(root, request);
-      // Another credential may be of the kind that the root asks for.
-      if (held === undefined) return response;
-      answers.set(key, held);
-      challenge = root.challenge;
       response = await next(authorised(request, held));
     }
     if (held !== undefined && isAcceptance(response, held)) credential?.onAccepted?.();

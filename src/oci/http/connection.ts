@@ -8,11 +8,6 @@ import { hostOf, type RegistryRequest, type RegistryResponse, type SendRequest }
 import { ProxyFailure } from './tunnel.ts';
 import { parseUrl } from './url.ts';
 
-export type ConnectionOptions = {
-  readonly guard: Guard;
-  readonly userAgent: string;
-};
-
 /**
  * Codes of a TLS handshake with a server that certainly speaks another protocol. Excludes alerts, because only TLS has
  * those.
@@ -44,7 +39,7 @@ const RESERVED =
  * The last link: sends one request over the guarded connections and reads its body within bounds.
  * If the trust allows plain http, it is tried after TLS. The one that worked is remembered until it fails.
  */
-export function createSend(options: ConnectionOptions): SendRequest {
+export function createSend(guard: Guard, userAgent: string): SendRequest {
   const spoken = createLru<'https' | 'http'>(MAX_SPOKEN);
 
   return async (request) => {
@@ -85,8 +80,8 @@ export function createSend(options: ConnectionOptions): SendRequest {
 
   async function exchange(request: RegistryRequest): Promise<RegistryResponse> {
     const { method, signal, body: form } = request;
-    const sent = { method, signal, headers: headersOf(request, options.userAgent), ...(form && { body: form }) };
-    const { statusCode, headers, body } = await options.guard.request(request, sent);
+    const sent = { method, signal, headers: headersOf(request, userAgent), ...(form && { body: form }) };
+    const { statusCode, headers, body } = await guard.request(request, sent);
     const flat = flatten(headers);
     const answer = { status: statusCode, headers: flat, url: request.url };
     const refuse = (code: 'malformed' | 'too-large', problem: string): ImageError => {

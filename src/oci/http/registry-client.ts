@@ -3,7 +3,7 @@ import type { ResolverTelemetry } from '../resolver-telemetry.ts';
 import { createGuard, type GuardOptions } from './address-guard.ts';
 import type { AddressRules } from './addresses.ts';
 import { authenticate } from './authentication.ts';
-import { type ConnectionOptions, createSend } from './connection.ts';
+import { createSend } from './connection.ts';
 import { reportRateLimit } from './rate-limit.ts';
 import { followOnHost } from './token.ts';
 import {
@@ -18,22 +18,22 @@ import {
 } from './transport.ts';
 import { insecureTrust } from './trust.ts';
 
-export type RegistryOptions = Omit<GuardOptions, keyof AddressRules | 'connectTimeoutMs'> &
-  Omit<ConnectionOptions, 'guard'> & {
-    /** host[:port] of registries with plain http or an unverifiable certificate; they may be on loopback. */
-    readonly insecure: readonly string[];
-    /**
-     * host[:port] of the other hosts that the operator named, at this moment: they may be on loopback, and their
-     * certificates are verified.
-     */
-    readonly namedHosts?: () => ReadonlySet<string>;
-    readonly addresses: AddressRules;
-    /** Milliseconds for one request, including its redirects and its body. */
-    readonly timeoutMs: number;
-    readonly telemetry?: Partial<ResolverTelemetry>;
-    /** Replaces the guarded connections, for tests. */
-    readonly send?: SendRequest;
-  };
+export type RegistryOptions = Omit<GuardOptions, keyof AddressRules | 'connectTimeoutMs'> & {
+  readonly userAgent: string;
+  /** host[:port] of registries with plain http or an unverifiable certificate; they may be on loopback. */
+  readonly insecure: readonly string[];
+  /**
+   * host[:port] of the other hosts that the operator named, at this moment: they may be on loopback, and their
+   * certificates are verified.
+   */
+  readonly namedHosts?: () => ReadonlySet<string>;
+  readonly addresses: AddressRules;
+  /** Milliseconds for one request, including its redirects and its body. */
+  readonly timeoutMs: number;
+  readonly telemetry?: Partial<ResolverTelemetry>;
+  /** Replaces the guarded connections, for tests. */
+  readonly send?: SendRequest;
+};
 
 /** The share of a request's time that the connection may take. */
 const CONNECT_SHARE = 2 / 3;
@@ -50,7 +50,7 @@ export function createRegistry(options: RegistryOptions) {
   const guard = createGuard({ ...options, ...options.addresses, connectTimeoutMs: timeoutMs * CONNECT_SHARE });
   const wire = chain(
     [measure((record, place) => options.telemetry?.requested?.(record, place), now)],
-    options.send ?? createSend({ ...options, guard }),
+    options.send ?? createSend(guard, options.userAgent),
   );
   const { isPublic, destroy } = guard;
   const tokens = chain([deadline(timeoutMs, after), followOnHost({ named, isPublic })], wire);

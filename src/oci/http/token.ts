@@ -29,13 +29,6 @@ export type TokenOptions = LeadOptions & {
 
 type Token = { readonly text: string /** As of `now`. */; readonly until: number };
 
-/**
- * Requests a token from the service that a Bearer challenge names, for the challenged request and these scopes.
- *
- * @throws ImageError
- */
-export type FetchToken = (challenge: Challenge, request: RegistryRequest, scopes: readonly string[]) => Promise<Token>;
-
 const CLIENT = 'archaware-controller';
 const MAX_BODY = 256 * 1024;
 const MAX_TOKEN = 65_536;
@@ -53,11 +46,16 @@ const KNOWS_NO_GET: readonly number[] = [404, 405];
 
 /** A token request: the base request, the service and the scopes. */
 type Asked = { readonly base: RegistryRequest; readonly service: string; readonly scopes: readonly string[] };
-export function createFetchToken(options: TokenOptions): FetchToken {
+export function createFetchToken(options: TokenOptions) {
   /** Hosts of realms, with the kind of login that they do not accept in the usual way. */
   const unusual = createLru<true>(1000);
 
-  return async ({ parameters }, request, scopes) => {
+  /**
+   * Requests a token from the service that a Bearer challenge names, for the challenged request and these scopes.
+   *
+   * @throws ImageError
+   */
+  return async ({ parameters }: Challenge, request: RegistryRequest, scopes: readonly string[]): Promise<Token> => {
     const { host, hostname } = request.url;
     const realm = parameters.get('realm') ?? '';
     const insecure =

@@ -49,7 +49,7 @@ describe('a connection to a registry', () => {
     });
     send = chain(
       [deadline(20_000, patientClock().after), followRedirects(() => undefined)],
-      createSend({ guard, userAgent: 'ours/1' }),
+      createSend(guard, 'ours/1'),
     );
   });
   afterEach(async () => {
@@ -309,7 +309,7 @@ describe('a connection to a registry', () => {
           urls.push(url.protocol);
           throw Object.assign(new Error('192.0.2.1'), { code });
         };
-        send = createSend({ guard: { ...guard, request }, userAgent: 'ours/1' });
+        send = createSend({ ...guard, request }, 'ours/1');
         const error = await failureOf(ask('https://registry.example.com/', { trust: insecureTrust }));
         expect(error.message).to.equal(
           `the-registry could not be reached: registry.example.com requires a client certificate, or refused the configured one (${code})`,

@@ -158,7 +158,7 @@ describe('a request through a proxy', () => {
     });
     const send = chain(
       [deadline(20_000, patientClock().after), followRedirects(() => undefined)],
-      createSend({ guard, userAgent: 'test' }),
+      createSend(guard, 'test'),
     );
     return (url, more = {}) =>
       send({

@@ -39,7 +39,10 @@ describe('a connection that is kept', () => {
   function ask(more: Partial<RegistryRequest> = {}): Promise<RegistryResponse> {
     const address = server.address();
     const port = typeof address === 'object' && address !== null ? address.port : 0;
-    return createSend({ guard, userAgent: 'ours/1' })({
+    return createSend(
+      guard,
+      'ours/1',
+    )({
       method: 'GET',
       url: new URL(`http://127.0.0.1:${port}/`),
       headers: {},

@@ -43,7 +43,7 @@ describe('a request to a registry', () => {
         followRedirects(() => undefined),
         measure((record) => records.push(record), Date.now),
       ],
-      createSend({ guard, userAgent: 'archaware-controller/test' }),
+      createSend(guard, 'archaware-controller/test'),
     );
   }
 
