@@ -8,8 +8,6 @@ import { urlHost } from './endpoint.ts';
 import { type HostEntry, type HostsConfig, type HostsFile, parseHostsToml, type TlsFiles } from './hosts-toml.ts';
 import { createFiles, type FileProblem, oneAfterTheOther, readText, reason, reportOnce } from './operator-file.ts';
 
-export type HostsDirectory = ReturnType<typeof createHostsDirectory>;
-
 const DEFAULT = '_default';
 
 type Loaded = {
