@@ -58,9 +58,7 @@ type Mirrored = HostsConfig & Pick<Mirrors[string], 'fallback' | 'credentials' |
 export function createRoutes({ mirrors, insecure, sparse = [], hosts, sources }: RouteOptions) {
   const sparseHosts = new Set(sparse.map((host) => hubEndpoint(host.toLowerCase())));
   const isSparse = (address: EndpointAddress): boolean =>
-    sparseHosts.has(hubEndpoint(address.host)) ||
-    sparseHosts.has(urlHost(address)) ||
-    sparseHosts.has(withPort(address));
+    [hubEndpoint(address.host), urlHost(address), withPort(address)].some((host) => sparseHosts.has(host));
   const unverified = new Set(insecure.map((host) => hubEndpoint(host.toLowerCase())));
   const trustOf = (host: string): Trust | undefined => (unverified.has(hubEndpoint(host)) ? insecureTrust : undefined);
   const mirrored = readMirrors(mirrors);

@@ -183,13 +183,13 @@ export function createGuard(options: GuardOptions) {
       const path = url.pathname + url.search;
       for (let isFirst = true; ; isFirst = false) {
         const { https, http } = poolsOf(passage, proxy);
-        const begun = kept.begin();
+        const wasKept = kept.begin();
         try {
           if (proxy !== undefined && url.protocol === 'http:') return await forward(http, proxy, url, sent);
           return await https.request({ ...sent, origin: url.origin, path });
         } catch (error) {
           const mayRepeat = isFirst && sent.method !== 'POST' && !sent.signal.aborted;
-          if (!mayRepeat || !begun.wasKept(error)) throw error;
+          if (!mayRepeat || !wasKept(error)) throw error;
         }
       }
     },
@@ -207,11 +207,10 @@ export function createGuard(options: GuardOptions) {
 
 /** Lets the requests end that are under way. In this order: one that waits for a tunnel needs the proxy. */
 function retire({ https, http }: Pools): void {
-  const close = async () => {
-    await https.close();
-    await http.close();
-  };
-  close().catch(() => undefined);
+  https
+    .close()
+    .then(() => http.close())
+    .catch(() => undefined);
 }
 
 /**

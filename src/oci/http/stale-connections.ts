@@ -13,28 +13,21 @@ export function createKeptConnections() {
     /** Records the connections of a pool. */
     watch(pool: Agent): void {
       pool.on('connect', (_origin, targets) => {
-        const client = targets.at(-1);
         moment += 1;
-        if (client !== undefined) opened.set(client, moment);
+        for (const client of targets.slice(-1)) opened.set(client, moment);
       });
       // undici passes the error of a connection also to the request that was on it.
       pool.on('disconnect', (_origin, targets, error) => {
-        const client = targets.at(-1);
-        const since = client === undefined ? undefined : opened.get(client);
-        if (since !== undefined) ended.set(error, since);
+        const since = targets.slice(-1).flatMap((client) => opened.get(client) ?? []);
+        for (const each of since) ended.set(error, each);
       });
     },
     /** Call right before a request is sent. */
     begin() {
       moment += 1;
       const start = moment;
-      return {
-        /** Whether the request failed with this error because a connection ended that existed before the request. */
-        wasKept: (error: unknown): boolean => {
-          const since = typeof error === 'object' && error !== null ? ended.get(error) : undefined;
-          return since !== undefined && since < start;
-        },
-      };
+      /** Returns whether the request failed with this error because a connection ended that existed before the request. */
+      return (error: unknown): boolean => error instanceof Error && (ended.get(error) ?? start) < start;
     },
   };
 }
