@@ -78,7 +78,8 @@ export const IMAGE_NAMES = Object.keys(IMAGES);
 /** What changes in a history beside pods, DaemonSets and faults: the rules are sharper where little does. */
 type Theme = 'little' | 'nodes' | 'settings' | 'images';
 
-const just = <T extends string>(value: T) => fc.constant(value);
+/** The same of one value, however often it is named, as a constant. */
+const one = <const T extends string | number>(...values: readonly T[]) => fc.constantFrom(...values);
 const which = fc.nat({ max: 30 });
 const pod = fc.nat({ max: PODS - 1 });
 const set = fc.nat({ max: SETS - 1 });
@@ -93,88 +94,56 @@ const anyTime = fc.constantFrom(100, 1_000, 5_000, 30_000, 130_000);
 
 type Weighted = { readonly weight: number; readonly arbitrary: fc.Arbitrary<Step> };
 
+const step = <T extends Step>(weight: number, fields: { [K in keyof T]: fc.Arbitrary<T[K]> }): Weighted => {
+  const arbitrary: fc.Arbitrary<unknown> = fc.record(fields);
+  return { weight, arbitrary: arbitrary as fc.Arbitrary<Step> };
+};
+
 const ALWAYS: readonly Weighted[] = [
-  { weight: 40, arbitrary: fc.record({ do: just('go'), which }) },
-  { weight: 6, arbitrary: fc.record({ do: just('calm') }) },
-  { weight: 4, arbitrary: fc.record({ do: just('tick'), ms: shortTime }) },
-  { weight: 2, arbitrary: fc.record({ do: just('tick'), ms: anyTime }) },
-  { weight: 4, arbitrary: fc.record({ do: just('wait'), ms: fc.constantFrom(1_000, 20_000, 70_000, 400_000) }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('lose' as const, 'repeat' as const), which }) },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      do: just('refuse'),
-      which,
-      status: fc.constantFrom(403 as const, 429 as const, 500 as const, 503 as const),
-    }),
-  },
-  { weight: 7, arbitrary: fc.record({ do: just('pod'), ...newPod }) },
-  { weight: 3, arbitrary: fc.record({ do: just('replace pod'), ...newPod }) },
-  { weight: 3, arbitrary: fc.record({ do: just('delete pod'), pod, isSlow: is }) },
-  { weight: 1, arbitrary: fc.record({ do: just('end pod') }) },
-  { weight: 1, arbitrary: fc.record({ do: just('orphan'), pod }) },
-  { weight: 1, arbitrary: fc.record({ do: just('image'), pod, image }) },
-  { weight: 3, arbitrary: fc.record({ do: fc.constantFrom('set' as const, 'replace set' as const), set, image }) },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      do: fc.constantFrom('delete set' as const, 'drop' as const, 'roll' as const, 'restart' as const),
-      set,
-    }),
-  },
-  {
-    weight: 2,
-    arbitrary: fc.record({ do: fc.constantFrom('undo' as const, 'undo' as const, 'forget' as const), set }),
-  },
-  { weight: 6, arbitrary: fc.record({ do: just('bind') }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('crash' as const, 'stop' as const) }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('compact' as const, 'break watches' as const) }) },
-  { weight: 2, arbitrary: fc.record({ do: just('registry'), is }) },
-  { weight: 1, arbitrary: fc.record({ do: just('strip'), is }) },
-  {
-    weight: 2,
-    arbitrary: fc.record({ do: fc.constantFrom('refuse templates' as const, 'refuse pods' as const), is }),
-  },
-  { weight: 1, arbitrary: fc.record({ do: just('pause'), which, ms: fc.constantFrom(5_000, 20_000, 100_000) }) },
-  {
-    weight: 2,
-    arbitrary: fc.record({ do: just('suspend'), which, ms: fc.constantFrom(24_000, 100_000), ...newPod }),
-  },
-  { weight: 2, arbitrary: fc.record({ do: just('hold events'), which, ms: fc.constantFrom(1_000, 10_000) }) },
-  { weight: 1, arbitrary: fc.record({ do: just('connections die'), which }) },
-  { weight: 1, arbitrary: fc.record({ do: just('heartbeat'), node, is: fc.constant(true) }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('quiet' as const, 'quiet' as const, 'clean' as const) }) },
+  step(40, { do: one('go'), which }),
+  step(6, { do: one('calm') }),
+  step(4, { do: one('tick'), ms: shortTime }),
+  step(2, { do: one('tick'), ms: anyTime }),
+  step(4, { do: one('wait'), ms: fc.constantFrom(1_000, 20_000, 70_000, 400_000) }),
+  step(2, { do: one('lose', 'repeat'), which }),
+  step(2, { do: one('refuse'), which, status: one(403, 429, 500, 503) }),
+  step(7, { do: one('pod'), ...newPod }),
+  step(3, { do: one('replace pod'), ...newPod }),
+  step(3, { do: one('delete pod'), pod, isSlow: is }),
+  step(1, { do: one('end pod') }),
+  step(1, { do: one('orphan'), pod }),
+  step(1, { do: one('image'), pod, image }),
+  step(3, { do: one('set', 'replace set'), set, image }),
+  step(2, { do: one('delete set', 'drop', 'roll', 'restart'), set }),
+  step(2, { do: one('undo', 'undo', 'forget'), set }),
+  step(6, { do: one('bind') }),
+  step(2, { do: one('crash', 'stop') }),
+  step(1, { do: one('compact', 'break watches') }),
+  step(2, { do: one('registry'), is }),
+  step(1, { do: one('strip'), is }),
+  step(2, { do: one('refuse templates', 'refuse pods'), is }),
+  step(1, { do: one('pause'), which, ms: fc.constantFrom(5_000, 20_000, 100_000) }),
+  step(2, { do: one('suspend'), which, ms: fc.constantFrom(24_000, 100_000), ...newPod }),
+  step(2, { do: one('hold events'), which, ms: fc.constantFrom(1_000, 10_000) }),
+  step(1, { do: one('connections die'), which }),
+  step(1, { do: one('heartbeat'), node, is: fc.constant(true) }),
+  step(1, { do: one('quiet', 'quiet', 'clean') }),
 ];
 
 const THEMES: Readonly<Record<Theme, readonly Weighted[]>> = {
   little: [],
   nodes: [
-    {
-      weight: 6,
-      arbitrary: fc.record({ do: fc.constantFrom('node' as const, 'replace node' as const), node, architecture }),
-    },
-    { weight: 2, arbitrary: fc.record({ do: just('delete node'), node }) },
-    { weight: 3, arbitrary: fc.record({ do: fc.constantFrom('heartbeat' as const, 'taint node' as const), node, is }) },
+    step(6, { do: one('node', 'replace node'), node, architecture }),
+    step(2, { do: one('delete node'), node }),
+    step(3, { do: one('heartbeat', 'taint node'), node, is }),
   ],
   settings: [
-    { weight: 4, arbitrary: fc.record({ do: just('ignore namespace'), is }) },
-    { weight: 4, arbitrary: fc.record({ do: just('label namespace'), is }) },
-    {
-      weight: 5,
-      arbitrary: fc.record({
-        do: just('reload'),
-        to: fc.constantFrom('start' as const, 'arm' as const, 'daemons' as const),
-      }),
-    },
-    { weight: 2, arbitrary: fc.record({ do: just('orphan'), pod }) },
+    step(4, { do: one('ignore namespace'), is }),
+    step(4, { do: one('label namespace'), is }),
+    step(5, { do: one('reload'), to: one('start', 'arm', 'daemons') }),
+    step(2, { do: one('orphan'), pod }),
   ],
-  images: [
-    {
-      weight: 5,
-      arbitrary: fc.record({ do: just('push'), what: fc.constantFrom('late' as const, 'moving' as const) }),
-    },
-    { weight: 2, arbitrary: fc.record({ do: just('image'), pod, image }) },
-  ],
+  images: [step(5, { do: one('push'), what: one('late', 'moving') }), step(2, { do: one('image'), pod, image })],
 };
 
 /** Any history. */

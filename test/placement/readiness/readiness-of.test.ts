@@ -30,6 +30,9 @@ const overridden = (pattern: string, ...architectures: string[]) => ({
 });
 const NEVER = { containers: [{ name: 'a', image: 'old-amd64', imagePullPolicy: 'Never' }] };
 const TWICE = ['a', 'b'].map((name) => ({ name, image: 'x-amd64' }));
+const MORE = node('arm64', { name: 'arm64-2', ...SSD });
+const ALONE = 'archaware leaves it alone: ';
+const EXCLUDED = { settings: { excludeNamespaces: ['shop'] } };
 const podAffinity = { requiredDuringSchedulingIgnoredDuringExecution: [{ topologyKey: 'zone' }] };
 const OURS = tainted('supported-arch=arm64:NoSchedule');
 
@@ -48,14 +51,14 @@ describe('verdicts of the report', () => {
       ['blocked', 'old-amd64 (setup) is only for linux/amd64'],
     ],
     [
-      'several containers of one image are one reason',
+      'several containers of one image',
       { pod: { containers: TWICE } },
       ['blocked', 'x-amd64 (a, b) is only for linux/amd64'],
     ],
     ['blocked and pinned shows both', { images: ['old-amd64'], pod: ASKS_AMD }, ['blocked', OLD, ASKED]],
     ['a DaemonSet is missing', { kind: 'DaemonSet', images: ['old-amd64'] }, ['missing', OLD]],
     [
-      'a DaemonSet that does not want these nodes is pinned',
+      'a DaemonSet for others is pinned',
       { kind: 'DaemonSet', images: ['old-amd64'], pod: ASKS_AMD },
       ['pinned', OLD, ASKED],
     ],
@@ -64,11 +67,7 @@ describe('verdicts of the report', () => {
     ['unknown stays unknown with the policy fallback', { images: ['gone'] }, ['unknown', GONE], FALLBACK],
     ['images without a common architecture block', { images: ['a-arm64', 'b-amd64'] }, ONLY],
     ['released pods stay blocked', { images: ['a-arm64', 'b-amd64'] }, ONLY, RELEASE],
-    [
-      'WebAssembly needs a RuntimeClass',
-      { images: ['wasm'] },
-      ['blocked', 'wasm (c-wasm) is WebAssembly and needs a RuntimeClass'],
-    ],
+    ['WebAssembly', { images: ['wasm'] }, ['blocked', 'wasm (c-wasm) is WebAssembly and needs a RuntimeClass']],
     ['WebAssembly with a RuntimeClass is ready', { images: ['wasm'], pod: { runtimeClassName: 'wasm' } }, ['ready']],
     ['an image that is never pulled does not narrow', { pod: NEVER }, ['ready']],
     ['images.overrides answers', { images: ['old-amd64'] }, ['ready'], overridden('docker.io/library/old-*', 'arm64')],
@@ -79,26 +78,13 @@ describe('verdicts of the report', () => {
       overridden('*', 'amd64'),
     ],
     ['a statement that lists the target', { images: ['gone'], ...stating('arm64') }, ['ready']],
-    [
-      'a statement that does not',
-      stating('amd64'),
-      ['pinned', 'its annotation archaware.dev/architectures says amd64'],
-    ],
+    ['one that does not', stating('amd64'), ['pinned', 'its annotation archaware.dev/architectures says amd64']],
     ['an invalid statement does not count', stating('x86'), ['ready']],
     ['it is not schedulable', {}, ['pinned', 'architectures.schedulable allows only amd64'], ONLY_AMD],
     ['a nodeSelector for the target', { pod: ASKS_ARM }, ['ready']],
     ['a nodeSelector for another architecture', { pod: ASKS_AMD }, ['pinned', ASKED]],
-    [
-      'a nodeSelector that no node of the target has',
-      { pod: ASKS_SSD },
-      ['pinned', 'its nodeSelector asks for disk=ssd'],
-    ],
-    [
-      'a nodeSelector that one of them has',
-      { pod: ASKS_SSD },
-      ['ready'],
-      { nodes: [node('arm64'), node('arm64', { name: 'a2', ...SSD })] },
-    ],
+    ['a nodeSelector that none of them has', { pod: ASKS_SSD }, ['pinned', 'its nodeSelector asks for disk=ssd']],
+    ['a nodeSelector that one of them has', { pod: ASKS_SSD }, ['ready'], { nodes: [node('arm64'), MORE] }],
     [
       'a required node affinity',
       { pod: { affinity: requires(term('arch In amd64')) } },
@@ -140,23 +126,13 @@ describe('verdicts of the report', () => {
       { nodes: [node('amd64', { labels: { 'node.kubernetes.io/instance-type': 'm5.large' } })] },
     ],
     ['without nodes, other labels are not judged', { pod: ASKS_SSD }, ['ready'], { nodes: [] }],
-    [
-      'without nodes, the architecture is',
-      { pod: ASKS_AMD },
-      ['pinned', 'its nodeSelector asks for amd64'],
-      { nodes: [] },
-    ],
+    ['without nodes, one is', { pod: ASKS_AMD }, ['pinned', 'its nodeSelector asks for amd64'], { nodes: [] }],
     [
       'an ignored workload',
       { labels: { [IGNORE_LABEL]: 'true' } },
-      ['unknown', `archaware leaves it alone: it is labelled ${IGNORE_LABEL}=true`],
+      ['unknown', `${ALONE}it is labelled ${IGNORE_LABEL}=true`],
     ],
-    [
-      'an excluded namespace',
-      {},
-      ['unknown', 'archaware leaves it alone: pods.excludeNamespaces names its namespace'],
-      { settings: { excludeNamespaces: ['shop'] } },
-    ],
+    ['an excluded namespace', {}, ['unknown', `${ALONE}pods.excludeNamespaces names its namespace`], EXCLUDED],
     [
       "a policy's architectures",
       {},
