@@ -57,7 +57,7 @@ const METRICS = [
 /** Whose rights are missing, by command. */
 const RIGHTS: ReadonlyMap<string, RegExp> = new Map([
   ['run', /forbidden.*; grant it the roles in manifests\/archaware-controller\.yaml/],
-  ['plan', /forbidden.*; an administrator can grant you the ClusterRole archaware-reader: docs\/security\.md/],
+  ['plan', /forbidden.*; an administrator can grant you the ClusterRole archaware-reader: docs\/rights\.md/],
   ['clean', /forbidden.*clean looks for the Deployment archaware\/archaware-controller and its Lease/],
 ]);
 
