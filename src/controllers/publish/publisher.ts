@@ -79,6 +79,8 @@ export function createPublisher(options: PublisherOptions) {
   let object: JsonObject = {};
   let present: Settings | undefined;
   let checkedAt: number | undefined;
+  /** The last change, as JSON. */
+  let sent: string | undefined;
   let publication: Publication = { images: 0, written: undefined, problem: NOT_YET };
 
   function use(image: string): Entry {
@@ -119,6 +121,7 @@ export function createPublisher(options: PublisherOptions) {
 
   async function read(signal: AbortSignal): Promise<void> {
     note((await find(client, path, signal)) ?? {});
+    sent = undefined;
   }
 
   /** Remembers what is stored. */
@@ -132,7 +135,10 @@ export function createPublisher(options: PublisherOptions) {
     const servesDaemonSets = options.loops.includes('daemonsets') && settings().daemonSets === 'patch';
     const wanted = knownImages(await gather(), settings(), options.refusing(), servesDaemonSets);
     const changed = changedFields(object, wanted);
-    if (Object.keys(changed).length === 0 || !mayWrite()) return;
+    const text = JSON.stringify(changed);
+    // A CustomResourceDefinition of an earlier version drops fields that it does not know.
+    if (text === '{}' || text === sent || !mayWrite()) return;
+    sent = text;
     const written = isoTime(clock.wall());
     const query = `?fieldManager=${FIELD_MANAGER}`;
     const metadata = { name: KNOWN_IMAGES, namespace, labels: { [APP_LABEL]: DEPLOYMENT } };
@@ -203,6 +209,9 @@ export function createPublisher(options: PublisherOptions) {
     async run(over: AbortSignal): Promise<void> {
       let isFailing = false;
       isRunning = true;
+      // Another leader may have found other answers since an earlier term.
+      checkedAt = undefined;
+      for (const known of [entries, unknown]) known.clear();
       while (!over.aborted) {
         try {
           await step(over);

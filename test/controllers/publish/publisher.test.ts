@@ -172,6 +172,34 @@ describe('the publisher', () => {
     await end();
   });
 
+  it('writes nothing twice where the kind is of an earlier version and drops a field', async () => {
+    const { publisher, state, sent, pass, end } = publishing({ ...EARLIER, daemonSets: undefined });
+    Object.defineProperty(state, 'stored', { get: () => ({ ...EARLIER, daemonSets: undefined }), set: () => {} });
+    await pass(0);
+    await pass(60_000);
+    expect(sent()).to.equal('get patch');
+    state.known.set('x/b:1', index('amd64'));
+    publisher.images.namesOf('x/b:1');
+    await pass(5_000);
+    expect(sent(), 'another change').to.equal('patch');
+    await end();
+  });
+
+  it('goes by what another leader published since its last term', async () => {
+    const { publisher, state, answers, pass, end } = publishing();
+    state.known.set('x/a:1', index('amd64'));
+    publisher.images.namesOf('x/a:1');
+    await pass(5_000);
+    await end();
+    state.stored = { ...state.stored, images: { a1: '\nx/a:1 arm64\n' } };
+    const over = new AbortController();
+    const ended = publisher.run(over.signal);
+    for (const ms of [5_000, 10 * 60_000, 5_000]) await pass(ms);
+    expect(answers()).to.deep.equal({ 'x/a:1': 'arm64' });
+    over.abort();
+    await ended;
+  });
+
   it('says once that it cannot write, tries again, and goes on when it can', async () => {
     const { publisher, state, answers, errors, pass, end } = publishing();
     state.known.set('x/a:1', index('amd64'));
