@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { ARCHITECTURE_GATE, IGNORE_LABEL } from '../../../src/names.ts';
 import { at, type JsonObject, objects, text } from '../json.ts';
 
@@ -15,6 +16,10 @@ const CONDITIONS: Readonly<Record<string, Condition>> = {
     at(request, 'options', 'fieldManager') !== 'archaware-controller',
   "!has(object.metadata.labels) || object.metadata.labels[?'archaware.dev/ignore'].orValue('') != 'true'": (request) =>
     at(request, 'object', 'metadata', 'labels', IGNORE_LABEL) !== 'true',
+  '!object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false))\n  && (oldObject == null || object.spec != oldObject.spec)':
+    (request) =>
+      !objects(at(request, 'object', 'metadata', 'ownerReferences')).some(({ controller }) => controller === true) &&
+      !isDeepStrictEqual(at(request, 'object', 'spec'), at(request, 'oldObject', 'spec')),
 };
 
 export const knownCondition = (expression: string): Condition | undefined => CONDITIONS[expression];
