@@ -192,7 +192,7 @@ export function createLookup({ telemetry, now, after = systemClock.after, ...opt
           return answer;
         } catch (caught) {
           if (!(caught instanceof ImageError)) throw caught;
-          const isBusy = caught.status === 503 && !isLimit(caught) && health.mayBeLimit(place);
+          const isBusy = caught.status === 503 && !caught.byCredential && !isLimit(caught) && health.mayBeLimit(place);
           const isRefusal = isBusy || isLimit(caught);
           const isFailure = ['unavailable', 'timeout'].includes(caught.code) && !isRefusal;
           if (!isFailure && !isBusy && caught.code !== 'forbidden-address') health.answered(place);
