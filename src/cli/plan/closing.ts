@@ -62,7 +62,7 @@ const MOST_RESTARTED = 3;
 
 function wrongNodeLines(wrong: readonly JudgedWorkload[], { settings }: Closing): string[] {
   if (wrong.length === 0) return [];
-  const first = onlyObserves(settings) ? 'in a mode that places pods' : 'once archaware runs';
+  const first = onlyObserves(settings) ? 'in a mode that places pods' : 'while archaware runs';
   const isRestarted = ({ kind }: JudgedWorkload) => RESTARTED.includes(kind);
   const [restarted, others] = [wrong.filter(isRestarted), wrong.filter((each) => !isRestarted(each))];
   const commands = restarted

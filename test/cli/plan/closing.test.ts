@@ -18,7 +18,7 @@ const rolls = (name: string): Plan['changes'][number] => ({
 });
 const NEW_PODS: Plan['newPods'] = [{ kind: 'Deployment', namespace: 'shop', name: 'web', requires: [] }];
 const INSTALLED: Partial<Closing> = { origin: 'cluster' };
-const FIRST = 'which stay there: once archaware runs,';
+const FIRST = 'which stay there: while archaware runs,';
 const EVICT = '; or set pods.onWrongNode: evict.';
 
 describe('a plan ends with', () => {
