@@ -22,13 +22,9 @@ const COPIES: readonly [from: URL, to: string][] = [
   [new URL('publish/policy.yaml', COMPONENTS), 'files/policies/place.yaml'],
   [new URL('publish/daemonsets.yaml', COMPONENTS), 'files/policies/place-daemonsets.yaml'],
   [new URL('publish/crd.yaml', COMPONENTS), 'files/knownimages.yaml'],
-  ...['pods', 'daemonsets'].map((name): [URL, string] => [
-    new URL(`webhook-${name}/webhook.yaml`, COMPONENTS),
-    `files/webhooks/${name}.yaml`,
-  ]),
-  ...['jobs', 'workloads'].map((name): [URL, string] => [
-    new URL(`webhook-pods/${name}.yaml`, COMPONENTS),
-    `files/webhooks/${name}.yaml`,
+  ...['pods/pods', 'pods/jobs', 'pods/workloads', 'daemonsets/daemonsets'].map((name): [URL, string] => [
+    new URL(`webhook-${name}.yaml`, COMPONENTS),
+    `files/webhooks/${name.split('/')[1]}.yaml`,
   ]),
   [new URL('alerts/prometheusrule.yaml', COMPONENTS), 'files/prometheusrule.yaml'],
   ...['edgetpu', 'ncs2'].map((name): [URL, string] => [

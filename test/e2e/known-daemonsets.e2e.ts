@@ -109,114 +109,75 @@ describe('templates of DaemonSets, placed in their author’s own request', () =
   });
 
   describe('an update', () => {
-    type Template = { readonly image: string; readonly tolerations?: readonly Readonly<Record<string, unknown>>[] };
-    type Row = {
-      readonly what: string;
-      /** The DaemonSet before it, as archaware left it. */
-      readonly before: Template & { readonly annotations?: Readonly<Record<string, string>> };
-      /** What its author sends: a patch of the image alone, or the whole object without archaware's annotation. */
-      readonly update: Template & { readonly isWhole?: boolean };
-      readonly wanted: readonly string[];
-      readonly recorded?: string | undefined;
-    };
-    const placed = {
-      image: BOTH,
-      tolerations: ['amd64', 'arm64'].map(own),
-      annotations: record(['amd64', 'arm64'].map(own)),
-    };
-    const narrow = {
-      image: AMD,
-      tolerations: [own('amd64')],
-      annotations: record([own('amd64')], [past('arm64')]),
-    };
-    const rows: Row[] = [
-      {
-        what: 'to an image that runs on less',
-        ...{ before: placed, update: { image: AMD }, wanted: ours('amd64') },
-        recorded: record([own('amd64')], [past('arm64')])[RECORD],
-      },
-      {
-        what: 'to an image that runs on more',
-        ...{ before: narrow, update: { image: BOTH }, wanted: ours('amd64', 'arm64') },
-        recorded: record(['amd64', 'arm64'].map(own))[RECORD],
-      },
-      {
-        what: 'to an image that runs elsewhere',
-        ...{ before: narrow, update: { image: ARM }, wanted: ours('arm64') },
-        recorded: record([own('arm64')], [past('amd64')])[RECORD],
-      },
-      {
-        what: 'of the whole object, to an image that runs on less',
-        ...{ before: placed, update: { image: AMD, isWhole: true }, wanted: ours('amd64') },
-        recorded: record([own('amd64')], [past('arm64')])[RECORD],
-      },
-      {
-        what: 'of the whole object, to an image that is not published',
-        ...{ before: placed, update: { image: NEW, isWhole: true }, wanted: ours('amd64', 'arm64') },
-        recorded: placed.annotations[RECORD],
-      },
-      {
-        what: 'of the whole object, with the same image',
-        ...{ before: placed, update: { image: BOTH, isWhole: true }, wanted: ours('amd64', 'arm64') },
-        recorded: placed.annotations[RECORD],
-      },
-      {
-        what: 'to an image that is not published',
-        ...{ before: placed, update: { image: NEW }, wanted: ours('amd64', 'arm64') },
-        recorded: placed.annotations[RECORD],
-      },
-      {
-        what: 'as an undo would send it, with a toleration of the past',
-        before: narrow,
-        update: { image: BOTH, tolerations: ['amd64', 'arm64'].map(own) },
-        wanted: ours('amd64', 'arm64'),
-        // The controller takes the second one over, because it knows whether a server-side apply set the list.
-        recorded: narrow.annotations[RECORD],
-      },
-      {
-        what: 'with a second equal toleration, which is the author’s',
-        before: placed,
-        update: { image: AMD, tolerations: [own('arm64'), own('amd64'), own('arm64')] },
-        wanted: ours('amd64', 'arm64'),
-        recorded: record([own('amd64')], [past('arm64')])[RECORD],
-      },
-      {
-        what: 'that leaves a toleration for an earlier taint',
-        before: {
-          ...{ image: BOTH, tolerations: [live, own('amd64'), own('arm64')] },
-          annotations: record([live, own('amd64'), own('arm64')]),
-        },
-        update: { image: AMD },
-        wanted: ['example.com/arch=amd64:NoSchedule', ...ours('amd64')],
-        recorded: record([live, own('amd64')], [past('arm64')])[RECORD],
-      },
+    const [amd, arm] = [own('amd64'), own('arm64')];
+    /** A template as archaware left it, or as its author sends it; `isWhole`: without archaware's annotation, in place of a patch. */
+    type Template = { readonly image: string; readonly tolerations?: (typeof amd)[]; readonly isWhole?: true };
+    const placed = { image: BOTH, tolerations: [amd, arm], annotations: record([amd, arm]) };
+    const narrow = { image: AMD, tolerations: [amd], annotations: record([amd], [past('arm64')]) };
+    const earlier = { image: BOTH, tolerations: [live, amd, arm], annotations: record([live, amd, arm]) };
+    const rows: [
+      what: string,
+      before: typeof placed,
+      update: Template,
+      wanted: (typeof amd)[],
+      recorded: typeof placed.annotations,
+    ][] = [
+      ['to an image that runs on less', placed, { image: AMD }, [amd], narrow.annotations],
+      ['to an image that runs on more', narrow, { image: BOTH }, [amd, arm], placed.annotations],
+      ['to an image that runs elsewhere', narrow, { image: ARM }, [arm], record([arm], [past('amd64')])],
+      [
+        'of the whole object, to one that runs on less',
+        placed,
+        { image: AMD, isWhole: true },
+        [amd],
+        narrow.annotations,
+      ],
+      [
+        'of the whole object, to one that is not published',
+        placed,
+        { image: NEW, isWhole: true },
+        [amd, arm],
+        placed.annotations,
+      ],
+      [
+        'of the whole object, with the same image',
+        placed,
+        { image: BOTH, isWhole: true },
+        [amd, arm],
+        placed.annotations,
+      ],
+      ['to an image that is not published', placed, { image: NEW }, [amd, arm], placed.annotations],
+      // The controller takes the toleration of the past over, because it knows whether a server-side apply set the list.
+      ['as an undo would send it', narrow, { image: BOTH, tolerations: [amd, arm] }, [amd, arm], narrow.annotations],
+      [
+        'with a second one, which is the author’s',
+        placed,
+        { image: AMD, tolerations: [arm, amd, arm] },
+        [amd, arm],
+        narrow.annotations,
+      ],
+      ['that leaves an earlier taint’s', earlier, { image: AMD }, [live, amd], record([live, amd], [past('arm64')])],
     ];
-    for (const { what, before, update, wanted, recorded } of rows) {
-      it(`${what}: ${wanted.join(' ')}`, async () => {
-        const source = daemonSet(NS, 'agent', options([before.image], { tolerations: before.tolerations ?? [] }));
-        const metadata = { ...source.metadata, annotations: before.annotations };
-        const made = await request('POST', `${collection}?${AS_US}`, { ...source, metadata });
-        expect(made.status, JSON.stringify(made.body).slice(0, 300)).to.equal(201);
+    for (const [what, before, update, wanted, recorded] of rows) {
+      it(`${what}: ${tolerations({ spec: { tolerations: wanted } }).join(' ')}`, async () => {
+        const made = (given: Template) =>
+          daemonSet(NS, 'agent', options([given.image], { tolerations: given.tolerations ?? [] }));
+        const source = { ...made(before), metadata: { name: 'agent', namespace: NS, annotations: before.annotations } };
+        const { status, body } = await request('POST', `${collection}?${AS_US}`, source);
+        expect(status, JSON.stringify(body).slice(0, 300)).to.equal(201);
         try {
-          expect(found(made.body).tolerates, 'before').to.deep.equal(
-            tolerations({ spec: { tolerations: before.tolerations } }),
-          );
-          const next = daemonSet(NS, 'agent', options([update.image], { tolerations: update.tolerations ?? [] }));
-          const tolerating = update.tolerations === undefined ? {} : { tolerations: update.tolerations };
-          const containers = [{ name: 'main-0', image: update.image }];
-          const answer = update.isWhole
+          const resourceVersion = at(object(body), 'metadata', 'resourceVersion');
+          const { isWhole, image, ...tolerating } = update;
+          const template = { spec: { containers: [{ name: 'main-0', image }], ...tolerating } };
+          const answer = isWhole
             ? await request('PUT', `${path}?dryRun=All`, {
-                ...next,
-                metadata: {
-                  ...next.metadata,
-                  resourceVersion: at(object(made.body), 'metadata', 'resourceVersion'),
-                },
+                ...made(update),
+                metadata: { name: 'agent', resourceVersion },
               })
-            : await request('PATCH', `${path}?dryRun=All`, {
-                spec: { template: { spec: { containers, ...tolerating } } },
-              });
+            : await request('PATCH', `${path}?dryRun=All`, { spec: { template } });
           expect(answer.status, JSON.stringify(answer.body).slice(0, 300)).to.equal(200);
-          expect(found(answer.body)).to.deep.equal({ tolerates: [...wanted].sort(), recorded });
+          const tolerates = tolerations({ spec: { tolerations: wanted } });
+          expect(found(answer.body)).to.deep.equal({ tolerates, recorded: recorded[RECORD] });
         } finally {
           await request('DELETE', path);
         }

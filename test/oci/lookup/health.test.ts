@@ -52,31 +52,16 @@ describe('the health of registries', () => {
     );
   });
 
+  const each = (what: What, ...names: string[]) => names.map((name): [What, string] => [what, name]);
   const rows: [what: string, failures: [What, string][], held: string[], free: string[]][] = [
     ['5xx of one repository: it', [['5xx', 'a/x']], ['a/x'], ['a/y', 'b/x']],
     ...(['5xx of a token service', 'silence of a token service', 'no connection to a token service'] as const).map(
       (what): (typeof rows)[number] => [`${what}: the repository`, [[what, 'a/x']], ['a/x'], ['a/y', 'b/x']],
     ),
-    [
-      '5xx of two repositories: those of their project that failed',
-      [
-        ['5xx', 'a/x'],
-        ['5xx', 'a/y'],
-      ],
-      ['a/x', 'a/y'],
-      ['a/z', 'b/x'],
-    ],
+    ['5xx of two repositories: those that failed', each('5xx', 'a/x', 'a/y'), ['a/x', 'a/y'], ['a/z', 'b/x']],
     ['silence of one repository: it', [['silence', 'a/x']], ['a/x'], ['a/y', 'b/x']],
     ['no connection to where one leads: it', [['no connection to where it leads', 'a/x']], ['a/x'], ['a/y', 'b/x']],
-    [
-      'silence of two projects: those that were silent',
-      [
-        ['silence', 'a/x'],
-        ['silence', 'b/x'],
-      ],
-      ['a/x', 'b/x'],
-      ['c/x'],
-    ],
+    ['silence of two projects: those that were silent', each('silence', 'a/x', 'b/x'), ['a/x', 'b/x'], ['c/x']],
     ['no connection: the host', [['no connection', 'a/x']], ['a/x', 'a/y', 'b/x'], []],
   ];
   for (const [what, failures, held, free] of rows) {
@@ -228,45 +213,23 @@ describe('the health of registries', () => {
   }
 
   type Head = Parameters<typeof health.sawHead>[1];
-  const heads: [what: string, seen: [string, Head][], headless: string[]][] = [
-    ['one repository: there', [['a/x', 'broken']], ['a/x']],
-    [
-      'one repository, twice: there',
-      [
-        ['a/x', 'broken'],
-        ['a/x', 'broken'],
-      ],
-      ['a/x'],
-    ],
-    [
-      'two repositories: in their project',
-      [
-        ['a/x', 'broken'],
-        ['a/y', 'broken'],
-      ],
-      ['a/x', 'a/y', 'a/z'],
-    ],
-    [
-      'two repositories with doubt: there',
-      [
-        ['a/x', 'doubtful'],
-        ['a/y', 'doubtful'],
-      ],
-      ['a/x', 'a/y'],
-    ],
+  const heads: [what: string, seen: string, headless: string[]][] = [
+    ['one repository: there', 'a/x broken', ['a/x']],
+    ['one repository, twice: there', 'a/x broken, a/x broken', ['a/x']],
+    ['two repositories: in their project', 'a/x broken, a/y broken', ['a/x', 'a/y', 'a/z']],
+    ['two repositories with doubt: there', 'a/x doubtful, a/y doubtful', ['a/x', 'a/y']],
     [
       'two repositories, one of which it works in again: in the other one',
-      [
-        ['a/x', 'broken'],
-        ['a/y', 'broken'],
-        ['a/x', 'works'],
-      ],
+      'a/x broken, a/y broken, a/x works',
       ['a/y'],
     ],
   ];
   for (const [what, seen, headless] of heads) {
     it(`knows that HEAD does not work in ${what}, for six hours`, () => {
-      for (const [repository, head] of seen) health.sawHead(at(repository), head);
+      for (const each of seen.split(', ')) {
+        const [repository = '', head] = each.split(' ') as [string, Head];
+        health.sawHead(at(repository), head);
+      }
       for (const repository of ['a/x', 'b/x']) answer(repository);
       const where = () => ['a/x', 'a/y', 'a/z', 'b/x'].filter((repository) => health.isHeadless(at(repository)));
       expect(where()).to.deep.equal(headless);
