@@ -15,10 +15,6 @@ export const MENTIONS: readonly Mention[] = [
     file: 'README.md',
     text: ({ main, older }) => `of Kubernetes (${[main, ...older].map(({ minor }) => minor).join(', ')})`,
   },
-  {
-    file: 'docs/install.md',
-    text: ({ main, older }) => `All tests run on Kubernetes ${main.minor}; some also run on ${inWords(older)},`,
-  },
   { file: 'docs/install.md', text: ({ main }) => `on a real control plane of Kubernetes ${main.minor}.` },
   { file: 'test/simulator/embedded-cluster.ts', text: ({ main }) => `/** Default v${main.patch}. */` },
   { file: 'test/simulator/embedded-cluster.ts', text: ({ main }) => `gitVersion = 'v${main.patch}' }` },
@@ -29,13 +25,6 @@ export const MENTIONS: readonly Mention[] = [
     text: ({ main }) => `"minor":"${main.minor.split('.')[1]}","gitVersion":"v${main.patch}"`,
   },
 ];
-
-/** `1.36, 1.33 and 1.30`. */
-function inWords(versions: readonly Tried[]): string {
-  const names = versions.map(({ minor }) => minor);
-  const last = names.pop() ?? '';
-  return names.length === 0 ? last : `${names.join(', ')} and ${last}`;
-}
 
 /** Returns where the words of a text stand in another one, whatever white space is between them; undefined: nowhere. */
 export function foundIn(text: string, words: string): { readonly index: number; readonly found: string } | undefined {

@@ -51,6 +51,8 @@ const TONES: Readonly<Record<Explanation['verdict']['state'], Tone>> = {
  */
 export function describeExplanation(explanation: Explanation, { columns, isVerbose, paint }: ExplanationForm): string {
   const { verdict, images, intersection, pullSecrets, settings, policy, tolerations, nodes, advice, pod } = explanation;
+  const isNew = ['not-applied', 'template', 'gated'].includes(pod.state);
+  const isAway = explanation.controller === 'no-leader';
   const sections: readonly (readonly [label: string, lines: readonly string[]])[] = [
     ['verdict', [verdict.text]],
     ['next', advice],
@@ -70,7 +72,7 @@ export function describeExplanation(explanation: Explanation, { columns, isVerbo
     ['decision', describeDecision(explanation.decision, settings)],
     ['tolerations', tolerations.map((toleration) => describeToleration(toleration, whoGets(explanation)))],
     ['affinity', describeAffinity(explanation.affinity)],
-    ['nodes', nodes.map((group) => describeNodes(group, ['not-applied', 'template', 'gated'].includes(pod.state)))],
+    ['nodes', nodes.map((group) => describeNodes(group, isNew, isAway))],
   ];
   const shown = sections.filter(([label]) => isVerbose || !DETAILS.has(label));
   const headline = paint.marks ? headlineOf(explanation, { columns, paint }) : '';
@@ -212,20 +214,22 @@ function describeAffinity(affinity: Explanation['affinity']): string[] {
   ];
 }
 
-function describeNodes({ architecture, names, runs, ...fit }: ExplainedNodes, isNew: boolean): string {
+function describeNodes({ architecture, names, runs, ...fit }: ExplainedNodes, isNew: boolean, isAway: boolean): string {
   const more = names.length - MOST_NAMES;
   const shown = names.slice(0, MOST_NAMES).join(', ') + (more > 0 ? ` and ${more} more` : '');
   const cannot = runs === false ? 'not all of its images run there' : '';
-  return `${architecture ?? 'unknown architecture'} (${shown}): ${verdict(fit, isNew, cannot)}`;
+  return `${architecture ?? 'unknown architecture'} (${shown}): ${verdict(fit, isNew, isAway, cannot)}`;
 }
 
 function verdict(
   { fits, reasons, placed }: Pick<ExplainedNodes, 'fits' | 'reasons' | 'placed'>,
   isNew: boolean,
+  isAway: boolean,
   cannot: string,
 ) {
   if (isNew ? placed.fits : fits) return cannot === '' ? 'fits' : `fits, though ${cannot}`;
   if (placed.fits) return `fits with the missing tolerations; now: ${reasons.join('; ')}`;
+  if (isNew && fits && isAway) return `fits until archaware is back: ${cannot || placed.reasons.join('; ')}`;
   const why = (isNew ? placed.reasons : reasons).join('; ');
   return `does not fit: ${why}${cannot === '' ? '' : ` (${cannot})`}`;
 }

@@ -19,7 +19,7 @@ import { missingOs } from './missing-os.ts';
 import { adviseAway, awayText, checkController, handsOf } from './no-controller.ts';
 import { adviseOnPools, isKeptOffByOthers, type PoolAdvice } from './pool-advice.ts';
 import { isFact, unmetBy } from './unmet.ts';
-import { fitsNowhere } from './verdict.ts';
+import { fitsNowhere, isOpenUntilPlaced } from './verdict.ts';
 import { alternatives, setsOf, waysTo } from './ways.ts';
 
 type WithoutAdvice = Omit<Explanation, 'advice' | 'verdict'>;
@@ -227,11 +227,12 @@ function adviseGated({ pod: { state, gates = [] } }: WithoutAdvice): string[] {
 /** Advises on a pod that waits for a controller that is not there: without it, no other step helps. */
 function adviseController(
   { applied, workload, controller, nodes }: ExplainInput,
-  { decision, tolerations }: WithoutAdvice,
+  { decision, tolerations, nodes: groups }: WithoutAdvice,
   { settings }: ExplainEvidence,
 ): string[] {
+  const isOpen = !applied && decision.kind === 'place' && groups.some(isOpenUntilPlaced);
   const lacks = decision.kind === 'wait' || (decision.kind === 'place' && tolerations.some(({ present }) => !present));
-  const waits = applied && (workload.pod?.gated !== undefined || lacks);
+  const waits = isOpen || (applied && (workload.pod?.gated !== undefined || lacks));
   const away = waits && !onlyObserves(settings) ? adviseAway(controller, nodes, settings) : undefined;
   return away === undefined ? [] : [away];
 }
@@ -256,9 +257,10 @@ function advisePlaced(
   if (refusal !== undefined && waits && (decision.kind === 'place' || decision.kind === 'skip')) {
     return [refusedText(refusal)];
   }
-  if (isGated && (decision.kind === 'place' || decision.kind === 'skip')) return [`run removes its gate: ${isUp}`];
+  if (isGated && (decision.kind === 'place' || decision.kind === 'skip'))
+    return [`archaware removes its gate: ${isUp}`];
   if (!applied || decision.kind !== 'place' || tolerations.every(({ present }) => present)) return [];
-  return [`run writes the missing tolerations: ${isUp}`];
+  return [`archaware adds the missing tolerations: ${isUp}`];
 }
 
 /** Says what the API server refuses, in the words of the controller's Event, and what to do. */

@@ -107,6 +107,11 @@ function whyNotAgain(
   return isElsewhere && only !== undefined ? `it would go to another node: ${only}` : undefined;
 }
 
+/** Whether only what archaware adds keeps new pods off the nodes: its affinity. */
+export function isOpenUntilPlaced({ fits, placed }: Pick<ExplainedNodes, 'fits' | 'placed'>): boolean {
+  return fits && !placed.fits;
+}
+
 /** Whether archaware leaves alone a pod that no node would take again: it has no toleration of its own. */
 export function fitsNowhere({ nodes }: Pick<Explanation, 'nodes'>, { skipped }: ExplainEvidence): boolean {
   const isAlone = skipped !== undefined && isLeftAlone(skipped);
@@ -145,7 +150,10 @@ function ofUnbound(input: ExplainInput, explained: WithoutVerdict, evidence: Exp
   const writes = whatIsMissing(explained);
   if (away !== undefined) {
     const isTaken = !isNew && pod.state !== 'gated' && nodes.some(({ fits }) => fits);
-    if (isNew || isTaken || writes === undefined) return says('can-run', `can run on ${where}${guess}; ${away}`);
+    // Node affinity that nobody adds keeps no pod off.
+    const open = isNew ? nodes.filter(isOpenUntilPlaced) : [];
+    const also = open.length === 0 ? '' : `, so new pods also go to ${architecturesOf(undefined, open)}`;
+    if (isNew || isTaken || writes === undefined) return says('can-run', `can run on ${where}${guess}; ${away}${also}`);
     return says('waits', `waits until archaware ${writes}, but ${away}; then it can run on ${where}${guess}`);
   }
   if (!isNew && writes !== undefined && !onlyObserves(settings)) {

@@ -268,7 +268,7 @@ describe('the advice', () => {
     ['a pod in a file that fits', { ...FILE, images: BOTH }, []],
     ['a pod that is being deleted, whatever its images', { ...APART, metadata: GOING, spec: ASKS_SSD }, []],
     ['a pod that has ended, whatever its images', { images: '!not-found', status: { phase: 'Failed' } }, []],
-    ['a pod that lacks its tolerations', { images: BOTH }, [/^run writes the missing tolerations/]],
+    ['a pod that lacks its tolerations', { images: BOTH }, [/^archaware adds the missing tolerations/]],
     [
       'a gated pod whose release is refused',
       {
@@ -432,7 +432,7 @@ describe('the advice', () => {
     [
       'a pod that is held by a gate',
       { images: BOTH, spec: { schedulingGates: [{ name: 'g.example.com/x' }] } },
-      [/^the pod waits until the gate g.example.com\/x is removed/, /^run writes/],
+      [/^the pod waits until the gate g.example.com\/x is removed/, /^archaware adds/],
     ],
     [
       'an ignored pod',
@@ -654,6 +654,21 @@ describe('explain in a mode with affinity', () => {
     expect(told.map(({ key }) => key)).to.include.members(['placement.mode', 'taints.key', 'architectures.preferred']);
   });
 
+  it('says where new pods also go while no replica leads: nobody adds the affinity', () => {
+    const controller = { kind: 'no-leader', lease: 'a/l', deployment: 'a/d', wanted: 0 } as const;
+    const { verdict, advice } = explained({
+      ...FILE,
+      images,
+      settings: { mode: 'affinity' },
+      nodes: LABELLED,
+      controller,
+    });
+    expect(verdict.text).to.match(
+      /can run on arm64 nodes; no replica of archaware leads, so new pods also go to amd64 nodes$/,
+    );
+    expect(advice[0]).to.match(/^no replica leads \(Lease a\/l\).* --replicas=2/);
+  });
+
   it("does not change the pod's own affinity", () => {
     const expressions = [{ key: 'kubernetes.io/arch', operator: 'NotIn', values: ['s390x'] }];
     const required = { nodeSelectorTerms: [{ matchExpressions: expressions }] };
@@ -666,7 +681,7 @@ describe('explain in a mode with affinity', () => {
     const ours = explained({ images, settings: { mode: 'affinity' }, spec: GATES, nodes: LABELLED });
     expect([ours.pod.state, ours.affinity?.required.length]).to.deep.equal(['gated', 1]);
     expect(ours.advice).to.deep.equal([
-      'run removes its gate: check that the controller runs (kubectl -n archaware logs deployment/archaware-controller)',
+      'archaware removes its gate: check that the controller runs (kubectl -n archaware logs deployment/archaware-controller)',
     ]);
     const observed = explained({ images, settings: { mode: 'observe' }, spec: GATES, nodes: LABELLED });
     expect([observed.tolerations, observed.affinity, observed.advice]).to.deep.equal([
