@@ -55,9 +55,8 @@ describe('templates of DaemonSets, placed in their author’s own request', () =
 
   /** Publishes as a leader would, and waits until the policy uses it. */
   async function publish(daemonSets: boolean): Promise<void> {
-    const metadata = {
-      ...{ name: 'known', namespace: 'archaware', labels: { 'app.kubernetes.io/name': 'archaware-controller' } },
-    };
+    const labels = { 'app.kubernetes.io/name': 'archaware-controller' };
+    const metadata = { name: 'known', namespace: 'archaware', labels };
     const wanted = knownImages(ANSWERS, settings(), [], daemonSets);
     const whole = { apiVersion: 'archaware.dev/v1', kind: 'KnownImages', metadata, ...wanted };
     await world.eventually('the kind to be served', async () => {
@@ -76,22 +75,18 @@ describe('templates of DaemonSets, placed in their author’s own request', () =
     return { tolerates, recorded: annotation(body, RECORD) };
   }
 
-  const options = (images: readonly string[], more: Partial<WorkloadOptions> = {}): WorkloadOptions => ({
-    ...{ images, ...more },
-  });
-
   const created: [what: string, options: WorkloadOptions, wanted: readonly string[]][] = [
-    ['one image', options([BOTH]), ours('amd64', 'arm64')],
-    ['what all images have', options([BOTH, AMD]), ours('amd64')],
-    ['an init container', options([BOTH], { initImages: [ARM] }), ours('arm64')],
-    ['nothing in common', options([AMD, ARM]), []],
-    ['an image that is not published', options([BOTH, NEW]), []],
-    ['an own toleration', options([AMD], { tolerations: [theirs] }), ['example.com/own:', ...ours('amd64')]],
-    ['one toleration is there already', options([BOTH], { tolerations: [own('amd64')] }), ours('amd64', 'arm64')],
-    ['a template to be ignored', options([BOTH], { labels: { 'archaware.dev/ignore': 'true' } }), []],
-    ['a statement', options([NEW], { annotations: { 'archaware.dev/architectures': 'arm64' } }), ours('arm64')],
-    ['Windows', options([BOTH], { spec: { os: { name: 'windows' } } }), []],
-    ['more than 200 containers', options(Array.from({ length: 201 }, () => BOTH)), []],
+    ['one image', { images: [BOTH] }, ours('amd64', 'arm64')],
+    ['what all images have', { images: [BOTH, AMD] }, ours('amd64')],
+    ['an init container', { images: [BOTH], initImages: [ARM] }, ours('arm64')],
+    ['nothing in common', { images: [AMD, ARM] }, []],
+    ['an image that is not published', { images: [BOTH, NEW] }, []],
+    ['an own toleration', { images: [AMD], tolerations: [theirs] }, ['example.com/own:', ...ours('amd64')]],
+    ['one toleration is there already', { images: [BOTH], tolerations: [own('amd64')] }, ours('amd64', 'arm64')],
+    ['a template to be ignored', { images: [BOTH], labels: { 'archaware.dev/ignore': 'true' } }, []],
+    ['a statement', { images: [NEW], annotations: { 'archaware.dev/architectures': 'arm64' } }, ours('arm64')],
+    ['Windows', { images: [BOTH], spec: { os: { name: 'windows' } } }, []],
+    ['more than 200 containers', { images: Array.from({ length: 201 }, () => BOTH) }, []],
   ];
   for (const [what, made, wanted] of created) {
     it(`a new DaemonSet, ${what}: ${wanted.join(' ') || 'nothing'}`, async () => {
@@ -104,8 +99,8 @@ describe('templates of DaemonSets, placed in their author’s own request', () =
   it('records what it gave, and leaves a template that tolerates everything', async () => {
     const tried = async (made: WorkloadOptions) =>
       found((await request('POST', `${collection}?dryRun=All`, daemonSet(NS, 'tried', made))).body).recorded;
-    expect(await tried(options([AMD]))).to.equal(record([own('amd64')])[RECORD]);
-    expect(await tried(options([AMD], { tolerations: [{ operator: 'Exists' }] }))).to.equal(undefined);
+    expect(await tried({ images: [AMD] })).to.equal(record([own('amd64')])[RECORD]);
+    expect(await tried({ images: [AMD], tolerations: [{ operator: 'Exists' }] })).to.equal(undefined);
   });
 
   describe('an update', () => {
@@ -161,7 +156,7 @@ describe('templates of DaemonSets, placed in their author’s own request', () =
     for (const [what, before, update, wanted, recorded] of rows) {
       it(`${what}: ${tolerations({ spec: { tolerations: wanted } }).join(' ')}`, async () => {
         const made = (given: Template) =>
-          daemonSet(NS, 'agent', options([given.image], { tolerations: given.tolerations ?? [] }));
+          daemonSet(NS, 'agent', { images: [given.image], tolerations: given.tolerations ?? [] });
         const source = { ...made(before), metadata: { name: 'agent', namespace: NS, annotations: before.annotations } };
         const { status, body } = await request('POST', `${collection}?${AS_US}`, source);
         expect(status, JSON.stringify(body).slice(0, 300)).to.equal(201);

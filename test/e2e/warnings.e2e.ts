@@ -2,10 +2,9 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { at } from '../simulator/json.ts';
 import { ours } from '../support/objects.ts';
 import { arrangeWebhook, eventuallyTrusted } from '../support/webhook.ts';
-import { daemonSet, deployment, pod } from '../support/workloads.ts';
+import { daemonSet, deployment, job, pod } from '../support/workloads.ts';
 import { arrangeHelm } from './support/helm.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
@@ -44,12 +43,7 @@ describe('what the author of a workload is told as it is applied', () => {
 
   const web = (tag: string, replicas = 1) => deployment(NS, 'web', { images: [image(tag)], replicas });
   const cronJob = () => {
-    const template = at(
-      deployment(NS, 'c', { images: [image('amd64')], spec: { restartPolicy: 'Never' } }),
-      'spec',
-      'template',
-    );
-    const spec = { schedule: '0 0 1 1 *', jobTemplate: { spec: { template } } };
+    const spec = { schedule: '0 0 1 1 *', jobTemplate: { spec: job(NS, 'c', { images: [image('amd64')] }).spec } };
     return { apiVersion: 'batch/v1', kind: 'CronJob', metadata: { name: 'c', namespace: NS }, spec };
   };
 

@@ -168,12 +168,7 @@ describe("the endpoints of an image, by containerd's directory", () => {
     ],
     ['a source by _default is judged like any other', 'quay.io/x', hosts([implicit], true), 'quay.io/v2 x'],
     ['a registry below a path', 'q.io/x', hosts([at('/artifactory/api/q/v2')]), '~m.b/artifactory/api/q/v2 x ?ns=q.io'],
-    [
-      'a project of a registry, whose name is part of the repository',
-      'nginx',
-      hosts([at('/v2/hub')]),
-      '~m.b/v2 hub/library/nginx ?ns=docker.io',
-    ],
+    ['a project, part of the repository', 'nginx', hosts([at('/v2/hub')]), '~m.b/v2 hub/library/nginx ?ns=docker.io'],
     ['no /v2, and no path', 'q.io/x', hosts([at('/api'), at('')]), '~m.b/api x ?ns=q.io | ~m.b x ?ns=q.io'],
     [
       'its own setting for certificates has precedence over registries.insecure',
