@@ -61,7 +61,7 @@ function drawn(panel: Panel, results: Readonly<Record<string, readonly Series[]>
   const values = series.flatMap(({ points }) => points.flatMap(([, value]) => value ?? []));
   if (values.length === 0) return `${box}<text class="small" x="12" y="92">no data in this recording</text>`;
   const times = series.flatMap(({ points }) => points.map(([at]) => at));
-  const [from, to, top] = [Math.min(...times), Math.max(...times), Math.max(...values, 1e-9)];
+  const [from, to, top] = [Math.min(...times), Math.max(...times), Math.max(...values) || 1];
   const x = (at: number) => 52 + ((at - from) / Math.max(1, to - from)) * (width - 64);
   const y = (value: number) => 124 - (value / top) * 86;
   const lines = series.map(({ points }, index) => {
@@ -89,11 +89,13 @@ function legendOf(names: readonly string[], width: number): string {
   let [x, line] = [12, 0];
   for (const [index, name] of names.entries()) {
     const wide = name.length * 6 + 28;
-    if (x + wide > width - 8) [x, line] = [12, line + 1];
-    if (line > 1 || (line === 1 && x + wide > width - 60 && index < names.length - 1)) {
+    const isLast = index === names.length - 1;
+    // In the second line, room for the number of the others stays free.
+    if (line === 1 && x + wide > width - (isLast ? 8 : 90)) {
       parts.push(`<text class="small" x="${x}" y="159">and ${names.length - index} more</text>`);
       break;
     }
+    if (x + wide > width - 8) [x, line] = [12, line + 1];
     const y = 144 + line * 15;
     parts.push(`<rect x="${x}" y="${y - 8}" width="9" height="9" fill="${COLOURS[index % COLOURS.length]}"/>`);
     parts.push(`<text class="small" x="${x + 14}" y="${y}">${escaped(name)}</text>`);
@@ -103,10 +105,7 @@ function legendOf(names: readonly string[], width: number): string {
 }
 
 function named(legend: string, labels: Readonly<Record<string, string>>): string {
-  // The test registry has a port of its own each time.
-  return legend.replace(/\{\{(\w+)\}\}/g, (_, label: string) =>
-    (labels[label] ?? '').replace(/^127\.0\.0\.1:\d+$/, 'registry.example.com'),
-  );
+  return legend.replace(/\{\{(\w+)\}\}/g, (_, label: string) => labels[label] ?? '');
 }
 
 /** A value with its unit, as Grafana would round it. */
@@ -116,6 +115,7 @@ function shown(value: number, { unit }: Panel): string {
     if (value >= 60) return `${Math.round(value / 60)} min`;
     return value < 1 ? `${Math.round(value * 1000)} ms` : `${Math.round(value * 10) / 10} s`;
   }
+  if (unit === 'bytes') return `${Math.round(value / 1024 ** 2)} MiB`;
   const number = value >= 10 ? Math.round(value) : Math.round(value * 100) / 100;
   return unit === 'reqps' || unit === 'ops' ? `${number}/s` : String(number);
 }

@@ -56,9 +56,8 @@ describe('templates of DaemonSets, placed in their author’s own request', () =
   /** Publishes as a leader would, and waits until the policy uses it. */
   async function publish(daemonSets: boolean): Promise<void> {
     const labels = { 'app.kubernetes.io/name': 'archaware-controller' };
-    const metadata = { name: 'known', namespace: 'archaware', labels };
-    const wanted = knownImages(ANSWERS, settings(), [], daemonSets);
-    const whole = { apiVersion: 'archaware.dev/v1', kind: 'KnownImages', metadata, ...wanted };
+    const typed = { apiVersion: 'archaware.dev/v1', kind: 'KnownImages', metadata: { name: 'known', labels } };
+    const whole = { ...typed, ...knownImages(ANSWERS, settings(), [], daemonSets) };
     await world.eventually('the kind to be served', async () => {
       await request('DELETE', PATH);
       return (await request('POST', PATH.replace(/\/known$/, ''), whole)).status === 201;

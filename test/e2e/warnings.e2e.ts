@@ -51,11 +51,8 @@ describe('what the author of a workload is told as it is applied', () => {
     expect(await applied(web('multi'))).to.deep.equal([]);
     expect(await applied(web('amd64'))).to.deep.equal(['arm64 was dropped: the running version has it', narrow()]);
     expect(await applied(web('amd64', 2)), 'only scaled').to.deep.equal([]);
-    for (const object of [
-      daemonSet(NS, 'd', { images: [image('amd64')] }),
-      pod(NS, 'p', { images: [image('amd64')] }),
-      cronJob(),
-    ]) {
+    const amd = { images: [image('amd64')] };
+    for (const object of [daemonSet(NS, 'd', amd), pod(NS, 'p', amd), cronJob()]) {
       expect(await applied(object, '--dry-run=server'), JSON.stringify(object)).to.deep.equal([narrow()]);
     }
   });

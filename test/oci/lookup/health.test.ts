@@ -226,10 +226,7 @@ describe('the health of registries', () => {
   ];
   for (const [what, seen, headless] of heads) {
     it(`knows that HEAD does not work in ${what}, for six hours`, () => {
-      for (const each of seen.split(', ')) {
-        const [repository = '', head] = each.split(' ') as [string, Head];
-        health.sawHead(at(repository), head);
-      }
+      for (const [, name = '', head] of seen.matchAll(/([a-z/]+) (\w+)/g)) health.sawHead(at(name), head as Head);
       for (const repository of ['a/x', 'b/x']) answer(repository);
       const where = () => ['a/x', 'a/y', 'a/z', 'b/x'].filter((repository) => health.isHeadless(at(repository)));
       expect(where()).to.deep.equal(headless);
