@@ -131,9 +131,10 @@ const NODE_CONTESTED =
 /** Returns the problems that a leader knows. `said`: what its Events said about objects, and is still so. `now`: the wall time. */
 export function knownProblems(counts: Counts, said: readonly Said[], now: number): Problem[] {
   const { contested, heldBack, stopped, onWrongNodes, configurationInUse, certificateExpiry } = counts;
-  // Many pods may be on wrong nodes. What harms the whole cluster comes first.
-  const isOfPod = ({ reason }: Said) => Number(reason === 'WrongNode');
-  const ranked = said.toSorted((one, other) => isOfPod(one) - isOfPod(other));
+  // Many pods may be on wrong nodes, or refused. What harms the whole cluster comes first.
+  const rank = ({ regarding: { kind }, reason }: Said) =>
+    reason === 'WrongNode' ? 3 : kind === 'Pod' ? 2 : kind === 'Node' ? 0 : 1;
+  const ranked = said.toSorted((one, other) => rank(one) - rank(other));
   const named = ranked.slice(0, MOST_NAMED).map(({ regarding: { kind, namespace, name }, reason, note }) => ({
     problem: `${kind} ${namespace === undefined ? name : `${namespace}/${name}`}: ${reason}: ${note}`,
     do: kind === 'Node' && reason === 'WriteContested' ? NODE_CONTESTED : TROUBLES[reason],

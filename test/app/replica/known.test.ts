@@ -106,7 +106,7 @@ describe('a pod waits because of archaware', () => {
       pod(GATE),
       record(undefined),
       undefined,
-      { reason: 'it has the gate, because an image is not known yet' },
+      { reason: /^it has the gate, because an image is not known yet$/ },
     ],
     [
       'a contradiction, and not another problem',
@@ -155,13 +155,14 @@ describe('the problems that a leader knows', () => {
       ['nothing', counts(), [], []],
       ['an object', counts(), [said('DaemonSet', 'a', 'WriteRefused')], [/^DaemonSet shop\/a: WriteRefused: why$/]],
       ['a node', counts({ contested: 1 }), [said('Node', 'n1', 'WriteContested')], [/^Node n1: WriteContested: why$/]],
-      ['a refused file', counts({ configurationInUse: false }), [], [/^the changed configuration file is refused/]],
       [
-        'a certificate that expires soon',
-        counts({ certificateExpiry: NOW + 7_200_000 }),
-        [],
-        [/expires at 2026-01-01T02:00:00/],
+        'a node first, then what makes pods, then a pod',
+        counts(),
+        [said('Pod', 'p', 'WriteRefused'), said('DaemonSet', 'a', 'WriteRefused'), said('Node', 'n1', 'WriteRefused')],
+        [/^Node n1/, /^DaemonSet shop\/a/, /^Pod shop\/p/],
       ],
+      ['a refused file', counts({ configurationInUse: false }), [], [/^the changed configuration file is refused/]],
+      ['a certificate that ends soon', counts({ certificateExpiry: NOW + 7_200_000 }), [], [/at 2026-01-01T02:00:00/]],
       ['a certificate that does not', counts({ certificateExpiry: NOW + 8 * 86_400_000 }), [], []],
       ['a pod on a wrong node', counts({ onWrongNodes: 1 }), [], [/^1 pod does not run on its node$/]],
       [
