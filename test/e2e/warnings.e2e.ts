@@ -10,7 +10,7 @@ import { type LiveWorld, startWorld } from './support/world.ts';
 
 const NS = 'warned';
 
-describe('what the author of a workload is told as it is applied', () => {
+describe('what the author of a workload sees as it is applied', () => {
   let world: LiveWorld;
   let flags: readonly string[];
 

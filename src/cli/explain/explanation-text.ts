@@ -52,7 +52,7 @@ const TONES: Readonly<Record<Explanation['verdict']['state'], Tone>> = {
 export function describeExplanation(explanation: Explanation, { columns, isVerbose, paint }: ExplanationForm): string {
   const { verdict, images, intersection, pullSecrets, settings, policy, tolerations, nodes, advice, pod } = explanation;
   const isNew = ['not-applied', 'template', 'gated'].includes(pod.state);
-  const isAway = explanation.controller === 'no-leader';
+  const isAway = explanation.controller === 'no-leader' || explanation.controller === 'not-installed';
   const sections: readonly (readonly [label: string, lines: readonly string[]])[] = [
     ['verdict', [verdict.text]],
     ['next', advice],
@@ -229,7 +229,7 @@ function verdict(
 ) {
   if (isNew ? placed.fits : fits) return cannot === '' ? 'fits' : `fits, though ${cannot}`;
   if (placed.fits) return `fits with the missing tolerations; now: ${reasons.join('; ')}`;
-  if (isNew && fits && isAway) return `fits until archaware is back: ${cannot || placed.reasons.join('; ')}`;
+  if (isNew && fits && isAway) return `fits while archaware is away: ${cannot || placed.reasons.join('; ')}`;
   const why = (isNew ? placed.reasons : reasons).join('; ');
   return `does not fit: ${why}${cannot === '' ? '' : ` (${cannot})`}`;
 }
