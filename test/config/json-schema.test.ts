@@ -3,9 +3,11 @@ import { jsonSchema } from '../../src/config/json-schema.ts';
 import { allKeys } from '../../src/config/keys.ts';
 import { isObject, type JsonObject, objectAt, stringAt } from '../../src/kit/json.ts';
 
+const SCHEMA = jsonSchema();
+
 /** Returns the part of the JSON Schema for a path of the configuration. */
 function partAt(path: string): JsonObject {
-  return path.split('.').reduce<JsonObject>((part, name) => objectAt(objectAt(part, 'properties'), name), jsonSchema());
+  return path.split('.').reduce<JsonObject>((part, name) => objectAt(objectAt(part, 'properties'), name), SCHEMA);
 }
 
 describe('the JSON Schema of the configuration', () => {
@@ -24,7 +26,7 @@ describe('the JSON Schema of the configuration', () => {
         .filter((child) => 'properties' in child)
         .flatMap(groups),
     ];
-    const all = groups(jsonSchema());
+    const all = groups(SCHEMA);
     expect(all).to.have.length.greaterThan(10);
     for (const group of all) expect(group).not.to.have.property('required');
   });
@@ -33,7 +35,7 @@ describe('the JSON Schema of the configuration', () => {
     for (const path of ['taints', 'images', 'images.cache', 'registries.addresses']) {
       expect(partAt(path), path).to.have.property('additionalProperties', false);
     }
-    expect(jsonSchema()).to.have.property('additionalProperties', false);
+    expect(SCHEMA).to.have.property('additionalProperties', false);
   });
 
   it('requires only the name of a policy', () => {

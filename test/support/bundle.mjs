@@ -3,18 +3,15 @@
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
+import { withoutUnused } from '../../hack/without-unused.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const OUT = `${ROOT}.cache/test`;
 
-/** Of client-node, whose 800 generated modules nobody uses; and a source finds what is next to it where it was. */
+/** A source finds what is next to it where it was. */
 const asTheyWere = {
   name: 'as-they-were',
-  setup({ onLoad, onResolve }) {
-    onResolve({ filter: /^\.\/gen\/index\.js$/ }, () => ({ path: 'unused', namespace: 'unused' }));
-    onLoad({ filter: /./, namespace: 'unused' }, () => ({
-      contents: 'export class createConfiguration {} export class ServerConfiguration {}',
-    }));
+  setup({ onLoad }) {
     onLoad({ filter: /\.ts$/ }, ({ path }) => ({
       contents: readFileSync(path, 'utf8').replaceAll('import.meta.url', JSON.stringify(pathToFileURL(path).href)),
       loader: 'ts',
@@ -41,7 +38,7 @@ await Promise.all([
     logLevel: 'error',
     // One that same-inputs.mjs configures, and some that are not whole, or not the same, once they are bundled.
     external: ['fast-check', 'nock', 'esbuild', 'tsx', '@cyclonedx/*', '@peculiar/x509'],
-    plugins: [asTheyWere],
+    plugins: [withoutUnused, asTheyWere],
     banner: {
       js: "import { createRequire as $createRequire } from 'node:module'; const require = $createRequire(import.meta.url);",
     },
