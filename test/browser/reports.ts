@@ -117,10 +117,9 @@ export const HOSTILE_NAMES: readonly string[] = [
 
 /** A report in which everything that comes from outside is hostile. */
 export function hostileReport(): Report {
-  const names = HOSTILE_NAMES;
   return reportOf({
-    platforms: new Map(names.map((name, at) => [name, at % 2 === 0 ? AMD64 : BOTH])),
-    objects: names.map((name, at) =>
+    platforms: new Map(HOSTILE_NAMES.map((name, at) => [name, at % 2 === 0 ? AMD64 : BOTH])),
+    objects: HOSTILE_NAMES.map((name, at) =>
       objectOf(['Deployment', name, name, at % 5 === 0 ? [name, `gone ${name}`] : [name], 1]),
     ),
   });

@@ -40,11 +40,18 @@ export function number(value: number | undefined, absent: number, textOf: (value
   return html`<td class="n" data-v="${value ?? absent}">${value === undefined ? '–' : textOf(value)}</td>`;
 }
 
-/** A table in a box of its own, so that where the page is narrow or the table is long only the box scrolls. */
+/**
+ * A table in a box of its own, so that where it is long only the box scrolls. Each cell names its column, because where the page is
+ * narrow each row is a card. A text cannot pass for a cell here: its `<` is escaped already.
+ */
 export function box(id: string, heads: readonly string[], rows: readonly Markup[]): Markup {
+  const named = rows.map(({ markup }) => {
+    let column = 0;
+    return trusted(markup.replace(/<t[dh]\b/g, (tag) => `${tag} data-head="${write(heads[column++])}"`));
+  });
   return html`<div class="scroll" role="group" tabindex="0" aria-labelledby="${id}"><table aria-labelledby="${id}">
 <thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead>
-<tbody>${rows}</tbody></table></div>`;
+<tbody>${named}</tbody></table></div>`;
 }
 
 function write(part: Part): string {

@@ -78,6 +78,19 @@ input, select, form button {
 }
 ::placeholder { color: var(--muted); opacity: 1; }
 
+@media screen and (max-width: 45rem) {
+  .scroll { overflow: visible; max-height: none; border: 0; background: none; }
+  table, thead, tbody, th, td { display: block; }
+  tr { display: flex; flex-wrap: wrap; gap: .2rem 1rem; }
+  th, td { border: 0; padding: 0; overflow-wrap: anywhere; }
+  thead { margin: .5rem 0; }
+  thead th { position: static; border: 1px solid var(--edge); border-radius: .4rem; padding: .2rem .5rem; }
+  tbody tr { background: var(--surface); border: 1px solid var(--line); border-radius: .6rem; padding: .6rem .8rem; margin-bottom: .6rem; }
+  tbody th, [data-state], td:has(ul, .bar) { flex-basis: 100%; }
+  tbody th { order: -2; }
+  [data-state], td:has(.bar) { order: -1; }
+  td::before { content: attr(data-head) ' '; color: var(--muted); }
+}
 @media print {
   :root { color-scheme: light; --page: #fff; }
   body { padding: 0; max-width: none; font-size: 9.5pt; print-color-adjust: exact; }
