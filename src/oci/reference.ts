@@ -38,6 +38,11 @@ const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/;
 const PATH_COMPONENT = /^[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*$/;
 const TAG = /^[A-Za-z0-9_][A-Za-z0-9_.-]*$/;
 
+/** Whether a text is the repository of an image. */
+export function isRepository(text: string): boolean {
+  return text.length <= MAX_REPOSITORY && text.split('/').every((component) => PATH_COMPONENT.test(component));
+}
+
 /**
  * Parses an image's name by the grammar of github.com/distribution/reference, with Docker's defaults (`docker.io`,
  * `library/`, `latest`).

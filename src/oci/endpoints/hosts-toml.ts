@@ -3,6 +3,7 @@ import { printableAscii } from '../../kit/printable.ts';
 import type { Trust } from '../http/trust.ts';
 import { type EndpointAddress, parseEndpointAddress } from './endpoint.ts';
 import { explained } from './operator-file.ts';
+import { type Rewrite, readRewrite } from './rewrite.ts';
 import { areTexts, isTable, parseToml, readFlag, readTable, type Table, wrong } from './toml-table.ts';
 
 /** One host to ask, with its settings. `Tls` is either the paths of files or their contents. */
@@ -14,6 +15,7 @@ export type HostEntry<Tls> = {
   readonly headers: Readonly<Record<string, string>>;
   /** Absent if the file says nothing about TLS. */
   readonly tls?: Tls;
+  readonly rewrite?: Rewrite | undefined;
 };
 
 /** Certificate files, by absolute path, or relative to the working directory if the directory is. */
@@ -68,7 +70,7 @@ export function parseHostsToml(text: string, { directory }: { readonly directory
   for (const [name, value] of Object.entries(hosts)) {
     const at = `host."${name.includes('@') ? '…' : printableAscii(name, 120)}"`;
     if (!isTable(value)) throw wrong(at, value, 'a table');
-    const table = readTable(value, `${at}.`, FIELDS, warnings);
+    const table = readTable(value, `${at}.`, [...FIELDS, 'rewrite'], warnings);
     const address = explained(at, () => parseEndpointAddress(name));
     entries.push(...readEntry(table, directory, address, warnings));
   }
@@ -104,7 +106,9 @@ function readEntry(
   const scheme = plain ? 'https' : address.scheme;
   const path = overrides || address.path.endsWith('/v2') ? address.path : `${address.path}/v2`;
   const resolvesTags = capabilities.includes('resolve');
-  return [{ address: { ...address, scheme, path }, resolvesTags, headers, ...(tls && { tls: { ...tls, plain } }) }];
+  const rewrite = readRewrite(table);
+  const secured = tls && { tls: { ...tls, plain } };
+  return [{ address: { ...address, scheme, path }, resolvesTags, headers, rewrite, ...secured }];
 }
 
 function readCapabilities({ at, fields }: Table): readonly unknown[] {

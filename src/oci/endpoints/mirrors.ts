@@ -1,7 +1,7 @@
 import { printableAscii } from '../../kit/printable.ts';
 import type { AddressPolicy } from '../http/addresses.ts';
 import { insecureTrust, type Trust } from '../http/trust.ts';
-import type { Reference } from '../reference.ts';
+import { isRepository, type Reference } from '../reference.ts';
 import { type Endpoint, type EndpointAddress, parseEndpointAddress, repositoryUrl, urlHost } from './endpoint.ts';
 import type { HostEntry, HostsConfig } from './hosts-toml.ts';
 import { explained } from './operator-file.ts';
@@ -44,7 +44,7 @@ const HUB_NAMES: ReadonlySet<string> = new Set([HUB, 'index.docker.io', HUB_ENDP
 
 /** The part of an endpoint that does not depend on the image. */
 type Place = Required<Pick<HostEntry<Trust>, 'address'>> &
-  Pick<HostEntry<Trust>, 'headers' | 'resolvesTags'> & {
+  Pick<HostEntry<Trust>, 'headers' | 'resolvesTags' | 'rewrite'> & {
     readonly credentials: 'mirror' | 'source';
     readonly policy: AddressPolicy;
     readonly trust: Trust | undefined;
@@ -77,12 +77,14 @@ export function createRoutes({ mirrors, insecure, sparse = [], hosts, sources }:
     const authority = isSource ? reference.endpoint : address.host;
     const { prefix, isPartOfRepository } = readPath(address.path);
     const name = prefix === '' ? authority : `${authority}/${prefix}`;
+    const repository = at.rewrite?.(reference.repository) ?? reference.repository;
     return {
       name,
       host: urlHost({ ...address, host: authority }),
       base: `${address.scheme}://${authority}${isPartOfRepository ? '/v2' : address.path}`,
-      repository: isPartOfRepository ? `${prefix}/${reference.repository}` : reference.repository,
-      credentialName: isSource || credentials === 'source' ? reference.name : `${name}/${reference.repository}`,
+      repository: isPartOfRepository ? `${prefix}/${repository}` : repository,
+      credentialName: isSource || credentials === 'source' ? reference.name : `${name}/${repository}`,
+      ...(isRepository(repository) ? {} : { refusal: `${name} rewrites it to an invalid repository` }),
       isSource,
       query: isHome ? '' : `?ns=${encodeURIComponent(reference.registry)}`,
       policy: at.policy,
@@ -118,7 +120,7 @@ export function createRoutes({ mirrors, insecure, sparse = [], hosts, sources }:
     const mirror = mirrored.get(canonical(reference.registry));
     const config = mirror ?? hosts(reference.registry);
     if (config === undefined) return [source(reference, false)];
-    const endpoints = config.entries.map(({ address, tls, headers, resolvesTags }) => {
+    const endpoints = config.entries.map(({ address, tls, headers, resolvesTags, rewrite }) => {
       if (address === undefined) {
         // The author of a pod chooses the registry that `_default` stands for, so the operator does not verify its address.
         const isNamed = !config.isDefault;
@@ -132,6 +134,7 @@ export function createRoutes({ mirrors, insecure, sparse = [], hosts, sources }:
         trust: tls ?? (address.scheme === 'https' ? trustOf(address.host) : undefined),
         headers,
         resolvesTags,
+        rewrite,
         isSparse: mirror?.sparse,
       });
     });

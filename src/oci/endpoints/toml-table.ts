@@ -23,10 +23,6 @@ export function readTable(table: JsonObject, at: string, known: readonly string[
   for (const [name, value] of Object.entries(table)) {
     const lower = name.toLowerCase();
     if (known.includes(lower)) fields.set(lower, value);
-    else if (lower === 'rewrite')
-      warnings.push(
-        `${at}rewrite: not supported; k3s and RKE2 ask this host for another repository. Give the path in registries.mirrors`,
-      );
     else
       warnings.push(
         `${at}${printableAscii(name, 60)}: unknown field, ignored (as by the runtime); known fields: ${known.join(', ')}`,

@@ -165,10 +165,7 @@ describe('hosts.toml', () => {
   }
 
   const warned: [text: string, warnings: RegExp[]][] = [
-    [
-      '[host."https://m.b".rewrite]\n"^library/(.*)" = "a/b"',
-      [/^host\."https:\/\/m\.b"\.rewrite: not supported; .*registries\.mirrors$/],
-    ],
+    ['[rewrite]\n"^library/(.*)" = "a/b"', [/^rewrite: unknown/]],
     ['servr = "m.b"', [/^servr: unknown field, ignored \(as by the runtime\); known fields: capabilities, .*server$/]],
     ['[host."https://m.b"]\noverridepath = true', [/^host\."https:\/\/m\.b"\.overridepath: unknown/]],
     ['[host."https://m.b"]\nserver = "n.b"', [/^host\."https:\/\/m\.b"\.server: unknown/]],
@@ -189,7 +186,27 @@ describe('hosts.toml', () => {
     });
   }
 
+  for (const [rules, repository, expected] of [
+    ['"^library/(.*)" = "hub/$1"', 'library/nginx', 'hub/nginx'],
+    ['"^library/(.*)" = "hub/$1"', 'rancher/pause', 'rancher/pause'],
+    [`"(.*)" = "cache/$\{1}"`, 'rancher/pause', 'cache/rancher/pause'],
+    ['"^x" = "y"\n"^(.+)/(.+)$" = "$2-$1$3"\n".*" = "z"', 'a/b', 'b-a'],
+    ['"/" = "-$$1"', 'a/b/c', 'a-$1b-$1c'],
+    ['"(.*)" = "m/$1x"', 'a', 'm/'],
+  ] as const) {
+    it(`rewrites ${repository} as k3s does by ${rules}`, () => {
+      const [entry] = parse(`[host."https://m.b".rewrite]\n${rules}`).entries;
+      expect(entry?.rewrite?.(repository)).to.equal(expected);
+    });
+  }
+
   const refused: [text: string, problem: RegExp][] = [
+    ...['(', '^((a)*)*', '^(?=a)', '^(a)\\\\1', 'a*a*a*', '^a*a*a*a*', '^(a|a)+'].map((pattern): [string, RegExp] => [
+      `[host."https://m.b".rewrite]\n"${pattern}" = "x"`,
+      /^host\."https:\/\/m\.b"\.rewrite\.".*": (?:not a regular expression|expected a pattern from \^ on .*)$/,
+    ]),
+    ['[host."https://m.b".rewrite]\n"^a" = 1', /rewrite\."\^a": expected a text, got a number$/],
+    ['[host."https://m.b"]\nrewrite = 1', /rewrite: expected a table of patterns .*, got a number$/],
     ['server = ', /^line 1, column 10: /],
     ['a = 1\na = 2', /^line 2, column 1: trying to redefine/],
     ['[host."https://m.b"]\n[host."https://m.b"]', /^line 2, column 2: trying to redefine/],
@@ -259,24 +276,7 @@ describe('hosts.toml', () => {
   });
 
   it('parses any input, or reports what is wrong with it', () => {
-    const words = [
-      '[',
-      ']',
-      '"',
-      '=',
-      '.',
-      '\n',
-      '\r\n',
-      '#',
-      'host',
-      'server',
-      'ca',
-      'header',
-      'https://m.b',
-      '{',
-      '}',
-      ',',
-    ];
+    const words = ['\n', '\r\n', ...'[ ] " = . # host server ca header https://m.b { } ,'.split(' ')];
     const text = fc.oneof(
       fc.string(),
       fc.array(fc.constantFrom(...words, ' ', '0', 'true'), { maxLength: 60 }).map((parts) => parts.join('')),

@@ -37,6 +37,7 @@ function lines(image: string, options: Partial<RouteOptions> = {}): string {
       policy === (isSource ? 'registry' : 'configured') ? '' : policy,
       trust?.id ?? '',
       endpoint.resolvesTags ? '' : 'digests',
+      endpoint.refusal ?? '',
     ]
       .filter((part) => part !== '')
       .join(' ');
@@ -169,6 +170,18 @@ describe("the endpoints of an image, by containerd's directory", () => {
     ['a source by _default is judged like any other', 'quay.io/x', hosts([implicit], true), 'quay.io/v2 x'],
     ['a registry below a path', 'q.io/x', hosts([at('/artifactory/api/q/v2')]), '~m.b/artifactory/api/q/v2 x ?ns=q.io'],
     ['a project, part of the repository', 'nginx', hosts([at('/v2/hub')]), '~m.b/v2 hub/library/nginx ?ns=docker.io'],
+    [
+      'a host that wants another repository, as a part of which it is asked',
+      'nginx',
+      hosts([at('/v2/hub', { rewrite: () => 'a/b' })]),
+      '~m.b/v2 hub/a/b ?ns=docker.io',
+    ],
+    [
+      'no repository that is invalid',
+      'nginx',
+      hosts([at('/v2', { rewrite: () => 'A?b' })]),
+      '~m.b/v2 A?b ?ns=docker.io m.b rewrites it to an invalid repository',
+    ],
     ['no /v2, and no path', 'q.io/x', hosts([at('/api'), at('')]), '~m.b/api x ?ns=q.io | ~m.b x ?ns=q.io'],
     [
       'its own setting for certificates has precedence over registries.insecure',
