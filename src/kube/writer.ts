@@ -11,7 +11,16 @@ export type WriteTarget = {
   readonly namespace?: string;
   readonly name: string;
   /** The purpose of the write in one word, for logs and `plan`. */
-  readonly action: 'tolerate' | 'release' | 'taint' | 'untaint' | 'label' | 'unlabel' | 'restore' | 'give-back';
+  readonly action:
+    | 'tolerate'
+    | 'require'
+    | 'release'
+    | 'taint'
+    | 'untaint'
+    | 'label'
+    | 'unlabel'
+    | 'restore'
+    | 'give-back';
 };
 
 /** The result of a write: the object as it is now (or its metadata alone), or why it was not written. */

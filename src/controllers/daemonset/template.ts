@@ -125,7 +125,8 @@ export type Change = Extract<TemplateDecision, { kind: 'set' }>;
 /** Sends a change of a template. */
 export function send({ write }: TemplateParts, { daemonSet, signal }: TemplateCase, change: Change) {
   const { namespace, name } = daemonSet;
-  return write({ kind: 'DaemonSet', namespace, name, action: 'tolerate' }, daemonSetPatch(daemonSet, change), signal);
+  const action = readRecord(change.recorded).requires.length > 0 ? 'require' : 'tolerate';
+  return write({ kind: 'DaemonSet', namespace, name, action }, daemonSetPatch(daemonSet, change), signal);
 }
 
 /** Returns what two writes of the same change have in common, whichever rollout they begin. */

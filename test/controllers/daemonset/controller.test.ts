@@ -209,26 +209,26 @@ describe('the reconciliation of a DaemonSet', () => {
   });
 
   it('changes tolerations for a node affinity with the mode, in one rollout each', async () => {
-    const { put, run, world, now, show } = arrangeDaemonSets();
+    const { put, run, world, now, show, writes } = arrangeDaemonSets();
     const has = () => {
       const record = readRecord(now().recorded);
       const lists = [shown(now()), record.tolerations.map(({ value }) => value).join(), record.requires.join()];
       return [...lists, record.past.map(({ value }) => value).join(), JSON.stringify(now().affinity ?? null)];
     };
-    const ON_ARM = requires(term('arch In arm64'));
     put();
     const { authored } = now();
     await run();
     show();
     world.settings = settings({ mode: 'affinity' });
     expect(await run()).to.include({ outcome: 'written' });
-    expect(has()).to.deep.equal(['', '', 'arm64', 'arm64', JSON.stringify(ON_ARM)]);
+    expect(has()).to.deep.equal(['', '', 'arm64', 'arm64', JSON.stringify(requires(term('arch In arm64')))]);
     expect([now().authored, now().template.asked], "not its author's doing").to.deep.equal([authored, undefined]);
     show();
     expect(await run()).to.include({ outcome: 'unchanged' });
     world.settings = settings();
     expect(await run()).to.include({ outcome: 'written' });
     expect(has()).to.deep.equal(['arm64', 'arm64', '', '', 'null']);
+    expect(writes.map((text) => text.split(' ')[0])).to.deep.equal(['tolerate', 'require', 'tolerate']);
   });
 
   it('asks for no architecture in the mode affinity where its author does, or where its images are a guess', async () => {
