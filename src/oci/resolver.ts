@@ -9,15 +9,14 @@ import { createFailures, type Failures, type FailuresOptions, unexpected } from 
 import { createKnowledge, type KnowledgeOptions, type Known, keyOf, type Question } from './cache/knowledge.ts';
 import { type Access, createKeyring, type KeyringOptions } from './credentials/keyring.ts';
 import { type Endpoint, labelOf } from './endpoints/endpoint.ts';
-import { sparseRoute } from './endpoints/sparse.ts';
 import { ImageError } from './errors.ts';
 import { createRegistry, type RegistryOptions } from './http/registry-client.ts';
 import { withDeadline } from './http/transport.ts';
 import { createStarts } from './lookup/limiter.ts';
 import { createLookup, type LookupOptions } from './lookup/lookup.ts';
 import { LONGEST_WAIT } from './lookup/pace.ts';
-import { createQuery, ownerOf, type QueriedTarget, type QueryOptions } from './lookup/query.ts';
-import { listTags } from './lookup/tags.ts';
+import { createQuery, ownerOf, type QueryOptions } from './lookup/query.ts';
+import { createRequests, type QueriedTarget } from './lookup/request.ts';
 import type { Reference } from './reference.ts';
 import { pulledByPodsText } from './sentences.ts';
 
@@ -76,7 +75,7 @@ export type ResolverOptions = KeyringOptions &
   };
 
 /** What a command needs to send requests of its own to an endpoint that it was led to. */
-export type ReachParts = Pick<QueryOptions, 'send' | 'now'> & Pick<ResolverOptions, 'after' | 'timeoutMs'>;
+export type ReachParts = Pick<QueryOptions, 'requests' | 'now'> & Pick<ResolverOptions, 'after' | 'timeoutMs'>;
 
 /** Work at an image's registry other than a lookup. */
 type Reach<T> = (at: QueriedTarget, parts: ReachParts) => Promise<T>;
@@ -98,14 +97,15 @@ export function createResolver(options: ResolverOptions) {
   const failures = options.failures ?? createFailures(options);
   const keyring = createKeyring(options);
   const namesOf = (reference: Reference) => endpointsOf(reference).map(({ credentialName }) => credentialName);
-  const routeOf = (reference: Reference) => sparseRoute(endpointsOf(reference));
+  const routeOf = (reference: Reference) => endpointsOf(reference)[0]?.route;
   const knowledge = createKnowledge({ ...options, routeOf }, (reference, access) =>
     keyring.fingerprints(access, namesOf(reference)),
   );
   const recovered = (place: string): void => wake(failures.waitingFor(place));
   const { lookup, health, waitAt, forgive } = createLookup({ ...options, recovered });
   const { send, destroy } = createRegistry(options);
-  const query = createQuery({ ...options, send, health });
+  const requests = createRequests({ send, now });
+  const query = createQuery({ ...options, requests, health });
   onAbort(options.signal, () => {
     ended.abort(options.signal.reason);
     destroy();
@@ -133,7 +133,7 @@ export function createResolver(options: ResolverOptions) {
     const { candidates: credentials } = await open(access, signal);
     const endpoints = only === undefined ? endpointsOf(reference) : [only];
     const task = { reference, endpoints, credentials, askers: createAskers(access.namespace), signal };
-    const parts = { send, now, after, timeoutMs };
+    const parts = { requests, now, after, timeoutMs };
     return lookup({ ...task, budgetMs: Number.POSITIVE_INFINITY }, (at) => work(at, parts));
   }
 
@@ -318,7 +318,7 @@ export function createResolver(options: ResolverOptions) {
       const able = endpointsOf(reference).filter((endpoint) => endpoint.resolvesTags);
       // A mirror may know only those that were pulled through it.
       const endpoint = able.find(({ isSource }) => isSource) ?? able[0];
-      return endpoint === undefined ? [] : reach(reference, access, signal, (at) => listTags(at, send, now), endpoint);
+      return endpoint === undefined ? [] : reach(reference, access, signal, requests.tags, endpoint);
     },
     /**
      * Does work at the first endpoint of an image where it succeeds, with each login in turn. The work is handed in, so that the controller

@@ -18,7 +18,7 @@ export const UNVERIFIED = /CERT|ISSUER|SIGNATURE|ALTNAME/;
 
 /** What was asked: `registry` is the name of the endpoint in messages. */
 type Asked = { readonly registry: string; readonly url: URL };
-type Connecting = Asked & { readonly trust?: Trust; readonly ledBy?: string };
+type Connecting = Asked & { readonly trust?: Trust | undefined; readonly ledBy?: string };
 
 /** `r.example.com`, or `r.example.com leads to auth.example.com, which`. */
 export function subjectOf({ registry, url }: Asked): string {

@@ -9,7 +9,7 @@ import { createOperatorCredentials } from '../../oci/credentials/operator.ts';
 import type { Endpoint } from '../../oci/endpoints/endpoint.ts';
 import { createHostsDirectory } from '../../oci/endpoints/hosts-directory.ts';
 import { createRoutes, type RouteOptions, type Routes } from '../../oci/endpoints/mirrors.ts';
-import { createRegistriesConf } from '../../oci/endpoints/registries-conf-files.ts';
+import { createRegistriesConf } from '../../oci/endpoints/registries-conf.ts';
 import { createProxySelector } from '../../oci/http/proxy.ts';
 import { readAuthorities } from '../../oci/http/trust.ts';
 import type { Reference } from '../../oci/reference.ts';

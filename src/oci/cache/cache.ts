@@ -32,7 +32,7 @@ export type TagEntry = {
   /** Whether HEAD did not work when the tag was last checked. */
   readonly headless?: boolean;
   /**
-   * The endpoints that `found` holds for (`sparseRoute`), if some of them may lack manifests. Then `found` may have fewer platforms than
+   * The endpoints that `found` holds for (`Endpoint.route`), if some of them may lack manifests. Then `found` may have fewer platforms than
    * the digest.
    */
   readonly route?: string;

@@ -22,7 +22,7 @@ export type KnowledgeOptions = {
   /** Milliseconds for which a tag stays valid: in general, and with `imagePullPolicy: Always` or the tag `latest`. */
   readonly ttl: { readonly tag: number; readonly always: number };
   readonly now: () => number;
-  /** Returns the key of an image's endpoints if some of them may lack manifests (`sparseRoute`); default: none. */
+  /** Returns the key of an image's endpoints if some of them may lack manifests (`Endpoint.route`); default: none. */
   readonly routeOf?: (reference: Reference) => string | undefined;
 };
 

@@ -4,15 +4,14 @@ import { basename, join } from 'node:path';
 import { codeOf } from '../../kit/errors.ts';
 import type { Askers } from '../../kit/fairness/askers.ts';
 import { createTurns } from '../../kit/fairness/turns.ts';
+import { printableAscii } from '../../kit/printable.ts';
 import { createFiles, type FileProblem, oneAfterTheOther, readText, reason } from '../endpoints/operator-file.ts';
-import type { CredentialProgram } from './answers.ts';
+import { parseToml } from '../endpoints/toml-table.ts';
 import { type Login, parseDockerConfig } from './docker.ts';
-import { createCredentialHelper } from './helper.ts';
 import { matchCredentials } from './match.ts';
 import { ProgramError } from './process.ts';
-import { createProviderPlugin } from './provider.ts';
+import { type CredentialProgram, createCredentialHelper, createProviderPlugin } from './programs.ts';
 import { mergeProviders, type Provider, parseProviders } from './provider-config.ts';
-import { isLoginFile, parseTomlLogin } from './toml.ts';
 
 export type OperatorCredentialsOptions = {
   readonly dockerConfigFiles: readonly string[];
@@ -33,6 +32,9 @@ type SourceProblem = FileProblem & {
   readonly key: 'credentials.dockerConfigFiles' | 'credentials.directory' | 'credentials.kubelet.config';
 };
 
+/** The ending of a file with a login, in a directory of such files. */
+const SUFFIX = '.toml';
+
 /** The logins from the operator's own files and programs. */
 export function createOperatorCredentials(options: OperatorCredentialsOptions) {
   const { directory, kubelet, timeoutMs, now } = options;
@@ -47,7 +49,7 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions) {
   let plugins: ReadonlyMap<string, CredentialProgram> = new Map();
 
   const dockers = createFiles(
-    '',
+    'credentials.dockerConfigFiles',
     () => dockerFiles,
     async (file) => {
       const text = await readText(file);
@@ -61,7 +63,8 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions) {
     directory,
     async () =>
       (await readdir(directory))
-        .filter(isLoginFile)
+        // Names that begin with a dot are not those of logins, such as `..data` in a mounted Secret.
+        .filter((name) => name.endsWith(SUFFIX) && !name.startsWith('.'))
         .sort()
         .map((name) => join(directory, name)),
     async (file) => parseTomlLogin(basename(file), await readText(file)),
@@ -75,7 +78,7 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions) {
   /** The files of the kubelet count only all together. */
   async function reloadProviders(): Promise<FileProblem[]> {
     const problems = await kubelets.reload();
-    if (problems.length > 0) return problems;
+    if (config === '' || problems.length > 0) return problems;
     try {
       const merged = mergeProviders([...kubelets.values().values()]);
       const own = merged.filter(({ isForPods }) => isForPods !== true);
@@ -95,8 +98,8 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions) {
     const of = (key: SourceProblem['key'], problems: FileProblem[]) => problems.map((each) => ({ key, ...each }));
     return [
       ...of('credentials.dockerConfigFiles', await dockers.reload()),
-      ...of('credentials.directory', directory === '' ? [] : await tomls.reload()),
-      ...of('credentials.kubelet.config', config === '' ? [] : await reloadProviders()),
+      ...of('credentials.directory', await tomls.reload()),
+      ...of('credentials.kubelet.config', await reloadProviders()),
     ];
   }
 
@@ -108,20 +111,14 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions) {
 
   /** Returns no logins if the program fails; the failure is reported. */
   async function ask(program: CredentialProgram, target: string, signal: AbortSignal, askers: Askers) {
-    const { kind, name } = program;
+    const { source } = program;
     try {
       const logins = await program.ask(target, signal, askers);
-      reporter.worked(name, target);
-      return logins.map(
-        (login): Login => ({
-          ...login,
-          source: { kind, name },
-          onRefused: () => program.refused(target, login),
-        }),
-      );
+      reporter.worked(source.name, target);
+      return logins.map((login): Login => ({ ...login, source, onRefused: () => program.refused(target, login) }));
     } catch (error) {
       if (!(error instanceof ProgramError)) throw error;
-      reporter.failed(name, target, error.message);
+      reporter.failed(source.name, target, error.message);
       return [];
     }
   }
@@ -169,6 +166,31 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions) {
       return all.filter((login) => matchCredentials([login], name).length > 0);
     },
   };
+}
+
+/**
+ * Parses a file with `user` and `secret`.
+ *
+ * @param name of the file, which names the registry: `docker.io.toml`
+ * @throws Error
+ */
+export function parseTomlLogin(name: string, text: string): Login {
+  const pattern = name.slice(0, -SUFFIX.length).toLowerCase();
+  if (!/^(?:[a-z0-9*?-]+(?:\.[a-z0-9*?-]+)*|\[[0-9a-f:.]+\])(?::\d{1,5})?$/.test(pattern)) {
+    throw new Error(`its name is not a host[:port] followed by ${SUFFIX}`);
+  }
+  const { user, secret, ...others } = parseToml(text);
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined) {
+    throw new Error(`it has an unknown key "${printableAscii(unknown, 60)}"; expected user and secret`);
+  }
+  return { pattern, username: textOf('user', user), password: textOf('secret', secret) };
+}
+
+function textOf(key: string, value: unknown): string {
+  if (value === undefined) throw new Error(`it has no ${key}`);
+  if (typeof value !== 'string' || value === '') throw new Error(`its ${key} must be a string that is not empty`);
+  return value;
 }
 
 /** The files of plug-ins: one, or those of a directory in the order of their names, as the kubelet reads them. */

@@ -4,24 +4,6 @@ import { parseGoDuration } from '../../kit/duration.ts';
 import { printableAscii } from '../../kit/printable.ts';
 import { isPattern } from './match.ts';
 
-/** A kubelet image credential provider plug-in, as the configuration file names it. */
-export type Provider = {
-  /** The name of the program in the directory of binaries. */
-  readonly name: string;
-  readonly matchImages: readonly string[];
-  /** Milliseconds; for answers that name no duration. */
-  readonly defaultCacheDuration: number;
-  readonly args: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
-  /**
-   * Whether kubelets give it a token of the pod's service account (`tokenAttributes`, KEP-4412: beta and on by default since
-   * Kubernetes 1.34). Archaware has no such token, so it never runs the program; it only names it as the reason of a refusal.
-   */
-  readonly isForPods?: true;
-  /** The API version of requests to it and of its answers. */
-  readonly apiVersion: string;
-};
-
 const VERSIONS = ['v1', 'v1beta1', 'v1alpha1'];
 const CONFIG_V1 = 'kubelet.config.k8s.io/v1';
 const CONFIG_KIND = 'CredentialProviderConfig';
@@ -65,6 +47,7 @@ const PROVIDER = objectOf({
       NO_IMAGES,
     )
     .min(1, NO_IMAGES),
+  // In milliseconds; for answers that name no duration.
   defaultCacheDuration: text.transform(parseGoDuration).pipe(z.number(NO_DURATION).min(0, NO_DURATION)),
   args: listOf(text, 'strings'),
   env: listOf(
@@ -74,6 +57,16 @@ const PROVIDER = objectOf({
   // Only the kubelet reads what is in it.
   tokenAttributes: z.unknown().optional(),
 });
+
+/** A kubelet image credential provider plug-in, as the configuration file names it. */
+export type Provider = Omit<z.infer<typeof PROVIDER>, 'tokenAttributes'> & {
+  /**
+   * Whether kubelets give it a token of the pod's service account (`tokenAttributes`, KEP-4412: beta and on by default since
+   * Kubernetes 1.34). Archaware has no such token, so it never runs the program; it only names it as the reason of a refusal.
+   */
+  readonly isForPods?: true;
+};
+
 const CONFIG = objectOf(
   {
     kind: oneOf([CONFIG_KIND]),

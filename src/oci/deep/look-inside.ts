@@ -3,8 +3,8 @@ import type { Platform } from '../../kit/platform.ts';
 import type { Access } from '../credentials/keyring.ts';
 import { labelOf } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
-import { isSuccess, withDeadline } from '../http/transport.ts';
-import { createRequests, type QueriedEndpoint, requestFor, type Sent } from '../lookup/request.ts';
+import { withDeadline } from '../http/transport.ts';
+import type { QueriedTarget, Sent } from '../lookup/request.ts';
 import { MAX_CONFIG, parseImageConfig, platformKey, readPlatform } from '../manifest.ts';
 import { digestName, parseReference } from '../reference.ts';
 import type { ReachParts, TagResolver } from '../resolver.ts';
@@ -56,11 +56,10 @@ export async function lookIntoLayers(
 }
 
 async function lookInside(
-  asked: QueriedEndpoint,
-  { send, now, after, timeoutMs }: ReachParts,
+  asked: QueriedTarget,
+  { requests, now, after, timeoutMs }: ReachParts,
   { platforms, overrides }: LookInsideTask,
 ): Promise<readonly (readonly Inside[])[]> {
-  const requests = createRequests({ send, now });
   const { reference, signal } = asked;
   const manifests = await manifestsOf(await requests.manifest(asked, reference.digest ?? reference.tag ?? 'latest'));
   const all: (readonly Inside[])[] = [];
@@ -174,14 +173,9 @@ async function lookInside(
       });
     };
     try {
-      const response = await send(
-        requestFor({ ...asked, signal: AbortSignal.any([until, stalled.signal]) }, `blobs/${digest}`, {
-          maxBytes: reading.allowance.compressed,
-          timeoutMs: PLATFORM_MS,
-          read,
-        }),
-      );
-      if (!isSuccess(response)) throw requests.failed(response, asked, 'a layer');
+      const either = AbortSignal.any([until, stalled.signal]);
+      const more = { maxBytes: reading.allowance.compressed, timeoutMs: PLATFORM_MS, read };
+      await requests.get({ ...asked, signal: either }, `blobs/${digest}`, 'a layer', more);
     } finally {
       stalled.end();
     }

@@ -27,6 +27,11 @@ export type Endpoint = {
   readonly resolvesTags: boolean;
   /** Whether it may lack some of the manifests that its indexes name, and so may all that are asked after it. */
   readonly isSparse?: true;
+  /**
+   * A key of all endpoints of the image if one of them is sparse: what was found holds only for the endpoints that gave it.
+   * Absent: each has all.
+   */
+  readonly route?: string;
   /** Why nothing may be requested here. */
   readonly refusal?: string;
 };

@@ -55,7 +55,6 @@ export function createHostsDirectory(options: {
   }
 
   async function load(): Promise<readonly FileProblem[]> {
-    if (directory === '') return [];
     const problems = await files.reload();
     const loaded = [...files.values().values()];
     reportIgnored(loaded.flatMap(({ ignored }) => ignored));

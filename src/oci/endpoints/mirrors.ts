@@ -1,3 +1,4 @@
+import { sha256 } from '../../kit/json.ts';
 import { printableAscii } from '../../kit/printable.ts';
 import type { AddressPolicy } from '../http/addresses.ts';
 import { insecureTrust, type Trust } from '../http/trust.ts';
@@ -147,8 +148,8 @@ export function createRoutes({ mirrors, insecure, sparse = [], hosts, sources }:
     const isMirrored = mirrored.has(canonical(reference.registry));
     const pulled = isMirrored ? undefined : sources?.(reference);
     // CRI-O takes all manifests of an image from the endpoint that has its index, whatever is asked after it.
-    if (pulled !== undefined) return withoutRepeats(pulled.map((each) => ofPullSource(reference, each)));
-    return believed(allOf(reference));
+    if (pulled !== undefined) return withRoute(withoutRepeats(pulled.map((each) => ofPullSource(reference, each))));
+    return withRoute(believed(allOf(reference)));
   }
 
   /** host[:port] of the mirrors and insecure registries that the configuration itself names. */
@@ -221,6 +222,14 @@ function believed(endpoints: readonly Endpoint[]): Endpoint[] {
   return endpoints.map(({ isSparse, ...endpoint }, index) =>
     isSparse && index > complete ? { ...endpoint, isSparse } : endpoint,
   );
+}
+
+/** Says of all endpoints which they are, if one of them may lack manifests. */
+function withRoute(endpoints: readonly Endpoint[]): readonly Endpoint[] {
+  if (!endpoints.some(({ isSparse }) => isSparse)) return endpoints;
+  const parts = endpoints.map((each) => [repositoryUrl(each), each.query, each.isSparse === true]);
+  const route = sha256(JSON.stringify(parts)).slice(0, 32);
+  return endpoints.map((endpoint) => ({ ...endpoint, route }));
 }
 
 function canonical(host: string): string {

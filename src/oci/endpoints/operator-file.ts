@@ -36,7 +36,7 @@ export type FileProblem = { readonly file: string; readonly problem: string };
  * Creates what keeps the content of files, or of folders of certificates; one that cannot be used keeps its previous content. Nothing
  * is read before the first reload.
  *
- * @param place what cannot be read if `list` throws; everything keeps its content then
+ * @param place what cannot be read if `list` throws; everything keeps its content then. Empty: there are no files.
  */
 export function createFiles<T>(
   place: string,
@@ -49,6 +49,7 @@ export function createFiles<T>(
     values: () => values,
     async reload(): Promise<FileProblem[]> {
       const problems: FileProblem[] = [];
+      if (place === '') return problems;
       const attempt = async <R>(file: string, work: () => R | Promise<R>): Promise<R | undefined> => {
         try {
           return await work();

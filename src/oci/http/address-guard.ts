@@ -33,7 +33,7 @@ export type GuardOptions = AddressRules & {
 };
 
 /** Everything that decides which connections a request may use. */
-type Passage = { readonly url: URL; readonly policy: AddressPolicy; readonly trust?: Trust };
+type Passage = { readonly url: URL; readonly policy: AddressPolicy; readonly trust?: Trust | undefined };
 
 type Sent = Pick<Dispatcher.RequestOptions, 'method' | 'body'> & {
   readonly headers: Readonly<Record<string, string>>;

@@ -43,17 +43,17 @@ export type RegistryRequest = {
   readonly onRateLimit?: ((limit: Omit<RateLimit, 'registry'>) => void) | undefined;
   readonly policy: AddressPolicy;
   /** Absent: verified with the built-in authorities and the configured ones. */
-  readonly trust?: Trust;
+  readonly trust?: Trust | undefined;
   /** host[:port] that must also be in `registries.insecure` before the insecure trust applies to the URL's host. */
   readonly ledBy?: string;
   /** Headers from the endpoint's own configuration; they go to no other origin. */
   readonly endpointHeaders?: Readonly<Record<string, string>>;
   /** Absent: anonymous. */
-  readonly credential?: Credential;
+  readonly credential?: Credential | undefined;
   /** The URL of the API's root, which may be asked for a challenge that the URL itself does not give. */
   readonly root?: URL;
   /** Whether the request must never be sent without credentials: the root is asked for the challenge instead. */
-  readonly isPrivate?: true;
+  readonly isPrivate?: boolean;
   /** The body of a POST. */
   readonly body?: string;
   readonly maxBytes: number;

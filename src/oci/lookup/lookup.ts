@@ -2,7 +2,6 @@ import { onAbort } from '../../kit/abort.ts';
 import { type Clock, systemClock } from '../../kit/clock.ts';
 import type { Askers } from '../../kit/fairness/askers.ts';
 import { type Endpoint, labelOf } from '../endpoints/endpoint.ts';
-import { sparseRoute } from '../endpoints/sparse.ts';
 import { ImageError } from '../errors.ts';
 import { type Credential, withDeadline } from '../http/transport.ts';
 import type { Reference } from '../reference.ts';
@@ -13,7 +12,7 @@ import { createLimiter } from './limiter.ts';
 import { type Candidate, createLogins } from './logins.ts';
 import { createPaces, type Left, type Pace, type PacesOptions, type Try } from './pace.ts';
 import { type Target, targetOf } from './place.ts';
-import type { QueriedTarget } from './query.ts';
+import type { QueriedTarget } from './request.ts';
 
 type LookupTask = {
   readonly reference: Reference;
@@ -71,7 +70,6 @@ export function createLookup({ telemetry, now, after = systemClock.after, ...opt
   /** @throws ImageError, or the signal's reason */
   async function lookup<T>(task: LookupTask, work: Work<T>): Promise<T> {
     const { reference, askers, budgetMs, signal } = task;
-    const route = sparseRoute(task.endpoints);
     const failures: { endpoint: Endpoint; error: ImageError }[] = [];
     const able = task.endpoints.filter((endpoint) => endpoint.resolvesTags || reference.digest !== undefined);
     /** Milliseconds of asking. */
@@ -184,7 +182,7 @@ export function createLookup({ telemetry, now, after = systemClock.after, ...opt
         const onRateLimit = (left: Left): void => void Object.assign(seen, { left });
         const sent = credential && { ...credential, onAccepted };
         try {
-          const answer = await work({ ...target, credential: sent, isPrivate, signal: until, route, onRateLimit });
+          const answer = await work({ ...target, credential: sent, isPrivate, signal: until, onRateLimit });
           health.answered(place);
           // What anybody may read says nothing of a login.
           if (seen.hasWorked || credential === undefined) logins.worked(target, credential);

@@ -3,13 +3,12 @@ import { type CacheOwner, EVERYBODY, type ImageCache, type ImageFacts, type TagE
 import { isDigest, matchesDigest } from '../digest.ts';
 import { labelOf, repositoryUrl } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
-import { type Credential, isSuccess, type SendRequest } from '../http/transport.ts';
+import { type Credential, isSuccess } from '../http/transport.ts';
 import { MAX_CONFIG, MAX_MANIFEST } from '../manifest.ts';
 import { digestName } from '../reference.ts';
 import { type Explored, explore, type ManifestSource } from './explore.ts';
 import type { Health } from './health.ts';
-import type { Target } from './place.ts';
-import { createRequests, type QueriedEndpoint, type Sent } from './request.ts';
+import type { QueriedTarget, Requests, Sent } from './request.ts';
 
 /** The status of a server that does not support HEAD (RFC 9110, section 15.6.2); it is not an outage. */
 const NOT_IMPLEMENTED = 501;
@@ -18,12 +17,6 @@ const UNFINISHED_MS = 900_000;
 /** Bytes. */
 const MAX_UNFINISHED = 16 * 1024 * 1024;
 
-export type QueriedTarget = QueriedEndpoint &
-  Pick<Target, 'place'> & {
-    /** The key of all endpoints of the image, if some may lack manifests (`sparseRoute`). */
-    readonly route?: string | undefined;
-  };
-
 type Answer = {
   /** `revalidated`: the tag still points to the same digest. */
   readonly outcome: 'found' | 'revalidated';
@@ -31,7 +24,7 @@ type Answer = {
 };
 
 export type QueryOptions = {
-  readonly send: SendRequest;
+  readonly requests: Requests;
   readonly cache: ImageCache;
   readonly health: Pick<Health, 'isHeadless' | 'sawHead'>;
   readonly now: () => number;
@@ -46,8 +39,7 @@ export type QueryOptions = {
  * @throws (the returned function) ImageError, or the signal's reason
  */
 export function createQuery(options: QueryOptions) {
-  const { health } = options;
-  const requests = createRequests(options);
+  const { health, requests } = options;
   /**
    * Single-platform images whose config blob could not be had for the moment. Their manifest is kept, so that it is not
    * fetched, and perhaps counted, twice.
@@ -115,7 +107,7 @@ export function createQuery(options: QueryOptions) {
   /** Whether what was found for a tag holds for the endpoints that are asked now, as long as the tag has the same digest. */
   function stillHolds({ route, isPartial, found }: TagEntry, asked: QueriedTarget): boolean {
     if (!found.isIndex) return true;
-    return route === asked.route && (route === undefined || !isPartial);
+    return route === asked.endpoint.route && (route === undefined || !isPartial);
   }
 
   /** Returns what is known of a digest at an endpoint without asking. */
@@ -143,13 +135,12 @@ export function createQuery(options: QueryOptions) {
     }
   }
 
-  function entryOf(digest: string, known: ImageFacts, asked: QueriedTarget): TagEntry {
+  function entryOf(digest: string, found: ImageFacts, asked: QueriedTarget): TagEntry {
+    const { name: source, route } = asked.endpoint;
     return {
-      digest,
-      found: known,
+      ...{ digest, found, source },
       checkedAt: options.now(),
-      source: asked.endpoint.name,
-      ...(asked.route === undefined ? {} : { route: asked.route }),
+      ...(route === undefined ? {} : { route }),
       ...(health.isHeadless(asked.place) ? { headless: true } : {}),
     };
   }

@@ -2,10 +2,9 @@ import { delimiter } from 'node:path';
 import { expect } from 'chai';
 import { createAskers } from '../../../src/kit/fairness/askers.ts';
 import { createTurns } from '../../../src/kit/fairness/turns.ts';
-import type { CredentialProgram } from '../../../src/oci/credentials/answers.ts';
 import type { Login } from '../../../src/oci/credentials/docker.ts';
-import { createCredentialHelper } from '../../../src/oci/credentials/helper.ts';
 import { ProgramError } from '../../../src/oci/credentials/process.ts';
+import { type CredentialProgram, createCredentialHelper } from '../../../src/oci/credentials/programs.ts';
 import { type CredentialPrograms, createCredentialPrograms } from '../../support/credential-programs.ts';
 import { needsPosix } from '../../support/platforms.ts';
 

@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { expect } from 'chai';
 import { createAskers } from '../../../src/kit/fairness/askers.ts';
-import { createOperatorCredentials } from '../../../src/oci/credentials/operator.ts';
-import { parseTomlLogin } from '../../../src/oci/credentials/toml.ts';
+import { createOperatorCredentials, parseTomlLogin } from '../../../src/oci/credentials/operator.ts';
 import { needsPosix } from '../../support/platforms.ts';
 
 const GOOD = 'user = "me"\nsecret = "hunter2"\n';

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { expect } from 'chai';
 import { createRoutes, type RouteOptions } from '../../../src/oci/endpoints/mirrors.ts';
 import type { FileProblem } from '../../../src/oci/endpoints/operator-file.ts';
-import { createRegistriesConf } from '../../../src/oci/endpoints/registries-conf-files.ts';
+import { createRegistriesConf } from '../../../src/oci/endpoints/registries-conf.ts';
 import { insecureTrust } from '../../../src/oci/http/trust.ts';
 import { targetOf } from '../../../src/oci/lookup/place.ts';
 import { parseReference } from '../../../src/oci/reference.ts';

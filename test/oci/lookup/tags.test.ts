@@ -2,7 +2,8 @@ import { expect } from 'chai';
 import type { Endpoint } from '../../../src/oci/endpoints/endpoint.ts';
 import { createRoutes } from '../../../src/oci/endpoints/mirrors.ts';
 import type { RegistryRequest, RegistryResponse } from '../../../src/oci/http/transport.ts';
-import { listTags } from '../../../src/oci/lookup/tags.ts';
+import { targetOf } from '../../../src/oci/lookup/place.ts';
+import { createRequests } from '../../../src/oci/lookup/request.ts';
 import { parseReference } from '../../../src/oci/reference.ts';
 import { ANYONE, never, pullSecret, reply, startResolver, startServer } from '../server.ts';
 
@@ -28,8 +29,9 @@ async function list(answers: readonly { body?: unknown; link?: string }[]) {
     return { status: 200, headers, body: Buffer.from(JSON.stringify(body)), url: request.url };
   };
   const reference = parseReference('registry.example.com/shop/web:1');
-  const task = { reference, endpoint: ENDPOINT, credential: undefined, isPrivate: false, signal: never };
-  const result = await listTags(task, send, () => 0).catch((error: unknown) => error);
+  const task = { ...targetOf(ENDPOINT, reference), credential: undefined, isPrivate: false, signal: never };
+  const { tags } = createRequests({ send, now: () => 0 });
+  const result = await tags(task).catch((error: unknown) => error);
   return { result, paths: asked.map(({ url }) => `${url.host}${url.pathname}${url.search}`) };
 }
 
