@@ -74,7 +74,7 @@ export async function createPods(
       const name = `${prefix}-${index}`;
       const image = images[index % images.length] ?? '';
       const path = `/api/v1/namespaces/${NAMESPACE}/pods`;
-      expectSuccess(name, await cluster.request('POST', path, pod(name, image, gate)));
+      expectSuccess(name, await cluster.request('POST', path, podOf(name, image, gate)));
       created.set(name, performance.now());
     }
   };
@@ -91,7 +91,8 @@ export async function removePods(cluster: BenchCluster): Promise<void> {
   });
 }
 
-function pod(name: string, image: string, gate?: string) {
+/** A pod for a scheduler that does not exist. */
+export function podOf(name: string, image: string, gate?: string) {
   const gates = gate === undefined ? {} : { schedulingGates: [{ name: gate }] };
   return {
     apiVersion: 'v1',

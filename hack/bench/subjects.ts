@@ -13,7 +13,7 @@ export type Subject = {
 };
 
 /** Starts the built controller. */
-export async function startOurs(cluster: Cluster, registry: string): Promise<Subject> {
+export async function startOurs(cluster: Cluster, registry: string, publishes = false): Promise<Subject> {
   const started = performance.now();
   const controller = await startController([
     '--kubeconfig',
@@ -21,7 +21,7 @@ export async function startOurs(cluster: Cluster, registry: string): Promise<Sub
     '--registries.insecure',
     registry,
     '--leaderElection.namespace',
-    'default',
+    ...(publishes ? ['archaware', '--placement.publish'] : ['default']),
   ]);
   return {
     readyMs: performance.now() - started,

@@ -40,27 +40,7 @@ export const reference: Target = {
       optional(digest.map((text) => `@${text}`)),
     )
     .map((parts) => parts.join('')),
-  pieces: [
-    'nginx',
-    'docker.io/',
-    'a',
-    'A',
-    '0',
-    '/',
-    ':',
-    '@',
-    '.',
-    '_',
-    '__',
-    '-',
-    '[::1]',
-    '[',
-    ']',
-    'sha256:',
-    'f'.repeat(64),
-    ':80',
-    'localhost',
-  ],
+  pieces: [...'nginx docker.io/ a A 0 / : @ . _ __ - [::1] [ ] sha256:'.split(' '), 'f'.repeat(64), ':80', 'localhost'],
   openings: ['a/', 'r.example.com/a', 'a@sha256:', 'a:'],
   run(text) {
     const read = refusing([ImageError], () => parseReference(text));
@@ -90,26 +70,7 @@ export const endpoint: Target = {
   valid: fc
     .tuple(fc.constantFrom('', 'https://', 'http://', 'HTTPS://'), host, optional(path.map((text) => `/${text}`)))
     .map((parts) => parts.join('')),
-  pieces: [
-    'https://',
-    'http:',
-    'file://',
-    '/',
-    '//',
-    '/v2',
-    '.',
-    '..',
-    ':',
-    '@',
-    '?',
-    '#',
-    '[::1]',
-    'a',
-    'mirror.example.com',
-    '127.1',
-    '-',
-    '%2e',
-  ],
+  pieces: 'https:// http: file:// / // /v2 . .. : @ ? # [::1] a mirror.example.com 127.1 - %2e'.split(' '),
   openings: ['a/', 'https://', 'http://a.example.com/'],
   run(text) {
     const read = refusing([Error], () => parseEndpointAddress(text));
@@ -155,29 +116,7 @@ export const match: Target = {
     });
     return [`${registry}/${repository}`, ...lines].join('\n');
   }),
-  pieces: [
-    '\n',
-    'docker.io',
-    'index.docker.io',
-    'https://',
-    '*',
-    '?',
-    '[a-z]',
-    '[',
-    ']',
-    '^',
-    '-',
-    '.',
-    '/',
-    '/v1/',
-    ':',
-    ':443',
-    '@',
-    '#',
-    'a',
-    '%',
-    '*a',
-  ],
+  pieces: ['\n', ...'docker.io index.docker.io https:// * ? [a-z] [ ] ^ - . / /v1/ : :443 @ # a % *a'.split(' ')],
   openings: ['a.example.com/x\n', `${'a'.repeat(60)}.example.com/x\n*`, `[::1]/x\n`],
   run(text) {
     const [name = '', ...patterns] = text.split('\n');
