@@ -56,6 +56,12 @@ describe('plan', () => {
     expect((await plan()).stderr).to.not.contain('no node of the cluster has');
   });
 
+  it('says what placement.publish would do for new pods', async () => {
+    expect((await plan('--placement.publish')).stderr).to.match(/once the leader has published .* gives its new pods/);
+    const { stderr } = await plan('--placement.publish', '--loops', 'nodes');
+    expect(stderr).to.match(/placement\.publish is true, and nothing would be published: loops does not have pods/);
+  });
+
   it('names what is too large to be served', async () => {
     const labels = Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`key-${at}`, 'v']));
     await product.cluster.createPod({ name: 'large', images: [product.image('app', ['arm64'])], metadata: { labels } });

@@ -8,6 +8,7 @@ import { untaintedPoolsNote } from '../../placement/nodes/pools.ts';
 import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import { onlyObserves } from '../../placement/placing.ts';
+import { whyNothingIsPublished } from '../../placement/publish/known-images.ts';
 import { skipNote } from '../../placement/reasons.ts';
 import { unrecordedNote } from '../../placement/rollout/lost-record.ts';
 import { takenBackNote } from '../../placement/rollout/taken-back.ts';
@@ -59,10 +60,17 @@ function nodeNotes(planned: Planned): string[] {
   const runs = (loop: (typeof config.loops)[number]) => loopsThatRun(config).includes(loop);
   const untainted = runs('nodes') ? untaintedPoolsNote(nodes(), settings, pools !== undefined) : undefined;
   const notes = untainted ? [untainted] : [];
+  if (config.placement.publish) notes.push(publishNote(whyNothingIsPublished(settings, loopsThatRun(config))));
   if (onlyObserves(settings)) return [...notes, observeNote(nodesWithUnmanagedTaints(nodes(), settings, false).length)];
   // DaemonSets that `run` skips keep their tolerations in any case, so they do not count.
   const left = findLeftovers(nodes(), runs('daemonsets') ? served(planned) : undefined, settings);
   return left === undefined ? notes : [...notes, leftoverNote(left, settings, runs('nodes'))];
+}
+
+function publishNote(why: string | undefined): string {
+  return why === undefined
+    ? 'placement.publish is true: once the leader has published an image, the policy archaware-place (manifests/publish.yaml) gives its new pods the same when they are created'
+    : `placement.publish is true, and nothing would be published: ${why}`;
 }
 
 /** Returns the note for the mode that writes nothing. `tainted`: how many nodes have taints of archaware. */
