@@ -85,7 +85,8 @@ export function whyNotEvicted(
   const tolerated = toleratedOf(own, wrong, taints);
   if (tolerated !== undefined) return `its own tolerations let it onto nodes of ${tolerated}, so it could come back`;
   if (whole === undefined) return undefined;
-  if (whole.namesNode) return 'its template names the node (spec.nodeName), so it would come back';
+  if (whole.namesNode)
+    return 'its template names the node (spec.nodeName), so it would come back: remove that, then delete the pod';
   // The next pod is not bound, so this pod's node does not count.
   const tolerations = [...own, ...wantedTolerations(settings, possible)];
   const demands: Demands = { ...whole.demands, nodeName: undefined, tolerations };
@@ -97,10 +98,11 @@ export function whyNotEvicted(
 /** Returns what moves a pod that is only warned about; empty where nothing would keep the next one off this node. */
 function stepOf(owner: Pod['owner'], settings: Pick<Settings, 'mode'>): string {
   if (onlyObserves(settings)) return '';
-  // The watch leaves out `managedFields`, so it is not known here whether the author named the node.
+  // The watch leaves out `managedFields`, so it is not known here whether the author or a template named the node.
   if (owner === undefined) return ' (create the pod again, without spec.nodeName if it was given one)';
   const { kind } = owner;
-  return isDaemonSet(owner) ? '' : ` (delete the pod: its ${kind} creates another)`;
+  if (isDaemonSet(owner)) return '';
+  return ` (delete the pod: its ${kind} creates another; if its template has spec.nodeName, remove that first)`;
 }
 
 /** The owners that create a pod again. */

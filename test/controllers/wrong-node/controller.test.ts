@@ -134,7 +134,7 @@ describe('a pod that is found on a wrong node', () => {
     await run(key);
     expect(reported).to.have.lengthOf(1);
     expect(reported[0]).to.equal(
-      `WrongNode: container main fails on node arm64 (arm64), for which its image has no platform; not evicted: pods.onWrongNode is warn (delete the pod: its ReplicaSet creates another); pulled app@${digest('app')} (linux/amd64); app (linux/amd64)`,
+      `WrongNode: container main fails on node arm64 (arm64), for which its image has no platform; not evicted: pods.onWrongNode is warn (delete the pod: its ReplicaSet creates another; if its template has spec.nodeName, remove that first); pulled app@${digest('app')} (linux/amd64); app (linux/amd64)`,
     );
     await clock.advance(30 * MINUTE);
     await run(key);
@@ -207,7 +207,7 @@ describe('a pod that is found on a wrong node', () => {
     world.managedFields = [{ manager: 'kube-controller-manager', fieldsV1: { 'f:spec': { 'f:nodeName': {} } } }];
     await run(pod('a'));
     expect(evicted).to.deep.equal([]);
-    expect(reported[0]).to.match(/its template names the node/);
+    expect(reported[0]).to.match(/its template names the node .*: remove that, then delete the pod/);
   });
 
   it('stays if it runs by the time the whole pod is read', async () => {

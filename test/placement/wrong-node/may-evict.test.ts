@@ -89,7 +89,7 @@ describe('the eviction of a pod from a wrong node', () => {
     [
       'with pods.onWrongNode: warn',
       { settings: { onWrongNode: 'warn' } },
-      /^pods.onWrongNode is warn \(delete the pod: its ReplicaSet creates another\)$/,
+      /^pods.onWrongNode is warn \(delete the pod: its ReplicaSet creates another; if its template has spec.nodeName, remove that first\)$/,
     ],
     [
       'that is bare, with pods.onWrongNode: warn, because it may have named its node',
