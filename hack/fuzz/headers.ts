@@ -2,8 +2,7 @@ import fc from 'fast-check';
 import { ImageError } from '../../src/oci/errors.ts';
 import { acceptRealm, parseChallenges } from '../../src/oci/http/challenge.ts';
 import { createProxySelector } from '../../src/oci/http/proxy.ts';
-import { parseRateLimit } from '../../src/oci/http/rate-limit.ts';
-import { parseRetryAfter } from '../../src/oci/http/transport.ts';
+import { parseRateLimit, parseRetryAfter } from '../../src/oci/http/transport.ts';
 import { must, refusing, type Target } from './target.ts';
 
 const token = fc.stringMatching(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,10}$/);

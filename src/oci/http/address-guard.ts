@@ -14,7 +14,6 @@ import { addressText } from '../sentences.ts';
 import { type AddressPolicy, type AddressRules, createAddressJudge } from './addresses.ts';
 import { createDns, libuvThreads } from './dns.ts';
 import type { ForwardProxy, ProxySelector } from './proxy.ts';
-import { createKeptConnections } from './stale-connections.ts';
 import { type ClientCertificate, createAuthorities, type Trust } from './trust.ts';
 import { createTunnel, forward } from './tunnel.ts';
 
@@ -224,4 +223,36 @@ function usable(clients: readonly ClientCertificate[]): ClientCertificate[] {
 
 function refusal(host: string, reason: string): ImageError {
   return new ImageError(addressText(host, reason), { code: 'forbidden-address', endpoint: host });
+}
+
+/**
+ * Knows which connections existed before a request. If the server has just closed such a connection, that says nothing
+ * about the server.
+ */
+function createKeptConnections() {
+  // A counter of events, not a time. Each client of undici is one connection at a time.
+  let moment = 0;
+  const opened = new WeakMap<object, number>();
+  const ended = new WeakMap<object, number>();
+  return {
+    /** Records the connections of a pool. */
+    watch(pool: Agent): void {
+      pool.on('connect', (_origin, targets) => {
+        moment += 1;
+        for (const client of targets.slice(-1)) opened.set(client, moment);
+      });
+      // undici passes the error of a connection also to the request that was on it.
+      pool.on('disconnect', (_origin, targets, error) => {
+        const since = targets.slice(-1).flatMap((client) => opened.get(client) ?? []);
+        for (const each of since) ended.set(error, each);
+      });
+    },
+    /** Call right before a request is sent. */
+    begin() {
+      moment += 1;
+      const start = moment;
+      /** Returns whether the request failed with this error because a connection ended that existed before the request. */
+      return (error: unknown): boolean => error instanceof Error && (ended.get(error) ?? start) < start;
+    },
+  };
 }

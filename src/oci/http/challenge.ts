@@ -1,7 +1,7 @@
 import { printableAscii } from '../../kit/printable.ts';
 import { ImageError } from '../errors.ts';
 import { unencryptedText } from '../sentences.ts';
-import { parseUrl } from './url.ts';
+import { parseUrl } from './transport.ts';
 
 /** One challenge of a `WWW-Authenticate` header (RFC 9110, section 11.6.1). */
 export type Challenge = {

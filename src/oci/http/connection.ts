@@ -4,9 +4,8 @@ import { createLru } from '../../kit/lru.ts';
 import { ImageError, REGISTRY_CODES, type RegistryCode } from '../errors.ts';
 import { connectionText, subjectOf, UNVERIFIED } from '../sentences.ts';
 import type { Guard } from './address-guard.ts';
-import { hostOf, type RegistryRequest, type RegistryResponse, type SendRequest } from './transport.ts';
+import { hostOf, parseUrl, type RegistryRequest, type RegistryResponse, type SendRequest } from './transport.ts';
 import { ProxyFailure } from './tunnel.ts';
-import { parseUrl } from './url.ts';
 
 /**
  * Codes of a TLS handshake with a server that certainly speaks another protocol. Excludes alerts, because only TLS has

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { within } from './addresses.ts';
-import { parseUrl } from './url.ts';
+import { parseUrl } from './transport.ts';
 
 /** A proxy that the environment names. */
 export type ForwardProxy = {

@@ -4,7 +4,6 @@ import { createGuard, type GuardOptions } from './address-guard.ts';
 import type { AddressRules } from './addresses.ts';
 import { authenticate } from './authentication.ts';
 import { createSend } from './connection.ts';
-import { reportRateLimit } from './rate-limit.ts';
 import { followOnHost } from './token.ts';
 import {
   chain,
@@ -55,8 +54,10 @@ export function createRegistry(options: RegistryOptions) {
   const { isPublic, destroy } = guard;
   const tokens = chain([deadline(timeoutMs, after), followOnHost({ named, isPublic })], wire);
   const authentication = authenticate({ named, isPublic, now, send: tokens });
-  const redirects = reportRateLimit((rateLimit) => options.telemetry?.rateLimited?.(rateLimit), followRedirects(named));
-  return { send: chain([reportRefusals, authentication, deadline(timeoutMs, after), redirects], wire), destroy };
+  return {
+    send: chain([reportRefusals, authentication, deadline(timeoutMs, after), followRedirects(named)], wire),
+    destroy,
+  };
 
   /** Returns the settings of a host that the operator named, however the request gets there. */
   function named({ protocol, host, port }: URL): ReturnType<Named> {

@@ -6,7 +6,6 @@ import type { RateLimit, RequestPlace, RequestRecord } from '../resolver-telemet
 import { silentText, statusText, subjectOf } from '../sentences.ts';
 import type { AddressPolicy } from './addresses.ts';
 import { forStrangers, type Trust } from './trust.ts';
-import { parseUrl } from './url.ts';
 
 /** A login, and a name for it by which its tokens and answers are kept apart. */
 export type Credential = {
@@ -39,7 +38,7 @@ export type RegistryRequest = {
   readonly login?: LoginSource;
   /** Called with each request that a redirect leads to. */
   readonly onHop?: (request: RegistryRequest) => void;
-  /** Called with the limit that the registry itself names in an answer about a manifest. */
+  /** Called with the limit that the registry itself names in an answer about a manifest, and not a host to which it redirects. */
   readonly onRateLimit?: ((limit: Omit<RateLimit, 'registry'>) => void) | undefined;
   readonly policy: AddressPolicy;
   /** Absent: verified with the built-in authorities and the configured ones. */
@@ -141,7 +140,7 @@ export function deadline(milliseconds: number, after?: Clock['after']): Link {
   };
 }
 
-/** Reports each request that passes. */
+/** Reports each request that passes, and the limit that its answer names. */
 export function measure(report: (record: RequestRecord, place: RequestPlace) => void, now: () => number): Link {
   return async (request, next) => {
     const { registry, method } = request;
@@ -151,12 +150,23 @@ export function measure(report: (record: RequestRecord, place: RequestPlace) => 
     try {
       const response = await next(request);
       done(String(response.status));
+      const limit = request.url.pathname.includes('/manifests/') ? parseRateLimit(response.headers) : undefined;
+      if (limit !== undefined) request.onRateLimit?.(limit);
       return response;
     } catch (error) {
       done(error instanceof ImageError ? error.code : 'unavailable');
       throw error;
     }
   };
+}
+
+/** Parses `ratelimit-limit` and `ratelimit-remaining`, each `100` or `100;w=21600`. Undefined unless both are there and are numbers. */
+export function parseRateLimit(headers: RegistryResponse['headers']): Omit<RateLimit, 'registry'> | undefined {
+  const [limit = '', remaining = ''] = ['ratelimit-limit', 'ratelimit-remaining'].map((name) => headers[name]);
+  const [one, other] = [limit, remaining].map((text) => /^\s*(\d{1,9})\s*(?:;|$)/.exec(text)?.[1]);
+  if (one === undefined || other === undefined) return undefined;
+  const window = /;\s*w=(\d{1,9})\s*(?:;|$)/.exec(remaining)?.[1];
+  return { limit: Number(one), remaining: Number(other), ...(window && { windowSeconds: Number(window) }) };
 }
 
 const PARTS: Readonly<Record<string, RequestPlace['of']>> = { manifests: 'manifest', blobs: 'blob', tags: 'tags' };
@@ -170,6 +180,18 @@ function placeOf({ url, hostIs, headers, credential, login }: RegistryRequest): 
 
 export function isSuccess({ status }: Pick<RegistryResponse, 'status'>): boolean {
   return status >= 200 && status <= 299;
+}
+
+/**
+ * Parses a URL; returns undefined if the text is not one. Used instead of `URL.canParse`, which in Node.js 20, once it
+ * is optimised, accepts some invalid texts with characters from U+0080 to U+00FF; headers can contain such texts.
+ */
+export function parseUrl(text: string, base?: URL): URL | undefined {
+  try {
+    return new URL(text, base);
+  } catch {
+    return undefined;
+  }
 }
 
 const MAX_REDIRECTS = 5;
@@ -237,7 +259,7 @@ export function followRedirects(named: Named): Link {
  * only if the operator named the first host, too.
  */
 export function elsewhere(request: RegistryRequest, url: URL, named: Named): RegistryRequest {
-  const { credential: _credential, root: _root, isPrivate: _isPrivate, ...others } = request;
+  const { credential: _credential, root: _root, isPrivate: _isPrivate, onRateLimit: _onRateLimit, ...others } = request;
   const rest = others.url.pathname.includes('/blobs/') ? { ...others, hostIs: 'blob store' as const } : others;
   const headers = Object.fromEntries(
     Object.entries(rest.headers).filter(([name]) => !['authorization', 'cookie'].includes(name.toLowerCase())),

@@ -38,7 +38,7 @@ type LookupTask = {
 type Work<T> = (asked: QueriedTarget) => Promise<T>;
 
 export type LookupOptions = Pick<PacesOptions, 'now' | 'patienceMs' | 'waitsUntil'> & {
-  readonly telemetry?: Partial<Pick<ResolverTelemetry, 'waits'>>;
+  readonly telemetry?: Partial<Pick<ResolverTelemetry, 'waits' | 'rateLimited'>>;
   /** Whether an image's name must never be requested anonymously. */
   readonly isPrivate: (name: string) => boolean;
   /** Milliseconds for which a refused credential is not tried again. */
@@ -178,8 +178,13 @@ export function createLookup({ telemetry, now, after = systemClock.after, ...opt
           continue;
         }
         const seen: { hasWorked: boolean; left?: Left } = { hasWorked: false };
-        const onAccepted = (): void => void Object.assign(seen, { hasWorked: true });
-        const onRateLimit = (left: Left): void => void Object.assign(seen, { left });
+        const onAccepted = (): void => {
+          seen.hasWorked = true;
+        };
+        const onRateLimit = (left: Left): void => {
+          seen.left = left;
+          telemetry?.rateLimited?.({ registry: labelOf(target), ...left });
+        };
         const sent = credential && { ...credential, onAccepted };
         try {
           const answer = await work({ ...target, credential: sent, isPrivate, signal: until, onRateLimit });

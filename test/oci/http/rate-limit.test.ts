@@ -1,12 +1,12 @@
 import { expect } from 'chai';
-import { parseRateLimit, reportRateLimit } from '../../../src/oci/http/rate-limit.ts';
 import {
   chain,
   followRedirects,
+  measure,
+  parseRateLimit,
   type RegistryRequest,
   type RegistryResponse,
 } from '../../../src/oci/http/transport.ts';
-import type { RateLimit } from '../../../src/oci/resolver-telemetry.ts';
 
 describe("a registry's limit of pulls", () => {
   const rows: [limit: string | undefined, remaining: string | undefined, expected: number[] | undefined][] = [
@@ -36,15 +36,10 @@ describe("a registry's limit of pulls", () => {
     });
   }
 
-  async function ask(method: 'GET' | 'HEAD', path: string, answers: Partial<RegistryResponse>[]): Promise<RateLimit[]> {
-    const reported: RateLimit[] = [];
+  async function ask(method: 'GET' | 'HEAD', path: string, answers: Partial<RegistryResponse>[]): Promise<unknown[]> {
+    const reported: unknown[] = [];
     const send = chain(
-      [
-        reportRateLimit(
-          (limit) => reported.push(limit),
-          followRedirects(() => undefined),
-        ),
-      ],
+      [followRedirects(() => undefined), measure(() => undefined, Date.now)],
       async ({ url }: RegistryRequest) => ({
         status: 200,
         headers: {},
@@ -59,6 +54,7 @@ describe("a registry's limit of pulls", () => {
       headers: {},
       scope: '',
       registry: 'docker.io',
+      onRateLimit: (limit) => void reported.push(limit),
       policy: 'registry',
       maxBytes: 1,
       signal: new AbortController().signal,
@@ -75,7 +71,7 @@ describe("a registry's limit of pulls", () => {
     for (const status of [200, 429]) {
       it(`is reported with a ${status} to ${method}`, async () => {
         expect(await ask(method, manifest, [{ status, headers: limits(5) }])).to.deep.equal([
-          { registry: 'docker.io', limit: 100, remaining: 5, windowSeconds: 21600 },
+          { limit: 100, remaining: 5, windowSeconds: 21600 },
         ]);
       });
     }
@@ -89,7 +85,7 @@ describe("a registry's limit of pulls", () => {
   it('is that of the registry, not of a host to which it redirects', async () => {
     const redirect = { status: 307, headers: { ...limits(5), location: 'https://cdn.example.com/manifests/1' } };
     expect(await ask('GET', manifest, [redirect, { headers: limits(9) }])).to.deep.equal([
-      { registry: 'docker.io', limit: 100, remaining: 5, windowSeconds: 21600 },
+      { limit: 100, remaining: 5, windowSeconds: 21600 },
     ]);
   });
 });
