@@ -22,10 +22,10 @@ export type Reference = {
   readonly endpoint: string;
 };
 
-const HUB = 'docker.io';
+export const HUB = 'docker.io';
 /** The name under which Docker's clients store logins for Docker Hub. */
-const HUB_LOGIN = 'index.docker.io';
-const HUB_ENDPOINT = 'registry-1.docker.io';
+export const HUB_LOGIN = 'index.docker.io';
+export const HUB_ENDPOINT = 'registry-1.docker.io';
 
 /** A repository of 255, a host of 255, a tag of 128 and a sha512 digest fit; no valid name is longer. */
 const MAX_TEXT = 800;

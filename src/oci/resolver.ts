@@ -1,12 +1,17 @@
-import { setMaxListeners } from 'node:events';
 import { onAbort, untilAborted } from '../kit/abort.ts';
 import { systemClock } from '../kit/clock.ts';
 import { type Askers, createAskers } from '../kit/fairness/askers.ts';
 import { createTurns, inTurns } from '../kit/fairness/event-loop.ts';
 import { createFlights } from '../kit/flights.ts';
-import type { ImageFacts } from './cache/cache.ts';
-import { createFailures, type Failures, type FailuresOptions, unexpected } from './cache/failures.ts';
-import { createKnowledge, type KnowledgeOptions, type Known, keyOf, type Question } from './cache/knowledge.ts';
+import {
+  createKnowledge,
+  type ImageFacts,
+  type KnowledgeOptions,
+  type Known,
+  keyOf,
+  type Question,
+} from './cache/cache.ts';
+import { createFailures, type Failures, type FailuresOptions } from './cache/failures.ts';
 import { type Access, createKeyring, type KeyringOptions } from './credentials/keyring.ts';
 import { type Endpoint, labelOf } from './endpoints/endpoint.ts';
 import { ImageError } from './errors.ts';
@@ -90,10 +95,7 @@ const ALWAYS = (): boolean => true;
 
 /** @throws Error for invalid CIDRs in `addresses` */
 export function createResolver(options: ResolverOptions) {
-  const { now, telemetry, endpointsOf, timeoutMs, after = systemClock.after } = options;
-  const ended = new AbortController();
-  const { signal: end } = ended;
-  setMaxListeners(0, end);
+  const { now, telemetry, endpointsOf, timeoutMs, after = systemClock.after, signal: end } = options;
   const failures = options.failures ?? createFailures(options);
   const keyring = createKeyring(options);
   const namesOf = (reference: Reference) => endpointsOf(reference).map(({ credentialName }) => credentialName);
@@ -106,10 +108,7 @@ export function createResolver(options: ResolverOptions) {
   const { send, destroy } = createRegistry(options);
   const requests = createRequests({ send, now });
   const query = createQuery({ ...options, requests, health });
-  onAbort(options.signal, () => {
-    ended.abort(options.signal.reason);
-    destroy();
-  });
+  onAbort(end, destroy);
   const turns = createTurns({ monotonic: now });
   const listeners: ((canonical: string) => void)[] = [];
   const flights = createFlights<Known>();
@@ -119,10 +118,11 @@ export function createResolver(options: ResolverOptions) {
   /** The number of calls of {@link Resolver.forgive}. */
   let generation = 0;
 
-  const unreadable = () =>
-    new ImageError('the pull secrets could not be read from the API server in time', { code: 'unavailable' });
-  const open = (access: Access, until: AbortSignal) =>
-    withDeadline(timeoutMs, until, unreadable, (late) => untilAborted(keyring.open(access, late), late), after);
+  function open(access: Access, until: AbortSignal) {
+    const problem = 'the pull secrets could not be read from the API server in time';
+    const unreadable = () => new ImageError(problem, { code: 'unavailable' });
+    return withDeadline(timeoutMs, until, unreadable, (late) => untilAborted(keyring.open(access, late), late), after);
+  }
 
   /**
    * Does work at the first of the endpoints where it succeeds, with the credentials, limits and turns that lookups have. Each of its
@@ -215,7 +215,7 @@ export function createResolver(options: ResolverOptions) {
     } catch (error) {
       // A lookup that ends because everything ends is not a failure of the image.
       if (end.aborted) throw end.reason;
-      const known = error instanceof ImageError ? withReason(error, reference) : unexpected(error);
+      const known = withReason(error, reference);
       failures.add(key, known, options.ttl.failure, access.namespace);
       // The lookup used credentials or mirrors that have changed since.
       if (asOf !== generation) failures.forgive(key);
@@ -225,7 +225,11 @@ export function createResolver(options: ResolverOptions) {
   }
 
   /** Adds to a refusal that kubelets pull the image with a login that archaware does not have. */
-  function withReason(error: ImageError, reference: Reference | ImageError): ImageError {
+  function withReason(error: unknown, reference: Reference | ImageError): ImageError {
+    if (!(error instanceof ImageError)) {
+      const message = 'the lookup failed because of an error in archaware; please report it';
+      return new ImageError(message, { code: 'unavailable', cause: error });
+    }
     if (error.code !== 'denied' || reference instanceof ImageError) return error;
     const [provider] = namesOf(reference).flatMap((name) => options.providerForPods?.(name) ?? []);
     return provider === undefined

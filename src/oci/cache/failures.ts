@@ -1,5 +1,5 @@
 import { backoff } from '../../kit/clock.ts';
-import { ImageError } from '../errors.ts';
+import type { ImageError } from '../errors.ts';
 
 /** An image whose last lookup failed; times in milliseconds on the clock `now`. */
 type Failure = {
@@ -131,12 +131,4 @@ export function createFailures({ maxEntries, now, random }: FailuresOptions) {
 
 function bytesOf(key: string, { message }: ImageError): number {
   return ENTRY + 2 * key.length + message.length;
-}
-
-/** The failure of a lookup that ended with a bug in the program. */
-export function unexpected(error: unknown): ImageError {
-  return new ImageError('the lookup failed because of an error in archaware; please report it', {
-    code: 'unavailable',
-    cause: error,
-  });
 }

@@ -1,6 +1,9 @@
 import { type Clock, systemClock } from '../../kit/clock.ts';
+import { fieldOf, isObject, parseObject } from '../../kit/json.ts';
 import type { Platform } from '../../kit/platform.ts';
+import { printableAscii } from '../../kit/printable.ts';
 import type { Access } from '../credentials/keyring.ts';
+import { isDigest } from '../digest.ts';
 import { labelOf } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
 import { withDeadline } from '../http/transport.ts';
@@ -13,7 +16,6 @@ import { type ImageProcess, type Override, processOf, readImageProcess } from '.
 import { createStep, PER_PLATFORM, readLayer } from './layer-reader.ts';
 import { type Allowance, isLayerProblem, LayerProblem, type Reading } from './layer-reading.ts';
 import { createLayerTree } from './layer-tree.ts';
-import { type LayerDescriptor, readLayers } from './layers.ts';
 
 /** What was found in the layers of one platform. */
 export type Inside = Finding & {
@@ -33,6 +35,15 @@ type LookInsideTask = {
   readonly signal: AbortSignal;
 };
 
+/** A layer of an image. */
+type LayerDescriptor = {
+  readonly digest: string;
+  /** Why it cannot be read; absent if it can be. */
+  readonly unread?: string;
+};
+
+/** More than any container runtime can stack. */
+const MAX_LAYERS = 512;
 /** Milliseconds for one platform of an image. */
 const PLATFORM_MS = 180_000;
 /** Indexes within indexes, as in a lookup, and the entries that are read to learn their platforms. */
@@ -182,6 +193,30 @@ async function lookInside(
     if (typeof isWhole === 'object') throw isWhole;
     return isWhole === true;
   }
+}
+
+/** Returns the layers of an image manifest, from the top one down; undefined if the manifest is not one. */
+function readLayers(body: Uint8Array): readonly LayerDescriptor[] | undefined {
+  const manifest = parseObject(body);
+  const listed = manifest === undefined ? undefined : fieldOf(manifest, 'layers');
+  if (!Array.isArray(listed) || listed.length > MAX_LAYERS) return undefined;
+  return listed.map(readDescriptor).reverse();
+}
+
+function readDescriptor(value: unknown): LayerDescriptor {
+  const layer = isObject(value) ? value : {};
+  const [digest, type, urls] = [fieldOf(layer, 'digest'), fieldOf(layer, 'mediaType'), fieldOf(layer, 'urls')];
+  const name = typeof type === 'string' ? type : '';
+  if (typeof digest !== 'string' || !isDigest(digest))
+    return { digest: '', unread: 'has a layer without a valid digest' };
+  if (/foreign|nondistributable/.test(name) || (Array.isArray(urls) && urls.length > 0)) {
+    return { digest, unread: 'may be in a foreign layer, which is not in the registry and is not read' };
+  }
+  if (/encrypted/.test(name)) return { digest, unread: 'may be in an encrypted layer, which is not read' };
+  if (name !== '' && !/tar/.test(name)) {
+    return { digest, unread: `may be in a layer of type "${printableAscii(name, 100)}", which is not read` };
+  }
+  return { digest };
 }
 
 /** Watches a download: if no byte arrives for so many milliseconds, its signal aborts. */

@@ -2,7 +2,7 @@ import { sha256 } from '../../kit/json.ts';
 import { printableAscii } from '../../kit/printable.ts';
 import type { AddressPolicy } from '../http/addresses.ts';
 import { insecureTrust, type Trust } from '../http/trust.ts';
-import { isRepository, type Reference } from '../reference.ts';
+import { HUB, HUB_ENDPOINT, HUB_LOGIN, isRepository, type Reference } from '../reference.ts';
 import { type Endpoint, type EndpointAddress, parseEndpointAddress, repositoryUrl, urlHost } from './endpoint.ts';
 import type { HostEntry, HostsConfig } from './hosts-toml.ts';
 import { explained } from './operator-file.ts';
@@ -39,19 +39,17 @@ export type RouteOptions = {
 
 export type Routes = ReturnType<typeof createRoutes>;
 
-const HUB = 'docker.io';
-const HUB_ENDPOINT = 'registry-1.docker.io';
-const HUB_NAMES: ReadonlySet<string> = new Set([HUB, 'index.docker.io', HUB_ENDPOINT]);
+const HUB_NAMES: ReadonlySet<string> = new Set([HUB, HUB_LOGIN, HUB_ENDPOINT]);
 
 /** The part of an endpoint that does not depend on the image. */
-type Place = Required<Pick<HostEntry<Trust>, 'address'>> &
-  Pick<HostEntry<Trust>, 'headers' | 'resolvesTags' | 'rewrite'> & {
-    readonly credentials: 'mirror' | 'source';
-    readonly policy: AddressPolicy;
-    readonly trust: Trust | undefined;
-    /** Whether its registry's mirrors may lack manifests; its host may in any case (`registries.sparse`). */
-    readonly isSparse?: boolean | undefined;
-  };
+type Place = Omit<HostEntry<Trust>, 'tls'> & {
+  readonly address: EndpointAddress;
+  readonly credentials: 'mirror' | 'source';
+  readonly policy: AddressPolicy;
+  readonly trust: Trust | undefined;
+  /** Whether its registry's mirrors may lack manifests; its host may in any case (`registries.sparse`). */
+  readonly isSparse?: boolean | undefined;
+};
 
 type Mirrored = HostsConfig & Pick<Mirrors[string], 'fallback' | 'credentials' | 'sparse'>;
 
@@ -121,21 +119,19 @@ export function createRoutes({ mirrors, insecure, sparse = [], hosts, sources }:
     const mirror = mirrored.get(canonical(reference.registry));
     const config = mirror ?? hosts(reference.registry);
     if (config === undefined) return [source(reference, false)];
-    const endpoints = config.entries.map(({ address, tls, headers, resolvesTags, rewrite }) => {
+    const endpoints = config.entries.map(({ address, tls, ...entry }) => {
       if (address === undefined) {
         // The author of a pod chooses the registry that `_default` stands for, so the operator does not verify its address.
         const isNamed = !config.isDefault;
         const isLocal = isNamed && isLocalhost(reference.registry) && trustOf(reference.endpoint) === undefined;
-        return source(reference, isNamed, tls ?? (isLocal ? insecureTrust : undefined), headers);
+        return source(reference, isNamed, tls ?? (isLocal ? insecureTrust : undefined), entry.headers);
       }
       return endpointAt(reference, {
+        ...entry,
         address,
         credentials: mirror?.credentials ?? 'mirror',
         policy: 'configured',
         trust: tls ?? (address.scheme === 'https' ? trustOf(address.host) : undefined),
-        headers,
-        resolvesTags,
-        rewrite,
         isSparse: mirror?.sparse,
       });
     });

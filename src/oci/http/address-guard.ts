@@ -86,18 +86,10 @@ export function createGuard(options: GuardOptions) {
   function tlsOf(trust?: Trust): { secureContext?: SecureContext; rejectUnauthorized?: boolean } {
     const ca = authoritiesFor(trust);
     const clients = usable(trust?.clients ?? []);
-    return {
-      ...(trust?.verify === false ? { rejectUnauthorized: false } : {}),
-      ...(ca === undefined && clients.length === 0
-        ? {}
-        : {
-            secureContext: createSecureContext({
-              ...(ca === undefined ? {} : { ca }),
-              cert: clients.map(({ certificate }) => certificate),
-              key: clients.map(({ key }) => key),
-            }),
-          }),
-    };
+    const verify = trust?.verify === false ? { rejectUnauthorized: false } : {};
+    if (ca === undefined && clients.length === 0) return verify;
+    const [cert, key] = [clients.map(({ certificate }) => certificate), clients.map((client) => client.key)];
+    return { ...verify, secureContext: createSecureContext({ ca, cert, key }) };
   }
 
   function connector(more: buildConnector.BuildOptions): buildConnector.connector {

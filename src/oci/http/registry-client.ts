@@ -1,21 +1,27 @@
-import { ImageError } from '../errors.ts';
+import { codeOf } from '../../kit/errors.ts';
+import { isObject, parseObject } from '../../kit/json.ts';
+import { createLru } from '../../kit/lru.ts';
+import { ImageError, REGISTRY_CODES, type RegistryCode } from '../errors.ts';
 import type { ResolverTelemetry } from '../resolver-telemetry.ts';
-import { createGuard, type GuardOptions } from './address-guard.ts';
+import { connectionText, subjectOf, UNVERIFIED } from '../sentences.ts';
+import { createGuard, type Guard, type GuardOptions } from './address-guard.ts';
 import type { AddressRules } from './addresses.ts';
 import { authenticate } from './authentication.ts';
-import { createSend } from './connection.ts';
 import { followOnHost } from './token.ts';
 import {
   chain,
   deadline,
   followRedirects,
+  hostOf,
   measure,
   type Named,
+  parseUrl,
   type RegistryRequest,
   type RegistryResponse,
   type SendRequest,
 } from './transport.ts';
 import { insecureTrust } from './trust.ts';
+import { ProxyFailure } from './tunnel.ts';
 
 export type RegistryOptions = Omit<GuardOptions, keyof AddressRules | 'connectTimeoutMs'> & {
   readonly userAgent: string;
@@ -81,4 +87,205 @@ async function reportRefusals(request: RegistryRequest, next: SendRequest): Prom
     if (error instanceof ImageError) report(error.status);
     throw error;
   }
+}
+
+/**
+ * Codes of a TLS handshake with a server that certainly speaks another protocol. Excludes alerts, because only TLS has
+ * those.
+ */
+const NOT_TLS = /^(EPROTO|ERR_SSL_(?!.*ALERT))/;
+/** Codes that such a server may cause as well, and also a registry with TLS that is just restarting. */
+const HUNG_UP = /^(ECONNRESET|UND_ERR_SOCKET)$/;
+/** Codes of a connection that was not made. Others may come after the request was sent, and concern its path alone. */
+const NOT_CONNECTED =
+  /^(ECONNREFUSED|E(HOST|NET)(UNREACH|DOWN)|EAI_.*|E(NOTFOUND|NODATA|SERVFAIL|REFUSED|TIMEOUT)|ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT|ERR_OSSL_.*)$/;
+/** Codes of a host, or of a DNS server, that says nothing. */
+const SILENT = /^(UND_ERR_CONNECT_TIMEOUT|ETIMEDOUT|ETIMEOUT)$/;
+/** Bytes of the body of a refusal that are read. */
+const MAX_REFUSAL = 16 * 1024;
+/** The most remembered pairs of a trust and a host that may speak plain http; the operator names those. */
+const MAX_SPOKEN = 10_000;
+
+/** The result of one attempt: the answer, or the cause of the failure and the error for it. */
+type Attempt = { readonly response: RegistryResponse } | { readonly cause: unknown; readonly error: ImageError };
+
+/**
+ * Headers that no configuration may set: the user agent, those that the connection itself needs, and those for the next
+ * hop only.
+ */
+const RESERVED =
+  /^(host|user-agent|accept-encoding|content-length|connection|expect|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/;
+
+/**
+ * The last link: sends one request over the guarded connections and reads its body within bounds.
+ * If the trust allows plain http, it is tried after TLS. The one that worked is remembered until it fails.
+ */
+export function createSend(guard: Guard, userAgent: string): SendRequest {
+  const spoken = createLru<'https' | 'http'>(MAX_SPOKEN);
+
+  return async (request) => {
+    const { url, trust } = request;
+    if (trust?.plain !== true || url.protocol !== 'https:') return answerOf(await attempt(request));
+    const open: RegistryRequest = { ...request, url: new URL(url.href.replace(/^https:/, 'http:')) };
+    const key = `${trust.id} ${url.host}`;
+    const known = spoken.get(key);
+    if (known === 'http') {
+      const plain = await attempt(open);
+      // Servers with TLS answer 400 to plain http. TLS may have been put in front of the registry in the meantime.
+      const isFinal = 'response' in plain ? plain.response.status !== 400 : plain.cause instanceof ImageError;
+      const secure = isFinal ? undefined : await attempt(request);
+      if (secure === undefined || !('response' in secure)) return answerOf(plain);
+      spoken.set(key, 'https');
+      return secure.response;
+    }
+    const secure = await attempt(request);
+    if ('response' in secure) spoken.set(key, 'https');
+    if ('response' in secure || !mayBePlain(secure.cause, url, known)) return answerOf(secure);
+    const plain = await attempt(open);
+    if ('response' in plain) {
+      if (!isDoubtful(plain.response)) spoken.set(key, 'http');
+      else if (plain.response.status === 400 && !NOT_TLS.test(codeOf(secure.cause))) throw secure.error;
+    }
+    return answerOf(plain);
+  };
+
+  /** @throws the signal's reason; every other failure is returned */
+  async function attempt(request: RegistryRequest): Promise<Attempt> {
+    try {
+      return { response: await exchange(request) };
+    } catch (cause) {
+      if (request.signal.aborted) throw request.signal.reason;
+      return { cause, error: describe(cause, request) };
+    }
+  }
+
+  async function exchange(request: RegistryRequest): Promise<RegistryResponse> {
+    const { method, signal, body: form } = request;
+    const sent = { method, signal, headers: headersOf(request, userAgent), ...(form && { body: form }) };
+    const { statusCode, headers, body } = await guard.request(request, sent);
+    const flat = flatten(headers);
+    const answer = { status: statusCode, headers: flat, url: request.url };
+    const refuse = (code: 'malformed' | 'too-large', problem: string): ImageError => {
+      body.on('error', () => undefined).destroy();
+      const message = `${subjectOf(request)} ${problem}`;
+      return new ImageError(message, { code, temporary: false, endpoint: request.registry, host: hostOf(request) });
+    };
+    const isRefusal = request.method !== 'HEAD' && statusCode >= 400 && statusCode <= 499;
+    if (!isRefusal && (request.method === 'HEAD' || statusCode < 200 || statusCode > 299)) {
+      // Read the rest, up to a limit, so that the connection can be used again.
+      await body.dump({ limit: MAX_REFUSAL, signal: request.signal });
+      return { ...answer, body: new Uint8Array() };
+    }
+    if (isRefusal) {
+      // The status is the answer, also where its body breaks off.
+      const registryCode = codeIn(await readUpTo(MAX_REFUSAL, body).catch(() => undefined));
+      return { ...answer, body: new Uint8Array(), ...(registryCode === undefined ? {} : { registryCode }) };
+    }
+    const encoding = (flat['content-encoding'] ?? '').trim().toLowerCase();
+    if (encoding !== '' && encoding !== 'identity')
+      throw refuse('malformed', 'sent a compressed answer, which was not requested');
+    if (request.read !== undefined) {
+      // Ending the loop early destroys the body, and so the connection.
+      await request.read(bytesOf(body));
+      return { ...answer, body: new Uint8Array() };
+    }
+    const isTooLong = Number(flat['content-length'] ?? 0) > request.maxBytes;
+    const whole = isTooLong ? undefined : await readUpTo(request.maxBytes, body);
+    if (whole === undefined) throw refuse('too-large', `sent more than ${request.maxBytes} bytes`);
+    return { ...answer, body: whole };
+  }
+}
+
+/** Returns undefined if there is more; the connection is closed then. */
+async function readUpTo(limit: number, body: AsyncIterable<unknown>): Promise<Uint8Array | undefined> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of bytesOf(body)) {
+    size += chunk.byteLength;
+    if (size > limit) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, size);
+}
+
+/** Returns the code of the first error in the body of a refusal (distribution specification, "Error Codes"). */
+function codeIn(body: Uint8Array | undefined): RegistryCode | undefined {
+  const { errors } = parseObject(body ?? '') ?? {};
+  const [first] = Array.isArray(errors) ? errors : [];
+  return isObject(first) ? REGISTRY_CODES.find((code) => code === first.code) : undefined;
+}
+
+async function* bytesOf(body: AsyncIterable<unknown>): AsyncGenerator<Uint8Array> {
+  for await (const chunk of body) if (chunk instanceof Uint8Array) yield chunk;
+}
+
+function answerOf(attempt: Attempt): RegistryResponse {
+  if ('response' in attempt) return attempt.response;
+  throw attempt.error;
+}
+
+/** Whether a failure over TLS may come from a registry without TLS; the operator has allowed plain http there. */
+function mayBePlain(error: unknown, url: URL, known: 'https' | undefined): boolean {
+  const code = codeOf(error);
+  // A registry that spoke TLS before may be restarting. That does not justify sending credentials unencrypted.
+  if (known !== undefined) return NOT_TLS.test(code);
+  // With a proxy, it is the proxy that finds the port closed, or refuses to open that port.
+  if (error instanceof ProxyFailure) return error.status !== undefined && error.status !== 407;
+  return NOT_TLS.test(code) || HUNG_UP.test(code) || (code === 'ECONNREFUSED' && url.port === '');
+}
+
+/**
+ * Whether an answer over plain http may come from something other than a registry that speaks it: servers with TLS
+ * answer 400 to plain http, a proxy answers for a host that is down, and port 80 may only redirect to https.
+ */
+function isDoubtful({ status, headers, url }: RegistryResponse): boolean {
+  const target = headers.location === undefined ? undefined : parseUrl(headers.location, url);
+  return status === 400 || status >= 500 || (target?.protocol === 'https:' && target.hostname === url.hostname);
+}
+
+/** Returns the headers of the configuration, overridden by the program's own. */
+function headersOf({ headers, endpointHeaders = {} }: RegistryRequest, userAgent: string): Record<string, string> {
+  const merged: Record<string, string> = {};
+  for (const [name, value] of [...Object.entries(endpointHeaders), ...Object.entries(headers)]) {
+    const lower = name.toLowerCase();
+    if (!RESERVED.test(lower)) merged[lower] = value;
+  }
+  return { ...merged, 'user-agent': userAgent, 'accept-encoding': 'identity' };
+}
+
+function flatten(headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> {
+  const flat: Record<string, string> = Object.create(null);
+  for (const [name, value] of Object.entries(headers)) {
+    const text = Array.isArray(value) ? (name === 'www-authenticate' ? value.join(', ') : value[0]) : value;
+    if (text !== undefined) flat[name.toLowerCase()] = text;
+  }
+  return flat;
+}
+
+/** Describes a failure below HTTP. Its own message may contain resolved addresses, so only its code is used. */
+function describe(error: unknown, request: RegistryRequest): ImageError {
+  if (error instanceof ImageError) return error;
+  const { registry } = request;
+  const code = codeOf(error);
+  const isUnreachable =
+    error instanceof ProxyFailure || [NOT_CONNECTED, NOT_TLS, UNVERIFIED].some((codes) => codes.test(code));
+  const make = (message: string, kind: 'unavailable' | 'timeout' | 'malformed'): ImageError =>
+    new ImageError(message, {
+      code: kind,
+      endpoint: registry,
+      host: hostOf(request),
+      ...(isUnreachable ? { unreachable: request.url.host } : {}),
+      isUnanswered: kind !== 'malformed',
+    });
+  if (error instanceof ProxyFailure) {
+    return make(`${subjectOf(request)} could not be reached: ${error.message}`, 'unavailable');
+  }
+  // Not all errors of the HTTP parser have a code.
+  if (
+    (error instanceof Error && error.name === 'HTTPParserError') ||
+    /^(HPE_|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_|UND_ERR_REQ_)/.test(code)
+  ) {
+    return make(`${subjectOf(request)} sent an invalid HTTP response`, 'malformed');
+  }
+  return make(connectionText(code, request), SILENT.test(code) ? 'timeout' : 'unavailable');
 }

@@ -63,9 +63,7 @@ export function createLookup({ telemetry, now, after = systemClock.after, ...opt
   /** The account for whose turn the lookup has to wait, by the failure that says so. */
   const waitsFor = new WeakMap<ImageError, Pace>();
 
-  /** Forgets which credentials were refused, so that they are tried again. */
-  const { forgive } = logins;
-  return { lookup, health, waitAt: paces.waitAt, forgive };
+  return { lookup, health, waitAt: paces.waitAt, forgive: logins.forgive };
 
   /** @throws ImageError, or the signal's reason */
   async function lookup<T>(task: LookupTask, work: Work<T>): Promise<T> {

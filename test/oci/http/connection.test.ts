@@ -5,7 +5,7 @@ import { TLSSocket } from 'node:tls';
 import { expect } from 'chai';
 import { createAuthority } from '../../../hack/cluster/certificates.ts';
 import { createGuard, type Guard } from '../../../src/oci/http/address-guard.ts';
-import { createSend } from '../../../src/oci/http/connection.ts';
+import { createSend } from '../../../src/oci/http/registry-client.ts';
 import {
   chain,
   deadline,

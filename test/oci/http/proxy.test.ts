@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { createAuthority } from '../../../hack/cluster/certificates.ts';
 import type { ImageError } from '../../../src/oci/errors.ts';
 import { createGuard, type Guard } from '../../../src/oci/http/address-guard.ts';
-import { createSend } from '../../../src/oci/http/connection.ts';
 import { createProxySelector } from '../../../src/oci/http/proxy.ts';
+import { createSend } from '../../../src/oci/http/registry-client.ts';
 import {
   chain,
   deadline,

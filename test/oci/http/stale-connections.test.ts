@@ -1,7 +1,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { expect } from 'chai';
 import { createGuard, type Guard } from '../../../src/oci/http/address-guard.ts';
-import { createSend } from '../../../src/oci/http/connection.ts';
+import { createSend } from '../../../src/oci/http/registry-client.ts';
 import type { RegistryRequest, RegistryResponse } from '../../../src/oci/http/transport.ts';
 import { failureOf, reply, startServer } from '../server.ts';
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createGuard, type Guard } from '../../../src/oci/http/address-guard.ts';
-import { createSend } from '../../../src/oci/http/connection.ts';
+import { createSend } from '../../../src/oci/http/registry-client.ts';
 import {
   chain,
   deadline,
