@@ -1,14 +1,6 @@
 import type { Platform } from '../kit/platform.ts';
 import { printableAscii } from '../kit/printable.ts';
-import {
-  type Index,
-  type IndexEntry,
-  platformKey,
-  readPlatform,
-  type Skipped,
-  type StatedPlatform,
-  uniquePlatforms,
-} from './manifest.ts';
+import { type Index, type IndexEntry, platformKey, readPlatform, type Skipped, uniquePlatforms } from './manifest.ts';
 import {
   containerdFit,
   containerdNames,
@@ -202,9 +194,9 @@ function byContainerd(index: Index, reader: Reader, depth: number): Taken {
   if (child === undefined) return undefined;
   if (child.kind !== kind) return undefined;
   if (child.kind === 'index') return byContainerd(child, reader, depth + 1);
-  return containerdFit(statedBy(child.platform), node)?.isOwn
-    ? { platforms: [child.platform], digest, isNested: depth > 1 }
-    : undefined;
+  const { platform } = child;
+  const isOwn = containerdFit({ variant: '', ...platform, hasFeatures: false }, node)?.isOwn;
+  return isOwn ? { platforms: [platform], digest, isNested: depth > 1 } : undefined;
 }
 
 function byCrio(index: Index, reader: Reader, depth: number): Taken {
@@ -271,10 +263,6 @@ function contentOf(
 function platformsOf({ platform }: IndexEntry): Platform[] {
   const read = platform === undefined ? '' : readPlatform(platform);
   return typeof read === 'string' ? [] : [read];
-}
-
-function statedBy({ os, architecture, variant = '' }: Platform): StatedPlatform {
-  return { os, architecture, variant, hasFeatures: false };
 }
 
 type Verdict = {

@@ -82,7 +82,7 @@ export function createArchive({ tree, allowance }: Omit<Reading, 'isEnough'>) {
     if (problem !== undefined) {
       throw new LayerProblem(`was not found: a layer is not a valid tar archive (${printableAscii(problem, 100)})`);
     }
-    if (allowance.memory < 0) throw new LayerProblem('was not reached: the layers have too many entries', true);
+    if (allowance.memory < 0) throw new LayerProblem('was not reached: the layers have too many entries');
   }
 
   /** The library throws for some archives, and warns of others. */

@@ -30,7 +30,7 @@ export function createStep(allowance: Allowance, check: () => void): () => void 
     allowance.steps -= 1;
     if (allowance.steps < 0) {
       const steps = PER_PLATFORM.steps.toLocaleString('en-US');
-      throw new LayerProblem(`was not reached within ${steps} look-ups along PATH and links`, true);
+      throw new LayerProblem(`was not reached within ${steps} look-ups along PATH and links`);
     }
     if (allowance.steps % STEPS_AT_ONCE === 0) check();
   };
@@ -94,7 +94,7 @@ export async function readLayer(chunks: AsyncIterable<Uint8Array>, digest: strin
 }
 
 function limit(bytes: number, of: string): LayerProblem {
-  return new LayerProblem(`was not reached within ${bytes / MIB} MiB${of}`, true);
+  return new LayerProblem(`was not reached within ${bytes / MIB} MiB${of}`);
 }
 
 /** Decompresses by the first bytes, as container runtimes do, whatever the media type says. */

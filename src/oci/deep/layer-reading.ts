@@ -19,12 +19,6 @@ export type Allowance = {
 /** A layer that cannot be read, or not any further. The message goes on after the name of what was looked for. */
 export class LayerProblem extends Error {
   override readonly name = 'LayerProblem';
-  /** Whether it is a limit of this program. */
-  readonly isLimit: boolean;
-  constructor(message: string, isLimit = false) {
-    super(message);
-    this.isLimit = isLimit;
-  }
 }
 
 /** Whether an error is one; by its name, because a module that is loaded later may have its own copy of the class in tests. */

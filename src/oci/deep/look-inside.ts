@@ -132,7 +132,7 @@ async function lookInside(
     layers: readonly LayerDescriptor[],
   ): Promise<Inside[]> {
     const allowance: Allowance = { ...PER_PLATFORM };
-    const expired = () => new LayerProblem(`was not reached within ${PLATFORM_MS / 1000} s`, true);
+    const expired = () => new LayerProblem(`was not reached within ${PLATFORM_MS / 1000} s`);
     let endsAt = now() + PLATFORM_MS;
     const step = createStep(allowance, () => {
       if (now() >= endsAt) throw expired();

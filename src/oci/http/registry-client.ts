@@ -11,8 +11,8 @@ import { followOnHost } from './token.ts';
 import {
   chain,
   deadline,
+  failure,
   followRedirects,
-  hostOf,
   measure,
   type Named,
   parseUrl,
@@ -167,8 +167,7 @@ export function createSend(guard: Guard, userAgent: string): SendRequest {
     const answer = { status: statusCode, headers: flat, url: request.url };
     const refuse = (code: 'malformed' | 'too-large', problem: string): ImageError => {
       body.on('error', () => undefined).destroy();
-      const message = `${subjectOf(request)} ${problem}`;
-      return new ImageError(message, { code, temporary: false, endpoint: request.registry, host: hostOf(request) });
+      return failure(request, code, `${subjectOf(request)} ${problem}`, { temporary: false });
     };
     const isRefusal = request.method !== 'HEAD' && statusCode >= 400 && statusCode <= 499;
     if (!isRefusal && (request.method === 'HEAD' || statusCode < 200 || statusCode > 299)) {
@@ -265,27 +264,19 @@ function flatten(headers: Readonly<Record<string, string | string[] | undefined>
 /** Describes a failure below HTTP. Its own message may contain resolved addresses, so only its code is used. */
 function describe(error: unknown, request: RegistryRequest): ImageError {
   if (error instanceof ImageError) return error;
-  const { registry } = request;
   const code = codeOf(error);
   const isUnreachable =
     error instanceof ProxyFailure || [NOT_CONNECTED, NOT_TLS, UNVERIFIED].some((codes) => codes.test(code));
-  const make = (message: string, kind: 'unavailable' | 'timeout' | 'malformed'): ImageError =>
-    new ImageError(message, {
-      code: kind,
-      endpoint: registry,
-      host: hostOf(request),
-      ...(isUnreachable ? { unreachable: request.url.host } : {}),
-      isUnanswered: kind !== 'malformed',
-    });
+  const more = { ...(isUnreachable ? { unreachable: request.url.host } : {}), isUnanswered: true };
   if (error instanceof ProxyFailure) {
-    return make(`${subjectOf(request)} could not be reached: ${error.message}`, 'unavailable');
+    return failure(request, 'unavailable', `${subjectOf(request)} could not be reached: ${error.message}`, more);
   }
   // Not all errors of the HTTP parser have a code.
   if (
     (error instanceof Error && error.name === 'HTTPParserError') ||
     /^(HPE_|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_|UND_ERR_REQ_)/.test(code)
   ) {
-    return make(`${subjectOf(request)} sent an invalid HTTP response`, 'malformed');
+    return failure(request, 'malformed', `${subjectOf(request)} sent an invalid HTTP response`, {});
   }
-  return make(connectionText(code, request), SILENT.test(code) ? 'timeout' : 'unavailable');
+  return failure(request, SILENT.test(code) ? 'timeout' : 'unavailable', connectionText(code, request), more);
 }

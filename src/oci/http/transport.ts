@@ -1,7 +1,14 @@
 import { onAbort } from '../../kit/abort.ts';
 import { type Clock, systemClock } from '../../kit/clock.ts';
 import { printableAscii } from '../../kit/printable.ts';
-import { type FailedHost, ImageError, type LoginSource, type RegistryCode } from '../errors.ts';
+import {
+  type FailedHost,
+  ImageError,
+  type ImageErrorCode,
+  type ImageErrorDetails,
+  type LoginSource,
+  type RegistryCode,
+} from '../errors.ts';
 import type { RateLimit, RequestPlace, RequestRecord } from '../resolver-telemetry.ts';
 import { silentText, statusText, subjectOf } from '../sentences.ts';
 import type { AddressPolicy } from './addresses.ts';
@@ -127,15 +134,7 @@ export function deadline(milliseconds: number, after?: Clock['after']): Link {
     const onHop = (hop: RegistryRequest): void => {
       current = hop;
     };
-    const late = () => {
-      const details = {
-        code: 'timeout',
-        endpoint: request.registry,
-        host: hostOf(current),
-        isUnanswered: true,
-      } as const;
-      return new ImageError(silentText(current, timeoutMs), details);
-    };
+    const late = () => failure(current, 'timeout', silentText(current, timeoutMs), { isUnanswered: true });
     return withDeadline(timeoutMs, request.signal, late, (signal) => next({ ...request, signal, onHop }), after);
   };
 }
@@ -227,14 +226,9 @@ export function follow(
  */
 export function followRedirects(named: Named): Link {
   return follow((current, response, hop) => {
+    // Redirects to a login page take many forms.
     const refuse = (code: 'malformed' | 'forbidden-address', problem: string): ImageError =>
-      new ImageError(`${subjectOf(current)} ${problem}`, {
-        code,
-        endpoint: current.registry,
-        host: hostOf(current),
-        // Redirects to a login page take many forms.
-        byCredential: code === 'malformed',
-      });
+      failure(current, code, `${subjectOf(current)} ${problem}`, { byCredential: code === 'malformed' });
     if (!REDIRECTS.includes(response.status)) return undefined;
     if (hop === MAX_REDIRECTS) throw refuse('malformed', `redirects more than ${MAX_REDIRECTS} times`);
     const url = redirectTo(response);
@@ -330,7 +324,12 @@ const CODES: ReadonlyMap<number, ImageError['code']> = new Map([
   [429, 'rate-limited'],
 ]);
 
-/** Returns the host of a request's URL, as errors name it. */
-export function hostOf({ url, hostIs = 'registry' }: RegistryRequest): FailedHost {
-  return { name: url.host, is: hostIs };
+/** Returns the failure of a request, about the host of its URL. */
+export function failure(
+  { registry: endpoint, url, hostIs: is = 'registry' }: RegistryRequest,
+  code: ImageErrorCode,
+  message: string,
+  more: Omit<Partial<ImageErrorDetails>, 'code'>,
+): ImageError {
+  return new ImageError(message, { code, endpoint, host: { name: url.host, is }, ...more });
 }

@@ -14,12 +14,6 @@ type Tried = {
   readonly namespaces: readonly string[];
 };
 
-export type LoginsOptions = {
-  /** Milliseconds for which a refused credential is not tried again for the repository. */
-  readonly refusedMs: number;
-  readonly now: () => number;
-};
-
 /** Milliseconds for which a refused try with a login counts at its host. */
 const REFUSED_MS = 300_000;
 /** The number of repositories that must refuse a login before its host counts as refusing it. */
@@ -49,8 +43,10 @@ export type Logins = ReturnType<typeof createLogins>;
  * Where it has worked, a refusal is about the repository. Authors of pods name repositories, and none may take a login from others:
  * so a refused one is tried once more after 30 s in another project, and for namespaces that met no refusal until four tries were
  * refused.
+ *
+ * @param refusedMs milliseconds for which a refused credential is not tried again for the repository
  */
-export function createLogins({ refusedMs, now }: LoginsOptions) {
+export function createLogins({ refusedMs, now }: { readonly refusedMs: number; readonly now: () => number }) {
   const memory = <T extends object | string | boolean>(textOf: (value: T) => string) =>
     createLru<T>(MAX_BYTES, (value, key) => ENTRY_BYTES + 2 * (textOf(value).length + key.length));
   const winners = memory<string>((name) => name);

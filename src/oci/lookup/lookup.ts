@@ -125,7 +125,7 @@ export function createLookup({ telemetry, now, after = systemClock.after, ...opt
         cancel = after(budgetMs, () => {
           if (['proven', 'new'].includes(health.standing(place)) && round < PATIENCE) return wait(round + 1);
           const problem = `had no free request slot for its project ${place.project.name}`;
-          patience.abort(late(target, problem, round * budgetMs, { isUnasked: true }));
+          patience.abort(late(target, problem, round * budgetMs, true));
         });
       };
       wait(1);
@@ -212,7 +212,13 @@ export function createLookup({ telemetry, now, after = systemClock.after, ...opt
           trial.end();
         }
       }
-      throw withRefusals(mostUseful(refusals), refusals) ?? withoutCredential(target);
+      const useful = withRefusals(mostUseful(refusals), refusals);
+      if (useful !== undefined) throw useful;
+      const { name } = reference;
+      throw new ImageError(`registries.private allows no anonymous request for ${name}, and no credential matches it`, {
+        code: 'denied',
+        endpoint: labelOf(target),
+      });
     }
   }
 }
@@ -282,19 +288,8 @@ function summary(failures: readonly { endpoint: Endpoint; error: ImageError }[],
   );
 }
 
-function withoutCredential(target: Target): ImageError {
-  const { name } = target.reference;
-  return new ImageError(`registries.private allows no anonymous request for ${name}, and no credential matches it`, {
-    code: 'denied',
-    endpoint: labelOf(target),
-  });
-}
-
-function late(target: Target, problem: string, milliseconds: number, more: { isUnasked?: boolean } = {}): ImageError {
+function late(target: Target, problem: string, milliseconds: number, isUnasked = false): ImageError {
   const endpoint = labelOf(target);
-  return new ImageError(`${endpoint} ${problem} within ${Math.round(milliseconds / 100) / 10} s`, {
-    code: 'timeout',
-    endpoint,
-    ...more,
-  });
+  const message = `${endpoint} ${problem} within ${Math.round(milliseconds / 100) / 10} s`;
+  return new ImageError(message, { code: 'timeout', endpoint, isUnasked });
 }
