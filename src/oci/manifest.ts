@@ -345,6 +345,7 @@ function mediaType(value: unknown): string {
   return type.trim().toLowerCase();
 }
 
-function textOf(value: unknown): string {
+/** Returns a text, or an empty one for anything else. */
+export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }

@@ -126,27 +126,30 @@ export function digestName({ name }: Pick<Reference, 'name'>, digest: string): s
   return `${name}@${digest}`;
 }
 
+/** The same as {@link parseReference}, but returns the error for an invalid name. */
+export function tryReference(text: string): Reference | ImageError {
+  try {
+    return parseReference(text);
+  } catch (error) {
+    if (error instanceof ImageError) return error;
+    throw error;
+  }
+}
+
 /** The most bytes of the names that are remembered: enough for about 10,000 ordinary ones. */
 const MOST_READ = 8 * 1024 * 1024;
 /** Bytes of what was read from a name, without the name itself, whose parts are there several times. */
 const READ = 320;
 
 /**
- * Creates a {@link parseReference} that remembers names, in so many bytes, and returns the error for an invalid name instead of
- * throwing it.
+ * Creates a {@link tryReference} that remembers names, in so many bytes.
  */
 export function createReferenceReader(mostBytes = MOST_READ): (text: string) => Reference | ImageError {
   const read = createLru<Reference | ImageError>(mostBytes, (_, text) => READ + 5 * text.length);
   return (text) => {
     const known = read.get(text);
     if (known !== undefined) return known;
-    let parsed: Reference | ImageError;
-    try {
-      parsed = parseReference(text);
-    } catch (error) {
-      if (!(error instanceof ImageError)) throw error;
-      parsed = error;
-    }
+    const parsed = tryReference(text);
     // Longer texts are refused at once and are not worth the memory.
     if (text.length <= MAX_TEXT) read.set(text, parsed);
     return parsed;
@@ -158,11 +161,8 @@ export function createReferenceReader(mostBytes = MOST_READ): (text: string) => 
  * settles.
  */
 export function canonicalName(text: string): string {
-  try {
-    return parseReference(text).canonical;
-  } catch {
-    return text;
-  }
+  const parsed = tryReference(text);
+  return parsed instanceof ImageError ? text : parsed.canonical;
 }
 
 function checkHost(host: string): string | undefined {

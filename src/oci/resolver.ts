@@ -91,8 +91,6 @@ export type Resolver = Omit<TagResolver, 'tags' | 'reach'>;
 /** A resolver that can also list the tags of an image's repository, and lets others ask its registry, which only commands need. */
 export type TagResolver = ReturnType<typeof createResolver>;
 
-const ALWAYS = (): boolean => true;
-
 /** @throws Error for invalid CIDRs in `addresses` */
 export function createResolver(options: ResolverOptions) {
   const { now, telemetry, endpointsOf, timeoutMs, after = systemClock.after, signal: end } = options;
@@ -240,7 +238,8 @@ export function createResolver(options: ResolverOptions) {
   /** Plans a lookup, or joins the one that runs. False if there is no room for it. */
   function plan(image: string, { access, reference }: Question, key: string, mayStart: () => boolean): boolean {
     if (flights.add(key, access.namespace)) return true;
-    const { registry: host, repository } = reference instanceof ImageError ? NOWHERE : reference;
+    const { registry: host, repository } =
+      reference instanceof ImageError ? { registry: '', repository: '' } : reference;
     const project = repository.split('/', 1)[0] ?? '';
     // Only the names are kept while it waits.
     return starts.add({ namespace: access.namespace, host, project }, key, mayStart, () => {
@@ -268,7 +267,7 @@ export function createResolver(options: ResolverOptions) {
      * known and fresh, and not before the time of the retry. `mayStart` is called just before, and may prevent it; default: it
      * allows it. Never waits.
      */
-    look(image: string, access: Access, mayStart = ALWAYS): Look {
+    look(image: string, access: Access, mayStart: () => boolean = () => true): Look {
       const question = knowledge.read(image, access);
       const fresh = knowledge.fresh(question);
       if (fresh !== undefined) {
@@ -351,6 +350,3 @@ export function createResolver(options: ResolverOptions) {
 function knownAs({ found: { platforms, isIndex, isBundle } }: Known): Look & { readonly kind: 'known' } {
   return { kind: 'known', platforms, isIndex, ...(isBundle ? { isBundle } : {}) };
 }
-
-/** The host and the project for a malformed name. */
-const NOWHERE = { registry: '', repository: '' };

@@ -49,16 +49,19 @@ export type Selection =
       readonly only?: Runtime;
     };
 
-/** What a runtime gets on a node. Undefined: no entry is for it, or it fails on the entry that it chooses. */
-type Taken = Images | undefined;
-/** Images of the node's own architecture. */
-type Images = {
-  readonly platforms: readonly Platform[];
-  /** That of the entry that the runtime takes. */
-  readonly digest: string;
-  /** Whether they are in an index within the index: CRI-O does not pull them. */
-  readonly isNested: boolean;
-};
+/**
+ * What a runtime gets on a node: images of the node's own architecture. Undefined: no entry is for it, or it fails on the entry that
+ * it chooses.
+ */
+type Taken =
+  | {
+      readonly platforms: readonly Platform[];
+      /** That of the entry that the runtime takes. */
+      readonly digest: string;
+      /** Whether they are in an index within the index: CRI-O does not pull them. */
+      readonly isNested: boolean;
+    }
+  | undefined;
 
 type Reader = {
   readonly node: Node;

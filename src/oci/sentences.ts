@@ -27,10 +27,6 @@ export function subjectOf({ registry, url }: Asked): string {
   return isOwn ? registry : `${registry} leads to ${printableAscii(url.host, 100)}, which`;
 }
 
-export function silentText(request: Asked, milliseconds: number): string {
-  return `${subjectOf(request)} did not answer within ${milliseconds / 1000} s`;
-}
-
 /** What an answer other than 2xx says, and what it means. `what`: `the manifest`. */
 export function statusText(
   asked: Asked,

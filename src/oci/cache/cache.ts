@@ -59,15 +59,10 @@ function bytesOfFacts({ platforms, skipped }: ImageFacts, digest: string): numbe
   return 128 + digest.length + 96 * platforms.length + ofSkipped;
 }
 
-/** The facts of a tag are those of its digest, or were. */
-function bytesOfTag({ etag = '', source, digest, ...entry }: TagEntry, key: string): number {
-  const own = hasOwnFacts(entry) ? bytesOfFacts(entry.found, digest) : 0;
+/** The facts of a tag are those of its digest, or were, unless some of its endpoints lack manifests. */
+function bytesOfTag({ etag = '', source, digest, found, route, isPartial }: TagEntry, key: string): number {
+  const own = route !== undefined || isPartial ? bytesOfFacts(found, digest) : 0;
   return 192 + key.length + digest.length + etag.length + source.length + own;
-}
-
-/** Whether the facts of a tag may be others than those of its digest. */
-function hasOwnFacts({ route, isPartial }: Pick<TagEntry, 'route' | 'isPartial'>): boolean {
-  return route !== undefined || isPartial === true;
 }
 
 /** @param maxEntries of each kind; fewer if they take too many bytes */

@@ -40,7 +40,8 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions) {
   const { directory, kubelet, timeoutMs, now } = options;
   const { config, binDirectory } = kubelet;
   const dockerFiles = [...new Set(options.dockerConfigFiles)].filter((file) => file !== '');
-  const reporter = createProgramReporter(options.onProblem);
+  /** By program. A problem is reported again only if it changes, or after it had passed where it was last seen. */
+  const reported = new Map<string, { readonly target: string; readonly problem: string }>();
   const running = { timeoutMs, now, turns: createTurns() };
   const helpers = new Map<string, CredentialProgram>();
   const texts = new Map<string, string>();
@@ -114,11 +115,14 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions) {
     const { source } = program;
     try {
       const logins = await program.ask(target, signal, askers);
-      reporter.worked(source.name, target);
+      if (reported.get(source.name)?.target === target) reported.delete(source.name);
       return logins.map((login): Login => ({ ...login, source, onRefused: () => program.refused(target, login) }));
     } catch (error) {
       if (!(error instanceof ProgramError)) throw error;
-      reporter.failed(source.name, target, error.message);
+      const problem = error.message;
+      if (reported.get(source.name)?.problem === problem) return [];
+      reported.set(source.name, { target, problem });
+      options.onProblem(source.name, problem);
       return [];
     }
   }
@@ -210,22 +214,4 @@ async function checkProgram(name: string, binDirectory: string): Promise<void> {
       `the program of its provider "${name}" cannot be run from ${binDirectory} (${codeOf(error) || 'error'})`,
     );
   });
-}
-
-/**
- * Creates a reporter that reports a program's problem once: again only if the problem changes, or after it had passed
- * where it was last seen.
- */
-function createProgramReporter(report: (source: string, problem: string) => void) {
-  const last = new Map<string, { readonly target: string; readonly problem: string }>();
-  return {
-    failed(source: string, target: string, problem: string): void {
-      if (last.get(source)?.problem === problem) return;
-      last.set(source, { target, problem });
-      report(source, problem);
-    },
-    worked(source: string, target: string): void {
-      if (last.get(source)?.target === target) last.delete(source);
-    },
-  };
 }

@@ -1,4 +1,5 @@
 import { fieldOf, isObject, parseObject } from '../../kit/json.ts';
+import { textOf } from '../manifest.ts';
 import { normalPath } from './layer-tree.ts';
 
 /** What a container of an image starts (OCI image-spec, config.md). */
@@ -111,8 +112,4 @@ export function isShell(program: string): boolean {
 function textsOf(value: unknown): string[] {
   if (typeof value === 'string') return value === '' ? [] : [value];
   return Array.isArray(value) ? value.filter((each) => typeof each === 'string') : [];
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : '';
 }

@@ -97,7 +97,10 @@ async function lookInside(
         const isOpen = kind === 'index' || stated === undefined;
         if (!(isOpen || wanted.has(name)) || depth > MAX_DEPTH || children >= MAX_CHILDREN) continue;
         children += 1;
-        const child = await requests.manifest(asked, digest).catch(ignoreMissing);
+        const child = await requests.manifest(asked, digest).catch((error: unknown) => {
+          if (!(error instanceof ImageError) || error.code !== 'not-found') throw error;
+          return undefined;
+        });
         if (child !== undefined && isOpen) await visit(child, depth + 1);
         else if (child !== undefined) keep(name, child);
       }
@@ -243,9 +246,4 @@ function createStallGuard(milliseconds: number, label: string, after: Clock['aft
       controller.abort();
     },
   };
-}
-
-function ignoreMissing(error: unknown): undefined {
-  if (error instanceof ImageError && error.code === 'not-found') return undefined;
-  throw error;
 }

@@ -62,7 +62,13 @@ export function createHostsDirectory(options: {
     const usual = loaded.filter(({ name }) => name === DEFAULT || name.toLowerCase() !== DEFAULT);
     const lower = usual.filter(({ name }) => name === name.toLowerCase());
     folders = new Map([...usual, ...lower].map((each) => [each.name.toLowerCase(), each]));
-    named = new Set(loaded.flatMap((each) => [hostOf(each.name).toLowerCase(), ...hostsIn(each)]));
+    named = new Set(
+      loaded.flatMap(({ name, entries }) => [
+        // The registry that the folder is for; `_default` is not a host.
+        name.replace(/_(\d+)_$/, ':$1').toLowerCase(),
+        ...entries.flatMap(({ address }) => (address === undefined ? [] : [urlHost(address)])),
+      ]),
+    );
     return problems;
   }
 
@@ -88,15 +94,6 @@ function namesOf(registry: string): string[] {
   const colon = registry.lastIndexOf(':');
   const escaped = colon > 0 ? [`${registry.slice(0, colon)}_${registry.slice(colon + 1)}_`] : [];
   return [...escaped, registry, DEFAULT];
-}
-
-/** Returns the registry that a folder is for; `_default` is not a host. */
-function hostOf(name: string): string {
-  return name.replace(/_(\d+)_$/, ':$1');
-}
-
-function hostsIn({ entries }: Loaded): string[] {
-  return entries.flatMap(({ address }) => (address === undefined ? [] : [urlHost(address)]));
 }
 
 async function loadFolder(folder: string, read: Reader): Promise<Loaded> {

@@ -39,6 +39,8 @@ export type RouteOptions = {
 
 export type Routes = ReturnType<typeof createRoutes>;
 
+/** Containerd contacts such a registry without verifying certificates, and over plain http if it does not speak TLS. */
+const LOCALHOST = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/;
 const HUB_NAMES: ReadonlySet<string> = new Set([HUB, HUB_LOGIN, HUB_ENDPOINT]);
 
 /** The part of an endpoint that does not depend on the image. */
@@ -56,8 +58,11 @@ type Mirrored = HostsConfig & Pick<Mirrors[string], 'fallback' | 'credentials' |
 /** @throws Error naming the key of `registries.mirrors` and what is wrong with it */
 export function createRoutes({ mirrors, insecure, sparse = [], hosts, sources }: RouteOptions) {
   const sparseHosts = new Set(sparse.map((host) => hubEndpoint(host.toLowerCase())));
-  const isSparse = (address: EndpointAddress): boolean =>
-    [hubEndpoint(address.host), urlHost(address), withPort(address)].some((host) => sparseHosts.has(host));
+  const isSparse = (address: EndpointAddress): boolean => {
+    const { scheme, host } = address;
+    const withPort = /:\d+$/.test(host) ? host : `${host}:${scheme === 'https' ? 443 : 80}`;
+    return [hubEndpoint(host), urlHost(address), withPort].some((each) => sparseHosts.has(each));
+  };
   const unverified = new Set(insecure.map((host) => hubEndpoint(host.toLowerCase())));
   const trustOf = (host: string): Trust | undefined => (unverified.has(hubEndpoint(host)) ? insecureTrust : undefined);
   const mirrored = readMirrors(mirrors);
@@ -123,7 +128,7 @@ export function createRoutes({ mirrors, insecure, sparse = [], hosts, sources }:
       if (address === undefined) {
         // The author of a pod chooses the registry that `_default` stands for, so the operator does not verify its address.
         const isNamed = !config.isDefault;
-        const isLocal = isNamed && isLocalhost(reference.registry) && trustOf(reference.endpoint) === undefined;
+        const isLocal = isNamed && LOCALHOST.test(reference.registry) && trustOf(reference.endpoint) === undefined;
         return source(reference, isNamed, tls ?? (isLocal ? insecureTrust : undefined), entry.headers);
       }
       return endpointAt(reference, {
@@ -235,16 +240,4 @@ function canonical(host: string): string {
 /** Returns the host that gets the requests: Docker Hub's own, if Docker Hub goes by another name. */
 function hubEndpoint(host: string): string {
   return HUB_NAMES.has(host) ? HUB_ENDPOINT : host;
-}
-
-function withPort({ scheme, host }: EndpointAddress): string {
-  return /:\d+$/.test(host) ? host : `${host}:${scheme === 'https' ? 443 : 80}`;
-}
-
-/**
- * Whether a registry is on localhost: containerd contacts such a registry without verifying certificates, and over plain
- * http if it does not speak TLS.
- */
-function isLocalhost(registry: string): boolean {
-  return /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/.test(registry);
 }

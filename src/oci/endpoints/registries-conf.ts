@@ -2,7 +2,8 @@ import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { codeOf } from '../../kit/errors.ts';
 import { printableAscii } from '../../kit/printable.ts';
-import { parseReference, type Reference } from '../reference.ts';
+import { ImageError } from '../errors.ts';
+import { parseReference, type Reference, tryReference } from '../reference.ts';
 import { parseEndpointAddress } from './endpoint.ts';
 import { createFiles, explained, type FileProblem, oneAfterTheOther, readText, reportOnce } from './operator-file.ts';
 import { isTable, parseToml, readFlag, readTable, type Table, wrong } from './toml-table.ts';
@@ -137,8 +138,8 @@ export function pullSources(
   const sources: PullSource[] = [];
   for (const { location, insecure } of [...mirrors, chosen]) {
     const there = location === '' ? name : `${location}${rest}`;
-    const image = imageAt(there);
-    if (image === undefined) {
+    const image = tryReference(there);
+    if (image instanceof ImageError || image.name !== there) {
       // CRI-O then asks none of them.
       const refusal = `${chosen.file} leads to "${printableAscii(there, 120)}", which is not the full name of an image`;
       return [{ image: parseReference(name), location: '', insecure, isNamed: false, refusal }];
@@ -169,15 +170,6 @@ function matching(name: string, prefix: string): number {
   const at = isWild ? name.indexOf(text) : name.startsWith(text) ? 0 : -1;
   const end = at + text.length;
   return at < 0 || name.slice(0, at).includes('/') || !['', ':', '/', '@'].includes(name.charAt(end)) ? -1 : end;
-}
-
-function imageAt(name: string): Reference | undefined {
-  try {
-    const image = parseReference(name);
-    return image.name === name ? image : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 /**

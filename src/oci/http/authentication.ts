@@ -16,8 +16,6 @@ import {
 /** The value of an `Authorization` header, and the scopes that its token was requested for. */
 type Answer = { readonly header: string; readonly until: number; readonly scopes?: readonly string[] };
 
-type Entries<T> = { get(key: string): T | undefined };
-
 /** What a project, or the root of a registry's API, last asked for. */
 type Wish = {
   /** Absent: nothing that can be answered. */
@@ -182,7 +180,10 @@ export function authenticate(options: TokenOptions): Link {
     return { until: options.now() + kept, scopes: [], ...(challenge && { challenge }) };
   }
 
-  function usable<T extends { readonly until: number }>(entries: Entries<T>, key: string): T | undefined {
+  function usable<T extends { readonly until: number }>(
+    entries: Pick<Map<string, T>, 'get'>,
+    key: string,
+  ): T | undefined {
     const held = entries.get(key);
     return held !== undefined && held.until > options.now() ? held : undefined;
   }

@@ -1,4 +1,5 @@
 import type { LookupFunction } from 'node:net';
+import { onAbort } from '../../kit/abort.ts';
 import { createLru } from '../../kit/lru.ts';
 
 export type DnsOptions = {
@@ -48,7 +49,9 @@ export function createDns(options: DnsOptions): LookupFunction {
   const doubtful = new Set<Question>();
   const resolved = createLru<true>(MAX_NAMES);
   const failures = createLru<{ readonly error: Error; readonly until: number }>(MAX_NAMES);
-  options.signal.addEventListener('abort', abandon, { once: true });
+  onAbort(options.signal, () => {
+    for (const question of questions.values()) deliver(question, [new Error('stopped'), []]);
+  });
 
   return (hostname, lookupOptions, callback) => {
     const key = `${hostname} ${lookupOptions.family ?? 0} ${lookupOptions.hints ?? 0}`;
@@ -112,10 +115,6 @@ export function createDns(options: DnsOptions): LookupFunction {
   function deliver(question: Question, answer: Parameters<Callback>): void {
     question.stopWaiting();
     for (const callback of question.callbacks.splice(0)) callback(...answer);
-  }
-
-  function abandon(): void {
-    for (const question of questions.values()) deliver(question, [new Error('stopped'), []]);
   }
 }
 

@@ -62,9 +62,16 @@ export function createFetchToken(options: TokenOptions) {
       request.trust?.plain === true || (request.policy === 'configured' && request.url.protocol === 'http:');
     const url = acceptRealm(realm, { host, hostname, insecure });
     const service = parameters.get('service') ?? '';
-    const asked: Asked = { base: requestTo(url, request), service, scopes: scopes.filter((scope) => scope !== '') };
+    const { credential, ...rest } = request;
+    const base: RegistryRequest = {
+      // Without its credential.
+      ...lead(rest, url, options),
+      ...(credential?.source && { login: credential.source }),
+      ...{ hostIs: 'token service', headers: { accept: 'application/json' }, maxBytes: MAX_BODY },
+    };
+    const asked: Asked = { base, service, scopes: scopes.filter((scope) => scope !== '') };
     try {
-      return read(await login(asked, request.credential), request);
+      return read(await login(asked, credential), request);
     } catch (error) {
       const isOpen = url.protocol === 'https:' && /^http:/i.test(realm.trim());
       throw isOpen && error instanceof ImageError && error.unreachable !== undefined ? unencrypted(host, error) : error;
@@ -79,13 +86,10 @@ export function createFetchToken(options: TokenOptions) {
     if (credential === undefined) return get(asked, undefined);
     const { username, password, identityToken } = credential;
     const byGet = () => get(asked, { username, password: identityToken ?? password });
-    const byPost = () =>
-      post(
-        asked,
-        identityToken === undefined
-          ? { grant_type: 'password', username, password }
-          : { grant_type: 'refresh_token', refresh_token: identityToken },
-      );
+    const byPassword = { grant_type: 'password', username, password };
+    const grant =
+      identityToken === undefined ? byPassword : { grant_type: 'refresh_token', refresh_token: identityToken };
+    const byPost = () => post(asked, grant);
     const [usual, other, unsupported] =
       identityToken === undefined ? [byGet, byPost, KNOWS_NO_GET] : [byPost, byGet, KNOWS_NO_POST];
     const key = `${asked.base.url.host} ${identityToken === undefined ? 'password' : 'identity token'}`;
@@ -97,13 +101,6 @@ export function createFetchToken(options: TokenOptions) {
     if (answer.status === 200) unusual.set(key, true);
     else if (unsupported.includes(answer.status)) unusual.delete(key);
     return answer;
-  }
-
-  /** Builds the token request from the challenged request, without its credential. */
-  function requestTo(url: URL, { credential, ...request }: RegistryRequest): RegistryRequest {
-    const led = lead(request, url, options);
-    const login = credential?.source === undefined ? {} : { login: credential.source };
-    return { ...led, ...login, hostIs: 'token service', headers: { accept: 'application/json' }, maxBytes: MAX_BODY };
   }
 
   function get(

@@ -10,7 +10,7 @@ import {
   type RegistryCode,
 } from '../errors.ts';
 import type { RateLimit, RequestPlace, RequestRecord } from '../resolver-telemetry.ts';
-import { silentText, statusText, subjectOf } from '../sentences.ts';
+import { statusText, subjectOf } from '../sentences.ts';
 import type { AddressPolicy } from './addresses.ts';
 import { forStrangers, type Trust } from './trust.ts';
 
@@ -134,7 +134,10 @@ export function deadline(milliseconds: number, after?: Clock['after']): Link {
     const onHop = (hop: RegistryRequest): void => {
       current = hop;
     };
-    const late = () => failure(current, 'timeout', silentText(current, timeoutMs), { isUnanswered: true });
+    const late = () => {
+      const message = `${subjectOf(current)} did not answer within ${timeoutMs / 1000} s`;
+      return failure(current, 'timeout', message, { isUnanswered: true });
+    };
     return withDeadline(timeoutMs, request.signal, late, (signal) => next({ ...request, signal, onHop }), after);
   };
 }
