@@ -12,7 +12,7 @@ COPY package.json package-lock.json ./
 RUN --mount=type=cache,target=/root/.npm npm ci --ignore-scripts --no-audit --no-fund
 # Of tsconfig.json esbuild takes "strict": without it the bundle would differ from the one that the tests run.
 COPY tsconfig.json ./
-COPY hack/build.mjs hack/
+COPY hack/build.mjs hack/without-unused.mjs hack/
 COPY src src
 RUN node hack/build.mjs
 
