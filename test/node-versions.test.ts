@@ -17,4 +17,10 @@ describe('the versions of Node.js', () => {
     const [, version] = /with Node\.js ([\d.]+),/.exec(read('Dockerfile')) ?? [];
     expect(read('package.json')).to.include(`--package node@${version} `);
   });
+
+  it('find in the image what hack/build.mjs imports', () => {
+    const imported = [...read('hack/build.mjs').matchAll(/from '\.\/(.+)'/g)].map(([, name = '']) => `hack/${name}`);
+    for (const file of ['Dockerfile', '.dockerignore'])
+      for (const name of imported) expect(read(file)).to.include(name);
+  });
 });
