@@ -4,8 +4,11 @@ import { isTable, type Table, wrong } from './toml-table.ts';
 /** Returns the repository of an image at a host, as the host's rules say. */
 export type Rewrite = (repository: string) => string;
 
-/** Repetitions of one pattern: the author of a pod chooses the name that it is matched with, up to 255 characters. */
-const MOST_REPETITIONS = 3;
+/**
+ * The most ways to go on that one pattern may leave open: repetitions, what may be absent, and alternatives. A search in every place is one
+ * more. The author of a pod chooses the name that it is matched with, up to 255 characters.
+ */
+const MOST_CHOICES = 3;
 
 /**
  * Reads the `rewrite` table of a host, which the containerd of k3s and RKE2 knows: regular expressions of Go, and what replaces them. The
@@ -39,10 +42,11 @@ export function readRewrite({ at, fields }: Table): Rewrite | undefined {
 
 function compiled(pattern: string, field: string): RegExp {
   const shape = pattern.replaceAll(/\\.|\[\^?\]?[^\][]*\]/g, 'x');
-  const repetitions = shape.match(/[*+]|\{\d*,/g)?.length ?? 0;
-  if (/\\\d|\(\?[^:]|\)[*+{]/.test(pattern) || repetitions + (pattern.startsWith('^') ? 0 : 1) > MOST_REPETITIONS) {
+  const choices = shape.match(/[*+|]|(?<!\()\?|\{\d*,/g)?.length ?? 0;
+  const isAnchored = shape.startsWith('^') && !shape.includes('|');
+  if (/\\\d|\(\?[^:]|\)[*+{]/.test(pattern) || choices + (isAnchored ? 0 : 1) > MOST_CHOICES) {
     throw new Error(
-      `${field}: expected a pattern from ^ on with at most ${MOST_REPETITIONS} repetitions, none of a group, and no look-around`,
+      `${field}: expected a pattern from ^ on with at most ${MOST_CHOICES} of * + ? { |, none of * + { after a group, and no look-around`,
     );
   }
   try {

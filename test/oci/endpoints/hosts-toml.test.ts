@@ -191,6 +191,7 @@ describe('hosts.toml', () => {
     ['"^library/(.*)" = "hub/$1"', 'rancher/pause', 'rancher/pause'],
     [`"(.*)" = "cache/$\{1}"`, 'rancher/pause', 'cache/rancher/pause'],
     ['"^x" = "y"\n"^(.+)/(.+)$" = "$2-$1$3"\n".*" = "z"', 'a/b', 'b-a'],
+    ['"^(library|rancher)/(.*)" = "$1/hub/$2"', 'rancher/pause', 'rancher/hub/pause'],
     ['"/" = "-$$1"', 'a/b/c', 'a-$1b-$1c'],
     ['"(.*)" = "m/$1x"', 'a', 'm/'],
   ] as const) {
@@ -201,10 +202,12 @@ describe('hosts.toml', () => {
   }
 
   const refused: [text: string, problem: RegExp][] = [
-    ...['(', '^((a)*)*', '^(?=a)', '^(a)\\\\1', 'a*a*a*', '^a*a*a*a*', '^(a|a)+'].map((pattern): [string, RegExp] => [
-      `[host."https://m.b".rewrite]\n"${pattern}" = "x"`,
-      /^host\."https:\/\/m\.b"\.rewrite\.".*": (?:not a regular expression|expected a pattern from \^ on .*)$/,
-    ]),
+    ...['(', '^((a)*)*', '^(?=a)', '^(a)\\\\1', 'a*a*a*', '^a*a*a*a*', '^(a|a)+', '^a?a?a?a?', '^a|b*c*d*'].map(
+      (pattern): [string, RegExp] => [
+        `[host."https://m.b".rewrite]\n"${pattern}" = "x"`,
+        /^host\."https:\/\/m\.b"\.rewrite\.".*": (?:not a regular expression|expected a pattern from \^ on .*)$/,
+      ],
+    ),
     ['[host."https://m.b".rewrite]\n"^a" = 1', /rewrite\."\^a": expected a text, got a number$/],
     ['[host."https://m.b"]\nrewrite = 1', /rewrite: expected a table of patterns .*, got a number$/],
     ['server = ', /^line 1, column 10: /],
