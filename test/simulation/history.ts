@@ -202,9 +202,9 @@ function reload(stage: Stage, to: keyof typeof SETTINGS): void {
   stage.settings = to;
   if (to === 'arm') stage.rules.selected('policy');
   if (to === 'daemons') stage.rules.selected('daemons');
-  const config = stage.config();
+  // Each reads what the file says at that moment: of two changes, none reads the older one last.
   for (const { name, reload } of alive(stage))
-    stage.world.add({ owner: name, what: `${name} reads its configuration`, run: () => reload(config) });
+    stage.world.add({ owner: name, what: `${name} reads its configuration`, run: () => reload(stage.config()) });
 }
 
 async function perform(stage: Stage, one: Step): Promise<void> {
