@@ -22,7 +22,11 @@ export type KnownImages = {
   /** Whether templates of DaemonSets are served. */
   readonly daemonSets: boolean;
   readonly count: number;
-  /** The answers as lines, in parts, so that a lookup in CEL is cheap however many images there are. */
+  /**
+   * The images by the path before their last `/`, and by their answer. A key is `/` and the path with its `/`, and its text
+   * `/amd64,arm64 nginx:1 redis:7 /=amd64 tool:1 `. The API server copies all of it for each pod, so neither a path nor an answer stands
+   * there for each image, and JSON escapes nothing.
+   */
   readonly images: Readonly<Record<string, string>>;
 };
 
@@ -35,7 +39,7 @@ const EVERYTHING = '.*';
 /** The limit of the CustomResourceDefinition is twice as much. */
 const LONGEST_PATTERN = 32 * 1024;
 /** Who chooses names can choose their part. What has no room there is not published, and the policy reads no long text. */
-const LONGEST_PART = 32 * 1024;
+const LONGEST_PART = 64 * 1024;
 /** Parts that a person or another version wrote may be of any size. */
 const MOST_READ = 2 * 1024 * 1024;
 
@@ -76,22 +80,26 @@ export function knownImages(
   daemonSets = false,
 ): KnownImages {
   const { taints, schedulable, excludeNamespaces } = settings;
-  const parts = new Map<string, string>();
+  const parts = new Map<string, { length: number; readonly names: Map<string, string> }>();
   let count = 0;
   for (const image of [...answers.keys()].sort()) {
-    const part = partOf(image);
-    const text = `${parts.get(part) ?? '\n'}${image} ${answers.get(image)}\n`;
-    if (text.length > LONGEST_PART) continue;
-    parts.set(part, text);
+    const [key, name] = splitAtName(image);
+    const answer = answers.get(image) ?? '';
+    const part = parts.get(key) ?? { length: 0, names: new Map() };
+    part.length += name.length + answer.length + 3;
+    if (part.length > LONGEST_PART) continue;
+    parts.set(key, part);
+    part.names.set(answer, `${part.names.get(answer) ?? ''}${name} `);
     count++;
   }
+  const textOf = (names: ReadonlyMap<string, string>) => [...names].map((each) => `/${each.join(' ')}`).join('');
   return {
     taint: `${taints.key}:${taints.effect}`,
     schedulable,
     excluded: patternOf([...excludeNamespaces, ...alone]),
     daemonSets,
     count,
-    images: Object.fromEntries(parts),
+    images: Object.fromEntries([...parts].map(([key, { names }]) => [key, textOf(names)])),
   };
 }
 
@@ -104,9 +112,10 @@ export function readAnswers(object: JsonObject): Map<string, string> {
     const text = stringAt(images, part) ?? '';
     left -= text.length;
     if (left < 0) break;
-    for (const line of text.split('\n')) {
-      const [image = '', answer = ''] = line.split(' ', 2);
-      if (image !== '' && architecturesOf(answer).every(isArchitecture)) answers.set(image, answer);
+    for (const group of text.split('/')) {
+      const [answer = '', ...names] = group.split(' ');
+      if (!architecturesOf(answer).every(isArchitecture)) continue;
+      for (const name of names) if (name !== '') answers.set(`${part.slice(1)}${name}`, answer);
     }
   }
   return answers;
@@ -134,9 +143,10 @@ export function changedFields(object: JsonObject, wanted: KnownImages): JsonObje
   return changed;
 }
 
-/** Returns the part that an image is in. The policy calculates the same. */
-function partOf(image: string): string {
-  return `${image.slice(-1)}${image.length % 16}`;
+/** Returns the part that an image is in, and its name there. The policy calculates the same. */
+function splitAtName(image: string): [part: string, name: string] {
+  const at = image.lastIndexOf('/') + 1;
+  return [`/${image.slice(0, at)}`, image.slice(at)];
 }
 
 function patternOf(globs: readonly string[]): string {

@@ -88,7 +88,7 @@ const EARLIER = {
   excluded: '^$',
   daemonSets: false,
   count: 1,
-  images: { a5: '\nx/a:a amd64\n' },
+  images: { '/x/': '/amd64 a:a ' },
 };
 
 describe('the publisher', () => {
@@ -165,7 +165,7 @@ describe('the publisher', () => {
     await pass(10 * 60_000);
     await pass(5_000);
     expect(answers()).to.deep.equal({ 'x/a:1': 'amd64' });
-    state.stored = { ...(state.stored ?? {}), metadata: { name: 'known' }, images: { z1: '\nx/z:z s390x\n' } };
+    state.stored = { ...(state.stored ?? {}), metadata: { name: 'known' }, images: { '/x/': '/s390x z:z ' } };
     await pass(10 * 60_000);
     await pass(5_000);
     expect(answers()['x/a:1']).to.equal('amd64');
@@ -191,7 +191,7 @@ describe('the publisher', () => {
     publisher.images.namesOf('x/a:1');
     await pass(5_000);
     await end();
-    state.stored = { ...state.stored, images: { a1: '\nx/a:1 arm64\n' } };
+    state.stored = { ...state.stored, images: { '/x/': '/arm64 a:1 ' } };
     const over = new AbortController();
     const ended = publisher.run(over.signal);
     for (const ms of [5_000, 10 * 60_000, 5_000]) await pass(ms);

@@ -58,32 +58,36 @@ describe('the object known', () => {
   const answers = new Map([
     ['r.test/b:1', 'amd64'],
     ['r.test/a:1', '=arm64'],
+    ['r.test/c:1', '=arm64'],
     ['nginx', '!386,amd64'],
   ]);
 
-  it('has the answers as lines, in parts by the last character and the length, and can be read back', () => {
+  it('has the images by the path before the last slash and by their answer, and can be read back', () => {
     const object = knownImages(answers, settings(), []);
-    const others = { taint: 'supported-arch:NoSchedule', schedulable: [], excluded: '^$', daemonSets: false, count: 3 };
+    const others = { taint: 'supported-arch:NoSchedule', schedulable: [], excluded: '^$', daemonSets: false, count: 4 };
     expect(object).to.deep.include(others);
     expect(object.images).to.deep.equal({
-      '110': '\nr.test/a:1 =arm64\nr.test/b:1 amd64\n',
-      x5: '\nnginx !386,amd64\n',
+      '/r.test/': '/=arm64 a:1 c:1 /amd64 b:1 ',
+      '/': '/!386,amd64 nginx ',
     });
     expect(readAnswers(object)).to.deep.equal(answers);
   });
 
   it('keeps each part short, whatever names somebody chooses', () => {
-    const names = Array.from({ length: 2_000 }, (_, index) => `r.test/${'x'.repeat(200)}/${10_000 + index}:1`);
+    const names = Array.from(
+      { length: 2_000 },
+      (_, index) => `r.test/${'x'.repeat(200)}/${'y'.repeat(200)}${10_000 + index}:1`,
+    );
     const { images, count } = knownImages(new Map(names.map((name) => [name, 'amd64'])), settings(), []);
-    expect(Object.values(images).map((text) => text.length <= 32 * 1024)).to.deep.equal([true]);
-    expect(count).to.be.within(100, 200);
+    expect(Object.values(images).map((text) => text.length <= 64 * 1024)).to.deep.equal([true]);
+    expect(count).to.be.within(200, 400);
   });
 
   it('leaves out what has another form when it is read', () => {
     const images = {
-      a1: '\nr.test/a:1 gpu\nr.test/b:1\n r.test/c:1\nr.test/d:1 amd64\n',
-      b2: 7,
-      c3: 'x'.repeat(3 * 1024 * 1024),
+      '/r.test/': '/gpu a:1 / b:1 /amd64,x c:1 /amd64 d:1 ',
+      '/b/': 7,
+      '/c/': 'x'.repeat(3 * 1024 * 1024),
     };
     expect([...readAnswers({ images })]).to.deep.equal([['r.test/d:1', 'amd64']]);
     expect([...readAnswers({})]).to.deep.equal([]);
@@ -111,7 +115,7 @@ describe('the object known', () => {
     const after = knownImages(new Map([['r.test/a:1', 'amd64']]), settings({ schedulable: ['amd64'] }), []);
     expect(changedFields(before, after)).to.deep.equal({
       ...{ schedulable: ['amd64'], count: 1 },
-      images: { '110': '\nr.test/a:1 amd64\n', x5: null },
+      images: { '/r.test/': '/amd64 a:1 ', '/': null },
     });
     expect(changedFields({}, after)).to.deep.equal(after);
   });
