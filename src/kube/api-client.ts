@@ -5,7 +5,7 @@ import { parseJson } from '../kit/json.ts';
 import { createConnector } from '../kit/network/connector.ts';
 import type { ClusterAccess, TlsOptions } from './access.ts';
 import { ApiError, ConnectionError } from './errors.ts';
-import { BrokenExchange, exchange, type HttpAnswer, type Running } from './exchange.ts';
+import { exchange, type HttpAnswer, type Running } from './exchange.ts';
 
 /** One finished request, for metrics. `code` is the HTTP status, or `error` if there was no answer. */
 export type ApiRequest = { readonly verb: string; readonly resource: string; readonly code: string };
@@ -209,16 +209,26 @@ export function createClient(options: ClientOptions): ConnectedClient {
       running,
       signal,
       limit: (onLate) => after(completeMs, () => onLate(late())),
-      onOpen: watch && ((status) => opened(path, status, watch)),
+      onOpen: watch && ((status) => opened(request, status, watch)),
       onPiece,
+      broken: (cause, hasBegun) => broken(request, cause, hasBegun),
     });
   }
 
-  function broken({ verb, path, watch }: Sent, { hasBegun, cause }: BrokenExchange): unknown {
-    if (hasBegun && watch !== undefined) return cause;
+  function opened(request: Sent, status: number, { onOpen }: WatchOptions): void {
+    tell(request, status);
+    onOpen();
+  }
+
+  function tell(request: Sent, code: number | 'error'): void {
+    onRequest?.({ verb: verbOf(request), resource: resourceOf(request.path), code: String(code) });
+  }
+
+  function broken(request: Sent, cause: Error, hasBegun: boolean): Error {
+    if (hasBegun && request.watch !== undefined) return cause;
     const reason = reasonOf(cause);
     if (hasBegun) return new ConnectionError(`the API server at ${url.host} ended its answer too early: ${reason}`);
-    onRequest?.({ verb, resource: resourceOf(path), code: 'error' });
+    tell(request, 'error');
     return new ConnectionError(
       isUntrusted(cause)
         ? `the certificate of the API server at ${url.host} is not trusted: ${reason}; check certificate-authority and tls-server-name in the kubeconfig, and that no proxy is in between`
@@ -226,27 +236,21 @@ export function createClient(options: ClientOptions): ConnectedClient {
     );
   }
 
-  function opened(path: string, status: number, { onOpen }: WatchOptions): void {
-    onRequest?.({ verb: 'watch', resource: resourceOf(path), code: String(status) });
-    onOpen();
-  }
-
-  async function answered(request: Sent, signal: AbortSignal): Promise<HttpAnswer> {
-    try {
-      const answer = await send(request, signal);
-      if (answer.status !== 401) return answer;
-      onRequest?.({ verb: request.verb, resource: resourceOf(request.path), code: '401' });
-      return await send(request, signal, true);
-    } catch (error) {
-      throw error instanceof BrokenExchange ? broken(request, error) : error;
+  /** Sends a request, and again with a new login if the server refuses this one. Returns the text of a successful answer. */
+  async function answered(request: Sent, signal: AbortSignal): Promise<string> {
+    let answer = await send(request, signal);
+    if (answer.status === 401) {
+      tell(request, 401);
+      answer = await send(request, signal, true);
     }
-  }
-
-  function failure(verb: ApiVerb | 'watch', path: string, status: number, text: string, retryAfter: unknown): ApiError {
+    const { status, text, retryAfter } = answer;
+    const isOpened = request.watch !== undefined && status < 300;
+    if (!isOpened) tell(request, status);
+    if (status < 300) return text;
     const seconds = typeof retryAfter === 'string' ? Number(retryAfter) : Number.NaN;
     const delay = Number.isFinite(seconds) ? Math.min(seconds * 1000, LONGEST_ASKED_MS) : undefined;
-    const target = path.split('?')[0] ?? path;
-    return new ApiError(status, parseJson(text) ?? { message: text.slice(0, 200) }, `${verb} ${target}`, delay);
+    const title = `${verbOf(request)} ${request.path.split('?')[0]}`;
+    throw new ApiError(status, parseJson(text) ?? { message: text.slice(0, 200) }, title, delay);
   }
 
   return {
@@ -255,20 +259,13 @@ export function createClient(options: ClientOptions): ConnectedClient {
     async request(verb, path, options = {}) {
       const { signal = never, asText } = options;
       const reader = options.reader?.();
-      const { status, text, retryAfter } = await answered({ verb, path, options, onPiece: reader?.take }, signal);
-      onRequest?.({ verb, resource: resourceOf(path), code: String(status) });
-      if (status >= 300) throw failure(verb, path, status, text, retryAfter);
+      const text = await answered({ verb, path, options, onPiece: reader?.take }, signal);
       if (reader !== undefined) return void reader.end();
       return asText ? text : parseJson(text);
     },
     async watch(path, options) {
-      const { status, text, retryAfter } = await answered(
-        { verb: 'list', path, options: {}, watch: options, onPiece: options.onPiece },
-        options.signal,
-      );
-      if (status < 300) return;
-      onRequest?.({ verb: 'watch', resource: resourceOf(path), code: String(status) });
-      throw failure('watch', path, status, text, retryAfter);
+      const { signal, onPiece } = options;
+      await answered({ verb: 'list', path, options: {}, watch: options, onPiece }, signal);
     },
     renew() {
       if (ending.signal.aborted || now() - renewedAt < RENEW_MS) return;
@@ -292,6 +289,10 @@ export function createClient(options: ClientOptions): ConnectedClient {
       await pool.destroy();
     },
   };
+}
+
+function verbOf({ verb, watch }: Sent): ApiRequest['verb'] {
+  return watch === undefined ? verb : 'watch';
 }
 
 /** Returns the type of a request's body. */

@@ -27,27 +27,19 @@ export type ExchangeOptions = {
   readonly onOpen?: ((status: number) => void) | undefined;
   /** Takes the body of a successful answer in pieces, in place of `text`. What it throws ends the exchange. */
   readonly onPiece?: ((piece: Buffer) => void) | undefined;
+  /** Returns the error for an answer that broke off, or took too long. `hasBegun`: whether its head had arrived. */
+  readonly broken: (cause: Error, hasBegun: boolean) => Error;
 };
-
-/** The answer broke off, or took too long; `hasBegun`: whether its head had arrived. */
-export class BrokenExchange extends Error {
-  override readonly name = 'BrokenExchange';
-  readonly hasBegun: boolean;
-  constructor(cause: unknown, hasBegun: boolean) {
-    super(cause instanceof Error ? cause.message : String(cause), { cause });
-    this.hasBegun = hasBegun;
-  }
-}
 
 /**
  * Sends a request and reads its answer, with one promise for all of it: `undici`'s own `request` makes a stream for each body,
- * which costs about as much as the rest of a small request. Throws {@link BrokenExchange}, the reason of the signal, or what
+ * which costs about as much as the rest of a small request. Throws what `broken` returns, the reason of the signal, or what
  * `onPiece` threw.
  */
 export function exchange(
   dispatcher: Pick<Dispatcher, 'dispatch'>,
   request: ExchangeRequest,
-  { running, signal, limit, onOpen, onPiece }: ExchangeOptions,
+  { running, signal, limit, onOpen, onPiece, broken }: ExchangeOptions,
 ): Promise<HttpAnswer> {
   if (signal.aborted) return Promise.reject(signal.reason);
   return new Promise((resolve, reject) => {
@@ -78,7 +70,7 @@ export function exchange(
     const self: Running = {
       isWatch: onOpen !== undefined,
       heard: false,
-      fail: (error) => fail(new BrokenExchange(error, status !== 0)),
+      fail: (error) => fail(broken(error, status !== 0)),
     };
     running.add(self);
     // Before there is a connection, nothing was sent and nothing will be, so the caller need not wait for one.
@@ -96,7 +88,7 @@ export function exchange(
         retryAfter = headers['retry-after'];
         isInPieces = onPiece !== undefined && statusCode < 300;
         if (isInPieces && onOpen !== undefined) onOpen(statusCode);
-        else cancelLimit = limit((error) => fail(new BrokenExchange(error, true)));
+        else cancelLimit = limit(self.fail);
       },
       onResponseData(_, piece) {
         if (isOver) return;
@@ -120,7 +112,7 @@ export function exchange(
         resolve({ status, retryAfter, text });
       },
       onResponseError(_, error) {
-        fail(signal.aborted ? signal.reason : new BrokenExchange(error, status !== 0));
+        fail(signal.aborted ? signal.reason : broken(error, status !== 0));
       },
     });
   });

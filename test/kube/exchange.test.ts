@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Dispatcher } from 'undici';
-import { BrokenExchange, exchange, type Running } from '../../src/kube/exchange.ts';
+import { exchange, type Running } from '../../src/kube/exchange.ts';
 
 describe('one request and its answer', () => {
   it('fails if the text of the answer cannot be made', async () => {
@@ -34,10 +34,10 @@ describe('one request and its answer', () => {
       };
     };
     const running = new Set<Running>();
-    const options = { running, signal: new AbortController().signal, limit };
+    const broken = (cause: Error, hasBegun: boolean) => new Error(`broken, begun: ${hasBegun}: ${cause.message}`);
+    const options = { running, signal: new AbortController().signal, limit, broken };
     const failed = await exchange({ dispatch }, request, options).catch((error: unknown) => error);
-    expect(failed).to.be.instanceOf(BrokenExchange);
-    expect(String(failed)).to.include('longer than a text can be');
+    expect(String(failed)).to.equal('Error: broken, begun: true: longer than a text can be');
     expect([limits, running.size]).to.deep.equal([0, 0]);
   });
 });
