@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import type { Clock } from '../kit/clock.ts';
 import { messageOf } from '../kit/errors.ts';
 import { printable } from '../kit/printable.ts';
@@ -25,7 +24,7 @@ import {
 import type { Settings } from '../placement/settings.ts';
 import type { Subject } from '../placement/subject.ts';
 import type { SecretProblem } from './image-source.ts';
-import { note, type ObjectRecord } from './object-record.ts';
+import { idOf, note, type ObjectRecord } from './object-record.ts';
 
 /**
  * A problem of an object, for its Event. `estimate`: what changes all the time, added to the note; a problem with another one is the
@@ -44,13 +43,6 @@ export type Announcer = ReturnType<typeof createAnnouncer>;
 const REPORT_AGAIN_MS = 30 * 60_000;
 
 const MOST_REMEMBERED = 32;
-/** The longest problem that is remembered as text: names of images make it long. */
-const LONGEST_REMEMBERED = 256;
-
-function idOf({ reason, note }: Problem): string {
-  const id = `${reason} ${note}`;
-  return id.length > LONGEST_REMEMBERED ? hash('sha256', id, 'base64') : id;
-}
 
 /** Creates an announcer over the recorder of Events. */
 export function createAnnouncer(events: Pick<EventRecorder, 'emit'>, clock: Clock) {
@@ -63,7 +55,7 @@ export function createAnnouncer(events: Pick<EventRecorder, 'emit'>, clock: Cloc
       const { estimate = '', outlook = '', ...occurrence } = problem;
       const now = clock.monotonic();
       const announced = record.notes?.announced;
-      const id = idOf(problem);
+      const id = idOf(`${problem.reason} ${problem.note}`);
       const last = announced?.get(id);
       const isSame = last !== undefined && (outlook === '' || outlook === last.outlook);
       if (isSame && now - last.at < REPORT_AGAIN_MS) return;

@@ -1,8 +1,7 @@
-import { hash } from 'node:crypto';
 import { type Clock, doubled } from '../kit/clock.ts';
 import type { Regarding } from '../kube/events.ts';
 import type { Announcer, Problem } from './announce.ts';
-import { note, type ObjectRecord } from './object-record.ts';
+import { idOf, note, type ObjectRecord } from './object-record.ts';
 
 /** Notices when another writer keeps undoing archaware's writes, and stops writing before the two overload the cluster. */
 export type Contention = ReturnType<typeof createContention>;
@@ -10,13 +9,6 @@ export type Contention = ReturnType<typeof createContention>;
 const WINDOW_MS = 10 * 60_000;
 const UNDONE = 3;
 const CAP_MS = 24 * 60 * 60_000;
-
-/** The longest intent that is remembered as it is: the names of images in the record of a template make it long. */
-const LONGEST_REMEMBERED = 256;
-
-function idOf(intent: string): string {
-  return intent.length > LONGEST_REMEMBERED ? hash('sha256', intent, 'base64') : intent;
-}
 
 /** Creates the detector of contention, which keeps its state in the records of objects. */
 export function createContention(announcer: Announcer, { monotonic }: Pick<Clock, 'monotonic'>) {

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import type { Decision } from '../placement/decide.ts';
 import type { SkipReason } from '../placement/eligibility.ts';
 import type { Pod } from '../placement/objects/pod.ts';
@@ -66,6 +67,14 @@ export function note<Part extends keyof Notes>(record: ObjectRecord, part: Part,
   if (value !== undefined || record.notes?.[part] === undefined) return;
   const left = Object.entries(record.notes).filter(([name]) => name !== part);
   record.notes = left.length === 0 ? undefined : Object.fromEntries(left);
+}
+
+/** The longest text that is remembered as it is: names of images make it long. */
+const LONGEST_REMEMBERED = 256;
+
+/** Returns what a problem or the intent of a write is remembered as. */
+export function idOf(text: string): string {
+  return text.length > LONGEST_REMEMBERED ? hash('sha256', text, 'base64') : text;
 }
 
 /** Creates the records of a term, by the key of the object; at first there are none. */

@@ -180,14 +180,12 @@ export function createWrongNodeController(options: WrongNodeOptions) {
     const why = obstacle();
     if (why !== undefined) return warn(why);
     const owner = pod.owner?.uid ?? '';
-    const limit = limits.check(owner);
-    if (limit?.of === 'all') return { outcome: 'waiting', againInMs: limit.waitMs };
-    if (limit !== undefined) {
-      return warn(
-        `${MOST_OF_OWNER} pods of its ${pod.owner?.kind} were evicted within 10 minutes, another eviction would not help`,
-        limit.waitMs,
-      );
+    const { ofOwnerMs, ofAllMs } = limits.waitMs(owner);
+    if (ofOwnerMs > 0) {
+      const said = `${MOST_OF_OWNER} pods of its ${pod.owner?.kind} were evicted within 10 minutes, another eviction would not help`;
+      return warn(said, ofOwnerMs);
     }
+    if (ofAllMs > 0) return { outcome: 'waiting', againInMs: ofAllMs };
     const object = await evictor.fetch(pod, signal);
     if (object === undefined) return { outcome: 'unchanged' };
     // The pod has changed or was replaced by another one of its name. The event of that change will follow.
@@ -255,25 +253,22 @@ const MOST_OF_OWNER = 3;
  * Creates limits that keep evictions rare, so that a mistake of archaware cannot empty a cluster; at first there are no past
  * evictions.
  */
-function createEvictionLimits(clock: Clock) {
-  const byOwner = new Map<string, number[]>();
-  let last = Number.NEGATIVE_INFINITY;
+function createEvictionLimits({ monotonic }: Clock) {
+  /** Those within the window: few, at one in ten seconds. */
+  let evictions: readonly { readonly owner: string; readonly at: number }[] = [];
+  const leftMs = (eviction: { readonly at: number } | undefined, ms: number) =>
+    eviction === undefined ? 0 : eviction.at + ms - monotonic();
   return {
-    /** Returns how long the next eviction of this owner's pods must wait, and by which limit; undefined: it may go ahead. */
-    check(owner: string): { readonly of: 'all' | 'owner'; readonly waitMs: number } | undefined {
-      const now = clock.monotonic();
-      const times = byOwner.get(owner) ?? [];
-      const oldest = times[times.length - MOST_OF_OWNER];
-      if (oldest !== undefined && now - oldest < WINDOW_MS) return { of: 'owner', waitMs: WINDOW_MS - (now - oldest) };
-      const waitMs = PACE_MS - (now - last);
-      return waitMs > 0 ? { of: 'all', waitMs } : undefined;
+    /** Returns how long the next eviction of this owner's pods must wait by each limit; 0 or less: not at all. */
+    waitMs(owner: string): { readonly ofOwnerMs: number; readonly ofAllMs: number } {
+      const ofOwner = evictions.filter((each) => each.owner === owner);
+      return {
+        ofOwnerMs: leftMs(ofOwner.at(-MOST_OF_OWNER), WINDOW_MS),
+        ofAllMs: leftMs(evictions.at(-1), PACE_MS),
+      };
     },
     evicted(owner: string): void {
-      const now = clock.monotonic();
-      last = now;
-      // Owners without an eviction in the window are forgotten. At one eviction in ten seconds the map stays small.
-      for (const [other, times] of byOwner) if (now - (times.at(-1) ?? 0) >= WINDOW_MS) byOwner.delete(other);
-      byOwner.set(owner, [...(byOwner.get(owner) ?? []), now].slice(-MOST_OF_OWNER));
+      evictions = [...evictions.filter((each) => leftMs(each, WINDOW_MS) > 0), { owner, at: monotonic() }];
     },
   };
 }
