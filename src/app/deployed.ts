@@ -6,9 +6,7 @@ import { find } from '../kube/read.ts';
 import { DEPLOYMENT } from '../names.ts';
 
 /** How a Deployment runs the controller: everything that its configuration is made of. */
-type DeployedController = {
-  readonly namespace: string;
-  readonly name: string;
+type Deployed = {
   /** The words after the name of the program: `run`, `--config`, `/etc/archaware/config.yaml`. */
   readonly words: readonly string[];
   /** The environment variables that have a literal value. */
@@ -27,16 +25,13 @@ type ConfigMapMount = {
 };
 
 /** Reads a Deployment of archaware; undefined if it has no container. */
-function readDeployed(object: JsonObject): DeployedController | undefined {
-  const metadata = objectAt(object, 'metadata');
+function readDeployed(object: JsonObject): Deployed | undefined {
   const spec = ['spec', 'template', 'spec'].reduce(objectAt, object);
   const containers = listAt(spec, 'containers') ?? [];
   const container = containers.find((each) => stringAt(each, 'name') === DEPLOYMENT) ?? containers[0];
   if (container === undefined) return undefined;
   const volumes = new Map((listAt(spec, 'volumes') ?? []).map((volume) => [stringAt(volume, 'name') ?? '', volume]));
   return {
-    namespace: stringAt(metadata, 'namespace') ?? '',
-    name: stringAt(metadata, 'name') ?? '',
     words: wordsAfterProgram([...textsAt(container, 'command'), ...textsAt(container, 'args')]),
     environment: Object.fromEntries(
       (listAt(container, 'env') ?? []).flatMap((variable) => {
@@ -75,16 +70,13 @@ function textsAt(object: JsonObject, key: string): string[] {
   return Array.isArray(value) ? value.map(String) : [];
 }
 
-/** The controller that runs in the cluster, with its configuration file. */
-type Deployed = {
-  readonly controller: DeployedController;
-  /** The text of a file in the container, and its ConfigMap as `namespace/name`; undefined if no ConfigMap has it. */
-  readFile(path: string): Promise<{ readonly text: string; readonly source: string } | undefined>;
-};
+/** The text of a file in the container, and its ConfigMap as `namespace/name`. */
+type MountedFile = { readonly text: string; readonly source: string };
 
 /** The result of the search. `unreadable`: what these credentials may not read, in one line. */
 type FoundDeployed =
-  | { readonly kind: 'found'; readonly deployed: Deployed }
+  /** `readFile`: undefined for a file that no ConfigMap has. */
+  | (Deployed & { readonly kind: 'found'; readFile(path: string): Promise<MountedFile | undefined> })
   | { readonly kind: 'none' }
   | { readonly kind: 'unreadable'; readonly why: string };
 
@@ -94,32 +86,28 @@ export async function findDeployed(
   installation: Installation,
   signal: AbortSignal,
 ): Promise<FoundDeployed> {
+  async function readFile(mounts: readonly ConfigMapMount[], path: string): Promise<MountedFile | undefined> {
+    const { namespace } = installation;
+    for (const mount of mounts) {
+      const key = keyAt(mount, path);
+      if (key === undefined) continue;
+      const configMaps = `/api/v1/namespaces/${encodeURIComponent(namespace)}/configmaps`;
+      const object = await find(client, `${configMaps}/${encodeURIComponent(mount.configMap)}`, signal);
+      const text = stringAt(objectAt(object ?? {}, 'data'), key);
+      if (text !== undefined) return { text, source: `${namespace}/${mount.configMap}` };
+    }
+    return undefined;
+  }
+
   try {
     const object = await getDeployment(client, installation, signal);
-    const controller = object && readDeployed(object);
-    return controller ? { kind: 'found', deployed: deployedIn(client, controller, signal) } : { kind: 'none' };
+    const deployed = object && readDeployed(object);
+    if (deployed === undefined) return { kind: 'none' };
+    return { kind: 'found', ...deployed, readFile: (path) => readFile(deployed.mounts, path) };
   } catch (error) {
     if (!isForbidden(error)) throw error;
     return { kind: 'unreadable', why: error.message };
   }
-}
-
-function deployedIn(client: ApiClient, controller: DeployedController, signal: AbortSignal): Deployed {
-  return {
-    controller,
-    async readFile(path) {
-      for (const mount of controller.mounts) {
-        const key = keyAt(mount, path);
-        if (key === undefined) continue;
-        const { namespace } = controller;
-        const configMaps = `/api/v1/namespaces/${encodeURIComponent(namespace)}/configmaps`;
-        const object = await find(client, `${configMaps}/${encodeURIComponent(mount.configMap)}`, signal);
-        const text = stringAt(objectAt(object ?? {}, 'data'), key);
-        if (text !== undefined) return { text, source: `${namespace}/${mount.configMap}` };
-      }
-      return undefined;
-    },
-  };
 }
 
 /** Returns the key of a ConfigMap that is mounted at a path; undefined if the path is not in the mount. */

@@ -107,9 +107,8 @@ async function configuredIn(
     default:
       return found satisfies never;
   }
-  const { controller, readFile } = found.deployed;
-  const its = await parse(controller.words);
-  const read = its.configFile === undefined ? undefined : await readFile(its.configFile).catch(refusalOf);
+  const its = await parse(found.words);
+  const read = its.configFile === undefined ? undefined : await found.readFile(its.configFile).catch(refusalOf);
   if (read instanceof ApiError) return refused(read.message);
   const deployment = `Deployment ${name}`;
   if (its.configFile !== undefined && read === undefined) {
@@ -117,7 +116,7 @@ async function configuredIn(
   }
   const file = read && parseConfig(`ConfigMap ${read.source}`, read.text);
   note(`configuration: ${file === undefined ? `arguments of ${deployment}` : `${file.name}, of ${deployment}`}`);
-  const variables = Object.entries(controller.environment).filter(([name]) => name.startsWith('ARCHAWARE_'));
+  const variables = Object.entries(found.environment).filter(([name]) => name.startsWith('ARCHAWARE_'));
   const { layers, leftOut } = takenFrom(
     { file, environment: Object.fromEntries(variables), flags: its.keys },
     hasLogins(own.config),
@@ -131,7 +130,7 @@ async function configuredIn(
     environment: { ...layers.environment, ...environment },
     flags: { ...layers.flags, ...words.keys },
   });
-  const namespace = config.leaderElection.namespace || controller.namespace;
+  const namespace = config.leaderElection.namespace || installation.namespace;
   // Without the rules, the labels that they set would count as labels to remove.
   const loops = config.loops.filter((loop) => loop !== 'labels' || !leftOut.includes('nodeLabels.directory'));
   return {

@@ -1,7 +1,6 @@
 import type { Failure, Result } from '../kube/control-loop.ts';
 import type { WatchAttempt } from '../kube/watch/trouble.ts';
 import type { WrongReason } from '../placement/wrong-node/judge.ts';
-import type { KeepVerdict } from './keep-watch.ts';
 
 /** What was done about a pod on a wrong node, as `archaware_wrong_node_pods_total` counts it. */
 export type WrongNodeAction = 'warned' | 'evicted' | 'blocked';
@@ -22,10 +21,4 @@ export type Telemetry = {
   wrongNode(reason: WrongReason, action: WrongNodeAction): void;
   /** A node of this pool joined without archaware's taint. */
   joinedUntainted(pool: string): void;
-  /** The pods with archaware's gate that no controller releases (`namespace/name`) have changed. */
-  gatedElsewhere(keys: readonly string[]): void;
-  /** These pods could not be listed. */
-  gatedUnknown(error: unknown): void;
-  /** The protection of DaemonSets is broken, holds again, or is not known for a new reason. */
-  protection(verdict: KeepVerdict): void;
 };

@@ -8,7 +8,6 @@ import { startWebhook } from '../start-webhook.ts';
 import type { Context } from '../surroundings.ts';
 import { VERSION } from '../version.ts';
 import { type Base, createBase } from './base.ts';
-import { sayFarewell } from './ending.ts';
 import { gatherStatus } from './known.ts';
 import type { Parts } from './parts.ts';
 import { createRunning } from './running.ts';
@@ -114,9 +113,20 @@ async function serveAdmission(
   if (left.length > 0) log.warn({ left }, 'placement.mode observe removes nothing: not ready until clean has run');
 }
 
-/** Releases the Lease at once, and answers reviews until the API server no longer calls this replica. */
+/** The time for the last Events. They must be written before the Lease is released, because only the leader writes Events. */
+const LAST_EVENTS_MS = 1_000;
+
+/** Writes the last Events, releases the Lease, and answers reviews until the API server no longer calls this replica. */
 async function leave({ clock, ending, log }: Base, { running, events, admission }: Parts): Promise<void> {
-  await sayFarewell({ lease: running, events, clock, log }, ending.all);
+  const late = new AbortController();
+  const cancel = clock.after(LAST_EVENTS_MS, () => late.abort());
+  await events.flush(AbortSignal.any([late.signal, ending.all]));
+  cancel();
+  try {
+    await running.release(ending.all);
+  } catch (err) {
+    log.warn({ err }, 'lease not released: the next leader waits until it expires');
+  }
   if (admission !== undefined) {
     // Another replica may lead by now. Following its Lease keeps gating allowed.
     void running.follow(ending.admission);

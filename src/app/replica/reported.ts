@@ -45,19 +45,18 @@ export function createTelemetry(
     refused: metrics.writeRefused,
     wrongNode: metrics.wrongNodeFound,
     joinedUntainted: metrics.nodeJoinedUntainted,
-    gatedElsewhere(keys) {
-      if (keys.length === 0) log.info('pods no longer hold the scheduling gate of archaware');
-      else {
-        log.warn(
-          { count: keys.length, pods: keys.slice(0, EXAMPLES) },
-          'pods hold the scheduling gate archaware.dev/architecture, and the loop for pods does not run: nothing releases them: add pods to loops, or run clean --stop (docs/alerts.md, "ArchawareGatedPods")',
-        );
-      }
-    },
-    gatedUnknown: (err) => log.warn({ err }, 'pods with the scheduling gate could not be listed'),
-    protection: (verdict) => logProtection(log, verdict),
   };
 }
+
+/** Logs which pods have archaware's gate that no controller of this replica releases. */
+export function logGated(log: Pick<Logger, 'info' | 'warn'>, keys: readonly string[]): void {
+  const found = { count: keys.length, pods: keys.slice(0, EXAMPLES) };
+  if (keys.length === 0) log.info('pods no longer hold the scheduling gate of archaware');
+  else log.warn(found, GATED);
+}
+
+const GATED =
+  'pods hold the scheduling gate archaware.dev/architecture, and the loop for pods does not run: nothing releases them: add pods to loops, or run clean --stop (docs/alerts.md, "ArchawareGatedPods")';
 
 const PROTECTION = {
   broken:
@@ -68,7 +67,8 @@ const PROTECTION = {
   nothing: 'no DaemonSet has tolerations of archaware any more, so none has to be protected',
 } as const;
 
-function logProtection(log: Pick<Logger, 'info' | 'warn'>, verdict: KeepVerdict): void {
+/** Logs that the protection of DaemonSets is broken, holds again, or is not known for a new reason. */
+export function logProtection(log: Pick<Logger, 'info' | 'warn'>, verdict: KeepVerdict): void {
   if (verdict.kind === 'broken') log.warn({ daemonSet: verdict.example }, PROTECTION.broken);
   else if (verdict.kind === 'unknown') log.warn({ why: verdict.why }, PROTECTION.unknown);
   else log.info(PROTECTION[verdict.kind]);

@@ -15,13 +15,11 @@ import type { Settings } from '../../placement/settings.ts';
 import type { Base } from './base.ts';
 import type { Parts } from './parts.ts';
 
-type HealthParts = Pick<Parts, 'watches' | 'running' | 'terms' | 'admission'>;
-
 /** The outcome under which `archaware_pods` counts a pod. */
 type PodOutcome = 'placed' | 'waiting' | 'held' | 'open' | 'ignored';
 
 /** Serves /metrics, /healthz and /readyz, if `metrics.address` names a port. Throws if it cannot listen. */
-export async function serveState(base: Base, parts: HealthParts): Promise<void> {
+export async function serveState(base: Base, parts: Parts): Promise<void> {
   const { config, metrics, log, end } = base;
   const { address } = config.metrics;
   if (address === '') return;
@@ -39,7 +37,7 @@ export async function serveState(base: Base, parts: HealthParts): Promise<void> 
 }
 
 /** Returns the names that /readyz prints; empty if the replica is ready. */
-function notReady({ signal, answers }: Base, { running, watches, admission, terms }: HealthParts): string[] {
+function notReady({ signal, answers }: Base, { running, watches, admission, terms }: Parts): string[] {
   return [
     // Not ready from SIGTERM on, so that the Service drops the replica's address while it still answers.
     ...(signal.aborted ? ['ending'] : []),
@@ -73,7 +71,7 @@ export function leftovers(
 }
 
 /** Makes the gauges read the state of the running process whenever metrics are requested. No counters are kept for them. */
-function observeState(base: Base, { watches, running, terms, admission }: HealthParts): Observed {
+function observeState(base: Base, { watches, running, terms, admission }: Parts): Observed {
   const now = base.clock.wall;
   const { loops } = running;
   // Anybody who reaches the port may ask for the metrics, and a big cluster has 100,000 pods.

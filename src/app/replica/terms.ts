@@ -12,6 +12,7 @@ import { createEvictor, createWriter } from '../../kube/writer.ts';
 import { keepProbes } from '../../placement/patch/keep-probe.ts';
 import { createServiceAccountReader } from '../registries/pull-secrets.ts';
 import type { Base } from './base.ts';
+import { logGated, logProtection } from './reported.ts';
 import type { Running } from './running.ts';
 
 /** The terms of leadership of this replica. */
@@ -72,8 +73,8 @@ export function createTerms(
   const gated = createGatedPods({
     client,
     clock,
-    onChange: telemetry.gatedElsewhere,
-    onError: telemetry.gatedUnknown,
+    onChange: (keys) => logGated(log, keys),
+    onError: (err) => log.warn({ err }, 'pods with the scheduling gate could not be listed'),
   });
 
   const { daemonSets, namespaces, listeners } = watches;
@@ -88,7 +89,7 @@ export function createTerms(
     const present = createKeepWatch({
       client,
       probes: () => keepProbes(daemonSets.store.values(), namespaces.store.get, settings()),
-      onNews: telemetry.protection,
+      onNews: (verdict) => logProtection(log, verdict),
     });
     keep = present;
     listeners.daemonSetsOpened = () => void present.look(over);
