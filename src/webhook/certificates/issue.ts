@@ -1,14 +1,9 @@
 import { createPrivateKey, randomBytes, webcrypto } from 'node:crypto';
 import type { Extension, JsonGeneralNames } from '@peculiar/x509';
+import { type Life, type Pair, readPair } from './pair.ts';
 
 /** The names by which the webhook is called: DNS names and addresses. */
 export type ServingNames = { readonly dns: readonly string[]; readonly ips: readonly string[] };
-
-/** A certificate and its private key, PEM. */
-export type CertificateAndKey = { readonly cert: string; readonly key: string };
-
-/** The validity of a certificate; milliseconds since the epoch. */
-export type Life = { readonly notBefore: number; readonly notAfter: number };
 
 type Wanted = {
   readonly subject: string;
@@ -18,12 +13,13 @@ type Wanted = {
   readonly extensions: readonly Extension[];
 };
 
+const NEW = { cert: 'the new certificate', key: 'its key' };
 const { subtle } = webcrypto;
 const P256 = { name: 'ECDSA', namedCurve: 'P-256' };
 const ECDSA_SHA256 = { name: 'ECDSA', hash: 'SHA-256' };
 
 /** Creates a certificate authority. Each has a different name, so that it cannot be confused with its predecessor. */
-export async function makeAuthority(life: Life): Promise<CertificateAndKey> {
+export async function makeAuthority(life: Life): Promise<Pair> {
   const { BasicConstraintsExtension, KeyUsagesExtension, KeyUsageFlags } = await loadX509();
   return make({
     subject: `CN=archaware-controller webhook ${randomBytes(6).toString('hex')}`,
@@ -37,10 +33,10 @@ export async function makeAuthority(life: Life): Promise<CertificateAndKey> {
 
 /** Issues a serving certificate for the names. */
 export async function issueServing(
-  authority: CertificateAndKey,
+  authority: Pick<Pair, 'cert' | 'key'>,
   names: ServingNames,
   life: Life,
-): Promise<CertificateAndKey> {
+): Promise<Pair> {
   const x509 = await loadX509();
   const signer = new x509.X509Certificate(authority.cert);
   const alternatives: JsonGeneralNames = [
@@ -64,7 +60,7 @@ export async function issueServing(
   });
 }
 
-async function make({ subject, issuer, life, extensions }: Wanted): Promise<CertificateAndKey> {
+async function make({ subject, issuer, life, extensions }: Wanted): Promise<Pair> {
   const x509 = await loadX509();
   const keys = await subtle.generateKey(P256, true, ['sign', 'verify']);
   const certificate = await x509.X509CertificateGenerator.create(
@@ -86,7 +82,7 @@ async function make({ subject, issuer, life, extensions }: Wanted): Promise<Cert
   );
   const der = Buffer.from(await subtle.exportKey('pkcs8', keys.privateKey));
   const key = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }).export({ type: 'pkcs8', format: 'pem' });
-  return { cert: `${certificate.toString('pem').trim()}\n`, key: key.toString() };
+  return readPair(`${certificate.toString('pem').trim()}\n`, key.toString(), NEW);
 }
 
 function importKey(pem: string): Promise<webcrypto.CryptoKey> {
@@ -94,19 +90,12 @@ function importKey(pem: string): Promise<webcrypto.CryptoKey> {
   return subtle.importKey('pkcs8', der, P256, false, ['sign']);
 }
 
-let loading: Promise<typeof import('@peculiar/x509')> | undefined;
-
-/** Loads the package when the first certificate is created, because loading it would slow down every start. */
-function loadX509(): Promise<typeof import('@peculiar/x509')> {
-  loading ??= load();
-  return loading;
-}
-
 /**
- * Its dependency tsyringe refuses to load without the metadata of decorators (a proposal, with a package of its own). The classes
- * that it registers have no parameters, so a function that returns no metadata is enough while it loads.
+ * Loads the package when the first certificate is created, because loading it would slow down every start. Its dependency tsyringe
+ * refuses to load without the metadata of decorators (a proposal, with a package of its own). The classes that it registers have no
+ * parameters, so a function that returns no metadata is enough while it loads.
  */
-async function load(): Promise<typeof import('@peculiar/x509')> {
+async function loadX509(): Promise<typeof import('@peculiar/x509')> {
   const missing = ['getMetadata', 'getOwnMetadata'].filter((name) => !(name in Reflect));
   for (const name of missing) Reflect.set(Reflect, name, () => undefined);
   try {

@@ -2,7 +2,9 @@ import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
 import { messageOf } from '../../kit/errors.ts';
 import { readAuthorities } from '../../oci/http/trust.ts';
-import type { Life } from './issue.ts';
+
+/** The validity of a certificate; milliseconds since the epoch. */
+export type Life = { readonly notBefore: number; readonly notAfter: number };
 
 /** A certificate with its key, checked to belong together. */
 export type Pair = Life & {

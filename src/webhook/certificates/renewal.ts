@@ -1,6 +1,6 @@
-import { issueServing, type Life, makeAuthority, type ServingNames } from './issue.ts';
+import { issueServing, makeAuthority, type ServingNames } from './issue.ts';
 import { extendBundle, type Kept } from './kept.ts';
-import { readPair } from './pair.ts';
+import type { Life } from './pair.ts';
 
 /** What to make next. */
 export type Due = 'authority' | 'serving' | 'nothing';
@@ -41,22 +41,17 @@ export async function renewed(due: Due, kept: Kept, { names, now, lifetimeMs }: 
   const notBefore = now - backdatedMs(lifetimeMs);
   let { authority, serving } = kept;
   if (due === 'authority') {
-    const made = await makeAuthority({ notBefore, notAfter: now + LIVES_OF_AUTHORITY * lifetimeMs });
-    authority = readPair(made.cert, made.key, NEW);
+    authority = await makeAuthority({ notBefore, notAfter: now + LIVES_OF_AUTHORITY * lifetimeMs });
   }
   const isServed = due !== 'serving' && serving !== undefined && isInForce(serving, now);
   if (authority !== undefined && !isServed) {
-    const life = {
+    serving = await issueServing(authority, names, {
       notBefore: Math.max(notBefore, authority.notBefore),
       notAfter: Math.min(now + lifetimeMs, authority.notAfter),
-    };
-    const made = await issueServing(authority, names, life);
-    serving = readPair(made.cert, made.key, NEW);
+    });
   }
   return { ...kept, authority, serving, bundle: extendBundle({ ...kept, authority, serving }, now), problems: [] };
 }
-
-const NEW = { cert: 'the new certificate', key: 'its key' };
 
 /** Whether an authority was made so long ago that every API server has heard of a bundle with it. */
 export function isSettled(
