@@ -109,7 +109,8 @@ async function take(options: RestartOptions, turn: Turn, stamp: string): Promise
     // The answer to an earlier request may have been lost.
     turn.isBegun ||= now.restartedAt === stamp;
     if (turn.isBegun) return follow(options, turn, rolled.kind, now);
-    const reason = now.obstacle ?? (now.isWhole ? undefined : notWhole(rolled.kind, now));
+    const notWhole = `its ${rolled.kind} was not whole (${now.progress}), so it was not restarted`;
+    const reason = now.obstacle ?? (now.isWhole ? undefined : notWhole);
     if (reason !== undefined) return { reason };
     await restart(options, rolled, now, stamp);
     turn.isBegun = true;
@@ -120,10 +121,6 @@ async function take(options: RestartOptions, turn: Turn, stamp: string): Promise
     if (!(error instanceof ApiError)) throw error;
     return { reason: `${error.message}: it was not restarted` };
   }
-}
-
-function notWhole(kind: RolledKind, { progress }: OwnerRollout): string {
-  return `its ${kind} was not whole (${progress}), so it was not restarted`;
 }
 
 function follow({ clock }: RestartOptions, turn: Turn, kind: RolledKind, now: OwnerRollout): End | undefined {
@@ -159,24 +156,20 @@ async function findRolled({ client, signal }: RestartOptions, turn: Turn): Promi
     const path = `/apis/apps/v1/namespaces/${namespace}/${COLLECTIONS[kind]}/${name}`;
     return { path, object: await find(client, path, signal) };
   };
-  const { kind, name, uid } = owner;
-  if (kind === 'StatefulSet' || kind === 'DaemonSet') return found(kind, uid, await read(kind, name));
-  const { object: set } = await read('ReplicaSet', name);
-  if (set === undefined) return { reason: 'its ReplicaSet was deleted' };
-  const deployment = readOwner(objectAt(set, 'metadata'));
-  if (deployment?.kind !== 'Deployment' || !isOfKubernetes(deployment)) {
-    return { reason: 'its ReplicaSet has no Deployment, and clean does not restart it' };
+  const kind = owner.kind === 'StatefulSet' || owner.kind === 'DaemonSet' ? owner.kind : 'Deployment';
+  let rolled = owner;
+  if (kind === 'Deployment') {
+    const { object: set } = await read('ReplicaSet', owner.name);
+    if (set === undefined) return { reason: 'its ReplicaSet was deleted' };
+    const deployment = readOwner(objectAt(set, 'metadata'));
+    if (deployment?.kind !== 'Deployment' || !isOfKubernetes(deployment)) {
+      return { reason: 'its ReplicaSet has no Deployment, and clean does not restart it' };
+    }
+    turn.shown = `Deployment ${namespace}/${deployment.name}`;
+    rolled = deployment;
   }
-  turn.shown = `Deployment ${namespace}/${deployment.name}`;
-  return found('Deployment', deployment.uid, await read('Deployment', deployment.name));
-}
-
-function found(
-  kind: RolledKind,
-  uid: string,
-  { path, object }: { readonly path: string; readonly object: JsonObject | undefined },
-): Rolled | { reason: string } {
-  return object === undefined ? { reason: `its ${kind} was deleted` } : { kind, uid, path, object };
+  const { path, object } = await read(kind, rolled.name);
+  return object === undefined ? { reason: `its ${kind} was deleted` } : { kind, uid: rolled.uid, path, object };
 }
 
 function turnsOf(pods: readonly CarryingPod[]): Turn[] {

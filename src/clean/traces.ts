@@ -30,6 +30,7 @@ import { everAdded } from '../placement/objects/past.ts';
 import { type Owner, readPod } from '../placement/objects/pod.ts';
 import { readPodRecord } from '../placement/objects/pod-record.ts';
 import type { Settings } from '../placement/settings.ts';
+import type { Left } from './outcomes.ts';
 
 /** The options for the search for archaware's traces. */
 export type LookOptions = {
@@ -63,9 +64,6 @@ export type CarryingPod = PodName & {
   readonly cleaning: Exclude<PodCleaning, { kind: 'none' }>;
 };
 
-/** A DaemonSet that keeps tolerations of archaware's form, and why. */
-type Unrecorded = PodName & { readonly kind: 'DaemonSet'; readonly reason: string };
-
 /** The traces of archaware in the cluster. */
 export type Inventory = {
   readonly configurations: readonly OwnObject[];
@@ -75,7 +73,7 @@ export type Inventory = {
   readonly nodes: readonly Node[];
   readonly daemonSets: readonly DaemonSet[];
   /** The DaemonSets that keep tolerations of archaware's form, because nothing shows that archaware wrote them. */
-  readonly unrecorded: readonly Unrecorded[];
+  readonly unrecorded: readonly Left[];
   /** The DaemonSets in whose `managedFields` archaware has an entry. */
   readonly owned: readonly DaemonSet[];
   /** The pods that have archaware's tolerations or affinity, judged by their templates as these will be once restored. */
@@ -107,8 +105,8 @@ const MOST_SHARED = 16 * 1024 * 1024;
 export async function takeInventory(options: LookOptions, known: readonly CarryingPod[] = []): Promise<Inventory> {
   const { client, taints, signal } = options;
   const configurations = [];
-  for (const object of [WEBHOOK, ...POLICIES, publishedIn(options.namespace), secretIn(options.namespace)]) {
-    if (await exists(options, object)) configurations.push(object);
+  for (const [object, mayBeThere] of ownObjects(options)) {
+    if (await exists(options, object.path, mayBeThere)) configurations.push(object);
   }
   const nodes = await readAll(client, '/api/v1/nodes', readNode, signal);
   const daemonSets = await readAll(client, '/apis/apps/v1/daemonsets', readDaemonSet, signal);
@@ -122,16 +120,14 @@ export async function takeInventory(options: LookOptions, known: readonly Carryi
     nodes: nodes.filter((node) => cleanNode(node, taints).kind === 'set'),
     nodeUids: new Set(nodes.map(({ uid }) => uid)),
     daemonSets: daemonSets.filter((daemonSet) => cleanTemplate(daemonSet, taints).kind === 'set'),
-    unrecorded: daemonSets.flatMap((daemonSet) => unrecordedOf(daemonSet, taints)),
+    unrecorded: daemonSets.flatMap((daemonSet) => {
+      const { namespace, name } = daemonSet;
+      const reason = whyLeftInTemplate(daemonSet, taints);
+      return reason === undefined ? [] : { kind: 'DaemonSet' as const, namespace, name, reason };
+    }),
     owned: daemonSets.filter(({ entry }) => entry !== undefined),
     ...(await takePods(options, cluster, known)),
   };
-}
-
-function unrecordedOf(daemonSet: DaemonSet, taints: Settings['taints']): Unrecorded[] {
-  const { namespace, name } = daemonSet;
-  const reason = whyLeftInTemplate(daemonSet, taints);
-  return reason === undefined ? [] : [{ kind: 'DaemonSet', namespace, name, reason }];
 }
 
 /** Returns every taint that archaware set or may have set, as `key` and `effect`. */
@@ -144,12 +140,7 @@ function taintsEver(taints: Settings['taints'], nodes: readonly Node[], daemonSe
   return [...new Map(recorded.map(({ key, effect }) => [taintKind({ key, effect }), { key, effect }])).values()];
 }
 
-type Traces = {
-  readonly name: PodName;
-  readonly gated: boolean;
-  readonly recorded: boolean;
-  readonly carrying: CarryingPod | undefined;
-};
+type Traces = { readonly pod: PodName | CarryingPod; readonly gated: boolean; readonly recorded: boolean };
 
 async function takePods(
   { client, signal }: LookOptions,
@@ -167,33 +158,23 @@ async function takePods(
     const cleaning = cleanPod(object, cluster, pod);
     const managed = readPodRecord(object);
     const recorded = managed !== undefined && (cleaning.kind === 'keep' || managed.tolerations.length === 0);
-    if (cleaning.kind === 'none') return gated || recorded ? { name, gated, recorded, carrying: undefined } : undefined;
+    if (cleaning.kind === 'none') return gated || recorded ? { pod: name, gated, recorded } : undefined;
     const same = before.get(uid);
-    if (same !== undefined && same.cleaning.kind === cleaning.kind) {
-      return { name: same, gated, recorded, carrying: same };
-    }
-    const carrying = {
-      kind: 'Pod',
-      ...name,
-      uid,
-      owner: share(owner),
-      cleaning: share(cleaning),
-    } as const;
-    return { name: carrying, gated, recorded, carrying };
+    if (same?.cleaning.kind === cleaning.kind) return { pod: same, gated, recorded };
+    const carrying = { kind: 'Pod', ...name, uid, owner: share(owner), cleaning: share(cleaning) } as const;
+    return { pod: carrying, gated, recorded };
   };
-  const pods = await readAll(client, '/api/v1/pods', read, signal);
-  const named = (traces: readonly Traces[]) =>
-    distinct(traces.map(({ name: { namespace, name } }) => ({ namespace, name })));
+  const found = await readAll(client, '/api/v1/pods', read, signal);
+  // A list that expired while its pages were read goes on with a later state, so pods may appear twice.
+  const named = (isMeant: (traces: Traces) => boolean): PodName[] => {
+    const names = found.filter(isMeant).map(({ pod: { namespace, name } }) => ({ namespace, name }));
+    return [...new Map(names.map((pod) => [`${pod.namespace}/${pod.name}`, pod])).values()];
+  };
   return {
-    gated: named(pods.filter(({ gated }) => gated)),
-    recorded: named(pods.filter(({ recorded }) => recorded)),
-    pods: pods.flatMap(({ carrying }) => carrying ?? []),
+    gated: named(({ gated }) => gated),
+    recorded: named(({ recorded }) => recorded),
+    pods: found.flatMap(({ pod }) => ('cleaning' in pod ? pod : [])),
   };
-}
-
-/** A list that expired while its pages were read goes on with a later state, so pods may appear twice. */
-function distinct(names: readonly PodName[]): PodName[] {
-  return [...new Map(names.map((pod) => [`${pod.namespace}/${pod.name}`, pod])).values()];
 }
 
 /** Returns the DaemonSets as they will be once their templates are restored. */
@@ -209,26 +190,23 @@ function byUid(daemonSets: readonly DaemonSet[], taints: Settings['taints']): Cl
   return (uid) => restored.get(uid);
 }
 
-function secretIn(namespace: string): OwnObject {
-  const path = `/api/v1/namespaces/${namespace}/secrets/${WEBHOOK_SECRET}`;
-  return { kind: 'Secret', namespace, name: WEBHOOK_SECRET, path };
+/** Returns the objects that belong to archaware as a whole. For some a missing right to look for one counts as "there is none". */
+function ownObjects({ webhook, ownCertificates, namespace }: LookOptions): [object: OwnObject, mayBeThere: boolean][] {
+  const secret = `/api/v1/namespaces/${namespace}/secrets/${WEBHOOK_SECRET}`;
+  return [
+    [WEBHOOK, webhook],
+    ...POLICIES.map((policy): [OwnObject, boolean] => [policy, true]),
+    // The policy that places pods reads it. Without that policy it does nothing.
+    [{ kind: 'KnownImages', namespace, name: KNOWN_IMAGES, path: knownImagesPath(namespace) }, false],
+    [{ kind: 'Secret', namespace, name: WEBHOOK_SECRET, path: secret }, ownCertificates],
+  ];
 }
 
-/** What the policy that places pods reads. Without that policy it does nothing. */
-function publishedIn(namespace: string): OwnObject {
-  return { kind: 'KnownImages', namespace, name: KNOWN_IMAGES, path: knownImagesPath(namespace) };
-}
-
-async function exists(
-  { client, webhook, ownCertificates, signal }: LookOptions,
-  { kind, path }: OwnObject,
-): Promise<boolean> {
+async function exists({ client, signal }: LookOptions, path: string, mayBeThere: boolean): Promise<boolean> {
   try {
     // API servers before 1.36 do not know the kind of these policies.
     return (await find(client, path, signal)) !== undefined;
   } catch (error) {
-    const mayBeThere =
-      kind !== 'KnownImages' && (kind === 'Secret' ? ownCertificates : kind !== WEBHOOK.kind || webhook);
     if (isForbidden(error) && !mayBeThere) return false;
     throw error;
   }
