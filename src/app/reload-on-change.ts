@@ -59,10 +59,5 @@ export async function reloadOnChange(
     });
   }
 
-  let running = Promise.resolve();
-  const inTurn = (isChanged: boolean) => {
-    running = running.then(() => reload(isChanged));
-    return running;
-  };
-  await watchFiles(() => [name], inTurn, { clock, signal });
+  await watchFiles(() => [name], reload, { clock, signal });
 }

@@ -34,8 +34,8 @@ const SETTLED = 3000;
  * noticed. Resolves when the first call has ended, and throws what it throws.
  *
  * A path names a file, or a directory whose files are watched one and two levels deep. A missing path counts as a state.
- * Contents are compared, not links, so a mounted Secret or ConfigMap needs no special care. Only one check and the call
- * that it leads to run at a time; a change during either is seen by the next check. The first call runs beside them.
+ * Contents are compared, not links, so a mounted Secret or ConfigMap needs no special care. Only one call or
+ * check runs at a time; a change during either is seen by the next check.
  * Watching ends with the signal, and keeps the process alive until then.
  *
  * `paths` is called at each check, because a file may name other files to watch; a new path counts as a change.
@@ -45,8 +45,12 @@ export async function watchFiles(
   onRead: (isChanged: boolean) => void | Promise<void>,
   options: WatchOptions,
 ): Promise<void> {
-  void watch(paths, await look(paths(), new Map()), () => onRead(true), options);
-  await onRead(false);
+  const before = await look(paths(), new Map());
+  try {
+    await onRead(false);
+  } finally {
+    void watch(paths, before, () => onRead(true), options);
+  }
 }
 
 async function watch(

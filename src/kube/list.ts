@@ -7,11 +7,6 @@ type Client = Pick<ApiClient, 'request'>;
 
 const PAGE = 500;
 
-/** Reads all objects of a collection, whole, page by page. `path` may include a query. */
-export function listAll(client: Client, path: string, signal: AbortSignal): Promise<JsonObject[]> {
-  return readAll(client, path, (object) => object, signal);
-}
-
 /**
  * Reads a collection page by page and returns what `read` makes of each object; undefined is left out. `read` may see an object
  * twice, if a page is sent again, so it must not count or collect. No whole object

@@ -1,6 +1,7 @@
 import { constants, type Stats } from 'node:fs';
 import { open, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { codeOf } from '../../kit/errors.ts';
 import { printable } from '../../kit/printable.ts';
 import { isLabelName, isLabelNamespace, isReservedKey } from '../../placement/nodes/label-names.ts';
@@ -73,16 +74,9 @@ async function readFile(path: string): Promise<{ text: string } | { problem: str
     const stats = await stat(path);
     // Reading a pipe would block.
     if (!stats.isFile()) return { problem: kindOf(stats) };
-    const chunks: Buffer[] = [];
-    let bytes = 0;
     const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    for await (const chunk of handle.createReadStream({ end: MAX_FILE })) {
-      const part = Buffer.from(chunk);
-      bytes += part.length;
-      chunks.push(part);
-    }
-    if (bytes > MAX_FILE) return { problem: `is larger than ${MAX_FILE} bytes` };
-    return { text: Buffer.concat(chunks).toString('utf8') };
+    const content = await buffer(handle.createReadStream({ end: MAX_FILE }));
+    return content.length > MAX_FILE ? { problem: `is larger than ${MAX_FILE} bytes` } : { text: content.toString() };
   } catch (error) {
     return codeOf(error) === 'ENOENT' ? undefined : { problem: `cannot be read (${codeOf(error)})` };
   }

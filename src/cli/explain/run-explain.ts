@@ -18,7 +18,7 @@ import {
   isHeld,
   readDeployment,
 } from '../../kube/installation.ts';
-import { listAll } from '../../kube/list.ts';
+import { readAll } from '../../kube/list.ts';
 import { find } from '../../kube/read.ts';
 import { knownImagesPath } from '../../names.ts';
 import { ImageError } from '../../oci/errors.ts';
@@ -259,7 +259,7 @@ async function readNodes(
   signal: AbortSignal,
 ): Promise<readonly Node[] | undefined> {
   try {
-    return (await listAll(client, '/api/v1/nodes', signal)).map(readNode);
+    return await readAll(client, '/api/v1/nodes', readNode, signal);
   } catch (error) {
     if (!isForbidden(error)) throw error;
     note(`without nodes, so without what they run and which of them fit: ${messageOf(error)} (${READER_HINT})`);

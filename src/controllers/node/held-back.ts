@@ -34,12 +34,13 @@ export function createHeldBack(options: HeldBackOptions) {
   const announcer = createAnnouncer(events, clock);
   /** Of DaemonSets and of nodes, whose names have no slash. */
   const records = createRecords();
-  const held = new Map<string, readonly Holder[]>();
-  const waiting = new Set<string>();
+  /** The nodes that wait, each with the DaemonSets that hold it back; none: the reason is over soon. */
+  const waiting = new Map<string, readonly Holder[]>();
+  const held = () => [...waiting].flatMap(([name, found]) => (found.length > 0 ? name : []));
   let cancel: (() => void) | undefined;
 
   function recheck(): void {
-    for (const name of [...held.keys(), ...waiting]) enqueue(name);
+    for (const name of [...waiting.keys()]) enqueue(name);
   }
 
   function plan(ms: number): void {
@@ -47,7 +48,7 @@ export function createHeldBack(options: HeldBackOptions) {
       cancel = undefined;
       report();
       recheck();
-      if (held.size + waiting.size > 0) plan(AGAIN_MS);
+      if (waiting.size > 0) plan(AGAIN_MS);
     });
   }
 
@@ -58,8 +59,8 @@ export function createHeldBack(options: HeldBackOptions) {
         action: 'Tainting',
         note: `archaware does not taint ${what}`,
       });
-    const names = [...held.keys()].sort();
-    const holdersOf = (name: string) => held.get(name) ?? [];
+    const names = held().sort();
+    const holdersOf = (name: string) => waiting.get(name) ?? [];
     const found = new Map(names.flatMap(holdersOf).map((holder) => [holder.key, holder]));
     for (const [key, { uid, why }] of found) {
       const [namespace = '', name = ''] = key.split('/');
@@ -71,27 +72,25 @@ export function createHeldBack(options: HeldBackOptions) {
     for (const name of names.slice(0, MOST_EVENTS)) {
       const [uid, [first]] = [nodes.get(name)?.uid, holdersOf(name)];
       if (uid === undefined || first === undefined) continue;
-      const others = held.size > 1 ? ` (${held.size} nodes in all)` : '';
+      const others = names.length > 1 ? ` (${names.length} nodes in all)` : '';
       const loss = `because DaemonSet ${first.key} would lose its pod: ${first.why}`;
       say(name, regardingNode({ name, uid }), `this node with ${taint()}${others}, ${loss}`);
     }
   }
 
   function forget(name: string): void {
-    waiting.delete(name);
-    if (held.delete(name)) records.forget(name);
+    if (waiting.delete(name)) records.forget(name);
   }
 
   return {
     /** Whether a node may be tainted. If not, it is remembered, and reported if that lasts. */
     allows(node: Node): boolean {
       const found = holders(node);
-      if (found.length > 0) held.set(node.name, found);
-      else held.delete(node.name);
-      const isSoon = found.length === 0 && isCutOffSoon(node);
-      if (isSoon) waiting.add(node.name);
-      else waiting.delete(node.name);
-      if (found.length === 0 && !isSoon) return true;
+      if (found.length === 0 && !isCutOffSoon(node)) {
+        waiting.delete(node.name);
+        return true;
+      }
+      waiting.set(node.name, found);
       plan(REPORT_MS);
       return false;
     },
@@ -99,10 +98,10 @@ export function createHeldBack(options: HeldBackOptions) {
     forget,
     /** Has every node that waits decided again. */
     recheck,
-    count: (): number => held.size,
+    count: (): number => held().length,
     /** Whether a node stays untainted, or a DaemonSet (`namespace/name`) is the reason for one. */
     concerns: (key: string): boolean =>
-      held.has(key) || [...held.values()].some((holders) => holders.some((each) => each.key === key)),
+      held().includes(key) || [...waiting.values()].flat().some((holder) => holder.key === key),
     end: (): void => cancel?.(),
   };
 }
