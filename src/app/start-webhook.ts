@@ -9,7 +9,7 @@ import type { PlacedPart } from '../placement/refused-parts.ts';
 import { createCertificateDirectory } from '../webhook/certificates/directory.ts';
 import { createSelfSigned } from '../webhook/certificates/self-signed.ts';
 import type { CertificateSource, OnProblem } from '../webhook/certificates/source.ts';
-import { keepConfiguration, readConfiguration } from '../webhook/keep-configuration.ts';
+import { keepConfiguration } from '../webhook/keep-configuration.ts';
 import { createPaths } from '../webhook/paths.ts';
 import { createReviewer } from '../webhook/review.ts';
 import { serveAdmission } from '../webhook/server.ts';
@@ -46,7 +46,7 @@ export function startWebhook(parts: WebhookParts) {
   const signal = AbortSignal.any([base.end, base.ending.admission]);
   const problemLog = (what: ProblemLogOptions['what'], reason: EventReason | undefined): OnProblem =>
     createProblemLog({ what, reason, log, events, regarding, mayWrite, clock, signal });
-  const certificate = createCertificates(base, mayWrite, problemLog('certificate', 'CertificateInvalid'), signal);
+  const certificate = createCertificates(base, mayWrite, problemLog('certificate', 'CertificateInvalid'));
   const paths = createPaths(() => config.webhook.path || certificate.current()?.path, clock.monotonic);
   void certificate.run(signal);
   const looked = new Promise<void>((onLooked) => {
@@ -109,16 +109,8 @@ function createCertificates(
   { config, client, clock, leaseNamespace: namespace }: Base,
   mayWrite: () => boolean,
   onProblem: OnProblem,
-  signal: AbortSignal,
 ): CertificateSource {
   const { certificates } = config.webhook;
   if (certificates !== 'self') return createCertificateDirectory({ directory: certificates, clock, onProblem });
-  return createSelfSigned({
-    client,
-    namespace,
-    configuration: () => readConfiguration(client, signal),
-    mayWrite,
-    clock,
-    onProblem,
-  });
+  return createSelfSigned({ client, namespace, mayWrite, clock, onProblem });
 }

@@ -16,8 +16,6 @@ export type RequestOptions = {
   readonly body?: unknown;
   /** Asks for the object's metadata alone (`PartialObjectMetadata`), for writes that need no more. */
   readonly metadataOnly?: boolean;
-  /** Returns the answer as text instead of parsing it: the proxied answer of a pod need not be JSON. */
-  readonly asText?: boolean;
   /**
    * Makes the reader of a successful answer's body; the result is then undefined. It is called for each attempt, so that a request
    * that is sent again is read from its beginning. What the reader throws ends the request.
@@ -257,11 +255,9 @@ export function createClient(options: ClientOptions): ConnectedClient {
     host: url.host,
     addresses: () => addresses,
     async request(verb, path, options = {}) {
-      const { signal = never, asText } = options;
       const reader = options.reader?.();
-      const text = await answered({ verb, path, options, onPiece: reader?.take }, signal);
-      if (reader !== undefined) return void reader.end();
-      return asText ? text : parseJson(text);
+      const text = await answered({ verb, path, options, onPiece: reader?.take }, options.signal ?? never);
+      return reader === undefined ? parseJson(text) : void reader.end();
     },
     async watch(path, options) {
       const { signal, onPiece } = options;

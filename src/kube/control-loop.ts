@@ -9,14 +9,12 @@ export type Outcome = 'written' | 'unchanged' | 'waiting' | 'held' | 'conflict';
 
 /**
  * `againInMs`: reconcile the key again after this time, even if nothing has changed by then. `detail`: what was written, or why the
- * object is held, in a few words for the log. `isPostponed`: nothing was tried, so that the pauses between failures stay as long as
- * they are.
+ * object is held, in a few words for the log.
  */
 export type Result = {
   readonly outcome: Outcome;
   readonly againInMs?: number | undefined;
   readonly detail?: string | undefined;
-  readonly isPostponed?: true;
 };
 
 /**
@@ -60,8 +58,8 @@ export function createController(options: ControllerOptions) {
       let [succeeded, written] = [false, false];
       try {
         const result = await reconcile(key, kill);
-        const { outcome, againInMs, isPostponed } = result;
-        succeeded = outcome !== 'conflict' && isPostponed !== true;
+        const { outcome, againInMs } = result;
+        succeeded = outcome !== 'conflict';
         written = outcome === 'written';
         onOutcome(key, (clock.monotonic() - started) / 1000, result);
         if (outcome === 'conflict' && againInMs === undefined) queue.retry(key, priorityOf(key));

@@ -7,7 +7,7 @@ import { until } from '../kit/abort.ts';
 import { type JsonObject, objectAt, stringAt } from '../kit/json.ts';
 import { type ConnectionLimits, createConnections } from '../kit/network/connections.ts';
 import { listen } from '../kit/network/listen.ts';
-import { type BodyReader, createBodyReader } from './body.ts';
+import { type BodyLimits, type BodyReader, createBodyReader } from './body.ts';
 import type { ServingCertificate } from './certificates/source.ts';
 import { RequestError, type Reviewed } from './reviewed.ts';
 
@@ -32,18 +32,9 @@ export type AdmissionOptions = {
   readonly limits?: Partial<AdmissionLimits>;
 };
 
-/** In bytes and milliseconds. */
-export type AdmissionLimits = {
-  readonly bodySize: number;
-  readonly bodySizes: number;
-  /** Bodies from this size on are parsed one at a time. */
-  readonly largeBody: number;
-  /** The number of values in a body, and how deep they may be nested. */
-  readonly bodyTokens: number;
-  readonly bodyDepth: number;
+/** In bytes and milliseconds. Those of bodies stand first; `time` is also the limit for a handshake, and for the head of a request. */
+export type AdmissionLimits = BodyLimits & {
   readonly connections: ConnectionLimits;
-  /** The time for a handshake, for the head of a request, and for its body. */
-  readonly time: number;
   /** How long a connection without a request stays open. */
   readonly idle: number;
   /** The time for requests that are under way when the signal aborts. */
@@ -52,16 +43,16 @@ export type AdmissionLimits = {
 
 const LIMITS: AdmissionLimits = {
   // The object and its previous version, up to 3 MiB each (the API server's limit), and the fields around them.
-  bodySize: 7 * 1024 * 1024,
+  size: 7 * 1024 * 1024,
   // Reading, parsing and reviewing a body takes several times its size.
-  bodySizes: 16 * 1024 * 1024,
-  largeBody: 256 * 1024,
+  total: 16 * 1024 * 1024,
+  large: 256 * 1024,
   // An object of the largest size that etcd stores has about 100,000 values. Each may take 200 bytes of memory.
-  bodyTokens: 200_000,
+  tokens: 200_000,
   // The managed fields of a pod have 17 levels.
-  bodyDepth: 64,
-  connections: { all: 512, unproven: 128 },
+  depth: 64,
   time: 10_000,
+  connections: { all: 512, unproven: 128 },
   // Longer than the 90 s of Go's client, so that the client never writes to a connection that the server is closing.
   idle: 120_000,
   farewell: 3_000,
@@ -85,14 +76,7 @@ export type AdmissionServer = {
 export async function serveAdmission(options: AdmissionOptions, signal: AbortSignal): Promise<AdmissionServer> {
   const limits = { ...LIMITS, ...options.limits };
   const leaves = () => signal.aborted || options.leaving?.aborted === true;
-  const readBody = createBodyReader({
-    size: limits.bodySize,
-    total: limits.bodySizes,
-    large: limits.largeBody,
-    tokens: limits.bodyTokens,
-    depth: limits.bodyDepth,
-    time: limits.time,
-  });
+  const readBody = createBodyReader(limits);
   const connections = createConnections(limits.connections, () => performance.now());
   /** Sockets with a request under way, which is counted when it is answered. */
   const answering = new Set<Duplex>();

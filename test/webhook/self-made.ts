@@ -6,11 +6,7 @@ import type { ApiClient } from '../../src/kube/api-client.ts';
 import { readAuthorities } from '../../src/oci/http/trust.ts';
 import { createSelfSigned, type SelfSignedOptions } from '../../src/webhook/certificates/self-signed.ts';
 import type { CertificateSource } from '../../src/webhook/certificates/source.ts';
-import {
-  type KeepConfigurationOptions,
-  keepConfiguration,
-  readConfiguration,
-} from '../../src/webhook/keep-configuration.ts';
+import { type KeepConfigurationOptions, keepConfiguration } from '../../src/webhook/keep-configuration.ts';
 import { createPaths } from '../../src/webhook/paths.ts';
 import { createHandClock } from '../controllers/hand-clock.ts';
 import { PATIENCE_MS } from '../simulator/client.ts';
@@ -64,7 +60,6 @@ export function createWorld(client: ApiClient, begin: number): World {
       const source = createSelfSigned({
         client,
         namespace: NAMESPACE,
-        configuration: () => readConfiguration(client),
         mayWrite: () => true,
         clock,
         onProblem: (problem) => problems.push(problem ?? 'none'),

@@ -132,7 +132,7 @@ describe('the admission server', () => {
   });
 
   it('refuses a body of unknown length as soon as it is over the limit', async () => {
-    await start({ bodySize: 100 });
+    await start({ size: 100 });
     const socket = await world.open();
     socket.write(`${HEAD}transfer-encoding: chunked\r\n\r\nff\r\n${'x'.repeat(255)}\r\n`);
     const [answered] = await once(socket, 'data');
@@ -141,7 +141,7 @@ describe('the admission server', () => {
   });
 
   it('refuses bodies that need too much memory together', async () => {
-    await start({ bodySizes: 1000 });
+    await start({ total: 1000 });
     const other = await world.open();
     other.write(`${HEAD}content-length: 900\r\n\r\n{`);
     await until(async () => (await world.ask('{}'.padEnd(200))).status === 503);

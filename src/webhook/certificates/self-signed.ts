@@ -5,6 +5,7 @@ import type { ApiClient } from '../../kube/api-client.ts';
 import { secretAt } from '../../kube/secret.ts';
 import { WEBHOOK_SECRET } from '../../names.ts';
 import { servingNames, trusts, trustsAny } from '../configuration.ts';
+import { readConfiguration } from '../keep-configuration.ts';
 import type { ServingNames } from './issue.ts';
 import { bundleText, entriesOf, extendBundle, type Kept, readKept } from './kept.ts';
 import { isVouchedFor, type Pair, timeProblem } from './pair.ts';
@@ -14,8 +15,6 @@ import { type CertificateSource, createHolder, createProblemReporter, type OnPro
 export type SelfSignedOptions = {
   readonly client: ApiClient;
   readonly namespace: string;
-  /** Reads the webhook's configuration: the names by which it is called, and the authorities that callers trust. */
-  readonly configuration: () => Promise<JsonObject | undefined>;
   /** Whether the lease is fresh at this moment: only the leader renews and replaces certificates. */
   readonly mayWrite: () => boolean;
   readonly clock: Clock;
@@ -71,7 +70,7 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
     missing = isEmpty(kept) ? missing + 1 : 0;
     const problems = problemsOf(kept, clock.wall());
     load(kept);
-    for (let steps = 0; steps < MOST_STEPS && !signal.aborted && (await mayMake(kept)); steps += 1) {
+    for (let steps = 0; steps < MOST_STEPS && !signal.aborted && (await mayMake(kept, signal)); steps += 1) {
       const after = await renew(read, kept, signal);
       if (after === 'nothing to do') break;
       // If another writer was faster, its version counts.
@@ -82,10 +81,10 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
     return problems;
   }
 
-  async function mayMake(kept: Kept): Promise<boolean> {
+  async function mayMake(kept: Kept, signal: AbortSignal): Promise<boolean> {
     if (mayWrite()) return true;
     if (!isEmpty(kept) || served !== undefined) return false;
-    return missing >= LOOKS_FOR_LEADER || !trustsAny(await options.configuration());
+    return missing >= LOOKS_FOR_LEADER || !trustsAny(await readConfiguration(client, signal));
   }
 
   async function renew(
@@ -93,7 +92,8 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
     found: Kept,
     signal: AbortSignal,
   ): Promise<JsonObject | undefined | 'nothing to do'> {
-    const configuration = await options.configuration();
+    // It has the names by which the webhook is called, and the authorities that callers trust.
+    const configuration = await readConfiguration(client, signal);
     const names = servingNames(configuration, namespace);
     const now = clock.wall();
     const kept = withServed(found, now);
