@@ -3,14 +3,14 @@ import type { Regarding } from '../kube/events.ts';
 import type { Announcer, Problem } from './announce.ts';
 import { idOf, note, type ObjectRecord } from './object-record.ts';
 
-/** Notices when another writer keeps undoing archaware's writes, and stops writing before the two overload the cluster. */
-export type Contention = ReturnType<typeof createContention>;
-
 const WINDOW_MS = 10 * 60_000;
 const UNDONE = 3;
 const CAP_MS = 24 * 60 * 60_000;
 
-/** Creates the detector of contention, which keeps its state in the records of objects. */
+/**
+ * Creates the detector of contention, which keeps its state in the records of objects. It notices when another writer keeps undoing
+ * archaware's writes, and stops writing before the two overload the cluster.
+ */
 export function createContention(announcer: Announcer, { monotonic }: Pick<Clock, 'monotonic'>) {
   return {
     /**

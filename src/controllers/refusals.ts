@@ -1,14 +1,15 @@
 import { type ApiError, concernsObject, mayBeWrongStatus } from '../kube/errors.ts';
 import type { Regarding } from '../kube/events.ts';
-import type { Announcer } from './announce.ts';
+import { type Announcer, createAnnouncer } from './announce.ts';
 import type { WritingOptions } from './common-options.ts';
+import { createContention } from './contention.ts';
 import { note, type ObjectRecord } from './object-record.ts';
 
 /**
  * Records a refused write of an object. Returns true once the same refusal has lasted so long that it counts as permanent, since a
  * short one proves nothing. It is then forgotten, because the caller goes on with a smaller write.
  */
-export type NoteRefusal = (record: ObjectRecord, regarding: Regarding, error: ApiError) => boolean;
+type NoteRefusal = (record: ObjectRecord, regarding: Regarding, error: ApiError) => boolean;
 
 type RefusalsOptions = Pick<WritingOptions, 'clock' | 'onRefused' | 'lastWriteMs'> & { readonly announcer: Announcer };
 
@@ -50,5 +51,18 @@ export function createRefusals({ announcer, clock, onRefused, lastWriteMs }: Ref
     const isForGood = lasted >= FOR_GOOD_MS && tries >= LEAST_TRIES && isAboutObject(error, since, now);
     note(record, 'refused', isForGood ? undefined : { what, since, count: tries });
     return isForGood;
+  };
+}
+
+/** What a controller notices about its writes, and says about its objects. */
+export type Notices = ReturnType<typeof createNotices>;
+
+/** Creates this for a term: what is said, which writes are undone by others, and which are refused. */
+export function createNotices(options: WritingOptions) {
+  const announcer = createAnnouncer(options.events, options.clock);
+  return {
+    announcer,
+    contention: createContention(announcer, options.clock),
+    noteRefusal: createRefusals({ ...options, announcer }),
   };
 }

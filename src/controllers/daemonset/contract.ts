@@ -3,12 +3,10 @@ import type { Node } from '../../placement/nodes/node.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { Subject } from '../../placement/subject.ts';
-import type { Announcer } from '../announce.ts';
 import type { PlacingOptions } from '../common-options.ts';
-import type { Contention } from '../contention.ts';
 import type { Memory } from '../memory.ts';
 import type { ObjectRecord } from '../object-record.ts';
-import type { NoteRefusal } from '../refusals.ts';
+import type { Notices } from '../refusals.ts';
 import type { Ownership } from './give-back.ts';
 import type { RolloutTurn } from './rollout.ts';
 import type { Unserved } from './unserved.ts';
@@ -30,15 +28,13 @@ export type DaemonSetControllerOptions = PlacingOptions & {
 };
 
 /** What the steps of a reconciliation share: the options, and what the controller knows. */
-export type TemplateParts = DaemonSetControllerOptions & {
-  readonly memory: Memory;
-  readonly turn: RolloutTurn;
-  readonly unserved: Unserved;
-  readonly announcer: Announcer;
-  readonly contention: Contention;
-  readonly noteRefusal: NoteRefusal;
-  readonly ownership: Ownership;
-};
+export type TemplateParts = DaemonSetControllerOptions &
+  Notices & {
+    readonly memory: Memory;
+    readonly turn: RolloutTurn;
+    readonly unserved: Unserved;
+    readonly ownership: Ownership;
+  };
 
 /** The DaemonSet of one reconciliation, with its namespace, settings and subject. */
 export type TemplateCase = {

@@ -6,10 +6,9 @@ import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import { onlyObserves } from '../../placement/placing.ts';
 import { settingsFor } from '../../placement/policy.ts';
 import { readDaemonSetSubject } from '../../placement/subject.ts';
-import { createAnnouncer, problemsOf, regardingDaemonSet, secretProblems, tooLargeProblems } from '../announce.ts';
-import { createContention } from '../contention.ts';
+import { problemsOf, regardingDaemonSet, secretProblems, tooLargeProblems } from '../announce.ts';
 import { behindMs, createMemory } from '../memory.ts';
-import { createRefusals } from '../refusals.ts';
+import { createNotices } from '../refusals.ts';
 import type { DaemonSetControllerOptions, TemplateCase, TemplateParts } from './contract.ts';
 import { createOwnership } from './give-back.ts';
 import { createRolloutTurn } from './rollout.ts';
@@ -33,13 +32,8 @@ export function createDaemonSetController(options: DaemonSetControllerOptions) {
     unreadyNodes: (daemonSet) => unreadyNodesOf(daemonSet, options.nodes(), taints().key),
   });
   const unserved = createUnserved({ daemonSets, turn, isSystem, taints, onServed: options.onServed });
-  const announcer = createAnnouncer(options.events, clock);
-  const contention = createContention(announcer, clock);
-  const parts: TemplateParts = {
-    ...{ ...options, memory, turn, unserved, announcer, contention },
-    noteRefusal: createRefusals({ ...options, announcer }),
-    ownership: createOwnership(options),
-  };
+  const notices = createNotices(options);
+  const parts: TemplateParts = { ...options, ...notices, memory, turn, unserved, ownership: createOwnership(options) };
 
   /** Returns the DaemonSets of the system whose change may still have to be taken back, and then from nodes without the taint. */
   function unproven(): DaemonSet[] {
@@ -98,7 +92,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions) {
     if (skipped === undefined) return serve({ key, daemonSet, record, subject, settings, signal });
     if (skipped === 'too-large') {
       for (const problem of tooLargeProblems(daemonSet.template))
-        announcer.report(record, regardingDaemonSet(daemonSet), problem);
+        notices.announcer.report(record, regardingDaemonSet(daemonSet), problem);
     }
     memory.remember(key, record, { subjectKey, settings }, { kind: 'skip', reason: skipped });
     turn.forget(key);
@@ -139,7 +133,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions) {
       ...problemsOf(template, namespace, decision, settings),
       ...secretProblems(options.images.unusableSecrets(namespace, template.pullSecrets)),
     ]) {
-      announcer.report(record, regardingDaemonSet(daemonSet), problem);
+      notices.announcer.report(record, regardingDaemonSet(daemonSet), problem);
     }
     if (decision.kind === 'wait' && decision.failed.length > 0) options.onDecided(key);
     const result = await carryOut(parts, at, decision);
@@ -174,6 +168,6 @@ export function createDaemonSetController(options: DaemonSetControllerOptions) {
     /** Returns the DaemonSets that did not come back after a write. */
     stopped: turn.stopped,
     /** Counts the DaemonSets whose tolerations another writer keeps removing. */
-    contested: (): number => contention.count(memory.all.values()),
+    contested: (): number => notices.contention.count(memory.all.values()),
   };
 }

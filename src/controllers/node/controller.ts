@@ -12,11 +12,10 @@ import { labelConflictNote } from '../../placement/nodes/labels.ts';
 import { managedText, readManaged } from '../../placement/nodes/managed.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import { nodeAction, nodePatch } from '../../placement/patch/patch.ts';
-import { createAnnouncer, regardingNode } from '../announce.ts';
+import { regardingNode } from '../announce.ts';
 import type { WritingOptions } from '../common-options.ts';
-import { createContention } from '../contention.ts';
 import { createRecords, note } from '../object-record.ts';
-import { createRefusals } from '../refusals.ts';
+import { createNotices } from '../refusals.ts';
 
 export type NodeControllerOptions = WritingOptions & {
   readonly nodes: Store<Node>;
@@ -40,11 +39,9 @@ const ATTEMPTS = 5;
  * loop.ts` owns its queue and its workers.
  */
 export function createNodeController(options: NodeControllerOptions) {
-  const { nodes, rules, bootstrapped, write, clock } = options;
+  const { nodes, rules, bootstrapped, write } = options;
   const records = createRecords();
-  const announcer = createAnnouncer(options.events, clock);
-  const contention = createContention(announcer, clock);
-  const noteRefusal = createRefusals({ ...options, announcer });
+  const { announcer, contention, noteRefusal } = createNotices(options);
 
   async function reconcileOnce(key: string, node: Node, signal: AbortSignal): Promise<Result> {
     const record = records.of(key, node.uid);

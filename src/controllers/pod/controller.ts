@@ -2,10 +2,9 @@ import type { Result } from '../../kube/control-loop.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
 import { settingsFor } from '../../placement/policy.ts';
 import { readPodSubject } from '../../placement/subject.ts';
-import { createAnnouncer, type Problem, regardingPod, tooLargeProblems } from '../announce.ts';
-import { createContention } from '../contention.ts';
+import { type Problem, regardingPod, tooLargeProblems } from '../announce.ts';
 import { behindMs, createMemory, HELD_AGAIN_MS, type Holding, notPlaced } from '../memory.ts';
-import { createRefusals } from '../refusals.ts';
+import { createNotices } from '../refusals.ts';
 import { createBacklog } from './backlog.ts';
 import { carryOut, fitsNowhere, skip } from './carry-out.ts';
 import {
@@ -28,11 +27,9 @@ export type PodController = ReturnType<typeof createPodController>;
 export function createPodController(options: PodControllerOptions) {
   const { pods, namespaces, clock } = options;
   const memory = createMemory(options.images, clock);
-  const announcer = createAnnouncer(options.events, clock);
-  const contention = createContention(announcer, clock);
+  const notices = createNotices(options);
   const backlog = createBacklog(clock, options.onTurn);
-  const noteRefusal = createRefusals({ ...options, announcer });
-  const parts: PodParts = { ...options, memory, backlog, announcer, contention, noteRefusal, forget };
+  const parts: PodParts = { ...options, ...notices, memory, backlog, forget };
 
   function forget(key: string): void {
     for (const each of [memory, backlog]) each.forget(key);
@@ -98,7 +95,7 @@ export function createPodController(options: PodControllerOptions) {
   }
 
   function report({ pod, record }: PodCase, problems: readonly Problem[]): void {
-    for (const problem of problems) announcer.report(record, regardingPod(pod), problem);
+    for (const problem of problems) notices.announcer.report(record, regardingPod(pod), problem);
   }
 
   return {
@@ -121,7 +118,7 @@ export function createPodController(options: PodControllerOptions) {
     *followers(): Iterable<string> {
       for (const [key, record] of memory.all) if (follows(record, pods.get(key))) yield key;
     },
-    contested: (): number => contention.count(memory.all.values()),
+    contested: (): number => notices.contention.count(memory.all.values()),
     end: backlog.end,
   };
 }

@@ -10,13 +10,12 @@ import { startsAtLatestText, WAITS_FOR_LOOKUP } from '../../placement/reasons.ts
 import type { Settings } from '../../placement/settings.ts';
 import { overPlaced, standingArchitectures } from '../../placement/standing.ts';
 import { readPodSubject, type Subject } from '../../placement/subject.ts';
-import { type Announcer, type Problem, preferenceProblems, problemsOf, secretProblems } from '../announce.ts';
+import { type Problem, preferenceProblems, problemsOf, secretProblems } from '../announce.ts';
 import type { PlacingOptions } from '../common-options.ts';
-import type { Contention } from '../contention.ts';
 import { NEVER } from '../image-source.ts';
 import { behindMs, type Holding, holds, isFinal, type Memory, waitedMs } from '../memory.ts';
 import { note, type ObjectRecord } from '../object-record.ts';
-import type { NoteRefusal } from '../refusals.ts';
+import type { Notices } from '../refusals.ts';
 import type { Backlog } from './backlog.ts';
 
 /** A pod with what applies to it. */
@@ -93,14 +92,12 @@ export type PodControllerOptions = PlacingOptions & {
 };
 
 /** What the steps of a reconciliation share: the options, and what the controller knows. */
-export type PodParts = PodControllerOptions & {
-  readonly memory: Memory;
-  readonly backlog: Backlog;
-  readonly announcer: Announcer;
-  readonly contention: Contention;
-  readonly noteRefusal: NoteRefusal;
-  readonly forget: (key: string) => void;
-};
+export type PodParts = PodControllerOptions &
+  Notices & {
+    readonly memory: Memory;
+    readonly backlog: Backlog;
+    readonly forget: (key: string) => void;
+  };
 
 /**
  * Decides about a pod with the present knowledge of its images, and starts lookups for the unknown ones. A pod that an earlier

@@ -5,16 +5,13 @@ import type { Pod } from '../../placement/objects/pod.ts';
 import { podPatch, releasePatch } from '../../placement/patch/patch.ts';
 import { onlyObserves, type PlacementIntent } from '../../placement/placing.ts';
 import { refusedParts } from '../../placement/refused-parts.ts';
-import { type Announcer, refusalProblem, regardingPod } from '../announce.ts';
+import { refusalProblem, regardingPod } from '../announce.ts';
 import type { WritingOptions } from '../common-options.ts';
 import { note } from '../object-record.ts';
-import type { NoteRefusal } from '../refusals.ts';
+import type { Notices } from '../refusals.ts';
 import { expectedKey, type PodCase } from './decision.ts';
 
-type ReleaseParts = Pick<WritingOptions, 'write'> & {
-  readonly announcer: Announcer;
-  readonly noteRefusal: NoteRefusal;
-};
+type ReleaseParts = Pick<WritingOptions, 'write'> & Pick<Notices, 'announcer' | 'noteRefusal'>;
 
 /** A binding changes neither tolerations nor `metadata.generation`, so the rest of a patch says nothing about it. */
 const isUnbound: Operation = { op: 'test', path: '/spec/nodeName', value: null };
