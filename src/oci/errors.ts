@@ -86,8 +86,6 @@ export class ImageError extends Error {
   readonly refusesLogin: boolean = false;
   /** Whether the registry has a single manifest there: that of an artifact, or of an image that names no platform. */
   readonly isSingleManifest: boolean = false;
-  /** Whether nothing answered: no connection was made, or the host stayed silent. */
-  readonly isUnanswered: boolean = false;
 
   constructor(message: string, { cause, ...details }: ImageErrorDetails) {
     super(message, cause === undefined ? undefined : { cause });

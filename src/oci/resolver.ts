@@ -80,7 +80,7 @@ export type ResolverOptions = KeyringOptions &
   };
 
 /** What a command needs to send requests of its own to an endpoint that it was led to. */
-export type ReachParts = Pick<QueryOptions, 'requests' | 'now'> & Pick<ResolverOptions, 'after' | 'timeoutMs'>;
+export type ReachParts = Pick<QueryOptions, 'requests' | 'now'> & Pick<ResolverOptions, 'after'>;
 
 /** Work at an image's registry other than a lookup. */
 type Reach<T> = (at: QueriedTarget, parts: ReachParts) => Promise<T>;
@@ -131,7 +131,7 @@ export function createResolver(options: ResolverOptions) {
     const { candidates: credentials } = await open(access, signal);
     const endpoints = only === undefined ? endpointsOf(reference) : [only];
     const task = { reference, endpoints, credentials, askers: createAskers(access.namespace), signal };
-    const parts = { requests, now, after, timeoutMs };
+    const parts = { requests, now, after };
     return lookup({ ...task, budgetMs: Number.POSITIVE_INFINITY }, (at) => work(at, parts));
   }
 

@@ -136,6 +136,7 @@ export function connectionText(code: string, request: Connecting): string {
   if (code === 'UND_ERR_CONNECT_TIMEOUT' || code === 'ETIMEDOUT') {
     return `${subject} could not be reached: the connection timed out`;
   }
+  if (code === 'UND_ERR_BODY_TIMEOUT') return `${subject} stopped in the middle of its answer`;
   if (code === 'ETIMEOUT') return `${subject} could not be reached: the DNS server did not answer`;
   const isName = isIP(request.url.hostname.replace(/^\[|\]$/g, '')) === 0;
   if (isName && (code === 'ENOTFOUND' || code === 'EAI_AGAIN')) return `${subject} was not found in the DNS (${code})`;

@@ -1,10 +1,8 @@
-import { type Clock, systemClock } from '../../kit/clock.ts';
 import { fieldOf, isObject, parseObject } from '../../kit/json.ts';
 import type { Platform } from '../../kit/platform.ts';
 import { printableAscii } from '../../kit/printable.ts';
 import type { Access } from '../credentials/keyring.ts';
 import { isDigest } from '../digest.ts';
-import { labelOf } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
 import { withDeadline } from '../http/transport.ts';
 import type { QueriedTarget, Sent } from '../lookup/request.ts';
@@ -68,7 +66,7 @@ export async function lookIntoLayers(
 
 async function lookInside(
   asked: QueriedTarget,
-  { requests, now, after, timeoutMs }: ReachParts,
+  { requests, now, after }: ReachParts,
   { platforms, overrides }: LookInsideTask,
 ): Promise<readonly (readonly Inside[])[]> {
   const { reference, signal } = asked;
@@ -176,23 +174,17 @@ async function lookInside(
   /** Reads one layer; returns whether it was read to its end. */
   async function download(digest: string, reading: Reading, until: AbortSignal): Promise<boolean> {
     let isWhole: boolean | LayerProblem | undefined;
-    const stalled = createStallGuard(timeoutMs, labelOf(asked), after);
     const read = async (body: AsyncIterable<Uint8Array>): Promise<void> => {
       if (isWhole !== undefined) throw new Error('the body was read twice');
       isWhole = false;
-      isWhole = await readLayer(stalled.watch(body), digest, reading).catch((error: unknown) => {
+      isWhole = await readLayer(body, digest, reading).catch((error: unknown) => {
         // Thrown here, it would count as a failure of the connection.
         if (isLayerProblem(error) && !until.aborted) return error;
         throw error;
       });
     };
-    try {
-      const either = AbortSignal.any([until, stalled.signal]);
-      const more = { maxBytes: reading.allowance.compressed, timeoutMs: PLATFORM_MS, read };
-      await requests.get({ ...asked, signal: either }, `blobs/${digest}`, 'a layer', more);
-    } finally {
-      stalled.end();
-    }
+    const more = { maxBytes: reading.allowance.compressed, timeoutMs: PLATFORM_MS, read };
+    await requests.get({ ...asked, signal: until }, `blobs/${digest}`, 'a layer', more);
     if (typeof isWhole === 'object') throw isWhole;
     return isWhole === true;
   }
@@ -220,30 +212,4 @@ function readDescriptor(value: unknown): LayerDescriptor {
     return { digest, unread: `may be in a layer of type "${printableAscii(name, 100)}", which is not read` };
   }
   return { digest };
-}
-
-/** Watches a download: if no byte arrives for so many milliseconds, its signal aborts. */
-function createStallGuard(milliseconds: number, label: string, after: Clock['after'] = systemClock.after) {
-  const controller = new AbortController();
-  const arm = () =>
-    after(milliseconds, () => {
-      const message = `${label} sent nothing for ${milliseconds / 1000} s`;
-      controller.abort(new ImageError(message, { code: 'timeout', endpoint: label, isUnanswered: true }));
-    });
-  let cancel = arm();
-  return {
-    signal: controller.signal,
-    async *watch(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-      for await (const chunk of body) {
-        cancel();
-        yield chunk;
-        cancel = arm();
-      }
-    },
-    /** Ends the watch, and the download, if it goes on. */
-    end() {
-      cancel();
-      controller.abort();
-    },
-  };
 }

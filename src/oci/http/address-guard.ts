@@ -20,6 +20,8 @@ import { createTunnel, forward } from './tunnel.ts';
 export type GuardOptions = AddressRules & {
   /** Milliseconds for the DNS lookup, connecting and the TLS handshake together. */
   readonly connectTimeoutMs: number;
+  /** The longest silence within a body, in milliseconds. A deadline ends all requests but those that read as it arrives. */
+  readonly silenceMs?: number;
   readonly now: () => number;
   /** For the deadlines of DNS lookups; default: the timers of the machine. */
   readonly after?: Clock['after'];
@@ -76,6 +78,8 @@ export function createGuard(options: GuardOptions) {
     signal,
   });
   const pools = new LRUCache<string, Pools>({ max: MAX_POOLS, dispose: retire });
+  const { silenceMs } = options;
+  const pool: Agent.Options = { ...POOL, ...(silenceMs === undefined ? {} : { bodyTimeout: silenceMs }) };
   const kept = createKeptConnections();
   let trusted = authorities();
 
@@ -113,7 +117,7 @@ export function createGuard(options: GuardOptions) {
       },
     });
     return new Agent({
-      ...POOL,
+      ...pool,
       connect: (target, callback) =>
         connect(target, (error, socket) => {
           const host = target.host ?? target.hostname;
@@ -136,7 +140,7 @@ export function createGuard(options: GuardOptions) {
       proxy,
       connectProxy: connector(tlsOf()),
       connectThrough: connector(tlsOf(trust)),
-      pool: POOL,
+      pool,
       timeoutMs: options.connectTimeoutMs,
       signal,
     });

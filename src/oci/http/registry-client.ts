@@ -52,7 +52,8 @@ export function createRegistry(options: RegistryOptions) {
   const { now, after, timeoutMs } = options;
   const insecure = new Set(options.insecure.map((host) => host.toLowerCase()));
   // Shorter than the request's own limit, so that a host that cannot be reached is not taken for one that is silent.
-  const guard = createGuard({ ...options, ...options.addresses, connectTimeoutMs: timeoutMs * CONNECT_SHARE });
+  const timeouts = { connectTimeoutMs: timeoutMs * CONNECT_SHARE, silenceMs: timeoutMs };
+  const guard = createGuard({ ...options, ...options.addresses, ...timeouts });
   const wire = chain(
     [measure((record, place) => options.telemetry?.requested?.(record, place), now)],
     options.send ?? createSend(guard, options.userAgent),
@@ -100,7 +101,7 @@ const HUNG_UP = /^(ECONNRESET|UND_ERR_SOCKET)$/;
 const NOT_CONNECTED =
   /^(ECONNREFUSED|E(HOST|NET)(UNREACH|DOWN)|EAI_.*|E(NOTFOUND|NODATA|SERVFAIL|REFUSED|TIMEOUT)|ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT|ERR_OSSL_.*)$/;
 /** Codes of a host, or of a DNS server, that says nothing. */
-const SILENT = /^(UND_ERR_CONNECT_TIMEOUT|ETIMEDOUT|ETIMEOUT)$/;
+const SILENT = /^(UND_ERR_(CONNECT|BODY)_TIMEOUT|ETIMEDOUT|ETIMEOUT)$/;
 /** Bytes of the body of a refusal that are read. */
 const MAX_REFUSAL = 16 * 1024;
 /** The most remembered pairs of a trust and a host that may speak plain http; the operator names those. */
@@ -267,7 +268,7 @@ function describe(error: unknown, request: RegistryRequest): ImageError {
   const code = codeOf(error);
   const isUnreachable =
     error instanceof ProxyFailure || [NOT_CONNECTED, NOT_TLS, UNVERIFIED].some((codes) => codes.test(code));
-  const more = { ...(isUnreachable ? { unreachable: request.url.host } : {}), isUnanswered: true };
+  const more = isUnreachable ? { unreachable: request.url.host } : {};
   if (error instanceof ProxyFailure) {
     return failure(request, 'unavailable', `${subjectOf(request)} could not be reached: ${error.message}`, more);
   }

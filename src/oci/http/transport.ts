@@ -136,7 +136,7 @@ export function deadline(milliseconds: number, after?: Clock['after']): Link {
     };
     const late = () => {
       const message = `${subjectOf(current)} did not answer within ${timeoutMs / 1000} s`;
-      return failure(current, 'timeout', message, { isUnanswered: true });
+      return failure(current, 'timeout', message, {});
     };
     return withDeadline(timeoutMs, request.signal, late, (signal) => next({ ...request, signal, onHop }), after);
   };
