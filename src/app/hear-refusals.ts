@@ -1,23 +1,16 @@
-import type { Config } from '../config/schema.ts';
 import { createRefusedCreations, readFailedCreation, refusedNote } from '../controllers/refused-creations.ts';
 import type { Watches } from '../controllers/watches.ts';
-import type { Clock } from '../kit/clock.ts';
 import type { JsonObject } from '../kit/json.ts';
-import type { ApiClient } from '../kube/api-client.ts';
 import type { EventRecorder, Regarding } from '../kube/events.ts';
 import { follow } from '../kube/watch/follower.ts';
-import type { Logger } from '../observability/log.ts';
 import { skipTemplate } from '../placement/eligibility.ts';
 import { readRecord } from '../placement/objects/daemonset.ts';
 import { onlyObserves, usesAffinity, usesTaints } from '../placement/placing.ts';
 import { type PlacedPart, refusedParts } from '../placement/refused-parts.ts';
 import type { Settings } from '../placement/settings.ts';
+import type { Base } from './replica/base.ts';
 
-type RefusedCreationsParts = {
-  readonly config: Config;
-  readonly client: ApiClient;
-  readonly clock: Clock;
-  readonly log: Logger;
+type RefusedCreationsParts = Pick<Base, 'config' | 'client' | 'clock' | 'log'> & {
   readonly events: Pick<EventRecorder, 'emit'>;
   readonly settings: () => Settings;
   readonly watches: { readonly [kind in 'namespaces' | 'daemonSets']: Pick<Watches[kind], 'store'> };

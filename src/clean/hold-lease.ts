@@ -1,8 +1,7 @@
 import type { Clock } from '../kit/clock.ts';
 import type { ApiClient } from '../kube/api-client.ts';
 import { isForbidden, isGone } from '../kube/errors.ts';
-import type { Installation } from '../kube/installation.ts';
-import { type FoundLease, getLease, type LeaseName } from '../kube/installation.ts';
+import { type FoundLease, getLease, type Installation, type LeaseName } from '../kube/installation.ts';
 import { createLease, type Lease, type LeaseAttempt } from '../kube/lease.ts';
 import { retrying } from '../kube/retry.ts';
 import { isLive, leadText, RefusedError, stopAdvice } from './own-controller.ts';

@@ -166,22 +166,16 @@ export function createClient(options: ClientOptions): ConnectedClient {
     return loggingIn;
   }
 
-  /** Returns the current login; undefined if the caller has to wait for one. */
-  function held(fresh: boolean): Login | undefined {
-    if (login === undefined || fresh) return undefined;
+  /** Sends a request once; `fresh`: with a new login. */
+  function send(request: Sent, signal: AbortSignal, fresh = false): Promise<HttpAnswer> {
+    // Nearly always there is a login, and each promise in between would cost every request.
+    if (login === undefined || fresh) {
+      return untilAborted(logIn(), signal).then(({ headers }) => sendAs(headers, request, signal));
+    }
     // The old login stays in use meanwhile: a slow plug-in must not block requests that could go on. If the server
     // refuses it, it answers 401.
     if (now() - login.at > LOGIN_MS) logIn().catch(() => undefined);
-    return login;
-  }
-
-  /** Sends a request once; `fresh`: with a new login. */
-  function send(request: Sent, signal: AbortSignal, fresh = false): Promise<HttpAnswer> {
-    const login = held(fresh);
-    // Nearly always there is a login, and each promise in between would cost every request.
-    return login === undefined
-      ? untilAborted(logIn(), signal).then(({ headers }) => sendAs(headers, request, signal))
-      : sendAs(login.headers, request, signal);
+    return sendAs(login.headers, request, signal);
   }
 
   function sendAs(login: Login['headers'], request: Sent, signal: AbortSignal): Promise<HttpAnswer> {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { onAbort } from '../kit/abort.ts';
+import { onAbort, until } from '../kit/abort.ts';
 import type { Clock } from '../kit/clock.ts';
 import { createFairQueue } from '../kit/fairness/fair-queue.ts';
 import { printable } from '../kit/printable.ts';
@@ -67,7 +67,7 @@ export function createEvents(options: EventOptions) {
   const objects = new Map<string, { since: number; count: number }>();
   let dropped = 0;
   let running = 0;
-  let drained: (() => void)[] = [];
+  const drained: (() => void)[] = [];
 
   async function write({ regarding, ...what }: Occurrence): Promise<void> {
     const now = clock.wall();
@@ -153,12 +153,9 @@ export function createEvents(options: EventOptions) {
       return true;
     },
     /** Resolves when all accepted Events are written, or the signal aborts. */
-    async flush(until: AbortSignal): Promise<void> {
-      if (running === 0 || until.aborted) return;
-      await new Promise<void>((resolve) => {
-        drained = [...drained, resolve];
-        until.addEventListener('abort', () => resolve(), { once: true });
-      });
+    async flush(deadline: AbortSignal): Promise<void> {
+      if (running === 0) return;
+      await Promise.race([new Promise<void>((resolve) => drained.push(resolve)), until(deadline)]);
     },
   };
 }

@@ -113,18 +113,18 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>) 
       isDead = false;
       collection.watched();
     }
-    if (failure?.isSilent === true) {
+    if (failure?.cause === 'silent') {
       onRestart?.('silent');
       seenBefore = collection.changes();
       isListed = false;
       return 0;
     }
-    wasAway = failure?.isAway === true;
+    wasAway = failure?.cause === 'away';
     if (failure === undefined && !isShort) {
       trouble.works();
       return 0;
     }
-    const { error, cause } = failure ?? { error: new Error('closed at once'), cause: 'fruitless' };
+    const { error, cause } = failure ?? { error: new Error('closed at once'), cause: 'broken' };
     if (cause === 'version') {
       onRestart?.('expired');
       isListed = false;
@@ -133,7 +133,7 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>) 
       // happens again. The wait of the outage is over.
       if ((heard && !isShort) || wasBack) return 0;
     } else if (failure !== undefined) onRestart?.(messageOf(error));
-    if (cause === 'fruitless' && !heard) fruitless += 1;
+    if ((cause === 'broken' || cause === 'away') && !heard) fruitless += 1;
     if (fruitless >= RELIST_AFTER) [fruitless, isListed] = [0, false];
     trouble.failed('watch', error);
     return waitMs(error, watches++, clock);

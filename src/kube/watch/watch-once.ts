@@ -10,14 +10,10 @@ type Ended = { readonly heard: boolean; readonly failure: Failure | undefined };
 type Failure = {
   readonly error: Error;
   /**
-   * `version`: the server no longer knows the version. `refused`: the server did not open the watch. `fruitless`: the
-   * connection or the watch itself failed.
+   * `version`: the server no longer knows the version. `refused`: the server did not open the watch. `away`: it gave no answer at all.
+   * `silent`: the watch was open, and nothing arrived over it for too long. `broken`: the connection or the watch itself failed.
    */
-  readonly cause: 'version' | 'refused' | 'fruitless';
-  /** The watch was open, and nothing arrived over it for too long. */
-  readonly isSilent?: boolean;
-  /** The server gave no answer at all. */
-  readonly isAway?: boolean;
+  readonly cause: 'version' | 'refused' | 'away' | 'silent' | 'broken';
 };
 
 type WatchOnceOptions = {
@@ -76,10 +72,10 @@ export async function watchOnce(options: WatchOnceOptions, signal: AbortSignal):
     return { heard, failure: undefined };
   } catch (thrown) {
     const error = thrown instanceof Error ? thrown : new Error(String(thrown));
-    if (isSilent) return { heard, failure: { error: new Error('silent'), cause: 'fruitless', isSilent: isOpen } };
+    if (isSilent) return { heard, failure: { error: new Error('silent'), cause: isOpen ? 'silent' : 'broken' } };
     if (isExpired(error) || isFromTheFuture(error)) return { heard, failure: { error, cause: 'version' } };
-    const cause = error instanceof ApiError && !isOpen ? 'refused' : 'fruitless';
-    return { heard, failure: { error, cause, isAway: error instanceof ConnectionError && !isOpen } };
+    const unopened = error instanceof ApiError ? 'refused' : error instanceof ConnectionError ? 'away' : 'broken';
+    return { heard, failure: { error, cause: isOpen ? 'broken' : unopened } };
   } finally {
     cancelIdle();
     closed?.();
