@@ -8,15 +8,19 @@ import type { Logger } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Context } from './surroundings.ts';
 
-type ReloadingOptions = {
-  /** Applies the changed keys. If it throws, it has changed nothing. */
-  readonly apply: (config: Config, changed: readonly string[]) => Promise<void>;
+/** How a file that is followed is reported. */
+export type Reporting = {
   readonly log: Logger;
-  readonly metrics: Pick<Metrics, 'configReloaded'>;
   readonly events: Pick<EventRecorder, 'emit'>;
-  /** The object that the Event of a refused configuration is about. */
+  /** The object that the Event of a refused file is about. */
   readonly regarding: Regarding;
   readonly signal: AbortSignal;
+};
+
+type ReloadingOptions = Reporting & {
+  /** Applies the changed keys. If it throws, it has changed nothing. */
+  readonly apply: (config: Config, changed: readonly string[]) => Promise<void>;
+  readonly metrics: Pick<Metrics, 'configReloaded'>;
 };
 
 /**

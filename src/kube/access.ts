@@ -3,7 +3,6 @@ import { readFile } from 'node:fs/promises';
 import type { RequestOptions } from 'node:https';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import { KubeConfig } from '@kubernetes/client-node/dist/config.js';
 import { parse } from 'yaml';
 import { messageOf } from '../kit/errors.ts';
@@ -33,7 +32,7 @@ export type ClusterAccess = {
   readonly namespace: string | undefined;
   /**
    * Returns the settings for a new connection: the files that the kubeconfig or the service account names may have been
-   * replaced since. The same object while they are the same; files that cannot be read at the moment count as unchanged.
+   * replaced since. Files that cannot be read at the moment count as unchanged.
    */
   readonly tls: () => TlsOptions;
   /** Returns the headers that log in; may read a token file or run an exec plug-in. */
@@ -173,8 +172,7 @@ function rereading(config: KubeConfig): () => TlsOptions {
   let last = readTls(config);
   return () => {
     try {
-      const now = readTls(config);
-      if (!isDeepStrictEqual(now, last)) last = now;
+      last = readTls(config);
     } catch {
       // A file that is being replaced; the next connection reads it again.
     }

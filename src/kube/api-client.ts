@@ -3,7 +3,7 @@ import { untilAborted } from '../kit/abort.ts';
 import { type Clock, systemClock } from '../kit/clock.ts';
 import { parseJson } from '../kit/json.ts';
 import { createConnector } from '../kit/network/connector.ts';
-import type { ClusterAccess, TlsOptions } from './access.ts';
+import type { ClusterAccess } from './access.ts';
 import { ApiError, ConnectionError } from './errors.ts';
 import { exchange, type HttpAnswer, type Running } from './exchange.ts';
 
@@ -119,30 +119,21 @@ export function createClient(options: ClientOptions): ConnectedClient {
   const url = new URL(access.server);
   const prefix = url.pathname.replace(/\/$/, '');
   const ending = new AbortController();
-  const connectorFor = (tls: TlsOptions) =>
-    createConnector({ ...tls, ca: tls.ca as Buffer | undefined, timeout: 10_000, keepAlive: true }, ending.signal);
-  let tls = access.tls();
-  let connector = connectorFor(tls);
-  /** The authority of the API server, or our certificate, may be rotated while we run. */
-  function connectorNow(): typeof connector {
-    const now = access.tls();
-    if (now !== tls) {
-      tls = now;
-      connector = connectorFor(tls);
-    }
-    return connector;
-  }
   const addresses = options.addresses ?? new Set<string>();
   const never = new AbortController().signal;
   const openPool = () =>
     new Pool(url.origin, {
       connections,
-      connect: (target, callback) =>
-        connectorNow()(target, (error, socket) => {
+      connect(target, callback) {
+        // The authority of the API server, or our certificate, may be rotated while we run.
+        const { ca, ...tls } = access.tls();
+        const how = { ...tls, ca: ca as Buffer | undefined, timeout: 10_000, keepAlive: true };
+        createConnector(how, ending.signal)(target, (error, socket) => {
           if (error !== null) return callback(error, null);
           if (socket.remoteAddress !== undefined) addresses.add(socket.remoteAddress);
           callback(null, socket);
-        }),
+        });
+      },
       headersTimeout: silenceMs,
       keepAliveTimeout: 60_000,
     });

@@ -132,7 +132,7 @@ describe('finding the cluster', () => {
     const access = findCluster({ kubeconfig: await written({ ...config(SERVER), clusters }) });
     const first = access.tls();
     expect(String(first.ca)).to.equal('old');
-    expect(access.tls()).to.equal(first);
+    expect(access.tls()).to.deep.equal(first);
     await writeFile(caFile, 'new');
     expect(String(access.tls().ca)).to.equal('new');
     await rm(caFile);

@@ -3,22 +3,12 @@ import { ConfigurationError } from '../../config/shown-problems.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
 import { watchFiles } from '../../kit/watch-files.ts';
-import type { EventRecorder, Regarding } from '../../kube/events.ts';
-import type { Logger } from '../../observability/log.ts';
 import { type LabelRules, NO_RULES } from '../../placement/nodes/label-rules.ts';
+import type { Reporting } from '../reload-on-change.ts';
 import { type ReadLabelRules, readLabelRules } from './files.ts';
 
 /** The interval at which a directory that cannot be read is tried again. */
 const AGAIN_MS = 2_000;
-type FollowOptions = {
-  readonly log: Logger;
-  readonly events: Pick<EventRecorder, 'emit'>;
-  /** The object that the Event of refused rules is about. */
-  readonly regarding: Regarding;
-  readonly signal: AbortSignal;
-  readonly onChange: () => void;
-};
-
 const NOTHING: ReadLabelRules = { rules: NO_RULES, problems: [] };
 
 /**
@@ -56,7 +46,7 @@ export async function loadLabelRules(
      * Keeps the rules up to date while `run` works, and reports refused files. Returns what writes the Event about them: call it at the
      * beginning of each term, because only the leader writes Events.
      */
-    async follow({ log, events, regarding, signal, onChange }: FollowOptions): Promise<() => void> {
+    async follow({ log, events, regarding, signal }: Reporting, onChange: () => void): Promise<() => void> {
       const report = () => {
         if (current.problems.length === 0) return;
         const note = `some label rules are refused, all others apply: ${current.problems.map(named).join('; ')}`;

@@ -91,7 +91,7 @@ async function followFiles(base: Base, parts: Parts) {
   const signal = AbortSignal.any([base.signal, base.end]);
   const common = { log, events, regarding: running.regarding, signal };
   const read = reloadOnChange(context, { ...common, apply: running.apply, metrics: { configReloaded } });
-  return { read, reportLabelRules: await labels.follow({ ...common, onChange: running.labelRulesChanged }) };
+  return { read, reportLabelRules: await labels.follow(common, running.labelRulesChanged) };
 }
 
 /** Returns when every kind is listed and the configuration file is watched. A kind that may not be listed ends the process. */
