@@ -91,13 +91,7 @@ export async function serveAdmission(options: AdmissionOptions, signal: AbortSig
   });
   server.timeout = limits.idle;
   server.on('connection', connections.add);
-  const proven = new WeakSet<Socket>();
-  const prove = (socket: Socket) => {
-    if (proven.has(socket)) return;
-    proven.add(socket);
-    const { remoteAddress = '', remotePort = 0 } = socket;
-    connections.prove(remoteAddress, remotePort);
-  };
+  const prove = ({ remoteAddress = '', remotePort = 0 }: Socket) => connections.prove(remoteAddress, remotePort);
   // Made once: a copy of the options for each request would cost as much as a decision.
   const how: Answering = { ...options, readBody, leaves, prove, time: limits.time };
   const serve = async (request: IncomingMessage, response: ServerResponse) => {

@@ -139,8 +139,3 @@ function orRefuse<T>(create: () => T): T {
     throw new ConfigurationError([messageOf(error)]);
   }
 }
-
-/** Returns a function that prints what was ignored, for commands that print a result and end. */
-export function problemPrinter(note: (line: string) => void): (source: string, problem: string) => void {
-  return (source, problem) => note(`${source}: ${problem}`);
-}

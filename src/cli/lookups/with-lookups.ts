@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { Connection } from '../../app/connect.ts';
-import { loadOperatorFiles, problemPrinter } from '../../app/registries/operator-files.ts';
+import { loadOperatorFiles } from '../../app/registries/operator-files.ts';
 import { createPullSecretReader } from '../../app/registries/pull-secrets.ts';
 import { type ResolverParts, resolverFor } from '../../app/registries/resolver-for.ts';
 import type { Context } from '../../app/surroundings.ts';
@@ -41,7 +41,7 @@ export async function withLookups<Cluster extends Connection | undefined>(
   work: (asking: Asking<Cluster>) => Promise<number>,
 ): Promise<number> {
   const { config, clock } = context;
-  const files = await loadOperatorFiles(config, clock, problemPrinter(context.note));
+  const files = await loadOperatorFiles(config, clock, (source, problem) => context.note(`${source}: ${problem}`));
   const cluster = await connect();
   const client = cluster?.client;
   const over = new AbortController();

@@ -11,9 +11,6 @@ import { regardingDaemonSet } from '../announce.ts';
 import type { TemplateCase, TemplateParts } from './contract.ts';
 import { type Change, send, wrote } from './template.ts';
 
-/** How often a stopped DaemonSet is looked at. */
-const AGAIN_MS = 15_000;
-
 /**
  * Does what is done about a DaemonSet that did not come back: it is reported, and the change is taken back where that helps. Returns
  * undefined for a DaemonSet that is not stopped.
@@ -33,7 +30,7 @@ export async function actOnStop(parts: TemplateParts, at: TemplateCase): Promise
     note: stoppedNote(daemonSet, { ...state, stopsAll: turn.stopsAll().includes(key) }),
   });
   if (wasTakenBack || !verdict.missing || !canTakeBack(daemonSet, parts.nodes(), taints)) {
-    return { outcome: 'held', againInMs: AGAIN_MS };
+    return { outcome: 'held' };
   }
   const undo = turn.takesBack(key, daemonSet.generation + 1);
   try {

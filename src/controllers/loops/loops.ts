@@ -93,9 +93,9 @@ export function createLoops(options: LoopsOptions) {
   const created = createQueues(options);
   const { add, forEach, idle } = created;
   const queues = {
-    pod: add('pod', pod.reconcile, pods),
-    daemonSet: add('daemonset', daemonSet.reconcile, true),
-    node: add('node', node.reconcile, true),
+    pod: add('pod', pod.reconcile, (key) => pods.get(key)?.nodeName === undefined),
+    daemonSet: add('daemonset', daemonSet.reconcile, () => true),
+    node: add('node', node.reconcile, () => true),
   };
   const wrongNodes: WrongNodes | undefined =
     evictor &&

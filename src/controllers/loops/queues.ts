@@ -1,12 +1,7 @@
 import type { Clock } from '../../kit/clock.ts';
 import { createTurns, inTurns } from '../../kit/fairness/event-loop.ts';
 import { type Controller, createController, type Reconciler } from '../../kube/control-loop.ts';
-import type { Store } from '../../kube/watch/store.ts';
-import type { Pod } from '../../placement/objects/pod.ts';
 import type { Telemetry } from '../telemetry.ts';
-
-/** Which keys of a queue come before the others: all, none, or the pods without a node. */
-type Urgency = boolean | Pick<Store<Pod>, 'get'>;
 
 /** The queues of a term with their workers. All share their turns of the event loop. */
 export type Queues = ReturnType<typeof createQueues>;
@@ -24,14 +19,15 @@ export function createQueues({
   const turns = createTurns(clock);
   let spreading = 0;
   return {
-    add: (name: string, reconcile: Reconciler, urgency: Urgency, most = workers): Controller =>
+    /** `isUrgent`: whether a key comes before the others. */
+    add: (name: string, reconcile: Reconciler, isUrgent: (key: string) => boolean, most = workers): Controller =>
       createController({
         name,
         workers: most,
         reconcile,
         clock,
         turns,
-        priorityOf: (key) => (isUrgent(key, urgency) ? 'urgent' : 'backlog'),
+        priorityOf: (key) => (isUrgent(key) ? 'urgent' : 'backlog'),
         onOutcome: (key, seconds, result) => telemetry.outcome?.(name, key, seconds, result),
       }),
     /** Does `work` for every item: in this turn of the event loop as long as that is short, then in the next ones. */
@@ -46,8 +42,4 @@ export function createQueues({
     /** Whether no work for many items goes on in later turns. */
     idle: (): boolean => spreading === 0,
   };
-}
-
-function isUrgent(key: string, urgency: Urgency): boolean {
-  return typeof urgency === 'boolean' ? urgency : urgency.get(key)?.nodeName === undefined;
 }

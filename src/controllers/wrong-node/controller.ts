@@ -280,7 +280,7 @@ export type WrongNodes = ReturnType<typeof createWrongNodes>;
 export function createWrongNodes(options: WrongNodeOptions, { add, forEach }: Queues) {
   const wrongNode = createWrongNodeController(options);
   // One worker is enough, because evictions are rare.
-  const controller: Controller = add('wrong-node', wrongNode.reconcile, false, 1);
+  const controller: Controller = add('wrong-node', wrongNode.reconcile, () => false, 1);
   function look(keys: Iterable<string>): void {
     forEach(keys, (key) => {
       if (wrongNode.suspects(key)) controller.enqueue(key);
