@@ -296,15 +296,11 @@ function isBundle(config: JsonObject): boolean {
  * @throws ImageError `too-large`
  */
 export function uniquePlatforms(platforms: readonly Platform[]): Platform[] {
-  const seen = new Map<string, Platform>();
-  for (const platform of platforms) {
-    const key = platformKey(platform);
-    if (!seen.has(key)) seen.set(key, platform);
+  const unique = new Map(platforms.map((platform) => [platformKey(platform), platform]));
+  if (unique.size > MAX_PLATFORMS) {
+    throw refused('too-large', `the index names ${unique.size} platforms; at most ${MAX_PLATFORMS} are allowed`);
   }
-  if (seen.size > MAX_PLATFORMS) {
-    throw refused('too-large', `the index names ${seen.size} platforms; at most ${MAX_PLATFORMS} are allowed`);
-  }
-  return [...seen.values()];
+  return [...unique.values()];
 }
 
 /** Returns a text that equals that of no other platform. */
@@ -316,21 +312,16 @@ export function platformKey({ os, architecture, variant = '' }: Platform): strin
  * Returns the platform, linux if it names no operating system, or why it is invalid. An accepted platform may be written to a label
  * or a toleration unchanged.
  */
-export function readPlatform(platform: {
-  readonly os?: unknown;
-  readonly architecture?: unknown;
-  readonly variant?: unknown;
-}): Platform | string {
-  const rawOs = textOf(platform.os) || 'linux';
-  const rawArchitecture = textOf(platform.architecture);
+export function readPlatform(stated: Platform): Platform | string {
+  const rawOs = stated.os || 'linux';
   const os = rawOs.trim().toLowerCase();
-  const architecture = normaliseArchitecture(rawArchitecture);
+  const architecture = normaliseArchitecture(stated.architecture);
   if (os === 'unknown' || architecture === undefined || !/^[a-z0-9][a-z0-9_-]{0,31}$/.test(os)) {
     const isStrange = os !== 'unknown' && architecture === undefined;
     const why = isStrange ? ', whose architecture is not a known GOARCH' : '';
-    return `the platform "${printableAscii(rawOs, 40)}/${printableAscii(rawArchitecture, 40)}"${why}`;
+    return `the platform "${printableAscii(rawOs, 40)}/${printableAscii(stated.architecture, 40)}"${why}`;
   }
-  const variant = textOf(platform.variant);
+  const { variant = '' } = stated;
   return /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/.test(variant) ? { os, architecture, variant } : { os, architecture };
 }
 

@@ -122,9 +122,7 @@ export function createFailures({ maxEntries, now, random }: FailuresOptions) {
      */
     count(): number {
       const oldest = now() - LONGEST;
-      let count = 0;
-      for (const failure of failures.values()) if (failure.retryAt > oldest) count += 1;
-      return count;
+      return [...failures.values()].filter(({ retryAt }) => retryAt > oldest).length;
     },
   };
 }

@@ -27,9 +27,6 @@ export function createArchive({ tree, allowance }: Omit<Reading, 'isEnough'>) {
   parser.on('nullBlock', () => {
     hasEnd = true;
   });
-  parser.on('eof', () => {
-    hasEnd = true;
-  });
   // What the library does not know, such as a sparse file of GNU tar.
   parser.on('ignoredEntry', ({ path, type, meta }) => {
     if (meta) problem ??= 'the header of an entry is too large';

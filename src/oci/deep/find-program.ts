@@ -51,7 +51,7 @@ export function settleFor(wanted: Wanted, why: string): Finding {
     const quick = 'verdict' in found ? found : follow(wanted.process.argv, wanted, START);
     if ('verdict' in quick) return quick;
     const { reach, after } = quick;
-    return { program: reach, verdict: 'unknown', reason: `${after === '' ? '' : `${after}; `}${reach} ${why}` };
+    return { program: reach, verdict: 'unknown', reason: joined(after, `${reach} ${why}`) };
   } catch (error) {
     // Nothing more may be looked up.
     if (!isLayerProblem(error)) throw error;
@@ -68,12 +68,9 @@ function follow(argv: readonly string[], wanted: Wanted, { isStrict, steps, afte
   const [name = '', ...args] = argv;
   const { platform, process, tree } = wanted;
   const shown = printable(name, 200);
-  const before = after === '' ? '' : `${after}; `;
-  const unknown = (reason: string): Finding => ({
-    program: shown,
-    verdict: 'unknown',
-    reason: `${before}${shown} ${reason}`,
-  });
+  const unknown = (reason: string): Finding => {
+    return { program: shown, verdict: 'unknown', reason: joined(after, `${shown} ${reason}`) };
+  };
   if (name.length > LONGEST || name.includes('\0')) return unknown('is not a valid path');
   if (steps >= MAX_STEPS) return unknown('is not followed any further');
   const places = placesOf(name, process);
@@ -81,8 +78,7 @@ function follow(argv: readonly string[], wanted: Wanted, { isStrict, steps, afte
   const found = places.map((path) => ({ path, place: tree.resolve(path) }));
   const isProgram = ({ place }: (typeof found)[number]): boolean =>
     place.kind === 'found' && (!isNamed || place.node.kind === 'other' || place.node.isExecutable);
-  const candidates = isStrict ? found.filter((each) => isProgram(each) || each.place.kind === 'unread') : found;
-  const chosen = isStrict ? candidates[0] : found.find(isProgram);
+  const chosen = found.find((each) => isProgram(each) || (isStrict && each.place.kind === 'unread'));
   if (chosen === undefined || chosen.place.kind !== 'found') {
     if (found.some(({ place }) => place.kind === 'unread')) return { reach: shown, after };
     if (found.some(({ place }) => place.kind === 'loop')) return unknown('is a loop of links');
@@ -99,21 +95,19 @@ function follow(argv: readonly string[], wanted: Wanted, { isStrict, steps, afte
   const finding: Finding = { program: path, machine, ...judged };
   if (finding.verdict === 'lies') return after === '' ? finding : { ...finding, reason: after };
   if (finding.verdict === 'unknown') {
-    return { ...finding, reason: `${before}${path} ${finding.reason ?? `is ${machine}`}` };
+    return { ...finding, reason: joined(after, `${path} ${finding.reason ?? `is ${machine}`}`) };
   }
   const inner = startedBy(path, args);
-  if (inner !== undefined)
-    return follow(inner, wanted, {
-      isStrict,
-      steps: steps + 1,
-      after: `${path} starts ${printable(inner[0] ?? '', 200)}`,
-    });
-  const notes = [
-    ...(after === '' ? [] : [after]),
-    ...(judged.reason === undefined ? [] : [judged.reason]),
-    ...(isShell(path) ? ['what a shell starts was not looked at'] : []),
-  ];
-  return notes.length === 0 ? finding : { ...finding, reason: notes.join('; ') };
+  if (inner !== undefined) {
+    const next = `${path} starts ${printable(inner[0] ?? '', 200)}`;
+    return follow(inner, wanted, { isStrict, steps: steps + 1, after: next });
+  }
+  const reason = joined(after, judged.reason, isShell(path) ? 'what a shell starts was not looked at' : '');
+  return reason === '' ? finding : { ...finding, reason };
+}
+
+function joined(...reasons: readonly (string | undefined)[]): string {
+  return reasons.filter(Boolean).join('; ');
 }
 
 function throughScript(
@@ -123,10 +117,11 @@ function throughScript(
   wanted: Wanted,
   { isStrict, steps }: State,
 ): Step {
-  const after = `${path} is a script of ${printable(interpreter, 200)}${argument === '' ? '' : ` ${printable(argument, 100)}`}`;
-  const argv = [interpreter, ...(argument === '' ? [] : [argument]), path, ...args];
+  const words = argument === '' ? [] : [argument];
+  const after = `${path} is a script of ${[printable(interpreter, 200), ...words.map((each) => printable(each, 100))].join(' ')}`;
+  const argv = [interpreter, ...words, path, ...args];
   const state = { isStrict, steps: steps + 1, after };
   // Whether env itself can run says nothing about the program that it looks for.
-  const inner = /(?:^|\/)env$/.test(interpreter) ? startedBy('env', argument === '' ? [] : [argument]) : undefined;
+  const inner = /(?:^|\/)env$/.test(interpreter) ? startedBy('env', words) : undefined;
   return follow(inner ?? argv, wanted, state);
 }

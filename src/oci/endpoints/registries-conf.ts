@@ -155,12 +155,8 @@ export function pullSources(
 
 /** Returns the table with the longest prefix of a name. */
 function tableOf(name: string, registries: readonly ConfRegistry[]): ConfRegistry | undefined {
-  let found: ConfRegistry | undefined;
-  for (const registry of registries) {
-    const isLonger = registry.prefix.length > (found?.prefix.length ?? 0);
-    if (isLonger && matching(name, registry.prefix) >= 0) found = registry;
-  }
-  return found;
+  const about = registries.filter(({ prefix }) => matching(name, prefix) >= 0);
+  return about.toSorted((one, other) => other.prefix.length - one.prefix.length)[0];
 }
 
 /** Returns how many characters of a name a prefix matches; -1 if it does not. `a.b` also matches `a.b:5000`, as there. */

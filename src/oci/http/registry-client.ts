@@ -245,12 +245,10 @@ function isDoubtful({ status, headers, url }: RegistryResponse): boolean {
 
 /** Returns the headers of the configuration, overridden by the program's own. */
 function headersOf({ headers, endpointHeaders = {} }: RegistryRequest, userAgent: string): Record<string, string> {
-  const merged: Record<string, string> = {};
-  for (const [name, value] of [...Object.entries(endpointHeaders), ...Object.entries(headers)]) {
-    const lower = name.toLowerCase();
-    if (!RESERVED.test(lower)) merged[lower] = value;
-  }
-  return { ...merged, 'user-agent': userAgent, 'accept-encoding': 'identity' };
+  const all = [...Object.entries(endpointHeaders), ...Object.entries(headers)];
+  const lower = all.map(([name, value]) => [name.toLowerCase(), value] as const);
+  const allowed = Object.fromEntries(lower.filter(([name]) => !RESERVED.test(name)));
+  return { ...allowed, 'user-agent': userAgent, 'accept-encoding': 'identity' };
 }
 
 function flatten(headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> {
