@@ -5,8 +5,6 @@ import { ImageError } from './errors.ts';
 
 /** A parsed image name, normalised as Docker and the kubelet do it. */
 export type Reference = {
-  /** The text as given. */
-  readonly text: string;
   /** host[:port] in lower case; `docker.io` for Docker Hub under any of its names. */
   readonly registry: string;
   /** The name without the registry: `library/nginx`. */
@@ -110,7 +108,6 @@ export function parseReference(text: string): Reference {
   const name = `${registry}/${repository}`;
   const effectiveTag = tag ?? (digest === undefined ? 'latest' : undefined);
   return {
-    text,
     registry,
     repository,
     ...(effectiveTag === undefined ? {} : { tag: effectiveTag }),
