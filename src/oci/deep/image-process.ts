@@ -69,10 +69,8 @@ export function processOf(image: ImageProcess, override: Override): Process {
 
 /** Returns the paths in the layers at which a program may be, in the order in which they are tried. */
 export function placesOf(name: string, { path, workingDirectory }: Omit<Process, 'argv'>): string[] {
-  if (name.includes('/')) return [normalPath(name.startsWith('/') ? name : `${workingDirectory}/${name}`)];
-  return [
-    ...new Set(path.map((each) => normalPath(`${each.startsWith('/') ? '' : `${workingDirectory}/`}${each}/${name}`))),
-  ];
+  const from = (each: string): string => normalPath(each.startsWith('/') ? each : `${workingDirectory}/${each}`);
+  return name.includes('/') ? [from(name)] : [...new Set(path.map((each) => from(`${each}/${name}`)))];
 }
 
 /** Small programs that start another one: an init, or env. Of each, the flags that take a value of their own. */

@@ -44,8 +44,7 @@ type LayerDescriptor = {
 const MAX_LAYERS = 512;
 /** Milliseconds for one platform of an image. */
 const PLATFORM_MS = 180_000;
-/** Indexes within indexes, as in a lookup, and the entries that are read to learn their platforms. */
-const MAX_DEPTH = 3;
+/** The entries of an index, and of those within it, that are read. */
 const MAX_CHILDREN = 32;
 
 /**
@@ -82,7 +81,7 @@ async function lookInside(
     const found = new Map<string, Sent>();
     const keep = (name: string, sent: Sent) => void (wanted.delete(name) && found.set(name, sent));
     let children = 0;
-    const visit = async (sent: Sent, depth: number): Promise<void> => {
+    const visit = async (sent: Sent): Promise<void> => {
       const manifest = sent.manifest(0);
       if (manifest.kind === 'image') {
         const config = await requests.config(asked, manifest.config.digest, MAX_CONFIG);
@@ -93,17 +92,17 @@ async function lookInside(
         const stated = platform && readPlatform(platform);
         const name = typeof stated === 'object' ? platformKey(stated) : '';
         const isOpen = kind === 'index' || stated === undefined;
-        if (!(isOpen || wanted.has(name)) || depth > MAX_DEPTH || children >= MAX_CHILDREN) continue;
+        if (!(isOpen || wanted.has(name)) || children >= MAX_CHILDREN) continue;
         children += 1;
         const child = await requests.manifest(asked, digest).catch((error: unknown) => {
           if (!(error instanceof ImageError) || error.code !== 'not-found') throw error;
           return undefined;
         });
-        if (child !== undefined && isOpen) await visit(child, depth + 1);
+        if (child !== undefined && isOpen) await visit(child);
         else if (child !== undefined) keep(name, child);
       }
     };
-    await visit(root, 1);
+    await visit(root);
     return found;
   }
 
