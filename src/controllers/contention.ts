@@ -18,8 +18,22 @@ export function createContention(announcer: Announcer, { monotonic }: Pick<Clock
      * Writes the Event `WriteContested` when that begins.
      */
     waitMs(record: ObjectRecord, intent: string, regarding: Regarding, said: Pick<Problem, 'action' | 'note'>): number {
-      const { waitMs, began } = judge(record, idOf(intent), monotonic());
-      if (began) announcer.report(record, regarding, { reason: 'WriteContested', ...said });
+      const [now, known] = [monotonic(), record.notes?.contested];
+      if (known?.intent !== idOf(intent)) return 0;
+      if (known.blockedUntil > now) return known.blockedUntil - now;
+      const quietMs = now - (known.writes.at(-1) ?? now);
+      const blocks = quietMs > WINDOW_MS * 2 ** known.blocks ? 0 : known.blocks;
+      // After a contention was noticed, one more undone write shows that it goes on.
+      const allowed = blocks === 0 ? UNDONE : 1;
+      const writes = blocks === 0 ? known.writes.filter((at) => now - at < WINDOW_MS) : known.writes;
+      // If the same write is wanted again, every earlier one was undone.
+      if (writes.length < allowed) {
+        note(record, 'contested', { ...known, writes, blocks });
+        return 0;
+      }
+      const waitMs = doubled(blocks, WINDOW_MS, CAP_MS);
+      note(record, 'contested', { ...known, writes: [], blocks: blocks + 1, blockedUntil: now + waitMs });
+      announcer.report(record, regarding, { reason: 'WriteContested', ...said });
       return waitMs;
     },
     /** Records that the write was sent. */
@@ -37,24 +51,4 @@ export function createContention(announcer: Announcer, { monotonic }: Pick<Clock
       return count;
     },
   };
-}
-
-/** `began`: this call is the first to notice that the write is undone. */
-function judge(record: ObjectRecord, id: string, now: number): { readonly waitMs: number; readonly began: boolean } {
-  const known = record.notes?.contested;
-  if (known === undefined || known.intent !== id) return { waitMs: 0, began: false };
-  if (known.blockedUntil > now) return { waitMs: known.blockedUntil - now, began: false };
-  const quietMs = now - (known.writes.at(-1) ?? now);
-  const blocks = quietMs > WINDOW_MS * 2 ** known.blocks ? 0 : known.blocks;
-  // After a contention was noticed, one more undone write shows that it goes on.
-  const allowed = blocks === 0 ? UNDONE : 1;
-  const writes = blocks === 0 ? known.writes.filter((at) => now - at < WINDOW_MS) : known.writes;
-  // If the same write is wanted again, every earlier one was undone.
-  if (writes.length < allowed) {
-    note(record, 'contested', { ...known, writes, blocks });
-    return { waitMs: 0, began: false };
-  }
-  const waitMs = doubled(blocks, WINDOW_MS, CAP_MS);
-  note(record, 'contested', { ...known, writes: [], blocks: blocks + 1, blockedUntil: now + waitMs });
-  return { waitMs, began: true };
 }

@@ -58,8 +58,6 @@ const OWNERS = { burst: 64, perSecond: 0.2 } as const;
 type Withdrawal = { since: number; until: number; pauseMs: number };
 type Entry = { readonly parts: Map<PlacedPart, Withdrawal>; saidAt: number };
 
-const NONE: readonly PlacedPart[] = [];
-
 /**
  * Creates an empty memory, by owner, of the parts of archaware's placement that the API server refuses at the creation of pods.
  */
@@ -118,9 +116,8 @@ export function createRefusedCreations({ monotonic }: Pick<Clock, 'monotonic'>) 
     /** Returns the parts to leave out of a pod of this owner now. */
     refused(namespace: string, uid: string): readonly PlacedPart[] {
       const entry = entries.peek(keyOf(namespace, uid));
-      if (entry === undefined) return NONE;
       const now = monotonic();
-      return [...entry.parts].flatMap(([part, { until }]) => (now < until ? part : []));
+      return [...(entry?.parts ?? [])].flatMap(([part, { until }]) => (now < until ? part : []));
     },
   };
 }

@@ -91,7 +91,7 @@ const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v
 type Login = { readonly headers: Readonly<Record<string, string>>; readonly at: number };
 
 type Sent = {
-  readonly verb: ApiVerb;
+  readonly verb: ApiVerb | 'watch';
   readonly path: string;
   readonly options: Omit<RequestOptions, 'signal'>;
   readonly watch?: WatchOptions;
@@ -180,7 +180,7 @@ export function createClient(options: ClientOptions): ConnectedClient {
     };
     if (body !== undefined) headers['content-type'] = contentTypeOf(verb, body);
     const sent = {
-      method: METHODS[verb],
+      method: verb === 'watch' ? 'GET' : METHODS[verb],
       path: prefix + path,
       headers,
       body: body === undefined ? null : apiJson(body),
@@ -203,8 +203,8 @@ export function createClient(options: ClientOptions): ConnectedClient {
     onOpen();
   }
 
-  function tell(request: Sent, code: number | 'error'): void {
-    onRequest?.({ verb: verbOf(request), resource: resourceOf(request.path), code: String(code) });
+  function tell({ verb, path }: Sent, code: number | 'error'): void {
+    onRequest?.({ verb, resource: resourceOf(path), code: String(code) });
   }
 
   function broken(request: Sent, cause: Error, hasBegun: boolean): Error {
@@ -232,7 +232,7 @@ export function createClient(options: ClientOptions): ConnectedClient {
     if (status < 300) return text;
     const seconds = typeof retryAfter === 'string' ? Number(retryAfter) : Number.NaN;
     const delay = Number.isFinite(seconds) ? Math.min(seconds * 1000, LONGEST_ASKED_MS) : undefined;
-    const title = `${verbOf(request)} ${request.path.split('?')[0]}`;
+    const title = `${request.verb} ${request.path.split('?')[0]}`;
     throw new ApiError(status, parseJson(text) ?? { message: text.slice(0, 200) }, title, delay);
   }
 
@@ -246,7 +246,7 @@ export function createClient(options: ClientOptions): ConnectedClient {
     },
     async watch(path, options) {
       const { signal, onPiece } = options;
-      await answered({ verb: 'list', path, options: {}, watch: options, onPiece }, signal);
+      await answered({ verb: 'watch', path, options: {}, watch: options, onPiece }, signal);
     },
     renew() {
       if (ending.signal.aborted || now() - renewedAt < RENEW_MS) return;
@@ -272,12 +272,8 @@ export function createClient(options: ClientOptions): ConnectedClient {
   };
 }
 
-function verbOf({ verb, watch }: Sent): ApiRequest['verb'] {
-  return watch === undefined ? verb : 'watch';
-}
-
 /** Returns the type of a request's body. */
-export function contentTypeOf(verb: ApiVerb, body: unknown): string {
+export function contentTypeOf(verb: Sent['verb'], body: unknown): string {
   if (verb !== 'patch') return 'application/json';
   return Array.isArray(body) ? 'application/json-patch+json' : 'application/merge-patch+json';
 }

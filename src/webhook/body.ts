@@ -47,11 +47,8 @@ export function createBodyReader({ size, total, large, time, ...structure }: Bod
         const more = Math.max(0, length - counted);
         counted += more;
         held += more;
-        if (length > size) end(tooLarge());
-        else if (held > total) end(tooMany());
-        else judge(chunk);
-      };
-      const judge = (chunk: Buffer) => {
+        if (length > size) return end(tooLarge());
+        if (held > total) return end(tooMany());
         try {
           scan(chunk);
         } catch (error) {

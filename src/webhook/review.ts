@@ -173,14 +173,12 @@ function warningsOn(request: JsonObject, options: ReviewerOptions): string[] {
   return warningsFor({ ...common, metadata, template, before });
 }
 
-const NOTHING_WITHDRAWN: readonly PlacedPart[] = [];
-
 /** Returns the parts to leave out of a pod, because the API server refused pods of the same owner for them. */
 function withdrawnFrom(request: JsonObject, { settings, refused }: ReviewerOptions): readonly PlacedPart[] {
-  if (settings().refused === 'keep') return NOTHING_WITHDRAWN;
+  if (settings().refused === 'keep') return [];
   const owners = listAt(objectAt(objectOf(request, 'object'), 'metadata'), 'ownerReferences') ?? [];
   const uid = stringAt(owners.find(({ controller }) => controller === true) ?? {}, 'uid');
-  return uid === undefined ? NOTHING_WITHDRAWN : refused(stringAt(request, 'namespace') ?? '', uid);
+  return uid === undefined ? [] : refused(stringAt(request, 'namespace') ?? '', uid);
 }
 
 function commonOf(

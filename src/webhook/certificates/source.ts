@@ -28,15 +28,13 @@ export type CertificateSource = {
 export type OnProblem = (problem: string | undefined) => void;
 
 /** Creates the holder of the pair in use. It calls its listeners for each new pair. */
-export function createHolder(): Pick<CertificateSource, 'current' | 'onChange'> & {
-  set(certificate: ServingCertificate): void;
-} {
+export function createHolder() {
   const listeners: ((certificate: ServingCertificate) => void)[] = [];
   let current: ServingCertificate | undefined;
   return {
-    current: () => current,
-    onChange: (listener) => void listeners.push(listener),
-    set(next) {
+    current: (): ServingCertificate | undefined => current,
+    onChange: (listener: (certificate: ServingCertificate) => void): void => void listeners.push(listener),
+    set(next: ServingCertificate): void {
       if (isDeepStrictEqual(current, next)) return;
       current = next;
       for (const listener of listeners) listener(next);
