@@ -379,6 +379,12 @@ describe('placed when created, by the policy archaware-place', () => {
         await eventuallyInForce();
       });
     }
+
+    it('the API server: it places pods again once it is back, without a replica', async () => {
+      await world.cluster.stopApiServer();
+      await world.cluster.startApiServer();
+      await eventuallyInForce();
+    });
   });
 });
 

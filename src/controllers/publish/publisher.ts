@@ -1,7 +1,7 @@
 import type { Clock } from '../../kit/clock.ts';
 import { isoTime } from '../../kit/duration.ts';
 import { createTurns, inTurns } from '../../kit/fairness/event-loop.ts';
-import { isObject, type JsonObject, numberAt, stringAt } from '../../kit/json.ts';
+import { isObject, type JsonObject, numberAt, objectAt, stringAt } from '../../kit/json.ts';
 import { createLru } from '../../kit/lru.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
 import { isForbidden, isGone } from '../../kube/errors.ts';
@@ -31,8 +31,8 @@ const LONGEST_NAME = 255;
 const BATCH_MS = 5_000;
 /** After a failed write. A new CustomResourceDefinition needs some seconds until it is served. */
 const RETRY_MS = 30_000;
-/** How often the object is read again, in case a person changed or deleted it, and images are dropped that no pod has. */
-const CHECK_MS = 10 * 60_000;
+/** How often the object is read again, in case a person changed it or etcd was restored, and images are dropped that no pod has. */
+const CHECK_MS = 60_000;
 /** An image that no pod has is dropped after this time: nobody checks its tag any more. */
 const UNUSED_MS = 24 * 60 * 60_000;
 
@@ -120,8 +120,10 @@ export function createPublisher(options: PublisherOptions) {
   }
 
   async function read(signal: AbortSignal): Promise<void> {
-    note((await find(client, path, signal)) ?? {});
-    sent = undefined;
+    const stored = (await find(client, path, signal)) ?? {};
+    const versionOf = (one: JsonObject) => stringAt(objectAt(one, 'metadata'), 'resourceVersion');
+    if (versionOf(stored) !== versionOf(object)) sent = undefined;
+    note(stored);
   }
 
   /** Remembers what is stored. */
@@ -219,7 +221,7 @@ export function createPublisher(options: PublisherOptions) {
         } catch (error) {
           if (!isFailing && !over.aborted) options.onError(error);
           isFailing = true;
-          checkedAt = undefined;
+          [checkedAt, sent] = [undefined, undefined];
           publication = { ...publication, problem: FAILS };
         }
         await clock.delay(isFailing ? RETRY_MS : BATCH_MS, over);
