@@ -143,7 +143,7 @@ function other(
     const found = leases.get(key);
     if (found !== undefined) return ok(found);
   }
-  if (resource === 'deployments' && method === 'GET') return ok('{"metadata":{},"items":[]}');
+  if (resource === 'deployments' && name === undefined && method === 'GET') return ok('{"metadata":{},"items":[]}');
   throw new ApiError(404, 'NotFound', `${path} not found`, {});
 }
 
