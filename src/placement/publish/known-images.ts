@@ -40,6 +40,8 @@ const EVERYTHING = '.*';
 const LONGEST_PATTERN = 32 * 1024;
 /** Who chooses names can choose their part. What has no room there is not published, and the policy reads no long text. */
 const LONGEST_PART = 64 * 1024;
+/** In all: it costs the API server time for each new pod of everybody. The shortest names come first. */
+const MOST_TEXT = 128 * 1024;
 /** Parts that a person or another version wrote may be of any size. */
 const MOST_READ = 2 * 1024 * 1024;
 
@@ -81,13 +83,16 @@ export function knownImages(
 ): KnownImages {
   const { taints, schedulable, excludeNamespaces } = settings;
   const parts = new Map<string, { length: number; readonly names: Map<string, string> }>();
-  let count = 0;
-  for (const image of [...answers.keys()].sort()) {
+  let [count, length] = [0, 0];
+  for (const image of [...answers.keys()].sort(byLength)) {
     const [key, name] = splitAtName(image);
     const answer = answers.get(image) ?? '';
     const part = parts.get(key) ?? { length: 0, names: new Map() };
-    part.length += name.length + answer.length + 3;
-    if (part.length > LONGEST_PART) continue;
+    const more = name.length + answer.length + 3;
+    const inAll = length + more + (parts.has(key) ? 0 : key.length);
+    if (part.length + more > LONGEST_PART || inAll > MOST_TEXT) continue;
+    part.length += more;
+    length = inAll;
     parts.set(key, part);
     part.names.set(answer, `${part.names.get(answer) ?? ''}${name} `);
     count++;
@@ -147,6 +152,10 @@ export function changedFields(object: JsonObject, wanted: KnownImages): JsonObje
 function splitAtName(image: string): [part: string, name: string] {
   const at = image.lastIndexOf('/') + 1;
   return [`/${image.slice(0, at)}`, image.slice(at)];
+}
+
+function byLength(one: string, other: string): number {
+  return one.length - other.length || (one < other ? -1 : 1);
 }
 
 function patternOf(globs: readonly string[]): string {

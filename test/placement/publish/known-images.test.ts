@@ -83,6 +83,17 @@ describe('the object known', () => {
     expect(count).to.be.within(200, 400);
   });
 
+  it('is short as a whole, and names that somebody makes long take no room from short ones', () => {
+    const long = Array.from({ length: 2_000 }, (_, index) => `r.test/${'x'.repeat(200)}${10_000 + index}/a:1`);
+    const { images } = knownImages(
+      new Map([...long, 'r.test/z/nginx:1'].map((name) => [name, 'amd64'])),
+      settings(),
+      [],
+    );
+    expect(JSON.stringify(images).length).to.be.within(100_000, 140_000);
+    expect(images['/r.test/z/']).to.equal('/amd64 nginx:1 ');
+  });
+
   it('leaves out what has another form when it is read', () => {
     const images = {
       '/r.test/': '/gpu a:1 / b:1 /amd64,x c:1 /amd64 d:1 ',
