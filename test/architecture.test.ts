@@ -49,15 +49,19 @@ const textOf = (file: string) => readFileSync(join(SRC, file), 'utf8');
 const filesOf = (file: string, list: readonly string[]) =>
   list.filter((to) => to.startsWith('.')).map((to) => join(dirname(file), to).replaceAll('\\', '/'));
 const imports = new Map(files.map((file) => [file, filesOf(file, importsIn(textOf(file)))]));
+/** Imports of types alone are gone when the program runs. */
+const loaded = new Map(
+  files.map((file) => [file, filesOf(file, importsIn(textOf(file).replace(/^(?:import|export) type [^;]*;/gm, '')))]),
+);
 
-/** Returns every file that is loaded by the program when it runs a command, at its start or later, also for types alone. */
+/** Returns every file that the program loads when it runs a command, at its start or later. */
 function reachedBy(command: string): ReadonlySet<string> {
   const found = new Set(['main.ts']);
   for (const file of found) {
     const [, other] = /^cli\/([^/]+)\/command\.ts$/.exec(file) ?? [];
     // The command line loads what every command says of itself, and of one of them the work.
     const later = other === undefined || other === command ? [] : filesOf(file, loadedLater(textOf(file)));
-    for (const to of imports.get(file) ?? []) if (!later.includes(to)) found.add(to);
+    for (const to of loaded.get(file) ?? []) if (!later.includes(to)) found.add(to);
   }
   return found;
 }
@@ -84,8 +88,8 @@ describe('the layers', () => {
     expect(importsIn("const { run } = await import('./cli/run.ts');")).to.deep.equal(['./cli/run.ts']);
   });
 
-  it('keep placement pure: no package, no clock, no randomness, no process', () => {
-    for (const file of files.filter((name) => partOf(name) === 'placement')) {
+  it('keep placement and analysis pure: no package, no clock, no randomness, no process', () => {
+    for (const file of files.filter((name) => ['placement', 'analysis'].includes(partOf(name)))) {
       const text = textOf(file);
       for (const to of importsIn(text)) expect(to, file).to.match(/^\./);
       expect(text, file).not.to.match(
@@ -104,6 +108,11 @@ describe('what a command loads', () => {
     for (const file of ['app/replica/replica.ts', 'oci/resolver.ts', 'cli/inspect/command.ts'])
       expect(reached).to.include(file);
     expect(reached).not.to.include('cli/inspect/inspect.ts');
+  });
+
+  it('is, for run, nothing of analysis, which is for other commands: what run needs of it belongs to placement', () => {
+    expect([...reachedBy('run')].filter((file) => partOf(file) === 'analysis')).to.deep.equal([]);
+    expect([...reachedBy('report')].some((file) => partOf(file) === 'analysis')).to.equal(true);
   });
 
   it('is, for inspect, what reads layers', () => {

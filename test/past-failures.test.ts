@@ -12,7 +12,7 @@
  * | a pod was given up after five tries | kube/workqueue.test.ts: "retries again and again" |
  * | a closed watch was opened in a tight loop, or never | kube/watch/reflector.test.ts, kube/reflector-failures.test.ts |
  * | pods were kept whole in memory | placement/objects/pod.test.ts: "keeps nothing else" |
- * | clean deleted every pod | placement/clean/cleaned.test.ts: "bare", cli/both/clean.ts |
+ * | clean deleted every pod | clean/cleaned.test.ts: "bare", cli/both/clean.ts |
  * | a label with the value false counted | placement/nodes/labels.test.ts: "what it needs is false now" |
  * | line ends and comments broke rules, swap files too | placement/nodes/label-rules.test.ts, app/label-rules/files.test.ts |
  * | labels of Kubernetes were written | app/label-rules/files.test.ts, placement/nodes/node.test.ts: "never lists a label" |

@@ -1,8 +1,8 @@
+import { type NodePool, type NodePoolProblem, nodePoolProblems, readNodePool } from '../analysis/nodes/node-pools.ts';
 import { messageOf } from '../kit/errors.ts';
 import type { ApiClient } from '../kube/api-client.ts';
 import { ApiError } from '../kube/errors.ts';
 import { readAll } from '../kube/list.ts';
-import { type NodePool, type NodePoolProblem, nodePoolProblems, readNodePool } from '../placement/nodes/node-pools.ts';
 import type { Settings } from '../placement/settings.ts';
 
 const KARPENTER = '/apis/karpenter.sh/v1';

@@ -7,7 +7,6 @@ import { isGone, LeaseLostError } from '../kube/errors.ts';
 import { get } from '../kube/read.ts';
 import { pathOf, type Writer } from '../kube/writer.ts';
 import { MANAGED_ANNOTATION } from '../names.ts';
-import { cleanTemplate } from '../placement/clean/cleaned.ts';
 import { cleanNode } from '../placement/nodes/decide-node.ts';
 import { type Node, readNode } from '../placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
@@ -18,6 +17,7 @@ import { daemonSetPatch, nodePatch, releasePatch } from '../placement/patch/patc
 import { foundAgain, lostTolerations } from '../placement/rollout/lost-record.ts';
 import { withoutOurs } from '../placement/rollout/template.ts';
 import type { Settings } from '../placement/settings.ts';
+import { cleanTemplate } from './cleaned.ts';
 import type { Item, Ledger, Row } from './outcomes.ts';
 import type { OwnObject, PodName } from './traces.ts';
 

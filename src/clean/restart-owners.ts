@@ -4,15 +4,10 @@ import { printable } from '../kit/printable.ts';
 import type { ApiClient } from '../kube/api-client.ts';
 import { ApiError, isConflict, LeaseLostError } from '../kube/errors.ts';
 import { find } from '../kube/read.ts';
-import {
-  type OwnerRollout,
-  RESTARTED_ANNOTATION,
-  type RolledKind,
-  readOwnerRollout,
-} from '../placement/clean/owner-rollout.ts';
 import { isOfKubernetes } from '../placement/objects/kinds.ts';
 import { type Owner, readOwner } from '../placement/objects/pod.ts';
 import type { Ledger } from './outcomes.ts';
+import { type OwnerRollout, RESTARTED_ANNOTATION, type RolledKind, readOwnerRollout } from './owner-rollout.ts';
 import type { CarryingPod } from './traces.ts';
 
 export type RestartOptions = {

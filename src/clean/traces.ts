@@ -13,14 +13,6 @@ import {
   WEBHOOK_CONFIGURATION,
   WEBHOOK_SECRET,
 } from '../names.ts';
-import {
-  type CleanedCluster,
-  cleanPod,
-  cleanTemplate,
-  type PodCleaning,
-  type RestoredDaemonSet,
-  whyLeftInTemplate,
-} from '../placement/clean/cleaned.ts';
 import { cleanNode } from '../placement/nodes/decide-node.ts';
 import { hasOurForm, readManaged } from '../placement/nodes/managed.ts';
 import { type Node, nodeArchitecture, readNode, taintKind } from '../placement/nodes/node.ts';
@@ -30,6 +22,14 @@ import { everAdded } from '../placement/objects/past.ts';
 import { type Owner, readPod } from '../placement/objects/pod.ts';
 import { readPodRecord } from '../placement/objects/pod-record.ts';
 import type { Settings } from '../placement/settings.ts';
+import {
+  type CleanedCluster,
+  cleanPod,
+  cleanTemplate,
+  type PodCleaning,
+  type RestoredDaemonSet,
+  whyLeftInTemplate,
+} from './cleaned.ts';
 import type { Left } from './outcomes.ts';
 
 /** The options for the search for archaware's traces. */

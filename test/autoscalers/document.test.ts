@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { parseAllDocuments } from 'yaml';
 import { at, listAt } from '../../hack/cluster/json.ts';
-import { nodePoolProblems, readNodePool } from '../../src/placement/nodes/node-pools.ts';
+import { nodePoolProblems, readNodePool } from '../../src/analysis/nodes/node-pools.ts';
 import { settings } from '../placement/objects.ts';
 import { nodePool, two } from './support/pools.ts';
 

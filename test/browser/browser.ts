@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import type { Report } from '../../src/analysis/readiness/report.ts';
 import { renderHtml } from '../../src/cli/report/html/html.ts';
-import type { Report } from '../../src/placement/readiness/report.ts';
 
 export type Look = Pick<BrowserContextOptions, 'viewport' | 'colorScheme' | 'javaScriptEnabled' | 'deviceScaleFactor'>;
 

@@ -4,8 +4,8 @@ import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
+import type { Report } from '../../src/analysis/readiness/report.ts';
 import { printable } from '../../src/kit/printable.ts';
-import type { Report } from '../../src/placement/readiness/report.ts';
 import { type Look, startBrowser, type TestBrowser } from './browser.ts';
 import { fleetReport, HOSTILE_NAMES, hostileReport, largeReport } from './reports.ts';
 

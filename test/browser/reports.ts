@@ -1,7 +1,7 @@
+import type { Report } from '../../src/analysis/readiness/report.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
-import type { Report } from '../../src/placement/readiness/report.ts';
+import { container, object, report } from '../analysis/readiness/world.ts';
 import { failed, known } from '../placement/objects.ts';
-import { container, object, report } from '../placement/readiness/world.ts';
 
 const [AMD64, BOTH, ALL] = ['linux/amd64', 'linux/amd64,linux/arm64', 'linux/amd64,linux/arm64,linux/s390x'];
 

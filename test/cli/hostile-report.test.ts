@@ -1,14 +1,14 @@
 import { expect } from 'chai';
 import { parse } from 'yaml';
+import { checkObjects } from '../../src/analysis/readiness/check-objects.ts';
+import { createInventory } from '../../src/analysis/readiness/inventory.ts';
+import type { Report } from '../../src/analysis/readiness/report.ts';
 import { renderCheck } from '../../src/cli/check/render-check.ts';
 import { createPaint } from '../../src/cli/paint.ts';
 import { renderReport } from '../../src/cli/report/render.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
-import { checkObjects } from '../../src/placement/readiness/check-objects.ts';
-import { createInventory } from '../../src/placement/readiness/inventory.ts';
-import type { Report } from '../../src/placement/readiness/report.ts';
+import { answer, object, report } from '../analysis/readiness/world.ts';
 import { settings } from '../placement/objects.ts';
-import { answer, object, report } from '../placement/readiness/world.ts';
 
 const REPORT_FORMS = ['table', 'json', 'yaml', 'html'];
 const CHECK_FORMS = ['table', 'json', 'yaml', 'markdown'];

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
+import { explainPlacement } from '../../src/analysis/explain/explain.ts';
+import type { LookupResult } from '../../src/analysis/explain/input.ts';
 import { describeExplanation } from '../../src/cli/explain/explanation-text.ts';
 import { createPaint } from '../../src/cli/paint.ts';
-import { explainPlacement } from '../../src/placement/explain/explain.ts';
-import type { LookupResult } from '../../src/placement/explain/input.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
 import { readWorkload } from '../../src/placement/objects/workload.ts';
 import { decideCase, input, known, settings, template } from './objects.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
+import { explainPlacement, imagesToAsk } from '../../src/analysis/explain/explain.ts';
+import type { ExplainInput, LookupResult } from '../../src/analysis/explain/input.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
-import { explainPlacement, imagesToAsk } from '../../src/placement/explain/explain.ts';
-import type { ExplainInput, LookupResult } from '../../src/placement/explain/input.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
 import { readDaemonSet } from '../../src/placement/objects/daemonset.ts';
 import { readPod } from '../../src/placement/objects/pod.ts';

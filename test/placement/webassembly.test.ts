@@ -5,7 +5,7 @@ import type { Decision } from '../../src/placement/decide.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
 import { decisionNote } from '../../src/placement/reasons.ts';
 import type { Settings } from '../../src/placement/settings.ts';
-import { explained } from './explain/explained.ts';
+import { explained } from '../analysis/explain/explained.ts';
 import { decideCase, input, known, template } from './objects.ts';
 
 const WASM = known('wasi/wasm');

@@ -1,3 +1,4 @@
+import type { Check, Missing } from '../../analysis/readiness/check-objects.ts';
 import { accessFor } from '../../controllers/image-source.ts';
 import { each } from '../../kit/fairness/each.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
@@ -7,7 +8,6 @@ import { type Inside, lookIntoLayers } from '../../oci/deep/look-inside.ts';
 import { ImageError } from '../../oci/errors.ts';
 import type { TagResolver } from '../../oci/resolver.ts';
 import { readWorkload } from '../../placement/objects/workload.ts';
-import type { Check, Missing } from '../../placement/readiness/check-objects.ts';
 import { insideText } from '../lookups/program-text.ts';
 
 /** What the containers of one object start. */

@@ -1,5 +1,5 @@
+import type { Check, Missing } from '../../analysis/readiness/check-objects.ts';
 import { printable } from '../../kit/printable.ts';
-import type { Check, Missing } from '../../placement/readiness/check-objects.ts';
 import { valueText, wrapped } from '../output.ts';
 import type { Paint } from '../paint.ts';
 import { code, markdownTable } from './markdown.ts';

@@ -1,5 +1,5 @@
+import type { Comparison, ImageChange, WorkloadNamed } from '../../analysis/readiness/compare.ts';
 import { printable } from '../../kit/printable.ts';
-import type { Comparison, ImageChange, WorkloadNamed } from '../../placement/readiness/compare.ts';
 import { valueText } from '../output.ts';
 import { code, markdownTable } from './markdown.ts';
 

@@ -1,12 +1,12 @@
+import { type Circumstances, imagesToAsk } from '../../analysis/readiness/assess.ts';
+import { checkObjects } from '../../analysis/readiness/check-objects.ts';
+import { countNotLookedUp, notLookedUpText } from '../../analysis/readiness/not-looked-up.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';
 import { toSettings } from '../../config/settings.ts';
 import { ConfigurationError } from '../../config/shown-problems.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { printable } from '../../kit/printable.ts';
 import { WORKLOAD_KINDS } from '../../placement/objects/workload.ts';
-import { type Circumstances, imagesToAsk } from '../../placement/readiness/assess.ts';
-import { checkObjects } from '../../placement/readiness/check-objects.ts';
-import { countNotLookedUp, notLookedUpText } from '../../placement/readiness/not-looked-up.ts';
 import { createLookups, type Question } from '../lookups/lookups.ts';
 import { WITHOUT_CLUSTER, withLookups } from '../lookups/with-lookups.ts';
 import { inputName, readObjects } from '../manifest-objects.ts';

@@ -1,13 +1,13 @@
+import type { Circumstances } from '../../analysis/readiness/assess.ts';
+import type { Candidate } from '../../analysis/readiness/candidate.ts';
+import { type Comparison, compareWorkloads } from '../../analysis/readiness/compare.ts';
+import { countNotLookedUp, notLookedUpText } from '../../analysis/readiness/not-looked-up.ts';
 import { type Connection, connect } from '../../app/connect.ts';
 import { createServiceAccountReader } from '../../app/registries/pull-secrets.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';
 import { toSettings } from '../../config/settings.ts';
 import { ConfigurationError } from '../../config/shown-problems.ts';
 import { find } from '../../kube/read.ts';
-import type { Circumstances } from '../../placement/readiness/assess.ts';
-import type { Candidate } from '../../placement/readiness/candidate.ts';
-import { type Comparison, compareWorkloads } from '../../placement/readiness/compare.ts';
-import { countNotLookedUp, notLookedUpText } from '../../placement/readiness/not-looked-up.ts';
 import { createLookups, type Question } from '../lookups/lookups.ts';
 import { type Asking, WITHOUT_CLUSTER, withLookups } from '../lookups/with-lookups.ts';
 import { inputName, readObjects } from '../manifest-objects.ts';

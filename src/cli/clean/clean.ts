@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import { type TaintingPool, taintingPoolNotes, taintingPools } from '../../analysis/nodes/tainting-pools.ts';
 import { ClusterError, type Connection, connect } from '../../app/connect.ts';
 import { statusPath } from '../../app/leader-status.ts';
 import { readNodePools } from '../../app/read-node-pools.ts';
@@ -31,7 +32,6 @@ import { createRetryingClient } from '../../kube/retry.ts';
 import { createWriter } from '../../kube/writer.ts';
 import { STATUS_CONFIG_MAP } from '../../names.ts';
 import { taintKind } from '../../placement/nodes/node.ts';
-import { type TaintingPool, taintingPoolNotes, taintingPools } from '../../placement/nodes/tainting-pools.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { table } from '../output.ts';
 import { printOutcome } from './outcome.ts';

@@ -1,3 +1,4 @@
+import type { TaintingPool } from '../../analysis/nodes/tainting-pools.ts';
 import type { Context } from '../../app/surroundings.ts';
 import type { CleanOutcome } from '../../clean/outcomes.ts';
 import {
@@ -9,7 +10,6 @@ import {
   type Rows,
   resultRows,
 } from '../../clean/rows.ts';
-import type { TaintingPool } from '../../placement/nodes/tainting-pools.ts';
 import { counted, table, valueText } from '../output.ts';
 import { createPaint, type Tone } from '../paint.ts';
 

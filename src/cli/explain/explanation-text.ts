@@ -1,7 +1,7 @@
+import type { ExplainedImage, ExplainedNodes, Explanation } from '../../analysis/explain/explanation.ts';
+import type { ExplainedDecision } from '../../analysis/explain/input.ts';
+import { platformNotes, runtimeNotes } from '../../analysis/explain/platform-notes.ts';
 import { printable } from '../../kit/printable.ts';
-import type { ExplainedImage, ExplainedNodes, Explanation } from '../../placement/explain/explanation.ts';
-import type { ExplainedDecision } from '../../placement/explain/input.ts';
-import { platformNotes, runtimeNotes } from '../../placement/explain/platform-notes.ts';
 import { imageText } from '../../placement/reasons.ts';
 import { platformText, table, wrapped } from '../output.ts';
 import type { Paint, Tone } from '../paint.ts';

@@ -1,5 +1,6 @@
 /** What the controller has said in its Events about an object. */
 
+import type { ExplainInput } from '../../analysis/explain/input.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { strangersText } from '../../kit/cut.ts';
 import { utcTime } from '../../kit/duration.ts';
@@ -8,7 +9,6 @@ import { printable } from '../../kit/printable.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { type EventReason, NOTE_BYTES } from '../../names.ts';
-import type { ExplainInput } from '../../placement/explain/input.ts';
 import type { Workload } from '../../placement/objects/workload.ts';
 import { readStartsAtLatest } from '../../placement/reasons.ts';
 import { eventTime, ownEvents } from '../event-time.ts';

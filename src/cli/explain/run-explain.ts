@@ -1,3 +1,7 @@
+import { explainPlacement, imagesToAsk } from '../../analysis/explain/explain.ts';
+import type { Explanation } from '../../analysis/explain/explanation.ts';
+import type { ExplainInput, Findings, LookupResult } from '../../analysis/explain/input.ts';
+import type { ControllerState } from '../../analysis/explain/no-controller.ts';
 import { ClusterError, type Connection, connect } from '../../app/connect.ts';
 import { readNodePools } from '../../app/read-node-pools.ts';
 import { createServiceAccountReader } from '../../app/registries/pull-secrets.ts';
@@ -24,10 +28,6 @@ import { knownImagesPath } from '../../names.ts';
 import { ImageError } from '../../oci/errors.ts';
 import type { Resolver } from '../../oci/resolver.ts';
 import { loginText } from '../../oci/sentences.ts';
-import { explainPlacement, imagesToAsk } from '../../placement/explain/explain.ts';
-import type { Explanation } from '../../placement/explain/explanation.ts';
-import type { ExplainInput, Findings, LookupResult } from '../../placement/explain/input.ts';
-import type { ControllerState } from '../../placement/explain/no-controller.ts';
 import { type Node, readNode } from '../../placement/nodes/node.ts';
 import type { PodImage } from '../../placement/objects/image.ts';
 import { readNamespace } from '../../placement/objects/namespace.ts';

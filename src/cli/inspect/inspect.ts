@@ -1,3 +1,4 @@
+import { platformNotes, runtimeNotes } from '../../analysis/explain/platform-notes.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';
 import { toSettings } from '../../config/settings.ts';
 import { each } from '../../kit/fairness/each.ts';
@@ -8,7 +9,6 @@ import { ImageError } from '../../oci/errors.ts';
 import type { Resolution, Resolver, TagResolver } from '../../oci/resolver.ts';
 import type { RequestPlace, RequestRecord } from '../../oci/resolver-telemetry.ts';
 import { loginText } from '../../oci/sentences.ts';
-import { platformNotes, runtimeNotes } from '../../placement/explain/platform-notes.ts';
 import { answerLocally, intersect } from '../../placement/images.ts';
 import { few } from '../../placement/reasons.ts';
 import { bytesText, insideText } from '../lookups/program-text.ts';

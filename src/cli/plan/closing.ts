@@ -1,7 +1,7 @@
+import type { JudgedWorkload } from '../../analysis/workloads/overview.ts';
 import { onlyObserves } from '../../placement/placing.ts';
 import { few } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
-import type { JudgedWorkload } from '../../placement/workloads/overview.ts';
 import { counted } from '../output.ts';
 import type { Plan } from './plan-shape.ts';
 

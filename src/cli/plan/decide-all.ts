@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { byName } from '../../analysis/workloads/overview.ts';
 import { ClusterError, type Connection } from '../../app/connect.ts';
 import { createServiceAccountReader } from '../../app/registries/pull-secrets.ts';
 import type { Context } from '../../app/surroundings.ts';
@@ -7,7 +8,6 @@ import { createLoops, type Loops } from '../../controllers/loops/loops.ts';
 import { createWatches, kindsFor, type Watches } from '../../controllers/watches.ts';
 import type { Writer } from '../../kube/writer.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { byName } from '../../placement/workloads/overview.ts';
 import type { Asking } from '../lookups/with-lookups.ts';
 import { decideFromImages, type FromImages } from './from-images.ts';
 import type { Plan } from './plan-shape.ts';

@@ -1,3 +1,5 @@
+import { byName } from '../../analysis/workloads/overview.ts';
+import { workloadOf } from '../../analysis/workloads/owner.ts';
 import type { Decided } from '../../controllers/object-record.ts';
 import type { Watches } from '../../controllers/watches.ts';
 import { type JsonObject, objectAt } from '../../kit/json.ts';
@@ -8,8 +10,6 @@ import { type Placed, type Requirement, withAffinity } from '../../placement/pat
 import { placingFor, usesAffinity } from '../../placement/placing.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { readPodSubject } from '../../placement/subject.ts';
-import { byName } from '../../placement/workloads/overview.ts';
-import { workloadOf } from '../../placement/workloads/owner.ts';
 import type { Plan } from './plan-shape.ts';
 
 /** How the pods of the cluster select nodes, by their uid; nothing for the many that take any. `false`: the pod is for one node. */

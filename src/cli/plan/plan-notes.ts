@@ -1,3 +1,4 @@
+import { otherDaemonSetNote, untoleratingDaemonSets } from '../../analysis/workloads/other-daemon-sets.ts';
 import type { PoolProblem } from '../../app/read-node-pools.ts';
 import type { Config } from '../../config/schema.ts';
 import { loopsThatRun } from '../../config/settings.ts';
@@ -13,7 +14,6 @@ import { skipNote } from '../../placement/reasons.ts';
 import { unrecordedNote } from '../../placement/rollout/lost-record.ts';
 import { takenBackNote } from '../../placement/rollout/taken-back.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { otherDaemonSetNote, untoleratingDaemonSets } from '../../placement/workloads/other-daemon-sets.ts';
 import { findLeftovers, leftoverNote } from './left-behind.ts';
 import type { Plan } from './plan-shape.ts';
 

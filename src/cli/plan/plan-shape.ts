@@ -1,9 +1,9 @@
+import type { NodePoolProblem } from '../../analysis/nodes/node-pools.ts';
+import type { JudgedWorkload } from '../../analysis/workloads/overview.ts';
 import type { Operation } from '../../kit/json-patch.ts';
 import type { FailedImage, ImageSet } from '../../placement/decide.ts';
-import type { NodePoolProblem } from '../../placement/nodes/node-pools.ts';
 import type { Requirement } from '../../placement/patch/affinity.ts';
 import type { PlacedPart } from '../../placement/refused-parts.ts';
-import type { JudgedWorkload } from '../../placement/workloads/overview.ts';
 
 /** The name of an object. */
 export type Named = { readonly kind: string; readonly namespace?: string; readonly name: string };

@@ -1,3 +1,6 @@
+import { spreadNote, taintedArchitectures } from '../../analysis/spread.ts';
+import { byName, overviewLines, overviewOf, type Subject } from '../../analysis/workloads/overview.ts';
+import { workloadOf } from '../../analysis/workloads/owner.ts';
 import { absentNotes } from '../../app/absent-architectures.ts';
 import { connect } from '../../app/connect.ts';
 import { loadLabelRules } from '../../app/label-rules/follow-label-rules.ts';
@@ -15,12 +18,10 @@ import { architecturesOf, nodeArchitecture } from '../../placement/nodes/node.ts
 import { taintsNodes } from '../../placement/nodes/pools.ts';
 import { isForOneNode } from '../../placement/objects/kinds.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
+import { type HardSpread, readHardSpread } from '../../placement/objects/workload.ts';
 import { onlyObserves } from '../../placement/placing.ts';
 import { withinText } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { byName, overviewLines, overviewOf, type Subject } from '../../placement/workloads/overview.ts';
-import { workloadOf } from '../../placement/workloads/owner.ts';
-import { type HardSpread, readHardSpread, spreadNote, taintedArchitectures } from '../../placement/workloads/spread.ts';
 import { READER_HINT } from '../failure.ts';
 import { withLookups } from '../lookups/with-lookups.ts';
 import { valueText } from '../output.ts';

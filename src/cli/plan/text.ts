@@ -1,6 +1,6 @@
+import { byName, type JudgedWorkload } from '../../analysis/workloads/overview.ts';
 import { describeHeld, few } from '../../placement/reasons.ts';
 import { PART_TEXTS } from '../../placement/refused-parts.ts';
-import { byName, type JudgedWorkload } from '../../placement/workloads/overview.ts';
 import { table, wrapped } from '../output.ts';
 import type { Paint } from '../paint.ts';
 import { describePatch } from './patch-text.ts';

@@ -1,9 +1,9 @@
+import type { Report } from '../../analysis/readiness/report.ts';
 import { accessFor } from '../../controllers/image-source.ts';
 import { each } from '../../kit/fairness/each.ts';
 import { ImageError } from '../../oci/errors.ts';
 import { parseReference } from '../../oci/reference.ts';
 import type { TagResolver } from '../../oci/resolver.ts';
-import type { Report } from '../../placement/readiness/report.ts';
 import type { Question } from '../lookups/lookups.ts';
 
 /** How many images are asked about: those that block most. Each costs a list of tags and up to three lookups. */

@@ -1,7 +1,7 @@
+import type { Grouping } from '../../analysis/readiness/groups.ts';
 import { ConfigurationError } from '../../config/shown-problems.ts';
 import { ARCHITECTURE_EXPECTED, didYouMean, readArchitecture } from '../../kit/platform.ts';
 import type { Selector } from '../../kit/selector.ts';
-import type { Grouping } from '../../placement/readiness/groups.ts';
 import type { Invocation } from '../command.ts';
 import { readLookupTimeout, readNamespaceFlag, readSelectorFlag } from '../flags.ts';
 

@@ -1,3 +1,6 @@
+import type { Candidate } from '../../analysis/readiness/candidate.ts';
+import { createInventory, type Inventory } from '../../analysis/readiness/inventory.ts';
+import type { Unread } from '../../analysis/readiness/report.ts';
 import type { JsonObject } from '../../kit/json.ts';
 import { objectAt, stringAt } from '../../kit/json.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
@@ -6,9 +9,6 @@ import { readAll } from '../../kube/list.ts';
 import { type Node, readNode } from '../../placement/nodes/node.ts';
 import { type Namespace, readNamespace } from '../../placement/objects/namespace.ts';
 import { readPullSecrets } from '../../placement/objects/pod.ts';
-import type { Candidate } from '../../placement/readiness/candidate.ts';
-import { createInventory, type Inventory } from '../../placement/readiness/inventory.ts';
-import type { Unread } from '../../placement/readiness/report.ts';
 
 /** What the decisions for workloads need of their surroundings. */
 export type Neighbourhood = {

@@ -1,4 +1,4 @@
-import type { Report } from '../../placement/readiness/report.ts';
+import type { Report } from '../../analysis/readiness/report.ts';
 import { valueText } from '../output.ts';
 import { type HtmlOptions, renderHtml } from './html/html.ts';
 import { reportTable } from './table.ts';

@@ -1,11 +1,11 @@
-import { printable } from '../../kit/printable.ts';
 import {
   READINESS_STATES,
   type ReadinessState,
   type Reason,
   type Report,
   type ReportedWorkload,
-} from '../../placement/readiness/report.ts';
+} from '../../analysis/readiness/report.ts';
+import { printable } from '../../kit/printable.ts';
 import { few } from '../../placement/reasons.ts';
 import { cutMiddle, table, wrapped } from '../output.ts';
 import { bytesText, coresText, headlines, newerTagOf, percent } from './texts.ts';

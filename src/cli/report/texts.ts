@@ -1,6 +1,6 @@
-import { notLookedUpText } from '../../placement/readiness/not-looked-up.ts';
-import type { Rebuild, Report, Summary, Tally, Verdict } from '../../placement/readiness/report.ts';
-import { shareOf, tallyOf } from '../../placement/readiness/tally.ts';
+import { notLookedUpText } from '../../analysis/readiness/not-looked-up.ts';
+import type { Rebuild, Report, Summary, Tally, Verdict } from '../../analysis/readiness/report.ts';
+import { shareOf, tallyOf } from '../../analysis/readiness/tally.ts';
 
 /** A share as a percentage, rounded down: 99.9 % is not everything. */
 export function percent(share: number): string {

@@ -1,9 +1,9 @@
+import type { NodeCount } from '../../analysis/nodes/counts.ts';
 import type { LeaderStatus } from '../../app/leader-status.ts';
 import type { Context } from '../../app/surroundings.ts';
 import type { KeepVerdict } from '../../controllers/keep-watch.ts';
 import { ApiError } from '../../kube/errors.ts';
 import type { FoundDeployment } from '../../kube/installation.ts';
-import type { NodeCount } from '../../placement/nodes/counts.ts';
 import type { Settings } from '../../placement/settings.ts';
 
 /** Something that was read, or the reason why not: a missing right, or what the API server answered. */

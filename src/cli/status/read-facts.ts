@@ -1,3 +1,4 @@
+import { countNodes, nodesWithoutTaint } from '../../analysis/nodes/counts.ts';
 import { type Connection, connect } from '../../app/connect.ts';
 import { readStatus, statusPath } from '../../app/leader-status.ts';
 import { readPoolProblems } from '../../app/read-node-pools.ts';
@@ -10,7 +11,6 @@ import { type FoundLease, getDeployment, getLease, installationText, readDeploym
 import { readAll } from '../../kube/list.ts';
 import { find } from '../../kube/read.ts';
 import { APP_LABEL, DEPLOYMENT, STATUS_CONFIG_MAP } from '../../names.ts';
-import { countNodes, nodesWithoutTaint } from '../../placement/nodes/counts.ts';
 import { type Node, readNode, taintKind } from '../../placement/nodes/node.ts';
 import { joinedUntainted, POOL_PAGE, poolOf } from '../../placement/nodes/pools.ts';
 import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged.ts';

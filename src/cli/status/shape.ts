@@ -1,5 +1,5 @@
+import type { NodeCount } from '../../analysis/nodes/counts.ts';
 import type { Problem } from '../../app/leader-status.ts';
-import type { NodeCount } from '../../placement/nodes/counts.ts';
 import {
   type Facts,
   hasLeader,

@@ -1,5 +1,5 @@
+import type { NodeCount } from '../../analysis/nodes/counts.ts';
 import type { Problem } from '../../app/leader-status.ts';
-import type { NodeCount } from '../../placement/nodes/counts.ts';
 import { table } from '../output.ts';
 import { MARKS, type Paint, type Tone } from '../paint.ts';
 import { guardText } from './daemonset-guard.ts';

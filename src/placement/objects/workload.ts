@@ -9,7 +9,6 @@ import {
   type Subject,
   type SubjectNamespace,
 } from '../subject.ts';
-import { type HardSpread, readHardSpread } from '../workloads/spread.ts';
 import { type DaemonSet, readDaemonSet } from './daemonset.ts';
 import { isDaemonSetOfAnyGroup, isForOneNode, isOfKubernetes, shownKind } from './kinds.ts';
 import { type Pod, type PodTemplate, readPod, readTemplate } from './pod.ts';
@@ -158,4 +157,28 @@ function hasFinished(status: JsonObject): boolean {
   return (listAt(status, 'conditions') ?? []).some(
     ({ type, status: state }) => (type === 'Complete' || type === 'Failed') && state === 'True',
   );
+}
+
+/** A constraint that the scheduler enforces (`whenUnsatisfiable: DoNotSchedule`) and that counts nodes whose taints keep the pod off. */
+export type HardSpread = {
+  /** The node label whose values are the domains. */
+  readonly topologyKey: string;
+  /** Whether nodes count that the pod's own selector and affinity exclude (`nodeAffinityPolicy: Ignore`). */
+  readonly ignoresAffinity: boolean;
+};
+
+/** A pod carries the constraints in each copy, but hardly more than two of them. */
+const MOST_CONSTRAINTS = 16;
+
+/** Reads the hard constraints of a pod's or a template's `spec` that count nodes whatever their taints. */
+export function readHardSpread(spec: JsonObject): readonly HardSpread[] {
+  return (listAt(spec, 'topologySpreadConstraints') ?? [])
+    .filter(({ whenUnsatisfiable, nodeTaintsPolicy }) => {
+      return whenUnsatisfiable === 'DoNotSchedule' && nodeTaintsPolicy !== 'Honor';
+    })
+    .slice(0, MOST_CONSTRAINTS)
+    .map((constraint) => ({
+      topologyKey: stringAt(constraint, 'topologyKey') ?? '',
+      ignoresAffinity: constraint.nodeAffinityPolicy === 'Ignore',
+    }));
 }

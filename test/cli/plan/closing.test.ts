@@ -1,7 +1,7 @@
 import { expect } from 'chai';
+import type { JudgedWorkload } from '../../../src/analysis/workloads/overview.ts';
 import { type Closing, closingLines } from '../../../src/cli/plan/closing.ts';
 import type { Plan } from '../../../src/cli/plan/plan-shape.ts';
-import type { JudgedWorkload } from '../../../src/placement/workloads/overview.ts';
 import { settings } from '../../placement/objects.ts';
 
 const NOTHING: Plan = {

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import { runInNewContext, Script } from 'node:vm';
 import { expect } from 'chai';
+import type { ReportedWorkload } from '../../../src/analysis/readiness/report.ts';
 import { renderHtml } from '../../../src/cli/report/html/html.ts';
 import { html } from '../../../src/cli/report/html/markup.ts';
 import { SCRIPT } from '../../../src/cli/report/html/script.ts';
 import { STYLE } from '../../../src/cli/report/html/style.ts';
-import type { ReportedWorkload } from '../../../src/placement/readiness/report.ts';
+import { SAMPLE } from '../../analysis/readiness/sample.ts';
 import { HOSTILE_NAMES, hostileReport } from '../../browser/reports.ts';
-import { SAMPLE } from '../../placement/readiness/sample.ts';
 
 const OPTIONS = { source: 'https://cluster.example.com:6443', createdAt: '2026-11-22T14:00:00.000Z' };
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
+import { cleanTemplate } from '../../../src/clean/cleaned.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
-import { cleanTemplate } from '../../../src/placement/clean/cleaned.ts';
 import { readDaemonSet, readRecord, readRecorded } from '../../../src/placement/objects/daemonset.ts';
 import { carriedTolerations, decideTemplate } from '../../../src/placement/rollout/template.ts';
 import { toleration } from '../objects.ts';

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { VERSION } from '../../../app/version.ts';
-import { groupWorkloads } from '../../../placement/readiness/groups.ts';
+import { groupWorkloads } from '../../../analysis/readiness/groups.ts';
 import {
   READINESS_STATES,
   type ReadinessState,
@@ -8,7 +7,8 @@ import {
   type ReportGroup,
   type TargetSummary,
   type Verdict,
-} from '../../../placement/readiness/report.ts';
+} from '../../../analysis/readiness/report.ts';
+import { VERSION } from '../../../app/version.ts';
 import { bytesText, coresText, headlines, newerTagOf, percent } from '../texts.ts';
 import { box, html, list, type Markup, number, trusted } from './markup.ts';
 import { SCRIPT } from './script.ts';

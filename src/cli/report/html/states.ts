@@ -4,8 +4,8 @@ import {
   type ReadinessState,
   type Summary,
   type Tally,
-} from '../../../placement/readiness/report.ts';
-import { shareOf } from '../../../placement/readiness/tally.ts';
+} from '../../../analysis/readiness/report.ts';
+import { shareOf } from '../../../analysis/readiness/tally.ts';
 import { percent } from '../texts.ts';
 import { html, type Markup } from './markup.ts';
 

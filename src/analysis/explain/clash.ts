@@ -1,0 +1,61 @@
+import { ARCHITECTURES_ANNOTATION } from '../../names.ts';
+import { architectureAsked } from '../../placement/asked.ts';
+import { contradictionOf } from '../../placement/contradiction.ts';
+import type { Decision } from '../../placement/decide.ts';
+import type { NarrowedImage } from '../../placement/images.ts';
+import { intersect } from '../../placement/images.ts';
+import type { Settings } from '../../placement/settings.ts';
+import type { ExplainInput } from './input.ts';
+import { alternatives, setsOf, waysTo } from './ways.ts';
+
+/** A contradiction: the pod asks for other architectures than its images run on, so that no node can ever fit. */
+export type Clash = {
+  /** `the pod asks for arm64`. */
+  readonly wish: string;
+  /** `the pod asks for arm64, its image is amd64 only`. */
+  readonly what: string;
+  readonly steps: readonly string[];
+};
+
+/** Compares the architectures that a pod asks for with those of its decision; undefined if they have one in common. */
+export function clashOf(
+  input: ExplainInput,
+  decision: Decision | undefined,
+  narrowed: readonly NarrowedImage[],
+  clusterArchitectures: readonly string[],
+  { schedulable }: Pick<Settings, 'schedulable'>,
+): Clash | undefined {
+  const asked = architectureAsked(input.workload.demands);
+  if (asked === undefined || decision?.kind !== 'place') return undefined;
+  const { basis, architectures } = decision;
+  const demand = { text: asked.text, architectures: architectures.filter(asked.allows) };
+  if (contradictionOf(decision, demand, { schedulable }) === undefined) return undefined;
+  const wish = `the pod asks for ${asked.named.join(' or ') || 'another architecture'}`;
+  const remove = `remove the architecture from its ${asked.where}`;
+  if (basis === 'statement') {
+    const what = `${wish}, its annotation ${ARCHITECTURES_ANNOTATION} says ${architectures.join(', ')}`;
+    return { wish, what, steps: alternatives([`change the annotation, if its images run there`, remove]) };
+  }
+  const sets = setsOf(narrowed);
+  const common = intersect(sets.map((set) => set.architectures)) ?? [];
+  const isExcluded = common.some(asked.allows);
+  const only = `${architectures.join(', ')} only`;
+  const images =
+    sets.length === 0
+      ? `by what archaware wrote to it before, its images run on ${only}`
+      : sets.length === 1
+        ? `its image is ${only}`
+        : `its images run on ${only}`;
+  const wished = [...new Set([...asked.named, ...clusterArchitectures])].filter(asked.allows);
+  return isExcluded
+    ? {
+        wish,
+        what: `${wish}, architectures.schedulable leaves ${only}`,
+        steps: alternatives([`add ${common.filter(asked.allows).join(' or ')} to architectures.schedulable`, remove]),
+      }
+    : {
+        wish,
+        what: `${wish}, ${images}`,
+        steps: alternatives([...waysTo(wished, input, narrowed, schedulable), remove]),
+      };
+}

@@ -1,0 +1,235 @@
+import { isoTime, utcTime } from '../../kit/duration.ts';
+import { ARCHITECTURE_GATE } from '../../names.ts';
+import { isLeftAlone } from '../../placement/eligibility.ts';
+import { onlyObserves } from '../../placement/placing.ts';
+import { few, withinText } from '../../placement/reasons.ts';
+import type { ExplainEvidence, ExplainedNodes, Explanation, Verdict } from './explanation.ts';
+import type { ExplainInput } from './input.ts';
+import { missingOs } from './missing-os.ts';
+import { awayText, handsOf } from './no-controller.ts';
+
+type WithoutVerdict = Omit<Explanation, 'advice' | 'verdict'>;
+
+/** A controller that is a little late is not overdue. */
+const LATE_MS = 30_000;
+
+/** Returns the answer to "what happens to this pod, and why", in one sentence that names the pod. */
+export function verdictOf(input: ExplainInput, explained: WithoutVerdict, evidence: ExplainEvidence): Verdict {
+  const { kind, namespace, name, state } = explained.pod;
+  const object = `${kind} ${namespace}/${name}`;
+  const subject = kind === 'Pod' ? object : `a new pod of ${object}`;
+  const says: Says = (of, text, startsAtLatest) => ({
+    state: of,
+    text: `${subject} ${text}`,
+    ...(startsAtLatest === undefined ? {} : { startsAtLatest }),
+  });
+  switch (state) {
+    case 'finished':
+      return says('ended', 'has finished');
+    case 'deleting':
+      return says('ended', 'is being deleted');
+    case 'bound':
+      return ofBound(input, explained, evidence, says);
+    case 'gated':
+    case 'pending':
+    case 'not-applied':
+    case 'template':
+      return ofUnbound(input, explained, evidence, says);
+    default:
+      return state satisfies never;
+  }
+}
+
+type Says = (state: Verdict['state'], text: string, startsAtLatest?: string) => Verdict;
+
+function ofBound(input: ExplainInput, explained: WithoutVerdict, evidence: ExplainEvidence, says: Says): Verdict {
+  const { node: name = '' } = explained.pod;
+  const architecture = explained.nodes.find(({ names }) => names.includes(name))?.architecture;
+  const node = architecture === undefined ? `${name}, whose architecture is not known` : `${name} (${architecture})`;
+  if (evidence.wrongNode !== undefined) return says('wrong-node', `is on ${node}, and does not run there`);
+  if (evidence.refused !== undefined && architecture === undefined) {
+    const only = runsOnText(explained);
+    const why = `its container ${evidence.refused.name} died with an exec format error`;
+    return says('wrong-node', `is on ${name}, and does not run there: ${why}${only === undefined ? '' : `; ${only}`}`);
+  }
+  const { phase, broken } = input.workload.pod ?? {};
+  const now = phase === 'Running' && broken === undefined ? `runs on ${node}` : `is bound to ${node}`;
+  const { decision } = explained;
+  if (evidence.skipped !== undefined) {
+    const again = fitsNowhere(explained, evidence) ? '; at its next start no node would take it' : '';
+    return says('runs', `${now}; ${leftAloneText(evidence, decision.reason)}${again}`);
+  }
+  const hands = handsOf(input.controller, evidence.settings);
+  if (hands !== 'acts') {
+    const facts = [factOf(explained, evidence, architecture), awayText(hands)];
+    return says('runs', [now, ...facts.filter((fact) => fact !== undefined)].join('; '));
+  }
+  const later = whyNotAgain(input, explained, evidence, architecture);
+  if (later !== undefined) return says('runs', `${now}; at its next start ${later}`);
+  const only = architecture === undefined ? runsOnText(explained) : undefined;
+  return says('runs', only === undefined ? now : `${now}; ${only}`);
+}
+
+/** Returns what is wrong with the images of a pod that nobody holds or places; undefined if nothing is. */
+function factOf(
+  explained: WithoutVerdict,
+  evidence: ExplainEvidence,
+  architecture: string | undefined,
+): string | undefined {
+  const { kind, architectures = [] } = explained.decision;
+  if (kind === 'hold') return heldText(evidence);
+  if (kind === 'wait') return `not known: ${imagesText(explained)}`;
+  if (evidence.clash !== undefined) return evidence.clash.what;
+  const isFine = architecture !== undefined && architectures.includes(architecture);
+  return isFine ? undefined : runsOnText(explained);
+}
+
+/** Returns `its images run on amd64 only`; undefined if the images do not say. */
+function runsOnText({ decision }: WithoutVerdict): string | undefined {
+  const { kind, basis, architectures = [] } = decision;
+  return kind === 'place' && basis === 'images' ? `its images run on ${architectures.join(', ')} only` : undefined;
+}
+
+/** Returns what would happen to a new pod like this one, if that is not good; else undefined. */
+function whyNotAgain(
+  input: ExplainInput,
+  explained: WithoutVerdict,
+  evidence: ExplainEvidence,
+  architecture: string | undefined,
+): string | undefined {
+  const { decision } = explained;
+  if (decision.kind === 'hold') return `it would be held, because ${heldText(evidence)}`;
+  if (decision.kind === 'wait') return `it would wait for ${imagesText(explained)}`;
+  const never = whyNever(input, explained, evidence);
+  if (never !== undefined) return `no node would take it: ${never}`;
+  const only = runsOnText(explained);
+  const isElsewhere = architecture !== undefined && decision.architectures?.includes(architecture) === false;
+  return isElsewhere && only !== undefined ? `it would go to another node: ${only}` : undefined;
+}
+
+/** Whether only what archaware adds keeps new pods off the nodes: its affinity. */
+export function isOpenUntilPlaced({ fits, placed }: Pick<ExplainedNodes, 'fits' | 'placed'>): boolean {
+  return fits && !placed.fits;
+}
+
+/** Whether archaware leaves alone a pod that no node would take again: it has no toleration of its own. */
+export function fitsNowhere({ nodes }: Pick<Explanation, 'nodes'>, { skipped }: ExplainEvidence): boolean {
+  const isAlone = skipped !== undefined && isLeftAlone(skipped);
+  return isAlone && nodes.length > 0 && nodes.every(({ fits }) => !fits);
+}
+
+function ofUnbound(input: ExplainInput, explained: WithoutVerdict, evidence: ExplainEvidence, says: Says): Verdict {
+  const { decision, nodes, pod } = explained;
+  const { settings } = evidence;
+  const isNew = pod.state === 'not-applied' || pod.state === 'template';
+  const others = (pod.gates ?? []).filter((gate) => gate !== ARCHITECTURE_GATE);
+  if (others.length > 0 && !isNew) {
+    return says('waits', `waits until the gate ${others.join(', ')} is removed by its owner`);
+  }
+  if (decision.kind === 'skip') {
+    const fit = nodes.length === 0 ? '' : nodes.some(({ fits }) => fits) ? '; a node fits' : '; no node fits';
+    return says('left-alone', `waits without archaware, which leaves it alone: ${decision.reason}${fit}`);
+  }
+  const hands = handsOf(input.controller, settings);
+  const away = awayText(hands);
+  if (away !== undefined && decision.kind !== 'place') {
+    const fact = factOf(explained, evidence, undefined);
+    return says(decision.kind === 'hold' ? 'held' : 'waits', `gets nothing from archaware: ${away}; ${fact}`);
+  }
+  if (decision.kind === 'wait') return ofWaiting(input, explained, evidence, says);
+  if (decision.kind === 'hold') {
+    if (onlyObserves(settings)) return says('held', `is not held in the mode observe, but ${heldText(evidence)}`);
+    return says('held', `is held, because ${heldText(evidence)}`);
+  }
+  const never = whyNever(input, explained, evidence);
+  if (never !== undefined) return says('fits-nowhere', `fits no node: ${never}`);
+  const guess = decision.basis === 'open' || decision.basis === 'fallback' ? ', without knowing all of its images' : '';
+  const fitting = nodes.filter(({ fits, placed }) => (isNew || !onlyObserves(settings) ? placed.fits : fits));
+  const where = architecturesOf(decision.architectures, fitting);
+  if (nodes.length === 0) return says('can-run', `can run on ${where}${guess}; no node is known`);
+  const writes = whatIsMissing(explained);
+  if (away !== undefined) {
+    const isTaken = !isNew && pod.state !== 'gated' && nodes.some(({ fits }) => fits);
+    // Node affinity that nobody adds keeps no pod off.
+    const open = isNew ? nodes.filter(isOpenUntilPlaced) : [];
+    const also = open.length === 0 ? '' : `, so new pods also go to ${architecturesOf(undefined, open)}`;
+    if (isNew || isTaken || writes === undefined) return says('can-run', `can run on ${where}${guess}; ${away}${also}`);
+    return says('waits', `waits until archaware ${writes}, but ${away}; then it can run on ${where}${guess}`);
+  }
+  if (!isNew && writes !== undefined && !onlyObserves(settings)) {
+    return says('waits', `waits until archaware ${writes}; then it can run on ${where}${guess}`);
+  }
+  const elsewhere =
+    pod.scheduler === undefined ? '' : `; archaware does not hold it, the scheduler says: ${pod.scheduler}`;
+  return says('can-run', `can run on ${where}${guess}${elsewhere}`);
+}
+
+function ofWaiting(input: ExplainInput, explained: WithoutVerdict, { settings }: ExplainEvidence, says: Says): Verdict {
+  const images = imagesText(explained);
+  if (onlyObserves(settings)) return says('can-run', `is not held in the mode observe; not known: ${images}`);
+  const waits = (text: string, startsAtLatest?: string) =>
+    says('waits', `waits for ${images}; ${text}`, startsAtLatest);
+  const { afterwards } = explained.decision;
+  if (afterwards === undefined) return waits('it waits until a lookup succeeds (images.unresolvable: wait)');
+  const { architectures = [] } = afterwards;
+  // Without a cluster no architecture is known.
+  const on = architectures.length === 0 ? '' : `, on ${architectures.join(', ')}`;
+  const { startsAtLatestMs, nowMs } = input.patience ?? {};
+  if (startsAtLatestMs === undefined || nowMs === undefined) {
+    const after = durationOf(explained.settings);
+    const see = explained.pod.state === 'pending' ? ' (its Event ImageUnresolvable says when)' : '';
+    return waits(`it starts by itself within ${after} of the controller's first failed lookup${see}${on}`);
+  }
+  const isSure = handsOf(input.controller, settings) === 'acts';
+  const startsAtLatest = isoTime(startsAtLatestMs);
+  const time = utcTime(startsAtLatestMs);
+  return nowMs > startsAtLatestMs + LATE_MS
+    ? waits(`the controller should have let it start at ${time}: check that it runs`, startsAtLatest)
+    : waits(
+        `${isSure ? '' : 'the controller said: '}it starts by itself at ${time} at the latest${on}`,
+        startsAtLatest,
+      );
+}
+
+/** Returns why no node can ever take the pod as things are; undefined if one can. */
+function whyNever(input: ExplainInput, explained: WithoutVerdict, { clash }: ExplainEvidence): string | undefined {
+  const os = missingOs(input);
+  if (os !== undefined) return `it needs ${os}, and no node runs ${os}`;
+  if (clash !== undefined) return clash.what;
+  if (explained.decision.blocked === undefined) return undefined;
+  const { architectures = [], reason } = explained.decision;
+  const isThere = explained.nodes.some(({ architecture = '' }) => architectures.includes(architecture));
+  return isThere ? `${reason}, and those nodes do not take it` : `${reason}, and no node has that architecture`;
+}
+
+function heldText({ settings }: ExplainEvidence): string {
+  return `its images have no architecture in common${withinText(settings.schedulable)}`;
+}
+
+function imagesText({ images }: WithoutVerdict): string {
+  const failed = images.flatMap(({ image, error }) => (error === undefined ? [] : `${image} (${error.code})`));
+  return failed.length === 0 ? 'the lookup of its images' : few(failed);
+}
+
+function leftAloneText({ skipped }: ExplainEvidence, reason: string): string {
+  return skipped !== undefined && isLeftAlone(skipped) ? `archaware leaves it alone: ${reason}` : reason;
+}
+
+/** Returns what archaware has still to write; undefined if nothing. */
+function whatIsMissing({ pod, tolerations }: WithoutVerdict): string | undefined {
+  if (pod.state === 'gated') return 'removes its gate';
+  return tolerations.every(({ present }) => present) ? undefined : 'writes its tolerations';
+}
+
+/** Returns `amd64 and arm64 nodes`, of those that the decision names and a node has. */
+function architecturesOf(decided: readonly string[] = [], fitting: readonly ExplainedNodes[]): string {
+  const here = [...new Set(fitting.flatMap(({ architecture }) => architecture ?? []))].sort();
+  const usable = here.filter((name) => decided.length === 0 || decided.includes(name));
+  const names = usable.length > 0 ? usable : decided;
+  return names.length === 0 ? 'any node' : `${names.join(', ')} nodes`;
+}
+
+function durationOf(settings: Explanation['settings']): string {
+  const value = settings.find(({ key }) => key === 'images.fallbackAfter')?.value;
+  return typeof value === 'string' ? value : 'images.fallbackAfter';
+}

@@ -1,0 +1,120 @@
+import { ARCHITECTURES_ANNOTATION } from '../../names.ts';
+import { type Narrowing, onlySchedulable, statementOf } from '../../placement/images.ts';
+import type { PodImage } from '../../placement/objects/image.ts';
+import { isDaemonSet, isDaemonSetOfAnyGroup, isOtherDaemonSet } from '../../placement/objects/kinds.ts';
+import { few, skipNote, webAssemblyAmong } from '../../placement/reasons.ts';
+import { type Assessment, labelsRequired } from './assess.ts';
+import { type Candidate, usersOf } from './candidate.ts';
+import type { PinsOf } from './places.ts';
+import type { ReadinessState, Reason, Verdict } from './report.ts';
+
+/** Says whether the pods of a candidate can run on a target, and what is in the way. */
+export function verdictOf(candidate: Candidate, assessment: Assessment, target: string, pinsOf: PinsOf): Verdict {
+  const { outcome, settings, narrowed } = assessment;
+  if (outcome.kind === 'skip') {
+    return {
+      state: 'unknown',
+      reasons: [
+        { kind: 'left-alone', text: `archaware leaves it alone: ${skipNote(outcome.reason, candidate.template)}` },
+      ],
+    };
+  }
+  const blocking = narrowed.flatMap(({ image, said }) => blockingReason(candidate, image, said, target));
+  const failing = narrowed.flatMap(({ image, said }) => failingReason(candidate, image, said));
+  const pins = [
+    ...statementReason(candidate, target),
+    ...(onlySchedulable([target], settings).length > 0 ? [] : [schedulableReason(assessment)]),
+    ...pinsOf(candidate.demands, target),
+    ...labelReason(candidate, assessment, target, pinsOf),
+  ];
+  const reasons = [...blocking, ...failing, ...pins];
+  // An open placement is a guess, but then an image could not be looked up, and that is a reason.
+  const isPlaced = outcome.kind === 'place' && outcome.architectures.includes(target);
+  if (isPlaced && reasons.length === 0) return { state: 'ready', reasons };
+  return { state: stateOf(candidate, blocking, failing, pins), reasons };
+}
+
+function stateOf(
+  { kind, owner }: Candidate,
+  blocking: readonly Reason[],
+  failing: readonly Reason[],
+  pins: readonly Reason[],
+): ReadinessState {
+  if (blocking.length > 0) {
+    if (!isDaemonSetOfAnyGroup(kind) && !isDaemonSet(owner) && !isOtherDaemonSet(owner)) return 'blocked';
+    // Its author keeps it away from these nodes, so nothing is missing there.
+    return pins.length > 0 ? 'pinned' : 'missing';
+  }
+  return failing.length > 0 || pins.length === 0 ? 'unknown' : 'pinned';
+}
+
+function blockingReason(candidate: Candidate, image: PodImage, said: Narrowing, target: string): Reason[] {
+  if (said.kind !== 'set' || said.architectures.includes(target)) return [];
+  const containers = usersOf(candidate, image);
+  const platforms = [...said.platforms].sort();
+  return [
+    {
+      kind: 'image',
+      image: image.image,
+      containers,
+      platforms,
+      text: `${of(image, containers)} ${onlyFor(image, said, platforms)}`,
+    },
+  ];
+}
+
+function onlyFor(image: PodImage, said: Extract<Narrowing, { kind: 'set' }>, platforms: readonly string[]): string {
+  const volume = image.volume === undefined ? {} : { volume: image.volume };
+  if (webAssemblyAmong([{ image: image.image, ...volume, platforms }]).length > 0) {
+    return 'is WebAssembly and needs a RuntimeClass';
+  }
+  const list = few(platforms) || 'no platform';
+  return said.by === 'override' ? `is only for ${list}, by images.overrides` : `is only for ${list}`;
+}
+
+function failingReason(candidate: Candidate, image: PodImage, said: Narrowing): Reason[] {
+  if (said.kind !== 'failed' && said.kind !== 'pending') return [];
+  const containers = usersOf(candidate, image);
+  const [code, message] = said.kind === 'failed' ? [said.code, said.message] : ['pending', 'it was not looked up'];
+  const text = `${of(image, containers)} could not be looked up (${code}): ${message}`;
+  return [{ kind: 'lookup', image: image.image, containers, code, text }];
+}
+
+function of({ image }: PodImage, containers: readonly string[]): string {
+  return containers.length === 0 ? image : `${image} (${few(containers)})`;
+}
+
+function statementReason({ template }: Candidate, target: string): Reason[] {
+  const statement = statementOf(template.statement);
+  if (statement === undefined || statement === 'all' || statement.includes(target)) return [];
+  return [{ kind: 'statement', text: `its annotation ${ARCHITECTURES_ANNOTATION} says ${statement.join(', ')}` }];
+}
+
+function schedulableReason({ settings: { schedulable, policy } }: Assessment): Reason {
+  const by = policy === undefined ? '' : ` of the policy ${policy}`;
+  return { kind: 'schedulable', text: `architectures.schedulable${by} allows only ${schedulable.join(', ')}` };
+}
+
+function labelReason(candidate: Candidate, assessment: Assessment, target: string, pinsOf: PinsOf): Reason[] {
+  const required = labelsRequired(candidate, assessment);
+  const wanted = Object.entries(required).map(([key, value]) => `${key}=${value}`);
+  if (wanted.length === 0) return [];
+  const { demands } = candidate;
+  const narrowed = { ...demands, nodeSelector: { ...demands.nodeSelector, ...required } };
+  if (pinsOf(demands, target).length > 0 || pinsOf(narrowed, target).length === 0) return [];
+  return [{ kind: 'node-affinity', text: `pods.matchNodeLabels asks for ${wanted.join(', ')}` }];
+}
+
+/** The states of several parts of one workload count as the worst of them. */
+const WORST_FIRST: readonly ReadinessState[] = ['missing', 'blocked', 'unknown', 'pinned', 'ready'];
+
+/** Joins the verdicts of the parts of one workload. */
+export function joined(verdicts: readonly Verdict[]): Verdict {
+  const [only] = verdicts;
+  if (only !== undefined && verdicts.length === 1) return only;
+  const state = WORST_FIRST.find((each) => verdicts.some((verdict) => verdict.state === each)) ?? 'unknown';
+  const reasons = new Map(
+    verdicts.flatMap((verdict) => verdict.reasons.map((reason) => [reason.text, reason] as const)),
+  );
+  return { state, reasons: [...reasons.values()] };
+}

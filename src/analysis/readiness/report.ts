@@ -1,0 +1,191 @@
+import type { DecisionBasis } from '../../placement/decide.ts';
+
+/**
+ * Whether a workload can run on an architecture:
+ * - `ready`: its images run there, and nothing that the workload asks for keeps it away;
+ * - `pinned`: its images run there (or were not asked), but the workload itself or the configuration keeps it away;
+ * - `blocked`: an image has no build for the architecture;
+ * - `missing`: the same for a DaemonSet that wants to run on every node: it would be missing on these nodes;
+ * - `unknown`: an image could not be looked up, or archaware leaves the workload alone.
+ */
+export type ReadinessState = 'ready' | 'pinned' | 'blocked' | 'missing' | 'unknown';
+
+/** All states, in the order in which summaries show them. */
+export const READINESS_STATES: readonly ReadinessState[] = ['ready', 'pinned', 'blocked', 'missing', 'unknown'];
+
+/**
+ * Why a workload is not ready. `text` says the same in words, on one line. Names in it are as the cluster and the
+ * registries sent them: each form of output must escape them.
+ */
+export type Reason =
+  /** The image has no build for the architecture. */
+  | (OfImage & { readonly kind: 'image'; readonly platforms: readonly string[] })
+  /** The image could not be looked up; `code` is the code of the lookup's error. */
+  | (OfImage & { readonly kind: 'lookup'; readonly code: string })
+  /** What the pod asks of its node, and no node of the architecture has. */
+  | { readonly kind: 'node-selector' | 'node-affinity' | 'node-name'; readonly text: string }
+  /** A taint of somebody else that every fitting node of the architecture has, and that the pod does not tolerate. */
+  | { readonly kind: 'taint'; readonly text: string }
+  /** The annotation `archaware.dev/architectures` of the workload does not list the architecture. */
+  | { readonly kind: 'statement'; readonly text: string }
+  /** `architectures.schedulable`, of the configuration or of a policy, excludes the architecture. */
+  | { readonly kind: 'schedulable'; readonly text: string }
+  /** The configuration or a label says that archaware leaves the workload alone. */
+  | { readonly kind: 'left-alone'; readonly text: string };
+
+type OfImage = {
+  readonly image: string;
+  /** The containers (init containers included) and image volumes that use the image. */
+  readonly containers: readonly string[];
+  readonly text: string;
+};
+
+/** What is known about one workload and one target. */
+export type Verdict = {
+  readonly state: ReadinessState;
+  /** Everything that is in the way, images first; empty for `ready`. A blocked workload may be pinned as well. */
+  readonly reasons: readonly Reason[];
+};
+
+/** A workload at its top owner: the Deployment stands for its ReplicaSets and pods. */
+export type ReportedWorkload = {
+  /** `Deployment`, `StatefulSet`, `DaemonSet`, `Job`, `CronJob`, `ReplicaSet`, `Pod`, or the kind of an owner that is not one of these. */
+  readonly kind: string;
+  /** Empty for an object in a file that names none. */
+  readonly namespace: string;
+  readonly name: string;
+  /** How many pods the workload wants at the moment. */
+  readonly replicas: number;
+  /** The CPU that all replicas request together, in cores. */
+  readonly cpu: number;
+  /** The memory that all replicas request together, in bytes. */
+  readonly memory: number;
+  /** The labels of the object (of its template where it has none). */
+  readonly labels: Readonly<Record<string, string>>;
+  /** The images of all containers, init containers and image volumes, without duplicates. */
+  readonly images: readonly string[];
+  /** The source of the decision of `run`; absent if it waits, holds the pods or leaves the workload alone. */
+  readonly basis?: DecisionBasis;
+  /** By target. */
+  readonly verdicts: Readonly<Record<string, Verdict>>;
+};
+
+/** Numbers of workloads that are counted together. */
+export type Tally = {
+  readonly workloads: number;
+  readonly replicas: number;
+  /** Cores. */
+  readonly cpu: number;
+  /** Bytes. */
+  readonly memory: number;
+};
+
+/** How far a set of workloads is for one target. */
+export type Readiness = {
+  readonly states: Readonly<Record<ReadinessState, Tally>>;
+  /** The share that is ready, from 0 to 1, by `summary.measure`; unknown counts as not ready. 1 if there is nothing to count. */
+  readonly readyShare: number;
+};
+
+/** An image in the order in which rebuilds free most. */
+export type Rebuild = {
+  readonly image: string;
+  /** What this rebuild makes ready after those that stand before it. */
+  readonly frees: Tally;
+  /** The same as a share of all workloads, from 0 to 1, by `summary.measure`. */
+  readonly share: number;
+  /** The share that is ready after this rebuild and those before it. */
+  readonly readyAfter: number;
+};
+
+/** How far the workloads are for one target, and what brings them further. */
+export type TargetSummary = Readiness & {
+  /** The nodes of the cluster with this architecture; absent without a cluster or without the right to list nodes. */
+  readonly nodes?: number;
+  /**
+   * The images that hold back workloads that nothing else holds back, ranked: each frees the most after those before it. An image
+   * may free nothing where it holds its workloads back together with the next one.
+   */
+  readonly rebuilds: readonly Rebuild[];
+  /**
+   * The workloads that want pods but request no CPU, which `readyShare` does not count; absent if there are none, or if shares count
+   * replicas.
+   */
+  readonly withoutCpu?: { readonly all: Tally; readonly ready: Tally };
+};
+
+/** The images that could not be looked up: their workloads are unknown, not ready. */
+export type NotLookedUp = {
+  readonly images: number;
+  /** The workloads that use one of them. */
+  readonly workloads: number;
+  /** The most first. `code`: of the lookups' error. */
+  readonly registries: readonly { readonly registry: string; readonly code: string; readonly images: number }[];
+};
+
+/** Something that could not be read, so that the report is not complete. */
+export type Unread = {
+  /** `deployments`, `pods`, `nodes`, … */
+  readonly resource: string;
+  /** Why, with the right that is missing: `the right to list deployments.apps in the cluster is missing`. */
+  readonly text: string;
+};
+
+export type Summary = {
+  readonly all: Tally;
+  /** What shares count: the requested CPU, or the replicas if no workload requests CPU. */
+  readonly measure: 'cpu' | 'replicas';
+  /** By target. */
+  readonly targets: Readonly<Record<string, TargetSummary>>;
+  readonly notLookedUp: NotLookedUp;
+  /** Empty if everything was read. */
+  readonly unread: readonly Unread[];
+};
+
+/** What an image means for one target. */
+export type ImageBlocking = {
+  /** The workloads that the image blocks, alone or together with others. */
+  readonly blocks: Tally;
+  /** The workloads that would be ready if only this image were rebuilt. */
+  readonly alone: Tally;
+  /** A newer tag of the image that has a build for the target; only with `--newer`, and only if one was found. */
+  readonly newer?: string;
+};
+
+export type ReportedImage = {
+  /** As the workloads write it. */
+  readonly image: string;
+  /** The host of the registry; empty for a malformed name. */
+  readonly registry: string;
+  /** As `linux/arm64`; empty if the image was not looked up or could not be. */
+  readonly platforms: readonly string[];
+  /** Why the image could not be looked up. */
+  readonly error?: { readonly code: string; readonly message: string };
+  readonly used: Tally;
+  /** By target; only targets for which the image blocks a workload. */
+  readonly blocking: Readonly<Record<string, ImageBlocking>>;
+};
+
+/** Workloads that `--group-by` puts together. By registry, a workload counts in the group of each registry that it has an image of. */
+export type ReportGroup = {
+  /** The namespace, the label's value or the registry; empty for workloads without the label. */
+  readonly name: string;
+  readonly all: Tally;
+  /** By target. */
+  readonly targets: Readonly<Record<string, Readiness>>;
+};
+
+/** The output of `report`: which workloads can run on which target, and what holds the others back. */
+export type Report = {
+  /** The architectures that were asked about, sorted. */
+  readonly targets: readonly string[];
+  readonly summary: Summary;
+  /** Sorted by namespace, kind and name. */
+  readonly workloads: readonly ReportedWorkload[];
+  /** Images that block most first, then by name. */
+  readonly images: readonly ReportedImage[];
+  /** Only with `--group-by`: what it says (`namespace`, `label:team`, `registry`). */
+  readonly groupBy?: string;
+  /** Only with `--group-by`; sorted by name. */
+  readonly groups?: readonly ReportGroup[];
+};

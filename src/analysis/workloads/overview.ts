@@ -1,0 +1,226 @@
+import type { JsonObject } from '../../kit/json.ts';
+import type { Asked } from '../../placement/asked.ts';
+import { contradictionOf } from '../../placement/contradiction.ts';
+import type { Decision } from '../../placement/decide.ts';
+import { isLeftAlone, type SkipReason } from '../../placement/eligibility.ts';
+import { onlySchedulable, withCompatible } from '../../placement/images.ts';
+import { isDaemonSetOfAnyGroup } from '../../placement/objects/kinds.ts';
+import { lacking } from '../../placement/patch/tolerations.ts';
+import { onlyObserves, usesTaints, wantedTolerations } from '../../placement/placing.ts';
+import { decisionNote, heldNote, skipNote, withinText } from '../../placement/reasons.ts';
+import type { Settings } from '../../placement/settings.ts';
+import type { WorkloadName } from './owner.ts';
+
+/** A pod, or the template of a DaemonSet, with the decision about it. */
+export type Subject = {
+  readonly workload: WorkloadName;
+  readonly decision: Decision | { readonly kind: 'skip'; readonly reason: SkipReason };
+  readonly settings: Settings;
+  readonly tolerations: readonly JsonObject[];
+  /** Whether the pod has a node. */
+  readonly bound: boolean;
+  /** The architecture of that node; undefined if it is not known. */
+  readonly nodeArchitecture: string | undefined;
+  /** The architectures that the pod itself asks for; undefined: any. */
+  readonly asked: Asked | undefined;
+  /** What the taints do to its topology spread; absent if nothing. */
+  readonly spread?: string | undefined;
+};
+
+/** What is true of the cluster for every subject. */
+export type Surroundings = {
+  /** The architectures of the nodes; undefined if the nodes may not be read. */
+  readonly architectures: readonly string[] | undefined;
+  /** Whether every node gets the taint, so that no pod can run without a toleration. */
+  readonly allTainted: boolean;
+};
+
+/** Where the pods of a workload can run. A workload is in exactly one of these groups. */
+type Reach =
+  /** On every architecture of the cluster. */
+  | 'anywhere'
+  /** On some architectures of the cluster only. */
+  | 'limited'
+  /** Their images have no architecture in common, or none that a node has. */
+  | 'nowhere'
+  /** An image is not known. */
+  | 'unknown'
+  /** archaware leaves them alone. */
+  | 'left-alone';
+
+/** A workload, and what is true of its pods. */
+export type JudgedWorkload = WorkloadName & {
+  readonly reach: Reach;
+  /** Only for `limited`: the architectures. */
+  readonly architectures?: readonly string[];
+  /** It has a pod on a node whose architecture one of its images lacks; absent if the nodes are not known. */
+  readonly onWrongNode?: boolean;
+  /** It has a pod that has a node now, and would not get one again. */
+  readonly pendingAtRestart: boolean;
+  /** It has a pod that waits now, and that no node can run. */
+  readonly pendingNow: boolean;
+  /** Why it is on a wrong node, Pending, or on no node; empty if it is none of these. */
+  readonly why: string;
+  /** What the taints do to its topology spread, and what helps; absent if nothing. */
+  readonly spread?: string;
+};
+
+/** Judges workloads by the decisions about their pods, sorted by kind, namespace and name. Ending or finished objects do not count. */
+export function overviewOf(subjects: Iterable<Subject>, surroundings: Surroundings): JudgedWorkload[] {
+  const found = new Map<string, { group: Group; workload: JudgedWorkload }>();
+  for (const subject of subjects) {
+    const group = groupOf(subject, surroundings.architectures);
+    if (group === undefined) continue;
+    const { kind, namespace, name } = subject.workload;
+    const key = `${kind} ${namespace}/${name}`;
+    const before = found.get(key);
+    // During a rollout the pods of a workload differ. The one that can run on the fewest nodes says most.
+    const says = before === undefined || group.rank > before.group.rank ? group : before.group;
+    const noNode = whyNoNode(subject, surroundings);
+    const onWrongNode = isOnWrongNode(subject);
+    const spread = before?.workload.spread ?? subject.spread;
+    const reason = noNode ?? (onWrongNode || group.reach === 'nowhere' ? whatItRunsOn(subject) : '');
+    const workload: JudgedWorkload = {
+      ...{ kind, namespace, name, reach: says.reach },
+      ...(says.reach === 'limited' ? { architectures: says.architectures } : {}),
+      ...(surroundings.architectures === undefined
+        ? {}
+        : { onWrongNode: onWrongNode || before?.workload.onWrongNode === true }),
+      pendingAtRestart: (noNode !== undefined && subject.bound) || before?.workload.pendingAtRestart === true,
+      pendingNow: (noNode !== undefined && !subject.bound) || before?.workload.pendingNow === true,
+      why: before?.workload.why || reason,
+      ...(spread === undefined ? {} : { spread }),
+    };
+    found.set(key, { group: says, workload });
+  }
+  return [...found.values()].map(({ workload }) => workload).sort(byName);
+}
+
+/** Compares two objects by kind, namespace and name. */
+export function byName(
+  one: { readonly kind: string; readonly namespace?: string; readonly name: string },
+  other: { readonly kind: string; readonly namespace?: string; readonly name: string },
+): number {
+  const [first, second] = [one, other].map(({ kind, namespace = '', name }) => [kind, namespace, name]);
+  for (const [index, part] of (first ?? []).entries()) {
+    const against = second?.[index] ?? '';
+    if (part !== against) return part < against ? -1 : 1;
+  }
+  return 0;
+}
+
+type Group = { readonly rank: number; readonly reach: Reach; readonly architectures: readonly string[] };
+
+function groupOf({ decision, settings }: Subject, cluster: readonly string[] | undefined): Group | undefined {
+  switch (decision.kind) {
+    case 'skip':
+      return isLeftAlone(decision.reason) ? { rank: 0, reach: 'left-alone', architectures: [] } : undefined;
+    case 'wait':
+      return { rank: 100, reach: 'unknown', architectures: [] };
+    case 'hold':
+      return { rank: 101, reach: 'nowhere', architectures: [] };
+    case 'place': {
+      if (decision.unknown.length > 0) return { rank: 100, reach: 'unknown', architectures: [] };
+      const usable = cluster && onlySchedulable(cluster, settings);
+      const here = decision.architectures.filter((name) => usable?.includes(name) ?? true).sort();
+      if (decision.followsCluster || here.length === usable?.length)
+        return { rank: 1, reach: 'anywhere', architectures: [] };
+      if (here.length === 0) return { rank: 101, reach: 'nowhere', architectures: [] };
+      return { rank: 50 - here.length, reach: 'limited', architectures: here };
+    }
+    default:
+      return decision satisfies never;
+  }
+}
+
+/**
+ * Whether a pod is on a node whose architecture one of its images lacks. A guess about unknown images proves nothing, and a node
+ * that only `architectures.schedulable` excludes can run the pod.
+ */
+export function isOnWrongNode({ decision, settings, nodeArchitecture: node }: Subject): boolean {
+  if (node === undefined) return false;
+  if (decision.kind === 'hold') {
+    return decision.images.some(({ platforms }) => {
+      const own = new Set(platforms.map((platform) => platform.split('/')[1] ?? ''));
+      return !withCompatible(own, settings.compatible).includes(node);
+    });
+  }
+  if (decision.kind !== 'place' || decision.followsCluster || decision.unknown.length > 0) return false;
+  const isProved = decision.basis === 'images' || decision.basis === 'statement' || decision.basis === 'written';
+  return isProved && onlySchedulable([node], settings).length > 0 && !decision.architectures.includes(node);
+}
+
+/** Returns why a new pod like this one would find no node; undefined if it would find one. */
+function whyNoNode(subject: Subject, { architectures, allTainted }: Surroundings): string | undefined {
+  const { decision, settings, tolerations, workload, asked } = subject;
+  if (onlyObserves(settings)) return undefined;
+  // Its controller creates no pod for a node that the template does not tolerate.
+  if (isDaemonSetOfAnyGroup(workload.kind)) return undefined;
+  switch (decision.kind) {
+    case 'skip': {
+      if (!isLeftAlone(decision.reason) || !allTainted || !usesTaints(settings)) return undefined;
+      const wanted = wantedTolerations(settings, architectures ?? []);
+      const lacksAll = wanted.length > 0 && lacking(tolerations, wanted).length === wanted.length;
+      return lacksAll ? `${skipNote(decision.reason)}, and it tolerates no node` : undefined;
+    }
+    case 'wait':
+      return undefined;
+    case 'hold':
+      return whatItRunsOn(subject);
+    case 'place': {
+      // What is unknown proves nothing.
+      if (decision.followsCluster || decision.unknown.length > 0) return undefined;
+      const there = decision.architectures.filter((name) => architectures?.includes(name) ?? true);
+      if (there.length === 0 || contradictionOf(decision, asked, settings) !== undefined) return whatItRunsOn(subject);
+      const isAskedFor = asked === undefined || there.some((name) => asked.architectures.includes(name));
+      return isAskedFor ? undefined : `requires ${asked.text}, and no node of the cluster has that`;
+    }
+    default:
+      return decision satisfies never;
+  }
+}
+
+/** Returns what a subject's images run on, or that they contradict each other or what the pod asks for. */
+function whatItRunsOn({ decision, settings, asked }: Subject): string {
+  if (decision.kind === 'hold' && decision.asked !== undefined) return heldNote(decision, '', settings.schedulable);
+  if (decision.kind === 'hold') return `its images have no architecture in common${withinText(settings.schedulable)}`;
+  if (decision.kind !== 'place') return '';
+  return contradictionOf(decision, asked, settings) ?? decisionNote(decision, '', settings.schedulable);
+}
+
+/** Returns the counts as five lines. `images`: how many images are not known. `where`: ` in namespace shop`, or an empty text. */
+export function overviewLines(all: readonly JudgedWorkload[], images: number, where: string): string[] {
+  const count = (is: (workload: JudgedWorkload) => boolean) => all.filter(is).length;
+  const reaching = (reach: Reach) => count((workload) => workload.reach === reach);
+  const [nowhere, leftAlone] = [reaching('nowhere'), reaching('left-alone')];
+  const sets = limitedSets(all).map(
+    ([set, { length }], index) => `${length} ${index > 0 ? '' : length === 1 ? 'runs ' : 'run '}on ${set} only`,
+  );
+  const others = [
+    ...(nowhere > 0 ? [`${nowhere} on no node of the cluster`] : []),
+    ...(leftAlone > 0 ? [`${leftAlone} ${leftAlone === 1 ? 'is' : 'are'} left alone`] : []),
+  ];
+  const later = count(({ pendingAtRestart }) => pendingAtRestart);
+  const now = count(({ pendingNow }) => pendingNow);
+  return [
+    `${all.length} ${all.length === 1 ? 'workload' : 'workloads'}${where}: ${reaching('anywhere')} can run on every architecture of the cluster`,
+    `  ${[...(sets.length === 0 ? ['0 run on some architectures only'] : sets), ...others].join(', ')}`,
+    all.some(({ onWrongNode }) => onWrongNode === undefined)
+      ? '  the nodes may not be listed, so it is not known who is on a wrong node'
+      : `  ${count(({ onWrongNode }) => onWrongNode === true)} on a wrong node now`,
+    `  ${later} would be Pending at ${later === 1 ? 'its' : 'their'} next restart${now > 0 ? `, ${now} ${now === 1 ? 'is Pending now and fits' : 'are Pending now and fit'} no node` : ''}`,
+    `  ${images} ${images === 1 ? 'image' : 'images'} unknown`,
+  ];
+}
+
+/** Returns the limited workloads by their architectures (`amd64 and arm64`), the largest group first. */
+function limitedSets(all: readonly JudgedWorkload[]): (readonly [set: string, workloads: JudgedWorkload[]])[] {
+  const sets = new Map<string, JudgedWorkload[]>();
+  for (const workload of all) {
+    if (workload.reach !== 'limited') continue;
+    // The line that lists the sets has commas between them.
+    const set = (workload.architectures ?? []).join(' and ');
+    sets.set(set, [...(sets.get(set) ?? []), workload]);
+  }
+  return [...sets].sort(([one, first], [other, second]) => second.length - first.length || (one < other ? -1 : 1));
+}

@@ -1,0 +1,169 @@
+import { expect } from 'chai';
+import {
+  isOnWrongNode,
+  type JudgedWorkload,
+  overviewLines,
+  overviewOf,
+  type Subject,
+  type Surroundings,
+} from '../../../src/analysis/workloads/overview.ts';
+import type { Settings } from '../../../src/placement/settings.ts';
+import { place, settings } from '../../placement/objects.ts';
+
+const CLUSTER: Surroundings = { architectures: ['amd64', 'arm64'], allTainted: true };
+
+const hold = (...platforms: readonly string[]): Subject['decision'] => ({
+  kind: 'hold',
+  reason: 'no-common-architecture',
+  images: platforms.map((platform) => ({ image: platform, platforms: [platform] })),
+});
+const skip = (reason: 'ignored' | 'terminal' | 'daemon-pod'): Subject['decision'] => ({ kind: 'skip', reason });
+const NOTHING = { failed: [], againInMs: undefined, givesUpInMs: undefined };
+const WAIT: Subject['decision'] = { kind: 'wait', images: ['a'], ...NOTHING };
+
+const subject = (decision: Subject['decision'], more: Partial<Subject> & { readonly name?: string } = {}): Subject => {
+  const { name = 'web', ...rest } = more;
+  const workload = { kind: 'Deployment', namespace: 'shop', name };
+  const bound = rest.nodeArchitecture !== undefined;
+  const free = { tolerations: [], nodeArchitecture: undefined, asked: undefined };
+  return { workload, decision, settings: settings(), bound, ...free, ...rest };
+};
+/** Counts the workloads by what is true of them. */
+function countsOf(all: readonly JudgedWorkload[]): object {
+  const count = (is: (workload: JudgedWorkload) => boolean) => all.filter(is).length;
+  return {
+    workloads: all.length,
+    anywhere: count(({ reach }) => reach === 'anywhere'),
+    nowhere: count(({ reach }) => reach === 'nowhere'),
+    unknown: count(({ reach }) => reach === 'unknown'),
+    leftAlone: count(({ reach }) => reach === 'left-alone'),
+    limited: all.flatMap(({ architectures }) => (architectures === undefined ? [] : architectures.join(', '))),
+    onWrongNode: count(({ onWrongNode }) => onWrongNode === true),
+    pendingAtRestart: count(({ pendingAtRestart }) => pendingAtRestart),
+    pendingNow: count(({ pendingNow }) => pendingNow),
+  };
+}
+const APART = hold('linux/amd64', 'linux/arm64');
+/** On a node of this architecture. */
+const on = (nodeArchitecture: string, decision: Subject['decision'], more: Partial<Subject> = {}) =>
+  subject(decision, { nodeArchitecture, ...more });
+const mode = (name: Settings['mode']) => ({ settings: settings({ mode: name }) });
+const asks = (...architectures: string[]) => ({
+  asked: { text: 'kubernetes.io/arch=x by its nodeSelector', architectures },
+});
+const ANYWHERE = subject(place(['amd64', 'arm64']));
+const ON_AMD = place(['amd64']);
+const OTHERS = place(['amd64', 's390x']);
+const AFTER = { pendingAtRestart: 1, pendingNow: 0 };
+const NEVER = { pendingAtRestart: 0, pendingNow: 0 };
+const ONLY_ARM = { settings: settings({ schedulable: ['arm64'] }) };
+const OBSERVE = mode('observe');
+const AGENT = { workload: { kind: 'DaemonSet', namespace: 'shop', name: 'agent' } };
+const ASKED = 'requires kubernetes.io/arch=x by its nodeSelector';
+const tolerating = { tolerations: [{ key: 'supported-arch', operator: 'Exists' }] };
+
+describe('the overview of workloads', () => {
+  const rows: readonly (readonly [what: string, subjects: readonly Subject[], counts: object])[] = [
+    ['counts nothing', [], { workloads: 0, anywhere: 0 }],
+    ['runs anywhere', [subject(place(['amd64', 'arm64', 's390x']))], { workloads: 1, anywhere: 1 }],
+    ['runs anywhere if its images set no limit', [subject(place([], { followsCluster: true }))], { anywhere: 1 }],
+    ['is limited', [subject(place(['amd64', 's390x']))], { limited: ['amd64'], anywhere: 0 }],
+    ['has no node', [subject(place(['s390x']))], { nowhere: 1, pendingNow: 1, pendingAtRestart: 0 }],
+    ['is unknown while it waits', [subject(WAIT)], { unknown: 1, pendingNow: 0 }],
+    ['is unknown if it was placed on a guess', [subject(place(['amd64'], { unknown: ['a'] }))], { unknown: 1 }],
+    ['is one workload for all pods', [subject(WAIT), subject(WAIT)], { workloads: 1, unknown: 1 }],
+    [
+      'is as limited as its most limited pod',
+      [ANYWHERE, subject(place(['arm64']))],
+      { anywhere: 0, limited: ['arm64'] },
+    ],
+    ['does not count what has finished', [subject(skip('terminal')), subject(skip('daemon-pod'))], { workloads: 0 }],
+    [
+      'would be Pending if held',
+      [on('arm64', APART)],
+      { nowhere: 1, pendingAtRestart: 1, pendingNow: 0, onWrongNode: 1 },
+    ],
+    ['would be Pending if it is left alone', [on('arm64', skip('ignored'))], { leftAlone: 1, pendingAtRestart: 1 }],
+    ['is not if it tolerates', [on('arm64', skip('ignored'), tolerating)], { leftAlone: 1, pendingAtRestart: 0 }],
+    ['is not in the mode affinity', [on('arm64', skip('ignored'), mode('affinity'))], { pendingAtRestart: 0 }],
+    ['would be if it asks for another', [on('amd64', ON_AMD, asks('arm64'))], { ...AFTER, limited: ['amd64'] }],
+    ['is Pending if it asks for another', [subject(ON_AMD, asks('arm64'))], { pendingAtRestart: 0, pendingNow: 1 }],
+    ['would be if it asks for what is not here', [on('amd64', OTHERS, asks('s390x'))], { pendingAtRestart: 1 }],
+    ['would not if it asks for what they have', [on('arm64', place(['amd64', 'arm64']), asks('arm64'))], NEVER],
+    [
+      'is not where it observes',
+      [on('amd64', ON_AMD, { ...OBSERVE, ...asks('arm64') }), on('amd64', APART, OBSERVE)],
+      NEVER,
+    ],
+    ['creates no Pending pods as a DaemonSet', [subject(hold('linux/s390x'), AGENT)], { nowhere: 1, pendingNow: 0 }],
+  ];
+  for (const [what, subjects, counts] of rows) {
+    it(what, () => expect(countsOf(overviewOf(subjects, CLUSTER))).to.deep.include(counts));
+  }
+
+  const nodes: readonly (readonly [what: string, of: Subject, expected: boolean])[] = [
+    ['its node lacks the platform', on('arm64', place(['amd64'])), true],
+    ['its node has the platform', on('amd64', place(['amd64'])), false],
+    ['it has no node', subject(place(['amd64'])), false],
+    ['a guess proves nothing', on('arm64', place(['amd64'], { basis: 'open', unknown: ['a'] })), false],
+    ['only the configuration excludes the node', on('amd64', place(['arm64']), ONLY_ARM), false],
+    ['one held image lacks it', on('amd64', APART), true],
+    ['no held image lacks it', on('amd64', hold('linux/amd64')), false],
+    ['a held image is compatible', on('amd64', hold('linux/386')), false],
+  ];
+  for (const [what, of, expected] of nodes) {
+    it(`${expected ? 'sees' : 'sees no'} wrong node: ${what}`, () => expect(isOnWrongNode(of)).to.equal(expected));
+  }
+
+  it('is five lines', () => {
+    const subjects = [
+      subject(place(['amd64', 'arm64']), { name: 'a' }),
+      subject(place(['amd64']), { name: 'b', nodeArchitecture: 'arm64' }),
+      subject(hold('linux/s390x'), { name: 'c', nodeArchitecture: 'amd64' }),
+      subject(WAIT, { name: 'd' }),
+    ];
+    expect(overviewLines(overviewOf(subjects, CLUSTER), 1, ' in namespace shop')).to.deep.equal([
+      '4 workloads in namespace shop: 1 can run on every architecture of the cluster',
+      '  1 runs on amd64 only, 1 on no node of the cluster',
+      '  2 on a wrong node now',
+      '  1 would be Pending at its next restart',
+      '  1 image unknown',
+    ]);
+  });
+
+  it('says which architectures belong together where several sets are listed', () => {
+    const subjects = [subject(place(['amd64', 'arm64']), { name: 'a' }), subject(place(['s390x']), { name: 'b' })];
+    const [, sets] = overviewLines(
+      overviewOf(subjects, { ...CLUSTER, architectures: ['amd64', 'arm64', 's390x'] }),
+      0,
+      '',
+    );
+    expect(sets).to.equal('  1 runs on amd64 and arm64 only, 1 on s390x only');
+  });
+
+  const reasons: readonly (readonly [what: string, of: Subject, why: string])[] = [
+    ['runs where it should', on('amd64', place(['amd64'])), ''],
+    ['is on a wrong node', on('arm64', place(['amd64'])), 'its images run on amd64'],
+    ['is held', on('arm64', APART), 'its images have no architecture in common'],
+    ['has no node', subject(place(['s390x'])), 'its images run on s390x'],
+    ['contradicts itself', subject(ON_AMD, asks('arm64')), `${ASKED}, but its images run on amd64 only`],
+    ['asks for what no node has', subject(OTHERS, asks('s390x')), `${ASKED}, and no node of the cluster has that`],
+    ['is left alone', subject(skip('ignored')), 'it is labelled archaware.dev/ignore=true, and it tolerates no node'],
+  ];
+  for (const [what, of, why] of reasons) {
+    it(`says why: ${what}: ${why || 'nothing'}`, () => {
+      expect(overviewOf([of], CLUSTER).map((workload) => workload.why)).to.deep.equal([why]);
+    });
+  }
+
+  it('is sorted by kind, namespace and name, whatever the order of the pods', () => {
+    const names = ['web', 'api', 'db'];
+    const of = (order: readonly string[]) =>
+      overviewOf(
+        order.map((name) => subject(place(['amd64']), { name })),
+        CLUSTER,
+      ).map(({ name }) => name);
+    expect(of(names)).to.deep.equal(['api', 'db', 'web']);
+    expect(of([...names].reverse())).to.deep.equal(['api', 'db', 'web']);
+  });
+});
