@@ -1,6 +1,6 @@
 import type { Access } from '../oci/credentials/keyring.ts';
 import { ImageError } from '../oci/errors.ts';
-import { createReferenceReader, type Reference } from '../oci/reference.ts';
+import { readReference, type Reference } from '../oci/reference.ts';
 import type { Resolver } from '../oci/resolver.ts';
 import type { ImageAnswer } from '../placement/images.ts';
 import type { PodImage } from '../placement/objects/image.ts';
@@ -16,16 +16,13 @@ export type ImageSource = ReturnType<typeof createImageSource>;
 /** Prevents lookups: the answer comes from memory alone. */
 export const NEVER = (): boolean => false;
 
-const MOST_NAMES = 4 * 1024 * 1024;
-
 /** Creates an image source over a resolver. */
 export function createImageSource(
   resolver: Pick<Resolver, 'look'>,
   secretProblem: (namespace: string, name: string) => string | undefined = () => undefined,
 ) {
-  const parse = createReferenceReader(MOST_NAMES);
   const read = (image: string): Reference | undefined => {
-    const reference = parse(image);
+    const reference = readReference(image);
     return reference instanceof ImageError ? undefined : reference;
   };
 

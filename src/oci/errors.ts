@@ -62,7 +62,7 @@ export class ImageError extends Error {
   readonly temporary: boolean;
   /** The wait that the registry asked for, or that its failure asks for, in milliseconds, already capped. */
   readonly retryAfterMs?: number | undefined;
-  /** The key of the place (lookup/place.ts) whose first answer ends that wait. */
+  /** The key of the place (lookup/health.ts) whose first answer ends that wait. */
   readonly waitsFor?: string | undefined;
   /** host[:port] of the registry that was asked; never a resolved address. */
   readonly endpoint?: string | undefined;

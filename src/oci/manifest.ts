@@ -1,7 +1,7 @@
 import { fieldOf, isObject, type JsonObject, onlyFields, parseObject } from '../kit/json.ts';
 import { normaliseArchitecture, type Platform } from '../kit/platform.ts';
 import { printableAscii } from '../kit/printable.ts';
-import { isDigest } from './digest.ts';
+import { isDigest } from './reference.ts';
 import { ImageError } from './errors.ts';
 
 /**

@@ -1,6 +1,6 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
 import { createLru } from '../kit/lru.ts';
 import { printableAscii } from '../kit/printable.ts';
-import { isDigest } from './digest.ts';
 import { ImageError } from './errors.ts';
 
 /** A parsed image name, normalised as Docker and the kubelet do it. */
@@ -32,13 +32,14 @@ const MAX_HOST = 255;
 const MAX_TAG = 128;
 
 // Each expression is anchored and can match a text in only one way, so that its time is linear.
-const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/;
+const HOST = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
 const PATH_COMPONENT = /^[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*$/;
+const REPOSITORY = /^[a-z0-9]+(?:(?:\.|__?|-+|\/)[a-z0-9]+)*$/;
 const TAG = /^[A-Za-z0-9_][A-Za-z0-9_.-]*$/;
 
 /** Whether a text is the repository of an image. */
 export function isRepository(text: string): boolean {
-  return text.length <= MAX_REPOSITORY && text.split('/').every((component) => PATH_COMPONENT.test(component));
+  return text.length <= MAX_REPOSITORY && REPOSITORY.test(text);
 }
 
 /**
@@ -96,8 +97,8 @@ export function parseReference(text: string): Reference {
   const repository = registry === HUB && !rest.includes('/') ? `library/${rest}` : rest;
   if ((isPath ? path : repository).length > MAX_REPOSITORY)
     throw refuse(`the repository is longer than ${MAX_REPOSITORY} characters`);
-  const wrong = repository.split('/').find((component) => !PATH_COMPONENT.test(component));
-  if (wrong !== undefined) {
+  if (!REPOSITORY.test(repository)) {
+    const wrong = repository.split('/').find((component) => !PATH_COMPONENT.test(component)) ?? '';
     throw refuse(
       wrong === ''
         ? 'a component of the repository is empty'
@@ -138,19 +139,17 @@ const MOST_READ = 8 * 1024 * 1024;
 /** Bytes of what was read from a name, without the name itself, whose parts are there several times. */
 const READ = 320;
 
-/**
- * Creates a {@link tryReference} that remembers names, in so many bytes.
- */
-export function createReferenceReader(mostBytes = MOST_READ): (text: string) => Reference | ImageError {
-  const read = createLru<Reference | ImageError>(mostBytes, (_, text) => READ + 5 * text.length);
-  return (text) => {
-    const known = read.get(text);
-    if (known !== undefined) return known;
-    const parsed = tryReference(text);
-    // Longer texts are refused at once and are not worth the memory.
-    if (text.length <= MAX_TEXT) read.set(text, parsed);
-    return parsed;
-  };
+/** Names that were read lately: each reconciliation of a pod asks for its images again. */
+const READ_LATELY = createLru<Reference | ImageError>(MOST_READ, (_, text) => READ + 5 * text.length);
+
+/** The same as {@link tryReference}, but remembers names. */
+export function readReference(text: string): Reference | ImageError {
+  const known = READ_LATELY.get(text);
+  if (known !== undefined) return known;
+  const parsed = tryReference(text);
+  // Longer texts are refused at once and are not worth the memory.
+  if (text.length <= MAX_TEXT) READ_LATELY.set(text, parsed);
+  return parsed;
 }
 
 /**
@@ -173,11 +172,39 @@ function checkHost(host: string): string | undefined {
     return URL.canParse(`http://[${bracketed[1] ?? ''}]/`) ? undefined : 'the host is not a valid IPv6 address';
   }
   if (host.length > MAX_HOST) return `the host is longer than ${MAX_HOST} characters`;
-  const labels = (colon < 0 ? host : host.slice(0, colon)).split('.');
-  return labels.every((label) => HOST_LABEL.test(label)) ? checkUrlHost(host) : 'the host is not valid';
+  return HOST.test(colon < 0 ? host : host.slice(0, colon)) ? checkUrlHost(host) : 'the host is not valid';
 }
 
 /** A URL reads a host that ends in a number as an address, and refuses an invalid one: `registry.0`. */
 function checkUrlHost(host: string): string | undefined {
   return URL.canParse(`https://${host}/`) ? undefined : 'the host is not valid';
+}
+/** The algorithms of container runtimes (go-digest), with their lengths in hexadecimal digits. */
+const HEX_LENGTH: ReadonlyMap<string, number> = new Map([
+  ['sha256', 64],
+  ['sha384', 96],
+  ['sha512', 128],
+]);
+
+/**
+ * Whether a string is a digest that the program can verify: `sha256:`, `sha384:` or `sha512:` and lower-case hex of the
+ * right length.
+ */
+export function isDigest(text: string): boolean {
+  const colon = text.indexOf(':');
+  const length = colon < 0 ? undefined : HEX_LENGTH.get(text.slice(0, colon));
+  return length !== undefined && text.length === colon + 1 + length && /^[0-9a-f]+$/.test(text.slice(colon + 1));
+}
+
+/** Returns the sha256 digest of a body, `sha256:<hex>`. */
+export function digestOf(body: Uint8Array): string {
+  return `sha256:${createHash('sha256').update(body).digest('hex')}`;
+}
+
+/** Whether a body hashes to a digest. False if the text is not a digest. */
+export function matchesDigest(body: Uint8Array, digest: string): boolean {
+  if (!isDigest(digest)) return false;
+  const colon = digest.indexOf(':');
+  const actual = createHash(digest.slice(0, colon)).update(body).digest();
+  return timingSafeEqual(actual, Buffer.from(digest.slice(colon + 1), 'hex'));
 }

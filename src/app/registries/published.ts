@@ -2,7 +2,7 @@ import { isObject } from '../../kit/json.ts';
 import { knownImagesPath } from '../../names.ts';
 import { EVERYBODY, type ImageCache } from '../../oci/cache/cache.ts';
 import { ImageError } from '../../oci/errors.ts';
-import { createReferenceReader } from '../../oci/reference.ts';
+import { readReference } from '../../oci/reference.ts';
 import { architecturesOf, readAnswers } from '../../placement/publish/known-images.ts';
 import type { Base } from '../replica/base.ts';
 
@@ -14,11 +14,10 @@ export async function readPublished(
   { client, leaseNamespace, clock, signal, log }: Pick<Base, 'client' | 'leaseNamespace' | 'clock' | 'signal' | 'log'>,
   cache: ImageCache,
 ): Promise<void> {
-  const parse = createReferenceReader();
   try {
     const object = await client.request('get', knownImagesPath(leaseNamespace), { signal });
     for (const [image, answer] of isObject(object) ? readAnswers(object) : []) {
-      const reference = parse(image);
+      const reference = readReference(image);
       // What images.overrides says is not an answer about the image.
       if (reference instanceof ImageError || answer.startsWith('!')) continue;
       const platforms = architecturesOf(answer).map((architecture) => ({ os: 'linux', architecture }));

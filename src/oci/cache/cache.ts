@@ -3,7 +3,7 @@ import type { Platform } from '../../kit/platform.ts';
 import { type Access, accessKey } from '../credentials/keyring.ts';
 import { ImageError } from '../errors.ts';
 import type { Skipped } from '../manifest.ts';
-import { createReferenceReader, digestName, type Reference } from '../reference.ts';
+import { digestName, type Reference, readReference } from '../reference.ts';
 import type { Runtime } from '../selection.ts';
 
 /** The platforms of a digest. They never change, and every caller that can name the digest may get them. */
@@ -71,14 +71,13 @@ export function createImageCache(maxEntries: number) {
     createLru<T>(most, (value, key) => Math.max(Math.floor(most / maxEntries), bytesOf(value, key)));
   const digests = limited(MOST_DIGESTS, bytesOfFacts);
   const tags = limited(MOST_TAGS, bytesOfTag);
-  // A canonical name contains no space.
-  const key = (canonical: string, owner: CacheOwner): string => `${canonical} ${owner}`;
   return {
     digest: (digest: string): ImageFacts | undefined => digests.get(digest),
     setDigest: (digest: string, found: ImageFacts): void => void digests.set(digest, found),
-    tag: (canonical: string, owner: CacheOwner): TagEntry | undefined => tags.get(key(canonical, owner)),
+    // A canonical name contains no space.
+    tag: (canonical: string, owner: CacheOwner): TagEntry | undefined => tags.get(`${canonical} ${owner}`),
     setTag: (canonical: string, owner: CacheOwner, entry: TagEntry): void =>
-      void tags.set(key(canonical, owner), entry),
+      void tags.set(`${canonical} ${owner}`, entry),
   };
 }
 
@@ -122,8 +121,6 @@ export function createKnowledge(
   { cache, ttl, now, routeOf = () => undefined }: KnowledgeOptions,
   ownersOf: (reference: Reference, access: Access) => readonly CacheOwner[],
 ) {
-  const parse = createReferenceReader();
-
   function last({ canonical, owners, reference }: Question): TagEntry | undefined {
     let latest = cache.tag(canonical, EVERYBODY);
     for (const owner of owners()) {
@@ -139,7 +136,7 @@ export function createKnowledge(
 
   return {
     read(image: string, access: Access): Question {
-      const reference = parse(image);
+      const reference = readReference(image);
       if (reference instanceof ImageError) return { access, reference, canonical: image, owners: NOBODY };
       const owners = access.pullSecrets.length === 0 ? NOBODY : once(() => ownersOf(reference, access));
       return { access, reference, canonical: reference.canonical, owners };
@@ -151,15 +148,16 @@ export function createKnowledge(
       const { reference, access } = question;
       if (reference instanceof ImageError) return undefined;
       const { digest, tag } = reference;
-      const route = routeOf(reference);
       const found = digest === undefined ? undefined : cache.digest(digest);
       // Of an index, the endpoints of this image may lack something.
-      const holds = found !== undefined && (route === undefined || !found.isIndex);
+      const holds = found !== undefined && (!found.isIndex || routeOf(reference) === undefined);
       if (digest !== undefined && holds) return { found, digest };
       // A digest has an entry of its own if its registry does not serve all of it. Such a digest is checked again, like
       // a tag.
       const entry = last(question);
-      if (entry === undefined || (entry.found.isIndex && entry.route !== route)) return undefined;
+      if (entry === undefined) return undefined;
+      const route = routeOf(reference);
+      if (entry.found.isIndex && entry.route !== route) return undefined;
       if (digest !== undefined && route !== undefined && !entry.isPartial) return entry;
       const usual = access.always || tag === 'latest' ? ttl.always : ttl.tag;
       const isWhole = entry.headless && entry.etag === undefined;

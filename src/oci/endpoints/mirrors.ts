@@ -59,6 +59,7 @@ type Mirrored = HostsConfig & Pick<Mirrors[string], 'fallback' | 'credentials' |
 export function createRoutes({ mirrors, insecure, sparse = [], hosts, sources }: RouteOptions) {
   const sparseHosts = new Set(sparse.map((host) => hubEndpoint(host.toLowerCase())));
   const isSparse = (address: EndpointAddress): boolean => {
+    if (sparseHosts.size === 0) return false;
     const { scheme, host } = address;
     const withPort = /:\d+$/.test(host) ? host : `${host}:${scheme === 'https' ? 443 : 80}`;
     return [hubEndpoint(host), urlHost(address), withPort].some((each) => sparseHosts.has(each));
@@ -81,14 +82,15 @@ export function createRoutes({ mirrors, insecure, sparse = [], hosts, sources }:
     const authority = isSource ? reference.endpoint : address.host;
     const { prefix, isPartOfRepository } = readPath(address.path);
     const name = prefix === '' ? authority : `${authority}/${prefix}`;
-    const repository = at.rewrite?.(reference.repository) ?? reference.repository;
+    const rewritten = at.rewrite?.(reference.repository);
+    const repository = rewritten ?? reference.repository;
     return {
       name,
       host: urlHost({ ...address, host: authority }),
       base: `${address.scheme}://${authority}${isPartOfRepository ? '/v2' : address.path}`,
       repository: isPartOfRepository ? `${prefix}/${repository}` : repository,
       credentialName: isSource || credentials === 'source' ? reference.name : `${name}/${repository}`,
-      ...(isRepository(repository) ? {} : { refusal: `${name} rewrites it to an invalid repository` }),
+      ...(rewritten === undefined || isRepository(rewritten) ? {} : { refusal: `${name} rewrites it to an invalid repository` }),
       isSource,
       query: isHome ? '' : `?ns=${encodeURIComponent(reference.registry)}`,
       policy: at.policy,

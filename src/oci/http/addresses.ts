@@ -11,20 +11,20 @@ type Cidr = ReturnType<typeof ipaddr.parseCIDR>;
  * companies have `private` addresses. `reserved` (link-local, multicast, ...) and `metadata` (services of clouds) are never dialled.
  * The first match wins. Metadata services that lie within private or public ranges therefore come first.
  */
-const KINDS = (
-  [
-    [
-      'metadata',
-      ['169.254.0.0/16', '100.100.100.200', '168.63.129.16', '192.0.0.192', 'fd00:ec2::/32', 'fd20:ce::254'],
-    ],
+const KINDS = {
+  metadata: [
+    ...['169.254.0.0/16', '100.100.100.200', '168.63.129.16', '192.0.0.192', 'fd00:ec2::/32', 'fd20:ce::254'],
     // Of Oracle Cloud and Scaleway. Teredo (RFC 4380) leads to an IPv4 address that is not readable as it stands.
-    ['metadata', ['fd00:c1::a9fe:a9fe', 'fd00:42::42', '2001::/32']],
-    ['reserved', ['0.0.0.0/8', '224.0.0.0/4', '240.0.0.0/4', '::', 'fe80::/10', 'ff00::/8']],
-    ['loopback', ['127.0.0.0/8', '::1']],
-    ['private', ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '192.0.0.0/24', '198.18.0.0/15']],
-    ['private', ['fc00::/7', 'fec0::/10']],
-  ] as const
-).map(([kind, texts]) => [kind, texts.map(parseCidr)] as const);
+    ...['fd00:c1::a9fe:a9fe', 'fd00:42::42', '2001::/32'],
+  ].map(parseCidr),
+  reserved: ['0.0.0.0/8', '224.0.0.0/4', '240.0.0.0/4', '::', 'fe80::/10', 'ff00::/8'].map(parseCidr),
+  loopback: ['127.0.0.0/8', '::1'].map(parseCidr),
+  private: [
+    ...['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '192.0.0.0/24', '198.18.0.0/15'],
+    ...['fc00::/7', 'fec0::/10'],
+  ].map(parseCidr),
+};
+const isKind = (name: string): name is keyof typeof KINDS => Object.hasOwn(KINDS, name);
 
 /**
  * IPv6 ranges that carry an IPv4 address, with the byte at which it begins. The IPv4 address is the one that is judged.
@@ -69,6 +69,11 @@ function unwrap(address: ipaddr.IPv4 | ipaddr.IPv6): ipaddr.IPv4 | ipaddr.IPv6 {
   return new ipaddr.IPv4(address.toByteArray().slice(wrapper[1], wrapper[1] + 4));
 }
 
+function kindOf(address: ipaddr.IPv4 | ipaddr.IPv6): keyof typeof KINDS | 'public' {
+  const name = ipaddr.subnetMatch(address, KINDS);
+  return isKind(name) ? name : 'public';
+}
+
 export type AddressRules = {
   /** CIDRs that are allowed despite the built-in kinds and `ownAddresses`; metadata services stay forbidden. */
   readonly allow?: readonly string[];
@@ -98,10 +103,9 @@ export function createAddressJudge(rules: AddressRules) {
   const allow = (rules.allow ?? []).map(parseCidr);
   const deny = (rules.deny ?? []).map(parseCidr);
   const ownNames = new Set((rules.ownNames ?? []).map((name) => name.toLowerCase()));
+  const isAllowed = (address: ipaddr.IPv4 | ipaddr.IPv6) => allow.some((cidr) => within(address, cidr));
   const read = (text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined =>
     isIP(text) === 0 ? undefined : unwrap(ipaddr.parse(text));
-  const kindOf = (address: ipaddr.IPv4 | ipaddr.IPv6) =>
-    KINDS.find(([, cidrs]) => cidrs.some((cidr) => within(address, cidr)))?.[0] ?? 'public';
 
   /** Returns undefined if the address may be dialled, otherwise why not. */
   function forbidden(
@@ -113,11 +117,11 @@ export function createAddressJudge(rules: AddressRules) {
     if (deny.some((cidr) => within(address, cidr))) return 'denied';
     const kind = kindOf(address);
     if (kind === 'metadata') return 'reserved';
+    if (policy === 'configured') return kind === 'reserved' && !isAllowed(address) ? kind : undefined;
     const isOwn = [...(rules.ownAddresses?.() ?? [])].some((own) => read(own)?.toString() === address.toString());
     // The operator allows a range for registries, not for the services that a public registry points to.
     if (policy === 'public') return isOwn ? 'own' : kind === 'public' ? undefined : kind;
-    if (allow.some((cidr) => within(address, cidr))) return undefined;
-    if (policy === 'configured') return kind === 'reserved' ? kind : undefined;
+    if (isAllowed(address)) return undefined;
     if (isOwn) return 'own';
     return kind === 'public' || kind === 'private' ? undefined : kind;
   }

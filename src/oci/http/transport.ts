@@ -164,7 +164,8 @@ export function measure(report: (record: RequestRecord, place: RequestPlace) => 
 
 /** Parses `ratelimit-limit` and `ratelimit-remaining`, each `100` or `100;w=21600`. Undefined unless both are there and are numbers. */
 export function parseRateLimit(headers: RegistryResponse['headers']): Omit<RateLimit, 'registry'> | undefined {
-  const [limit = '', remaining = ''] = ['ratelimit-limit', 'ratelimit-remaining'].map((name) => headers[name]);
+  const { 'ratelimit-limit': limit, 'ratelimit-remaining': remaining } = headers;
+  if (limit === undefined || remaining === undefined) return undefined;
   const [one, other] = [limit, remaining].map((text) => /^\s*(\d{1,9})\s*(?:;|$)/.exec(text)?.[1]);
   if (one === undefined || other === undefined) return undefined;
   const window = /;\s*w=(\d{1,9})\s*(?:;|$)/.exec(remaining)?.[1];

@@ -1,8 +1,48 @@
 import { doubled } from '../../kit/clock.ts';
 import { createLru } from '../../kit/lru.ts';
+import { type Endpoint, type EndpointTarget, labelOf, repositoryUrl } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
+import type { Reference } from '../reference.ts';
 import { unaskedText } from '../sentences.ts';
-import { hostKey, type Place } from './place.ts';
+
+/** A repository, a project or a host: `key` equals that of no other one, and `name` is for messages. */
+type Part = { readonly key: string; readonly name: string };
+
+/**
+ * Where an image is requested, from narrow to wide. Many registries are behind one host (projects and proxy caches of
+ * Harbor, Artifactory or GitLab), so what one repository answers says little about the others.
+ */
+export type Place = {
+  readonly repository: Part;
+  /** The first component of the repository's path: `library` of `library/nginx`, `hub` behind a mirror's path `/hub`. */
+  readonly project: Part;
+  readonly host: Part;
+};
+
+/** An image at one of its endpoints, and its place there. */
+export type Target = EndpointTarget & { readonly place: Place };
+
+/** @throws ImageError if the image must not be requested there */
+export function targetOf(endpoint: Endpoint, reference: Reference): Target {
+  const target = { endpoint, reference };
+  if (endpoint.refusal !== undefined) {
+    throw new ImageError(endpoint.refusal, { code: 'forbidden-address', endpoint: labelOf(target) });
+  }
+  const { base, host, query, repository } = endpoint;
+  const project = repository.split('/', 1)[0] ?? repository;
+  const place = {
+    // The query names to a mirror the registry that it stands for. Each of these may fail alone.
+    repository: { key: `repository ${repositoryUrl(endpoint)}${query}`, name: repository },
+    project: { key: `project ${base} ${project}${query}`, name: project },
+    host: { key: hostKey(host), name: labelOf(target) },
+  };
+  return { ...target, place };
+}
+
+/** Returns the key of a host[:port]. */
+export function hostKey(host: string): string {
+  return `host ${host}`;
+}
 
 /**
  * What answers say about other images, in a tree of hosts, projects and repositories. Authors of pods choose the paths, so a part is
@@ -43,6 +83,7 @@ const ENTRY_BYTES = 800;
 
 const LEVELS = ['repository', 'project', 'host'] as const;
 type Level = (typeof LEVELS)[number];
+const WIDEST_FIRST = LEVELS.toReversed();
 
 /** What is known of a repository, project or host; times in milliseconds. `failures`: in a row. `tried`: namespaces, the last at the end. */
 type Kept = Readonly<Record<'failures' | 'failedAt' | 'answeredAt' | 'pausesUntil' | 'triesUntil', number>> & {
@@ -57,6 +98,9 @@ type Kept = Readonly<Record<'failures' | 'failedAt' | 'answeredAt' | 'pausesUnti
   readonly headless: ReadonlyMap<string, number>;
 };
 
+/** A level that holds back what is below it, for so many milliseconds. */
+type Held = { readonly level: Level; readonly kept: Kept; readonly wait: number };
+
 const NEVER = { failures: 0, failedAt: 0, pausesUntil: 0, triesUntil: 0 };
 const WELL = { ...NEVER, isProbed: false, doubts: 0, parts: [], tried: [], last: undefined };
 const UNKNOWN: Kept = { ...WELL, answeredAt: Number.NEGATIVE_INFINITY, headless: new Map() };
@@ -68,12 +112,11 @@ export function createHealth(now: () => number, recovered: (key: string) => void
     return ENTRY_BYTES + 2 * names.join('').length;
   });
   const known = (place: Place, level: Level): Kept => tree.get(place[level].key) ?? UNKNOWN;
-  const change = (place: Place, level: Level, changes: Partial<Kept>): void =>
-    void tree.set(place[level].key, { ...known(place, level), ...changes });
+  const change = (place: Place, level: Level, before: Kept, changes: Partial<Kept>): void =>
+    void tree.set(place[level].key, { ...before, ...changes });
 
-  function isFailing(place: Place, level: Level): boolean {
-    const { failures, parts, last } = known(place, level);
-    if (failures === 0 || level === 'repository' || last?.unreachable !== undefined) return failures > 0;
+  function isFailing(place: Place, level: Level, { parts, last }: Kept): boolean {
+    if (level === 'repository' || last?.unreachable !== undefined) return true;
     const part = known(place, level === 'host' ? 'project' : 'repository');
     return parts.length >= PARTS && part.failures > 0 && now() - part.failedAt < LONGEST;
   }
@@ -85,36 +128,33 @@ export function createHealth(now: () => number, recovered: (key: string) => void
     return Math.max(triesUntil - now(), isNew ? 0 : pausesUntil + turn - now(), 0);
   }
 
-  /** Returns the failing levels of a place, the one with the longest wait first. */
-  function holding(place: Place, namespaces: readonly string[]) {
-    const levels = LEVELS.filter((level) => isFailing(place, level));
-    const waits = levels.map((level) => ({ level, wait: waitOf(known(place, level), namespaces) }));
-    // Of equal ones the widest.
-    return waits.reverse().sort((one, other) => other.wait - one.wait);
-  }
-
-  function refusal(place: Place, namespaces: readonly string[]): ImageError | undefined {
-    const [{ level, wait } = { level: 'host', wait: 0 } as const] = holding(place, namespaces);
-    const { last } = known(place, level);
-    return wait === 0 || last === undefined ? undefined : new ImageError(last.message, { ...last, retryAfterMs: wait });
+  /** Returns the failing levels of a place, the one with the longest wait first; of equal ones the widest. */
+  function holding(place: Place, namespaces: readonly string[]): readonly Held[] {
+    const held: Held[] = [];
+    for (const level of WIDEST_FIRST) {
+      const kept = known(place, level);
+      if (kept.failures > 0 && isFailing(place, level, kept)) held.push({ level, kept, wait: waitOf(kept, namespaces) });
+    }
+    return held.sort((one, other) => other.wait - one.wait);
   }
 
   function recover(place: Place, level: Level): void {
-    const { failures, headless } = known(place, level);
-    if (level === 'repository' && headless.size === 0) tree.delete(place[level].key);
-    else change(place, level, { ...WELL, answeredAt: now() });
-    if (failures > 0) recovered(place[level].key);
+    const before = known(place, level);
+    if (level === 'repository' && before.headless.size === 0) tree.delete(place[level].key);
+    else change(place, level, before, { ...WELL, answeredAt: now() });
+    if (before.failures > 0) recovered(place[level].key);
   }
 
   function fail(place: Place, level: Level, namespaces: readonly string[], error: ImageError, isWhole: boolean): void {
-    const { failures, pausesUntil, isProbed, parts, tried } = known(place, level);
+    const before = known(place, level);
+    const { failures, pausesUntil, isProbed, parts, tried } = before;
     const counts = failures === 0 || isProbed || now() >= pausesUntil;
     const { name, key } = place[level];
     const { code, byCredential, endpoint, unreachable } = error;
     const details = { code, byCredential, endpoint, temporary: true, isUnasked: true, waitsFor: key };
     const text = unaskedText(error, place.host.name, level === 'host' ? '' : `${level} ${name}`);
     const part = level === 'repository' ? key : place[level === 'host' ? 'project' : 'repository'].key;
-    change(place, level, {
+    change(place, level, before, {
       ...(counts ? { failures: failures + 1, pausesUntil: now() + doubled(failures, FIRST, LONGEST) } : {}),
       triesUntil: 0,
       isProbed: false,
@@ -130,19 +170,23 @@ export function createHealth(now: () => number, recovered: (key: string) => void
 
   return {
     /** Returns why the place must not be asked now for these namespaces, in an error with `isUnasked`. */
-    refusal,
+    refusal: (place: Place, namespaces: readonly string[]): ImageError | undefined =>
+      refusalOf(holding(place, namespaces)),
     /** The same, just before the place is asked. If it returns undefined, ask now, and report what came of it. */
     start(place: Place, namespaces: readonly string[]): ImageError | undefined {
-      const refused = refusal(place, namespaces);
-      for (const { level } of refused === undefined ? holding(place, namespaces) : []) {
-        const { failures, pausesUntil, tried } = known(place, level);
+      const held = holding(place, namespaces);
+      const refused = refusalOf(held);
+      for (const { level, kept } of refused === undefined ? held : []) {
+        const { failures, pausesUntil, tried } = kept;
         const probe =
           now() >= pausesUntil ? { isProbed: true, pausesUntil: now() + doubled(failures - 1, FIRST, LONGEST) } : {};
-        change(place, level, { ...probe, triesUntil: now() + TRY, tried: withLast(tried, namespaces) });
+        change(place, level, kept, { ...probe, triesUntil: now() + TRY, tried: withLast(tried, namespaces) });
       }
       return refused;
     },
-    answered: (place: Place): void => LEVELS.forEach((level) => void recover(place, level)),
+    answered(place: Place): void {
+      for (const level of LEVELS) recover(place, level);
+    },
     /** Records that a place did not answer; returns the failure with the time after which the place may be asked again. */
     failed(place: Place, namespaces: readonly string[], error: ImageError): ImageError {
       const isConnection = error.unreachable !== undefined && hostKey(error.unreachable) === place.host.key;
@@ -161,9 +205,10 @@ export function createHealth(now: () => number, recovered: (key: string) => void
      * project answered lately. A repository that goes on with it has failed by itself.
      */
     mayBeLimit(place: Place): boolean {
-      const { doubts } = known(place, 'repository');
+      const repository = known(place, 'repository');
+      const { doubts } = repository;
       if (now() - known(place, 'project').answeredAt >= BUSY || doubts >= DOUBTS) return false;
-      change(place, 'repository', { doubts: doubts + 1 });
+      change(place, 'repository', repository, { doubts: doubts + 1 });
       return true;
     },
     /** What is known of a project: how many lookups may be there at a time depends on it. */
@@ -178,13 +223,19 @@ export function createHealth(now: () => number, recovered: (key: string) => void
     /** `doubtful`: HEAD failed, and GET did not. As somebody may push and delete a tag meanwhile, that never counts for the project. */
     sawHead(place: Place, head: 'works' | 'broken' | 'doubtful'): void {
       for (const level of LEVELS.slice(0, head === 'doubtful' ? 1 : 2)) {
-        const others = [...known(place, level).headless].filter(([key]) => key !== place.repository.key);
+        const before = known(place, level);
+        const others = [...before.headless].filter(([key]) => key !== place.repository.key);
         const own = [place.repository.key, now() + HEADLESS] as const;
-        if (head !== 'works') change(place, level, { headless: new Map([...others.slice(1 - PARTS), own]) });
-        else if (known(place, level).headless.size > 0) change(place, level, { headless: new Map() });
+        if (head !== 'works') change(place, level, before, { headless: new Map([...others.slice(1 - PARTS), own]) });
+        else if (before.headless.size > 0) change(place, level, before, { headless: new Map() });
       }
     },
   };
+}
+
+function refusalOf([held]: readonly Held[]): ImageError | undefined {
+  if (held === undefined || held.wait === 0 || held.kept.last === undefined) return undefined;
+  return new ImageError(held.kept.last.message, { ...held.kept.last, retryAfterMs: held.wait });
 }
 
 function withLast(tried: readonly string[], namespaces: readonly string[]): readonly string[] {

@@ -1,8 +1,7 @@
 import type { Askers } from '../../kit/fairness/askers.ts';
 import { createLedger } from '../../kit/fairness/ledger.ts';
 import { createTurns, type Need } from '../../kit/fairness/turns.ts';
-import type { Standing } from './health.ts';
-import type { Place } from './place.ts';
+import type { Place, Standing } from './health.ts';
 
 /** The most requests in flight for one namespace, and in all. */
 type Bounds = { readonly perNamespace: number; readonly total: number };

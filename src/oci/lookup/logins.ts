@@ -1,7 +1,7 @@
 import { createLru } from '../../kit/lru.ts';
 import { ImageError } from '../errors.ts';
 import type { Credential } from '../http/transport.ts';
-import type { Target } from './place.ts';
+import type { Target } from './health.ts';
 
 /** A credential to try, or undefined for an anonymous try. */
 export type Candidate = Credential | undefined;
@@ -83,6 +83,7 @@ export function createLogins({ refusedMs, now }: { readonly refusedMs: number; r
      * credential that is wrong for a registry is not sent once for each of its repositories.
      */
     order(target: Target, candidates: readonly Candidate[]): readonly Candidate[] {
+      if (candidates.length < 2) return candidates;
       const winner = keysOf(target)
         .map((key) => winners.get(key))
         .find((name) => candidates.some((each) => nameOf(each) === name));

@@ -7,11 +7,10 @@ import { type Credential, withDeadline } from '../http/transport.ts';
 import type { Reference } from '../reference.ts';
 import type { ResolverTelemetry } from '../resolver-telemetry.ts';
 import { refusedText } from '../sentences.ts';
-import { createHealth } from './health.ts';
+import { createHealth, type Target, targetOf } from './health.ts';
 import { createLimiter } from './limiter.ts';
 import { type Candidate, createLogins } from './logins.ts';
 import { createPaces, type Left, type Pace, type PacesOptions, type Try } from './pace.ts';
-import { type Target, targetOf } from './place.ts';
 import type { QueriedTarget } from './request.ts';
 
 type LookupTask = {
@@ -45,7 +44,7 @@ export type LookupOptions = Pick<PacesOptions, 'now' | 'patienceMs' | 'waitsUnti
   readonly ttl: { readonly failure: number };
   /** The most lookups in flight at one host. */
   readonly maxInFlight: number;
-  /** Called with the key of a place (place.ts) that failed and has answered now. */
+  /** Called with the key of a place (health.ts) that failed and has answered now. */
   readonly recovered?: (place: string) => void;
   /** For deadlines; default: the timers of the machine. */
   readonly after?: Clock['after'];

@@ -7,7 +7,7 @@ import { ImageError } from '../errors.ts';
 import type { Credential } from '../http/transport.ts';
 import type { RateLimit } from '../resolver-telemetry.ts';
 import type { Logins } from './logins.ts';
-import type { Target } from './place.ts';
+import type { Target } from './health.ts';
 
 /** What a registry says of its limit. */
 export type Left = Omit<RateLimit, 'registry'>;

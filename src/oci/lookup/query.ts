@@ -1,11 +1,10 @@
 import { createLru } from '../../kit/lru.ts';
 import { type CacheOwner, EVERYBODY, type ImageCache, type ImageFacts, type TagEntry } from '../cache/cache.ts';
-import { isDigest, matchesDigest } from '../digest.ts';
 import { labelOf, repositoryUrl } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
 import { type Credential, isSuccess } from '../http/transport.ts';
 import { MAX_CONFIG, MAX_MANIFEST } from '../manifest.ts';
-import { digestName } from '../reference.ts';
+import { digestName, isDigest, matchesDigest } from '../reference.ts';
 import { type Explored, explore, type ManifestSource } from './explore.ts';
 import type { Health } from './health.ts';
 import type { QueriedTarget, Requests, Sent } from './request.ts';

@@ -6,7 +6,7 @@ import { createRoutes, type RouteOptions } from '../../../src/oci/endpoints/mirr
 import type { FileProblem } from '../../../src/oci/endpoints/operator-file.ts';
 import { createRegistriesConf } from '../../../src/oci/endpoints/registries-conf.ts';
 import { insecureTrust } from '../../../src/oci/http/trust.ts';
-import { targetOf } from '../../../src/oci/lookup/place.ts';
+import { targetOf } from '../../../src/oci/lookup/health.ts';
 import { parseReference } from '../../../src/oci/reference.ts';
 
 /** A directory of files, and for each image where it is requested, in order; or one "error". */

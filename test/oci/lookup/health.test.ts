@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import { ImageError, type ImageErrorDetails } from '../../../src/oci/errors.ts';
-import { createHealth, type Standing } from '../../../src/oci/lookup/health.ts';
-import type { Place } from '../../../src/oci/lookup/place.ts';
+import { createHealth, type Place, type Standing } from '../../../src/oci/lookup/health.ts';
 
 const HOST = 'r.example.com';
 

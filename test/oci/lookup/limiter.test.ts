@@ -1,8 +1,7 @@
 import { expect } from 'chai';
 import { createAskers } from '../../../src/kit/fairness/askers.ts';
-import type { Standing } from '../../../src/oci/lookup/health.ts';
+import type { Place, Standing } from '../../../src/oci/lookup/health.ts';
 import { createLimiter, createStarts, type LimiterOptions } from '../../../src/oci/lookup/limiter.ts';
-import type { Place } from '../../../src/oci/lookup/place.ts';
 
 const MANY = { perNamespace: 1_000, total: 1_000 };
 const never = new AbortController().signal;

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createRoutes } from '../../../src/oci/endpoints/mirrors.ts';
-import { targetOf } from '../../../src/oci/lookup/place.ts';
+import { targetOf } from '../../../src/oci/lookup/health.ts';
 import { parseReference } from '../../../src/oci/reference.ts';
 
 describe('the place of an image', () => {

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Endpoint } from '../../../src/oci/endpoints/endpoint.ts';
 import { createRoutes } from '../../../src/oci/endpoints/mirrors.ts';
 import type { RegistryRequest, RegistryResponse } from '../../../src/oci/http/transport.ts';
-import { targetOf } from '../../../src/oci/lookup/place.ts';
+import { targetOf } from '../../../src/oci/lookup/health.ts';
 import { createRequests } from '../../../src/oci/lookup/request.ts';
 import { parseReference } from '../../../src/oci/reference.ts';
 import { ANYONE, never, pullSecret, reply, startResolver, startServer } from '../server.ts';

@@ -1,4 +1,4 @@
-import { type Target, targetOf } from '../../../src/oci/lookup/place.ts';
+import { type Target, targetOf } from '../../../src/oci/lookup/health.ts';
 import { parseReference } from '../../../src/oci/reference.ts';
 
 /** An image at its own registry. */
