@@ -139,7 +139,7 @@ export const proxy: Target = {
   openings: ['r', '[', ':'],
   run(text) {
     const select = createProxySelector({ HTTPS_PROXY: 'http://u:p@proxy.example.com:3128', NO_PROXY: text });
-    const chosen = URLS.map(select);
+    const chosen = URLS.map((url) => select?.(url));
     must(
       chosen.every((each) => each === undefined || each.origin === 'http://proxy.example.com:3128'),
       'the proxy is the one that is named',

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import type { Platform } from '../../src/kit/platform.ts';
-import { isDigest } from '../../src/oci/reference.ts';
 import { ImageError } from '../../src/oci/errors.ts';
 import { MANIFEST_ACCEPT, parseImageConfig, parseManifest, readPlatform } from '../../src/oci/manifest.ts';
+import { isDigest } from '../../src/oci/reference.ts';
 import { type Child, select } from '../../src/oci/selection.ts';
 import { isShowable, must, refusing, type Target } from './target.ts';
 

@@ -1,6 +1,6 @@
 import type { Access } from '../oci/credentials/keyring.ts';
 import { ImageError } from '../oci/errors.ts';
-import { readReference, type Reference } from '../oci/reference.ts';
+import { type Reference, readReference } from '../oci/reference.ts';
 import type { Resolver } from '../oci/resolver.ts';
 import type { ImageAnswer } from '../placement/images.ts';
 import type { PodImage } from '../placement/objects/image.ts';

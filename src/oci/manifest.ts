@@ -1,8 +1,8 @@
 import { fieldOf, isObject, type JsonObject, onlyFields, parseObject } from '../kit/json.ts';
 import { normaliseArchitecture, type Platform } from '../kit/platform.ts';
 import { printableAscii } from '../kit/printable.ts';
-import { isDigest } from './reference.ts';
 import { ImageError } from './errors.ts';
+import { isDigest } from './reference.ts';
 
 /**
  * The header that both HEAD and GET of a manifest must send: without the list types, a registry may answer with the

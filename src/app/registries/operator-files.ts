@@ -51,7 +51,11 @@ export async function loadOperatorFiles(
     path: registries.containersRegistriesConf,
     onIgnored: ({ file, problem }) => onProblem(file, problem),
   });
-  const routes = readRoutes(config, { hosts: hosts.hosts, sources: conf.sources });
+  // What the configuration does not name is not asked for each image.
+  const routes = readRoutes(config, {
+    ...(registries.containerdConfigDirectory !== '' && { hosts: hosts.hosts }),
+    ...(registries.containersRegistriesConf !== '' && { sources: conf.sources }),
+  });
   const proxy = orRefuse(() => createProxySelector(process.env));
   const caFiles = registries.caFile === '' ? [] : [registries.caFile];
   let authorities: readonly string[] = [];
@@ -90,8 +94,7 @@ export async function loadOperatorFiles(
   const problems = await reload();
   if (problems.length > 0) throw new ConfigurationError(problems);
   return {
-    operator: operator.lookup,
-    providerForPods: operator.providerForPods,
+    ...(operator.paths.length > 0 && { operator: operator.lookup, providerForPods: operator.providerForPods }),
     authorities: () => authorities,
     proxy,
     namedHosts: () => named,

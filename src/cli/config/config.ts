@@ -100,7 +100,7 @@ async function check(name: string, { note, readInput }: Surroundings): Promise<v
  */
 function checkRoutes({ config, sources }: Loaded): void {
   try {
-    readRoutes(config, { hosts: () => undefined });
+    readRoutes(config, {});
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
     const source = sources.get('registries.mirrors');

@@ -113,6 +113,7 @@ export function createKeyring(options: KeyringOptions) {
          */
         async candidates(name: string, under: AbortSignal, askers: Askers): Promise<readonly Credential[]> {
           const operator = (await options.operator?.(name, under, askers)) ?? [];
+          if (operator.length + logins.length === 0) return [];
           const shared = matchCredentials(operator, name).map((login) => credential(login, true));
           // A pull secret with the same login as the operator's gives no answers that only the pod may have.
           const own = matchCredentials(logins, name).map(
@@ -137,6 +138,6 @@ function fingerprintsOf(
   entries: readonly { readonly pattern: string; readonly fingerprint: string }[],
   names: readonly string[],
 ): string[] {
-  const matching = names.flatMap((name) => matchCredentials(entries, name));
+  const matching = entries.length === 0 ? [] : names.flatMap((name) => matchCredentials(entries, name));
   return [...new Set(matching.map((entry) => entry.fingerprint))];
 }

@@ -32,7 +32,7 @@ export type RouteOptions = {
   /** host[:port] of registries and mirrors that may lack some of the manifests that an index names. */
   readonly sparse?: readonly string[];
   /** Returns what containerd's directory says of a registry; `mirrors` has precedence. */
-  readonly hosts: (registry: string) => HostsConfig | undefined;
+  readonly hosts?: (registry: string) => HostsConfig | undefined;
   /** Returns what CRI-O's files say of an image; `mirrors` has precedence. */
   readonly sources?: (reference: Reference) => readonly PullSource[] | undefined;
 };
@@ -90,7 +90,9 @@ export function createRoutes({ mirrors, insecure, sparse = [], hosts, sources }:
       base: `${address.scheme}://${authority}${isPartOfRepository ? '/v2' : address.path}`,
       repository: isPartOfRepository ? `${prefix}/${repository}` : repository,
       credentialName: isSource || credentials === 'source' ? reference.name : `${name}/${repository}`,
-      ...(rewritten === undefined || isRepository(rewritten) ? {} : { refusal: `${name} rewrites it to an invalid repository` }),
+      ...(rewritten === undefined || isRepository(rewritten)
+        ? {}
+        : { refusal: `${name} rewrites it to an invalid repository` }),
       isSource,
       query: isHome ? '' : `?ns=${encodeURIComponent(reference.registry)}`,
       policy: at.policy,
@@ -124,7 +126,7 @@ export function createRoutes({ mirrors, insecure, sparse = [], hosts, sources }:
 
   function allOf(reference: Reference): Endpoint[] {
     const mirror = mirrored.get(canonical(reference.registry));
-    const config = mirror ?? hosts(reference.registry);
+    const config = mirror ?? hosts?.(reference.registry);
     if (config === undefined) return [source(reference, false)];
     const endpoints = config.entries.map(({ address, tls, ...entry }) => {
       if (address === undefined) {

@@ -13,9 +13,8 @@ import { ImageError } from '../errors.ts';
 import { addressText } from '../sentences.ts';
 import { type AddressPolicy, type AddressRules, createAddressJudge } from './addresses.ts';
 import { createDns, libuvThreads } from './dns.ts';
-import type { ForwardProxy, ProxySelector } from './proxy.ts';
+import { createTunnel, type ForwardProxy, forward, type ProxySelector } from './proxy.ts';
 import { type ClientCertificate, createAuthorities, type Trust } from './trust.ts';
-import { createTunnel, forward } from './tunnel.ts';
 
 export type GuardOptions = AddressRules & {
   /** Milliseconds for the DNS lookup, connecting and the TLS handshake together. */
@@ -30,7 +29,7 @@ export type GuardOptions = AddressRules & {
   /** Replaces the system's resolver. */
   readonly lookup?: LookupFunction;
   /** Absent: all requests are sent directly. */
-  readonly proxy?: ProxySelector;
+  readonly proxy?: ProxySelector | undefined;
 };
 
 /** Everything that decides which connections a request may use. */

@@ -7,6 +7,7 @@ import { connectionText, subjectOf, UNVERIFIED } from '../sentences.ts';
 import { createGuard, type Guard, type GuardOptions } from './address-guard.ts';
 import type { AddressRules } from './addresses.ts';
 import { authenticate } from './authentication.ts';
+import { ProxyFailure } from './proxy.ts';
 import { followOnHost } from './token.ts';
 import {
   chain,
@@ -21,7 +22,6 @@ import {
   type SendRequest,
 } from './transport.ts';
 import { insecureTrust } from './trust.ts';
-import { ProxyFailure } from './tunnel.ts';
 
 export type RegistryOptions = Omit<GuardOptions, keyof AddressRules | 'connectTimeoutMs'> & {
   readonly userAgent: string;

@@ -40,7 +40,7 @@ export function targetOf(endpoint: Endpoint, reference: Reference): Target {
 }
 
 /** Returns the key of a host[:port]. */
-export function hostKey(host: string): string {
+function hostKey(host: string): string {
   return `host ${host}`;
 }
 
@@ -133,7 +133,8 @@ export function createHealth(now: () => number, recovered: (key: string) => void
     const held: Held[] = [];
     for (const level of WIDEST_FIRST) {
       const kept = known(place, level);
-      if (kept.failures > 0 && isFailing(place, level, kept)) held.push({ level, kept, wait: waitOf(kept, namespaces) });
+      if (kept.failures > 0 && isFailing(place, level, kept))
+        held.push({ level, kept, wait: waitOf(kept, namespaces) });
     }
     return held.sort((one, other) => other.wait - one.wait);
   }

@@ -6,8 +6,8 @@ import { labelOf } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
 import type { Credential } from '../http/transport.ts';
 import type { RateLimit } from '../resolver-telemetry.ts';
-import type { Logins } from './logins.ts';
 import type { Target } from './health.ts';
+import type { Logins } from './logins.ts';
 
 /** What a registry says of its limit. */
 export type Left = Omit<RateLimit, 'registry'>;

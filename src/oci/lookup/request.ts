@@ -1,5 +1,4 @@
 import { parseObject } from '../../kit/json.ts';
-import { digestOf, isDigest, matchesDigest } from '../reference.ts';
 import { labelOf, repositoryUrl } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
 import {
@@ -11,6 +10,7 @@ import {
   statusError,
 } from '../http/transport.ts';
 import { MANIFEST_ACCEPT, MAX_MANIFEST, type Manifest, parseManifest, refuseSchema1 } from '../manifest.ts';
+import { digestOf, isDigest, matchesDigest } from '../reference.ts';
 import type { Target } from './health.ts';
 
 /** One endpoint, asked about one image with one credential. */

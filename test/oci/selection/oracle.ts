@@ -5,7 +5,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { ImageError } from '../../../src/oci/errors.ts';
-import { type Explored, explore } from '../../../src/oci/lookup/explore.ts';
+import { type Explored, explore } from '../../../src/oci/lookup/query.ts';
 import { parseManifest } from '../../../src/oci/manifest.ts';
 import { nodeArchitectures } from '../../../src/placement/images.ts';
 import { NODES, type Tree } from './trees.ts';
