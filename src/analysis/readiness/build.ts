@@ -5,12 +5,12 @@ import { type Assessment, assess, type Circumstances } from './assess.ts';
 import type { Candidate } from './candidate.ts';
 import { type Grouping, groupingText, groupWorkloads } from './groups.ts';
 import type { Unit } from './inventory.ts';
-import { countNotLookedUp } from './not-looked-up.ts';
 import { createPins } from './places.ts';
+import { costOf, createCosts, type Prices } from './price.ts';
 import { joined, verdictOf } from './readiness-of.ts';
 import { rankRebuilds } from './rebuilds.ts';
 import type { NotLookedUp, Report, ReportedImage, ReportedWorkload, TargetSummary, Unread } from './report.ts';
-import { type ImageFinding, reportImages } from './report-images.ts';
+import { countNotLookedUp, type ImageFinding, reportImages } from './report-images.ts';
 import { cores, measureOf, readinessOf, tallyOf } from './tally.ts';
 
 export type ReportInput = Omit<Circumstances, 'architectures'> & {
@@ -24,6 +24,8 @@ export type ReportInput = Omit<Circumstances, 'architectures'> & {
   readonly registryOf: (image: string) => string;
   readonly grouping: Grouping | undefined;
   readonly unread: readonly Unread[];
+  /** What a month costs; undefined: no price was given. */
+  readonly prices?: Prices | undefined;
   /** A newer tag of an image that has a build for a target. */
   readonly newerOf?: (image: string, target: string) => string | undefined;
 };
@@ -40,6 +42,8 @@ export function buildReport(input: ReportInput): Report {
   const targets = input.targets ?? possibleTargets(own, (unit) => assessed(unit, own), input);
   const architectures = [...new Set([...own, ...targets])].sort();
   const pinsOf = createPins(nodes, settings);
+  const costs = input.prices && createCosts(input.prices, nodes);
+  const architectureOf = new Map(nodes.map((node) => [node.name, nodeArchitecture(node)]));
   const findings = new Map<string, ImageFinding>();
   // One workload after the other: what its assessment takes is free again before the next one.
   const workloads = units.map((unit): ReportedWorkload => {
@@ -49,7 +53,14 @@ export function buildReport(input: ReportInput): Report {
       const each = found.map(({ part, assessment }) => verdictOf(part, assessment, target, pinsOf));
       return [target, joined(each)] as const;
     });
-    return { ...workloadOf(unit, found[0]?.assessment), verdicts: Object.fromEntries(verdicts) };
+    const counted = workloadOf(unit, found[0]?.assessment);
+    const cost = costs?.now(counted, unit.runsOn);
+    return {
+      ...counted,
+      ...runsOnOf(unit, architectureOf),
+      ...(cost === undefined ? {} : { cost: cores(cost) }),
+      verdicts: Object.fromEntries(verdicts),
+    };
   });
 
   const all = tallyOf(workloads);
@@ -57,11 +68,19 @@ export function buildReport(input: ReportInput): Report {
   const summaries = targets.map((target): [string, TargetSummary] => {
     const readiness = readinessOf(workloads, target, measure);
     const count = nodes.filter((node) => nodeArchitecture(node) === target).length;
-    const rebuilds = rankRebuilds(workloads, target, all, readiness.states.ready, measure);
+    const cost = costs && costOf(workloads, target, costs);
+    const savedBy = costs && cost && ((each: ReportedWorkload) => (each.cost ?? 0) - (costs.on(each, target) ?? 0));
+    const rebuilds = rankRebuilds(workloads, target, all, readiness.states.ready, measure, savedBy);
     const withoutCpu = measure === 'cpu' ? withoutCpuOf(workloads, target) : undefined;
     return [
       target,
-      { ...readiness, ...(nodes.length === 0 ? {} : { nodes: count }), rebuilds, ...(withoutCpu && { withoutCpu }) },
+      {
+        ...readiness,
+        ...(nodes.length === 0 ? {} : { nodes: count }),
+        rebuilds,
+        ...(withoutCpu && { withoutCpu }),
+        ...(cost && { cost }),
+      },
     ];
   });
   const groups = grouping && {
@@ -131,6 +150,19 @@ function workloadOf(
     images: [...new Set(parts.flatMap(({ template }) => template.images.map(({ image }) => image)))],
     ...basis,
   };
+}
+
+/** Returns on how many nodes of which architecture the pods of a unit run. */
+function runsOnOf(
+  { runsOn }: Unit,
+  architectureOf: ReadonlyMap<string, string | undefined>,
+): Pick<ReportedWorkload, 'runsOn'> {
+  const counts = new Map<string, number>();
+  for (const [node, count] of runsOn) {
+    const architecture = architectureOf.get(node);
+    if (architecture !== undefined) counts.set(architecture, (counts.get(architecture) ?? 0) + count);
+  }
+  return counts.size === 0 ? {} : { runsOn: Object.fromEntries([...counts].sort()) };
 }
 
 /** Keeps what the lookups said about each image. Where one access knows the image and another does not, it is known. */

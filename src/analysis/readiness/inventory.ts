@@ -1,4 +1,4 @@
-import { type JsonObject, objectAt } from '../../kit/json.ts';
+import { type JsonObject, objectAt, stringAt } from '../../kit/json.ts';
 import { isDaemonSet, isOfKubernetes, isOtherDaemonSet, shownKind } from '../../placement/objects/kinds.ts';
 import { type Owner, readOwner } from '../../placement/objects/pod.ts';
 import { type Candidate, readCandidate } from './candidate.ts';
@@ -7,6 +7,8 @@ import { type Candidate, readCandidate } from './candidate.ts';
 export type Unit = Pick<Candidate, 'kind' | 'namespace' | 'name' | 'labels'> & {
   /** One part, or several if an owner that was not read has pods of several kinds. */
   readonly parts: readonly Candidate[];
+  /** How many of its pods run on which node. */
+  readonly runsOn: ReadonlyMap<string, number>;
 };
 
 /** Collects objects, and counts what an owner owns once, at the top owner. */
@@ -25,6 +27,8 @@ export type Inventory = {
  * know them by their own name.
  */
 const OWNED: ReadonlySet<string> = new Set(['Pod', 'ReplicaSet', 'Job']);
+/** The phases of a pod that takes no more room on its node. */
+const ENDED: ReadonlySet<string> = new Set(['Succeeded', 'Failed']);
 const TEMPLATE_HASH = 'pod-template-hash';
 
 type Family = {
@@ -40,14 +44,16 @@ export function createInventory(): Inventory {
   const tops: Candidate[] = [];
   /** The uids of everything that was read. What one of these owns is counted there. */
   const read = new Set<string>();
-  /** The Deployments that were read, as {@link deploymentOf} names them. */
-  const deployments = new Set<string>();
+  /** The uids of the Deployments that were read, by the names of {@link deploymentOf}. */
+  const deployments = new Map<string, string>();
+  const placed = createPlaced();
   const families = new Map<string, Family>();
   const isCounted = ({ uid }: Owner, deployment: string | undefined) =>
     read.has(uid) || (deployment !== undefined && deployments.has(deployment));
 
   function adopt(owner: Owner, candidate: Candidate): Candidate | undefined {
     const deployment = deploymentOf(owner, candidate);
+    placed.belongs(owner.uid, deployments.get(deployment ?? ''));
     if (isCounted(owner, deployment)) return undefined;
     // An old revision of an owner that was not read, such as a Rollout: it wants no pods.
     if (candidate.replicas === 0 && candidate.kind === 'ReplicaSet') return undefined;
@@ -64,20 +70,24 @@ export function createInventory(): Inventory {
   return {
     add(object) {
       // Nearly all pods end here, before anything is made of them.
-      if (object.kind === 'Pod' && read.has(readOwner(objectAt(object, 'metadata'))?.uid ?? '')) return undefined;
+      const readFrom = object.kind === 'Pod' ? readOwner(objectAt(object, 'metadata'))?.uid : undefined;
+      placed.add(object, readFrom);
+      if (readFrom !== undefined && read.has(readFrom)) return undefined;
       const candidate = readCandidate(object);
       if (candidate === undefined) return undefined;
       const { kind, uid, owner } = candidate;
       // A list whose pages expired is read again.
       if (read.has(uid)) return undefined;
       if (uid !== '') read.add(uid);
-      if (kind === 'Deployment') deployments.add(`${candidate.namespace}/${candidate.name}`);
+      if (kind === 'Deployment') deployments.set(`${candidate.namespace}/${candidate.name}`, uid);
+      if (kind !== 'Pod') placed.belongs(uid, owner?.uid);
       if (owner !== undefined && OWNED.has(kind)) return adopt(owner, candidate);
       tops.push(candidate);
       return candidate;
     },
     units() {
-      const own = tops.map((top) => ({ ...named(top), parts: [top] }));
+      const runsOn = placed.byWorkload();
+      const own = tops.map((top) => ({ ...named(top), parts: [top], runsOn: runsOn(top.uid) }));
       const orphaned = [...families.values()]
         .filter(({ owner, deployment }) => !isCounted(owner, deployment))
         .map(({ owner, namespace, parts }) => {
@@ -88,9 +98,50 @@ export function createInventory(): Inventory {
             name: owner.name,
             labels: first?.labels ?? {},
             parts: [...parts.values()],
+            runsOn: runsOn(owner.uid),
           };
         });
       return [...own, ...orphaned].sort(byName);
+    },
+  };
+}
+
+/** Counts the pods that run, by node, and says of which workload they are. */
+function createPlaced() {
+  const byOwner = new Map<string, Map<string, number>>();
+  const parents = new Map<string, string>();
+
+  function root(uid: string): string {
+    let top = uid;
+    // A circle of owners would be a mistake of somebody else.
+    for (let steps = 0, next = parents.get(top); next !== undefined && steps < 8; steps++, next = parents.get(top))
+      top = next;
+    return top;
+  }
+
+  return {
+    /** Counts a pod that runs; `owner`: the uid of its owner. */
+    add(object: JsonObject, owner: string | undefined): void {
+      const node = stringAt(objectAt(object, 'spec'), 'nodeName');
+      if (object.kind !== 'Pod' || node === undefined || ENDED.has(stringAt(objectAt(object, 'status'), 'phase') ?? ''))
+        return;
+      const uid = owner ?? stringAt(objectAt(object, 'metadata'), 'uid') ?? '';
+      const nodes = byOwner.get(uid) ?? new Map<string, number>();
+      byOwner.set(uid, nodes.set(node, (nodes.get(node) ?? 0) + 1));
+    },
+    /** The object with the first uid is counted at the one with the second. */
+    belongs(uid: string, owner: string | undefined): void {
+      if (owner !== undefined && owner !== uid) parents.set(uid, owner);
+    },
+    /** Returns, by the uid of a workload, how many of its pods run on which node. */
+    byWorkload(): (uid: string) => ReadonlyMap<string, number> {
+      const found = new Map<string, Map<string, number>>();
+      for (const [uid, nodes] of byOwner) {
+        const sum = found.get(root(uid)) ?? new Map<string, number>();
+        for (const [node, count] of nodes) sum.set(node, (sum.get(node) ?? 0) + count);
+        found.set(root(uid), sum);
+      }
+      return (uid) => found.get(uid) ?? new Map();
     },
   };
 }

@@ -1,3 +1,4 @@
+import { rounded } from './price.ts';
 import type { Rebuild, ReportedWorkload, Tally } from './report.ts';
 import { type Measure, shareOf, tallyOf } from './tally.ts';
 
@@ -10,7 +11,8 @@ type Score = { alone: number; aloneCount: number; shared: number; sharedCount: n
 /**
  * Ranks the images that hold workloads back, so that each rebuild frees the most after those before it. A workload that is also
  * pinned, or has an unknown image, is not ready after a rebuild, and does not count. Where no single rebuild frees anything, the
- * image comes next whose workloads need the fewest other rebuilds, by what they request.
+ * image comes next whose workloads need the fewest other rebuilds, by what they request. `savedBy`, if given: what a workload saves
+ * once it moves; then that counts in place of what it requests.
  */
 export function rankRebuilds(
   workloads: readonly ReportedWorkload[],
@@ -18,7 +20,9 @@ export function rankRebuilds(
   all: Tally,
   ready: Tally,
   measure: Measure,
+  savedBy?: (workload: ReportedWorkload) => number,
 ): Rebuild[] {
+  const weigh = savedBy ?? ((workload: ReportedWorkload) => workload[measure]);
   const waiting = new Map<string, Held[]>();
   const scores = new Map<string, Score>();
   for (const held of workloads.flatMap((workload) => heldBack(workload, target) ?? [])) {
@@ -27,23 +31,25 @@ export function rankRebuilds(
       if (list === undefined) waiting.set(image, [held]);
       else list.push(held);
     }
-    count(scores, held, measure, 1);
+    count(scores, held, weigh, 1);
   }
   const ranked: Rebuild[] = [];
   let freed = ready[measure];
   for (let image = best(scores); image !== undefined; image = best(scores)) {
     const now: ReportedWorkload[] = [];
     for (const held of waiting.get(image) ?? []) {
-      count(scores, held, measure, -1);
+      count(scores, held, weigh, -1);
       held.by.delete(image);
-      count(scores, held, measure, 1);
+      count(scores, held, weigh, 1);
       if (held.by.size === 0) now.push(held.workload);
     }
     scores.delete(image);
     const frees = tallyOf(now);
     freed += frees[measure];
     const share = all[measure] === 0 ? 0 : frees[measure] / all[measure];
-    ranked.push({ image, frees, share, readyAfter: shareOf({ ...frees, [measure]: freed }, all, measure) });
+    const readyAfter = shareOf({ ...frees, [measure]: freed }, all, measure);
+    const saves = savedBy && { saves: rounded(now.reduce((sum, each) => sum + savedBy(each), 0)) };
+    ranked.push({ image, frees, share, readyAfter, ...saves });
   }
   return ranked;
 }
@@ -60,14 +66,20 @@ function heldBack(workload: ReportedWorkload, target: string): Held | undefined 
   return { workload, by };
 }
 
-function count(scores: Map<string, Score>, { workload, by }: Held, measure: Measure, sign: 1 | -1): void {
+function count(
+  scores: Map<string, Score>,
+  { workload, by }: Held,
+  weigh: (workload: ReportedWorkload) => number,
+  sign: 1 | -1,
+): void {
+  const weight = sign * weigh(workload);
   for (const image of by) {
     const score = scores.get(image) ?? { alone: 0, aloneCount: 0, shared: 0, sharedCount: 0 };
     scores.set(image, score);
-    score.shared += (sign * workload[measure]) / by.size;
+    score.shared += weight / by.size;
     score.sharedCount += sign / by.size;
     if (by.size > 1) continue;
-    score.alone += sign * workload[measure];
+    score.alone += weight;
     score.aloneCount += sign;
   }
 }

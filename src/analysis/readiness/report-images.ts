@@ -1,4 +1,4 @@
-import type { ImageBlocking, ReportedImage, ReportedWorkload } from './report.ts';
+import type { ImageBlocking, NotLookedUp, ReportedImage, ReportedWorkload } from './report.ts';
 import { NOTHING, tallyOf } from './tally.ts';
 
 /** What lookups said about an image. */
@@ -70,4 +70,37 @@ function add(lists: Map<string, ReportedWorkload[]>, key: string, workload: Repo
   const list = lists.get(key);
   if (list === undefined) lists.set(key, [workload]);
   else list.push(workload);
+}
+
+/** Counts images whose lookups failed, by registry and code, the most first. An image counts once, also if it is named twice. */
+export function countNotLookedUp(
+  failed: readonly { readonly image: string; readonly registry: string; readonly code: string }[],
+): Pick<NotLookedUp, 'images' | 'registries'> {
+  const images = new Map(failed.map((each) => [each.image, each]));
+  const counts = new Map<string, { registry: string; code: string; images: number }>();
+  for (const { registry, code } of images.values()) {
+    const key = JSON.stringify([registry, code]);
+    const count = counts.get(key) ?? { registry, code, images: 0 };
+    counts.set(key, { ...count, images: count.images + 1 });
+  }
+  const registries = [...counts.values()].sort(
+    (one, other) => other.images - one.images || (one.registry < other.registry ? -1 : 1),
+  );
+  return { images: images.size, registries };
+}
+
+/** How many registries a line names. */
+const FIRST = 3;
+
+/** `180 images were not looked up (r.example rate-limited: 178, s.example timeout: 2)`. Undefined: all were. */
+export function notLookedUpText({
+  images,
+  registries,
+}: Pick<NotLookedUp, 'images' | 'registries'>): string | undefined {
+  if (images === 0) return undefined;
+  const named = registries
+    .slice(0, FIRST)
+    .map((each) => `${each.registry || 'no registry'} ${each.code}: ${each.images}`);
+  const more = registries.length > FIRST ? [`${registries.length - FIRST} more`] : [];
+  return `${images === 1 ? '1 image was' : `${images} images were`} not looked up (${[...named, ...more].join(', ')})`;
 }

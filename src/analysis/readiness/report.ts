@@ -66,6 +66,10 @@ export type ReportedWorkload = {
   readonly images: readonly string[];
   /** The source of the decision of `run`; absent if it waits, holds the pods or leaves the workload alone. */
   readonly basis?: DecisionBasis;
+  /** How many of its pods run now on nodes of which architecture; absent where none runs, or nodes were not read. */
+  readonly runsOn?: Readonly<Record<string, number>>;
+  /** What its requests cost for a month where its pods run now; absent without prices, and where a node has none. */
+  readonly cost?: number;
   /** By target. */
   readonly verdicts: Readonly<Record<string, Verdict>>;
 };
@@ -96,6 +100,8 @@ export type Rebuild = {
   readonly share: number;
   /** The share that is ready after this rebuild and those before it. */
   readonly readyAfter: number;
+  /** What moving the workloads that it frees saves for a month; only with prices. */
+  readonly saves?: number;
 };
 
 /** How far the workloads are for one target, and what brings them further. */
@@ -112,6 +118,11 @@ export type TargetSummary = Readiness & {
    * replicas.
    */
   readonly withoutCpu?: { readonly all: Tally; readonly ready: Tally };
+  /**
+   * Only with prices, and one for this target. What all workloads request costs for a month: now, and once all that is ready has moved.
+   * `unpriced`: workloads that are left out, because a node of theirs has no price.
+   */
+  readonly cost?: { readonly now: number; readonly moved: number; readonly saves: number; readonly unpriced: number };
 };
 
 /** The images that could not be looked up: their workloads are unknown, not ready. */

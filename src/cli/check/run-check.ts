@@ -1,6 +1,6 @@
 import { type Circumstances, imagesToAsk } from '../../analysis/readiness/assess.ts';
 import { checkObjects } from '../../analysis/readiness/check-objects.ts';
-import { countNotLookedUp, notLookedUpText } from '../../analysis/readiness/not-looked-up.ts';
+import { countNotLookedUp, notLookedUpText } from '../../analysis/readiness/report-images.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';
 import { toSettings } from '../../config/settings.ts';
 import { ConfigurationError } from '../../config/shown-problems.ts';

@@ -1,7 +1,7 @@
 import type { Circumstances } from '../../analysis/readiness/assess.ts';
 import type { Candidate } from '../../analysis/readiness/candidate.ts';
 import { type Comparison, compareWorkloads } from '../../analysis/readiness/compare.ts';
-import { countNotLookedUp, notLookedUpText } from '../../analysis/readiness/not-looked-up.ts';
+import { countNotLookedUp, notLookedUpText } from '../../analysis/readiness/report-images.ts';
 import { type Connection, connect } from '../../app/connect.ts';
 import { createServiceAccountReader } from '../../app/registries/pull-secrets.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';

@@ -44,6 +44,23 @@ export const reportCommand: Command = {
       value: 'PERCENT',
       text: 'Exit with 2 if less of the requested CPU, or of the replicas that request none, is ready for the one --to; unknown counts as not ready',
     },
+    {
+      name: 'price',
+      value: 'ARCH=AMOUNT,…',
+      isRepeatable: true,
+      text: 'What a core costs for an hour: also show what the requested cores cost, and what a move saves',
+    },
+    {
+      name: 'price-memory',
+      value: 'ARCH=AMOUNT,…',
+      isRepeatable: true,
+      text: 'What a gibibyte of memory costs for an hour, beside --price',
+    },
+    {
+      name: 'price-file',
+      value: 'FILE',
+      text: 'Prices of nodes by one of their labels, such as the instance type (YAML)',
+    },
     LOOKUP_TIMEOUT,
     { name: 'output', letter: 'o', value: 'FORM', choices: FORMS, text: `Output format: ${FORMS.join(', ')}` },
     INSTALLATION,
@@ -51,6 +68,7 @@ export const reportCommand: Command = {
   examples: [
     ['report --to arm64', 'Show what can move to arm64, and which rebuild helps most'],
     ['report --to arm64 -o html > report.html', 'Write a page to pass on'],
+    ['report --to arm64 --price amd64=0.0408,arm64=0.0321', 'Show what a move would save'],
     ['report -f manifests/ --to arm64 --fail-under 90', 'Fail if less than 90 % of the CPU in a directory is ready'],
   ],
   async run(invocation) {

@@ -1,9 +1,11 @@
 import type { Grouping } from '../../analysis/readiness/groups.ts';
+import type { Prices } from '../../analysis/readiness/price.ts';
 import { ConfigurationError } from '../../config/shown-problems.ts';
 import { ARCHITECTURE_EXPECTED, didYouMean, readArchitecture } from '../../kit/platform.ts';
 import type { Selector } from '../../kit/selector.ts';
 import type { Invocation } from '../command.ts';
 import { readLookupTimeout, readNamespaceFlag, readSelectorFlag } from '../flags.ts';
+import { readPrices } from './prices.ts';
 
 /** What `report` was asked, apart from its configuration. */
 export type ReportOptions = {
@@ -22,6 +24,8 @@ export type ReportOptions = {
   /** From 0 to 100. */
   readonly failUnder: number | undefined;
   readonly lookupTimeoutMs: number;
+  /** Undefined: no price was given. */
+  readonly prices: Prices | undefined;
 };
 
 /** Reads the flags of `report`. Throws ConfigurationError. */
@@ -46,6 +50,7 @@ export function reportOptions(invocation: Invocation): ReportOptions {
     newer: isSet('newer'),
     failUnder,
     lookupTimeoutMs: readLookupTimeout(invocation),
+    prices: readPrices(invocation, targets),
   };
 }
 

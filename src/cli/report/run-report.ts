@@ -1,8 +1,8 @@
 import { type Circumstances, imagesToAsk } from '../../analysis/readiness/assess.ts';
 import { buildReport, type ReportInput } from '../../analysis/readiness/build.ts';
 import type { Candidate } from '../../analysis/readiness/candidate.ts';
-import { notLookedUpText } from '../../analysis/readiness/not-looked-up.ts';
 import type { Report } from '../../analysis/readiness/report.ts';
+import { notLookedUpText } from '../../analysis/readiness/report-images.ts';
 import { shortfalls } from '../../analysis/readiness/tally.ts';
 import { connect } from '../../app/connect.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';
@@ -115,7 +115,7 @@ function questionOf(
 async function makeReport(
   inquiry: ReturnType<typeof createInquiry>,
   gathered: Gathered,
-  { targets, selector, grouping, newer }: ReportOptions,
+  { targets, selector, grouping, newer, prices }: ReportOptions,
   by: {
     readonly resolver: TagResolver;
     readonly progress: Progress;
@@ -137,6 +137,7 @@ async function makeReport(
     registryOf,
     grouping,
     unread,
+    prices,
   };
   for (const line of lookups.secondEntries()) by.note(line);
   const built = buildReport(input);

@@ -8,7 +8,7 @@ import {
 import { printable } from '../../kit/printable.ts';
 import { few } from '../../placement/reasons.ts';
 import { cutMiddle, table, wrapped } from '../output.ts';
-import { bytesText, coresText, headlines, newerTagOf, percent } from './texts.ts';
+import { bytesText, coresText, headlines, moneyText, newerTagOf, percent } from './texts.ts';
 
 /** The width of sentences where standard output is not a terminal. Tables are as wide as they need there: what is cut is lost. */
 const WIDTH = 80;
@@ -79,10 +79,14 @@ function details(report: Report, target: string, width: number): string {
     const why = first === undefined ? '' : `${briefReason(first)}${more}`;
     return [state, workloadText(workload), coresText(workload.cpu), why];
   });
-  const rebuilds = (report.summary.targets[target]?.rebuilds ?? []).map(({ image, frees, readyAfter }) => {
+  const ranked = report.summary.targets[target]?.rebuilds ?? [];
+  const rebuilds = ranked.map(({ image, frees, readyAfter, saves }) => {
     const newer = newerText(newerTagOf(report, image, target));
-    return [coresText(frees.cpu), String(frees.workloads), percent(readyAfter), `${image}${newer}`];
+    const money = saves === undefined ? [] : [moneyText(saves)];
+    return [...money, coresText(frees.cpu), String(frees.workloads), percent(readyAfter), `${image}${newer}`];
   });
+  const header = ['FREES CPU', 'WORKLOADS', 'THEN', 'IMAGE'];
+  if (ranked.some(({ saves }) => saves !== undefined)) header.unshift('SAVES');
   const workloadWidth = Math.floor(width * 0.4);
   return [
     `${lines.join('\n')}\n`,
@@ -91,7 +95,7 @@ function details(report: Report, target: string, width: number): string {
       : `Not ready for ${target}.\n${fitted(['STATE', 'WORKLOAD', 'CPU', 'WHY'], stuck, width, workloadWidth)}`,
     rebuilds.length === 0
       ? ''
-      : `Images to build for ${target}, the most useful first.\n${fitted(['FREES CPU', 'WORKLOADS', 'THEN', 'IMAGE'], rebuilds, width, width, cutMiddle)}`,
+      : `Images to build for ${target}, the most useful first.\n${fitted(header, rebuilds, width, width, cutMiddle)}`,
   ]
     .filter((section) => section !== '')
     .join('\n');

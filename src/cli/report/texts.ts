@@ -1,5 +1,5 @@
-import { notLookedUpText } from '../../analysis/readiness/not-looked-up.ts';
-import type { Rebuild, Report, Summary, Tally, Verdict } from '../../analysis/readiness/report.ts';
+import type { Rebuild, Report, Summary, Tally, TargetSummary, Verdict } from '../../analysis/readiness/report.ts';
+import { notLookedUpText } from '../../analysis/readiness/report-images.ts';
 import { shareOf, tallyOf } from '../../analysis/readiness/tally.ts';
 
 /** A share as a percentage, rounded down: 99.9 % is not everything. */
@@ -38,6 +38,22 @@ function ofAll(part: Tally, { all, measure }: Summary): string {
     : `${part.replicas} of ${all.replicas} replicas`;
 }
 
+/** Money as people write it, in the unit of the prices: `1,234.50`. */
+export function moneyText(amount: number): string {
+  return amount.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+}
+
+function costLines({ cost }: TargetSummary): string[] {
+  if (cost === undefined) return [];
+  const { now, moved, saves, unpriced } = cost;
+  const change = saves < 0 ? `${moneyText(-saves)} more` : `${moneyText(saves)} less`;
+  const [they, are] = unpriced === 1 ? ['1 workload', 'is'] : [`${unpriced} workloads`, 'are'];
+  return [
+    `What the workloads request costs ${moneyText(now)} for a month, and ${moneyText(moved)} once all that is ready has moved: ${change}.`,
+    ...(unpriced === 0 ? [] : [`${they} ${are} not in these sums: a node of theirs has no price.`]),
+  ];
+}
+
 /** How many rebuilds the first lines sum up. */
 const FIRST = 5;
 
@@ -53,6 +69,7 @@ export function headlines(report: Report, target: string): string[] {
   return [
     `${target}: ${percent(readyShare)} of the ${measureText(summary)} can run there today (${ofAll(states.ready, summary)}, ${workloads}).`,
     ...notes(report, target),
+    ...costLines(found),
     ...rebuildLines(rebuilds),
     ...there,
     ...noCpu,

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { notLookedUpText } from '../../../src/analysis/readiness/not-looked-up.ts';
+import { notLookedUpText } from '../../../src/analysis/readiness/report-images.ts';
 import { shortfalls } from '../../../src/analysis/readiness/tally.ts';
 import { container, object, report } from './world.ts';
 

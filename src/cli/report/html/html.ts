@@ -9,7 +9,7 @@ import {
   type Verdict,
 } from '../../../analysis/readiness/report.ts';
 import { VERSION } from '../../../app/version.ts';
-import { bytesText, coresText, headlines, newerTagOf, percent } from '../texts.ts';
+import { bytesText, coresText, headlines, moneyText, newerTagOf, percent } from '../texts.ts';
 import { box, html, list, type Markup, number, trusted } from './markup.ts';
 import { SCRIPT } from './script.ts';
 import { legend, stateBar, stateMark } from './states.ts';
@@ -92,7 +92,7 @@ function stateTile({ states }: TargetSummary, state: ReadinessState): Markup {
 }
 
 /** The images that block workloads: first those whose rebuild makes something ready, ranked, then the others. */
-function rebuildTable(report: Report, { rebuilds }: TargetSummary, target: string, id: string): Markup {
+function rebuildTable(report: Report, { rebuilds, cost }: TargetSummary, target: string, id: string): Markup {
   const ranked = new Map(rebuilds.map((rebuild, at) => [rebuild.image, { ...rebuild, rank: at + 1 }]));
   const reported = new Map(report.images.map((image) => [image.image, image]));
   const blocking = report.images.filter((image) => image.blocking[target] !== undefined).map(({ image }) => image);
@@ -106,11 +106,11 @@ function rebuildTable(report: Report, { rebuilds }: TargetSummary, target: strin
 ${number(image?.blocking[target]?.blocks.workloads, 0)}
 ${number(rebuild?.frees.workloads, 0)}
 ${number(rebuild?.frees.cpu, 0, coresText)}
-${number(rebuild?.readyAfter, 0, percent)}</tr>`;
+${number(rebuild?.readyAfter, 0, percent)}${cost && number(rebuild?.saves, 0, moneyText)}</tr>`;
   });
   return html`<h3 id="${id}">Images to build for ${target}</h3>
 <p class="hint">The most useful build comes first; each line counts what it frees after the lines above it. An image without a rank frees nothing: something else keeps its workloads away as well.</p>
-${box(id, ['Rank', 'Image', 'Has builds for', 'Blocks workloads', 'Frees workloads', 'Frees cores', 'Ready after it'], rows)}`;
+${box(id, ['Rank', 'Image', 'Has builds for', 'Blocks workloads', 'Frees workloads', 'Frees cores', 'Ready after it', ...(cost ? ['Saves a month'] : [])], rows)}`;
 }
 
 /** What is furthest from ready for the first target stands first. A bar is a picture of the number beside it. */
