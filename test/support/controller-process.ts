@@ -5,6 +5,9 @@ import { follow, type RunningController } from './running.ts';
 
 const BUNDLE = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
+/** What the controllers that run now have logged. */
+export const logsOfRunning = new Set<() => string>();
+
 /** One finished command. */
 export type Finished = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 
@@ -33,10 +36,15 @@ export async function startController(
   const child = start(['run', '--metrics.address', '127.0.0.1:0', ...args], options);
   child.stdin?.end();
   const output = collect(child);
-  const ended = once(child, 'close').then(() => child.exitCode);
+  const stderr = () => output().stderr;
+  logsOfRunning.add(stderr);
+  const ended = once(child, 'close').then(() => {
+    logsOfRunning.delete(stderr);
+    return child.exitCode;
+  });
   return follow({
     pid: child.pid ?? 0,
-    stderr: () => output().stderr,
+    stderr,
     exitCode: () => child.exitCode ?? undefined,
     kill(signal) {
       if (child.exitCode === null && child.signalCode === null) child.kill(signal);
