@@ -4,7 +4,7 @@ import type { JsonObject } from '../kit/json.ts';
 import type { EventRecorder, Regarding } from '../kube/events.ts';
 import { follow } from '../kube/watch/follower.ts';
 import { skipTemplate } from '../placement/eligibility.ts';
-import { readRecord } from '../placement/objects/daemonset.ts';
+import { readRecord } from '../placement/objects/template-record.ts';
 import { onlyObserves, usesAffinity, usesTaints } from '../placement/placing.ts';
 import { type PlacedPart, refusedParts } from '../placement/refused-parts.ts';
 import type { Settings } from '../placement/settings.ts';

@@ -3,8 +3,7 @@ import { isArchitectureName } from '../kit/platform.ts';
 import type { DaemonSet } from '../placement/objects/daemonset.ts';
 import { isDaemonSet, isOfKubernetes, shownKind } from '../placement/objects/kinds.ts';
 import { type Owner, type Pod, readPod } from '../placement/objects/pod.ts';
-import { readPodRecord } from '../placement/objects/pod-record.ts';
-import { wroteTolerations } from '../placement/objects/written.ts';
+import { readPodRecord, wroteTolerations } from '../placement/objects/pod-record.ts';
 import {
   asOurs,
   isSameToleration,
@@ -12,8 +11,12 @@ import {
   tolerates,
   tolerationText,
 } from '../placement/patch/tolerations.ts';
-import { lostTolerations, unrecordedTolerations } from '../placement/rollout/lost-record.ts';
-import { type TemplateDecision, withoutOurs } from '../placement/rollout/template.ts';
+import {
+  lostTolerations,
+  type TemplateDecision,
+  unrecordedTolerations,
+  withoutOurs,
+} from '../placement/rollout/template.ts';
 import type { Settings } from '../placement/settings.ts';
 
 /** Decides a template without archaware's tolerations: those that a record lists, and those whose record is lost. */

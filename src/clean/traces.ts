@@ -16,11 +16,11 @@ import {
 import { cleanNode } from '../placement/nodes/decide-node.ts';
 import { hasOurForm, readManaged } from '../placement/nodes/managed.ts';
 import { type Node, nodeArchitecture, readNode, taintKind } from '../placement/nodes/node.ts';
-import { type DaemonSet, readDaemonSet, readRecord } from '../placement/objects/daemonset.ts';
+import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
 import { createShared } from '../placement/objects/equal-values.ts';
-import { everAdded } from '../placement/objects/past.ts';
 import { type Owner, readPod } from '../placement/objects/pod.ts';
 import { readPodRecord } from '../placement/objects/pod-record.ts';
+import { everAdded, readRecord } from '../placement/objects/template-record.ts';
 import type { Settings } from '../placement/settings.ts';
 import {
   type CleanedCluster,

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { DURATION, parseDuration } from '../kit/duration.ts';
+import { parseSelector } from '../kit/labels.ts';
 import { ARCHITECTURE_EXPECTED, ARCHITECTURES, didYouMean } from '../kit/platform.ts';
-import { parseSelector } from '../kit/selector.ts';
 import { shown } from './shown-problems.ts';
 
 /**

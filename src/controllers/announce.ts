@@ -3,17 +3,17 @@ import { messageOf } from '../kit/errors.ts';
 import { printable } from '../kit/printable.ts';
 import type { EventRecorder, Occurrence, Regarding } from '../kube/events.ts';
 import { ARCHITECTURES_ANNOTATION, NOTE_BYTES, PREFERRED } from '../names.ts';
-import { contradictionOf } from '../placement/contradiction.ts';
 import type { Decision, FailedImage, ImageSet, QueuedImage } from '../placement/decide.ts';
 import { readStatement } from '../placement/images.ts';
 import type { Node } from '../placement/nodes/node.ts';
 import type { DaemonSet } from '../placement/objects/daemonset.ts';
 import { isDaemonSet } from '../placement/objects/kinds.ts';
 import type { Pod, PodTemplate } from '../placement/objects/pod.ts';
-import { tooLargeNote } from '../placement/objects/size.ts';
+import { tooLargeNote } from '../placement/objects/too-large.ts';
 import { onlyObserves, type PlacementIntent } from '../placement/placing.ts';
 import { preferredProblems, readPreferred } from '../placement/preference.ts';
 import {
+  contradictionOf,
   heldNote,
   noCommonArchitectureNote,
   openNote,
@@ -24,7 +24,7 @@ import {
 import type { Settings } from '../placement/settings.ts';
 import type { Subject } from '../placement/subject.ts';
 import type { SecretProblem } from './image-source.ts';
-import { idOf, note, type ObjectRecord } from './object-record.ts';
+import { idOf, note, type ObjectRecord } from './memory.ts';
 
 /**
  * A problem of an object, for its Event. `estimate`: what changes all the time, added to the note; a problem with another one is the

@@ -1,6 +1,6 @@
 import type { Clock } from '../kit/clock.ts';
 import type { EventRecorder } from '../kube/events.ts';
-import type { Store } from '../kube/watch/store.ts';
+import type { Store } from '../kube/watch/collection.ts';
 import type { Writer } from '../kube/writer.ts';
 import type { Namespace } from '../placement/objects/namespace.ts';
 import type { Settings } from '../placement/settings.ts';

@@ -3,7 +3,7 @@ import { ImageError } from '../oci/errors.ts';
 import { type Reference, readReference } from '../oci/reference.ts';
 import type { Resolver } from '../oci/resolver.ts';
 import type { ImageAnswer } from '../placement/images.ts';
-import type { PodImage } from '../placement/objects/image.ts';
+import type { PodImage } from '../placement/objects/containers.ts';
 import { MOST_PULL_SECRETS } from '../placement/objects/pod.ts';
 import { NO_ROOM_AGAIN_MS } from './waiting.ts';
 

@@ -8,9 +8,9 @@ import { createReflector, type Reflector, type ReflectorOptions } from '../kube/
 import { pathOf, type WriteTarget } from '../kube/writer.ts';
 import { isSameNode, type Node, readNode } from '../placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
-import { keptDaemonSet, keptPod, withBoundedLabels } from '../placement/objects/large.ts';
 import { type Namespace, readNamespace } from '../placement/objects/namespace.ts';
 import { type Pod, readPod } from '../placement/objects/pod.ts';
+import { keptDaemonSet, keptPod, withBoundedLabels } from '../placement/objects/too-large.ts';
 import { createWitnesses } from './node/witnesses.ts';
 import type { Telemetry } from './telemetry.ts';
 

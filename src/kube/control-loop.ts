@@ -1,6 +1,6 @@
 import { onAbort } from '../kit/abort.ts';
 import type { Clock } from '../kit/clock.ts';
-import { createTurns, type Turns } from '../kit/fairness/event-loop.ts';
+import { createTurns, inTurns, type Turns } from '../kit/fairness/event-loop.ts';
 import { ApiError, concernsServer, LeaseLostError } from './errors.ts';
 import { createWorkqueue, type Priority, type Workqueue } from './workqueue.ts';
 
@@ -27,7 +27,8 @@ export type ControllerOptions = {
   readonly name: string;
   readonly workers: number;
   readonly reconcile: Reconciler;
-  readonly priorityOf: (key: string) => Priority;
+  /** Whether a key comes before the others. */
+  readonly isUrgent: (key: string) => boolean;
   readonly clock: Clock;
   /** The turns of the event loop that its work shares with other work; default: its own. */
   readonly turns?: Turns;
@@ -46,9 +47,10 @@ const LEASE_LOST_MS = 5_000;
 
 /** Creates a controller; keys may be added before it runs. */
 export function createController(options: ControllerOptions) {
-  const { name, workers, reconcile, priorityOf, clock, onOutcome } = options;
+  const { name, workers, reconcile, isUrgent, clock, onOutcome } = options;
   const queue: Workqueue = createWorkqueue(clock);
   const turns = options.turns ?? createTurns(clock);
+  const priorityOf = (key: string): Priority => (isUrgent(key) ? 'urgent' : 'backlog');
 
   async function work(kill: AbortSignal): Promise<void> {
     for (let key = await queue.take(); key !== undefined; key = await queue.take()) {
@@ -100,5 +102,38 @@ export function createController(options: ControllerOptions) {
       onAbort(signal, queue.close);
       await Promise.all(Array.from({ length: workers }, () => work(kill)));
     },
+  };
+}
+
+/** The queues of a term with their workers. All share their turns of the event loop. */
+export type Queues = ReturnType<typeof createQueues>;
+
+/** Prepares the queues of a term. `add` creates each. */
+export function createQueues({
+  workers,
+  clock,
+  onOutcome,
+}: Pick<ControllerOptions, 'workers' | 'clock'> & {
+  readonly onOutcome: (name: string, ...ended: Parameters<ControllerOptions['onOutcome']>) => void;
+}) {
+  const turns = createTurns(clock);
+  let spreading = 0;
+  return {
+    add: (name: string, reconcile: Reconciler, isUrgent: ControllerOptions['isUrgent'], most = workers): Controller =>
+      createController({
+        ...{ name, workers: most, reconcile, isUrgent, clock, turns },
+        onOutcome: (...ended) => onOutcome(name, ...ended),
+      }),
+    /** Does `work` for every item: in this turn of the event loop as long as that is short, then in the next ones. */
+    forEach<T>(items: Iterable<T>, work: (item: T) => void): void {
+      const rest = inTurns(turns, items, work);
+      if (rest === undefined) return;
+      spreading += 1;
+      void rest.finally(() => {
+        spreading -= 1;
+      });
+    },
+    /** Whether no work for many items goes on in later turns. */
+    idle: (): boolean => spreading === 0,
   };
 }

@@ -1,7 +1,7 @@
 import { ARCHITECTURES_ANNOTATION } from '../names.ts';
 import { SYSTEM_WAIT_MS } from './eligibility.ts';
 import { type ImageAnswer, intersect, type NamesOf, narrow, onlySchedulable, statementOf } from './images.ts';
-import type { PodImage } from './objects/image.ts';
+import type { PodImage } from './objects/containers.ts';
 import type { Subject, SubjectSettings } from './subject.ts';
 
 /** An image and the platforms that were found for it. Events and tables show it to explain a decision. */

@@ -1,6 +1,6 @@
 import { matchesGlob } from '../kit/glob.ts';
 import { didYouMean, isWebAssembly, type Platform, readArchitecture } from '../kit/platform.ts';
-import type { PodImage } from './objects/image.ts';
+import type { PodImage } from './objects/containers.ts';
 import type { PodTemplate } from './objects/pod.ts';
 import type { Settings } from './settings.ts';
 import type { Subject } from './subject.ts';

@@ -2,11 +2,13 @@ import { isoTime, utcTime } from '../kit/duration.ts';
 import type { JsonObject } from '../kit/json.ts';
 import { isWebAssembly } from '../kit/platform.ts';
 import { ARCHITECTURES_ANNOTATION, IGNORE_LABEL } from '../names.ts';
-import type { Decision, FailedImage, ImageSet, QueuedImage } from './decide.ts';
+import type { Decision, DecisionBasis, FailedImage, ImageSet, QueuedImage } from './decide.ts';
 import type { SkipReason } from './eligibility.ts';
+import type { Asked } from './objects/asked-platform.ts';
 import type { PodTemplate } from './objects/pod.ts';
-import { tooLargeNote } from './objects/size.ts';
+import { tooLargeNote } from './objects/too-large.ts';
 import { asOurs, type Toleration } from './patch/tolerations.ts';
+import type { Settings } from './settings.ts';
 
 /** Returns each image with its platforms: `nginx:1.27 (linux/amd64, linux/arm64); volume data: model:1 (linux/s390x)`. */
 export function describeSets(images: readonly ImageSet[]): string {
@@ -192,4 +194,32 @@ const MOST_NAMES = 3;
 export function few(names: readonly string[], separator = ', '): string {
   const more = names.length - MOST_NAMES;
   return names.slice(0, MOST_NAMES).join(separator) + (more > 0 ? ` and ${more} more` : '');
+}
+
+/** A guess on `fallback` proves nothing, and what follows the cluster or was released does not come from the images. */
+const SAYS: Readonly<Record<DecisionBasis, string | undefined>> = {
+  images: 'its images run on',
+  statement: `its annotation ${ARCHITECTURES_ANNOTATION} says`,
+  written: 'by what archaware wrote to it before, its images run on',
+  open: 'its known images run on',
+  cluster: undefined,
+  fallback: undefined,
+  released: undefined,
+};
+
+/**
+ * Returns why no node can run a pod that asks for other architectures than its images have: `requires kubernetes.io/arch=arm64 by
+ * its nodeSelector, but its images run on amd64 only`; undefined if it can run, or if that is not known.
+ */
+export function contradictionOf(
+  decision: Decision | { readonly kind: 'skip' },
+  asked: Pick<Asked, 'text' | 'architectures'> | undefined,
+  { schedulable }: Pick<Settings, 'schedulable'>,
+): string | undefined {
+  if (asked === undefined || decision.kind !== 'place') return undefined;
+  const { architectures, basis, followsCluster } = decision;
+  const said = SAYS[basis];
+  if (said === undefined || followsCluster || architectures.length === 0) return undefined;
+  if (architectures.some((name) => asked.architectures.includes(name))) return undefined;
+  return `requires ${asked.text}, but ${said} ${architectures.join(', ')} only${withinText(schedulable)}`;
 }

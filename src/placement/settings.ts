@@ -1,10 +1,10 @@
-import type { Selector } from '../kit/selector.ts';
+import type { Selector } from '../kit/labels.ts';
 
 /** The part of the configuration that the rules read. `config/settings.ts` builds it. */
 export type Settings = {
   /** The name of the policy that these settings belong to; absent for the global ones. */
   readonly policy?: string;
-  /** The first policy that matches wins (`settingsFor` in policy.ts). Empty in the settings of a policy. */
+  /** The first policy that matches wins (`settingsFor` in eligibility.ts). Empty in the settings of a policy. */
   readonly policies: readonly Policy[];
   /** How pods are placed: by tolerations, by node affinity, or by both. `observe`: decisions are reported, and nothing is written. */
   readonly mode: 'taints' | 'affinity' | 'both' | 'observe';

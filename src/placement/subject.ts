@@ -1,12 +1,12 @@
 import { sha256 } from '../kit/json.ts';
 import { NOE_PREFERRED, PREFERRED } from '../names.ts';
-import type { Asked } from './asked.ts';
 import { isSystemPod, type SkipReason, skipDaemonSet, skipPod, skipTemplate } from './eligibility.ts';
+import type { Asked } from './objects/asked-platform.ts';
+import type { PodImage } from './objects/containers.ts';
 import type { DaemonSet } from './objects/daemonset.ts';
-import type { PodImage } from './objects/image.ts';
 import type { Namespace } from './objects/namespace.ts';
 import type { Pod, PodTemplate } from './objects/pod.ts';
-import { asOurs } from './patch/tolerations.ts';
+import { asOurs, type Toleration } from './patch/tolerations.ts';
 import type { Settings } from './settings.ts';
 
 /** The settings that decide about a subject. Others decide only through what this file reads with them: `skipped`, `isSystem`. */
@@ -62,7 +62,7 @@ type Fields = {
  * `key`: a text of 64 characters that is the same only if all fields are (SHA-256). It decides whether an event matters, and whether an
  * answer may be given again; {@link evidenceKey} decides whether a record still holds. The uid of the object is not in it, so alike
  * pods have the same key. Nor are the node of a pod and what archaware recorded that it wrote (`Written`): a decision that may change
- * because of these is not final (`standing.ts`).
+ * because of these is not final (`placing.ts`).
  */
 export type Subject = Fields & { readonly key: string };
 
@@ -78,6 +78,12 @@ export function readPodSubject(pod: Pod, namespace: SubjectNamespace, settings: 
     isGated: pod.gated !== undefined,
     digest: undefined,
   });
+}
+
+/** Returns the key of a pod's subject after a write that removes the gate and adds these tolerations of archaware. */
+export function keyAfterWrite({ key: _key, ...fields }: Subject, added: readonly Pick<Toleration, 'value'>[]): string {
+  const tolerated = [...fields.tolerated, ...added.map(({ value }) => value)];
+  return hashOf({ ...fields, tolerated, isGated: false }, JSON.stringify(fields.settings));
 }
 
 /** Reads what decides about the pods of a template. `settings`: those that apply to it. */
@@ -157,7 +163,9 @@ function labelsOf({ labels }: PodTemplate, { matchNodeLabels }: Settings): PodTe
 }
 
 function toleratedBy({ tolerations }: Pod, settings: Settings): readonly string[] {
-  return (tolerations ?? []).flatMap((toleration) => asOurs(toleration, settings.taints)?.value ?? []);
+  const { taints } = settings;
+  // Nearly every toleration has another key, and this runs for each event of a pod.
+  return (tolerations ?? []).flatMap((each) => (each.key === taints.key ? (asOurs(each, taints)?.value ?? []) : []));
 }
 
 /** Empty values for the fields that a digest stands for. */

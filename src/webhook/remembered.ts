@@ -8,7 +8,7 @@ import {
   readAdmitted,
 } from '../placement/admission/pod.ts';
 import type { ImageAnswer } from '../placement/images.ts';
-import type { PodImage } from '../placement/objects/image.ts';
+import type { PodImage } from '../placement/objects/containers.ts';
 import type { Reviewed } from './reviewed.ts';
 
 /**

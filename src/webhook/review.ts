@@ -7,7 +7,7 @@ import { admitJob } from '../placement/admission/job.ts';
 import { type AdmissionDecision, type AdmissionInput, admitPod } from '../placement/admission/pod.ts';
 import { warningsFor } from '../placement/admission/warnings.ts';
 import type { ImageAnswer } from '../placement/images.ts';
-import type { PodImage } from '../placement/objects/image.ts';
+import type { PodImage } from '../placement/objects/containers.ts';
 import type { Namespace } from '../placement/objects/namespace.ts';
 import { readPullSecrets } from '../placement/objects/pod.ts';
 import { templateIn } from '../placement/objects/workload.ts';

@@ -6,7 +6,7 @@ import { toSettings } from '../../src/config/settings.ts';
 import { type JsonObject, objectAt, stringAt } from '../../src/kit/json.ts';
 import type { ApiClient } from '../../src/kube/api-client.ts';
 import type { Occurrence } from '../../src/kube/events.ts';
-import { createStore } from '../../src/kube/watch/store.ts';
+import { createStore } from '../../src/kube/watch/collection.ts';
 import { createLog } from '../../src/observability/log.ts';
 import { readDaemonSet } from '../../src/placement/objects/daemonset.ts';
 import { readNamespace } from '../../src/placement/objects/namespace.ts';

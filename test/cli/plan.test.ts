@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { GUESSED, writeRecord } from '../../src/placement/objects/daemonset.ts';
+import { GUESSED, writeRecord } from '../../src/placement/objects/template-record.ts';
 import { at, type JsonObject, objects, text } from '../simulator/json.ts';
 import { PODS, type Product, startProduct, workload } from '../support/product.ts';
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createAnnouncer, preferenceProblems, problemsOf } from '../../src/controllers/announce.ts';
-import { createRecords } from '../../src/controllers/object-record.ts';
+import { createRecords } from '../../src/controllers/memory.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
 import type { Occurrence } from '../../src/kube/events.ts';
 import type { Decision } from '../../src/placement/decide.ts';

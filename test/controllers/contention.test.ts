@@ -1,8 +1,8 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
-import { createContention } from '../../src/controllers/contention.ts';
-import { createRecords } from '../../src/controllers/object-record.ts';
+import { createRecords } from '../../src/controllers/memory.ts';
+import { createContention } from '../../src/controllers/refusals.ts';
 import { createHandClock } from './hand-clock.ts';
 
 const MINUTE = 60_000;

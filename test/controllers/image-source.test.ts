@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createAnnouncer, secretProblems } from '../../src/controllers/announce.ts';
 import { createImageSource, NEVER } from '../../src/controllers/image-source.ts';
-import { createRecords } from '../../src/controllers/object-record.ts';
+import { createRecords } from '../../src/controllers/memory.ts';
 import { ImageError } from '../../src/oci/errors.ts';
 import type { Look } from '../../src/oci/resolver.ts';
 import { createHandClock } from './hand-clock.ts';

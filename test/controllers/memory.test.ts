@@ -1,6 +1,16 @@
 import { expect } from 'chai';
-import { answered, behindMs, createMemory, holds, isFinal, waitedMs } from '../../src/controllers/memory.ts';
-import { createRecords, decidedOf, type Notes, note } from '../../src/controllers/object-record.ts';
+import {
+  answered,
+  behindMs,
+  createMemory,
+  createRecords,
+  decidedOf,
+  holds,
+  isFinal,
+  type Notes,
+  note,
+  waitedMs,
+} from '../../src/controllers/memory.ts';
 import { type Decision, standing } from '../../src/placement/decide.ts';
 import { settings, toleration } from '../placement/objects.ts';
 import { createHandClock } from './hand-clock.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Problem } from '../../src/controllers/announce.ts';
-import { createRecords, note } from '../../src/controllers/object-record.ts';
+import { createRecords, note } from '../../src/controllers/memory.ts';
 import { createRefusals } from '../../src/controllers/refusals.ts';
 import { ApiError } from '../../src/kube/errors.ts';
 import { createHandClock } from './hand-clock.ts';

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { parseAllDocuments, stringify } from 'yaml';
 import { at, listAt } from '../../hack/cluster/json.ts';
-import { readRecorded } from '../../src/placement/objects/daemonset.ts';
+import { readRecorded } from '../../src/placement/objects/template-record.ts';
 import { runBundle } from '../support/controller-process.ts';
 import { manifestWithoutDeployment } from '../support/manifest.ts';
 import { annotation, ours, runs, scheduledOn, taints, tolerations, uidOf } from '../support/objects.ts';

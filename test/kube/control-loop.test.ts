@@ -21,7 +21,7 @@ describe('a controller', () => {
       name: 'pod',
       workers: 2,
       reconcile,
-      priorityOf: () => 'urgent',
+      isUrgent: () => true,
       clock: { ...systemClock, random: () => -2 },
       onOutcome(key, _seconds, { outcome }) {
         outcomes.push(`${key} ${outcome}`);
@@ -133,7 +133,7 @@ describe('a controller', () => {
         runs++;
         throw new LeaseLostError('not written');
       },
-      priorityOf: () => 'urgent',
+      isUrgent: () => true,
       clock: {
         ...systemClock,
         after(ms) {
@@ -179,7 +179,7 @@ describe('a controller', () => {
         work.set(turn, (work.get(turn) ?? 0) + 3);
         return { outcome: 'waiting' };
       },
-      priorityOf: () => 'urgent',
+      isUrgent: () => true,
       clock: systemClock,
       turns,
       onOutcome: (key) => outcomes.push(key),

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../src/kit/json.ts';
-import { architectureAsked, readAsked } from '../../src/placement/asked.ts';
-import { contradictionOf } from '../../src/placement/contradiction.ts';
 import type { Decision } from '../../src/placement/decide.ts';
 import { readDemands } from '../../src/placement/fit.ts';
+import { architectureAsked, readAsked } from '../../src/placement/objects/asked-platform.ts';
+import { contradictionOf } from '../../src/placement/reasons.ts';
 import { requires, term } from './affinities.ts';
 import { place } from './objects.ts';
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { parseSelector } from '../../src/kit/selector.ts';
-import { settingsFor } from '../../src/placement/policy.ts';
+import { parseSelector } from '../../src/kit/labels.ts';
+import { settingsFor } from '../../src/placement/eligibility.ts';
 import type { Policy } from '../../src/placement/settings.ts';
 import { settings } from './objects.ts';
 

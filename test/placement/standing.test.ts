@@ -1,16 +1,17 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../src/kit/json.ts';
 import { type DecisionBasis, type Placement, standing } from '../../src/placement/decide.ts';
-import { GUESSED, readDaemonSet } from '../../src/placement/objects/daemonset.ts';
+import { readDaemonSet } from '../../src/placement/objects/daemonset.ts';
 import { readPod } from '../../src/placement/objects/pod.ts';
-import type { Settings } from '../../src/placement/settings.ts';
+import { GUESSED } from '../../src/placement/objects/template-record.ts';
 import {
   overPlaced,
   overTemplate,
   recordBasis,
   standingArchitectures,
   standingTemplate,
-} from '../../src/placement/standing.ts';
+} from '../../src/placement/placing.ts';
+import type { Settings } from '../../src/placement/settings.ts';
 import { readPodSubject } from '../../src/placement/subject.ts';
 import { requires, term } from './affinities.ts';
 import { daemonSetSubject, settings, toleration } from './objects.ts';

@@ -1,16 +1,15 @@
 import { expect } from 'chai';
 import { accessFor } from '../../src/controllers/image-source.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
-import { contradictionOf } from '../../src/placement/contradiction.ts';
 import { decide } from '../../src/placement/decide.ts';
+import { settingsFor } from '../../src/placement/eligibility.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
 import { readDaemonSet } from '../../src/placement/objects/daemonset.ts';
 import { readNamespace } from '../../src/placement/objects/namespace.ts';
 import { readPod } from '../../src/placement/objects/pod.ts';
-import { placingFor } from '../../src/placement/placing.ts';
-import { settingsFor } from '../../src/placement/policy.ts';
+import { placingFor, recordBasis, standingArchitectures, standingTemplate } from '../../src/placement/placing.ts';
+import { contradictionOf } from '../../src/placement/reasons.ts';
 import type { Policy, Settings } from '../../src/placement/settings.ts';
-import { recordBasis, standingArchitectures, standingTemplate } from '../../src/placement/standing.ts';
 import { readPodSubject, type Subject } from '../../src/placement/subject.ts';
 import { daemonSetSubject, failed, known, settings, toleration } from './objects.ts';
 

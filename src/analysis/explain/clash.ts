@@ -1,9 +1,9 @@
 import { ARCHITECTURES_ANNOTATION } from '../../names.ts';
-import { architectureAsked } from '../../placement/asked.ts';
-import { contradictionOf } from '../../placement/contradiction.ts';
 import type { Decision } from '../../placement/decide.ts';
 import type { NarrowedImage } from '../../placement/images.ts';
 import { intersect } from '../../placement/images.ts';
+import { architectureAsked } from '../../placement/objects/asked-platform.ts';
+import { contradictionOf } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { ExplainInput } from './input.ts';
 import { alternatives, setsOf, waysTo } from './ways.ts';

@@ -2,7 +2,7 @@ import type { Platform } from '../../kit/platform.ts';
 import type { SkipReason } from '../../placement/eligibility.ts';
 import type { Demands, Obstacle } from '../../placement/fit.ts';
 import type { NarrowedImage } from '../../placement/images.ts';
-import type { BrokenContainer } from '../../placement/objects/start-error.ts';
+import type { BrokenContainer } from '../../placement/objects/containers.ts';
 import type { Toleration } from '../../placement/patch/tolerations.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { WrongNodeFinding } from '../../placement/wrong-node/judge.ts';

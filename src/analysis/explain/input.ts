@@ -2,7 +2,7 @@ import type { Platform } from '../../kit/platform.ts';
 import type { EventReason } from '../../names.ts';
 import type { Decision, DecisionBasis } from '../../placement/decide.ts';
 import type { Node } from '../../placement/nodes/node.ts';
-import type { PodImage } from '../../placement/objects/image.ts';
+import type { PodImage } from '../../placement/objects/containers.ts';
 import type { Namespace } from '../../placement/objects/namespace.ts';
 import type { Workload } from '../../placement/objects/workload.ts';
 import type { Answers } from '../../placement/publish/known-images.ts';

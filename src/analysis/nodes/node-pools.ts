@@ -1,8 +1,8 @@
 import { type JsonObject, listAt, objectAt, stringAt, stringsAt } from '../../kit/json.ts';
+import { isReservedKey } from '../../kit/labels.ts';
 import { normaliseArchitecture } from '../../kit/platform.ts';
 import { ARCHITECTURE_LABEL, KARPENTER_POOL, OLD_ARCHITECTURE_LABEL } from '../../names.ts';
 import { intersect } from '../../placement/images.ts';
-import { isReservedKey } from '../../placement/nodes/label-names.ts';
 import { taintText } from '../../placement/nodes/managed.ts';
 import { POOL_PAGE, type PoolSettings, taintsNodes } from '../../placement/nodes/pools.ts';
 import type { Taint } from '../../placement/patch/tolerations.ts';

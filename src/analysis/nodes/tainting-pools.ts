@@ -1,5 +1,5 @@
+import { isReservedKey } from '../../kit/labels.ts';
 import { cleanNode } from '../../placement/nodes/decide-node.ts';
-import { isReservedKey } from '../../placement/nodes/label-names.ts';
 import { type Node, taintKind } from '../../placement/nodes/node.ts';
 import { countByPool, POOL_PAGE, type Pool, poolCounts, poolOf, poolText } from '../../placement/nodes/pools.ts';
 import type { Settings } from '../../placement/settings.ts';

@@ -1,14 +1,13 @@
 import { ARCHITECTURE_LABEL, OS_LABEL } from '../../names.ts';
 import { type Decision, decide } from '../../placement/decide.ts';
-import type { SkipReason } from '../../placement/eligibility.ts';
+import { type SkipReason, settingsFor } from '../../placement/eligibility.ts';
 import type { Demands } from '../../placement/fit.ts';
 import { type ImageAnswer, type NarrowedImage, narrow, statementOf } from '../../placement/images.ts';
-import type { PodImage } from '../../placement/objects/image.ts';
+import type { PodImage } from '../../placement/objects/containers.ts';
 import { isDaemonSetOfAnyGroup } from '../../placement/objects/kinds.ts';
 import type { Namespace } from '../../placement/objects/namespace.ts';
 import { readWorkloadSubject } from '../../placement/objects/workload.ts';
 import { placingFor, usesAffinity } from '../../placement/placing.ts';
-import { settingsFor } from '../../placement/policy.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { Subject } from '../../placement/subject.ts';
 import type { Candidate } from './candidate.ts';

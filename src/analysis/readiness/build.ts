@@ -1,6 +1,6 @@
 import { type ImageAnswer, onlySchedulable } from '../../placement/images.ts';
 import { architecturesOf, type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
-import type { PodImage } from '../../placement/objects/image.ts';
+import type { PodImage } from '../../placement/objects/containers.ts';
 import { type Assessment, assess, type Circumstances } from './assess.ts';
 import type { Candidate } from './candidate.ts';
 import { type Grouping, groupingText, groupWorkloads } from './groups.ts';

@@ -1,6 +1,6 @@
 import { type JsonObject, listAt, objectAt, stringAt, stringsAt } from '../../kit/json.ts';
-import { withoutOurs } from '../../placement/asked.ts';
-import type { PodImage } from '../../placement/objects/image.ts';
+import { withoutOurs } from '../../placement/objects/asked-platform.ts';
+import type { PodImage } from '../../placement/objects/containers.ts';
 import { type Owner, readOwner } from '../../placement/objects/pod.ts';
 import { readWorkload, type Workload } from '../../placement/objects/workload.ts';
 import { type Requests, requestsOf } from './requests.ts';

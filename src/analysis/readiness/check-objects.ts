@@ -1,5 +1,5 @@
 import { type ImageAnswer, intersect, onlySchedulable, statementOf } from '../../placement/images.ts';
-import type { PodImage } from '../../placement/objects/image.ts';
+import type { PodImage } from '../../placement/objects/containers.ts';
 import { spreadNote } from '../spread.ts';
 import { type Assessment, assess, type Circumstances } from './assess.ts';
 import type { Candidate } from './candidate.ts';

@@ -1,5 +1,5 @@
 import { type ImageAnswer, intersect, type Narrowing, narrowingOf } from '../../placement/images.ts';
-import type { PodImage } from '../../placement/objects/image.ts';
+import type { PodImage } from '../../placement/objects/containers.ts';
 import { assess, type Circumstances } from './assess.ts';
 import { type Candidate, usersOf } from './candidate.ts';
 

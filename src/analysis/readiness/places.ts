@@ -1,8 +1,8 @@
 import type { JsonObject } from '../../kit/json.ts';
 import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL } from '../../names.ts';
-import { architectureAsked } from '../../placement/asked.ts';
 import { type Demands, isPassing, type Obstacle, obstaclesTo } from '../../placement/fit.ts';
 import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
+import { architectureAsked } from '../../placement/objects/asked-platform.ts';
 import { usesTaints } from '../../placement/placing.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { unmetBy } from '../explain/unmet.ts';

@@ -1,6 +1,6 @@
 import { ARCHITECTURES_ANNOTATION } from '../../names.ts';
 import { type Narrowing, onlySchedulable, statementOf } from '../../placement/images.ts';
-import type { PodImage } from '../../placement/objects/image.ts';
+import type { PodImage } from '../../placement/objects/containers.ts';
 import { isDaemonSet, isDaemonSetOfAnyGroup, isOtherDaemonSet } from '../../placement/objects/kinds.ts';
 import { few, skipNote, webAssemblyAmong } from '../../placement/reasons.ts';
 import { type Assessment, labelsRequired } from './assess.ts';

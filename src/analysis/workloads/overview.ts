@@ -1,13 +1,12 @@
 import type { JsonObject } from '../../kit/json.ts';
-import type { Asked } from '../../placement/asked.ts';
-import { contradictionOf } from '../../placement/contradiction.ts';
 import type { Decision } from '../../placement/decide.ts';
 import { isLeftAlone, type SkipReason } from '../../placement/eligibility.ts';
 import { onlySchedulable, withCompatible } from '../../placement/images.ts';
+import type { Asked } from '../../placement/objects/asked-platform.ts';
 import { isDaemonSetOfAnyGroup } from '../../placement/objects/kinds.ts';
 import { lacking } from '../../placement/patch/tolerations.ts';
 import { onlyObserves, usesTaints, wantedTolerations } from '../../placement/placing.ts';
-import { decisionNote, heldNote, skipNote, withinText } from '../../placement/reasons.ts';
+import { contradictionOf, decisionNote, heldNote, skipNote, withinText } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { WorkloadName } from './owner.ts';
 

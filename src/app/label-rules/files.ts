@@ -3,8 +3,8 @@ import { open, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { codeOf } from '../../kit/errors.ts';
+import { isLabelName, isLabelNamespace, isReservedKey } from '../../kit/labels.ts';
 import { printable } from '../../kit/printable.ts';
-import { isLabelName, isLabelNamespace, isReservedKey } from '../../placement/nodes/label-names.ts';
 import { type LabelRules, type RuleFile, readRules } from '../../placement/nodes/label-rules.ts';
 
 const MAX_FILE = 64 * 1024;

@@ -28,7 +28,7 @@ export async function createBase(context: Context) {
   const files = await openFiles(config, clock, log);
   const labels = await loadLabelRules(config, clock);
   const cache = createImageCache(config.images.cache.maxEntries);
-  const answers = createAnswers(clock);
+  const answers = createAnswers(clock, context.received);
   const connection = await connect(context, (request) => {
     metrics.apiAnswered(request);
     answers.finished(request);
@@ -38,10 +38,7 @@ export async function createBase(context: Context) {
   const ending = createEnding(signal, clock);
   return {
     ...{ context, config, clock, ending, log, metrics, files, labels, cache, answers },
-    telemetry: createTelemetry(log, metrics, (bytes) => {
-      answers.heard();
-      context.received(bytes);
-    }),
+    telemetry: createTelemetry(log, metrics, answers.heard),
     releases: createReleases(clock, log, createMayPatchPods(connection.client)),
     /** Aborts when the process should end (SIGTERM). */
     signal,

@@ -1,4 +1,4 @@
-import type { ObjectRecord } from '../../controllers/object-record.ts';
+import type { ObjectRecord } from '../../controllers/memory.ts';
 import type { Watches } from '../../controllers/watches.ts';
 import { createTurns, inTurns } from '../../kit/fairness/event-loop.ts';
 import { cannotListen } from '../../kit/network/listen.ts';

@@ -29,7 +29,7 @@ import { ImageError } from '../../oci/errors.ts';
 import type { Resolver } from '../../oci/resolver.ts';
 import { loginText } from '../../oci/sentences.ts';
 import { type Node, readNode } from '../../placement/nodes/node.ts';
-import type { PodImage } from '../../placement/objects/image.ts';
+import type { PodImage } from '../../placement/objects/containers.ts';
 import { readNamespace } from '../../placement/objects/namespace.ts';
 import { readWorkload, WORKLOAD_KINDS, type Workload } from '../../placement/objects/workload.ts';
 import { readAnswers } from '../../placement/publish/known-images.ts';

@@ -3,7 +3,7 @@ import { printable } from '../../kit/printable.ts';
 import { ImageError } from '../../oci/errors.ts';
 import type { Resolver } from '../../oci/resolver.ts';
 import type { ImageAnswer } from '../../placement/images.ts';
-import type { PodImage } from '../../placement/objects/image.ts';
+import type { PodImage } from '../../placement/objects/containers.ts';
 
 /** An image that some pods use, and what they may use to pull it. */
 export type Question = {

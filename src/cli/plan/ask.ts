@@ -1,6 +1,6 @@
 import type { Context } from '../../app/surroundings.ts';
 import type { Loops } from '../../controllers/loops/loops.ts';
-import { decidedOf } from '../../controllers/object-record.ts';
+import { decidedOf } from '../../controllers/memory.ts';
 import type { Watches } from '../../controllers/watches.ts';
 import { each } from '../../kit/fairness/each.ts';
 import { isObject, type JsonObject, listAt, objectAt } from '../../kit/json.ts';

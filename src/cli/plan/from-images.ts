@@ -1,12 +1,11 @@
 import type { ImageSource } from '../../controllers/image-source.ts';
 import { NEVER } from '../../controllers/image-source.ts';
 import type { Loops } from '../../controllers/loops/loops.ts';
-import type { Decided } from '../../controllers/object-record.ts';
-import { decidedOf } from '../../controllers/object-record.ts';
+import { type Decided, decidedOf } from '../../controllers/memory.ts';
 import type { Watches } from '../../controllers/watches.ts';
 import { type Decision, decide, standing } from '../../placement/decide.ts';
 import { architecturesOf } from '../../placement/nodes/node.ts';
-import { standingArchitectures, standingTemplate } from '../../placement/standing.ts';
+import { standingArchitectures, standingTemplate } from '../../placement/placing.ts';
 import { readDaemonSetSubject, readPodSubject, type Subject } from '../../placement/subject.ts';
 
 /**

@@ -1,6 +1,7 @@
 import type { Node } from '../../placement/nodes/node.ts';
 import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged.ts';
-import { type DaemonSet, readRecorded } from '../../placement/objects/daemonset.ts';
+import type { DaemonSet } from '../../placement/objects/daemonset.ts';
+import { readRecorded } from '../../placement/objects/template-record.ts';
 import { usesTaints } from '../../placement/placing.ts';
 import type { Settings } from '../../placement/settings.ts';
 

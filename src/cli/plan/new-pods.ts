@@ -1,6 +1,6 @@
 import { byName } from '../../analysis/workloads/overview.ts';
 import { workloadOf } from '../../analysis/workloads/owner.ts';
-import type { Decided } from '../../controllers/object-record.ts';
+import type { Decided } from '../../controllers/memory.ts';
 import type { Watches } from '../../controllers/watches.ts';
 import { type JsonObject, objectAt } from '../../kit/json.ts';
 import { DEFAULT_NAMESPACE } from '../../names.ts';

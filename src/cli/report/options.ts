@@ -1,8 +1,8 @@
 import type { Grouping } from '../../analysis/readiness/groups.ts';
 import type { Prices } from '../../analysis/readiness/price.ts';
 import { ConfigurationError } from '../../config/shown-problems.ts';
+import type { Selector } from '../../kit/labels.ts';
 import { ARCHITECTURE_EXPECTED, didYouMean, readArchitecture } from '../../kit/platform.ts';
-import type { Selector } from '../../kit/selector.ts';
 import type { Invocation } from '../command.ts';
 import { readLookupTimeout, readNamespaceFlag, readSelectorFlag } from '../flags.ts';
 import { readPrices } from './prices.ts';

@@ -1,9 +1,8 @@
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import type { ApiError } from '../../kube/errors.ts';
 import { ARCHITECTURES_ANNOTATION, MANAGED_ANNOTATION } from '../../names.ts';
-import { isSystemNamespace, skipTemplate } from '../../placement/eligibility.ts';
+import { isSystemNamespace, settingsFor, skipTemplate } from '../../placement/eligibility.ts';
 import type { Namespace } from '../../placement/objects/namespace.ts';
-import { settingsFor } from '../../placement/policy.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { WebhookFact } from './facts.ts';
 

@@ -3,7 +3,7 @@ import { isRefusal } from '../../kube/errors.ts';
 import { type DaemonSet, readDaemonSet } from '../../placement/objects/daemonset.ts';
 import { giveBackPatch } from '../../placement/patch/disown.ts';
 import type { WritingOptions } from '../common-options.ts';
-import { note, type ObjectRecord } from '../object-record.ts';
+import { note, type ObjectRecord } from '../memory.ts';
 
 /**
  * Gives the lists of tolerations that archaware wrote back to their authors, so that their next server-side apply does not conflict.

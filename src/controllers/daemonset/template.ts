@@ -1,21 +1,84 @@
 import type { Result } from '../../kube/control-loop.ts';
 import { isRefusal } from '../../kube/errors.ts';
+import type { Store } from '../../kube/watch/collection.ts';
 import type { WriteResult } from '../../kube/writer.ts';
 import { ARCHITECTURE_LABEL, TOLERATIONS_ANNOTATION } from '../../names.ts';
 import { type Decision, decide, type Placement, standing } from '../../placement/decide.ts';
-import { type DaemonSet, GUESSED, readDaemonSet, readRecord } from '../../placement/objects/daemonset.ts';
-import { awaited, rolloutOf, withRollout } from '../../placement/objects/rollout-record.ts';
+import type { Node } from '../../placement/nodes/node.ts';
+import { type DaemonSet, readDaemonSet } from '../../placement/objects/daemonset.ts';
+import { awaited, GUESSED, readRecord, rolloutOf, withRollout } from '../../placement/objects/template-record.ts';
 import { isIn } from '../../placement/patch/affinity.ts';
 import { daemonSetPatch } from '../../placement/patch/patch.ts';
-import { onlyObserves, placingText, templateRequires, wantedTolerations } from '../../placement/placing.ts';
+import {
+  onlyObserves,
+  overTemplate,
+  placingText,
+  recordBasis,
+  standingTemplate,
+  templateRequires,
+  wantedTolerations,
+} from '../../placement/placing.ts';
 import type { Want } from '../../placement/rollout/brake.ts';
-import { foundAgain, lostTolerations } from '../../placement/rollout/lost-record.ts';
-import { decideTemplate, type TemplateDecision } from '../../placement/rollout/template.ts';
-import { overTemplate, recordBasis, standingTemplate } from '../../placement/standing.ts';
+import {
+  decideTemplate,
+  foundAgain,
+  lostTolerations,
+  type TemplateDecision,
+} from '../../placement/rollout/template.ts';
+import type { Settings } from '../../placement/settings.ts';
+import type { Subject } from '../../placement/subject.ts';
 import { regardingDaemonSet } from '../announce.ts';
-import { answered, HELD_AGAIN_MS, holds, notPlaced, OPEN_AGAIN_MS, waitedMs } from '../memory.ts';
-import { note } from '../object-record.ts';
-import type { TemplateCase, TemplateParts } from './contract.ts';
+import type { PlacingOptions } from '../common-options.ts';
+import {
+  answered,
+  HELD_AGAIN_MS,
+  holds,
+  type Memory,
+  note,
+  notPlaced,
+  type ObjectRecord,
+  OPEN_AGAIN_MS,
+  waitedMs,
+} from '../memory.ts';
+import type { Notices } from '../refusals.ts';
+import type { Ownership } from './give-back.ts';
+import type { RolloutTurn } from './rollout.ts';
+import type { Unserved } from './unserved.ts';
+
+/** What the DaemonSet controller works with. */
+export type DaemonSetControllerOptions = PlacingOptions & {
+  readonly daemonSets: Store<DaemonSet>;
+  /** Returns the taints that nodes have, as `key:effect`. */
+  readonly liveTaints: () => ReadonlySet<string>;
+  /** Returns the pull secrets that the API server adds to pods of this service account. */
+  readonly serviceAccountSecrets: (namespace: string, name: string, signal: AbortSignal) => Promise<readonly string[]>;
+  /** Reads a DaemonSet from the API server, where the watch may be behind; undefined if it is gone. */
+  readonly fetchDaemonSet: (known: DaemonSet, signal: AbortSignal) => Promise<DaemonSet | undefined>;
+  readonly nodes: () => Iterable<Node>;
+  /** Called when a DaemonSet that lacked tolerations has them, and when rollouts are stopped or go on: nodes may wait for that. */
+  readonly onServed: () => void;
+  /** False for `plan`: lists of tolerations that archaware owns are not given back. Default: true. */
+  readonly givesBack?: boolean;
+};
+
+/** What the steps of a reconciliation share: the options, and what the controller knows. */
+export type TemplateParts = DaemonSetControllerOptions &
+  Notices & {
+    readonly memory: Memory;
+    readonly turn: RolloutTurn;
+    readonly unserved: Unserved;
+    readonly ownership: Ownership;
+  };
+
+/** The DaemonSet of one reconciliation, with its namespace, settings and subject. */
+export type TemplateCase = {
+  readonly key: string;
+  readonly daemonSet: DaemonSet;
+  readonly record: ObjectRecord;
+  readonly subject: Subject;
+  readonly settings: Settings;
+  readonly signal: AbortSignal;
+};
 
 /** How often a DaemonSet in line is checked for its turn. A change of any DaemonSet also leads to a check of the next one. */
 export const TURN_AGAIN_MS = 15_000;

@@ -1,5 +1,5 @@
 import { namespaceOf } from '../../kit/fairness/fair-queue.ts';
-import type { Store } from '../../kube/watch/store.ts';
+import type { Store } from '../../kube/watch/collection.ts';
 import { isCutOff } from '../../placement/nodes/cut-off.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';

@@ -1,18 +1,17 @@
 import { until } from '../../kit/abort.ts';
+import { createQueues } from '../../kube/control-loop.ts';
 import type { Regarding } from '../../kube/events.ts';
 import type { Evictor } from '../../kube/writer.ts';
 import type { LabelRules } from '../../placement/nodes/label-rules.ts';
 import type { PlacingOptions, WritingOptions } from '../common-options.ts';
-import type { DaemonSetControllerOptions } from '../daemonset/contract.ts';
 import { createDaemonSetController } from '../daemonset/controller.ts';
+import type { DaemonSetControllerOptions } from '../daemonset/template.ts';
 import { createNodeController } from '../node/controller.ts';
 import { createPoolNodes } from '../node/pool-nodes.ts';
 import { createPodController } from '../pod/controller.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { createWrongNodes, type WrongNodes } from '../wrong-node/controller.ts';
-import { createArrivals, type WatchedStores } from './arrivals.ts';
-import { createCluster } from './cluster.ts';
-import { createQueues } from './queues.ts';
+import { createArrivals, createCluster, type WatchedStores } from './arrivals.ts';
 import { createTaintable } from './taintable.ts';
 
 type LoopsOptions = Omit<WritingOptions, 'onRefused'> &
@@ -90,7 +89,7 @@ export function createLoops(options: LoopsOptions) {
     onRefused: () => telemetry.refused?.('node'),
   });
 
-  const created = createQueues(options);
+  const created = createQueues({ ...options, onOutcome: (...ended) => telemetry.outcome?.(...ended) });
   const { add, forEach, idle } = created;
   const queues = {
     pod: add('pod', pod.reconcile, (key) => pods.get(key)?.nodeName === undefined),

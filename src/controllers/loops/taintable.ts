@@ -1,6 +1,6 @@
 import type { Clock } from '../../kit/clock.ts';
 import type { EventRecorder } from '../../kube/events.ts';
-import type { Store } from '../../kube/watch/store.ts';
+import type { Store } from '../../kube/watch/collection.ts';
 import { isCutOff } from '../../placement/nodes/cut-off.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import { runsOnlyBeforeTaint, waitsToBeReady } from '../../placement/nodes/witness.ts';

@@ -1,6 +1,6 @@
 import type { Result } from '../../kube/control-loop.ts';
 import { isRefusal } from '../../kube/errors.ts';
-import type { Store } from '../../kube/watch/store.ts';
+import type { Store } from '../../kube/watch/collection.ts';
 import {
   decideNode,
   type NodeChange,
@@ -14,7 +14,7 @@ import type { Node } from '../../placement/nodes/node.ts';
 import { nodeAction, nodePatch } from '../../placement/patch/patch.ts';
 import { regardingNode } from '../announce.ts';
 import type { WritingOptions } from '../common-options.ts';
-import { createRecords, note } from '../object-record.ts';
+import { createRecords, note } from '../memory.ts';
 import { createNotices } from '../refusals.ts';
 
 export type NodeControllerOptions = WritingOptions & {

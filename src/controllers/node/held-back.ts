@@ -1,11 +1,11 @@
 import type { Regarding } from '../../kube/events.ts';
-import type { Store } from '../../kube/watch/store.ts';
+import type { Store } from '../../kube/watch/collection.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import { few } from '../../placement/reasons.ts';
 import { createAnnouncer, regardingDaemonSet, regardingNode } from '../announce.ts';
 import type { WritingOptions } from '../common-options.ts';
 import type { Holder } from '../daemonset/unserved.ts';
-import { createRecords } from '../object-record.ts';
+import { createRecords } from '../memory.ts';
 
 export type HeldBackOptions = Pick<WritingOptions, 'events' | 'clock'> & {
   readonly nodes: Store<Node>;

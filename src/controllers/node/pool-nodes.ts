@@ -11,7 +11,7 @@ import {
 import { architectureChangeNote } from '../../placement/nodes/witness.ts';
 import { createAnnouncer, regardingNode } from '../announce.ts';
 import type { WritingOptions } from '../common-options.ts';
-import { createRecords } from '../object-record.ts';
+import { createRecords } from '../memory.ts';
 
 export type PoolNodesOptions = Pick<WritingOptions, 'events' | 'clock'> & {
   readonly settings: () => PoolSettings;

@@ -2,7 +2,6 @@ import type { Clock } from '../../kit/clock.ts';
 import type { Change } from '../../kube/watch/collection.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import { countsAt, type Witness, witnessOf } from '../../placement/nodes/witness.ts';
-import { createTally } from './taint-tally.ts';
 
 /**
  * Creates the memory of the cluster's architectures, as far as nodes count as witnesses for them; at first there are none. It
@@ -70,5 +69,27 @@ export function createWitnesses(clock: Pick<Clock, 'monotonic'>) {
         ? undefined
         : Math.max(0, times.reduce((one, other) => Math.min(one, other)) - clock.monotonic());
     },
+  };
+}
+
+/**
+ * Creates an empty count of the names (of taints, of architectures) that `namesOf` returns for a node or a witness. One change costs the same
+ * in a cluster of any size.
+ */
+export function createTally<T>(namesOf: (item: T) => readonly string[]) {
+  const counts = new Map<string, number>();
+  return {
+    /** Adds or removes an item. Returns whether a name appeared in the cluster or disappeared from it. */
+    count(item: T | undefined, step: 1 | -1): boolean {
+      let changed = false;
+      for (const name of item === undefined ? [] : namesOf(item)) {
+        const before = counts.get(name) ?? 0;
+        if (before + step > 0) counts.set(name, before + step);
+        else counts.delete(name);
+        changed ||= before === 0 || before + step === 0;
+      }
+      return changed;
+    },
+    all: (): ReadonlySet<string> => new Set(counts.keys()),
   };
 }

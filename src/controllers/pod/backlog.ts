@@ -1,7 +1,7 @@
 import type { Clock } from '../../kit/clock.ts';
 import { createFairQueue, namespaceOf } from '../../kit/fairness/fair-queue.ts';
 import type { ImageAnswer } from '../../placement/images.ts';
-import type { PodImage } from '../../placement/objects/image.ts';
+import type { PodImage } from '../../placement/objects/containers.ts';
 
 /**
  * The queue of bound pods whose images are not known. These pods run already, so their images are looked up slowly. New pods never

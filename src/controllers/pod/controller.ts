@@ -1,6 +1,6 @@
 import type { Result } from '../../kube/control-loop.ts';
+import { settingsFor } from '../../placement/eligibility.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
-import { settingsFor } from '../../placement/policy.ts';
 import { readPodSubject } from '../../placement/subject.ts';
 import { type Problem, regardingPod, tooLargeProblems } from '../announce.ts';
 import { behindMs, createMemory, HELD_AGAIN_MS, type Holding, notPlaced } from '../memory.ts';

@@ -1,20 +1,18 @@
-import type { Store } from '../../kube/watch/store.ts';
+import type { Store } from '../../kube/watch/collection.ts';
 import { type Decision, decide, standing } from '../../placement/decide.ts';
 import { narrow } from '../../placement/images.ts';
-import type { PodImage } from '../../placement/objects/image.ts';
+import type { PodImage } from '../../placement/objects/containers.ts';
 import type { Namespace } from '../../placement/objects/namespace.ts';
-import { type Pod, podAfter } from '../../placement/objects/pod.ts';
+import type { Pod } from '../../placement/objects/pod.ts';
 import { lacking, type Toleration } from '../../placement/patch/tolerations.ts';
-import { onlyObserves, type PlacementIntent, usesAffinity } from '../../placement/placing.ts';
+import { onlyObserves, overPlaced, standingArchitectures, usesAffinity } from '../../placement/placing.ts';
 import { startsAtLatestText, WAITS_FOR_LOOKUP } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { overPlaced, standingArchitectures } from '../../placement/standing.ts';
 import { readPodSubject, type Subject } from '../../placement/subject.ts';
 import { type Problem, preferenceProblems, problemsOf, secretProblems } from '../announce.ts';
 import type { PlacingOptions } from '../common-options.ts';
 import { NEVER } from '../image-source.ts';
-import { behindMs, type Holding, holds, isFinal, type Memory, waitedMs } from '../memory.ts';
-import { note, type ObjectRecord } from '../object-record.ts';
+import { behindMs, type Holding, holds, isFinal, type Memory, note, type ObjectRecord, waitedMs } from '../memory.ts';
 import type { Notices } from '../refusals.ts';
 import type { Backlog } from './backlog.ts';
 
@@ -22,7 +20,7 @@ import type { Backlog } from './backlog.ts';
 export type PodAtHand = { readonly pod: Pod; readonly namespace: Namespace; readonly settings: Settings };
 
 /** Returns the key of a pod's subject. */
-export function keyOf({ pod, namespace, settings }: PodAtHand): string {
+function keyOf({ pod, namespace, settings }: PodAtHand): string {
   return readPodSubject(pod, namespace, settings).key;
 }
 
@@ -50,11 +48,6 @@ export function isUpToDate(record: ObjectRecord, at: PodAtHand, now: number): bo
 /** Forgets written tolerations that the watch has shown: nothing can remove them any more. This saves memory. */
 export function confirm(record: ObjectRecord, pod: Pod, now: number): void {
   if (record.notes?.wrote !== undefined && behindMs(record, pod, now) === 0) note(record, 'wrote', undefined);
-}
-
-/** Returns the key of a pod's subject after a write. */
-export function expectedKey(at: PodAtHand, placing: PlacementIntent | undefined): string {
-  return keyOf({ ...at, pod: podAfter(at.pod, placing?.tolerations ?? [], {}) });
 }
 
 /** Whether a pod has the tolerations that were written to it: another webhook may have removed them from the same write. */

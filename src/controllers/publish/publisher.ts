@@ -6,7 +6,7 @@ import { createLru } from '../../kit/lru.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
 import { isForbidden, isGone } from '../../kube/errors.ts';
 import { find } from '../../kube/read.ts';
-import type { Store } from '../../kube/watch/store.ts';
+import type { Store } from '../../kube/watch/collection.ts';
 import { APP_LABEL, DEPLOYMENT, FIELD_MANAGER, KNOWN_IMAGES, knownImagesPath } from '../../names.ts';
 import { narrowingOf } from '../../placement/images.ts';
 import type { Pod } from '../../placement/objects/pod.ts';

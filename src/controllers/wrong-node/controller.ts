@@ -1,15 +1,14 @@
 import { backoff, type Clock } from '../../kit/clock.ts';
-import type { Controller, Result } from '../../kube/control-loop.ts';
-import type { Store } from '../../kube/watch/store.ts';
+import type { Controller, Queues, Result } from '../../kube/control-loop.ts';
+import type { Store } from '../../kube/watch/collection.ts';
 import type { Evictor } from '../../kube/writer.ts';
-import { skipDaemonSet, skipPod } from '../../placement/eligibility.ts';
+import { settingsFor, skipDaemonSet, skipPod } from '../../placement/eligibility.ts';
 import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
+import type { PodImage } from '../../placement/objects/containers.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
-import type { PodImage } from '../../placement/objects/image.ts';
 import { isDaemonSet } from '../../placement/objects/kinds.ts';
 import type { Namespace } from '../../placement/objects/namespace.ts';
 import { type Pod, readPod } from '../../placement/objects/pod.ts';
-import { settingsFor } from '../../placement/policy.ts';
 import type { Settings } from '../../placement/settings.ts';
 import {
   failsByItself,
@@ -24,9 +23,7 @@ import { wrongNodeNote } from '../../placement/wrong-node/note.ts';
 import { createAnnouncer, type Problem, regardingPod } from '../announce.ts';
 import type { PlacingOptions } from '../common-options.ts';
 import type { ImageSource } from '../image-source.ts';
-import type { Queues } from '../loops/queues.ts';
-import { HELD_AGAIN_MS, OPEN_AGAIN_MS } from '../memory.ts';
-import { createRecords } from '../object-record.ts';
+import { createRecords, HELD_AGAIN_MS, OPEN_AGAIN_MS } from '../memory.ts';
 import type { WrongNodeAction } from '../telemetry.ts';
 import { createWaiting } from '../waiting.ts';
 

@@ -3,9 +3,8 @@ import type { JsonObject } from '../../kit/json.ts';
 import type { ApiClient } from '../api-client.ts';
 import { ApiError, isExpired, isFromTheFuture } from '../errors.ts';
 import { versionNow } from '../list.ts';
-import { readEvent } from './lines.ts';
 import { createTrouble, type TroubleOptions } from './trouble.ts';
-import { watchOnce } from './watch-once.ts';
+import { readEvent, watchOnce } from './watch-once.ts';
 
 type FollowerOptions = TroubleOptions & {
   readonly client: ApiClient;

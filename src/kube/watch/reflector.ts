@@ -2,8 +2,7 @@ import { backoff, type Clock } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
 import { createTurns } from '../../kit/fairness/event-loop.ts';
 import { ApiError, isExpired } from '../errors.ts';
-import { type CollectionOptions, createCollection } from './collection.ts';
-import type { Stored } from './store.ts';
+import { type CollectionOptions, createCollection, type Stored } from './collection.ts';
 import { createTrouble, type WatchAttempt } from './trouble.ts';
 import { watchOnce } from './watch-once.ts';
 

@@ -30,18 +30,20 @@ export function brokenWatches(states: readonly WatchState[], answering: Answerin
   });
 }
 
-/** Creates the record of when the API server answers and stores a write. */
-export function createAnswers(clock: Pick<Clock, 'monotonic'>) {
+/** Creates the record of when the API server answers and stores a write. `received` gets the bytes of each event of a watch. */
+export function createAnswers(clock: Pick<Clock, 'monotonic'>, received: (bytes: number) => void = () => {}) {
   let answering: { sinceMs: number; lastMs: number } | undefined;
   let lastWriteMs: number | undefined;
 
-  function heard(): void {
+  function heard(bytes?: number): void {
     const now = clock.monotonic();
     if (answering === undefined || now - answering.lastMs > GAP_MS) answering = { sinceMs: now, lastMs: now };
     else answering.lastMs = now;
+    if (bytes !== undefined) received(bytes);
   }
 
   return {
+    /** Records that something of an answer arrived: the bytes of an event. */
     heard,
     /** Records the end of a request. */
     finished({ verb, resource, code }: Pick<ApiRequest, 'verb' | 'resource' | 'code'>): void {

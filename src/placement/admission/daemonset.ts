@@ -2,13 +2,13 @@ import { type JsonObject, objectAt } from '../../kit/json.ts';
 import { difference, type Operation } from '../../kit/json-patch.ts';
 import { FIELD_MANAGER, TOLERATIONS_ANNOTATION } from '../../names.ts';
 import { decide, type Knowledge, type Placement } from '../decide.ts';
-import { authoredTemplate, readDaemonSet, readRecord } from '../objects/daemonset.ts';
+import { settingsFor } from '../eligibility.ts';
+import { authoredTemplate, readDaemonSet } from '../objects/daemonset.ts';
 import type { Namespace } from '../objects/namespace.ts';
-import { onlyObserves, templateRequires, wantedTolerations } from '../placing.ts';
-import { settingsFor } from '../policy.ts';
+import { readRecord } from '../objects/template-record.ts';
+import { onlyObserves, recordBasis, templateRequires, wantedTolerations } from '../placing.ts';
 import { carriedTolerations, decideTemplate } from '../rollout/template.ts';
 import type { Settings } from '../settings.ts';
-import { recordBasis } from '../standing.ts';
 import { readDaemonSetSubject, type Subject } from '../subject.ts';
 import { put, withAnnotation } from './record.ts';
 
@@ -42,7 +42,11 @@ export function admitDaemonSet(input: DaemonSetAdmissionInput): Operation[] {
   const old = before && readDaemonSet(before);
   const recorded = daemonSet.recorded ?? old?.recorded;
   const now = { ...daemonSet, recorded };
-  const authored = authoredTemplate(objectAt(objectAt(object, 'spec'), 'template'), recorded, now.isListApplied);
+  const authored = authoredTemplate(
+    objectAt(objectAt(object, 'spec'), 'template'),
+    readRecord(recorded),
+    now.isListApplied,
+  );
   const isSame = old?.authored === authored;
   const subject = readDaemonSetSubject({ ...daemonSet, authored }, namespace, settings);
   if (subject.skipped !== undefined) return [];

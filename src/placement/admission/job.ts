@@ -2,12 +2,11 @@ import { isObject, type JsonObject, listAt, objectAt, stringAt, stringsAt } from
 import { difference, type Operation } from '../../kit/json-patch.ts';
 import { KUEUE_QUEUE } from '../../names.ts';
 import { decide, type Knowledge } from '../decide.ts';
-import { skipTemplate } from '../eligibility.ts';
+import { settingsFor, skipTemplate } from '../eligibility.ts';
 import { readTemplate } from '../objects/pod.ts';
 import { withAffinity } from '../patch/affinity.ts';
 import { lacking } from '../patch/tolerations.ts';
 import { placingFor } from '../placing.ts';
-import { settingsFor } from '../policy.ts';
 import type { Settings } from '../settings.ts';
 import { readTemplateSubject, type SubjectNamespace } from '../subject.ts';
 import { put } from './record.ts';

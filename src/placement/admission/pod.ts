@@ -1,11 +1,10 @@
 import { isObject, type JsonObject, objectAt } from '../../kit/json.ts';
 import { difference, type Operation } from '../../kit/json-patch.ts';
 import { decide, type Knowledge } from '../decide.ts';
-import { isSystemNamespace } from '../eligibility.ts';
+import { isSystemNamespace, settingsFor } from '../eligibility.ts';
 import { isForOneNode } from '../objects/kinds.ts';
 import { readPod } from '../objects/pod.ts';
 import { type PlacementIntent, placingFor, usesAffinity } from '../placing.ts';
-import { settingsFor } from '../policy.ts';
 import { heldNote } from '../reasons.ts';
 import type { PlacedPart } from '../refused-parts.ts';
 import type { Settings } from '../settings.ts';

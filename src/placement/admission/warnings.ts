@@ -1,10 +1,9 @@
 import { type JsonObject, objectAt, stringsAt } from '../../kit/json.ts';
 import { printable } from '../../kit/printable.ts';
 import type { Knowledge } from '../decide.ts';
-import { skipTemplate } from '../eligibility.ts';
+import { settingsFor, skipTemplate } from '../eligibility.ts';
 import { intersect, type NarrowedImage, narrow, onlySchedulable } from '../images.ts';
 import { readTemplate } from '../objects/pod.ts';
-import { settingsFor } from '../policy.ts';
 import type { Settings } from '../settings.ts';
 import { readTemplateSubject, type Subject, type SubjectNamespace } from '../subject.ts';
 

@@ -1,5 +1,5 @@
+import { isLabelKey, isLabelValue } from '../../kit/labels.ts';
 import { printable } from '../../kit/printable.ts';
-import { isLabelKey, isLabelValue } from './label-names.ts';
 
 /** A line of a rule: a condition on one label of a node. */
 export type Condition = {

@@ -1,9 +1,9 @@
 import { isObject, type JsonObject, parseJson } from '../../kit/json.ts';
+import { isLabelKey, isReservedKey } from '../../kit/labels.ts';
 import { isArchitecture, isArchitectureName } from '../../kit/platform.ts';
 import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL } from '../../names.ts';
 import type { Taint } from '../patch/tolerations.ts';
 import type { Settings } from '../settings.ts';
-import { isLabelKey, isReservedKey } from './label-names.ts';
 import type { Node } from './node.ts';
 
 /**

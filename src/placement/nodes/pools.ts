@@ -1,5 +1,5 @@
+import { matchesSelector } from '../../kit/labels.ts';
 import { normaliseArchitecture } from '../../kit/platform.ts';
-import { matchesSelector } from '../../kit/selector.ts';
 import { ARCHITECTURE_LABEL, KARPENTER_INITIALIZED, KARPENTER_REGISTERED, POOL_LABELS } from '../../names.ts';
 import type { Taint } from '../patch/tolerations.ts';
 import { usesTaints } from '../placing.ts';

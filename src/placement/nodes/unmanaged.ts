@@ -1,5 +1,5 @@
+import { isReservedKey } from '../../kit/labels.ts';
 import type { Settings } from '../settings.ts';
-import { isReservedKey } from './label-names.ts';
 import { isRecorded, readManaged } from './managed.ts';
 import { type Node, nodeArchitecture } from './node.ts';
 

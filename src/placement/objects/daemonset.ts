@@ -9,15 +9,11 @@ import {
   stringAt,
   stringsAt,
 } from '../../kit/json.ts';
-import { isArchitecture } from '../../kit/platform.ts';
 import { FIELD_MANAGER, TOLERATIONS_ANNOTATION } from '../../names.ts';
 import { type Demands, readDemands } from '../fit.ts';
-import { hasOurForm } from '../nodes/managed.ts';
 import { withoutRequired } from '../patch/affinity.ts';
-import { isSameToleration, type Toleration } from '../patch/tolerations.ts';
-import { everAdded, MOST_RECORDED, pastText, readPast } from './past.ts';
 import { type PodTemplate, readTemplate } from './pod.ts';
-import { keepsRecord } from './rollout-record.ts';
+import { claim, claimable, readRecord, type TemplateRecord } from './template-record.ts';
 
 type FieldsEntry = {
   /** Its place in the list. */
@@ -80,6 +76,7 @@ export function readDaemonSet(object: JsonObject): DaemonSet {
   const desired = numberAt(status, 'desiredNumberScheduled') ?? 0;
   const { nodeSelector, terms } = readDemands(objectAt(template, 'spec'));
   const recorded = stringAt(objectAt(metadata, 'annotations'), TOLERATIONS_ANNOTATION);
+  const record = readRecord(recorded);
   const labels = stringsAt(metadata, 'labels');
   const entry = readEntry(metadata);
   const isApplied = isListApplied(metadata);
@@ -96,13 +93,13 @@ export function readDaemonSet(object: JsonObject): DaemonSet {
     recorded,
     ...(entry === undefined ? {} : { entry }),
     ...(isApplied ? { isListApplied: true } : {}),
-    template: readTemplate(objectAt(template, 'metadata'), ownSpec(objectAt(template, 'spec'), recorded), [
+    template: readTemplate(objectAt(template, 'metadata'), ownSpec(objectAt(template, 'spec'), record), [
       labels,
       // The record names the images once more, and must not make an object too large that was served.
       recorded?.slice(MOST_OF_RECORD),
     ]),
     ...(isObject(affinity) ? { affinity } : {}),
-    authored: authoredTemplate(template, recorded, isApplied),
+    authored: authoredTemplate(template, record, isApplied),
     updateStrategy: stringAt(objectAt(spec, 'updateStrategy'), 'type') ?? 'RollingUpdate',
     desired,
     current: numberAt(status, 'currentNumberScheduled') ?? 0,
@@ -171,125 +168,15 @@ function isRolledOut(status: JsonObject, generation: number): boolean {
  * `kubectl rollout restart` is such a change too: it sets an annotation of the template. A `kubectl rollout undo` that only brings
  * back tolerations of archaware is none. `isApplied`: as {@link DaemonSet.isListApplied}.
  */
-export function authoredTemplate(template: JsonObject, recorded: string | undefined, isApplied = false): string {
-  const spec = ownSpec(objectAt(template, 'spec'), recorded);
+export function authoredTemplate(template: JsonObject, record: TemplateRecord, isApplied = false): string {
+  const spec = ownSpec(objectAt(template, 'spec'), record);
   const present = listAt(spec, 'tolerations') ?? [];
-  const ours = claim(present, claimable(readRecord(recorded), isApplied));
+  const ours = claim(present, claimable(record, isApplied));
   const tolerations = present.filter((toleration) => !ours.has(toleration));
   return fingerprintOf({ metadata: template.metadata, spec: { ...spec, tolerations } });
 }
 
 /** Returns the spec of a template without the node affinity that the record names. */
-function ownSpec(spec: JsonObject, recorded: string | undefined): JsonObject {
-  const { requires } = readRecord(recorded);
+function ownSpec(spec: JsonObject, { requires }: TemplateRecord): JsonObject {
   return requires.length === 0 ? spec : { ...spec, affinity: withoutRequired(spec.affinity, requires) };
-}
-
-/** What a record was decided on. */
-export type RecordBasis = {
-  /** None: it was a guess. */
-  readonly images: readonly string[];
-  /** What `evidenceKey` returned for the subject (subject.ts); empty for a guess. */
-  readonly subject: string;
-  /** What became of the last rollout that archaware began ({@link file://./rollout-record.ts}); absent: nothing is known. */
-  readonly rollout?: string | undefined;
-};
-
-/** The parsed annotation. */
-export type TemplateRecord = {
-  /** Archaware's tolerations in the template. */
-  readonly tolerations: readonly Toleration[];
-  /** Those that archaware added earlier and that the template no longer has. `kubectl rollout undo` may bring them back. */
-  readonly past: readonly Toleration[];
-  /** The architectures of the node affinity that archaware added to the template. */
-  readonly requires: readonly string[];
-  /** The basis of the decision; undefined if the record does not name its images. */
-  readonly basis: RecordBasis | undefined;
-};
-
-/** Parses the annotation that lists archaware's tolerations. Invalid entries are left out. */
-export function readRecord(annotation: string | undefined): TemplateRecord {
-  const parsed = annotation === undefined ? undefined : parseJson(annotation);
-  if (!isObject(parsed)) return { tolerations: readTolerations(parsed), past: [], requires: [], basis: undefined };
-  const { images, tolerations } = parsed;
-  const subject = stringAt(parsed, 'subject') ?? '';
-  const basis = Array.isArray(images)
-    ? { images: images.filter((image) => typeof image === 'string'), subject, ...rolloutIn(parsed) }
-    : undefined;
-  const requires = (stringAt(parsed, 'requires') ?? '').split(',').filter(isArchitecture);
-  return { tolerations: readTolerations(tolerations), past: readPast(parsed), requires, basis };
-}
-
-function rolloutIn(record: JsonObject): Pick<RecordBasis, 'rollout'> {
-  const rollout = stringAt(record, 'rollout');
-  return rollout === undefined ? {} : { rollout };
-}
-
-/** Parses the annotation and returns its tolerations only. */
-export function readRecorded(annotation: string | undefined): readonly Toleration[] {
-  return readRecord(annotation).tolerations;
-}
-
-/** The basis of a guess. It matches no images, so that they are looked up again. */
-export const GUESSED: RecordBasis = { images: [], subject: '' };
-
-/**
- * Returns the annotation's text; undefined if there is nothing to record. The admission policies of the manifests search it for
- * each toleration's JSON, and check the order of the fields. What the template no longer has is text, so that no policy restores it.
- */
-export function writeRecord(
-  tolerations: readonly JsonObject[],
-  past: readonly Toleration[],
-  basis: RecordBasis | undefined,
-  requires: readonly string[] = [],
-): string | undefined {
-  const isEmpty = tolerations.length === 0 && past.length === 0 && requires.length === 0;
-  if (isEmpty && !keepsRecord(basis?.rollout)) return undefined;
-  if (basis === undefined && past.length === 0 && requires.length === 0) return JSON.stringify(tolerations);
-  const { images, subject, rollout } = basis ?? GUESSED;
-  // Fields that are undefined are left out.
-  return JSON.stringify({
-    images,
-    past: past.length > 0 ? past.map(pastText) : undefined,
-    subject,
-    requires: requires.join() || undefined,
-    rollout: rollout || undefined,
-    tolerations,
-  });
-}
-
-/** Returns the tolerations of a record that are archaware's if a template has them. A list that was applied is its author's word. */
-export function claimable(
-  { tolerations, past }: Pick<TemplateRecord, 'tolerations' | 'past'>,
-  isApplied: boolean,
-): readonly Toleration[] {
-  return isApplied ? tolerations : everAdded({ tolerations, past });
-}
-
-function readTolerations(list: unknown): Toleration[] {
-  if (!Array.isArray(list)) return [];
-  return list.slice(0, MOST_RECORDED).flatMap((entry: unknown) => {
-    if (!isObject(entry)) return [];
-    const { key, value, effect } = {
-      key: stringAt(entry, 'key'),
-      value: stringAt(entry, 'value'),
-      effect: stringAt(entry, 'effect'),
-    };
-    // A person who may write only the metadata cannot make archaware remove what archaware never adds.
-    return key && value && effect && hasOurForm({ key, value, effect })
-      ? [{ key, operator: 'Equal' as const, value, effect }]
-      : [];
-  });
-}
-
-/** Returns the present tolerations that the record lists, one per entry: a second equal toleration belongs to the author. */
-export function claim(present: readonly JsonObject[], recorded: readonly Toleration[]): ReadonlySet<JsonObject> {
-  const unclaimed = [...recorded];
-  const keys = new Set<unknown>(recorded.map(({ key }) => key));
-  const ours = present.filter((toleration) => {
-    if (!keys.has(toleration.key)) return false;
-    const index = unclaimed.findIndex((entry) => isSameToleration(toleration, entry));
-    return index >= 0 && unclaimed.splice(index, 1).length > 0;
-  });
-  return new Set(ours);
 }

@@ -1,4 +1,5 @@
 import { cut } from '../../kit/cut.ts';
+import { weightOf } from '../../kit/fairness/weight.ts';
 import {
   isObject,
   isSameRecord,
@@ -10,15 +11,10 @@ import {
   stringsAt,
 } from '../../kit/json.ts';
 import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, MIRROR_ANNOTATION } from '../../names.ts';
-import { type Asked, readAsked } from '../asked.ts';
-import { lacking, type Toleration } from '../patch/tolerations.ts';
+import { type Asked, readAsked, readOs } from './asked-platform.ts';
+import { type BrokenContainer, type PodImage, readBroken, readImages } from './containers.ts';
 import { createShared } from './equal-values.ts';
-import { imageName, type PodImage } from './image.ts';
-import { readOs } from './os.ts';
-import { type RecordedRequirement, readPodRecord } from './pod-record.ts';
-import { bytesTooMany } from './size.ts';
-import { type BrokenContainer, readBroken } from './start-error.ts';
-import { readWritten, type Written } from './written.ts';
+import { type RecordedRequirement, readPodRecord, readWritten, type Written } from './pod-record.ts';
 
 /** The fields that a pod and a pod template have in common and that archaware decides by. */
 export type PodTemplate = {
@@ -38,7 +34,7 @@ export type PodTemplate = {
   readonly serviceAccountName: string;
   /** The architectures that its node selector and its node affinity ask for; undefined: any. */
   readonly asked: Asked | undefined;
-  /** How many bytes the object takes if it is too large to be served (`size.ts`); undefined for nearly every one. */
+  /** How many bytes the object takes if it is too large to be served; undefined for nearly every one. */
   readonly tooLarge: number | undefined;
 };
 
@@ -180,7 +176,15 @@ export function readTemplate(metadata: JsonObject, spec: JsonObject, more: reado
   };
 }
 
-/** Weighs what the author of an object can make large. */
+/*
+ * The author of a pod decides how large it is, up to what etcd takes (1.5 MB), and every replica keeps every pod. So an object that
+ * is too large is not served, and of what it says nothing is kept (docs/decisions/051-what-objects-occupy.md).
+ */
+
+/** The most bytes of memory that the images, labels, selectors and tolerations of an object take together. */
+export const MOST_BYTES = 16 * 1024;
+
+/** Weighs what the author of an object can make large. Returns about how many bytes of memory it takes if that is too many. */
 function tooLarge(
   {
     labels,
@@ -192,7 +196,11 @@ function tooLarge(
   { nodeSelector, affinity }: JsonObject,
   more: readonly unknown[],
 ): number | undefined {
-  return bytesTooMany([labels, statement, images, tolerations, pullSecrets, nodeSelector, affinity, ...more]);
+  let bytes = 0;
+  for (const part of [labels, statement, images, tolerations, pullSecrets, nodeSelector, affinity, ...more]) {
+    bytes += weightOf(part);
+  }
+  return bytes > MOST_BYTES ? bytes : undefined;
 }
 
 /**
@@ -217,41 +225,6 @@ export function readPullSecrets(spec: JsonObject): string[] {
   return [...names];
 }
 
-/** No volume can have a longer name (a DNS label). */
-const LONGEST_VOLUME = 63;
-
-function readImages(spec: JsonObject): PodImage[] {
-  const images = new Map<string, PodImage>();
-  for (const named of namedImages(spec)) {
-    const image = imageName(named.image ?? '');
-    const pullPolicy = named.pullPolicy ?? '';
-    const key = `${pullPolicy} ${image}`;
-    // A template may have an empty image until something fills it in; the API server rejects it in a pod.
-    // An image that is there already is skipped: containers come first, and narrow at least as much as volumes do.
-    if (!image || images.has(key)) continue;
-    const volume = named.volume === undefined ? {} : { volume: cut(named.volume, LONGEST_VOLUME) };
-    images.set(key, { image, pullPolicy, ...volume });
-  }
-  return [...images.values()];
-}
-
-type NamedImage = { readonly [field in 'image' | 'pullPolicy' | 'volume']: string | undefined };
-
-function* namedImages(spec: JsonObject): Generator<NamedImage> {
-  for (const field of ['initContainers', 'containers']) {
-    for (const container of listAt(spec, field) ?? []) {
-      const pullPolicy = stringAt(container, 'imagePullPolicy');
-      yield { image: stringAt(container, 'image'), pullPolicy, volume: undefined };
-    }
-  }
-  for (const volume of listAt(spec, 'volumes') ?? []) {
-    if (!isObject(volume.image)) continue;
-    const { image } = volume;
-    const pullPolicy = stringAt(image, 'pullPolicy');
-    yield { image: stringAt(image, 'reference'), pullPolicy, volume: stringAt(volume, 'name') ?? '' };
-  }
-}
-
 /** Returns the owner that controls an object, if it has one. */
 export function readOwner(metadata: JsonObject): Owner | undefined {
   const reference = (listAt(metadata, 'ownerReferences') ?? []).find((owner) => owner.controller === true);
@@ -268,37 +241,4 @@ export function readOwner(metadata: JsonObject): Owner | undefined {
 /** The API server does not limit what an owner reference says. A text that is too long stays invalid. */
 function shortAt(reference: JsonObject, field: keyof Owner): string {
   return cut(stringAt(reference, field) ?? '', LONGEST_NAME + 1);
-}
-
-/** Returns the pod as it is after archaware's patch. `answer`: the API server's answer, of which only the metadata is read. */
-export function podAfter(before: Pod, wanted: readonly Toleration[], answer: JsonObject): Pod {
-  const metadata = objectAt(answer, 'metadata');
-  const present = before.tolerations ?? [];
-  return {
-    labels: before.labels,
-    statement: before.statement,
-    os: before.os,
-    hasRuntimeClass: before.hasRuntimeClass,
-    images: before.images,
-    tolerations: [...present, ...lacking(present, wanted)],
-    priorityClassName: before.priorityClassName,
-    pullSecrets: before.pullSecrets,
-    serviceAccountName: before.serviceAccountName,
-    asked: before.asked,
-    tooLarge: before.tooLarge,
-    namespace: before.namespace,
-    name: before.name,
-    uid: before.uid,
-    generation: numberAt(metadata, 'generation'),
-    resourceVersion: stringAt(metadata, 'resourceVersion') ?? before.resourceVersion,
-    createdAt: before.createdAt,
-    deleting: before.deleting,
-    mirror: before.mirror,
-    phase: before.phase,
-    nodeName: before.nodeName,
-    broken: before.broken,
-    owner: before.owner,
-    gated: undefined,
-    written: before.written,
-  };
 }

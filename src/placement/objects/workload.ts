@@ -12,7 +12,7 @@ import {
 import { type DaemonSet, readDaemonSet } from './daemonset.ts';
 import { isDaemonSetOfAnyGroup, isForOneNode, isOfKubernetes, shownKind } from './kinds.ts';
 import { type Pod, type PodTemplate, readPod, readTemplate } from './pod.ts';
-import { writersOf } from './written.ts';
+import { writersOf } from './pod-record.ts';
 
 /** A pod, or an object that creates pods, as `explain` reads it. */
 export type Workload = {

@@ -1,11 +1,11 @@
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { type Operation, pointerPart } from '../../kit/json-patch.ts';
 import { TOLERATIONS_ANNOTATION } from '../../names.ts';
-import { isSystemNamespace, skipDaemonSet } from '../eligibility.ts';
-import { type DaemonSet, readRecorded } from '../objects/daemonset.ts';
+import { isSystemNamespace, settingsFor, skipDaemonSet } from '../eligibility.ts';
+import type { DaemonSet } from '../objects/daemonset.ts';
 import type { Namespace } from '../objects/namespace.ts';
+import { readRecorded } from '../objects/template-record.ts';
 import { usesTaints } from '../placing.ts';
-import { settingsFor } from '../policy.ts';
 import type { Settings } from '../settings.ts';
 import { isSameToleration, lacking, type Toleration } from './tolerations.ts';
 

@@ -13,12 +13,11 @@ import { withAffinity } from './affinity.ts';
 import { lacking, type Toleration } from './tolerations.ts';
 
 /**
- * Returns the patch that adds the tolerations that a pod lacks; empty if it lacks none. The patch fails on another pod of the
+ * Returns the patch that adds the tolerations that a pod lacks (`missing`); empty if it lacks none. The patch fails on another pod of the
  * same name, and if tolerations or images changed since the pod was read: both raise `metadata.generation`. Pods have no
  * generation before Kubernetes 1.33; there the patch tests the list of tolerations itself.
  */
-export function podPatch(pod: Pod, wanted: readonly Toleration[]): Operation[] {
-  const missing = lacking(pod.tolerations ?? [], wanted);
+export function podPatch(pod: Pod, missing: readonly Toleration[]): Operation[] {
   if (missing.length === 0) return [];
   const operations: Operation[] = [test('/metadata/uid', pod.uid)];
   if (pod.generation !== undefined) operations.push(test('/metadata/generation', pod.generation));

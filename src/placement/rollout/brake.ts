@@ -1,5 +1,5 @@
-import { type DaemonSet, readRecord } from '../objects/daemonset.ts';
-import { rolloutOf } from '../objects/rollout-record.ts';
+import type { DaemonSet } from '../objects/daemonset.ts';
+import { readRecord, rolloutOf } from '../objects/template-record.ts';
 
 /** A rollout that archaware began by a write to a template. */
 export type Rollout = {

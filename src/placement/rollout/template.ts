@@ -1,9 +1,22 @@
 import type { JsonObject } from '../../kit/json.ts';
+import { isReservedKey } from '../../kit/labels.ts';
+import { ARCHITECTURES, isArchitecture } from '../../kit/platform.ts';
 import { ARCHITECTURE_LABEL } from '../../names.ts';
-import { claim, claimable, type DaemonSet, type RecordBasis, readRecord, writeRecord } from '../objects/daemonset.ts';
-import { distinct, everAdded } from '../objects/past.ts';
+import type { DaemonSet } from '../objects/daemonset.ts';
+import {
+  claim,
+  claimable,
+  distinct,
+  everAdded,
+  type RecordBasis,
+  readRecord,
+  rolloutOf,
+  writeRecord,
+} from '../objects/template-record.ts';
 import { isIn, withAffinity, withoutRequired } from '../patch/affinity.ts';
-import { isSameToleration, lacking, type Toleration } from '../patch/tolerations.ts';
+import { asOurs, isSameToleration, lacking, type Toleration, tolerationsFor } from '../patch/tolerations.ts';
+import { few } from '../reasons.ts';
+import type { Settings } from '../settings.ts';
 
 /** The change to a template: its whole list of tolerations and its affinity, and the annotation (undefined: none). */
 export type TemplateDecision =
@@ -105,4 +118,96 @@ export function withoutOurs(
 
 function isSame(one: JsonObject | undefined, other: JsonObject | undefined): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
+}
+
+type Seen = Pick<DaemonSet, 'recorded' | 'template' | 'entry'>;
+
+/** Returns the tolerations of a template that have archaware's form, although no record lists them. */
+export function unrecordedTolerations(
+  { recorded, template }: Pick<Seen, 'recorded' | 'template'>,
+  taint: Pick<Settings['taints'], 'key' | 'effect'>,
+): readonly Toleration[] {
+  // Keys of these domains belong to Kubernetes and to providers: their users write such tolerations themselves.
+  if (recorded !== undefined || isReservedKey(taint.key)) return [];
+  const found = (template.tolerations ?? []).flatMap((toleration) => asOurs(toleration, taint) ?? []);
+  return [...new Map(found.filter(({ value }) => isArchitecture(value)).map((one) => [one.value, one])).values()];
+}
+
+/**
+ * Returns archaware's tolerations in a template whose record is lost: those of archaware's form, if `metadata.managedFields` shows
+ * that archaware wrote to the DaemonSet. An author may write the same form, so the form alone proves nothing.
+ */
+export function lostTolerations(
+  daemonSet: Seen,
+  taint: Pick<Settings['taints'], 'key' | 'effect'>,
+): readonly Toleration[] {
+  return daemonSet.entry === undefined ? [] : unrecordedTolerations(daemonSet, taint);
+}
+
+/** How many DaemonSets a note names. */
+const MOST_NAMED = 5;
+
+/**
+ * Returns the note about DaemonSets that have tolerations of archaware's form without a record, and that archaware never wrote to
+ * as far as can be seen; undefined if there are none.
+ */
+export function unrecordedNote(
+  daemonSets: Iterable<Seen & Pick<DaemonSet, 'namespace' | 'name'>>,
+  { key, effect }: Pick<Settings['taints'], 'key' | 'effect'>,
+): string | undefined {
+  const names = [...daemonSets].flatMap((daemonSet) => {
+    const isAuthors = daemonSet.entry === undefined && unrecordedTolerations(daemonSet, { key, effect }).length > 0;
+    return isAuthors ? `${daemonSet.namespace}/${daemonSet.name}` : [];
+  });
+  if (names.length === 0) return undefined;
+  const more = names.length > MOST_NAMED ? `, and ${names.length - MOST_NAMED} more` : '';
+  return (
+    `${names.length} DaemonSet(s) tolerate ${key}:${effect} for single architectures without a record of archaware ` +
+    `(${names.sort().slice(0, MOST_NAMED).join(', ')}${more}): these tolerations count as their authors', and run leaves them alone`
+  );
+}
+
+/**
+ * The basis of a record that was lost. It matches no images, whose names have no spaces, so that they are looked up again. It is no
+ * guess either, which another guess could add to.
+ */
+const NOT_KNOWN: RecordBasis = { images: ['not known'], subject: '' };
+
+/**
+ * Returns the change that records them again. It rolls nothing. What archaware had added before is lost too, so any architecture
+ * that an undo brings back will count as archaware's.
+ */
+export function foundAgain(
+  { template, affinity }: Pick<DaemonSet, 'template' | 'affinity'>,
+  lost: readonly Toleration[],
+  taint: Pick<Settings['taints'], 'key' | 'effect'>,
+): Extract<TemplateDecision, { kind: 'set' }> {
+  const others = ARCHITECTURES.filter((name) => !lost.some(({ value }) => value === name));
+  return {
+    kind: 'set',
+    tolerations: template.tolerations ?? [],
+    affinity,
+    recorded: writeRecord(lost, tolerationsFor(taint, others), NOT_KNOWN),
+    rolls: false,
+  };
+}
+
+/** Whether archaware has taken its change of the template back, and nobody has changed the DaemonSet since. */
+export function isTakenBack({ recorded, generation }: Pick<DaemonSet, 'recorded' | 'generation'>): boolean {
+  return rolloutOf(readRecord(recorded).basis?.rollout, generation) === 'taken-back';
+}
+
+/** Returns the note about DaemonSets whose change was taken back; undefined if there are none. */
+export function takenBackNote(
+  daemonSets: Iterable<Pick<DaemonSet, 'namespace' | 'name' | 'recorded' | 'generation'>>,
+): string | undefined {
+  const names = [...daemonSets].flatMap((daemonSet) =>
+    isTakenBack(daemonSet) ? `${daemonSet.namespace}/${daemonSet.name}` : [],
+  );
+  if (names.length === 0) return undefined;
+  const what = names.length === 1 ? '1 DaemonSet stays' : `${names.length} DaemonSets stay`;
+  return (
+    `${what} without tolerations of archaware, which holds up others: the API server let no pod with them in, so run has taken ` +
+    `them back (${few(names.sort())}); allow the tolerations, then run kubectl rollout restart (docs/alerts.md, "ArchawareRolloutStopped")`
+  );
 }

@@ -1,8 +1,7 @@
 import { type ImageSet, whatNames } from '../decide.ts';
 import { answerLocally, type ImageAnswer, intersect, narrowingOf, statementOf, withCompatible } from '../images.ts';
-import type { PodImage } from '../objects/image.ts';
+import type { BrokenContainer, PodImage } from '../objects/containers.ts';
 import type { Pod } from '../objects/pod.ts';
-import type { BrokenContainer } from '../objects/start-error.ts';
 import type { Settings } from '../settings.ts';
 
 /** The evidence for a wrong node: the platforms of the pod's images, or an exec format error of a container. */

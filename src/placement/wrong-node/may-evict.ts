@@ -5,7 +5,7 @@ import { taintText } from '../nodes/managed.ts';
 import { type Node, nodeArchitecture } from '../nodes/node.ts';
 import { isDaemonSet, isOfKubernetes, shownKind } from '../objects/kinds.ts';
 import type { Owner, Pod } from '../objects/pod.ts';
-import { writersOf, wroteTolerations } from '../objects/written.ts';
+import { writersOf, wroteTolerations } from '../objects/pod-record.ts';
 import { asOurs, tolerates } from '../patch/tolerations.ts';
 import { onlyObserves, wantedTolerations } from '../placing.ts';
 import type { Settings } from '../settings.ts';

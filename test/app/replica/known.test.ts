@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { type Counts, isWaiting, knownProblems, taintedNodes, waitingPod } from '../../../src/app/replica/known.ts';
 import { rememberSaid, type Said } from '../../../src/app/replica/said.ts';
-import { createRecords, type ObjectRecord } from '../../../src/controllers/object-record.ts';
+import { createRecords, type ObjectRecord } from '../../../src/controllers/memory.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import type { Occurrence } from '../../../src/kube/events.ts';
 import type { Decision } from '../../../src/placement/decide.ts';

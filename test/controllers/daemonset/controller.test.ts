@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
-import { readRecord, readRecorded } from '../../../src/placement/objects/daemonset.ts';
-import { withRollout } from '../../../src/placement/objects/rollout-record.ts';
+import { readRecord, readRecorded, withRollout } from '../../../src/placement/objects/template-record.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { requires, term } from '../../placement/affinities.ts';
 import { failed, known, settings } from '../../placement/objects.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createOwnership } from '../../../src/controllers/daemonset/give-back.ts';
-import { createRecords } from '../../../src/controllers/object-record.ts';
+import { createRecords } from '../../../src/controllers/memory.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import { ApiError, ConnectionError, LeaseLostError } from '../../../src/kube/errors.ts';
 import type { WriteResult } from '../../../src/kube/writer.ts';

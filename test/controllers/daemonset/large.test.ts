@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { keptDaemonSet } from '../../../src/placement/objects/large.ts';
+import { keptDaemonSet } from '../../../src/placement/objects/too-large.ts';
 import { arrangeDaemonSets, shown } from './world.ts';
 
 const LABELS = Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`key-${at}`, 'v']));

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createLine } from '../../../src/controllers/daemonset/line.ts';
+import { createLine } from '../../../src/controllers/daemonset/rollout.ts';
 
 const nothing = () => false;
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { ApiError } from '../../../src/kube/errors.ts';
-import { readRecord } from '../../../src/placement/objects/daemonset.ts';
+import { readRecord } from '../../../src/placement/objects/template-record.ts';
 import { failed, known, pending, toleration } from '../../placement/objects.ts';
 import { arrangeDaemonSets, shown } from './world.ts';
 

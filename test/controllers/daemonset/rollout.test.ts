@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createRolloutTurn, type RolloutTurn } from '../../../src/controllers/daemonset/rollout.ts';
-import { createStore } from '../../../src/kube/watch/store.ts';
+import { createStore } from '../../../src/kube/watch/collection.ts';
 import { type DaemonSet, readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
 import { createHandClock } from '../hand-clock.ts';
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { ApiError } from '../../../src/kube/errors.ts';
 import { readNode } from '../../../src/placement/nodes/node.ts';
-import { readRecord } from '../../../src/placement/objects/daemonset.ts';
+import { readRecord } from '../../../src/placement/objects/template-record.ts';
 import { failed, known } from '../../placement/objects.ts';
 import { arrangeDaemonSets, KEY, shown } from './world.ts';
 

@@ -1,7 +1,7 @@
 /** A DaemonSet controller over stores, an API server and a registry that the test holds in its hands. */
 import { createDaemonSetController } from '../../../src/controllers/daemonset/controller.ts';
 import { type JsonObject, numberAt, objectAt } from '../../../src/kit/json.ts';
-import { createStore } from '../../../src/kube/watch/store.ts';
+import { createStore } from '../../../src/kube/watch/collection.ts';
 import type { WriteResult } from '../../../src/kube/writer.ts';
 import type { ImageAnswer } from '../../../src/placement/images.ts';
 import type { Node } from '../../../src/placement/nodes/node.ts';

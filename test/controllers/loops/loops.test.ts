@@ -3,7 +3,7 @@ import { createLoops } from '../../../src/controllers/loops/loops.ts';
 import { createWitnesses } from '../../../src/controllers/node/witnesses.ts';
 import type { Listeners } from '../../../src/controllers/watches.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
-import { createStore } from '../../../src/kube/watch/store.ts';
+import { createStore } from '../../../src/kube/watch/collection.ts';
 import { NO_RULES } from '../../../src/placement/nodes/label-rules.ts';
 import { type Node, readNode } from '../../../src/placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet } from '../../../src/placement/objects/daemonset.ts';

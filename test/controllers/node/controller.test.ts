@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createNodeController } from '../../../src/controllers/node/controller.ts';
 import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
-import { createStore } from '../../../src/kube/watch/store.ts';
+import { createStore } from '../../../src/kube/watch/collection.ts';
 import type { WriteResult } from '../../../src/kube/writer.ts';
 import { type LabelRules, NO_RULES } from '../../../src/placement/nodes/label-rules.ts';
 import { type Node, readNode } from '../../../src/placement/nodes/node.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createHeldBack } from '../../../src/controllers/node/held-back.ts';
-import { createStore } from '../../../src/kube/watch/store.ts';
+import { createStore } from '../../../src/kube/watch/collection.ts';
 import { type Node, readNode } from '../../../src/placement/nodes/node.ts';
 import { createHandClock } from '../hand-clock.ts';
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createTally } from '../../../src/controllers/node/taint-tally.ts';
+import { createTally } from '../../../src/controllers/node/witnesses.ts';
 import { taintKinds } from '../../../src/placement/nodes/node.ts';
 import { node, taint } from '../../placement/objects.ts';
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createBacklog } from '../../../src/controllers/pod/backlog.ts';
 import type { ImageAnswer } from '../../../src/placement/images.ts';
-import type { PodImage } from '../../../src/placement/objects/image.ts';
+import type { PodImage } from '../../../src/placement/objects/containers.ts';
 import { failed } from '../../placement/objects.ts';
 import { createHandClock } from '../hand-clock.ts';
 

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { ImageSource } from '../../../src/controllers/image-source.ts';
 import { createPodController } from '../../../src/controllers/pod/controller.ts';
 import { createController } from '../../../src/kube/control-loop.ts';
-import { createStore } from '../../../src/kube/watch/store.ts';
+import { createStore } from '../../../src/kube/watch/collection.ts';
 import type { Namespace } from '../../../src/placement/objects/namespace.ts';
 import { type Pod, readPod } from '../../../src/placement/objects/pod.ts';
 import { settings } from '../../placement/objects.ts';
@@ -51,7 +51,7 @@ describe('a pod with many images', () => {
       workers: 1,
       reconcile: pod.reconcile,
       clock,
-      priorityOf: () => 'urgent',
+      isUrgent: () => true,
       onOutcome: (_key, _seconds, { outcome }) => outcomes.push(outcome),
     });
     const end = new AbortController();

@@ -1,12 +1,13 @@
 import { expect } from 'chai';
 import type { Announcer, Problem } from '../../../src/controllers/announce.ts';
-import { createRecords } from '../../../src/controllers/object-record.ts';
-import { release } from '../../../src/controllers/pod/release.ts';
+import { createRecords } from '../../../src/controllers/memory.ts';
+import { release } from '../../../src/controllers/pod/carry-out.ts';
 import { createRefusals } from '../../../src/controllers/refusals.ts';
 import type { Operation } from '../../../src/kit/json-patch.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
 import { readPod } from '../../../src/placement/objects/pod.ts';
 import type { PlacementIntent } from '../../../src/placement/placing.ts';
+import { readPodSubject } from '../../../src/placement/subject.ts';
 import { settings, toleration } from '../../placement/objects.ts';
 import { createHandClock } from '../hand-clock.ts';
 
@@ -50,7 +51,8 @@ function attempts(
     },
   };
   const namespace = { uid: 'n', resourceVersion: '1', name: 'shop', labels: {}, preferred: undefined };
-  const at = { pod, namespace, record, settings: settings(), signal: new AbortController().signal };
+  const subject = readPodSubject(pod, namespace, settings());
+  const at = { pod, subject, record, settings: settings(), signal: new AbortController().signal };
   let given: PlacementIntent | undefined | 'nothing' = 'nothing';
   async function once(): Promise<boolean> {
     try {

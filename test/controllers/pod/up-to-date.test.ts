@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { createMemory } from '../../../src/controllers/memory.ts';
-import { createRecords, type ObjectRecord } from '../../../src/controllers/object-record.ts';
+import { createMemory, createRecords, type ObjectRecord } from '../../../src/controllers/memory.ts';
 import { follows, wasLeftAsWritten } from '../../../src/controllers/pod/decision.ts';
 import { objectAt } from '../../../src/kit/json.ts';
 import { type Decision, standing } from '../../../src/placement/decide.ts';

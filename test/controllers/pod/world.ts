@@ -2,12 +2,12 @@
 import { createPodController, type PodController } from '../../../src/controllers/pod/controller.ts';
 import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
 import type { Operation } from '../../../src/kit/json-patch.ts';
-import { createStore } from '../../../src/kube/watch/store.ts';
+import { createStore } from '../../../src/kube/watch/collection.ts';
 import type { WriteResult, WriteTarget } from '../../../src/kube/writer.ts';
 import type { ImageAnswer } from '../../../src/placement/images.ts';
-import { keptPod } from '../../../src/placement/objects/large.ts';
 import { type Namespace, readNamespace } from '../../../src/placement/objects/namespace.ts';
 import { type Pod, readPod } from '../../../src/placement/objects/pod.ts';
+import { keptPod } from '../../../src/placement/objects/too-large.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { known, pending, settings } from '../../placement/objects.ts';
 import { jsonPatch } from '../../simulator/objects/patch.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createWrongNodeController } from '../../../src/controllers/wrong-node/controller.ts';
 import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
-import { createStore } from '../../../src/kube/watch/store.ts';
+import { createStore } from '../../../src/kube/watch/collection.ts';
 import type { Eviction } from '../../../src/kube/writer.ts';
 import type { ImageAnswer } from '../../../src/placement/images.ts';
 import { type Node, readNode } from '../../../src/placement/nodes/node.ts';

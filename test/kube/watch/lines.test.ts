@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import type { JsonObject } from '../../../src/kit/json.ts';
-import { withoutManagedFields } from '../../../src/kube/watch/lines.ts';
+import { withoutManagedFields } from '../../../src/kube/watch/watch-once.ts';
 
 /** Texts that look like the bytes that are searched. */
 const text = fc.oneof(

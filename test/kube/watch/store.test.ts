@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createStore, type Stored } from '../../../src/kube/watch/store.ts';
+import { createStore, type Stored } from '../../../src/kube/watch/collection.ts';
 
 type Row = readonly [what: string, before: Stored, after: Stored, kept: 'before' | 'after'];
 const of = (uid: string, resourceVersion: string): Stored => ({ uid, resourceVersion });

@@ -3,7 +3,7 @@ import { type JsonObject, listAt, objectAt, stringAt } from '../../../src/kit/js
 import { admitDaemonSet, type DaemonSetAdmissionInput } from '../../../src/placement/admission/daemonset.ts';
 import { put } from '../../../src/placement/admission/record.ts';
 import type { ImageAnswer } from '../../../src/placement/images.ts';
-import { readRecord } from '../../../src/placement/objects/daemonset.ts';
+import { readRecord } from '../../../src/placement/objects/template-record.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { jsonPatch } from '../../simulator/objects/patch.ts';
 import { input, known, pending, settings, toleration } from '../objects.ts';

@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import { cleanTemplate } from '../../../src/clean/cleaned.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
-import { readDaemonSet, readRecord, readRecorded } from '../../../src/placement/objects/daemonset.ts';
+import { readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
+import { readRecord, readRecorded } from '../../../src/placement/objects/template-record.ts';
 import { carriedTolerations, decideTemplate } from '../../../src/placement/rollout/template.ts';
 import { toleration } from '../objects.ts';
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
-import { keptDaemonSet, keptPod, withBoundedLabels } from '../../../src/placement/objects/large.ts';
 import { readPod } from '../../../src/placement/objects/pod.ts';
+import { keptDaemonSet, keptPod, withBoundedLabels } from '../../../src/placement/objects/too-large.ts';
 import { FLOODS, type Parts } from '../../support/large-objects.ts';
 
 const METADATA = { name: 'big', namespace: 'shop', uid: 'u', generation: 1, resourceVersion: '7' };

@@ -3,9 +3,8 @@ import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
 import { readNode } from '../../../src/placement/nodes/node.ts';
 import { readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
 import { readNamespace } from '../../../src/placement/objects/namespace.ts';
-import { podAfter, readPod, readPullSecrets } from '../../../src/placement/objects/pod.ts';
+import { readPod, readPullSecrets } from '../../../src/placement/objects/pod.ts';
 import { prefers, requires, term } from '../affinities.ts';
-import { toleration } from '../objects.ts';
 
 const POD: JsonObject = {
   metadata: {
@@ -103,13 +102,6 @@ describe('reading a pod', () => {
       expect(readPod({ spec }).gated).to.deep.equal(expected);
     });
   }
-
-  it('returns a pod without the gate after its release', () => {
-    const pod = readPod({ metadata: { uid: 'u', generation: 1 }, spec: { schedulingGates: [gate] } });
-    const after = podAfter(pod, [toleration('k=v:NoSchedule')], { metadata: { generation: 2, resourceVersion: '9' } });
-    expect(after).to.include({ gated: undefined, generation: 2, resourceVersion: '9' });
-    expect(after.tolerations).to.deep.equal([toleration('k=v:NoSchedule')]);
-  });
 
   it('distinguishes an absent list of tolerations from an empty one', () => {
     expect(readPod({}).tolerations).to.equal(undefined);

@@ -5,7 +5,7 @@ import {
   rolloutOf,
   takenBack,
   withRollout,
-} from '../../../src/placement/objects/rollout-record.ts';
+} from '../../../src/placement/objects/template-record.ts';
 
 describe('what a record says of a rollout', () => {
   const rows: [entry: string | undefined, generation: number, meaning: string | undefined][] = [

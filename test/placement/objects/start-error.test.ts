@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
+import { readBroken } from '../../../src/placement/objects/containers.ts';
 import { readPod } from '../../../src/placement/objects/pod.ts';
-import { readBroken } from '../../../src/placement/objects/start-error.ts';
 
 const GO = 'exec /app: exec format error';
 const GVISOR =

@@ -4,6 +4,7 @@ import type { Operation } from '../../../src/kit/json-patch.ts';
 import { readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
 import { readPod } from '../../../src/placement/objects/pod.ts';
 import { daemonSetPatch, nodePatch, podPatch } from '../../../src/placement/patch/patch.ts';
+import { lacking } from '../../../src/placement/patch/tolerations.ts';
 import { node, taint, toleration } from '../objects.ts';
 
 const AMD = toleration('supported-arch=amd64:NoSchedule');
@@ -41,7 +42,7 @@ describe("a pod's patch", () => {
   for (const [given, generation, tolerations, wanted, ...expected] of rows) {
     it(`where ${given} at generation ${generation} has ${expected.length} operations`, () => {
       const pod = readPod({ metadata: { uid: 'u1', generation }, spec: { tolerations } });
-      expect(podPatch(pod, wanted)).to.deep.equal(expected);
+      expect(podPatch(pod, lacking(pod.tolerations ?? [], wanted))).to.deep.equal(expected);
     });
   }
 });

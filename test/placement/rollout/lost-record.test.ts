@@ -1,12 +1,13 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
-import { readDaemonSet, readRecord } from '../../../src/placement/objects/daemonset.ts';
+import { readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
+import { readRecord } from '../../../src/placement/objects/template-record.ts';
 import {
   foundAgain,
   lostTolerations,
   unrecordedNote,
   unrecordedTolerations,
-} from '../../../src/placement/rollout/lost-record.ts';
+} from '../../../src/placement/rollout/template.ts';
 import { toleration } from '../objects.ts';
 
 const AMD = toleration('supported-arch=amd64:NoSchedule');

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { GUESSED, writeRecord } from '../../../src/placement/objects/daemonset.ts';
-import { takenBackNote } from '../../../src/placement/rollout/taken-back.ts';
+import { GUESSED, writeRecord } from '../../../src/placement/objects/template-record.ts';
+import { takenBackNote } from '../../../src/placement/rollout/template.ts';
 
 const daemonSet = (name: string, rollout: string | undefined, generation = 3) => {
   return { namespace: 'shop', name, generation, recorded: writeRecord([], [], { ...GUESSED, rollout }) };

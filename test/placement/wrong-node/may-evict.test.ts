@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import { readNode } from '../../../src/placement/nodes/node.ts';
+import type { BrokenContainer, ContainerTrouble } from '../../../src/placement/objects/containers.ts';
 import { readPod } from '../../../src/placement/objects/pod.ts';
-import type { BrokenContainer, ContainerTrouble } from '../../../src/placement/objects/start-error.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import type { Verdict, WrongNodeFinding } from '../../../src/placement/wrong-node/judge.ts';
 import { readWhole, whyNotEvicted } from '../../../src/placement/wrong-node/may-evict.ts';

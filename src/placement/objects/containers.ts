@@ -1,7 +1,58 @@
-import { strangersText } from '../../kit/cut.ts';
+import { cut, strangersText } from '../../kit/cut.ts';
 import { weightOf } from '../../kit/fairness/weight.ts';
 import { isObject, type JsonObject, listAt, stringAt } from '../../kit/json.ts';
-import { imageName, type PodImage } from './image.ts';
+
+/** An image of a container or an image volume. The same image with two pull policies counts as two. */
+export type PodImage = {
+  readonly image: string;
+  readonly pullPolicy: string;
+  /** The name of the volume (`volumes[].image`) that uses the image; absent for an image of a container. */
+  readonly volume?: string;
+};
+
+/** No image can have a longer name. */
+const LONGEST_IMAGE = 800;
+
+/** Returns the name of an image as it is kept. One that is too long is cut to one character more than allowed: it stays invalid. */
+function imageName(name: string): string {
+  return cut(name, LONGEST_IMAGE + 1);
+}
+
+/** No volume can have a longer name (a DNS label). */
+const LONGEST_VOLUME = 63;
+
+/** Returns the distinct images of a spec, in the order of {@link namedImages}: those of containers, then those of volumes. */
+export function readImages(spec: JsonObject): PodImage[] {
+  const images = new Map<string, PodImage>();
+  for (const named of namedImages(spec)) {
+    const image = imageName(named.image ?? '');
+    const pullPolicy = named.pullPolicy ?? '';
+    const key = `${pullPolicy} ${image}`;
+    // A template may have an empty image until something fills it in; the API server rejects it in a pod.
+    // An image that is there already is skipped: containers come first, and narrow at least as much as volumes do.
+    if (!image || images.has(key)) continue;
+    const volume = named.volume === undefined ? {} : { volume: cut(named.volume, LONGEST_VOLUME) };
+    images.set(key, { image, pullPolicy, ...volume });
+  }
+  return [...images.values()];
+}
+
+type NamedImage = { readonly [field in 'image' | 'pullPolicy' | 'volume']: string | undefined };
+
+function* namedImages(spec: JsonObject): Generator<NamedImage> {
+  for (const field of ['initContainers', 'containers']) {
+    for (const container of listAt(spec, field) ?? []) {
+      const pullPolicy = stringAt(container, 'imagePullPolicy');
+      yield { image: stringAt(container, 'image'), pullPolicy, volume: undefined };
+    }
+  }
+  for (const volume of listAt(spec, 'volumes') ?? []) {
+    if (!isObject(volume.image)) continue;
+    const { image } = volume;
+    const pullPolicy = stringAt(image, 'pullPolicy');
+    yield { image: stringAt(image, 'reference'), pullPolicy, volume: stringAt(volume, 'name') ?? '' };
+  }
+}
 
 /**
  * Why a container does not run, by its status.

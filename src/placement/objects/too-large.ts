@@ -1,7 +1,13 @@
 import { weightOf } from '../../kit/fairness/weight.ts';
 import { IGNORE_LABEL } from '../../names.ts';
 import type { DaemonSet } from './daemonset.ts';
-import type { Pod, PodTemplate } from './pod.ts';
+import { MOST_BYTES, type Pod, type PodTemplate } from './pod.ts';
+
+/** Says that an object is too large; `bytes`: {@link PodTemplate.tooLarge}. */
+export function tooLargeNote(bytes: number): string {
+  const what = 'its names of images, labels, selectors and tolerations count together';
+  return `too large to be served: ${bytes} bytes, at most ${MOST_BYTES / 1024} KiB (${what})`;
+}
 
 /** More than a pod that is not made to be large has. */
 const MOST_GATES = 32;
