@@ -22,6 +22,10 @@ export const RELEASES_FAIL_ANNOTATION = 'archaware.dev/releases-fail';
 export const PREFERRED = 'archaware.dev/preferred';
 /** The label of Noe with the same meaning, so that pods written for Noe need no change. */
 export const NOE_PREFERRED = 'arch.noe.adevinta.com/preferred';
+/** `metadata.annotations` of a namespace: with `"true"` the leader keeps {@link REPORT_RESULT_ANNOTATION} there. */
+export const REPORT_ANNOTATION = 'archaware.dev/report';
+/** `metadata.annotations` of a namespace: what the leader last saw there, as JSON; see `placement/objects/namespace.ts`. */
+export const REPORT_RESULT_ANNOTATION = 'archaware.dev/report-result';
 /** `spec.schedulingGates` of a pod whose images are being looked up. */
 export const ARCHITECTURE_GATE = 'archaware.dev/architecture';
 /** `metadata.labels` of an object that waits in a queue of Kueue: the name of the queue. */

@@ -63,6 +63,68 @@ describe('report', () => {
     expect((await onFile(input, '--to', 'arm64', '--fail-under', '75')).code).to.equal(0);
   });
 
+  it('tells the people of a namespace what runs where, what waits, and what holds it back', async () => {
+    const [both, amd] = [product.image('both', ['amd64', 'arm64']), product.image('amd', ['amd64'])];
+    const seen = {
+      time: '2026-03-01T06:00:00Z',
+      policies: ['red'],
+      pods: { placed: 2, waiting: 1 },
+      runsOn: { amd64: 2 },
+      oldestWaiting: { name: 'far', since: '2026-03-01T05:00:00Z' },
+    };
+    const annotations = { 'archaware.dev/report': 'true', 'archaware.dev/report-result': JSON.stringify(seen) };
+    await product.cluster.apply(
+      JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'default', annotations } }),
+    );
+    await product.cluster.apply(workload('Deployment', 'web', [both], { spec: { replicas: 2 } }));
+    await product.cluster.apply(workload('Deployment', 'old', [amd]));
+    await product.cluster.createPod({ name: 'far', images: [both], spec: { nodeSelector: { disk: 'ssd' } } });
+    await product.eventually('three pods to run', async () => {
+      const pods = objects((await product.get('/api/v1/namespaces/default/pods')).items);
+      return pods.filter((pod) => at(pod, 'spec', 'nodeName') !== undefined).length === 3;
+    });
+    const { stdout, code } = await asAdmin('-n', 'default', '--for-team');
+    expect([
+      code,
+      stdout
+        .split('\n\n')[1]
+        ?.replaceAll(/ {2,}/g, ' | ')
+        .replace(/(web \| 2) \| [^|]+/, '$1 | … '),
+    ]).to.deep.equal([
+      0,
+      [
+        'WORKLOAD | PODS | RUNS ON | CAN RUN ON | HELD BACK BY',
+        'Deployment old | 1 | 1 on amd64 | amd64 | arm64: amd:1: linux/amd64 only',
+        'Deployment web | 2 | … | amd64, arm64 | -',
+        'Pod far | 1 | - | - | amd64, arm64: nodeSelector asks for disk=ssd',
+      ].join('\n'),
+    ]);
+    expect(stdout).to.match(
+      /^Namespace default: 3 workloads; .*; 1 pod waits for a node\.\nThe controller saw at 2026-03-01T06:00:00Z: 2 placed, 1 waiting, 2 on amd64; far has waited longest, since 2026-03-01T05:00:00Z\.\n/,
+    );
+    expect(stdout).to.match(
+      /Waits for a node; archaware explain POD -n default says more\.\nPOD +SINCE +WHY\nfar +\d+[smhd] +\d+\/\d+ nodes are available/,
+    );
+    const explained = await runInProcess(
+      [
+        'explain',
+        'namespace/default',
+        '--kubeconfig',
+        product.cluster.kubeconfig,
+        '--registries.insecure',
+        product.registry.host,
+      ],
+      { clock: product.clock },
+    );
+    const withoutAge = (text: string) => text.replace(/^far +\d+s/m, 'far');
+    expect(withoutAge(explained.stdout)).to.equal(withoutAge(stdout));
+    const refused = await asAdmin('--for-team');
+    expect([refused.code, refused.stderr]).to.deep.equal([
+      3,
+      'archaware: --for-team: got no --namespace, expected --namespace NAME, and --output table, json or yaml\n',
+    ]);
+  });
+
   it('prints why whole in a pipe, and as much as fits a terminal', async () => {
     const long = product.image(`${'long-'.repeat(20)}name`, ['amd64']);
     const input = workload('Deployment', 'old', [], { template: requesting(long, '1') });

@@ -9,7 +9,15 @@ import { createPins } from './places.ts';
 import { costOf, createCosts, type Prices } from './price.ts';
 import { joined, verdictOf } from './readiness-of.ts';
 import { rankRebuilds } from './rebuilds.ts';
-import type { NotLookedUp, Report, ReportedImage, ReportedWorkload, TargetSummary, Unread } from './report.ts';
+import type {
+  NotLookedUp,
+  Report,
+  ReportedImage,
+  ReportedWorkload,
+  TargetSummary,
+  Unread,
+  WaitingPod,
+} from './report.ts';
 import { countNotLookedUp, type ImageFinding, reportImages } from './report-images.ts';
 import { cores, measureOf, readinessOf, tallyOf } from './tally.ts';
 
@@ -24,6 +32,7 @@ export type ReportInput = Omit<Circumstances, 'architectures'> & {
   readonly registryOf: (image: string) => string;
   readonly grouping: Grouping | undefined;
   readonly unread: readonly Unread[];
+  readonly waiting?: readonly WaitingPod[];
   /** What a month costs; undefined: no price was given. */
   readonly prices?: Prices | undefined;
   /** A newer tag of an image that has a build for a target. */
@@ -99,6 +108,7 @@ export function buildReport(input: ReportInput): Report {
     },
     workloads,
     images,
+    ...(input.waiting === undefined ? {} : { waiting: input.waiting }),
     ...groups,
   };
 }
@@ -137,6 +147,7 @@ function workloadOf(
   { kind, namespace, name, labels, parts }: Unit,
   first: Assessment | undefined,
 ): Omit<ReportedWorkload, 'verdicts'> {
+  const policy = first?.settings.policy === undefined ? {} : { policy: first.settings.policy };
   const basis = first?.outcome.kind === 'place' ? { basis: first.outcome.basis } : {};
   const sum = (value: (part: Candidate) => number) => parts.reduce((total, part) => total + value(part), 0);
   return {
@@ -148,19 +159,20 @@ function workloadOf(
     memory: Math.ceil(sum(({ replicas, requests }) => replicas * requests.memory)),
     labels,
     images: [...new Set(parts.flatMap(({ template }) => template.images.map(({ image }) => image)))],
+    ...policy,
     ...basis,
   };
 }
 
-/** Returns on how many nodes of which architecture the pods of a unit run. */
+/** Returns how many pods of a unit run on nodes of which architecture; `unknown` where the node was not read. */
 function runsOnOf(
   { runsOn }: Unit,
   architectureOf: ReadonlyMap<string, string | undefined>,
 ): Pick<ReportedWorkload, 'runsOn'> {
   const counts = new Map<string, number>();
   for (const [node, count] of runsOn) {
-    const architecture = architectureOf.get(node);
-    if (architecture !== undefined) counts.set(architecture, (counts.get(architecture) ?? 0) + count);
+    const architecture = architectureOf.get(node) ?? 'unknown';
+    counts.set(architecture, (counts.get(architecture) ?? 0) + count);
   }
   return counts.size === 0 ? {} : { runsOn: Object.fromEntries([...counts].sort()) };
 }

@@ -1,7 +1,10 @@
-import { type JsonObject, objectAt, stringAt } from '../../kit/json.ts';
+import { strangersText } from '../../kit/cut.ts';
+import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
+import { ARCHITECTURE_GATE } from '../../names.ts';
 import { isDaemonSet, isOfKubernetes, isOtherDaemonSet, shownKind } from '../../placement/objects/kinds.ts';
 import { type Owner, readOwner } from '../../placement/objects/pod.ts';
 import { type Candidate, readCandidate } from './candidate.ts';
+import type { WaitingPod } from './report.ts';
 
 /** A workload as the report counts it. */
 export type Unit = Pick<Candidate, 'kind' | 'namespace' | 'name' | 'labels'> & {
@@ -20,6 +23,8 @@ export type Inventory = {
   add(object: JsonObject): Candidate | undefined;
   /** Returns the workloads, sorted by namespace, kind and name. */
   units(): Unit[];
+  /** Returns the pods that wait for a node, those that wait longest first. */
+  waiting(): WaitingPod[];
 };
 
 /**
@@ -85,6 +90,7 @@ export function createInventory(): Inventory {
       tops.push(candidate);
       return candidate;
     },
+    waiting: placed.waiting,
     units() {
       const runsOn = placed.byWorkload();
       const own = tops.map((top) => ({ ...named(top), parts: [top], runsOn: runsOn(top.uid) }));
@@ -110,6 +116,7 @@ export function createInventory(): Inventory {
 function createPlaced() {
   const byOwner = new Map<string, Map<string, number>>();
   const parents = new Map<string, string>();
+  const waiting: WaitingPod[] = [];
 
   function root(uid: string): string {
     let top = uid;
@@ -123,8 +130,11 @@ function createPlaced() {
     /** Counts a pod that runs; `owner`: the uid of its owner. */
     add(object: JsonObject, owner: string | undefined): void {
       const node = stringAt(objectAt(object, 'spec'), 'nodeName');
-      if (object.kind !== 'Pod' || node === undefined || ENDED.has(stringAt(objectAt(object, 'status'), 'phase') ?? ''))
+      if (object.kind !== 'Pod' || ENDED.has(stringAt(objectAt(object, 'status'), 'phase') ?? '')) return;
+      if (node === undefined) {
+        waiting.push(readWaiting(object));
         return;
+      }
       const uid = owner ?? stringAt(objectAt(object, 'metadata'), 'uid') ?? '';
       const nodes = byOwner.get(uid) ?? new Map<string, number>();
       byOwner.set(uid, nodes.set(node, (nodes.get(node) ?? 0) + 1));
@@ -133,6 +143,7 @@ function createPlaced() {
     belongs(uid: string, owner: string | undefined): void {
       if (owner !== undefined && owner !== uid) parents.set(uid, owner);
     },
+    waiting: () => waiting.sort((one, other) => (one.since < other.since ? -1 : 1)),
     /** Returns, by the uid of a workload, how many of its pods run on which node. */
     byWorkload(): (uid: string) => ReadonlyMap<string, number> {
       const found = new Map<string, Map<string, number>>();
@@ -143,6 +154,21 @@ function createPlaced() {
       }
       return (uid) => found.get(uid) ?? new Map();
     },
+  };
+}
+
+/** Reads why a pod waits: the gate that archaware holds it by, or what the scheduler says. */
+function readWaiting(object: JsonObject): WaitingPod {
+  const [metadata, spec] = [objectAt(object, 'metadata'), objectAt(object, 'spec')];
+  const isGated = listAt(spec, 'schedulingGates')?.some(({ name }) => name === ARCHITECTURE_GATE) === true;
+  const conditions = listAt(objectAt(object, 'status'), 'conditions') ?? [];
+  const scheduled = conditions.find(({ type }) => type === 'PodScheduled');
+  const said = strangersText((scheduled && stringAt(scheduled, 'message')) ?? '');
+  return {
+    namespace: stringAt(metadata, 'namespace') ?? '',
+    name: stringAt(metadata, 'name') ?? '',
+    since: stringAt(metadata, 'creationTimestamp') ?? '',
+    why: isGated ? 'archaware holds it until it knows where its images run' : said,
   };
 }
 

@@ -66,7 +66,9 @@ export type ReportedWorkload = {
   readonly images: readonly string[];
   /** The source of the decision of `run`; absent if it waits, holds the pods or leaves the workload alone. */
   readonly basis?: DecisionBasis;
-  /** How many of its pods run now on nodes of which architecture; absent where none runs, or nodes were not read. */
+  /** The policy that applies to it; absent: the settings for all. */
+  readonly policy?: string;
+  /** How many of its pods run now on nodes of which architecture (`unknown`: the node was not read); absent where none runs. */
   readonly runsOn?: Readonly<Record<string, number>>;
   /** What its requests cost for a month where its pods run now; absent without prices, and where a node has none. */
   readonly cost?: number;
@@ -186,6 +188,16 @@ export type ReportGroup = {
   readonly targets: Readonly<Record<string, Readiness>>;
 };
 
+/** A pod without a node. */
+export type WaitingPod = {
+  readonly namespace: string;
+  readonly name: string;
+  /** When it was created, as ISO 8601. */
+  readonly since: string;
+  /** In words; empty if nobody has said it yet. */
+  readonly why: string;
+};
+
 /** The output of `report`: which workloads can run on which target, and what holds the others back. */
 export type Report = {
   /** The architectures that were asked about, sorted. */
@@ -195,6 +207,8 @@ export type Report = {
   readonly workloads: readonly ReportedWorkload[];
   /** Images that block most first, then by name. */
   readonly images: readonly ReportedImage[];
+  /** The pods without a node, those that wait longest first; absent without a cluster. */
+  readonly waiting?: readonly WaitingPod[];
   /** Only with `--group-by`: what it says (`namespace`, `label:team`, `registry`). */
   readonly groupBy?: string;
   /** Only with `--group-by`; sorted by name. */

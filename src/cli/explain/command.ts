@@ -30,6 +30,7 @@ export const explainCommand: Command = {
   examples: [
     ['explain -n shop web-7d4b9-x2x1z', 'Explain a pod of the namespace shop'],
     ['explain -n shop deployment/web -o json', 'Explain the pods that a Deployment will create, for a program'],
+    ['explain namespace/shop', 'Show what runs where in a namespace, what waits, and what is held back'],
     ['explain -f deployment.yaml', 'Explain the workloads of a file before they are applied'],
   ],
   async run(invocation) {
@@ -37,6 +38,13 @@ export const explainCommand: Command = {
     const problems = inputProblems(invocation, files);
     if (problems.length > 0) throw new ConfigurationError(problems);
     const target = explainTarget(invocation.operands, files, invocation.text('namespace'));
+    if (target.kind === 'namespace') {
+      const [{ report }, { teamReport }] = await Promise.all([
+        import('../report/run-report.ts'),
+        import('../report/options.ts'),
+      ]);
+      return report(await invocation.clusterContext(), teamReport(invocation, target.name));
+    }
     const { explain } = await import('./run-explain.ts');
     const options = { lookupTimeoutMs: readLookupTimeout(invocation), isVerbose: invocation.isSet('verbose') };
     return explain(await contextFor(invocation, target), target, options);

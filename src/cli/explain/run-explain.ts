@@ -42,7 +42,7 @@ import { createPaint } from '../paint.ts';
 import { describeExplanation } from './explanation-text.ts';
 import { refusalOf, saidOf } from './from-events.ts';
 import { describeMissing } from './missing.ts';
-import { type ExplainTarget, KINDS } from './target.ts';
+import { KINDS, type ObjectTarget } from './target.ts';
 
 /**
  * Prints what `run` would decide now, and why: for an object of the cluster, or for each object in files. Several explanations are
@@ -50,7 +50,7 @@ import { type ExplainTarget, KINDS } from './target.ts';
  */
 export async function explain(
   context: Context,
-  target: ExplainTarget,
+  target: ObjectTarget,
   { lookupTimeoutMs, isVerbose }: { readonly lookupTimeoutMs: number; readonly isVerbose: boolean },
 ): Promise<number> {
   const { output, print, note, readInput } = context;
@@ -195,7 +195,7 @@ async function connectFor(context: Context, isOptional: boolean) {
 
 async function readObject(
   client: ApiClient | undefined,
-  target: ExplainTarget,
+  target: ObjectTarget,
   home: string,
   signal: AbortSignal,
 ): Promise<Workload> {

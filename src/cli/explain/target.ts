@@ -2,7 +2,10 @@ import { ConfigurationError } from '../../config/shown-problems.ts';
 import { nearest } from '../../kit/nearest.ts';
 
 /** What to explain: an object of the cluster, or those in files (`-`: standard input). */
-export type ExplainTarget =
+export type ExplainTarget = ObjectTarget | { readonly kind: 'namespace'; readonly name: string };
+
+/** What to explain, but for a namespace. */
+export type ObjectTarget =
   | { readonly kind: 'files'; readonly files: readonly string[]; readonly namespace: string | undefined }
   | {
       readonly kind: 'object';
@@ -24,11 +27,13 @@ export const KINDS: readonly { readonly kind: string; readonly path: string; rea
   { kind: 'CronJob', path: '/apis/batch/v1', names: ['cronjob', 'cronjobs', 'cj'] },
 ];
 
-const EXPECTED = 'expected [KIND/]NAME, KIND NAME, NAMESPACE/POD, or -f FILE and nothing else';
+const NAMESPACES: readonly string[] = ['namespace', 'namespaces', 'ns'];
+
+const EXPECTED = 'expected [KIND/]NAME, KIND NAME, NAMESPACE/POD, namespace/NAME, or -f FILE and nothing else';
 
 /** Other kinds that kubectl users write; none of them creates pods that archaware places. */
 const OTHER_KINDS: readonly string[] = (
-  'node nodes no service services svc namespace namespaces ns configmap cm secret ' +
+  'node nodes no service services svc configmap cm secret ' +
   'ingress ing pvc persistentvolumeclaim serviceaccount sa endpoints hpa'
 ).split(' ');
 
@@ -64,6 +69,7 @@ export function explainTarget(
   const [first = '', name] = words;
   if (name === undefined) return { kind: 'object', of: 'Pod', namespace, name: first };
   const [resource = ''] = first.toLowerCase().split('.', 1);
+  if (NAMESPACES.includes(resource)) return { kind: 'namespace', name };
   const known = KINDS.find(({ names }) => names.includes(resource));
   if (known !== undefined) return { kind: 'object', of: known.kind, namespace, name };
   if (operands.length === 2) {

@@ -38,6 +38,10 @@ export const reportCommand: Command = {
       choices: ['namespace', 'label:', 'registry'],
       text: 'Also sum up by namespace, label:KEY or registry',
     },
+    {
+      name: 'for-team',
+      text: 'For the people of one --namespace: what runs where, what waits, and what is held back by which image',
+    },
     { name: 'newer', text: 'Ask the registries for newer tags of the images that block' },
     {
       name: 'fail-under',
@@ -68,6 +72,7 @@ export const reportCommand: Command = {
   examples: [
     ['report --to arm64', 'Show what can move to arm64, and which rebuild helps most'],
     ['report --to arm64 -o html > report.html', 'Write a page to pass on'],
+    ['report -n shop --for-team', 'Show a team what runs where, what waits and what holds it back'],
     ['report --to arm64 --price amd64=0.0408,arm64=0.0321', 'Show what a move would save'],
     ['report -f manifests/ --to arm64 --fail-under 90', 'Fail if less than 90 % of the CPU in a directory is ready'],
   ],

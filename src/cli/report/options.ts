@@ -24,6 +24,8 @@ export type ReportOptions = {
   /** From 0 to 100. */
   readonly failUnder: number | undefined;
   readonly lookupTimeoutMs: number;
+  /** Whether the text is for the people of one namespace. */
+  readonly forTeam: boolean;
   /** Undefined: no price was given. */
   readonly prices: Prices | undefined;
 };
@@ -50,7 +52,26 @@ export function reportOptions(invocation: Invocation): ReportOptions {
     newer: isSet('newer'),
     failUnder,
     lookupTimeoutMs: readLookupTimeout(invocation),
+    forTeam: readForTeam(invocation, namespace),
     prices: readPrices(invocation, targets),
+  };
+}
+
+/** Returns what `explain namespace/NAME` asks: the report for the people of a namespace. */
+export function teamReport(invocation: Pick<Invocation, 'text' | 'form'>, namespace: string): ReportOptions {
+  return {
+    form: invocation.form,
+    targets: undefined,
+    files: [],
+    namespace,
+    selector: readSelectorFlag(),
+    selectorText: '',
+    grouping: undefined,
+    newer: false,
+    failUnder: undefined,
+    lookupTimeoutMs: readLookupTimeout(invocation),
+    forTeam: true,
+    prices: undefined,
   };
 }
 
@@ -63,6 +84,13 @@ export function readArchitectures(flag: string, values: readonly string[]): stri
     .map((part) => `${flag}: got ${JSON.stringify(part)}, expected ${ARCHITECTURE_EXPECTED}${didYouMean(part)}`);
   if (problems.length > 0) throw new ConfigurationError(problems);
   return [...new Set(parts.flatMap((part) => readArchitecture(part) ?? []))].sort();
+}
+
+function readForTeam({ isSet, form }: Invocation, namespace: string | undefined): boolean {
+  if (!isSet('for-team')) return false;
+  const got = namespace === undefined ? 'no --namespace' : form === 'html' ? '--output html' : undefined;
+  if (got === undefined) return true;
+  throw new ConfigurationError([`--for-team: got ${got}, expected --namespace NAME, and --output table, json or yaml`]);
 }
 
 function readPercentage(text: string | undefined): number | undefined {

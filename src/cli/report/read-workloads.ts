@@ -6,6 +6,7 @@ import { objectAt, stringAt } from '../../kit/json.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
 import { type ApiError, isForbidden } from '../../kube/errors.ts';
 import { readAll } from '../../kube/list.ts';
+import { find } from '../../kube/read.ts';
 import { type Node, readNode } from '../../placement/nodes/node.ts';
 import { type Namespace, readNamespace } from '../../placement/objects/namespace.ts';
 import { readPullSecrets } from '../../placement/objects/pod.ts';
@@ -72,12 +73,16 @@ export async function gather(
       on.read(resource, count);
       return undefined;
     };
+    await permitted(resource, `list ${right}`, without, () => readAll(client, path, read, signal));
+  }
+
+  async function permitted(resource: string, right: string, without: string, read: () => Promise<unknown>) {
     try {
-      await readAll(client, path, read, signal);
+      await read();
     } catch (error) {
       if (!isForbidden(error)) throw error;
       refusals.push(error);
-      unread.push({ resource, text: `the right to list ${right} is missing: ${without}` });
+      unread.push({ resource, text: `the right to ${right} is missing: ${without}` });
     }
   }
 
@@ -88,10 +93,16 @@ export async function gather(
   });
   const namespaces = new Map<string, Namespace>();
   const unlabelled = 'the labels of namespaces are not known to policies';
-  await list('/api/v1/namespaces', 'namespaces', 'namespaces', unlabelled, (object) => {
+  const known = (object: JsonObject) => {
     const read = readNamespace(object);
     namespaces.set(read.name, read);
-  });
+  };
+  if (namespace === undefined) await list('/api/v1/namespaces', 'namespaces', 'namespaces', unlabelled, known);
+  else
+    await permitted('namespaces', `get namespace ${namespace}`, unlabelled, async () => {
+      const object = await find(client, `/api/v1/namespaces/${encodeURIComponent(namespace)}`, signal);
+      if (object !== undefined) known(object);
+    });
   const accountSecrets = new Map<string, readonly string[]>();
   const unasked = 'pull secrets that service accounts name are not used';
   await list(`/api/v1${inside}/serviceaccounts`, 'serviceaccounts', `serviceaccounts ${where}`, unasked, (object) => {

@@ -11,6 +11,7 @@ import { ConfigurationError } from '../../config/shown-problems.ts';
 import { matchesSelector } from '../../kit/labels.ts';
 import type { TagResolver } from '../../oci/resolver.ts';
 import type { PodImage } from '../../placement/objects/containers.ts';
+import { readNamespaceReport } from '../../placement/objects/namespace.ts';
 import { few } from '../../placement/reasons.ts';
 import { createLookups, type Question } from '../lookups/lookups.ts';
 import { type Asking, withLookups } from '../lookups/with-lookups.ts';
@@ -20,6 +21,7 @@ import { findNewer } from './newer.ts';
 import type { ReportOptions } from './options.ts';
 import { type Gathered, gather, gatherFiles, type Neighbourhood } from './read-workloads.ts';
 import { renderReport } from './render.ts';
+import type { TeamOptions } from './team.ts';
 
 /** The namespace of an object in a file that names none. */
 const DEFAULT = 'default';
@@ -47,7 +49,10 @@ export async function report(context: Context, options: ReportOptions): Promise<
       client === undefined
         ? gatherFiles(objects ?? [], namespace)
         : await gather(client, namespace, { candidate: inquiry.ask, read: progress.show }, signal);
-    const made = await makeReport(inquiry, gathered, options, { resolver, progress, note, signal });
+    const made = await makeReport(inquiry, gathered, options, {
+      ...{ resolver, progress, note, signal },
+      isCluster: client !== undefined,
+    });
     progress.end();
     const isMachine = options.form === 'json' || options.form === 'yaml';
     if (!isMachine) refuseNothing(made, options);
@@ -64,6 +69,7 @@ export async function report(context: Context, options: ReportOptions): Promise<
         createdAt,
         namedTargets: targets !== undefined,
         columns: context.columns,
+        team: options.forTeam ? teamOf(options, gathered, clock.wall()) : undefined,
       }),
     );
     // A program still reads that there is nothing.
@@ -118,6 +124,7 @@ async function makeReport(
   { targets, selector, grouping, newer, prices }: ReportOptions,
   by: {
     readonly resolver: TagResolver;
+    readonly isCluster: boolean;
     readonly progress: Progress;
     readonly note: (line: string) => void;
     readonly signal: AbortSignal;
@@ -137,6 +144,7 @@ async function makeReport(
     registryOf,
     grouping,
     unread,
+    ...(by.isCluster ? { waiting: inventory.waiting() } : {}),
     prices,
   };
   for (const line of lookups.secondEntries()) by.note(line);
@@ -158,6 +166,10 @@ async function makeReport(
   );
   if (failed.length > 0) by.note(`newer tags are not known of ${few(failed)}`);
   return buildReport({ ...input, newerOf });
+}
+
+function teamOf({ namespace = '' }: ReportOptions, { namespaces }: Gathered, now: number): TeamOptions {
+  return { namespace, now, seen: readNamespaceReport(namespaces.get(namespace)?.report) };
 }
 
 /** Pull secrets are many, so they get one line. */

@@ -1,14 +1,12 @@
 import {
   READINESS_STATES,
   type ReadinessState,
-  type Reason,
   type Report,
   type ReportedWorkload,
 } from '../../analysis/readiness/report.ts';
 import { printable } from '../../kit/printable.ts';
-import { few } from '../../placement/reasons.ts';
 import { cutMiddle, table, wrapped } from '../output.ts';
-import { bytesText, coresText, headlines, moneyText, newerTagOf, percent } from './texts.ts';
+import { briefReason, bytesText, coresText, headlines, moneyText, newerTagOf, percent } from './texts.ts';
 
 /** The width of sentences where standard output is not a terminal. Tables are as wide as they need there: what is cut is lost. */
 const WIDTH = 80;
@@ -99,22 +97,6 @@ function details(report: Report, target: string, width: number): string {
   ]
     .filter((section) => section !== '')
     .join('\n');
-}
-
-/** A reason that fits a column: an image without its registry, and without what the state says already. */
-function briefReason(reason: Reason): string {
-  switch (reason.kind) {
-    case 'image':
-      return `${withoutPath(reason.image)}: ${few(reason.platforms) || 'no platform'} only`;
-    case 'lookup':
-      return `${withoutPath(reason.image)}: ${reason.code}`;
-    default:
-      return reason.text.replace(/^its /, '');
-  }
-}
-
-function withoutPath(image: string): string {
-  return image.split('@', 1)[0]?.split('/').at(-1) || image;
 }
 
 /** A newer tag that has the target: `🆙 2.0`. */

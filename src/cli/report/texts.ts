@@ -1,6 +1,15 @@
-import type { Rebuild, Report, Summary, Tally, TargetSummary, Verdict } from '../../analysis/readiness/report.ts';
+import type {
+  Reason,
+  Rebuild,
+  Report,
+  Summary,
+  Tally,
+  TargetSummary,
+  Verdict,
+} from '../../analysis/readiness/report.ts';
 import { notLookedUpText } from '../../analysis/readiness/report-images.ts';
 import { shareOf, tallyOf } from '../../analysis/readiness/tally.ts';
+import { few } from '../../placement/reasons.ts';
 
 /** A share as a percentage, rounded down: 99.9 % is not everything. */
 export function percent(share: number): string {
@@ -46,6 +55,7 @@ export function moneyText(amount: number): string {
 function costLines({ cost }: TargetSummary): string[] {
   if (cost === undefined) return [];
   const { now, moved, saves, unpriced } = cost;
+  if (now === 0 && moved === 0 && unpriced === 0) return ['No workload requests what has a price.'];
   const change = saves < 0 ? `${moneyText(-saves)} more` : `${moneyText(saves)} less`;
   const [they, are] = unpriced === 1 ? ['1 workload', 'is'] : [`${unpriced} workloads`, 'are'];
   return [
@@ -113,4 +123,20 @@ function rebuildLines(rebuilds: readonly Rebuild[]): string[] {
   if (first.length === 0 || percent(share) === percent(0)) return [];
   const [these, hold] = first.length === 1 ? ['One image', 'holds'] : [`${first.length} images`, 'hold'];
   return [`${these} ${hold} back ${percent(share)} more; see below.`];
+}
+
+/** A reason that fits a column: an image without its registry, and without what the state says already. */
+export function briefReason(reason: Reason): string {
+  switch (reason.kind) {
+    case 'image':
+      return `${withoutPath(reason.image)}: ${few(reason.platforms) || 'no platform'} only`;
+    case 'lookup':
+      return `${withoutPath(reason.image)}: ${reason.code}`;
+    default:
+      return reason.text.replace(/^its /, '');
+  }
+}
+
+function withoutPath(image: string): string {
+  return image.split('@', 1)[0]?.split('/').at(-1) || image;
 }
