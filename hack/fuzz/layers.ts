@@ -1,8 +1,7 @@
 import fc from 'fast-check';
-import { createArchive } from '../../src/oci/deep/archive.ts';
+import { Parser } from 'tar/parse';
 import { settleFor } from '../../src/oci/deep/find-program.ts';
-import { createStep } from '../../src/oci/deep/layer-reader.ts';
-import { isLayerProblem } from '../../src/oci/deep/layer-reading.ts';
+import { createArchive, createStep, LayerProblem } from '../../src/oci/deep/layer-reader.ts';
 import { createLayerTree } from '../../src/oci/deep/layer-tree.ts';
 import { archive, elf, type LayerEntry } from '../../testimg/layers.ts';
 import { isShowable, must, type Target } from './target.ts';
@@ -71,7 +70,7 @@ export const layers: Target = {
     try {
       for (const isLast of [false, true]) {
         tree.begin();
-        const reader = createArchive({ tree, allowance });
+        const reader = createArchive(Parser, { tree, allowance });
         for (let at = 0; at < bytes.length; at += CHUNK) reader.write(bytes.subarray(at, at + CHUNK));
         reader.end();
         tree.end(isLast);
@@ -79,7 +78,7 @@ export const layers: Target = {
       }
       return true;
     } catch (error) {
-      if (!isLayerProblem(error)) throw error;
+      if (!(error instanceof LayerProblem)) throw error;
       must(isShowable(error.message), `a message can be shown: ${JSON.stringify(error.message)}`);
       ask();
       return false;

@@ -1,7 +1,7 @@
 import type { Platform } from '../../kit/platform.ts';
 import { printable } from '../../kit/printable.ts';
 import { isShell, LONGEST, type Process, placesOf, startedBy } from './image-process.ts';
-import { isLayerProblem } from './layer-reading.ts';
+import { LayerProblem } from './layer-reader.ts';
 import type { LayerTree } from './layer-tree.ts';
 import { type Format, judge, type Verdict } from './program-format.ts';
 
@@ -54,7 +54,7 @@ export function settleFor(wanted: Wanted, why: string): Finding {
     return { program: reach, verdict: 'unknown', reason: joined(after, `${reach} ${why}`) };
   } catch (error) {
     // Nothing more may be looked up.
-    if (!isLayerProblem(error)) throw error;
+    if (!(error instanceof LayerProblem)) throw error;
     const program = printable(wanted.process.argv[0] ?? '', 200);
     return { program, verdict: 'unknown', reason: `${program} ${error.message}` };
   }

@@ -10,8 +10,7 @@ import { digestName, isDigest, parseReference } from '../reference.ts';
 import type { ReachParts, TagResolver } from '../resolver.ts';
 import { type Finding, findProgram, settleFor } from './find-program.ts';
 import { type ImageProcess, type Override, processOf, readImageProcess } from './image-process.ts';
-import { createStep, PER_PLATFORM, readLayer } from './layer-reader.ts';
-import { type Allowance, isLayerProblem, LayerProblem, type Reading } from './layer-reading.ts';
+import { type Allowance, createStep, LayerProblem, PER_PLATFORM, type Reading, readLayer } from './layer-reader.ts';
 import { createLayerTree } from './layer-tree.ts';
 
 /** What was found in the layers of one platform. */
@@ -160,7 +159,7 @@ async function lookInside(
     try {
       await withDeadline(PLATFORM_MS, signal, expired, readAll, after);
     } catch (error) {
-      if (signal.aborted || !isLayerProblem(error)) throw error;
+      if (signal.aborted || !(error instanceof LayerProblem)) throw error;
       why = error.message;
     }
     // What is left of the steps is little work.
@@ -177,7 +176,7 @@ async function lookInside(
       isWhole = false;
       isWhole = await readLayer(body, digest, reading).catch((error: unknown) => {
         // Thrown here, it would count as a failure of the connection.
-        if (isLayerProblem(error) && !until.aborted) return error;
+        if (error instanceof LayerProblem && !until.aborted) return error;
         throw error;
       });
     };
