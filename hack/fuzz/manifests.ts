@@ -113,7 +113,7 @@ export const manifest: Target = {
     const read = refusing([ImageError], () => parseManifest(body, newline < 0 ? undefined : text.slice(0, newline)));
     if (read === undefined) return false;
     if (read.kind === 'image') {
-      must(isDigest(read.config.digest), 'a config has a digest');
+      must(isDigest(read.config), 'a config has a digest');
       return true;
     }
     const children = new Map<string, Child>();

@@ -33,9 +33,6 @@ export type Skipped = {
   readonly isSecond?: true;
 };
 
-/** A descriptor of the OCI image-spec, reduced to the fields that are used. */
-type Descriptor = { readonly digest: string; readonly mediaType: string };
-
 /** What an entry of an index states as its platform, as it is written there. An empty text: the field is absent. */
 export type StatedPlatform = {
   readonly os: string;
@@ -70,8 +67,8 @@ export type Index = {
   readonly entries: readonly IndexEntry[];
 };
 
-/** A parsed manifest. */
-export type Manifest = Index | { readonly kind: 'image'; readonly config: Descriptor };
+/** A parsed manifest. `config`: the digest of the image's config blob. */
+export type Manifest = Index | { readonly kind: 'image'; readonly config: string };
 
 const DOCKER_LIST = 'application/vnd.docker.distribution.manifest.list.v2+json';
 const SIGNED_SCHEMA1 = 'application/vnd.docker.distribution.manifest.v1+prettyjws';
@@ -151,28 +148,25 @@ export function refuseSchema1(body: Uint8Array, contentType: string | undefined)
 }
 
 function structureOf(manifest: JsonObject): 'index' | 'image' | 'schema1' | undefined {
-  // Go's JSON decoder, which container runtimes use, does not distinguish the case of names.
-  const names = new Set(Object.keys(manifest).map((name) => name.toLowerCase()));
-  const isIndex = names.has('manifests');
-  const isImage = names.has('layers') || names.has('config');
+  const isIndex = Object.hasOwn(manifest, 'manifests');
+  const isImage = Object.hasOwn(manifest, 'layers') || Object.hasOwn(manifest, 'config');
   if (isIndex && isImage) throw malformed('contains both "manifests" and "layers"');
   if (isIndex) return 'index';
   if (isImage) return 'image';
-  return fieldOf(manifest, 'schemaVersion') === 1 || names.has('fslayers') ? 'schema1' : undefined;
+  return fieldOf(manifest, 'schemaVersion') === 1 || Object.hasOwn(manifest, 'fslayers') ? 'schema1' : undefined;
 }
 
 function parseImage(manifest: JsonObject): Manifest {
-  const config = descriptor(fieldOf(manifest, 'config'));
-  if (config === undefined) throw malformed('names no valid config');
+  const named = fieldOf(manifest, 'config');
+  const digest = isObject(named) ? textOf(fieldOf(named, 'digest')) : '';
+  if (!isObject(named) || !isDigest(digest)) throw malformed('names no valid config');
+  const type = mediaType(fieldOf(named, 'mediaType'));
   const artifact = textOf(fieldOf(manifest, 'artifactType'));
-  if (!IMAGE_CONFIG.has(config.mediaType) && (artifact !== '' || !LEGACY_CONFIG.has(config.mediaType))) {
-    const type = printableAscii(artifact || config.mediaType, 100);
-    throw new ImageError(`this is not an image but an artifact of type "${type}"`, {
-      code: 'unsupported',
-      isSingleManifest: true,
-    });
+  if (!IMAGE_CONFIG.has(type) && (artifact !== '' || !LEGACY_CONFIG.has(type))) {
+    const problem = `this is not an image but an artifact of type "${printableAscii(artifact || type, 100)}"`;
+    throw new ImageError(problem, { code: 'unsupported', isSingleManifest: true });
   }
-  return { kind: 'image', config };
+  return { kind: 'image', config: digest };
 }
 
 function parseIndex(index: JsonObject, before: number): Manifest {
@@ -196,7 +190,7 @@ function parseIndex(index: JsonObject, before: number): Manifest {
 function parseEntry(value: unknown): IndexEntry {
   if (value !== null && !isObject(value)) throw wrongType();
   const entry = onlyFields(value ?? {}, ENTRY_FIELDS);
-  const child = descriptor(entry);
+  const digest = textOf(fieldOf(entry, 'digest'));
   const annotations = fieldOf(entry, 'annotations');
   const size = fieldOf(entry, 'size') ?? 0;
   if (
@@ -206,18 +200,18 @@ function parseEntry(value: unknown): IndexEntry {
   ) {
     throw wrongType();
   }
-  const annotation = (name: string): unknown => (isObject(annotations) ? annotations[name] : undefined);
+  const named = isObject(annotations) ? annotations : {};
   // containerd compares this type as it is written.
   const type = textOf(fieldOf(entry, 'mediaType'));
   const stated = fieldOf(entry, 'platform');
   const platform = isObject(stated) ? onlyFields(stated, PLATFORM_FIELDS) : stated;
   if (platform !== undefined && !isPlatform(platform)) throw wrongType();
   return {
-    ...(child === undefined ? {} : { digest: child.digest }),
+    ...(isDigest(digest) && { digest }),
     kind: type === '' ? 'untyped' : (KIND.get(type) ?? 'other'),
     mediaType: type,
-    isAttestation: annotation('vnd.docker.reference.type') === 'attestation-manifest',
-    isZstd: annotation('io.github.containers.compression.zstd') === 'true',
+    isAttestation: named['vnd.docker.reference.type'] === 'attestation-manifest',
+    isZstd: named['io.github.containers.compression.zstd'] === 'true',
     ...(platform === undefined ? {} : { platform: statedPlatform(platform) }),
   };
 }
@@ -234,7 +228,8 @@ function isPlatform(value: unknown): value is JsonObject {
 
 /** Whether these fields are texts, as far as they are there. */
 function areTexts(object: JsonObject, names: readonly string[]): boolean {
-  return names.every((name) => ['string', 'undefined'].includes(typeof fieldOf(object, name)));
+  for (const name of names) if (!['string', 'undefined'].includes(typeof fieldOf(object, name))) return false;
+  return true;
 }
 
 function isMapOfTexts(value: unknown): boolean {
@@ -323,12 +318,6 @@ export function readPlatform(stated: Platform): Platform | string {
   }
   const { variant = '' } = stated;
   return /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/.test(variant) ? { os, architecture, variant } : { os, architecture };
-}
-
-function descriptor(value: unknown): Descriptor | undefined {
-  if (!isObject(value)) return undefined;
-  const digest = textOf(fieldOf(value, 'digest'));
-  return isDigest(digest) ? { digest, mediaType: mediaType(fieldOf(value, 'mediaType')) } : undefined;
 }
 
 function mediaType(value: unknown): string {

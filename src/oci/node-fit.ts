@@ -44,13 +44,12 @@ export function nodeOf(platform: StatedPlatform): Node | undefined {
   return typeof read === 'string' ? undefined : { os: read.os, architecture: read.architecture };
 }
 
-/** Returns the names of all nodes that a platform may fit (`containerdFit`, `crioRank`), and perhaps of others. */
-export function nodesLike(platform: StatedPlatform): ReadonlySet<string> {
+/** Returns the names of all nodes that a platform may fit (`containerdFit`, `crioRank`), and perhaps of others. `node`: the one it names. */
+export function nodesLike(platform: StatedPlatform, node: Node | undefined): ReadonlySet<string> {
   const { os, architecture } = containerdNames(platform);
-  const node = nodeOf(platform);
-  const greater = [...LESSER].flatMap(([name, lesser]) => (lesser === architecture ? [name] : []));
-  const own = [architecture, ...greater].map((name) => nameOf({ os, architecture: name }));
-  return new Set(node === undefined ? own : [...own, nameOf(node)]);
+  const names = new Set([`${os}/${architecture}`]);
+  for (const [name, lesser] of LESSER) if (lesser === architecture) names.add(`${os}/${name}`);
+  return node === undefined ? names : names.add(nameOf(node));
 }
 
 export function nameOf({ os, architecture }: Node): string {

@@ -94,7 +94,8 @@ export function select(root: Index, children: Children, isSparse = false): Selec
     if (entry.by === 'content' || !needed.has(entry.digest)) needed.set(entry.digest, entry);
   };
   const nodes = uniquePlatforms([...nodesOf(root, children, new Map(), new Set()).values()]);
-  const taken = [...nodes, UNNAMED].map((node) => {
+  const asked = sortedOf(root).unnamed.length === 0 ? nodes : [...nodes, UNNAMED];
+  const taken = asked.map((node) => {
     const reader = { node, children, need, isSparse };
     return { node, containerd: byContainerd(root, reader, 1), 'CRI-O': byCrio(root, reader, 1) };
   });
@@ -147,12 +148,13 @@ function sortedOf(index: Index): Sorted {
   const named = index.entries.map((entry) => {
     const { platform, digest = '' } = entry;
     if (platform === undefined) unnamed.push(entry);
-    for (const name of platform === undefined ? [] : nodesLike(platform)) {
+    const node = platform && nodeOf(platform);
+    for (const name of platform === undefined ? [] : nodesLike(platform, node)) {
       const found = byNode.get(name);
       if (found === undefined) byNode.set(name, [entry]);
       else found.push(entry);
     }
-    return { digest, node: platform && nodeOf(platform) };
+    return { digest, node };
   });
   const sorted = { named, byNode, unnamed };
   SORTED.set(index, sorted);
@@ -162,7 +164,8 @@ function sortedOf(index: Index): Sorted {
 /** Returns the nodes that the entries name, and what was read so far. */
 function nodesOf(index: Index, children: Children, nodes: Map<string, Node>, seen: Set<string>): Map<string, Node> {
   const add = (node: Node | undefined): void => {
-    if (node !== undefined && !nodes.has(nameOf(node))) nodes.set(nameOf(node), node);
+    const name = node && nameOf(node);
+    if (node !== undefined && name !== undefined && !nodes.has(name)) nodes.set(name, node);
   };
   for (const { digest, node } of sortedOf(index).named) {
     add(node);

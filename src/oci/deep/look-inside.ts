@@ -82,7 +82,7 @@ async function lookInside(
     const visit = async (sent: Sent): Promise<void> => {
       const manifest = sent.manifest(0);
       if (manifest.kind === 'image') {
-        const config = await requests.config(asked, manifest.config.digest, MAX_CONFIG);
+        const config = await requests.config(asked, manifest.config, MAX_CONFIG);
         return keep(platformKey(parseImageConfig(config).platform), sent);
       }
       for (const { digest, kind, isAttestation, platform } of manifest.entries) {
@@ -112,7 +112,7 @@ async function lookInside(
     const manifest = sent.manifest(0);
     const layers = readLayers(sent.body);
     if (manifest.kind !== 'image' || layers === undefined) return unknown('its manifest lists no layers');
-    const image = readImageProcess(await requests.config(asked, manifest.config.digest, MAX_CONFIG));
+    const image = readImageProcess(await requests.config(asked, manifest.config, MAX_CONFIG));
     if (image === undefined) return unknown('its config blob is not a JSON object');
     const stated = readPlatform(image);
     const found = await readUntilFound(platform, image, layers);

@@ -169,7 +169,7 @@ export function createQuery(options: QueryOptions) {
         return sent.manifest;
       },
       async config(image) {
-        const body = await requests.config(asked, image.config.digest, left.configs);
+        const body = await requests.config(asked, image.config, left.configs);
         left.configs -= body.byteLength;
         return body;
       },

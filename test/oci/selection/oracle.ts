@@ -89,7 +89,7 @@ export async function lookUp({ root, objects }: Tree): Promise<Explored | ImageE
         const body = bodyOf(digest);
         return () => parseManifest(body, undefined);
       },
-      config: async ({ config }) => bodyOf(config.digest),
+      config: async ({ config }) => bodyOf(config),
     });
     if ('settle' in found) throw new Error('an endpoint that has everything lacks something');
     return found;
