@@ -4,7 +4,7 @@ import type { Clock } from '../../kit/clock.ts';
 import { milliseconds } from '../../kit/duration.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
 import { createImageCache, type ImageCache } from '../../oci/cache/cache.ts';
-import type { AddressRules } from '../../oci/http/addresses.ts';
+import type { AddressRules } from '../../oci/http/address-guard.ts';
 import { createResolver, type ResolverOptions, type TagResolver } from '../../oci/resolver.ts';
 import { createNameMatcher } from '../../placement/image-patterns.ts';
 import { USER_AGENT } from '../version.ts';
@@ -30,7 +30,7 @@ export function resolverFor(config: Config, clock: Clock, files: OperatorFiles, 
     cache: createImageCache(images.cache.maxEntries),
     ...operators,
     ...others,
-    isPrivate: createNameMatcher(registries.private),
+    ...(registries.private.length > 0 && { isPrivate: createNameMatcher(registries.private) }),
     ttl: {
       tag: milliseconds(images.cache.tagTtl),
       always: milliseconds(images.cache.alwaysTagTtl),

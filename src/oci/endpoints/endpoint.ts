@@ -1,6 +1,5 @@
 import { printableAscii } from '../../kit/printable.ts';
-import type { AddressPolicy } from '../http/addresses.ts';
-import type { Trust } from '../http/trust.ts';
+import type { AddressPolicy, Trust } from '../http/trust.ts';
 import type { Reference } from '../reference.ts';
 
 /** A place where an image can be requested: a mirror of its registry, or the registry itself. */

@@ -1,7 +1,6 @@
 import { sha256 } from '../../kit/json.ts';
 import { printableAscii } from '../../kit/printable.ts';
-import type { AddressPolicy } from '../http/addresses.ts';
-import { insecureTrust, type Trust } from '../http/trust.ts';
+import { type AddressPolicy, insecureTrust, type Trust } from '../http/trust.ts';
 import { HUB, HUB_ENDPOINT, HUB_LOGIN, isRepository, type Reference } from '../reference.ts';
 import { type Endpoint, type EndpointAddress, parseEndpointAddress, repositoryUrl, urlHost } from './endpoint.ts';
 import type { HostEntry, HostsConfig } from './hosts-toml.ts';

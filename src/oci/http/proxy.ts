@@ -3,7 +3,6 @@ import { isIP, Socket } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { Agent, type buildConnector, type Dispatcher } from 'undici';
 import { codeOf } from '../../kit/errors.ts';
-import { within } from './addresses.ts';
 import { parseUrl } from './transport.ts';
 
 /** A proxy that the environment names. */
@@ -89,7 +88,7 @@ function exemption(entry: string): (target: Target) => boolean {
   if (entry === '*') return () => true;
   if (entry.includes('/')) {
     const cidr = ipaddr.isValidCIDR(entry) ? ipaddr.parseCIDR(entry) : undefined;
-    return ({ address }) => cidr !== undefined && address !== undefined && within(address, cidr);
+    return ({ address }) => cidr !== undefined && address?.kind() === cidr[0].kind() && address.match(cidr);
   }
   const [, name = '', port] = isIP(entry) === 0 ? (/^(.*?)(?::(\d+))?$/.exec(entry) ?? []) : [entry, entry];
   const host = name.replace(/^\[(.*)\]$/, '$1');

@@ -11,8 +11,7 @@ import {
 } from '../errors.ts';
 import type { RateLimit, RequestPlace, RequestRecord } from '../resolver-telemetry.ts';
 import { statusText, subjectOf } from '../sentences.ts';
-import type { AddressPolicy } from './addresses.ts';
-import { forStrangers, type Trust } from './trust.ts';
+import { type AddressPolicy, forStrangers, type Trust } from './trust.ts';
 
 /** A login, and a name for it by which its tokens and answers are kept apart. */
 export type Credential = {

@@ -2,6 +2,15 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import tls from 'node:tls';
 
+/** By whom a host was named, and so which of its addresses are allowed. */
+export type AddressPolicy =
+  /** A registry that the configuration names as insecure: loopback is allowed too. */
+  | 'configured'
+  /** Any other registry, and any host to which a registry redirects. */
+  | 'registry'
+  /** A token service that a registry on a public address named: only public addresses are allowed. */
+  | 'public';
+
 /** A client certificate and its key, PEM. */
 export type ClientCertificate = { readonly certificate: string; readonly key: string };
 

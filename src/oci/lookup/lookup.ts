@@ -38,8 +38,8 @@ type Work<T> = (asked: QueriedTarget) => Promise<T>;
 
 export type LookupOptions = Pick<PacesOptions, 'now' | 'patienceMs' | 'waitsUntil'> & {
   readonly telemetry?: Partial<Pick<ResolverTelemetry, 'waits' | 'rateLimited'>>;
-  /** Whether an image's name must never be requested anonymously. */
-  readonly isPrivate: (name: string) => boolean;
+  /** Whether an image's name must never be requested anonymously; default: none. */
+  readonly isPrivate?: (name: string) => boolean;
   /** Milliseconds for which a refused credential is not tried again. */
   readonly ttl: { readonly failure: number };
   /** The most lookups in flight at one host. */
@@ -154,7 +154,8 @@ export function createLookup({ telemetry, now, after = systemClock.after, ...opt
       const { endpoint, place } = target;
       const refusals: ImageError[] = [];
       const own: Candidate[] = [...(await task.credentials(endpoint.credentialName, until, askers))];
-      const isPrivate = options.isPrivate(reference.name) || options.isPrivate(endpoint.credentialName);
+      const names = [reference.name, endpoint.credentialName];
+      const isPrivate = options.isPrivate !== undefined && names.some(options.isPrivate);
       if (!isPrivate) own.push(undefined);
       const ordered = logins.order(target, own);
       const generation = logins.generation();

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { ImageError } from '../../../src/oci/errors.ts';
 import { createGuard, type Guard, type GuardOptions } from '../../../src/oci/http/address-guard.ts';
-import type { AddressPolicy } from '../../../src/oci/http/addresses.ts';
+import type { AddressPolicy } from '../../../src/oci/http/trust.ts';
 import { insecureTrust } from '../../../src/oci/http/trust.ts';
 import { until } from '../server.ts';
 

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { type AddressPolicy, createAddressJudge, parseCidr } from '../../../src/oci/http/addresses.ts';
+import { createAddressJudge, parseCidr } from '../../../src/oci/http/address-guard.ts';
+import type { AddressPolicy } from '../../../src/oci/http/trust.ts';
 
 describe('an address', () => {
   const judge = createAddressJudge({});
