@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { parseGoDuration } from '../../src/kit/duration.ts';
 import { LoginError, parseDockerConfig, parsePullSecret } from '../../src/oci/credentials/docker.ts';
 import { parseTomlLogin } from '../../src/oci/credentials/operator.ts';
-import { mergeProviders, parseProviders } from '../../src/oci/credentials/provider-config.ts';
+import { mergeProviders, parseProviders } from '../../src/oci/credentials/programs.ts';
 import { parseHostsToml } from '../../src/oci/endpoints/hosts-toml.ts';
 import { parseRegistriesConf, pullSources } from '../../src/oci/endpoints/registries-conf.ts';
 import { parseReference } from '../../src/oci/reference.ts';

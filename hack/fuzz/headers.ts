@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { ImageError } from '../../src/oci/errors.ts';
-import { acceptRealm, parseChallenges } from '../../src/oci/http/challenge.ts';
 import { createProxySelector } from '../../src/oci/http/proxy.ts';
+import { acceptRealm, parseChallenges } from '../../src/oci/http/token.ts';
 import { parseRateLimit, parseRetryAfter } from '../../src/oci/http/transport.ts';
 import { must, refusing, type Target } from './target.ts';
 

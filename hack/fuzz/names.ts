@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { matchCredentials } from '../../src/oci/credentials/match.ts';
+import { matchCredentials } from '../../src/oci/credentials/docker.ts';
 import { parseEndpointAddress } from '../../src/oci/endpoints/endpoint.ts';
 import { parseEndpoint } from '../../src/oci/endpoints/mirrors.ts';
 import { ImageError } from '../../src/oci/errors.ts';

@@ -4,14 +4,16 @@ import { type Askers, createAskers } from '../kit/fairness/askers.ts';
 import { createTurns, inTurns } from '../kit/fairness/event-loop.ts';
 import { createFlights } from '../kit/flights.ts';
 import {
+  createFailures,
   createKnowledge,
+  type Failures,
+  type FailuresOptions,
   type ImageFacts,
   type KnowledgeOptions,
   type Known,
   keyOf,
   type Question,
-} from './cache/cache.ts';
-import { createFailures, type Failures, type FailuresOptions } from './cache/failures.ts';
+} from './cache.ts';
 import { type Access, createKeyring, type KeyringOptions } from './credentials/keyring.ts';
 import { type Endpoint, labelOf } from './endpoints/endpoint.ts';
 import { ImageError } from './errors.ts';
@@ -22,7 +24,7 @@ import { createLookup, type LookupOptions } from './lookup/lookup.ts';
 import { LONGEST_WAIT } from './lookup/pace.ts';
 import { createQuery, ownerOf, type QueryOptions } from './lookup/query.ts';
 import { createRequests, type QueriedTarget } from './lookup/request.ts';
-import type { Reference } from './reference.ts';
+import { parseReference, type Reference } from './reference.ts';
 import { pulledByPodsText } from './sentences.ts';
 
 /** The result of a lookup. */
@@ -255,12 +257,6 @@ export function createResolver(options: ResolverOptions) {
     return { kind: 'pending', isPlanned, ...(line === undefined ? {} : { line }) };
   }
 
-  function referenceOf(image: string, access: Access): Reference {
-    const { reference } = knowledge.read(image, access);
-    if (reference instanceof ImageError) throw reference;
-    return reference;
-  }
-
   return {
     /**
      * Returns what is in memory about an image, and asks for a lookup if one is due: not while one runs, not while the image is
@@ -317,7 +313,7 @@ export function createResolver(options: ResolverOptions) {
      * @throws ImageError, or the signal's reason
      */
     async tags(image: string, access: Access, signal: AbortSignal): Promise<readonly string[]> {
-      const reference = referenceOf(image, access);
+      const reference = parseReference(image);
       const able = endpointsOf(reference).filter((endpoint) => endpoint.resolvesTags);
       // A mirror may know only those that were pulled through it.
       const endpoint = able.find(({ isSource }) => isSource) ?? able[0];
@@ -330,7 +326,7 @@ export function createResolver(options: ResolverOptions) {
      * @throws ImageError, or the signal's reason
      */
     reach: async <T>(image: string, access: Access, signal: AbortSignal, work: Reach<T>): Promise<T> =>
-      reach(referenceOf(image, access), access, signal, work),
+      reach(parseReference(image), access, signal, work),
     /** The number of lookups that run or wait for their turn. */
     pending: (): number => flights.size + starts.size,
     /** The number of images, per access, whose last lookup failed. */

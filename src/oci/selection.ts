@@ -279,18 +279,29 @@ type Verdict = {
   readonly taken: Readonly<Record<Runtime, ReadonlySet<string>>>;
 };
 
-/** Returns the entries that do not count, with the reasons. */
+/** Returns the entries that do not count, with the reasons; and those for whose platform another entry is taken. */
 function leftOut(index: Index, verdict: Verdict, seen = new Set([index])): Skipped[] {
-  const firsts = firstsOf(index, verdict);
+  const { children, taken } = verdict;
+  /** The digest that is taken for a platform: containerd's, else CRI-O's. */
+  const firsts = new Map<string, string>();
+  for (const runtime of RUNTIMES.toReversed()) {
+    for (const { digest, platform } of index.entries) {
+      if (platform && digest && taken[runtime].has(digest)) firsts.set(platformKey(containerdNames(platform)), digest);
+    }
+  }
   return index.entries.flatMap((entry) => {
-    const { digest } = entry;
-    const child = verdict.children.get(digest ?? '');
+    const { digest, platform } = entry;
+    const child = children.get(digest ?? '');
     if (child?.kind === 'index') return seen.has(child) ? [] : leftOut(child, verdict, seen.add(child));
-    const named = digest === undefined ? {} : { digest };
     const reason = reasonOf(entry, child, verdict);
-    if (reason !== undefined) return [{ ...named, reason }];
-    const second = secondOf(entry, firsts, verdict);
-    return second === undefined ? [] : [{ ...named, reason: second, isSecond: true as const }];
+    if (reason !== undefined) return [{ ...(digest === undefined ? {} : { digest }), reason }];
+    const key = platform === undefined ? '' : platformKey(containerdNames(platform));
+    const first = firsts.get(key);
+    if (platform === undefined || digest === undefined || taken.containerd.has(digest)) return [];
+    if (first === undefined || first === digest || !key.startsWith('linux/')) return [];
+    const takes = taken['CRI-O'].has(digest) ? 'CRI-O takes it, and containerd takes' : 'container runtimes take';
+    const second = `a second entry for ${printedName(platform)}: ${takes} ${first.slice(0, SHORT_DIGEST)}...`;
+    return [{ digest, reason: second, isSecond: true as const }];
   });
 }
 
@@ -323,36 +334,6 @@ function reasonOf(entry: IndexEntry, child: Child | undefined, verdict: Verdict)
   const of = kind === 'untyped' ? ' without a media type' : '';
   if (takers.length === 1 && node?.os === 'linux') return `${name}${of}: only ${takers[0]} takes it`;
   return `${name}: container runtimes choose another entry`;
-}
-
-/** Returns the different digests that runtimes take, by platform, in order: at most two for each, which is enough to find another one. */
-function firstsOf({ entries }: Index, { taken }: Verdict): ReadonlyMap<string, readonly string[]> {
-  const firsts = new Map<string, string[]>();
-  for (const { digest, platform } of entries) {
-    if (platform === undefined || digest === undefined) continue;
-    if (!RUNTIMES.some((runtime) => taken[runtime].has(digest))) continue;
-    const key = platformKey(containerdNames(platform));
-    const found = firsts.get(key) ?? [];
-    if (found.length < 2 && !found.includes(digest)) firsts.set(key, [...found, digest]);
-  }
-  return firsts;
-}
-
-/** Returns what to say of an entry whose platform counts, if another entry for the same platform is taken instead. */
-function secondOf(
-  { digest, platform }: IndexEntry,
-  firsts: ReadonlyMap<string, readonly string[]>,
-  { taken }: Verdict,
-): string | undefined {
-  if (platform === undefined || digest === undefined || taken.containerd.has(digest)) return undefined;
-  const key = platformKey(containerdNames(platform));
-  const first = firsts.get(key)?.find((other) => other !== digest);
-  if (first === undefined || !key.startsWith('linux/')) return undefined;
-  const second = `a second entry for ${printedName(platform)}`;
-  const other = `${first.slice(0, SHORT_DIGEST)}...`;
-  return taken['CRI-O'].has(digest)
-    ? `${second}: CRI-O takes it, and containerd takes ${other}`
-    : `${second}: container runtimes take ${other}`;
 }
 
 /** `sha256:` and twelve digits. */

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createImageCache } from '../../src/oci/cache/cache.ts';
+import { createImageCache } from '../../src/oci/cache.ts';
 import type { Access } from '../../src/oci/credentials/keyring.ts';
 import { createRoutes } from '../../src/oci/endpoints/mirrors.ts';
 import { ImageError } from '../../src/oci/errors.ts';

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { createImageCache } from '../../src/oci/cache/cache.ts';
-import { createFailures } from '../../src/oci/cache/failures.ts';
+import { createFailures, createImageCache } from '../../src/oci/cache.ts';
 import { type Access, newFingerprintKey } from '../../src/oci/credentials/keyring.ts';
 import {
   type Harness,

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type RequestListener, type ServerRe
 import { createServer as createTlsServer, type ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
-import { createImageCache } from '../../src/oci/cache/cache.ts';
+import { createImageCache } from '../../src/oci/cache.ts';
 import type { Access, ReadSecret } from '../../src/oci/credentials/keyring.ts';
 import { createRoutes } from '../../src/oci/endpoints/mirrors.ts';
 import { ImageError } from '../../src/oci/errors.ts';

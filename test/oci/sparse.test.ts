@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createImageCache, type ImageCache } from '../../src/oci/cache/cache.ts';
+import { createImageCache, type ImageCache } from '../../src/oci/cache.ts';
 import type { Access } from '../../src/oci/credentials/keyring.ts';
 import { createRoutes, type RouteOptions } from '../../src/oci/endpoints/mirrors.ts';
 import { ImageError } from '../../src/oci/errors.ts';

@@ -1,5 +1,5 @@
 import type { Platform } from '../../src/kit/platform.ts';
-import { createFailures } from '../../src/oci/cache/failures.ts';
+import { createFailures } from '../../src/oci/cache.ts';
 import { ImageError } from '../../src/oci/errors.ts';
 import type { Look, Resolver } from '../../src/oci/resolver.ts';
 import type { World } from './world.ts';

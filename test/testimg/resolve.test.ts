@@ -1,6 +1,6 @@
 import { assert } from 'chai';
 import type { Platform } from '../../src/kit/platform.ts';
-import { createImageCache } from '../../src/oci/cache/cache.ts';
+import { createImageCache } from '../../src/oci/cache.ts';
 import { lookIntoLayers } from '../../src/oci/deep/look-inside.ts';
 import { createRoutes } from '../../src/oci/endpoints/mirrors.ts';
 import { ImageError } from '../../src/oci/errors.ts';

@@ -6,13 +6,11 @@ import { milliseconds } from '../../kit/duration.ts';
 import { messageOf } from '../../kit/errors.ts';
 import { watchFiles } from '../../kit/watch-files.ts';
 import { createOperatorCredentials } from '../../oci/credentials/operator.ts';
-import type { Endpoint } from '../../oci/endpoints/endpoint.ts';
 import { createHostsDirectory } from '../../oci/endpoints/hosts-directory.ts';
 import { createRoutes, type RouteOptions, type Routes } from '../../oci/endpoints/mirrors.ts';
 import { createRegistriesConf } from '../../oci/endpoints/registries-conf.ts';
 import { createProxySelector } from '../../oci/http/proxy.ts';
 import { readAuthorities } from '../../oci/http/trust.ts';
-import type { Reference } from '../../oci/reference.ts';
 import type { ResolverOptions } from '../../oci/resolver.ts';
 
 /** The operator's files about registries and credentials, from their last readable content. */
@@ -60,8 +58,6 @@ export async function loadOperatorFiles(
   const caFiles = registries.caFile === '' ? [] : [registries.caFile];
   let authorities: readonly string[] = [];
   let named: ReadonlySet<string> = new Set();
-  // Every reconciliation asks for the endpoints of its references, and the reference objects are reused.
-  let endpoints = new WeakMap<Reference, readonly Endpoint[]>();
 
   async function reload(): Promise<string[]> {
     const [wrongCredentials, wrongHosts, wrongConf, wrongAuthorities] = await Promise.all([
@@ -70,7 +66,7 @@ export async function loadOperatorFiles(
       conf.reload(),
       readCaFiles(),
     ]);
-    endpoints = new WeakMap();
+    routes.forget();
     named = new Set([...routes.namedHosts(), ...hosts.namedHosts(), ...conf.namedHosts()]);
     return [
       ...wrongAuthorities,
@@ -95,16 +91,10 @@ export async function loadOperatorFiles(
   if (problems.length > 0) throw new ConfigurationError(problems);
   return {
     ...(operator.paths.length > 0 && { operator: operator.lookup, providerForPods: operator.providerForPods }),
-    authorities: () => authorities,
+    ...(caFiles.length > 0 && { authorities: () => authorities }),
     proxy,
     namedHosts: () => named,
-    endpointsOf(reference) {
-      const known = endpoints.get(reference);
-      if (known !== undefined) return known;
-      const found = routes.endpointsOf(reference);
-      endpoints.set(reference, found);
-      return found;
-    },
+    endpointsOf: routes.endpointsOf,
     async watch(signal, onReloaded) {
       // A changed hosts.toml may name certificate files that it did not name before.
       const paths = () => [...operator.paths, ...hosts.paths, ...conf.paths, ...caFiles];

@@ -1,6 +1,6 @@
 import { isObject } from '../../kit/json.ts';
 import { knownImagesPath } from '../../names.ts';
-import { EVERYBODY, type ImageCache } from '../../oci/cache/cache.ts';
+import { EVERYBODY, type ImageCache } from '../../oci/cache.ts';
 import { ImageError } from '../../oci/errors.ts';
 import { readReference } from '../../oci/reference.ts';
 import { architecturesOf, readAnswers } from '../../placement/publish/known-images.ts';

@@ -1,8 +1,7 @@
 import type { Config } from '../../config/schema.ts';
 import type { Clock } from '../../kit/clock.ts';
 import type { Logger } from '../../observability/log.ts';
-import type { ImageCache } from '../../oci/cache/cache.ts';
-import { createFailures } from '../../oci/cache/failures.ts';
+import { createFailures, type ImageCache } from '../../oci/cache.ts';
 import { newFingerprintKey } from '../../oci/credentials/keyring.ts';
 import type { Resolver } from '../../oci/resolver.ts';
 import { loadOperatorFiles, type OperatorFiles, registryNames } from './operator-files.ts';

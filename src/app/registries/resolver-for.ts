@@ -3,7 +3,7 @@ import type { Config } from '../../config/schema.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { milliseconds } from '../../kit/duration.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
-import { createImageCache, type ImageCache } from '../../oci/cache/cache.ts';
+import { createImageCache, type ImageCache } from '../../oci/cache.ts';
 import type { AddressRules } from '../../oci/http/address-guard.ts';
 import { createResolver, type ResolverOptions, type TagResolver } from '../../oci/resolver.ts';
 import { createNameMatcher } from '../../placement/image-patterns.ts';

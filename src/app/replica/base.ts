@@ -3,7 +3,7 @@ import { createAnswers } from '../../kube/watch/watch-health.ts';
 import { createClientWithoutWrites } from '../../kube/without-writes.ts';
 import { createLog } from '../../observability/log.ts';
 import { createMetrics } from '../../observability/metrics.ts';
-import { createImageCache } from '../../oci/cache/cache.ts';
+import { createImageCache } from '../../oci/cache.ts';
 import { onlyObserves } from '../../placement/placing.ts';
 import { connect } from '../connect.ts';
 import { loadLabelRules } from '../label-rules/follow-label-rules.ts';

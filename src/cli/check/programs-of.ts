@@ -3,7 +3,7 @@ import { accessFor } from '../../controllers/image-source.ts';
 import { each } from '../../kit/fairness/each.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { OS_LABEL } from '../../names.ts';
-import type { Override } from '../../oci/deep/image-process.ts';
+import type { Override } from '../../oci/deep/find-program.ts';
 import { type Inside, lookIntoLayers } from '../../oci/deep/look-inside.ts';
 import { ImageError } from '../../oci/errors.ts';
 import type { TagResolver } from '../../oci/resolver.ts';

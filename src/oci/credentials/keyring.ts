@@ -5,8 +5,7 @@ import { createLru } from '../../kit/lru.ts';
 import { ImageError } from '../errors.ts';
 import type { Credential } from '../http/transport.ts';
 import type { ResolverTelemetry } from '../resolver-telemetry.ts';
-import { type Login, LoginError, parsePullSecret } from './docker.ts';
-import { matchCredentials } from './match.ts';
+import { type Login, LoginError, matchCredentials, parsePullSecret } from './docker.ts';
 
 /** For whom an image is looked up: a namespace, and the names of the pod's pull secrets, in order. */
 export type Access = {

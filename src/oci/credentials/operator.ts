@@ -5,13 +5,24 @@ import { codeOf } from '../../kit/errors.ts';
 import type { Askers } from '../../kit/fairness/askers.ts';
 import { createTurns } from '../../kit/fairness/turns.ts';
 import { printableAscii } from '../../kit/printable.ts';
-import { createFiles, type FileProblem, oneAfterTheOther, readText, reason } from '../endpoints/operator-file.ts';
-import { parseToml } from '../endpoints/toml-table.ts';
-import { type Login, parseDockerConfig } from './docker.ts';
-import { matchCredentials } from './match.ts';
+import {
+  createFiles,
+  type FileProblem,
+  oneAfterTheOther,
+  parseToml,
+  readText,
+  reason,
+} from '../endpoints/operator-file.ts';
+import { type Login, matchCredentials, parseDockerConfig } from './docker.ts';
 import { ProgramError } from './process.ts';
-import { type CredentialProgram, createCredentialHelper, createProviderPlugin } from './programs.ts';
-import { mergeProviders, type Provider, parseProviders } from './provider-config.ts';
+import {
+  type CredentialProgram,
+  createCredentialHelper,
+  createProviderPlugin,
+  mergeProviders,
+  type Provider,
+  parseProviders,
+} from './programs.ts';
 
 export type OperatorCredentialsOptions = {
   readonly dockerConfigFiles: readonly string[];

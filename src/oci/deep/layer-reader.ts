@@ -9,8 +9,8 @@ import type { LayerTree } from './layer-tree.ts';
 import { formatOf, HEAD_BYTES } from './program-format.ts';
 
 /** The first bytes of what is compressed. */
-export const GZIP = Buffer.from([0x1f, 0x8b]);
-export const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
+const GZIP = Buffer.from([0x1f, 0x8b]);
+const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
 
 /** What may be read, in bytes, and looked up. Each number goes down. */
 export type Allowance = {

@@ -8,8 +8,15 @@ import type { QueriedTarget, Sent } from '../lookup/request.ts';
 import { MAX_CONFIG, parseImageConfig, platformKey, readPlatform } from '../manifest.ts';
 import { digestName, isDigest, parseReference } from '../reference.ts';
 import type { ReachParts, TagResolver } from '../resolver.ts';
-import { type Finding, findProgram, settleFor } from './find-program.ts';
-import { type ImageProcess, type Override, processOf, readImageProcess } from './image-process.ts';
+import {
+  type Finding,
+  findProgram,
+  type ImageProcess,
+  type Override,
+  processOf,
+  readImageProcess,
+  settleFor,
+} from './find-program.ts';
 import { type Allowance, createStep, LayerProblem, PER_PLATFORM, type Reading, readLayer } from './layer-reader.ts';
 import { createLayerTree } from './layer-tree.ts';
 

@@ -2,8 +2,7 @@ import { isAbsolute, join } from 'node:path';
 import { printableAscii } from '../../kit/printable.ts';
 import type { Trust } from '../http/trust.ts';
 import { type EndpointAddress, parseEndpointAddress } from './endpoint.ts';
-import { explained } from './operator-file.ts';
-import { areTexts, isTable, parseToml, readFlag, readTable, type Table, wrong } from './toml-table.ts';
+import { areTexts, explained, isTable, parseToml, readFlag, readTable, type Table, wrong } from './operator-file.ts';
 
 /** Returns the repository of an image at a host, as the host's rules say. */
 type Rewrite = (repository: string) => string;

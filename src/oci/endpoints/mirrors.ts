@@ -66,6 +66,7 @@ export function createRoutes({ mirrors, insecure, sparse = [], hosts, sources }:
   const unverified = new Set(insecure.map((host) => hubEndpoint(host.toLowerCase())));
   const trustOf = (host: string): Trust | undefined => (unverified.has(hubEndpoint(host)) ? insecureTrust : undefined);
   const mirrored = readMirrors(mirrors);
+  let found = new WeakMap<Reference, readonly Endpoint[]>();
   const named = new Set([
     ...unverified,
     ...[...mirrored.values()].flatMap(({ entries }) =>
@@ -149,16 +150,25 @@ export function createRoutes({ mirrors, insecure, sparse = [], hosts, sources }:
 
   /** Returns the endpoints of an image, in order; never empty. */
   function endpointsOf(reference: Reference): readonly Endpoint[] {
+    // Every reconciliation asks for those of its references, and the reference objects are reused.
+    const before = found.get(reference);
+    if (before !== undefined) return before;
     const isMirrored = mirrored.has(canonical(reference.registry));
     const pulled = isMirrored ? undefined : sources?.(reference);
+    const all = pulled ? withoutRepeats(pulled.map((each) => ofPullSource(reference, each))) : allOf(reference);
     // CRI-O takes all manifests of an image from the endpoint that has its index, whatever is asked after it.
-    if (pulled !== undefined) return withRoute(withoutRepeats(pulled.map((each) => ofPullSource(reference, each))));
-    return withRoute(believed(allOf(reference)));
+    const endpoints = all.some(({ isSparse }) => isSparse) ? withRoute(pulled ? all : believed(all)) : all;
+    found.set(reference, endpoints);
+    return endpoints;
   }
 
   /** host[:port] of the mirrors and insecure registries that the configuration itself names. */
   const namedHosts = (): ReadonlySet<string> => named;
-  return { namedHosts, endpointsOf };
+  /** Call when what `hosts` and `sources` return has changed. */
+  const forget = (): void => {
+    found = new WeakMap();
+  };
+  return { namedHosts, endpointsOf, forget };
 }
 
 /**

@@ -5,8 +5,20 @@ import { printableAscii } from '../../kit/printable.ts';
 import { ImageError } from '../errors.ts';
 import { parseReference, type Reference, tryReference } from '../reference.ts';
 import { parseEndpointAddress } from './endpoint.ts';
-import { createFiles, explained, type FileProblem, oneAfterTheOther, readText, reportOnce } from './operator-file.ts';
-import { isTable, parseToml, readFlag, readTable, type Table, wrong } from './toml-table.ts';
+import {
+  createFiles,
+  explained,
+  type FileProblem,
+  isTable,
+  oneAfterTheOther,
+  parseToml,
+  readFlag,
+  readTable,
+  readText,
+  reportOnce,
+  type Table,
+  wrong,
+} from './operator-file.ts';
 
 /** A place that a `registries.conf` names: host[:port], maybe with the beginning of a repository; empty: as in the image. */
 type Place = { readonly location: string; readonly insecure: boolean };

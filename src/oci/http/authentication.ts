@@ -1,8 +1,7 @@
 import { createFlights } from '../../kit/flights.ts';
 import { createLru } from '../../kit/lru.ts';
 import { ImageError } from '../errors.ts';
-import { type Asked, readChallenge } from './challenge.ts';
-import { basic, createFetchToken, type TokenOptions } from './token.ts';
+import { type Asked, basic, createFetchToken, readChallenge, type TokenOptions } from './token.ts';
 import {
   type Credential,
   elsewhere,

@@ -1,5 +1,5 @@
 import { createLru } from '../../kit/lru.ts';
-import { type CacheOwner, EVERYBODY, type ImageCache, type ImageFacts, type TagEntry } from '../cache/cache.ts';
+import { type CacheOwner, EVERYBODY, type ImageCache, type ImageFacts, type TagEntry } from '../cache.ts';
 import { labelOf, repositoryUrl } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
 import { type Credential, isSuccess } from '../http/transport.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createImageCache, EVERYBODY, type ImageFacts, type TagEntry } from '../../../src/oci/cache/cache.ts';
+import { createImageCache, EVERYBODY, type ImageFacts, type TagEntry } from '../../../src/oci/cache.ts';
 
 describe('the cache of images', () => {
   const found = (architecture: string): ImageFacts => ({

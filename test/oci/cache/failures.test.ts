@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createFailures } from '../../../src/oci/cache/failures.ts';
+import { createFailures } from '../../../src/oci/cache.ts';
 import { ImageError } from '../../../src/oci/errors.ts';
 
 describe('remembered failures', () => {

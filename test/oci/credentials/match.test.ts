@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { matchCredentials } from '../../../src/oci/credentials/match.ts';
+import { matchCredentials } from '../../../src/oci/credentials/docker.ts';
 
 describe('credentials match as in the kubelet', () => {
   const rows: [what: string, patterns: string[], name: string, expected: string[]][] = [

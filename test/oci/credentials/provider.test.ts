@@ -3,8 +3,12 @@ import { stringify } from 'yaml';
 import { createAskers } from '../../../src/kit/fairness/askers.ts';
 import { createTurns } from '../../../src/kit/fairness/turns.ts';
 import { ProgramError } from '../../../src/oci/credentials/process.ts';
-import { createProviderPlugin } from '../../../src/oci/credentials/programs.ts';
-import { mergeProviders, type Provider, parseProviders } from '../../../src/oci/credentials/provider-config.ts';
+import {
+  createProviderPlugin,
+  mergeProviders,
+  type Provider,
+  parseProviders,
+} from '../../../src/oci/credentials/programs.ts';
 import { type CredentialPrograms, createCredentialPrograms } from '../../support/credential-programs.ts';
 import { needsPosix } from '../../support/platforms.ts';
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { ImageError } from '../../../src/oci/errors.ts';
-import { acceptRealm, parseChallenges } from '../../../src/oci/http/challenge.ts';
+import { acceptRealm, parseChallenges } from '../../../src/oci/http/token.ts';
 
 describe('a WWW-Authenticate header', () => {
   const rows: [header: string | undefined, expected: [string, Record<string, string>][]][] = [
