@@ -1,6 +1,6 @@
 import { printable } from '../../src/kit/printable.ts';
 import { ARCHITECTURE_GATE, MANAGED_ANNOTATION, TOLERATIONS_ANNOTATION } from '../../src/names.ts';
-import type { Reviewed } from '../../src/webhook/reviewed.ts';
+import type { Reviewed } from '../../src/webhook/body.ts';
 import { assign, at, equal, isObject, type JsonObject, objects } from '../../test/simulator/json.ts';
 import { jsonPatch } from '../../test/simulator/objects/patch.ts';
 import { podOfDaemonSet, whyRefused } from './pod-shape.ts';

@@ -9,8 +9,8 @@ import {
   TOLERATIONS_ANNOTATION,
 } from '../../src/names.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
+import { RequestError, type Reviewed } from '../../src/webhook/body.ts';
 import { createReviewer } from '../../src/webhook/review.ts';
-import { RequestError, type Reviewed } from '../../src/webhook/reviewed.ts';
 import { settings } from '../../test/placement/objects.ts';
 import { isObject, type JsonObject } from '../../test/simulator/json.ts';
 import { readNotation } from './notation.ts';

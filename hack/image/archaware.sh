@@ -1,6 +1,6 @@
 #!/bin/sh
 # `archaware` on the PATH of the image. A command that is started beside the controller (kubectl exec) shares the memory of the
-# container with it, so it gets 64 MiB of heap. src/cli/in-pod.ts decides by the same rule whether it is.
+# container with it, so it gets 64 MiB of heap. src/cli/deployed.ts decides by the same rule whether it is.
 first=
 if [ -r /proc/1/cmdline ]; then first=$(tr '\000' ' ' < /proc/1/cmdline); fi
 case $first in

@@ -1,5 +1,4 @@
 import { openClients } from '../app/connect.ts';
-import { findDeployed } from '../app/deployed.ts';
 import type { Context, Surroundings } from '../app/surroundings.ts';
 import { takenFrom } from '../config/cluster-keys.ts';
 import {
@@ -15,6 +14,7 @@ import type { ApiClient } from '../kube/api-client.ts';
 import { ApiError, ConnectionError, isForbidden } from '../kube/errors.ts';
 import { type Installation, installationIn, installationText } from '../kube/installation.ts';
 import { createRetryingClient, isTemporary } from '../kube/retry.ts';
+import { findDeployed } from './deployed.ts';
 
 /** The part of a command line that a configuration is made of. */
 export type ConfigWords = {

@@ -5,9 +5,9 @@ import type { Command, Invocation } from './command.ts';
 import type { CommonWords } from './command-context.ts';
 import { type Arguments, COMMON_FLAGS, configFlags, configWords, operandsOf, parse } from './command-words.ts';
 import { COMMANDS } from './commands.ts';
+import { refusalBesideController } from './deployed.ts';
 import { failureLines } from './failure.ts';
 import { INSTALLATION, readInstallation } from './flags.ts';
-import { refusalBesideController } from './in-pod.ts';
 import { escaped } from './output.ts';
 import { hasColors } from './paint.ts';
 

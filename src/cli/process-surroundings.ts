@@ -7,7 +7,7 @@ import type { Surroundings } from '../app/surroundings.ts';
 import { ConfigurationError } from '../config/shown-problems.ts';
 import { systemClock } from '../kit/clock.ts';
 import { codeOf, messageOf } from '../kit/errors.ts';
-import { controllerWords } from './in-pod.ts';
+import { controllerWords } from './deployed.ts';
 import { programOf } from './program.ts';
 
 const STANDARD_INPUT = 0;

@@ -5,10 +5,8 @@ import type { Resolver } from '../oci/resolver.ts';
 import type { ImageAnswer } from '../placement/images.ts';
 import type { PodImage } from '../placement/objects/containers.ts';
 import { MOST_PULL_SECRETS } from '../placement/objects/pod.ts';
+import type { SecretProblem } from '../placement/problems.ts';
 import { NO_ROOM_AGAIN_MS } from './waiting.ts';
-
-/** A pull secret that cannot be used. The name may describe several (`x and all after it`). */
-export type SecretProblem = { readonly name: string; readonly reason: string };
 
 /** Answers the questions of reconcilers and reviews about images from memory, and starts lookups for the others. */
 export type ImageSource = ReturnType<typeof createImageSource>;

@@ -1,7 +1,8 @@
 import { type Clock, doubled } from '../kit/clock.ts';
 import { type ApiError, concernsObject, mayBeWrongStatus } from '../kube/errors.ts';
 import type { Regarding } from '../kube/events.ts';
-import { type Announcer, createAnnouncer, type Problem } from './announce.ts';
+import type { Problem } from '../placement/problems.ts';
+import { type Announcer, createAnnouncer } from './announce.ts';
 import type { WritingOptions } from './common-options.ts';
 import { idOf, note, type ObjectRecord } from './memory.ts';
 

@@ -9,7 +9,7 @@ import {
 } from '../placement/admission/pod.ts';
 import type { ImageAnswer } from '../placement/images.ts';
 import type { PodImage } from '../placement/objects/containers.ts';
-import type { Reviewed } from './reviewed.ts';
+import type { Reviewed } from './body.ts';
 
 /**
  * An answer without the uid of the request that it answers. `fields`: the other fields of the response, as JSON without the opening

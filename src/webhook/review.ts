@@ -13,8 +13,8 @@ import { readPullSecrets } from '../placement/objects/pod.ts';
 import { templateIn } from '../placement/objects/workload.ts';
 import type { PlacedPart } from '../placement/refused-parts.ts';
 import type { Settings } from '../placement/settings.ts';
+import { RequestError, type Reviewed } from './body.ts';
 import { createRemembering, type Verdict } from './remembered.ts';
-import { RequestError, type Reviewed } from './reviewed.ts';
 
 export type ReviewerOptions = {
   readonly settings: () => Settings;

@@ -7,9 +7,8 @@ import { until } from '../kit/abort.ts';
 import { type JsonObject, objectAt, stringAt } from '../kit/json.ts';
 import { type ConnectionLimits, createConnections } from '../kit/network/connections.ts';
 import { listen } from '../kit/network/listen.ts';
-import { type BodyLimits, type BodyReader, createBodyReader } from './body.ts';
+import { type BodyLimits, type BodyReader, createBodyReader, RequestError, type Reviewed } from './body.ts';
 import type { ServingCertificate } from './certificates/source.ts';
-import { RequestError, type Reviewed } from './reviewed.ts';
 
 export type AdmissionOptions = {
   /** `host:port` or `:port`. */

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { controllerWords, type Place, refusalBesideController } from '../../src/cli/in-pod.ts';
+import { controllerWords, type Place, refusalBesideController } from '../../src/cli/deployed.ts';
 import { PROGRAM, programOf } from '../../src/cli/program.ts';
 import { runInProcess } from '../support/in-process.ts';
 

@@ -1,9 +1,10 @@
 import { expect } from 'chai';
-import { createAnnouncer, secretProblems } from '../../src/controllers/announce.ts';
+import { createAnnouncer } from '../../src/controllers/announce.ts';
 import { createImageSource, NEVER } from '../../src/controllers/image-source.ts';
 import { createRecords } from '../../src/controllers/memory.ts';
 import { ImageError } from '../../src/oci/errors.ts';
 import type { Look } from '../../src/oci/resolver.ts';
+import { secretProblems } from '../../src/placement/problems.ts';
 import { createHandClock } from './hand-clock.ts';
 
 describe('the pull secrets of a pod', () => {

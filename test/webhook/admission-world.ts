@@ -3,7 +3,7 @@ import { Agent, type RequestOptions, request } from 'node:https';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import { type Authority, createAuthority } from '../../hack/cluster/certificates.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
-import type { Reviewed } from '../../src/webhook/reviewed.ts';
+import type { Reviewed } from '../../src/webhook/body.ts';
 import { type AdmissionLimits, serveAdmission } from '../../src/webhook/server.ts';
 
 /** PEM. */

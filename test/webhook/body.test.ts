@@ -1,7 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { expect } from 'chai';
-import { type BodyLimits, createBodyReader } from '../../src/webhook/body.ts';
-import { RequestError } from '../../src/webhook/reviewed.ts';
+import { type BodyLimits, createBodyReader, RequestError } from '../../src/webhook/body.ts';
 
 const LIMITS: BodyLimits = { size: 1000, total: 2500, large: 100, time: 60_000, tokens: 50, depth: 5 };
 

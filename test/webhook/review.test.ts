@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { systemClock } from '../../src/kit/clock.ts';
 import { type JsonObject, objectAt, parseObject, stringAt } from '../../src/kit/json.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
+import { RequestError, type Reviewed } from '../../src/webhook/body.ts';
 import { createReviewer, type ReviewerOptions } from '../../src/webhook/review.ts';
-import { RequestError, type Reviewed } from '../../src/webhook/reviewed.ts';
 import { known, pending, settings } from '../placement/objects.ts';
 
 type Asked = { image: string; namespace: string; pullSecrets: readonly string[]; ask: boolean };

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { RequestError } from '../../src/webhook/reviewed.ts';
-import { createScanner } from '../../src/webhook/scan.ts';
+import { createScanner, RequestError } from '../../src/webhook/body.ts';
 
 /** Scans a body in chunks of this size. */
 function scanned(text: string, size = text.length): string {

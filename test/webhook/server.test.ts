@@ -3,7 +3,7 @@ import { Agent, type RequestOptions } from 'node:https';
 import { connect as connectPlain } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { expect } from 'chai';
-import { RequestError } from '../../src/webhook/reviewed.ts';
+import { RequestError } from '../../src/webhook/body.ts';
 import { until } from '../oci/server.ts';
 import { type AdmissionWorld, PATH, REVIEW, startAdmissionWorld, textOf, UNCHANGED } from './admission-world.ts';
 

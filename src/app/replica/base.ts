@@ -1,4 +1,6 @@
 import { loopsThatRun } from '../../config/settings.ts';
+import { onAbort } from '../../kit/abort.ts';
+import type { Clock } from '../../kit/clock.ts';
 import { createAnswers } from '../../kube/watch/watch-health.ts';
 import { createClientWithoutWrites } from '../../kube/without-writes.ts';
 import { createLog } from '../../observability/log.ts';
@@ -6,11 +8,10 @@ import { createMetrics } from '../../observability/metrics.ts';
 import { createImageCache } from '../../oci/cache.ts';
 import { onlyObserves } from '../../placement/placing.ts';
 import { connect } from '../connect.ts';
-import { loadLabelRules } from '../label-rules/follow-label-rules.ts';
+import { loadLabelRules } from '../label-rules.ts';
 import { openFiles } from '../registries/registries.ts';
 import type { Context } from '../surroundings.ts';
 import { VERSION } from '../version.ts';
-import { createEnding } from './ending.ts';
 import { createMayPatchPods, createReleases } from './releases.ts';
 import { createTelemetry } from './reported.ts';
 
@@ -58,6 +59,32 @@ export async function createBase(context: Context) {
       ending.cancel();
       end.abort();
       await connection.close();
+    },
+  };
+}
+
+/**
+ * Creates the deadlines of a shutdown. Each aborts a fixed time after the signal (SIGTERM), even if something hangs: Kubernetes gives
+ * 30 s, and a replica that hangs must not use all of it.
+ */
+export function createEnding(signal: AbortSignal, clock: Clock) {
+  const cancels: (() => void)[] = [];
+  function late(ms: number): AbortSignal {
+    const controller = new AbortController();
+    const forget = onAbort(signal, () => cancels.push(clock.after(ms, () => controller.abort())));
+    cancels.push(forget);
+    return controller.signal;
+  }
+  return {
+    /** Aborts the writes under way, so that the Lease can be released. */
+    writes: late(4_000),
+    /** Makes the webhook refuse new connections. Until then the API server may still call this replica. */
+    admission: late(5_000),
+    /** Aborts the release of the Lease and everything else that still runs. */
+    all: late(9_000),
+    /** Cancels the deadlines that have not come yet, so that no timer is left. */
+    cancel(): void {
+      for (const cancel of cancels) cancel();
     },
   };
 }

@@ -1,4 +1,3 @@
-import { problemsOf } from '../../controllers/announce.ts';
 import { NEVER } from '../../controllers/image-source.ts';
 import type { ObjectRecord } from '../../controllers/memory.ts';
 import { isoTime } from '../../kit/duration.ts';
@@ -11,6 +10,7 @@ import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
 import { type Taint, tolerates } from '../../placement/patch/tolerations.ts';
 import { onlyObserves } from '../../placement/placing.ts';
+import { problemsOf } from '../../placement/problems.ts';
 import { contradictionOf, queuedNote, skipNote, startsAtLatestText } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { LeaderStatus, Problem, WaitingPod } from '../leader-status.ts';

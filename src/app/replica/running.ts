@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import { absentArchitectureLog } from '../../config/absent.ts';
 import { concernsRegistries } from '../../config/reload.ts';
 import type { Config } from '../../config/schema.ts';
 import { createInForce } from '../../config/settings.ts';
@@ -7,11 +8,15 @@ import { createImageSource } from '../../controllers/image-source.ts';
 import type { Loops } from '../../controllers/loops/loops.ts';
 import type { Watches } from '../../controllers/watches.ts';
 import { milliseconds } from '../../kit/duration.ts';
+import { isObject } from '../../kit/json.ts';
 import type { Regarding } from '../../kube/events.ts';
 import { createLease, type Leadership, leadAlone } from '../../kube/lease.ts';
-import { absentArchitectureLog } from '../absent-architectures.ts';
+import { knownImagesPath } from '../../names.ts';
+import { EVERYBODY, type ImageCache } from '../../oci/cache.ts';
+import { ImageError } from '../../oci/errors.ts';
+import { readReference } from '../../oci/reference.ts';
+import { architecturesOf, readAnswers } from '../../placement/publish/known-images.ts';
 import { checkLeaseNamespace } from '../connect.ts';
-import { readPublished } from '../registries/published.ts';
 import { createPullSecretReader, createSecretProblems } from '../registries/pull-secrets.ts';
 import { createRegistries } from '../registries/registries.ts';
 import type { Base } from './base.ts';
@@ -115,4 +120,27 @@ async function openRegistries({ clock, config, files, cache, client, end, log, m
     },
   });
   return { registries, secretProblem: problems.get };
+}
+
+/**
+ * Puts what an earlier leader published into the cache of images, as if it had been found now. So a restart asks registries only about
+ * images that are used again, when their tags are due.
+ */
+async function readPublished(
+  { client, leaseNamespace, clock, signal, log }: Pick<Base, 'client' | 'leaseNamespace' | 'clock' | 'signal' | 'log'>,
+  cache: ImageCache,
+): Promise<void> {
+  try {
+    const object = await client.request('get', knownImagesPath(leaseNamespace), { signal });
+    for (const [image, answer] of isObject(object) ? readAnswers(object) : []) {
+      const reference = readReference(image);
+      // What images.overrides says is not an answer about the image.
+      if (reference instanceof ImageError || answer.startsWith('!')) continue;
+      const platforms = architecturesOf(answer).map((architecture) => ({ os: 'linux', architecture }));
+      const found = { platforms, skipped: [], isIndex: !answer.startsWith('=') };
+      cache.setTag(reference.canonical, EVERYBODY, { digest: '', found, checkedAt: clock.steady(), source: '' });
+    }
+  } catch (err) {
+    log.debug({ err }, 'what an earlier leader published cannot be read: registries are asked instead');
+  }
 }

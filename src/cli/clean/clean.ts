@@ -3,7 +3,6 @@ import { hostname } from 'node:os';
 import { type TaintingPool, taintingPoolNotes, taintingPools } from '../../analysis/nodes/tainting-pools.ts';
 import { ClusterError, type Connection, connect } from '../../app/connect.ts';
 import { statusPath } from '../../app/leader-status.ts';
-import { readNodePools } from '../../app/read-node-pools.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';
 import { type HeldLease, holdLease } from '../../clean/hold-lease.ts';
 import { createLedger, type Item, type Ledger } from '../../clean/outcomes.ts';
@@ -34,6 +33,7 @@ import { STATUS_CONFIG_MAP } from '../../names.ts';
 import { taintKind } from '../../placement/nodes/node.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { table } from '../output.ts';
+import { readNodePools } from '../read-cluster.ts';
 import { printOutcome } from './outcome.ts';
 
 /** The flags of `clean`. */

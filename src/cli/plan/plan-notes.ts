@@ -1,5 +1,4 @@
 import { otherDaemonSetNote, untoleratingDaemonSets } from '../../analysis/workloads/other-daemon-sets.ts';
-import type { PoolProblem } from '../../app/read-node-pools.ts';
 import type { Config } from '../../config/schema.ts';
 import { loopsThatRun } from '../../config/settings.ts';
 import type { Loops } from '../../controllers/loops/loops.ts';
@@ -13,6 +12,7 @@ import { whyNothingIsPublished } from '../../placement/publish/known-images.ts';
 import { skipNote } from '../../placement/reasons.ts';
 import { takenBackNote, unrecordedNote } from '../../placement/rollout/template.ts';
 import type { Settings } from '../../placement/settings.ts';
+import type { PoolProblem } from '../read-cluster.ts';
 import { findLeftovers, leftoverNote } from './left-behind.ts';
 import type { Plan } from './plan-shape.ts';
 

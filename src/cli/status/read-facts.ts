@@ -1,7 +1,6 @@
 import { countNodes, nodesWithoutTaint } from '../../analysis/nodes/counts.ts';
 import { type Connection, connect } from '../../app/connect.ts';
 import { readStatus, statusPath } from '../../app/leader-status.ts';
-import { readPoolProblems } from '../../app/read-node-pools.ts';
 import type { Context } from '../../app/surroundings.ts';
 import { VERSION } from '../../app/version.ts';
 import { loopsThatRun, toSettings } from '../../config/settings.ts';
@@ -15,6 +14,7 @@ import { type Node, readNode, taintKind } from '../../placement/nodes/node.ts';
 import { joinedUntainted, POOL_PAGE, poolOf } from '../../placement/nodes/pools.ts';
 import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged.ts';
 import type { Settings } from '../../placement/settings.ts';
+import { readPoolProblems } from '../read-cluster.ts';
 import { tryGuard } from './daemonset-guard.ts';
 import {
   type Facts,

@@ -3,7 +3,7 @@ import type { Store } from '../../kube/watch/collection.ts';
 import { isCutOff } from '../../placement/nodes/cut-off.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
-import type { Want } from '../../placement/rollout/brake.ts';
+import { STOPS_ALL, unservedNote, type Want } from '../../placement/rollout/brake.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { RolloutTurn } from './rollout.ts';
 
@@ -55,23 +55,4 @@ export function createUnserved({ daemonSets, turn, isSystem, taints, onServed }:
       });
     },
   };
-}
-
-/** The reason for which a stopped DaemonSet holds the taints back. */
-const STOPS_ALL = 'it is not back after archaware added tolerations to its template (Event RolloutStopped)';
-
-/** Returns why a DaemonSet without its tolerations holds the taints back, and what to do. */
-function unservedNote({ why, answer }: Entry): string {
-  switch (why) {
-    case 'refused':
-      return `its template cannot get the tolerations; allow the account of archaware to write them, or add them to the source of the template: ${answer || 'the API server refuses them'}`;
-    case 'contested':
-      return 'another writer keeps removing the tolerations from its template: add them to the source of the template';
-    case 'in-line':
-      return 'its template waits for other DaemonSets to roll out';
-    case 'failed':
-      return 'its template could not be written yet';
-    default:
-      return why satisfies never;
-  }
 }

@@ -1,8 +1,9 @@
 import type { Result } from '../../kube/control-loop.ts';
 import { settingsFor } from '../../placement/eligibility.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
+import { type Problem, tooLargeProblems } from '../../placement/problems.ts';
 import { readPodSubject } from '../../placement/subject.ts';
-import { type Problem, regardingPod, tooLargeProblems } from '../announce.ts';
+import { regardingPod } from '../announce.ts';
 import { behindMs, createMemory, HELD_AGAIN_MS, type Holding, notPlaced } from '../memory.ts';
 import { createNotices } from '../refusals.ts';
 import { createBacklog } from './backlog.ts';

@@ -9,6 +9,7 @@ import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import { isDaemonSet } from '../../placement/objects/kinds.ts';
 import type { Namespace } from '../../placement/objects/namespace.ts';
 import { type Pod, readPod } from '../../placement/objects/pod.ts';
+import type { Problem } from '../../placement/problems.ts';
 import type { Settings } from '../../placement/settings.ts';
 import {
   failsByItself,
@@ -20,7 +21,7 @@ import {
 } from '../../placement/wrong-node/judge.ts';
 import { readWhole, type Surroundings, type Whole, whyNotEvicted } from '../../placement/wrong-node/may-evict.ts';
 import { wrongNodeNote } from '../../placement/wrong-node/note.ts';
-import { createAnnouncer, type Problem, regardingPod } from '../announce.ts';
+import { createAnnouncer, regardingPod } from '../announce.ts';
 import type { PlacingOptions } from '../common-options.ts';
 import type { ImageSource } from '../image-source.ts';
 import { createRecords, HELD_AGAIN_MS, OPEN_AGAIN_MS } from '../memory.ts';

@@ -145,3 +145,44 @@ export type Want =
   | 'in-line'
   /** The write did not get through. */
   | 'failed';
+
+/** Returns the note of the Event `RolloutStopped`. */
+export function stoppedNote(
+  { desired, current, updated, available }: DaemonSet,
+  state: {
+    readonly isMissing: boolean;
+    readonly isTakenBack: boolean;
+    readonly stopsAll: boolean;
+    readonly isPaused: boolean;
+  },
+): string {
+  const { isMissing, isTakenBack, stopsAll, isPaused } = state;
+  const what = `no progress for 5 minutes after archaware added tolerations to its template: ${updated} of ${desired} pods are updated, ${available} available, ${desired - current} missing`;
+  const result = stopsAll
+    ? 'archaware changes no other DaemonSet and taints no node until this one is back'
+    : `archaware changes no other DaemonSet of this namespace until this one is back${isPaused ? ', and none at all for up to 30 minutes, because those of several namespaces did not come back' : ''}; nodes get the taint nevertheless, and pods there that lack the toleration do not come back once they end`;
+  const cause = isMissing
+    ? 'look for FailedCreate in its Events; a policy may refuse pods with the toleration'
+    : 'look at why its pods do not get ready';
+  if (!isTakenBack) return `${what}; ${result}; ${cause}`;
+  return `the API server let no pod in with the tolerations that archaware added to its template, so archaware has taken them back: ${result}; allow the tolerations, then run kubectl rollout restart; or label the DaemonSet archaware.dev/ignore=true, if it may lose its pods on nodes with the taint`;
+}
+
+/** The reason for which a stopped DaemonSet holds the taints back. */
+export const STOPS_ALL = 'it is not back after archaware added tolerations to its template (Event RolloutStopped)';
+
+/** Returns why a DaemonSet without its tolerations holds the taints back, and what to do. */
+export function unservedNote({ why, answer }: { readonly why: Want; readonly answer: string }): string {
+  switch (why) {
+    case 'refused':
+      return `its template cannot get the tolerations; allow the account of archaware to write them, or add them to the source of the template: ${answer || 'the API server refuses them'}`;
+    case 'contested':
+      return 'another writer keeps removing the tolerations from its template: add them to the source of the template';
+    case 'in-line':
+      return 'its template waits for other DaemonSets to roll out';
+    case 'failed':
+      return 'its template could not be written yet';
+    default:
+      return why satisfies never;
+  }
+}

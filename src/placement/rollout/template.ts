@@ -2,15 +2,19 @@ import type { JsonObject } from '../../kit/json.ts';
 import { isReservedKey } from '../../kit/labels.ts';
 import { ARCHITECTURES, isArchitecture } from '../../kit/platform.ts';
 import { ARCHITECTURE_LABEL } from '../../names.ts';
+import { isTaintedFor } from '../nodes/cut-off.ts';
+import { type Node, taintKind } from '../nodes/node.ts';
 import type { DaemonSet } from '../objects/daemonset.ts';
 import {
   claim,
   claimable,
   distinct,
   everAdded,
+  GUESSED,
   type RecordBasis,
   readRecord,
   rolloutOf,
+  takenBack,
   writeRecord,
 } from '../objects/template-record.ts';
 import { isIn, withAffinity, withoutRequired } from '../patch/affinity.ts';
@@ -210,4 +214,28 @@ export function takenBackNote(
     `${what} without tolerations of archaware, which holds up others: the API server let no pod with them in, so run has taken ` +
     `them back (${few(names.sort())}); allow the tolerations, then run kubectl rollout restart (docs/alerts.md, "ArchawareRolloutStopped")`
   );
+}
+
+/**
+ * Whether to take the change of a stopped rollout back. Nobody else has changed the DaemonSet since, else it would not be stopped. On
+ * nodes that have the taint already its pods need the tolerations more than anything else.
+ */
+export function canTakeBack(daemonSet: DaemonSet, nodes: Iterable<Node>, taints: Settings['taints']): boolean {
+  const { tolerations, requires } = readRecord(daemonSet.recorded);
+  return tolerations.length + requires.length > 0 && !isTaintedFor(daemonSet, nodes, taints);
+}
+
+/** Returns the change that takes archaware's tolerations out of a template, and records that they were taken back. */
+export function takeBack(
+  daemonSet: DaemonSet,
+  liveTaints: ReadonlySet<string>,
+  taints: Settings['taints'],
+): Extract<TemplateDecision, { kind: 'set' }> {
+  const basis = readRecord(daemonSet.recorded).basis ?? GUESSED;
+  const others = new Set([...liveTaints].filter((kind) => kind !== taintKind(taints)));
+  const rollout = takenBack(daemonSet.generation + 1);
+  const change = decideTemplate(daemonSet, [], others, { ...basis, rollout });
+  if (change.kind === 'set') return change;
+  const tolerations = daemonSet.template.tolerations ?? [];
+  return { kind: 'set', tolerations, affinity: daemonSet.affinity, recorded: daemonSet.recorded, rolls: false };
 }

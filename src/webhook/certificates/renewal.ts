@@ -1,6 +1,6 @@
 import { issueServing, makeAuthority, type ServingNames } from './issue.ts';
-import { extendBundle, type Kept } from './kept.ts';
 import type { Life } from './pair.ts';
+import { extendBundle, type Kept } from './shared-secret.ts';
 
 /** What to make next. */
 export type Due = 'authority' | 'serving' | 'nothing';

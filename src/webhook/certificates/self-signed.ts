@@ -2,14 +2,13 @@ import type { Clock } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
 import type { JsonObject } from '../../kit/json.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
-import { secretAt } from '../../kube/secret.ts';
 import { WEBHOOK_SECRET } from '../../names.ts';
 import { servingNames, trusts, trustsAny } from '../configuration.ts';
 import { readConfiguration } from '../keep-configuration.ts';
 import type { ServingNames } from './issue.ts';
-import { bundleText, entriesOf, extendBundle, type Kept, readKept } from './kept.ts';
 import { isVouchedFor, type Pair, timeProblem } from './pair.ts';
 import { dueNow, isInForce, isSettled, renewed } from './renewal.ts';
+import { bundleText, entriesOf, extendBundle, type Kept, readKept, secretAt } from './shared-secret.ts';
 import { type CertificateSource, createHolder, createProblemReporter, type OnProblem } from './source.ts';
 
 export type SelfSignedOptions = {

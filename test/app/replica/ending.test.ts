@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createEnding } from '../../../src/app/replica/ending.ts';
+import { createEnding } from '../../../src/app/replica/base.ts';
 import { createHandClock } from '../../controllers/hand-clock.ts';
 
 describe('the end of a process', () => {

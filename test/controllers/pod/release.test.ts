@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Announcer, Problem } from '../../../src/controllers/announce.ts';
+import type { Announcer } from '../../../src/controllers/announce.ts';
 import { createRecords } from '../../../src/controllers/memory.ts';
 import { release } from '../../../src/controllers/pod/carry-out.ts';
 import { createRefusals } from '../../../src/controllers/refusals.ts';
@@ -7,6 +7,7 @@ import type { Operation } from '../../../src/kit/json-patch.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
 import { readPod } from '../../../src/placement/objects/pod.ts';
 import type { PlacementIntent } from '../../../src/placement/placing.ts';
+import type { Problem } from '../../../src/placement/problems.ts';
 import { readPodSubject } from '../../../src/placement/subject.ts';
 import { settings, toleration } from '../../placement/objects.ts';
 import { createHandClock } from '../hand-clock.ts';
