@@ -20,10 +20,28 @@ export async function readNodePools(
   note: (line: string) => void,
   signal: AbortSignal,
 ): Promise<NodePool[] | undefined> {
+  return readEach(client, readNodePool, note, signal);
+}
+
+/** Reads each NodePool as the API server sends it; see {@link readNodePools}. */
+export function readWholePools(
+  client: ApiClient,
+  note: (line: string) => void,
+  signal: AbortSignal,
+): Promise<JsonObject[] | undefined> {
+  return readEach(client, (object) => object, note, signal);
+}
+
+async function readEach<T>(
+  client: ApiClient,
+  read: (object: JsonObject) => T | undefined,
+  note: (line: string) => void,
+  signal: AbortSignal,
+): Promise<T[] | undefined> {
   try {
     // Every user may ask whether the kind exists. If not, no request is sent that could be refused.
     await client.request('get', KARPENTER, { signal });
-    return await readAll(client, `${KARPENTER}/nodepools`, readNodePool, signal);
+    return await readAll(client, `${KARPENTER}/nodepools`, read, signal);
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof ApiError && NOT_THERE.has(error.status)) return undefined;

@@ -1,5 +1,8 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
+import { binaries } from '../../hack/cluster/spawn.ts';
 import { runBundle } from '../support/controller-process.ts';
 import { isGoing, nameOf, ours, taints, uidOf } from '../support/objects.ts';
 import { arrangeWebhook, eventuallyTrusted, type Webhook } from '../support/webhook.ts';
@@ -87,6 +90,49 @@ describe('archaware beside Karpenter', function () {
       expect(await controller.metric('archaware_nodes_joined_untainted_total')).to.equal(0);
       expect(await problems()).to.deep.equal([]);
       row('taints', 'one each, with its taint', 'amd64, arm64 and both, from zero nodes', 'all run');
+    });
+
+    it('starts the nodes that plan --pools promises, once its steps are applied', async () => {
+      await lab.applyPools(ONE);
+      await lab.world.run();
+      const spec = { schedulingGates: [{ name: 'example.com/later' }] };
+      await create(
+        app('amd', 'amd64', 2, { spec }),
+        app('arm', 'arm64', 1, { spec }),
+        app('multi', 'multi', 2, { spec }),
+      );
+      const all = async () => Promise.all(['amd', 'arm', 'multi'].map((name) => lab.placed(name)));
+      await lab.eventually('five pods', async () => (await all()).reduce((sum, each) => sum + each.all, 0) === 5);
+      const flags = ['--kubeconfig', lab.world.cluster.kubeconfig, '--registries.insecure', lab.world.registry.host];
+      const before = await runBundle(['plan', '--pools', ...flags]);
+      const shares = ({ stdout }: typeof before) => stdout.split('\n').filter((line) => line.startsWith('NodePool '));
+      expect([before.code, shares(before)]).to.deep.equal([
+        2,
+        ['NodePool default (amd64, arm64): 5 of 5 pods could run there (100 %).'],
+      ]);
+      const steps = before.stdout.replace(/^(?:NodePool| {2}(?:warning|error)).*$/gm, '');
+      await promisify(execFile)('sh', ['-e', '-c', steps], {
+        env: {
+          PATH: `${binaries()}:${process.env.PATH}`,
+          HOME: lab.world.cluster.directory,
+          KUBECONFIG: lab.world.cluster.kubeconfig,
+        },
+      });
+      const after = await runBundle(['plan', '--pools', ...flags]);
+      expect([after.code, shares(after)]).to.deep.equal([
+        0,
+        [
+          'NodePool default (amd64): 4 of 5 pods could run there (80 %).',
+          'NodePool default-arm64 (arm64): 3 of 5 pods could run there (60 %).',
+        ],
+      ]);
+      const released = { spec: { template: { spec: { schedulingGates: null } } } };
+      for (const name of ['amd', 'arm', 'multi']) await lab.world.patch('Deployment', NAMESPACE, name, released);
+      await eventuallyRun('amd', 'amd64');
+      await eventuallyRun('arm', 'arm64');
+      await eventuallyRun('multi', 'amd64', 'arm64');
+      expect(await problems()).to.deep.equal([]);
+      row('taints', 'one for both, split by the steps of `plan --pools`', 'amd64, arm64 and both', 'all run');
     });
 
     it('starts no node for a pod that archaware leaves alone', async () => {

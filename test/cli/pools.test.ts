@@ -53,6 +53,36 @@ describe('plan, where nodes come from pools', () => {
     expect(product.cluster.writes()).to.deep.equal([]);
   });
 
+  it('prints for each pool how many pods it could run, and the steps, on their own', async () => {
+    serve(nodePool('right', 'arm64', 'taints'), nodePool('bare', 'amd64'));
+    await join('arm64-2', { 'eks.amazonaws.com/nodegroup': 'old' });
+    await product.cluster.createPod({ name: 'a', images: [product.image('both', ['amd64', 'arm64'])] });
+    await product.cluster.createPod({ name: 'b', images: [product.image('amd', ['amd64'])] });
+    const { code, stdout } = await product.command(['plan', '--pools']);
+    const patch = `[{"op":"add","path":"/spec/template/spec/taints","value":[{"key":"supported-arch","value":"amd64","effect":"NoSchedule"}]}]`;
+    expect([code, stdout.replace(/ It lacks .*| warning: .*/g, '')]).to.deep.equal([
+      2,
+      [
+        'EKS node group old (arm64): 1 of 2 pods could run there (50 %).',
+        '  Its template should have the taint of its architecture: docs/autoscalers.md',
+        '',
+        'NodePool bare (amd64): 2 of 2 pods could run there (100 %).',
+        ' ',
+        '',
+        '# with its taint; Karpenter replaces the nodes of the pool',
+        `kubectl patch nodepool bare --type=json -p '${patch}'`,
+        '',
+        'NodePool right (arm64): 1 of 2 pods could run there (50 %).',
+        '',
+      ].join('\n'),
+    ]);
+    const alone = await product.command(['plan', '--pools', '--pods']);
+    expect([alone.code, alone.stderr]).to.deep.equal([
+      3,
+      'archaware: plan: got --pools with --pods, --wide, --namespace or --selector, expected it alone: a pool is for the whole cluster\n',
+    ]);
+  });
+
   for (const status of [403, 404]) {
     it(`uses the labels of nodes if reading NodePools is answered with ${status}`, async () => {
       await join('arm64-2', POOL);

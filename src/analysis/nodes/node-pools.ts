@@ -130,9 +130,13 @@ function consequence({ mode }: PoolSettings): string {
 
 /** Whether nodes of a pool may get archaware's taint. A label whose value is not known yet may match. */
 function mayBeTainted({ labels, openLabels }: NodePool, { mode, taints }: PoolSettings): boolean {
-  const isKnown = (key: string) => Object.hasOwn(labels, key) || !(openLabels.includes(key) || isOfProvider(key));
-  const nodeSelector = taints.nodeSelector.filter(({ key }) => isKnown(key));
+  const nodeSelector = taints.nodeSelector.filter(({ key }) => isLabelKnown({ labels, openLabels }, key));
   return taintsNodes({ mode, taints: { ...taints, nodeSelector } }, labels);
+}
+
+/** Whether the pool alone says which value its nodes have for a label, or that they have none. */
+export function isLabelKnown({ labels, openLabels }: Pick<NodePool, 'labels' | 'openLabels'>, key: string): boolean {
+  return Object.hasOwn(labels, key) || !(openLabels.includes(key) || isOfProvider(key));
 }
 
 /** Whether nodes get a label although no NodePool names it. */

@@ -24,17 +24,28 @@ export const planCommand: Command = {
     LOOKUP_TIMEOUT,
     { name: 'pods', text: 'One row for each pod instead of one for each workload' },
     { name: 'wide', text: 'All workloads and where they can run, all nodes and all names' },
+    {
+      name: 'pools',
+      text: 'Instead: which node pools could run how many of the pods, and patches to review and apply by hand',
+    },
     INSTALLATION,
   ],
   examples: [
     ['plan', 'Show every change that run would make now'],
     ['plan -n shop --pods', 'Show the changes to each pod of a namespace'],
     ['plan --wide', 'Also list every workload, with where it can run'],
+    ['plan --pools', 'Show what each NodePool could run, and patches for those that lack the taint'],
     ['plan --config config.yaml', 'Show what a configuration would change'],
   ],
   async run(invocation) {
     const [byPod, isWide] = [invocation.isSet('pods'), invocation.isSet('wide')];
-    const options = { scope: scopeOf(invocation), byPod, isWide, lookupTimeoutMs: readLookupTimeout(invocation) };
+    const isForPools = invocation.isSet('pools');
+    const scope = scopeOf(invocation);
+    if (isForPools && (byPod || isWide || scope.namespace !== undefined || scope.labels !== undefined))
+      throw new ConfigurationError([
+        'plan: got --pools with --pods, --wide, --namespace or --selector, expected it alone: a pool is for the whole cluster',
+      ]);
+    const options = { scope, byPod, isWide, isForPools, lookupTimeoutMs: readLookupTimeout(invocation) };
     const { plan } = await import('./plan.ts');
     return plan(await invocation.clusterContext(), options);
   },

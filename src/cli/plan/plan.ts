@@ -33,6 +33,7 @@ import type { FromImages } from './from-images.ts';
 import { newPodsOf, readSelecting, type Selecting } from './new-pods.ts';
 import { planNotes } from './plan-notes.ts';
 import type { Named, Plan, Seen } from './plan-shape.ts';
+import { type DemandsOfPods, printPools, readPodDemands } from './pools.ts';
 import { planText, unknownCount } from './text.ts';
 
 /** What `plan` looks at and how it prints it. */
@@ -41,6 +42,8 @@ export type PlanOptions = {
   readonly scope: Scope;
   readonly byPod: boolean;
   readonly isWide: boolean;
+  /** Whether only the node pools are printed. */
+  readonly isForPools: boolean;
   readonly lookupTimeoutMs: number;
 };
 
@@ -48,7 +51,7 @@ export type PlanOptions = {
  * Prints what `run` would write now, with the same controllers and a writer that only records. Exit code 2 if there are changes.
  */
 export async function plan(given: Context, options: PlanOptions): Promise<number> {
-  const { scope, byPod, isWide, lookupTimeoutMs } = options;
+  const { scope, byPod, isWide, isForPools, lookupTimeoutMs } = options;
   const { output, columns, print, note } = given;
   const isWhole = scope.namespace === undefined && scope.labels === undefined;
   const context = isWhole ? given : { ...given, config: withoutNodes(given.config) };
@@ -60,13 +63,16 @@ export async function plan(given: Context, options: PlanOptions): Promise<number
     const settings = toSettings(config);
     const spreads: Spreads = new Map();
     const selecting: Selecting = new Map();
+    const demands: DemandsOfPods = new Map();
     const onPod = (object: JsonObject, pod: Pod) => {
       readSpread(spreads, object, pod);
       readSelecting(selecting, object, pod, settings);
+      if (isForPools) readPodDemands(demands, object, pod);
     };
     const knowsNodes = isWhole || (await maySeeNodes(client, given));
     const reading = { scope, onPod, labelRules: labels.rules, knowsNodes };
     const { changes, watches, loops, fromImages } = await decideAll(context, settings, reading, asking);
+    if (isForPools) return printPools(given, client, watches, fromImages, demands, settings);
 
     const refused = await askWhetherAllowed({ context, client, settings, watches, loops, changes });
     const { headings, ...summary } = summarise(fromImages);

@@ -1,0 +1,80 @@
+import { stringify } from 'yaml';
+import { type PooledPod, type PoolPlan, type PoolStep, planPools } from '../../analysis/nodes/pool-plan.ts';
+import { type Context, EXIT } from '../../app/surroundings.ts';
+import type { Watches } from '../../controllers/watches.ts';
+import { type JsonObject, objectAt } from '../../kit/json.ts';
+import { printable } from '../../kit/printable.ts';
+import type { ApiClient } from '../../kube/api-client.ts';
+import { type Demands, readDemands } from '../../placement/fit.ts';
+import { POOL_PAGE } from '../../placement/nodes/pools.ts';
+import { isForOneNode } from '../../placement/objects/kinds.ts';
+import type { Pod } from '../../placement/objects/pod.ts';
+import type { Settings } from '../../placement/settings.ts';
+import { valueText } from '../output.ts';
+import { readWholePools } from '../read-cluster.ts';
+import type { FromImages } from './from-images.ts';
+
+/** What pods ask of nodes, by their uid; nothing for pods that are for one node, or have ended. */
+export type DemandsOfPods = Map<string, Demands>;
+
+/** Notes what a pod asks of its node. The watches do not keep it, and only `plan --pools` needs it. */
+export function readPodDemands(demands: DemandsOfPods, object: JsonObject, pod: Pod): void {
+  const spec = objectAt(object, 'spec');
+  if (!isForOneNode(pod.owner, spec) && pod.phase !== 'Succeeded' && pod.phase !== 'Failed')
+    demands.set(pod.uid, readDemands(spec));
+}
+
+/**
+ * Prints, for each node pool, how many of the pods of today could run there, and the steps that bring it in line with the
+ * configuration. Nothing is written. Exit code 2 if there are steps.
+ */
+export async function printPools(
+  { output, print, note, signal }: Context,
+  client: ApiClient,
+  watches: Watches,
+  { pods: decided }: FromImages,
+  demandsOf: DemandsOfPods,
+  settings: Settings,
+): Promise<number> {
+  const objects = await readWholePools(client, note, signal);
+  if (objects === undefined)
+    note('NodePools of Karpenter: none, or they may not be read; other pools are known by the labels of their nodes');
+  const pods = [...decided].flatMap(([key, { decision }]): PooledPod[] => {
+    const demands = demandsOf.get(watches.pods.store.get(key)?.uid ?? '');
+    if (demands === undefined) return [];
+    if (decision.kind === 'skip') return [{ architectures: undefined, demands }];
+    return [{ architectures: decision.kind === 'place' ? decision.architectures : [], demands }];
+  });
+  const pools = planPools(objects ?? [], [...watches.nodes.store.values()], pods, settings);
+  print(output === 'table' ? poolsText(pools) : valueText({ pools }, output));
+  return pools.some(({ steps }) => steps.length > 0) ? EXIT.found : EXIT.done;
+}
+
+function poolsText(pools: readonly PoolPlan[]): string {
+  if (pools.length === 0) return 'No node belongs to a pool.\n';
+  return pools.map(poolText).join('\n');
+}
+
+function poolText({ kind, name, architectures, couldRun, pods, problems, steps }: PoolPlan): string {
+  const share = pods === 0 ? 100 : Math.floor((couldRun / pods) * 100);
+  const runs = architectures === undefined ? 'any architecture' : architectures.join(', ');
+  const lines = [
+    `${kind} ${name} (${runs}): ${couldRun} of ${pods} pods could run there (${share} %).`,
+    ...problems.map((problem) => `  ${problem.severity}: it ${problem.note}`),
+    ...(kind === 'NodePool' ? [] : [`  Its template should have the taint of its architecture: ${POOL_PAGE}`]),
+  ].map((line) => printable(line, 4_000));
+  const ready = steps.map((step) => stepText(name, step));
+  return [`${lines.join('\n')}\n`, ...ready].join('\n');
+}
+
+/** A step as something to paste into a shell. */
+function stepText(name: string, step: PoolStep): string {
+  const heading = `# ${printable(step.note, 400)}\n`;
+  if (step.kind === 'create') return `${heading}kubectl apply -f - <<'YAML'\n${stringify(step.manifest)}YAML\n`;
+  return `${heading}kubectl patch nodepool ${name} --type=json -p '${quoted(JSON.stringify(step.patch))}'\n`;
+}
+
+/** A text inside single quotes of a shell. */
+function quoted(text: string): string {
+  return text.replaceAll("'", "'\\''");
+}
