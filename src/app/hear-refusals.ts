@@ -1,4 +1,4 @@
-import { createRefusedCreations, readFailedCreation, refusedNote } from '../controllers/refused-creations.ts';
+import { createRefusedCreations } from '../controllers/refused-creations.ts';
 import type { Watches } from '../controllers/watches.ts';
 import type { JsonObject } from '../kit/json.ts';
 import type { EventRecorder, Regarding } from '../kube/events.ts';
@@ -6,7 +6,7 @@ import { follow } from '../kube/watch/follower.ts';
 import { skipTemplate } from '../placement/eligibility.ts';
 import { readRecord } from '../placement/objects/template-record.ts';
 import { onlyObserves, usesAffinity, usesTaints } from '../placement/placing.ts';
-import { type PlacedPart, refusedParts } from '../placement/refused-parts.ts';
+import { type PlacedPart, readFailedCreation, refusedNote, refusedParts } from '../placement/refused-parts.ts';
 import type { Settings } from '../placement/settings.ts';
 import type { Base } from './replica/base.ts';
 

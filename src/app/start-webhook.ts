@@ -1,9 +1,11 @@
 import type { Watches } from '../controllers/watches.ts';
 import { until } from '../kit/abort.ts';
+import type { Clock } from '../kit/clock.ts';
 import { createAllowance } from '../kit/fairness/allowance.ts';
 import { cannotListen } from '../kit/network/listen.ts';
-import type { EventRecorder } from '../kube/events.ts';
+import type { EventRecorder, Regarding } from '../kube/events.ts';
 import type { EventReason } from '../names.ts';
+import type { Logger } from '../observability/log.ts';
 import { taintKinds } from '../placement/nodes/node.ts';
 import type { PlacedPart } from '../placement/refused-parts.ts';
 import { createCertificateDirectory } from '../webhook/certificates/directory.ts';
@@ -13,7 +15,6 @@ import { keepConfiguration } from '../webhook/keep-configuration.ts';
 import { createPaths } from '../webhook/paths.ts';
 import { createReviewer } from '../webhook/review.ts';
 import { serveAdmission } from '../webhook/server.ts';
-import { createProblemLog, type ProblemLogOptions } from './problem-log.ts';
 import type { Base } from './replica/base.ts';
 import type { Running } from './replica/running.ts';
 
@@ -113,4 +114,51 @@ function createCertificates(
   const { certificates } = config.webhook;
   if (certificates !== 'self') return createCertificateDirectory({ directory: certificates, clock, onProblem });
   return createSelfSigned({ client, namespace, mayWrite, clock, onProblem });
+}
+
+export type ProblemLogOptions = {
+  /** What has the problem, in words: `certificate`. */
+  readonly what: 'certificate' | 'configuration' | 'path';
+  /** The reason of the Event; undefined: no Event. */
+  readonly reason: EventReason | undefined;
+  readonly log: Pick<Logger, 'info' | 'error'>;
+  readonly events: Pick<EventRecorder, 'emit'>;
+  readonly regarding: Regarding;
+  /** Whether this replica leads. */
+  readonly mayWrite: () => boolean;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+};
+
+/** The interval of checks whether this replica leads. */
+const LEAD_MS = 1_000;
+
+/**
+ * Creates a function that logs a problem of the webhook and its end. With an Event reason, it also writes an Event as soon as this
+ * replica leads, which may be long after the problem was found: followers write no Events.
+ */
+export function createProblemLog(options: ProblemLogOptions): OnProblem {
+  const { what, reason, log, events, regarding, mayWrite, clock, signal } = options;
+  let current: string | undefined;
+  let isWaiting = false;
+
+  /** Waits until this replica leads. However often the problem changes meanwhile, there is one wait. */
+  async function emitWhenLeading(): Promise<void> {
+    if (isWaiting || reason === undefined) return;
+    isWaiting = true;
+    while (!mayWrite() && !signal.aborted && current !== undefined) await clock.delay(LEAD_MS, signal);
+    isWaiting = false;
+    if (signal.aborted || current === undefined) return;
+    events.emit({ regarding, type: 'Warning', reason, action: 'Serving', note: current });
+  }
+
+  return (problem) => {
+    current = problem;
+    if (problem === undefined) {
+      log.info(`the problem with the webhook's ${what} is solved`);
+      return;
+    }
+    log.error({ problem }, `problem with the webhook's ${what}`);
+    void emitWhenLeading();
+  };
 }

@@ -1,8 +1,8 @@
+import { createShared } from '../kit/fairness/equal-values.ts';
 import type { JsonObject } from '../kit/json.ts';
 import type { ApiClient } from '../kube/api-client.ts';
 import { isForbidden } from '../kube/errors.ts';
-import { readAll } from '../kube/list.ts';
-import { find } from '../kube/read.ts';
+import { find, readAll } from '../kube/read.ts';
 import {
   GUARD_POLICY,
   KNOWN_IMAGES,
@@ -17,7 +17,6 @@ import { cleanNode } from '../placement/nodes/decide-node.ts';
 import { hasOurForm, readManaged } from '../placement/nodes/managed.ts';
 import { type Node, nodeArchitecture, readNode, taintKind } from '../placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
-import { createShared } from '../placement/objects/equal-values.ts';
 import { type Owner, readPod } from '../placement/objects/pod.ts';
 import { readPodRecord } from '../placement/objects/pod-record.ts';
 import { everAdded, readRecord } from '../placement/objects/template-record.ts';

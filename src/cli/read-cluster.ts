@@ -3,7 +3,7 @@ import { messageOf } from '../kit/errors.ts';
 import { type JsonObject, objectAt, stringAt } from '../kit/json.ts';
 import type { ApiClient } from '../kube/api-client.ts';
 import { ApiError } from '../kube/errors.ts';
-import { readAll } from '../kube/list.ts';
+import { readAll } from '../kube/read.ts';
 import { FIELD_MANAGER } from '../names.ts';
 import type { Settings } from '../placement/settings.ts';
 

@@ -2,7 +2,7 @@ import type { Clock } from '../kit/clock.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from '../kit/json.ts';
 import type { ApiClient } from '../kube/api-client.ts';
 import { ApiError } from '../kube/errors.ts';
-import { readAll } from '../kube/list.ts';
+import { readAll } from '../kube/read.ts';
 import { ARCHITECTURE_GATE } from '../names.ts';
 
 /** A gated pod is not scheduled, so it is Pending. */

@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto';
 import type { Clock } from '../kit/clock.ts';
+import { createShared } from '../kit/fairness/equal-values.ts';
 import type { Result } from '../kube/control-loop.ts';
 import { isOlder, type Stored } from '../kube/watch/collection.ts';
 import type { Decision, ImageSet } from '../placement/decide.ts';
 import type { SkipReason } from '../placement/eligibility.ts';
-import { createShared } from '../placement/objects/equal-values.ts';
 import type { Pod, PodTemplate } from '../placement/objects/pod.ts';
 import type { Toleration } from '../placement/patch/tolerations.ts';
 import { decisionNote } from '../placement/reasons.ts';

@@ -3,7 +3,7 @@ import { type ApiError, concernsObject, mayBeWrongStatus } from '../kube/errors.
 import type { Regarding } from '../kube/events.ts';
 import type { Problem } from '../placement/problems.ts';
 import { type Announcer, createAnnouncer } from './announce.ts';
-import type { WritingOptions } from './common-options.ts';
+import type { WritingOptions } from './controller-options.ts';
 import { idOf, note, type ObjectRecord } from './memory.ts';
 
 /**

@@ -1,37 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { type Clock, doubled } from '../kit/clock.ts';
-import { strangersText } from '../kit/cut.ts';
 import { createAllowance } from '../kit/fairness/allowance.ts';
-import { type JsonObject, objectAt, stringAt } from '../kit/json.ts';
-import { printable } from '../kit/printable.ts';
-import type { Regarding } from '../kube/events.ts';
-import { ARCHITECTURE_GATE, ARCHITECTURE_LABEL } from '../names.ts';
-import { PART_TEXTS, type PlacedPart } from '../placement/refused-parts.ts';
-
-/** A creation of a pod that the API server refused, as the Event of the pod's owner says it. */
-export type FailedCreation = {
-  /** The owner; its namespace is that of the Event. */
-  readonly owner: Regarding & { readonly namespace: string };
-  readonly message: string;
-};
-
-const NAME = /^[\w.-]{1,253}$/;
-const KIND = /^[A-Z][A-Za-z]{0,62}$/;
-
-/**
- * Reads an Event with the reason `FailedCreate` (events.k8s.io/v1); undefined if it is not about an owner in its own namespace. Anybody
- * who may create Events in a namespace can write one, so it is a word about that namespace only.
- */
-export function readFailedCreation(event: JsonObject): FailedCreation | undefined {
-  const regarding = objectAt(event, 'regarding');
-  const namespace = stringAt(objectAt(event, 'metadata'), 'namespace') ?? '';
-  const [kind = '', name = '', uid = ''] = ['kind', 'name', 'uid'].map((field) => stringAt(regarding, field));
-  const apiVersion = stringAt(regarding, 'apiVersion') ?? '';
-  if (stringAt(event, 'reason') !== 'FailedCreate' || stringAt(regarding, 'namespace') !== namespace) return undefined;
-  if (!KIND.test(kind) || !NAME.test(name) || !NAME.test(uid) || apiVersion.length > 100) return undefined;
-  const message = strangersText(stringAt(event, 'note') ?? '');
-  return { owner: { apiVersion, kind, namespace, name, uid }, message };
-}
+import type { FailedCreation, PlacedPart } from '../placement/refused-parts.ts';
 
 /** What a refused creation changed. */
 type Noted =
@@ -120,48 +90,4 @@ export function createRefusedCreations({ monotonic }: Pick<Clock, 'monotonic'>) 
       return [...(entry?.parts ?? [])].flatMap(([part, { until }]) => (now < until ? part : []));
     },
   };
-}
-
-/** The most bytes of the refusal in a note: what to do comes after it. */
-const REFUSAL_BYTES = 500;
-
-/** What archaware does about the refused part. */
-const REACTIONS = {
-  withdraw: 'archaware leaves it out of the next pods for a time, and then tries again',
-  keep: 'archaware goes on adding it (placement.refused: keep)',
-  template: 'it stays in the template',
-} as const;
-
-/**
- * Returns the note of the Event `RefusedByPolicy`. The names of pods, which differ each time, are left out, so that repetitions are
- * one Event.
- */
-export function refusedNote(
-  { message }: Pick<FailedCreation, 'message'>,
-  parts: readonly PlacedPart[],
-  reaction: keyof typeof REACTIONS,
-  taintKey: string,
-): string {
-  const what = parts.map((part) => PART_TEXTS[part]).join(' and ');
-  const allowed = parts.map((part) => ALLOWED[part](taintKey)).join(', ');
-  return (
-    `pods cannot be created, and the refusal names ${what}, which archaware adds: ${printable(withoutPodName(message), REFUSAL_BYTES)}; ` +
-    `${REACTIONS[reaction]}. Allow in the policy that refuses it: ${allowed} (docs/security.md, "Other admission plug-ins")`
-  );
-}
-
-/** What to allow in the policy of others. */
-const ALLOWED: Readonly<Record<PlacedPart, (taintKey: string) => string>> = {
-  tolerations: (key) => `tolerations of ${key}`,
-  affinity: () => `node affinity on ${ARCHITECTURE_LABEL}`,
-  gate: () => `the gate ${ARCHITECTURE_GATE}`,
-};
-
-/** Returns a message of a controller about a failed creation without its beginning and the name of the pod. */
-function withoutPodName(message: string): string {
-  return message
-    .replace(/^\(combined from similar events\): /, '')
-    .replace(/^Error creating: /, '')
-    .replace(/^create Pod \S+ in StatefulSet \S+ failed error: /, '')
-    .replace(/^([Pp]ods?) "[^"]*"/, '$1');
 }

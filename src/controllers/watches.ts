@@ -1,8 +1,7 @@
 import type { Clock } from '../kit/clock.ts';
 import { type JsonObject, objectAt } from '../kit/json.ts';
 import type { ApiClient } from '../kube/api-client.ts';
-import { withQuery } from '../kube/list.ts';
-import { find } from '../kube/read.ts';
+import { find, withQuery } from '../kube/read.ts';
 import type { Change } from '../kube/watch/collection.ts';
 import { createReflector, type Reflector, type ReflectorOptions } from '../kube/watch/reflector.ts';
 import { pathOf, type WriteTarget } from '../kube/writer.ts';
@@ -11,8 +10,8 @@ import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts
 import { type Namespace, readNamespace } from '../placement/objects/namespace.ts';
 import { type Pod, readPod } from '../placement/objects/pod.ts';
 import { keptDaemonSet, keptPod, withBoundedLabels } from '../placement/objects/too-large.ts';
+import type { Telemetry } from './controller-options.ts';
 import { createWitnesses } from './node/witnesses.ts';
-import type { Telemetry } from './telemetry.ts';
 
 /** The watched objects of each kind, with listeners for changes, which may be replaced. */
 export type Watches = ReturnType<typeof createWatches>;

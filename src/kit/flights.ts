@@ -1,5 +1,5 @@
 import { untilAborted } from './abort.ts';
-import { type Askers, createAskers } from './fairness/askers.ts';
+import { type Askers, createAskers } from './fairness/asking-namespaces.ts';
 
 /** Merges requests for the same work: a caller that asks while the work is running waits for its result. */
 export type Flights<T> = {

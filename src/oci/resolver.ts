@@ -1,6 +1,6 @@
 import { onAbort, untilAborted } from '../kit/abort.ts';
 import { systemClock } from '../kit/clock.ts';
-import { type Askers, createAskers } from '../kit/fairness/askers.ts';
+import { type Askers, createAskers } from '../kit/fairness/asking-namespaces.ts';
 import { createTurns, inTurns } from '../kit/fairness/event-loop.ts';
 import { createFlights } from '../kit/flights.ts';
 import {

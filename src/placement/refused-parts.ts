@@ -1,3 +1,6 @@
+import { strangersText } from '../kit/cut.ts';
+import { type JsonObject, objectAt, stringAt } from '../kit/json.ts';
+import { printable } from '../kit/printable.ts';
 import { ARCHITECTURE_GATE, ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL } from '../names.ts';
 
 /** What archaware adds to a pod, in parts that the API server may refuse one by one. */
@@ -45,4 +48,73 @@ function hasName(text: string, name: string): boolean {
 
 function isOfName(character: string | undefined): boolean {
   return character !== undefined && /[\w./-]/.test(character);
+}
+
+/** A creation of a pod that the API server refused, as the Event of the pod's owner says it. */
+export type FailedCreation = {
+  /** The owner; its namespace is that of the Event. */
+  readonly owner: { readonly [field in 'apiVersion' | 'kind' | 'namespace' | 'name' | 'uid']: string };
+  readonly message: string;
+};
+
+const NAME = /^[\w.-]{1,253}$/;
+const KIND = /^[A-Z][A-Za-z]{0,62}$/;
+
+/**
+ * Reads an Event with the reason `FailedCreate` (events.k8s.io/v1); undefined if it is not about an owner in its own namespace. Anybody
+ * who may create Events in a namespace can write one, so it is a word about that namespace only.
+ */
+export function readFailedCreation(event: JsonObject): FailedCreation | undefined {
+  const regarding = objectAt(event, 'regarding');
+  const namespace = stringAt(objectAt(event, 'metadata'), 'namespace') ?? '';
+  const [kind = '', name = '', uid = ''] = ['kind', 'name', 'uid'].map((field) => stringAt(regarding, field));
+  const apiVersion = stringAt(regarding, 'apiVersion') ?? '';
+  if (stringAt(event, 'reason') !== 'FailedCreate' || stringAt(regarding, 'namespace') !== namespace) return undefined;
+  if (!KIND.test(kind) || !NAME.test(name) || !NAME.test(uid) || apiVersion.length > 100) return undefined;
+  const message = strangersText(stringAt(event, 'note') ?? '');
+  return { owner: { apiVersion, kind, namespace, name, uid }, message };
+}
+
+/** The most bytes of the refusal in a note: what to do comes after it. */
+const REFUSAL_BYTES = 500;
+
+/** What archaware does about the refused part. */
+const REACTIONS = {
+  withdraw: 'archaware leaves it out of the next pods for a time, and then tries again',
+  keep: 'archaware goes on adding it (placement.refused: keep)',
+  template: 'it stays in the template',
+} as const;
+
+/**
+ * Returns the note of the Event `RefusedByPolicy`. The names of pods, which differ each time, are left out, so that repetitions are
+ * one Event.
+ */
+export function refusedNote(
+  { message }: Pick<FailedCreation, 'message'>,
+  parts: readonly PlacedPart[],
+  reaction: keyof typeof REACTIONS,
+  taintKey: string,
+): string {
+  const what = parts.map((part) => PART_TEXTS[part]).join(' and ');
+  const allowed = parts.map((part) => ALLOWED[part](taintKey)).join(', ');
+  return (
+    `pods cannot be created, and the refusal names ${what}, which archaware adds: ${printable(withoutPodName(message), REFUSAL_BYTES)}; ` +
+    `${REACTIONS[reaction]}. Allow in the policy that refuses it: ${allowed} (docs/security.md, "Other admission plug-ins")`
+  );
+}
+
+/** What to allow in the policy of others. */
+const ALLOWED: Readonly<Record<PlacedPart, (taintKey: string) => string>> = {
+  tolerations: (key) => `tolerations of ${key}`,
+  affinity: () => `node affinity on ${ARCHITECTURE_LABEL}`,
+  gate: () => `the gate ${ARCHITECTURE_GATE}`,
+};
+
+/** Returns a message of a controller about a failed creation without its beginning and the name of the pod. */
+function withoutPodName(message: string): string {
+  return message
+    .replace(/^\(combined from similar events\): /, '')
+    .replace(/^Error creating: /, '')
+    .replace(/^create Pod \S+ in StatefulSet \S+ failed error: /, '')
+    .replace(/^([Pp]ods?) "[^"]*"/, '$1');
 }

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 
 const LOAD = fileURLToPath(new URL('../support/load.mjs', import.meta.url));
-const HEAP = new URL('../../src/app/heap.ts', import.meta.url).href;
+const HEAP = new URL('../../src/cli/process-surroundings.ts', import.meta.url).href;
 
 /** Counts the forced collections of young garbage in a process of its own: flags of V8 are for the whole process. */
 const COUNT = `

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createProblemLog } from '../../src/app/problem-log.ts';
+import { createProblemLog } from '../../src/app/start-webhook.ts';
 import { createHandClock } from '../controllers/hand-clock.ts';
 
 const SECOND = 1_000;

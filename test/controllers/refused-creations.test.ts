@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { createRefusedCreations, readFailedCreation, refusedNote } from '../../src/controllers/refused-creations.ts';
+import { createRefusedCreations } from '../../src/controllers/refused-creations.ts';
+import { readFailedCreation, refusedNote } from '../../src/placement/refused-parts.ts';
 import { createHandClock } from './hand-clock.ts';
 
 const MINUTE = 60_000;

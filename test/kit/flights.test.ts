@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { expect } from 'chai';
-import { type Askers, createAskers } from '../../src/kit/fairness/askers.ts';
+import { type Askers, createAskers } from '../../src/kit/fairness/asking-namespaces.ts';
 import { createFlights } from '../../src/kit/flights.ts';
 
 const never = new AbortController().signal;

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import { expect } from 'chai';
 import { objectAt, stringAt } from '../../src/kit/json.ts';
 import { createClient } from '../../src/kube/api-client.ts';
-import { readAll } from '../../src/kube/list.ts';
+import { readAll } from '../../src/kube/read.ts';
 import { createRetryingClient } from '../../src/kube/retry.ts';
 import { createSetClock } from './cluster.ts';
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { stringAt } from '../../src/kit/json.ts';
 import { ApiError } from '../../src/kube/errors.ts';
-import { readAll } from '../../src/kube/list.ts';
+import { readAll } from '../../src/kube/read.ts';
 
 const expired = (metadata = {}) => new ApiError(410, { reason: 'Expired', metadata }, 'list /x');
 const page = (names: readonly string[], token = '') => ({

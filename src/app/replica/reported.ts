@@ -1,5 +1,5 @@
+import type { Telemetry } from '../../controllers/controller-options.ts';
 import type { KeepVerdict } from '../../controllers/keep-watch.ts';
-import type { Telemetry } from '../../controllers/telemetry.ts';
 import { LeaseLostError } from '../../kube/errors.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { Metrics } from '../../observability/metrics.ts';

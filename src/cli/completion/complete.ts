@@ -3,7 +3,7 @@ import type { Surroundings } from '../../app/surroundings.ts';
 import { allKeys } from '../../config/keys.ts';
 import { objectAt, stringAt } from '../../kit/json.ts';
 import { contextNames } from '../../kube/access.ts';
-import { readAll } from '../../kube/list.ts';
+import { readAll } from '../../kube/read.ts';
 import type { Command, Flag } from '../command.ts';
 import { ownContext } from '../command-context.ts';
 import { KINDS } from '../explain/target.ts';

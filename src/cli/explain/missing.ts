@@ -2,8 +2,7 @@ import { type JsonObject, objectAt, stringAt } from '../../kit/json.ts';
 import { nearest } from '../../kit/nearest.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
 import { isForbidden } from '../../kube/errors.ts';
-import { readAll } from '../../kube/list.ts';
-import { find } from '../../kube/read.ts';
+import { find, readAll } from '../../kube/read.ts';
 import { few } from '../../placement/reasons.ts';
 import { KINDS, kindHint } from './target.ts';
 

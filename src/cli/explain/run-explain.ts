@@ -21,8 +21,7 @@ import {
   isHeld,
   readDeployment,
 } from '../../kube/installation.ts';
-import { readAll } from '../../kube/list.ts';
-import { find } from '../../kube/read.ts';
+import { find, readAll } from '../../kube/read.ts';
 import { knownImagesPath } from '../../names.ts';
 import { ImageError } from '../../oci/errors.ts';
 import type { Resolver } from '../../oci/resolver.ts';

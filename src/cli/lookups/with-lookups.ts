@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import type { Connection } from '../../app/connect.ts';
 import { loadOperatorFiles } from '../../app/registries/operator-files.ts';
 import { createPullSecretReader } from '../../app/registries/pull-secrets.ts';
-import { type ResolverParts, resolverFor } from '../../app/registries/resolver-for.ts';
+import { type ResolverParts, resolverFor } from '../../app/registries/registries.ts';
 import type { Context } from '../../app/surroundings.ts';
 import { createImageSource, type ImageSource } from '../../controllers/image-source.ts';
 import { printable } from '../../kit/printable.ts';

@@ -1,6 +1,6 @@
 import { type KeepVerdict, tryKeep } from '../../controllers/keep-watch.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
-import { readAll } from '../../kube/list.ts';
+import { readAll } from '../../kube/read.ts';
 import { readDaemonSet } from '../../placement/objects/daemonset.ts';
 import { readNamespace } from '../../placement/objects/namespace.ts';
 import { keepProbes } from '../../placement/patch/keep-probe.ts';

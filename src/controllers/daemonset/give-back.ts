@@ -2,7 +2,7 @@ import { doubled } from '../../kit/clock.ts';
 import { isRefusal } from '../../kube/errors.ts';
 import { type DaemonSet, readDaemonSet } from '../../placement/objects/daemonset.ts';
 import { giveBackPatch } from '../../placement/patch/disown.ts';
-import type { WritingOptions } from '../common-options.ts';
+import type { WritingOptions } from '../controller-options.ts';
 import { note, type ObjectRecord } from '../memory.ts';
 
 /**

@@ -28,7 +28,7 @@ import {
 import type { Settings } from '../../placement/settings.ts';
 import type { Subject } from '../../placement/subject.ts';
 import { regardingDaemonSet } from '../announce.ts';
-import type { PlacingOptions } from '../common-options.ts';
+import type { PlacingOptions } from '../controller-options.ts';
 import {
   answered,
   HELD_AGAIN_MS,

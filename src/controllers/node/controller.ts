@@ -13,7 +13,7 @@ import { managedText, readManaged } from '../../placement/nodes/managed.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import { nodeAction, nodePatch } from '../../placement/patch/patch.ts';
 import { regardingNode } from '../announce.ts';
-import type { WritingOptions } from '../common-options.ts';
+import type { WritingOptions } from '../controller-options.ts';
 import { createRecords, note } from '../memory.ts';
 import { createNotices } from '../refusals.ts';
 

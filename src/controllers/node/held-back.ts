@@ -3,7 +3,7 @@ import type { Store } from '../../kube/watch/collection.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import { few } from '../../placement/reasons.ts';
 import { createAnnouncer, regardingDaemonSet, regardingNode } from '../announce.ts';
-import type { WritingOptions } from '../common-options.ts';
+import type { WritingOptions } from '../controller-options.ts';
 import type { Holder } from '../daemonset/unserved.ts';
 import { createRecords } from '../memory.ts';
 

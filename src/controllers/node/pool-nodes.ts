@@ -10,7 +10,7 @@ import {
 } from '../../placement/nodes/pools.ts';
 import { architectureChangeNote } from '../../placement/nodes/witness.ts';
 import { createAnnouncer, regardingNode } from '../announce.ts';
-import type { WritingOptions } from '../common-options.ts';
+import type { WritingOptions } from '../controller-options.ts';
 import { createRecords } from '../memory.ts';
 
 export type PoolNodesOptions = Pick<WritingOptions, 'events' | 'clock'> & {

@@ -15,7 +15,7 @@ import { refusedParts } from '../../placement/refused-parts.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { keyAfterWrite } from '../../placement/subject.ts';
 import { regardingPod } from '../announce.ts';
-import type { WritingOptions } from '../common-options.ts';
+import type { WritingOptions } from '../controller-options.ts';
 import { answered, type Decided, HELD_AGAIN_MS, isFinal, note, notPlaced, OPEN_AGAIN_MS } from '../memory.ts';
 import type { Notices } from '../refusals.ts';
 import { hasTolerations, type PodCase, type PodParts } from './decision.ts';

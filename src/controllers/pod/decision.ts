@@ -10,7 +10,7 @@ import { type Problem, preferenceProblems, problemsOf, secretProblems } from '..
 import { startsAtLatestText, WAITS_FOR_LOOKUP } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { readPodSubject, type Subject } from '../../placement/subject.ts';
-import type { PlacingOptions } from '../common-options.ts';
+import type { PlacingOptions } from '../controller-options.ts';
 import { NEVER } from '../image-source.ts';
 import { behindMs, type Holding, holds, isFinal, type Memory, note, type ObjectRecord, waitedMs } from '../memory.ts';
 import type { Notices } from '../refusals.ts';

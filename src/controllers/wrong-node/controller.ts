@@ -22,10 +22,9 @@ import {
 import { readWhole, type Surroundings, type Whole, whyNotEvicted } from '../../placement/wrong-node/may-evict.ts';
 import { wrongNodeNote } from '../../placement/wrong-node/note.ts';
 import { createAnnouncer, regardingPod } from '../announce.ts';
-import type { PlacingOptions } from '../common-options.ts';
+import type { PlacingOptions, WrongNodeAction } from '../controller-options.ts';
 import type { ImageSource } from '../image-source.ts';
 import { createRecords, HELD_AGAIN_MS, OPEN_AGAIN_MS } from '../memory.ts';
-import type { WrongNodeAction } from '../telemetry.ts';
 import { createWaiting } from '../waiting.ts';
 
 type WrongNodeOptions = Pick<

@@ -1,4 +1,4 @@
-import { type Askers, createAskers, waitForTurn } from './askers.ts';
+import { type Askers, createAskers, waitForTurn } from './asking-namespaces.ts';
 import { createFairQueue, type FairQueue } from './fair-queue.ts';
 
 /** A resource of which a piece of work takes a place while it runs, and its number of places, which is the same for all. */

@@ -2,7 +2,7 @@ import { inTurns, type Turns } from '../../kit/fairness/event-loop.ts';
 import { type JsonObject, stringAt } from '../../kit/json.ts';
 import type { ApiClient } from '../api-client.ts';
 import { isExpired } from '../errors.ts';
-import { readPage, versionNow } from '../list.ts';
+import { readPage, versionNow } from '../read.ts';
 import { readEvent, withoutManagedFields } from './watch-once.ts';
 
 /** One change of a stored object: `now` is absent if it was deleted, `before` if it is new. */

@@ -2,7 +2,7 @@ import { backoff, type Clock } from '../../kit/clock.ts';
 import type { JsonObject } from '../../kit/json.ts';
 import type { ApiClient } from '../api-client.ts';
 import { ApiError, isExpired, isFromTheFuture } from '../errors.ts';
-import { versionNow } from '../list.ts';
+import { versionNow } from '../read.ts';
 import { createTrouble, type TroubleOptions } from './trouble.ts';
 import { readEvent, watchOnce } from './watch-once.ts';
 

@@ -3,7 +3,7 @@ import type { Clock } from '../../kit/clock.ts';
 import { isObject, objectAt, parseJson, stringAt } from '../../kit/json.ts';
 import type { ApiClient } from '../api-client.ts';
 import { ApiError, ConnectionError, isExpired, isFromTheFuture } from '../errors.ts';
-import { withQuery } from '../list.ts';
+import { withQuery } from '../read.ts';
 
 /** How a watch ended: whether anything arrived, and the failure if it ended before its time. */
 type Ended = { readonly heard: boolean; readonly failure: Failure | undefined };

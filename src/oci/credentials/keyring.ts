@@ -1,5 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import type { Askers } from '../../kit/fairness/askers.ts';
+import type { Askers } from '../../kit/fairness/asking-namespaces.ts';
 import { createFlights } from '../../kit/flights.ts';
 import { createLru } from '../../kit/lru.ts';
 import { ImageError } from '../errors.ts';

@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { access, readdir, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { codeOf } from '../../kit/errors.ts';
-import type { Askers } from '../../kit/fairness/askers.ts';
+import type { Askers } from '../../kit/fairness/asking-namespaces.ts';
 import { createTurns } from '../../kit/fairness/turns.ts';
 import { printableAscii } from '../../kit/printable.ts';
 import {

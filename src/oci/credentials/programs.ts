@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { LineCounter, parseDocument } from 'yaml';
 import * as z from 'zod';
 import { parseGoDuration } from '../../kit/duration.ts';
-import type { Askers } from '../../kit/fairness/askers.ts';
+import type { Askers } from '../../kit/fairness/asking-namespaces.ts';
 import type { Turns } from '../../kit/fairness/turns.ts';
 import { createFlights } from '../../kit/flights.ts';
 import { fieldOf, parseObject } from '../../kit/json.ts';

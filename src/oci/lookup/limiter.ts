@@ -1,4 +1,4 @@
-import type { Askers } from '../../kit/fairness/askers.ts';
+import type { Askers } from '../../kit/fairness/asking-namespaces.ts';
 import { createLedger } from '../../kit/fairness/ledger.ts';
 import { createTurns, type Need } from '../../kit/fairness/turns.ts';
 import type { Place, Standing } from './health.ts';

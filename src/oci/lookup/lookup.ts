@@ -1,6 +1,6 @@
 import { onAbort } from '../../kit/abort.ts';
 import { type Clock, systemClock } from '../../kit/clock.ts';
-import type { Askers } from '../../kit/fairness/askers.ts';
+import type { Askers } from '../../kit/fairness/asking-namespaces.ts';
 import { type Endpoint, labelOf } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
 import { type Credential, withDeadline } from '../http/transport.ts';

@@ -1,5 +1,5 @@
 import { onAbort } from '../../kit/abort.ts';
-import { type Askers, waitForTurn } from '../../kit/fairness/askers.ts';
+import { type Askers, waitForTurn } from '../../kit/fairness/asking-namespaces.ts';
 import { createFairQueue } from '../../kit/fairness/fair-queue.ts';
 import { createLru } from '../../kit/lru.ts';
 import { labelOf } from '../endpoints/endpoint.ts';

@@ -1,4 +1,5 @@
 import { cut } from '../../kit/cut.ts';
+import { createShared } from '../../kit/fairness/equal-values.ts';
 import { weightOf } from '../../kit/fairness/weight.ts';
 import {
   isObject,
@@ -13,7 +14,6 @@ import {
 import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, MIRROR_ANNOTATION } from '../../names.ts';
 import { type Asked, readAsked, readOs } from './asked-platform.ts';
 import { type BrokenContainer, type PodImage, readBroken, readImages } from './containers.ts';
-import { createShared } from './equal-values.ts';
 import { type RecordedRequirement, readPodRecord, readWritten, type Written } from './pod-record.ts';
 
 /** The fields that a pod and a pod template have in common and that archaware decides by. */

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { loadOperatorFiles, registryNames } from '../../../src/app/registries/operator-files.ts';
-import { resolverFor } from '../../../src/app/registries/resolver-for.ts';
+import { resolverFor } from '../../../src/app/registries/registries.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
 import { ImageError } from '../../../src/oci/errors.ts';

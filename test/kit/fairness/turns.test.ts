@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { expect } from 'chai';
-import { createAskers } from '../../../src/kit/fairness/askers.ts';
+import { createAskers } from '../../../src/kit/fairness/asking-namespaces.ts';
 import { createTurns, type Need } from '../../../src/kit/fairness/turns.ts';
 
 const never = new AbortController().signal;

@@ -1,6 +1,6 @@
 import { delimiter } from 'node:path';
 import { expect } from 'chai';
-import { createAskers } from '../../../src/kit/fairness/askers.ts';
+import { createAskers } from '../../../src/kit/fairness/asking-namespaces.ts';
 import { createTurns } from '../../../src/kit/fairness/turns.ts';
 import type { Login } from '../../../src/oci/credentials/docker.ts';
 import { ProgramError } from '../../../src/oci/credentials/process.ts';

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rename, rm, symlink, unlink, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { expect } from 'chai';
-import { createAskers } from '../../../src/kit/fairness/askers.ts';
+import { createAskers } from '../../../src/kit/fairness/asking-namespaces.ts';
 import { createOperatorCredentials, type OperatorCredentialsOptions } from '../../../src/oci/credentials/operator.ts';
 import { type CredentialPrograms, createCredentialPrograms } from '../../support/credential-programs.ts';
 import { needsPosix } from '../../support/platforms.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { stringify } from 'yaml';
-import { createAskers } from '../../../src/kit/fairness/askers.ts';
+import { createAskers } from '../../../src/kit/fairness/asking-namespaces.ts';
 import { createTurns } from '../../../src/kit/fairness/turns.ts';
 import { ProgramError } from '../../../src/oci/credentials/process.ts';
 import {

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { expect } from 'chai';
-import { createAskers } from '../../../src/kit/fairness/askers.ts';
+import { createAskers } from '../../../src/kit/fairness/asking-namespaces.ts';
 import { createOperatorCredentials, parseTomlLogin } from '../../../src/oci/credentials/operator.ts';
 import { needsPosix } from '../../support/platforms.ts';
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createAskers } from '../../../src/kit/fairness/askers.ts';
+import { createAskers } from '../../../src/kit/fairness/asking-namespaces.ts';
 import type { Place, Standing } from '../../../src/oci/lookup/health.ts';
 import { createLimiter, createStarts, type LimiterOptions } from '../../../src/oci/lookup/limiter.ts';
 

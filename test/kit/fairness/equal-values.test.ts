@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createShared } from '../../../src/placement/objects/equal-values.ts';
+import { createShared } from '../../../src/kit/fairness/equal-values.ts';
 
 describe('values that are shared in memory', () => {
   it('are one for all with the same content', () => {

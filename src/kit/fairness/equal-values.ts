@@ -1,4 +1,4 @@
-import { weightOf } from '../../kit/fairness/weight.ts';
+import { weightOf } from './weight.ts';
 
 export type SharedOptions = {
   /** The most bytes that the kept values take, with the texts by which they are found. */
