@@ -5,7 +5,7 @@
 import { expect } from 'chai';
 import { systemClock } from '../src/kit/clock.ts';
 import { type JsonObject, listAt, objectAt, parseObject, stringAt } from '../src/kit/json.ts';
-import { parseSelector } from '../src/kit/labels.ts';
+import { parseSelector } from '../src/kit/label-syntax.ts';
 import type { ImageAnswer } from '../src/placement/images.ts';
 import type { Policy, Settings } from '../src/placement/settings.ts';
 import { createReviewer } from '../src/webhook/review.ts';

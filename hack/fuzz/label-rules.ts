@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { isLabelKey, isLabelValue } from '../../src/kit/labels.ts';
+import { isLabelKey, isLabelValue } from '../../src/kit/label-syntax.ts';
 import { parseRule, readRules } from '../../src/placement/nodes/label-rules.ts';
 import { decideLabels } from '../../src/placement/nodes/labels.ts';
 import { must, type Target } from './target.ts';

@@ -2,7 +2,7 @@ import { STANDARD_INPUT } from '../config/config-file.ts';
 import { ConfigurationError } from '../config/shown-problems.ts';
 import { parseDuration } from '../kit/duration.ts';
 import { messageOf } from '../kit/errors.ts';
-import { parseSelector, type Selector } from '../kit/labels.ts';
+import { parseSelector, type Selector } from '../kit/label-syntax.ts';
 import type { Installation } from '../kube/installation.ts';
 import type { Command, Flag, Invocation } from './command.ts';
 

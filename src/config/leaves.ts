@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { DURATION, parseDuration } from '../kit/duration.ts';
-import { parseSelector } from '../kit/labels.ts';
+import { parseSelector } from '../kit/label-syntax.ts';
 import { ARCHITECTURE_EXPECTED, ARCHITECTURES, didYouMean } from '../kit/platform.ts';
 import { shown } from './shown-problems.ts';
 

@@ -1,5 +1,5 @@
 import { milliseconds } from '../kit/duration.ts';
-import { parseSelector } from '../kit/labels.ts';
+import { parseSelector } from '../kit/label-syntax.ts';
 import { spellings } from '../placement/image-patterns.ts';
 import type { Settings } from '../placement/settings.ts';
 import type { Config } from './schema.ts';

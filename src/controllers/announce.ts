@@ -3,9 +3,9 @@ import { printable } from '../kit/printable.ts';
 import type { EventRecorder, Regarding } from '../kube/events.ts';
 import { NOTE_BYTES } from '../names.ts';
 import type { Node } from '../placement/nodes/node.ts';
+import type { Problem } from '../placement/object-problems.ts';
 import type { DaemonSet } from '../placement/objects/daemonset.ts';
 import type { Pod } from '../placement/objects/pod.ts';
-import type { Problem } from '../placement/problems.ts';
 import { idOf, note, type ObjectRecord } from './memory.ts';
 
 /** Writes the Events about problems of objects. */

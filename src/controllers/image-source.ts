@@ -3,9 +3,9 @@ import { ImageError } from '../oci/errors.ts';
 import { type Reference, readReference } from '../oci/reference.ts';
 import type { Resolver } from '../oci/resolver.ts';
 import type { ImageAnswer } from '../placement/images.ts';
+import type { SecretProblem } from '../placement/object-problems.ts';
 import type { PodImage } from '../placement/objects/containers.ts';
 import { MOST_PULL_SECRETS } from '../placement/objects/pod.ts';
-import type { SecretProblem } from '../placement/problems.ts';
 import { NO_ROOM_AGAIN_MS } from './waiting.ts';
 
 /** Answers the questions of reconcilers and reviews about images from memory, and starts lookups for the others. */

@@ -1,7 +1,7 @@
 import { type Clock, doubled } from '../kit/clock.ts';
 import { type ApiError, concernsObject, mayBeWrongStatus } from '../kube/errors.ts';
 import type { Regarding } from '../kube/events.ts';
-import type { Problem } from '../placement/problems.ts';
+import type { Problem } from '../placement/object-problems.ts';
 import { type Announcer, createAnnouncer } from './announce.ts';
 import type { WritingOptions } from './controller-options.ts';
 import { idOf, note, type ObjectRecord } from './memory.ts';

@@ -1,5 +1,5 @@
 import { matchesAnyGlob } from '../kit/glob.ts';
-import { matchesSelector } from '../kit/labels.ts';
+import { matchesSelector } from '../kit/label-syntax.ts';
 import { IGNORE_LABEL } from '../names.ts';
 import type { DaemonSet } from './objects/daemonset.ts';
 import { isDaemonSet } from './objects/kinds.ts';

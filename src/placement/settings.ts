@@ -1,4 +1,4 @@
-import type { Selector } from '../kit/labels.ts';
+import type { Selector } from '../kit/label-syntax.ts';
 
 /** The part of the configuration that the rules read. `config/settings.ts` builds it. */
 export type Settings = {

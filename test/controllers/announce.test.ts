@@ -5,7 +5,7 @@ import type { JsonObject } from '../../src/kit/json.ts';
 import type { Occurrence } from '../../src/kube/events.ts';
 import type { Decision } from '../../src/placement/decide.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
-import { preferenceProblems, problemsOf } from '../../src/placement/problems.ts';
+import { preferenceProblems, problemsOf } from '../../src/placement/object-problems.ts';
 import type { Settings } from '../../src/placement/settings.ts';
 import { decideCase, failed, input, known, settings, template, toleration } from '../placement/objects.ts';
 import { createHandClock } from './hand-clock.ts';

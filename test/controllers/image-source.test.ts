@@ -4,7 +4,7 @@ import { createImageSource, NEVER } from '../../src/controllers/image-source.ts'
 import { createRecords } from '../../src/controllers/memory.ts';
 import { ImageError } from '../../src/oci/errors.ts';
 import type { Look } from '../../src/oci/resolver.ts';
-import { secretProblems } from '../../src/placement/problems.ts';
+import { secretProblems } from '../../src/placement/object-problems.ts';
 import { createHandClock } from './hand-clock.ts';
 
 describe('the pull secrets of a pod', () => {

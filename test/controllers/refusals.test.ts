@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createRecords, note } from '../../src/controllers/memory.ts';
 import { createRefusals } from '../../src/controllers/refusals.ts';
 import { ApiError } from '../../src/kube/errors.ts';
-import type { Problem } from '../../src/placement/problems.ts';
+import type { Problem } from '../../src/placement/object-problems.ts';
 import { createHandClock } from './hand-clock.ts';
 
 const POD = { apiVersion: 'v1', kind: 'Pod', namespace: 'shop', name: 'web-1', uid: 'u1' };

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { matchesSelector, parseSelector } from '../../src/kit/labels.ts';
+import { matchesSelector, parseSelector } from '../../src/kit/label-syntax.ts';
 
 describe('a label selector', () => {
   const rows: [selector: string, matching: Record<string, string>[], other: Record<string, string>[]][] = [

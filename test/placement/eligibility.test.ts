@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../src/kit/json.ts';
-import { parseSelector } from '../../src/kit/labels.ts';
+import { parseSelector } from '../../src/kit/label-syntax.ts';
 import { isSystemPod, type SkipReason, skipPod, skipTemplate } from '../../src/placement/eligibility.ts';
 import { readNamespace } from '../../src/placement/objects/namespace.ts';
 import { readPod } from '../../src/placement/objects/pod.ts';

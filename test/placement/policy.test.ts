@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { parseSelector } from '../../src/kit/labels.ts';
+import { parseSelector } from '../../src/kit/label-syntax.ts';
 import { settingsFor } from '../../src/placement/eligibility.ts';
 import type { Policy } from '../../src/placement/settings.ts';
 import { settings } from './objects.ts';

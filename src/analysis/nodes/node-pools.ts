@@ -1,5 +1,5 @@
 import { type JsonObject, listAt, objectAt, stringAt, stringsAt } from '../../kit/json.ts';
-import { isReservedKey } from '../../kit/labels.ts';
+import { isReservedKey } from '../../kit/label-syntax.ts';
 import { normaliseArchitecture } from '../../kit/platform.ts';
 import { ARCHITECTURE_LABEL, KARPENTER_POOL, OLD_ARCHITECTURE_LABEL } from '../../names.ts';
 import { intersect } from '../../placement/images.ts';

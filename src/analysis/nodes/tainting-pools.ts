@@ -1,4 +1,4 @@
-import { isReservedKey } from '../../kit/labels.ts';
+import { isReservedKey } from '../../kit/label-syntax.ts';
 import { cleanNode } from '../../placement/nodes/decide-node.ts';
 import { type Node, taintKind } from '../../placement/nodes/node.ts';
 import { countByPool, POOL_PAGE, type Pool, poolCounts, poolOf, poolText } from '../../placement/nodes/pools.ts';

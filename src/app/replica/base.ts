@@ -8,7 +8,7 @@ import { createMetrics } from '../../observability/metrics.ts';
 import { createImageCache } from '../../oci/cache.ts';
 import { onlyObserves } from '../../placement/placing.ts';
 import { connect } from '../connect.ts';
-import { loadLabelRules } from '../label-rules.ts';
+import { loadLabelRules } from '../follow-label-rules.ts';
 import { openFiles } from '../registries/registries.ts';
 import type { Context } from '../surroundings.ts';
 import { VERSION } from '../version.ts';

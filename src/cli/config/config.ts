@@ -1,5 +1,5 @@
 import { readdirSync, statSync } from 'node:fs';
-import { readOrRefuse } from '../../app/label-rules.ts';
+import { readOrRefuse } from '../../app/follow-label-rules.ts';
 import { readRoutes } from '../../app/registries/operator-files.ts';
 import { type Context, EXIT, type Surroundings } from '../../app/surroundings.ts';
 import { readConfigOrInput } from '../../config/config-file.ts';

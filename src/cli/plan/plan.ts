@@ -2,7 +2,7 @@ import { spreadNote, taintedArchitectures } from '../../analysis/spread.ts';
 import { byName, overviewLines, overviewOf, type Subject } from '../../analysis/workloads/overview.ts';
 import { workloadOf } from '../../analysis/workloads/owner.ts';
 import { connect } from '../../app/connect.ts';
-import { loadLabelRules } from '../../app/label-rules.ts';
+import { loadLabelRules } from '../../app/follow-label-rules.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';
 import { absentNotes } from '../../config/absent.ts';
 import { toSettings } from '../../config/settings.ts';

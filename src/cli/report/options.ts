@@ -1,7 +1,7 @@
 import type { Grouping } from '../../analysis/readiness/groups.ts';
 import type { Prices } from '../../analysis/readiness/price.ts';
 import { ConfigurationError } from '../../config/shown-problems.ts';
-import type { Selector } from '../../kit/labels.ts';
+import type { Selector } from '../../kit/label-syntax.ts';
 import { ARCHITECTURE_EXPECTED, didYouMean, readArchitecture } from '../../kit/platform.ts';
 import type { Invocation } from '../command.ts';
 import { readLookupTimeout, readNamespaceFlag, readSelectorFlag } from '../flags.ts';

@@ -8,7 +8,7 @@ import { connect } from '../../app/connect.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';
 import { toSettings } from '../../config/settings.ts';
 import { ConfigurationError } from '../../config/shown-problems.ts';
-import { matchesSelector } from '../../kit/labels.ts';
+import { matchesSelector } from '../../kit/label-syntax.ts';
 import type { TagResolver } from '../../oci/resolver.ts';
 import type { PodImage } from '../../placement/objects/containers.ts';
 import { readNamespaceReport } from '../../placement/objects/namespace.ts';

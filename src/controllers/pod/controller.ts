@@ -1,7 +1,7 @@
 import type { Result } from '../../kube/control-loop.ts';
 import { settingsFor } from '../../placement/eligibility.ts';
+import { type Problem, tooLargeProblems } from '../../placement/object-problems.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
-import { type Problem, tooLargeProblems } from '../../placement/problems.ts';
 import { readPodSubject } from '../../placement/subject.ts';
 import { regardingPod } from '../announce.ts';
 import { behindMs, createMemory, HELD_AGAIN_MS, type Holding, notPlaced } from '../memory.ts';

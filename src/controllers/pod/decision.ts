@@ -1,12 +1,12 @@
 import type { Store } from '../../kube/watch/collection.ts';
 import { type Decision, decide, standing } from '../../placement/decide.ts';
 import { narrow } from '../../placement/images.ts';
+import { type Problem, preferenceProblems, problemsOf, secretProblems } from '../../placement/object-problems.ts';
 import type { PodImage } from '../../placement/objects/containers.ts';
 import type { Namespace } from '../../placement/objects/namespace.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
 import { lacking, type Toleration } from '../../placement/patch/tolerations.ts';
 import { onlyObserves, overPlaced, standingArchitectures, usesAffinity } from '../../placement/placing.ts';
-import { type Problem, preferenceProblems, problemsOf, secretProblems } from '../../placement/problems.ts';
 import { startsAtLatestText, WAITS_FOR_LOOKUP } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { readPodSubject, type Subject } from '../../placement/subject.ts';

@@ -4,12 +4,12 @@ import type { Store } from '../../kube/watch/collection.ts';
 import type { Evictor } from '../../kube/writer.ts';
 import { settingsFor, skipDaemonSet, skipPod } from '../../placement/eligibility.ts';
 import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
+import type { Problem } from '../../placement/object-problems.ts';
 import type { PodImage } from '../../placement/objects/containers.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import { isDaemonSet } from '../../placement/objects/kinds.ts';
 import type { Namespace } from '../../placement/objects/namespace.ts';
 import { type Pod, readPod } from '../../placement/objects/pod.ts';
-import type { Problem } from '../../placement/problems.ts';
 import type { Settings } from '../../placement/settings.ts';
 import {
   failsByItself,

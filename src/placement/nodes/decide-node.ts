@@ -1,5 +1,5 @@
 import { isSameList, type JsonObject } from '../../kit/json.ts';
-import { matchesSelector } from '../../kit/labels.ts';
+import { matchesSelector } from '../../kit/label-syntax.ts';
 import type { Taint } from '../patch/tolerations.ts';
 import type { Settings } from '../settings.ts';
 import { type LabelRules, NO_RULES } from './label-rules.ts';

@@ -1,4 +1,4 @@
-import { isLabelKey, isLabelValue } from '../../kit/labels.ts';
+import { isLabelKey, isLabelValue } from '../../kit/label-syntax.ts';
 import { printable } from '../../kit/printable.ts';
 
 /** A line of a rule: a condition on one label of a node. */

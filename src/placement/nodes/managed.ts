@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, parseJson } from '../../kit/json.ts';
-import { isLabelKey, isReservedKey } from '../../kit/labels.ts';
+import { isLabelKey, isReservedKey } from '../../kit/label-syntax.ts';
 import { isArchitecture, isArchitectureName } from '../../kit/platform.ts';
 import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL } from '../../names.ts';
 import type { Taint } from '../patch/tolerations.ts';

@@ -1,4 +1,4 @@
-import { matchesSelector } from '../../kit/labels.ts';
+import { matchesSelector } from '../../kit/label-syntax.ts';
 import { normaliseArchitecture } from '../../kit/platform.ts';
 import { ARCHITECTURE_LABEL, KARPENTER_INITIALIZED, KARPENTER_REGISTERED, POOL_LABELS } from '../../names.ts';
 import type { Taint } from '../patch/tolerations.ts';

@@ -1,4 +1,4 @@
-import { isReservedKey } from '../../kit/labels.ts';
+import { isReservedKey } from '../../kit/label-syntax.ts';
 import type { Settings } from '../settings.ts';
 import { isRecorded, readManaged } from './managed.ts';
 import { type Node, nodeArchitecture } from './node.ts';

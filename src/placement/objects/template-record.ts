@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, parseJson, stringAt } from '../../kit/json.ts';
-import { isLabelKey } from '../../kit/labels.ts';
+import { isLabelKey } from '../../kit/label-syntax.ts';
 import { isArchitecture } from '../../kit/platform.ts';
 import { hasOurForm, taintText } from '../nodes/managed.ts';
 import { isSameToleration, type Toleration } from '../patch/tolerations.ts';

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../kit/json.ts';
-import { isReservedKey } from '../../kit/labels.ts';
+import { isReservedKey } from '../../kit/label-syntax.ts';
 import { ARCHITECTURES, isArchitecture } from '../../kit/platform.ts';
 import { ARCHITECTURE_LABEL } from '../../names.ts';
 import { isTaintedFor } from '../nodes/cut-off.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { nodePoolProblems, readNodePool } from '../../../src/analysis/nodes/node-pools.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
-import { parseSelector } from '../../../src/kit/labels.ts';
+import { parseSelector } from '../../../src/kit/label-syntax.ts';
 import type { PoolSettings } from '../../../src/placement/nodes/pools.ts';
 import { expression } from '../../placement/affinities.ts';
 import { settings, taint } from '../../placement/objects.ts';

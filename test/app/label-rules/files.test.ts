@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { readLabelRules } from '../../../src/app/label-rules.ts';
+import { readLabelRules } from '../../../src/app/follow-label-rules.ts';
 import { type Contents, mount } from '../../support/mounted.ts';
 import { needsPosix } from '../../support/platforms.ts';
 

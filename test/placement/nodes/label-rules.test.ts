@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { isLabelKey, isReservedKey } from '../../../src/kit/labels.ts';
+import { isLabelKey, isReservedKey } from '../../../src/kit/label-syntax.ts';
 import { parseRule, type RuleFile, readRules } from '../../../src/placement/nodes/label-rules.ts';
 
 /** Conditions as they are written. */

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
-import { parseSelector } from '../../../src/kit/labels.ts';
+import { parseSelector } from '../../../src/kit/label-syntax.ts';
 import { cleanNode, decideNode } from '../../../src/placement/nodes/decide-node.ts';
 import { isOurTaint, readManaged, writeManaged } from '../../../src/placement/nodes/managed.ts';
 import {

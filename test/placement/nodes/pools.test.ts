@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { parseSelector } from '../../../src/kit/labels.ts';
+import { parseSelector } from '../../../src/kit/label-syntax.ts';
 import { taintText } from '../../../src/placement/nodes/managed.ts';
 import {
   blocksInitialization,

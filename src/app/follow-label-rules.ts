@@ -6,7 +6,7 @@ import type { Config } from '../config/schema.ts';
 import { ConfigurationError } from '../config/shown-problems.ts';
 import type { Clock } from '../kit/clock.ts';
 import { codeOf, messageOf } from '../kit/errors.ts';
-import { isLabelName, isLabelNamespace, isReservedKey } from '../kit/labels.ts';
+import { isLabelName, isLabelNamespace, isReservedKey } from '../kit/label-syntax.ts';
 import { printable } from '../kit/printable.ts';
 import { watchFiles } from '../kit/watch-files.ts';
 import { type LabelRules, NO_RULES, type RuleFile, readRules } from '../placement/nodes/label-rules.ts';
