@@ -70,7 +70,9 @@ export function unpublished(narrowed: readonly NarrowedImage[], answers: Answers
   return narrowed.flatMap(({ image: { image }, said }) => {
     if (said.kind === 'not-asked' || answers.has(image)) return [];
     const answer = answerFor(said);
-    return { image, why: 'why' in answer ? answer.why : 'no pod used it while a replica led' };
+    if ('why' in answer) return { image, why: answer.why };
+    const hasRoom = readAnswers(packed(new Map([...answers, [image, answer.text]]))).has(image);
+    return { image, why: hasRoom ? 'no pod used it while a replica led' : 'no room: shorter names come first' };
   });
 }
 
@@ -82,6 +84,17 @@ export function knownImages(
   daemonSets = false,
 ): KnownImages {
   const { taints, schedulable, excludeNamespaces } = settings;
+  return {
+    taint: `${taints.key}:${taints.effect}`,
+    schedulable,
+    excluded: patternOf([...excludeNamespaces, ...alone]),
+    daemonSets,
+    ...packed(answers),
+  };
+}
+
+/** Returns the texts of as many answers as there is room for. */
+function packed(answers: Answers): Pick<KnownImages, 'count' | 'images'> {
   const parts = new Map<string, { length: number; readonly names: Map<string, string> }>();
   let [count, length] = [0, 0];
   for (const image of [...answers.keys()].sort(byLength)) {
@@ -98,14 +111,7 @@ export function knownImages(
     count++;
   }
   const textOf = (names: ReadonlyMap<string, string>) => [...names].map((each) => `/${each.join(' ')}`).join('');
-  return {
-    taint: `${taints.key}:${taints.effect}`,
-    schedulable,
-    excluded: patternOf([...excludeNamespaces, ...alone]),
-    daemonSets,
-    count,
-    images: Object.fromEntries([...parts].map(([key, { names }]) => [key, textOf(names)])),
-  };
+  return { count, images: Object.fromEntries([...parts].map(([key, { names }]) => [key, textOf(names)])) };
 }
 
 /** Reads the answers of the object, and leaves out what has another form. */

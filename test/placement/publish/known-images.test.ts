@@ -85,13 +85,12 @@ describe('the object known', () => {
 
   it('is short as a whole, and names that somebody makes long take no room from short ones', () => {
     const long = Array.from({ length: 2_000 }, (_, index) => `r.test/${'x'.repeat(200)}${10_000 + index}/a:1`);
-    const { images } = knownImages(
-      new Map([...long, 'r.test/z/nginx:1'].map((name) => [name, 'amd64'])),
-      settings(),
-      [],
-    );
-    expect(JSON.stringify(images).length).to.be.within(100_000, 140_000);
-    expect(images['/r.test/z/']).to.equal('/amd64 nginx:1 ');
+    const names = new Map([...long, 'r.test/z/nginx:1'].map((name) => [name, 'amd64']));
+    const object = knownImages(names, settings(), []);
+    expect(JSON.stringify(object.images).length).to.be.within(100_000, 140_000);
+    expect(object.images['/r.test/z/']).to.equal('/amd64 nginx:1 ');
+    const last = { image: { image: long.at(-1) ?? '', pullPolicy: '' }, said: set() };
+    expect(unpublished([last], readAnswers(object))[0]?.why).to.equal('no room: shorter names come first');
   });
 
   it('leaves out what has another form when it is read', () => {
