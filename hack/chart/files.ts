@@ -12,7 +12,7 @@ export const CHART = new URL('manifests/helm/archaware-controller/', ROOT);
 
 /** Copies, because helm reads no file outside of the chart; the templates change the parts that depend on values. */
 const COPIES: readonly [from: URL, to: string][] = [
-  ...['pods', 'nodes', 'daemonsets', 'webhook-certificates', 'keep'].map((name): [URL, string] => [
+  ...['pods', 'nodes', 'daemonsets', 'webhook-certificates', 'keep', 'reports'].map((name): [URL, string] => [
     new URL(`${name}/policy.yaml`, COMPONENTS),
     `files/policies/${name}.yaml`,
   ]),

@@ -8,7 +8,10 @@ const POLICIES = ['archaware-keep', 'archaware-keep-pods', 'archaware-place', 'a
 /** Why each verb is needed, by object and verb; \`read\` is get, list and watch. */
 const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   nodes: { read: 'which architectures there are', patch: 'the taint, and labels by rules' },
-  namespaces: { read: 'which of them are served; their annotations and labels' },
+  namespaces: {
+    read: 'which of them are served; their annotations and labels',
+    patch: 'the [report](report.md#for-a-team) where one is asked for',
+  },
   pods: {
     read: 'which pods are to be placed, and which were placed by archaware',
     patch: 'tolerations; affinity and the removal of the gate',

@@ -10,6 +10,7 @@ import { MANAGED_ANNOTATION } from '../names.ts';
 import { cleanNode } from '../placement/nodes/decide-node.ts';
 import { type Node, readNode } from '../placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
+import { type Namespace, readNamespace, reportPatch } from '../placement/objects/namespace.ts';
 import { readPod } from '../placement/objects/pod.ts';
 import { readPodRecord } from '../placement/objects/pod-record.ts';
 import { disownPatch } from '../placement/patch/disown.ts';
@@ -63,6 +64,18 @@ export function forgetPods(options: StepOptions, pods: readonly PodName[]): Prom
       { op: 'test', path: '/metadata/uid', value: readPod(object).uid },
       { op: 'remove', path },
     ];
+  });
+}
+
+/** Removes archaware's report from every namespace that has one. */
+export function removeReports(options: StepOptions, namespaces: readonly Namespace[]): Promise<void> {
+  return each(namespaces, IN_FLIGHT, async (namespace) => {
+    const { name } = namespace;
+    const write = () =>
+      writeUntilClean(options, { kind: 'Namespace', name, action: 'report' }, namespace, readNamespace, (now) =>
+        now.report === undefined ? undefined : reportPatch(now, undefined),
+      );
+    note(options, 'reports', { kind: 'Namespace', name }, await reasonWhyNot(options.signal, write));
   });
 }
 

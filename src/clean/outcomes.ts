@@ -8,7 +8,16 @@ export type Left = {
   readonly reason: string;
 };
 
-const NO_COUNTS = { configurations: 0, gates: 0, nodes: 0, labels: 0, daemonSets: 0, pods: 0, annotations: 0 };
+const NO_COUNTS = {
+  configurations: 0,
+  gates: 0,
+  nodes: 0,
+  labels: 0,
+  daemonSets: 0,
+  pods: 0,
+  annotations: 0,
+  reports: 0,
+};
 type Counts = Readonly<typeof NO_COUNTS>;
 
 /** A kind of trace, which is a row of the closing table. `controllers` are only reported, never removed. */

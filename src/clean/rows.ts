@@ -12,7 +12,7 @@ export const PLAN_HEADER = ['STEP', 'WHAT', 'COUNT', 'DO'] as const;
 
 /** Returns the rows of the table of steps, with the number of objects for each step. */
 export function planRows(inventory: Inventory, how: 'restart' | 'keep'): Rows {
-  const { configurations, gated, nodes, daemonSets, unrecorded, pods, recorded } = inventory;
+  const { configurations, gated, nodes, daemonSets, unrecorded, pods, recorded, reports } = inventory;
   const count = (kind: CarryingPod['cleaning']['kind']) => pods.filter(({ cleaning }) => cleaning.kind === kind).length;
   const podRows: [number, string][] =
     how === 'keep'
@@ -34,6 +34,9 @@ export function planRows(inventory: Inventory, how: 'restart' | 'keep'): Rows {
     ...shown.map(([number, verb]) => row('5', 'pods with tolerations or affinity', number, verb)),
     ...(recorded.length > 0
       ? [row('6', 'pods with a record of archaware', recorded.length, 'remove the annotation')]
+      : []),
+    ...(reports.length > 0
+      ? [row('6', 'namespaces with a report of archaware', reports.length, 'remove the annotation')]
       : []),
   ];
 }
@@ -65,6 +68,9 @@ export function resultRows({ removed, remaining, kept: listed }: CleanOutcome, u
   }
   if (kept > 0) rows.push(['pods with tolerations or affinity, kept', 0, kept]);
   rows.push(['annotations of pods', removed.annotations, remaining.annotations]);
+  if (removed.reports + remaining.reports > 0) {
+    rows.push(['annotations of namespaces', removed.reports, remaining.reports]);
+  }
   if (remaining.controllers > 0) rows.push(['controllers that run', 0, remaining.controllers]);
   return rows.map(([what, gone, left]) => [what, String(gone), String(left)]);
 }

@@ -8,6 +8,7 @@ import {
   disownDaemonSets,
   forgetPods,
   removeConfigurations,
+  removeReports,
   restoreDaemonSets,
   type StepOptions,
   ungatePods,
@@ -60,6 +61,7 @@ const PLANNED: Readonly<Record<Exclude<Row, 'pods' | 'controllers'>, string>> = 
   nodes: 'its taint and labels would be removed',
   daemonSets: 'its tolerations would be removed, which rolls it',
   annotations: 'its annotation would be removed',
+  reports: 'its annotation would be removed',
 };
 
 /** The same for a pod with tolerations, and why it is kept as long as nothing else is known. */
@@ -77,6 +79,7 @@ function rowsOf(inventory: Inventory, taints: LookOptions['taints']): [keyof typ
     ['nodes', inventory.nodes.map((node) => ({ kind: 'Node', name: node.name, labels: labelsOf(node, taints) }))],
     ['daemonSets', inventory.daemonSets.map(({ namespace, name }) => ({ kind: 'DaemonSet', namespace, name }))],
     ['annotations', inventory.recorded.map(podItem)],
+    ['reports', inventory.reports.map(({ name }) => ({ kind: 'Namespace', name }))],
   ];
 }
 
@@ -100,6 +103,7 @@ export async function cleanAll(options: CleanOptions, before: Inventory): Promis
   if (how === 'restart') await restart(options, before.pods);
   await lookAgain(options, before);
   await forgetPods(steps, before.recorded);
+  await removeReports(steps, before.reports);
   const deployment = await options.findDeployment();
   const wants = wantText(deployment);
   if (deployment === undefined || wants === undefined) return;
@@ -166,7 +170,7 @@ async function lookAgain(options: CleanOptions, before: Inventory): Promise<void
   for (let looks = 1, isProven = false; !isProven; looks++) {
     const now = await takeInventory(look, before.pods);
     // Only the pods of the first reading count: no controller runs, so later pods have no tolerations and no record of archaware.
-    const rows = rowsOf(now, look.taints).filter(([row]) => row !== 'annotations');
+    const rows = rowsOf(now, look.taints).filter(([row]) => row !== 'annotations' && row !== 'reports');
     for (const [row, items] of rows) ledger.found(row, items);
     await sweep(options, now, (row) => {
       if (row !== 'nodes' || now.nodes.length === 0) return;

@@ -17,6 +17,7 @@ import { cleanNode } from '../placement/nodes/decide-node.ts';
 import { hasOurForm, readManaged } from '../placement/nodes/managed.ts';
 import { type Node, nodeArchitecture, readNode, taintKind } from '../placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
+import { type Namespace, readNamespace } from '../placement/objects/namespace.ts';
 import { type Owner, readPod } from '../placement/objects/pod.ts';
 import { readPodRecord } from '../placement/objects/pod-record.ts';
 import { everAdded, readRecord } from '../placement/objects/template-record.ts';
@@ -78,6 +79,8 @@ export type Inventory = {
   /** The pods that have archaware's tolerations or affinity, judged by their templates as these will be once restored. */
   readonly pods: readonly CarryingPod[];
   readonly nodeUids: ReadonlySet<string>;
+  /** The namespaces with a report of archaware. */
+  readonly reports: readonly Namespace[];
 };
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
@@ -118,6 +121,7 @@ export async function takeInventory(options: LookOptions, known: readonly Carryi
     configurations,
     nodes: nodes.filter((node) => cleanNode(node, taints).kind === 'set'),
     nodeUids: new Set(nodes.map(({ uid }) => uid)),
+    reports: await readAll(client, '/api/v1/namespaces', reported, signal),
     daemonSets: daemonSets.filter((daemonSet) => cleanTemplate(daemonSet, taints).kind === 'set'),
     unrecorded: daemonSets.flatMap((daemonSet) => {
       const { namespace, name } = daemonSet;
@@ -127,6 +131,11 @@ export async function takeInventory(options: LookOptions, known: readonly Carryi
     owned: daemonSets.filter(({ entry }) => entry !== undefined),
     ...(await takePods(options, cluster, known)),
   };
+}
+
+function reported(object: JsonObject): Namespace | undefined {
+  const namespace = readNamespace(object);
+  return namespace.report === undefined ? undefined : namespace;
 }
 
 /** Returns every taint that archaware set or may have set, as `key` and `effect`. */

@@ -127,7 +127,8 @@ export function createWatches(options: {
     },
     /** Returns the version of an object as the watch of its kind has it; undefined: it has none. */
     versionOf({ kind, namespace = '', name }: WriteTarget): string | undefined {
-      if (kind === 'Node') return nodes.store.get(name)?.resourceVersion;
+      if (kind === 'Node' || kind === 'Namespace')
+        return (kind === 'Node' ? nodes : namespaces).store.get(name)?.resourceVersion;
       return (kind === 'Pod' ? pods : daemonSets).store.get(`${namespace}/${name}`)?.resourceVersion;
     },
     /** Returns the kinds whose first list is not complete. */

@@ -7,7 +7,7 @@ import { find } from './read.ts';
 
 /** The object to write. */
 export type WriteTarget = {
-  readonly kind: 'Pod' | 'Node' | 'DaemonSet';
+  readonly kind: 'Pod' | 'Node' | 'DaemonSet' | 'Namespace';
   readonly namespace?: string;
   readonly name: string;
   /** The purpose of the write in one word, for logs and `plan`. */
@@ -20,7 +20,8 @@ export type WriteTarget = {
     | 'label'
     | 'unlabel'
     | 'restore'
-    | 'give-back';
+    | 'give-back'
+    | 'report';
 };
 
 /** The result of a write: the object as it is now (or its metadata alone), or why it was not written. */
@@ -46,6 +47,8 @@ export function pathOf({ kind, namespace = '', name }: Omit<WriteTarget, 'action
       return `/api/v1/nodes/${name}`;
     case 'DaemonSet':
       return `/apis/apps/v1/namespaces/${namespace}/daemonsets/${name}`;
+    case 'Namespace':
+      return `/api/v1/namespaces/${name}`;
     default:
       return kind satisfies never;
   }

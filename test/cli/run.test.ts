@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { NO_KUBELET } from '../simulator/controllers/kubelet.ts';
-import { at } from '../simulator/json.ts';
+import { at, text } from '../simulator/json.ts';
 import { runBundle } from '../support/controller-process.ts';
 import { ours } from '../support/objects.ts';
 import { needsPosix } from '../support/platforms.ts';
@@ -143,6 +143,22 @@ describe('run, while nodes join', () => {
     await product.eventuallyTainted();
     await product.eventuallyTolerates('default', 'all', ours('amd64', 'arm64', 's390x'));
     expect(taintsOf(await product.get('/api/v1/nodes/s390x-1'))).to.deep.equal(['s390x']);
+  });
+
+  it('keeps a report on a namespace that asks for one, until clean removes it', async () => {
+    const path = '/api/v1/namespaces/default';
+    const report = async () =>
+      text(at(await product.get(path), 'metadata', 'annotations', 'archaware.dev/report-result'));
+    await product.cluster.request('PATCH', path, { metadata: { annotations: { 'archaware.dev/report': 'true' } } });
+    const controller = await product.run();
+    await product.eventuallyTainted();
+    await product.cluster.createPod({ name: 'a', images: [product.image('a', ['arm64'])] });
+    await product.eventually('the report', async () => (await report()).includes('"runsOn":{"arm64":1}'));
+    expect(JSON.parse(await report())).to.deep.include({ policies: ['default'], pods: { placed: 1 } });
+    await controller.stop();
+    const { code, stdout } = await product.command(['clean', '--yes']);
+    expect([code, await report()]).to.deep.equal([0, '']);
+    expect(stdout).to.match(/annotations of namespaces +1 +0/);
   });
 
   it('taints a new kind of node that is not ready only when it is, if its network may come from a DaemonSet', async () => {

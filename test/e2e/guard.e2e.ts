@@ -87,6 +87,7 @@ for (const { form, options, ...nodes } of FORMS) {
       ['pods', rows.PODS_ALLOWED, rows.PODS_REFUSED],
       ['nodes', [...NODES_ALLOWED, ...nodes.allowed], [...NODES_REFUSED, ...nodes.refused]],
       ['daemonsets', rows.SETS_ALLOWED, rows.SETS_REFUSED],
+      ['namespaces', rows.SPACES_ALLOWED, rows.SPACES_REFUSED],
       ['webhook', WEBHOOK_ALLOWED, WEBHOOK_REFUSED],
     ];
 
@@ -95,6 +96,7 @@ for (const { form, options, ...nodes } of FORMS) {
       for (const namespace of [rows.NS, WAYS_NS]) await world.namespace(namespace);
       await world.create(...rows.OBJECTS);
       await world.patch('DaemonSet', rows.NS, 'agent', { metadata: { annotations: rows.RECORDED } });
+      for (const [name, object] of rows.SPACES) await world.patch('Namespace', '', name, object);
       await world.patch('Node', '', 'amd64-1', NODE_AS_IT_IS);
       await arrangeWebhook(world);
       expectSuccess('the patch', await world.cluster.request('PATCH', WEBHOOK, WEBHOOK_CLIENTS));

@@ -11,6 +11,8 @@ const WITHOUT_CLEAN: ReadonlySet<string> = new Set(['observe']);
 const NEEDED = [
   'list nodes',
   'patch nodes',
+  'list namespaces',
+  'patch namespaces',
   'list pods',
   'get pods',
   'patch pods',
@@ -48,6 +50,7 @@ const NEEDED = [
 /** The policy that limits a right to patch. */
 const GUARDS = {
   nodes: 'archaware-guard-nodes',
+  namespaces: 'archaware-guard-namespaces',
   pods: 'archaware-guard-pods',
   daemonsets: 'archaware-guard-daemonsets',
 };

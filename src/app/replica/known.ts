@@ -63,7 +63,8 @@ export function isWaiting(pod: Pod, { decision }: ObjectRecord, settings: Settin
   }
 }
 
-const ENDED: ReadonlySet<string> = new Set(['Succeeded', 'Failed']);
+/** The phases of a pod that has ended. */
+export const ENDED: ReadonlySet<string> = new Set(['Succeeded', 'Failed']);
 
 /** Returns what is shown of a pod that waits. `queued`: its place in a registry's line, if its images wait there. */
 export function waitingPod(

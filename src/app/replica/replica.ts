@@ -1,6 +1,7 @@
 import { createWatches, kindsFor } from '../../controllers/watches.ts';
 import { until } from '../../kit/abort.ts';
 import { createEvents } from '../../kube/events.ts';
+import { createWriter } from '../../kube/writer.ts';
 import { startRefusedCreations } from '../hear-refusals.ts';
 import { keepStatus } from '../leader-status.ts';
 import { reloadOnChange } from '../reload-on-change.ts';
@@ -9,6 +10,7 @@ import type { Context } from '../surroundings.ts';
 import { VERSION } from '../version.ts';
 import { type Base, createBase } from './base.ts';
 import { gatherStatus } from './known.ts';
+import { gatherReports, keepReports } from './namespace-reports.ts';
 import type { Parts } from './parts.ts';
 import { createRunning } from './running.ts';
 import { rememberSaid } from './said.ts';
@@ -69,8 +71,16 @@ async function lead(base: Base, parts: Parts, reportLabelRules: () => void): Pro
   const { clock, log, statusClient: client, leaseNamespace: namespace } = base;
   const { mayWrite } = parts.running;
   const gather = () => gatherStatus(base, parts);
+  const reports = {
+    ...{ clock, log, write: createWriter(base.client, mayWrite, 'metadata') },
+    namespaces: parts.watches.namespaces.store.values,
+    // Without the loop for pods nothing is known about them.
+    gather: (wanted: ReadonlySet<string>) =>
+      base.loops.includes('pods') ? gatherReports(base, parts, wanted) : new Map<string, string>(),
+  };
   const begin = (over: AbortSignal) => {
     void keepStatus({ client, namespace, mayWrite, gather, clock, log }, over);
+    if (!base.observes) void keepReports(reports, over);
     reportLabelRules();
   };
   await parts.running.lead(

@@ -16,7 +16,7 @@ import type { Base } from './base.ts';
 import type { Parts } from './parts.ts';
 
 /** The outcome under which `archaware_pods` counts a pod. */
-type PodOutcome = 'placed' | 'waiting' | 'held' | 'open' | 'ignored';
+export type PodOutcome = 'placed' | 'waiting' | 'held' | 'open' | 'ignored';
 
 /** Serves /metrics, /healthz and /readyz, if `metrics.address` names a port. Throws if it cannot listen. */
 export async function serveState(base: Base, parts: Parts): Promise<void> {
@@ -129,8 +129,8 @@ export function countByArchitecture(nodes: Iterable<Node>, counts: (node: Node) 
   return found;
 }
 
-/** Returns the value of the label: a kubelet may report what it likes, and each value is a series. */
-function labelOf(architecture: string | undefined): string {
+/** Returns what stands for an architecture of a node: a kubelet may report what it likes, and each value is a series. */
+export function labelOf(architecture: string | undefined): string {
   if (architecture === undefined) return 'unknown';
   return isArchitecture(architecture) ? architecture : 'other';
 }

@@ -1,4 +1,5 @@
 import { type JsonObject, numberAt, objectAt, parseObject, stringAt, stringsAt } from '../../kit/json.ts';
+import { type Operation, pointerPart } from '../../kit/json-patch.ts';
 import { PREFERRED, REPORT_ANNOTATION, REPORT_RESULT_ANNOTATION } from '../../names.ts';
 
 /** A namespace, reduced to the fields that archaware reads. */
@@ -10,7 +11,7 @@ export type Namespace = {
   readonly preferred: string | undefined;
   /** Whether its people asked the leader to report there. */
   readonly wantsReport?: true;
-  /** The report as it stands. */
+  /** The report as it stands; empty: it is too long to be the leader's. */
   readonly report?: string;
 };
 
@@ -28,8 +29,8 @@ export type NamespaceReport = {
   readonly oldestWaiting?: { readonly name: string; readonly since: string };
 };
 
-/** The leader writes less. A longer one is somebody else's, and is not kept. */
-const LONGEST_REPORT = 2_048;
+/** The most bytes of a report. A longer one is somebody else's, and is not kept. */
+export const LONGEST_REPORT = 2_048;
 
 /** Reads a namespace from the API server's object. Never throws. */
 export function readNamespace(object: JsonObject): Namespace {
@@ -43,7 +44,7 @@ export function readNamespace(object: JsonObject): Namespace {
     labels: stringsAt(metadata, 'labels'),
     preferred: stringAt(annotations, PREFERRED),
     ...(annotations[REPORT_ANNOTATION] === 'true' ? { wantsReport: true } : {}),
-    ...(report === undefined || report.length > LONGEST_REPORT ? {} : { report }),
+    ...(report === undefined ? {} : { report: report.length > LONGEST_REPORT ? '' : report }),
   };
 }
 
@@ -71,4 +72,14 @@ export function readNamespaceReport(text: string | undefined): NamespaceReport |
     runsOn: countsAt(value, 'runsOn'),
     ...(name === undefined || since === undefined ? {} : { oldestWaiting: { name, since } }),
   };
+}
+
+const RESULT = `/metadata/annotations/${pointerPart(REPORT_RESULT_ANNOTATION)}`;
+
+/** Returns the patch that writes a report where its people ask for one, or removes it (`text` is undefined). */
+export function reportPatch({ uid }: Pick<Namespace, 'uid'>, text: string | undefined): Operation[] {
+  const isSame: Operation = { op: 'test', path: '/metadata/uid', value: uid };
+  if (text === undefined) return [isSame, { op: 'remove', path: RESULT }];
+  const isWanted = `/metadata/annotations/${pointerPart(REPORT_ANNOTATION)}`;
+  return [isSame, { op: 'test', path: isWanted, value: 'true' }, { op: 'add', path: RESULT, value: text }];
 }

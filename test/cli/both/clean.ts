@@ -53,6 +53,7 @@ export function describeClean(start: Start): void {
       daemonSets,
       pods,
       annotations: 0,
+      reports: 0,
     });
 
     it('removes everything in an order that loses nothing, and the second run removes nothing', async () => {

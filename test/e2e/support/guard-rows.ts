@@ -368,3 +368,37 @@ export const SETS_REFUSED: readonly Attempt[] = [
   ['change how it is updated', SET, [replace('/spec/updateStrategy', { type: 'OnDelete' })]],
   ['change the node selector', SET, [add(`${template}/nodeSelector/other`, 'yes')]],
 ];
+
+/** Two namespaces: only the people of the first one ask for a report. Each with what it is given before. */
+export const SPACES: readonly (readonly [name: string, object: object])[] = [
+  [NS, { metadata: { annotations: { 'archaware.dev/report': 'true', note: 'theirs' }, labels: { team: 'a' } } }],
+  ['default', { metadata: { annotations: { 'archaware.dev/report-result': 'of before' } } }],
+];
+const SPACE = `/api/v1/namespaces/${NS}`;
+const report = `/metadata/annotations/${part('archaware.dev/report-result')}`;
+
+export const SPACES_ALLOWED: readonly Attempt[] = [
+  ['report where it is asked for', SPACE, [add(report, '{"time":"now"}')]],
+  ['take a report back', '/api/v1/namespaces/default', [remove(report)]],
+];
+
+export const SPACES_REFUSED: readonly Attempt[] = [
+  ['report at length', SPACE, [add(report, 'x'.repeat(2_049))]],
+  ['report where nobody asks', '/api/v1/namespaces/default', [add(report, '{"time":"now"}')]],
+  [
+    'ask for a report',
+    '/api/v1/namespaces/default',
+    [add(`/metadata/annotations/${part('archaware.dev/report')}`, 'true')],
+  ],
+  [
+    'report and ask no more',
+    SPACE,
+    [add(report, '{}'), remove(`/metadata/annotations/${part('archaware.dev/report')}`)],
+  ],
+  ['set an annotation', SPACE, [add('/metadata/annotations/evil', 'yes')]],
+  ['change an annotation', SPACE, [replace('/metadata/annotations/note', 'ours')]],
+  ['remove an annotation', SPACE, [remove('/metadata/annotations/note')]],
+  ['set a label', SPACE, [add(`/metadata/labels/${part('pod-security.kubernetes.io/enforce')}`, 'privileged')]],
+  ['remove a label', SPACE, [remove('/metadata/labels/team')]],
+  ['set a finalizer', SPACE, [add('/metadata/finalizers', ['example.com/evil'])]],
+];
