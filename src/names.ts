@@ -20,6 +20,8 @@ export const IGNORE_LABEL = 'archaware.dev/ignore';
 export const RELEASES_FAIL_ANNOTATION = 'archaware.dev/releases-fail';
 /** `metadata.labels` of a pod: one architecture. `metadata.annotations` of a namespace: `arm64=75,amd64=25`. */
 export const PREFERRED = 'archaware.dev/preferred';
+/** `metadata.labels` of a pod, with `webhook.verdictLabels`: what admission decided. */
+export const VERDICT_LABEL = 'archaware.dev/verdict';
 /** The label of Noe with the same meaning, so that pods written for Noe need no change. */
 export const NOE_PREFERRED = 'arch.noe.adevinta.com/preferred';
 /** `metadata.annotations` of a namespace: with `"true"` the leader keeps {@link REPORT_RESULT_ANNOTATION} there. */

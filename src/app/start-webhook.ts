@@ -71,6 +71,7 @@ export function startWebhook(parts: WebhookParts) {
     refused,
     ownNamespace,
     warns: config.webhook.warnings,
+    labels: config.webhook.verdictLabels,
     clock,
   });
   let closed = Promise.resolve();

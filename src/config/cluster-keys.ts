@@ -73,6 +73,7 @@ export const CLUSTER_KEYS: Readonly<Record<PathsOf<Config>, ClusterUse>> = {
   'webhook.certificates': 'never',
   'webhook.path': 'never',
   'webhook.warnings': 'never',
+  'webhook.verdictLabels': 'never',
   'nodeLabels.directory': 'never',
   'bootstrap.timeout': 'never',
   'leaderElection.enabled': 'locates',

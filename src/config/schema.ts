@@ -231,6 +231,10 @@ export const schema = z.strictObject({
       true,
       'Whether kubectl apply prints where the pods of a workload will run, if its images are known and do not run everywhere.',
     ),
+    verdictLabels: flag(
+      false,
+      'Whether admission sets the label archaware.dev/verdict of each pod that it reviews: placed, open, waiting or held.',
+    ),
   }),
   nodeLabels: z.strictObject({
     directory: path(

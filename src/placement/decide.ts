@@ -166,6 +166,11 @@ export function isGuess(decision: Placement): boolean {
   return decision.basis === 'open' || decision.basis === 'fallback';
 }
 
+/** Whether a pod is placed although not all of its images are known or agree. */
+export function isOpen({ unknown, basis }: Placement): boolean {
+  return unknown.length > 0 || basis === 'released';
+}
+
 function gather(subject: Subject, knowledge: Knowledge): Evidence {
   const evidence: Evidence = {
     sets: [],

@@ -39,6 +39,8 @@ export type ReviewerOptions = {
   readonly ownNamespace: string;
   /** Whether authors are warned. */
   readonly warns: boolean;
+  /** Whether pods get a label with what was decided; default: no. */
+  readonly labels?: boolean;
   readonly clock: Pick<Clock, 'monotonic'>;
 };
 
@@ -124,6 +126,7 @@ function judge(request: JsonObject, options: ReviewerOptions, judgePod: (input: 
           mayGate: options.mayGate(),
           withdrawn: withdrawnFrom(request, options),
           ownNamespace: options.ownNamespace,
+          isLabelled: options.labels === true,
         }),
       );
     case 'apps/v1/daemonsets CREATE':

@@ -39,6 +39,7 @@ const OTHER: Readonly<Record<string, unknown>> = {
   'webhook.certificates': '/tmp/evil/certificates',
   'webhook.path': '/evil',
   'webhook.warnings': false,
+  'webhook.verdictLabels': true,
   'nodeLabels.directory': '/tmp/evil/labels',
   'bootstrap.timeout': '1h',
   'leaderElection.leaseDuration': '10m',

@@ -178,6 +178,7 @@ describe('every key', () => {
     'webhook.certificates': ['/tls', '/tls'],
     'webhook.path': ['/mutate/4f1c2d', '/mutate/4f1c2d'],
     'webhook.warnings': ['false', false],
+    'webhook.verdictLabels': ['true', true],
     'nodeLabels.directory': ['/labels', '/labels'],
     'bootstrap.timeout': ['0s', '0s'],
     'leaderElection.enabled': ['false', false],

@@ -6,6 +6,7 @@ import { isArchitecture } from '../../kit/platform.ts';
 import { brokenWatches } from '../../kube/watch/watch-health.ts';
 import { serveHealth } from '../../observability/health.ts';
 import type { Observed } from '../../observability/metrics.ts';
+import { isOpen } from '../../placement/decide.ts';
 import { isLeftAlone } from '../../placement/eligibility.ts';
 import { carriesOurTaint } from '../../placement/nodes/managed.ts';
 import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
@@ -145,7 +146,7 @@ export function outcomeOf(decision: NonNullable<ObjectRecord['decision']>): PodO
     case 'skip':
       return isLeftAlone(decision.reason) ? 'ignored' : undefined;
     case 'place':
-      return decision.unknown.length > 0 || decision.basis === 'released' ? 'open' : 'placed';
+      return isOpen(decision) ? 'open' : 'placed';
     default:
       return decision satisfies never;
   }

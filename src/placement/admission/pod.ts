@@ -1,15 +1,16 @@
 import { isObject, type JsonObject, objectAt } from '../../kit/json.ts';
 import { difference, type Operation } from '../../kit/json-patch.ts';
-import { decide, type Knowledge } from '../decide.ts';
+import { VERDICT_LABEL } from '../../names.ts';
+import { decide, isOpen, type Knowledge } from '../decide.ts';
 import { isSystemNamespace, settingsFor } from '../eligibility.ts';
 import { isForOneNode } from '../objects/kinds.ts';
 import { readPod } from '../objects/pod.ts';
-import { type PlacementIntent, placingFor, usesAffinity } from '../placing.ts';
+import { type PlacementIntent, placingFor, usesAffinity, usesTaints } from '../placing.ts';
 import { heldNote } from '../reasons.ts';
 import type { PlacedPart } from '../refused-parts.ts';
 import type { Settings } from '../settings.ts';
 import { readPodSubject, type Subject, type SubjectNamespace } from '../subject.ts';
-import { gated, placed } from './record.ts';
+import { gated, placed, put } from './record.ts';
 
 /** What admission does with a pod. */
 export type AdmissionDecision =
@@ -36,6 +37,8 @@ export type AdmissionInput = AdmissionKnowledge & {
   readonly settings: Settings;
   /** The namespace in which archaware runs. Its pods are never gated: nobody would be there to release them. */
   readonly ownNamespace: string;
+  /** Whether the pod gets a label with what was decided. */
+  readonly isLabelled?: boolean;
 };
 
 /** All that may decide about a new pod and about its patch, except what is known beside it. */
@@ -46,6 +49,7 @@ export type Admitted = {
   readonly isPinned: boolean;
   /** Whether it may be gated or rejected. System pods, pods of archaware's own namespace and daemon pods may not. */
   readonly mayBeHeldBack: boolean;
+  readonly isLabelled: boolean;
   /** The part of the pod that the patch is made for and depends on, as the API server sent it. */
   readonly sent: JsonObject;
 };
@@ -54,7 +58,8 @@ export type Admitted = {
 const CONTROL_PLANE = ['node-role.kubernetes.io/control-plane', 'node-role.kubernetes.io/master'];
 
 /** Reads a new pod. The API server may call again with archaware's first answer in it (`reinvocationPolicy: IfNeeded`). */
-export function readAdmitted({ object, namespace, settings: all, ownNamespace }: AdmissionInput): Admitted {
+export function readAdmitted(input: AdmissionInput): Admitted {
+  const { object, namespace, settings: all, ownNamespace, isLabelled = false } = input;
   const pod = readPod(object);
   const spec = objectAt(object, 'spec');
   const settings = settingsFor(all, { namespace, labels: pod.labels });
@@ -66,7 +71,8 @@ export function readAdmitted({ object, namespace, settings: all, ownNamespace }:
     isBound: pod.nodeName !== undefined,
     isPinned,
     mayBeHeldBack: !isPinned && !isOfSystem && !isOfControlPlane,
-    sent: patchedPart(object),
+    isLabelled,
+    sent: patchedPart(object, isLabelled),
   };
 }
 
@@ -80,7 +86,7 @@ export function admissionKey(
 
 /** Decides about a new pod. If its images are known, it gets tolerations and affinity, else the gate (KEP-3521, KEP-3838). */
 export function admitPod(
-  { subject, sent, isBound, isPinned, mayBeHeldBack }: Admitted,
+  { subject, sent, isBound, isPinned, mayBeHeldBack, isLabelled }: Admitted,
   knowledge: AdmissionKnowledge,
 ): AdmissionDecision {
   const { withdrawn } = knowledge;
@@ -89,15 +95,23 @@ export function admitPod(
     return patched(sent, gated(sent, false), 'patched');
   }
   const { settings } = subject;
-  const answer = (placing: PlacementIntent, isGated = false) =>
-    patched(sent, gated(placed(sent, placing, settings.taints.key), isGated), isGated ? 'gated' : 'patched');
+  const answer = (verdict: VerdictLabel, placing: PlacementIntent, isGated = false) => {
+    const after = gated(placed(sent, placing, settings.taints.key), isGated);
+    const labelled = isLabelled ? put(after, ['metadata', 'labels', VERDICT_LABEL], verdict) : after;
+    return patched(sent, labelled, isGated ? 'gated' : 'patched');
+  };
   const decision = decide(subject, { ...knowledge, waitedMs: 0, mayHold: mayBeHeldBack && usesAffinity(settings) });
   const mayGate = mayBeHeldBack && knowledge.mayGate && !withdrawn.includes('gate');
+  // Without taints and without the gate, nothing keeps the pod.
+  const isKept = mayGate || usesTaints(settings);
   switch (decision.kind) {
     case 'place': {
       const placing = placingFor(decision, subject);
       // If affinity required another node than its controller has chosen, the pod would stay Pending forever.
-      return answer(withoutParts(placing, isPinned ? [...withdrawn, 'affinity'] : withdrawn));
+      return answer(
+        isOpen(decision) ? 'open' : 'placed',
+        withoutParts(placing, isPinned ? [...withdrawn, 'affinity'] : withdrawn),
+      );
     }
     case 'hold':
       if (mayBeHeldBack && settings.noCommonArchitecture === 'reject') {
@@ -107,29 +121,42 @@ export function admitPod(
         };
       }
       // Without a toleration, the taints keep the pod Pending.
-      return answer(NOTHING, mayGate && usesAffinity(settings));
+      return answer(isKept ? 'held' : 'open', NOTHING, mayGate && usesAffinity(settings));
     case 'wait':
-      return answer(NOTHING, mayGate);
+      return answer(isKept ? 'waiting' : 'open', NOTHING, mayGate);
     default:
       return decision satisfies never;
   }
 }
 
+/** What the label says. */
+type VerdictLabel = 'placed' | 'open' | 'waiting' | 'held';
+
 const NOTHING: PlacementIntent = { tolerations: [], affinity: undefined };
 
 /** What a patch changes, and what it depends on: a node selector takes the place of affinity. */
 const METADATA = new Set(['annotations']);
+const LABELLED = new Set(['annotations', 'labels']);
+const LABELS = new Set([VERDICT_LABEL]);
 const SPEC = new Set(['tolerations', 'affinity', 'schedulingGates', 'nodeSelector']);
 
 /**
  * Returns the part of a pod that a patch is made for. The other fields are most of a pod, and some of them differ between the pods
  * of one template. A value of another type stays as it is, because a patch would replace it.
  */
-function patchedPart({ metadata, spec }: JsonObject): JsonObject {
+function patchedPart({ metadata, spec }: JsonObject, isLabelled: boolean): JsonObject {
   return {
-    ...(metadata === undefined ? {} : { metadata: isObject(metadata) ? chosen(metadata, METADATA) : metadata }),
+    ...(metadata === undefined
+      ? {}
+      : { metadata: isObject(metadata) ? patchedMetadata(metadata, isLabelled) : metadata }),
     ...(spec === undefined ? {} : { spec: isObject(spec) ? chosen(spec, SPEC) : spec }),
   };
+}
+
+/** Of the labels, that with the verdict alone: the others differ between the pods of one template. */
+function patchedMetadata(metadata: JsonObject, isLabelled: boolean): JsonObject {
+  if (!isLabelled || !isObject(metadata.labels)) return chosen(metadata, isLabelled ? LABELLED : METADATA);
+  return chosen({ ...metadata, labels: chosen(metadata.labels, LABELS) }, LABELLED);
 }
 
 /** Returns the chosen fields in the order in which they are in the object: a patch names them in the same order. */

@@ -152,6 +152,7 @@ describe('the key of an admission', () => {
     isBound: [of(arm()), of(arm({ nodeName: 'n1' }))],
     isPinned: [of(arm(), own), of(arm({}, owned), own)],
     mayBeHeldBack: [of(cold), of(cold, {}, { ownNamespace: 'shop' })],
+    isLabelled: [of(arm()), of(arm(), {}, { isLabelled: true })],
     sent: [of(arm()), of(arm({ tolerations: [{ key: 'gpu', operator: 'Exists' }] }))],
     clusterArchitectures: [of(never), of(never, { clusterArchitectures: ['arm64'] })],
     mayGate: [of(cold), of(cold, { mayGate: false })],

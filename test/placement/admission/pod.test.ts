@@ -1,7 +1,8 @@
 import { expect } from 'chai';
-import type { JsonObject } from '../../../src/kit/json.ts';
+import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
+import { admitPod, readAdmitted } from '../../../src/placement/admission/pod.ts';
 import type { Policy, Settings } from '../../../src/placement/settings.ts';
-import { admit, type Circumstances, GATE, placement, pod, review } from '../admissions.ts';
+import { admissionOf, admit, applied, type Circumstances, GATE, placement, pod, review } from '../admissions.ts';
 import { requires, term } from '../affinities.ts';
 import { failed, known, pending, settings, toleration } from '../objects.ts';
 
@@ -246,4 +247,51 @@ describe('a policy at admission', () => {
     expect(placement(review(pod({}, { labels: { app: 'x' } }), given).after)).to.include('arch In arm64;');
     expect(placement(review(pod(), given).after)).to.include('arch In amd64,arm64;');
   });
+});
+
+describe('the label with the verdict, where it is on', () => {
+  const labelled = (object: JsonObject, given: Circumstances) => {
+    const all = { ...admissionOf(object, given), isLabelled: true };
+    return applied(object, admitPod(readAdmitted(all), all));
+  };
+  const OURS = 'archaware.dev/verdict';
+  const unheld = { mayGate: false };
+  const rows: readonly (readonly [given: string, object: JsonObject, circumstances: Circumstances, labels: object])[] =
+    [
+      ['placed', pod(), by('taints'), { [OURS]: 'placed' }],
+      [
+        'placed, beside other labels',
+        pod({}, { labels: { app: 'web' } }),
+        by('both'),
+        { app: 'web', [OURS]: 'placed' },
+      ],
+      ['one of its author', pod({}, { labels: { [OURS]: 'mine' } }), by('both'), { [OURS]: 'placed' }],
+      ['waiting', pod(), COLD, { [OURS]: 'waiting' }],
+      [
+        'waiting for its tolerations, without a leader',
+        pod(),
+        { ...by('taints'), ...cold, ...unheld },
+        { [OURS]: 'waiting' },
+      ],
+      ['open: nothing keeps it', pod(), { ...COLD, ...unheld }, { [OURS]: 'open' }],
+      [
+        'open: an image cannot be looked up',
+        pod(),
+        { ...by('taints'), answers: { a: failed(300) } },
+        { [OURS]: 'open' },
+      ],
+      ['held', pod({}, {}, ['a', 'b']), { ...by('taints'), ...apart }, { [OURS]: 'held' }],
+      [
+        'none: it is left alone',
+        pod({}, { labels: { 'archaware.dev/ignore': 'true' } }),
+        by('both'),
+        { 'archaware.dev/ignore': 'true' },
+      ],
+    ];
+  for (const [given, object, circumstances, labels] of rows)
+    it(given, () => {
+      const after = labelled(object, circumstances);
+      expect(objectAt(objectAt(after, 'metadata'), 'labels')).to.deep.equal(labels);
+      expect(labelled(after, circumstances), 'reviewed again').to.deep.equal(after);
+    });
 });
