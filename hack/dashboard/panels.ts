@@ -1,7 +1,7 @@
 /** The panels of the Grafana dashboard: the one list from which the chart's file, the test of its queries and its picture are made. */
 
 /** A unit as Grafana names it. */
-type Unit = 'short' | 's' | 'bytes' | 'reqps' | 'ops';
+type Unit = 'short' | 'percentunit' | 's' | 'bytes' | 'reqps' | 'ops';
 
 export type Panel = {
   readonly title: string;
@@ -25,6 +25,9 @@ const rate = (counter: string, ...by: readonly string[]) => `sum by (${by.join('
 /** Only the leader counts what the loops do, so the largest value is the leader's. */
 const leaders = (gauge: string, ...by: readonly string[]) =>
   `max${by.length === 0 ? ' ' : ` by (${by.join(', ')}) `}(${gauge})`;
+
+/** The labels of the metrics of readiness. */
+const READINESS = ['target', 'namespace', 'state', 'architecture'];
 
 export const ROWS: readonly Row[] = [
   {
@@ -131,6 +134,38 @@ export const ROWS: readonly Row[] = [
         help: 'As the registry says it; registries that say nothing are not shown.',
         unit: 'short',
         queries: one('min by (registry) (archaware_registry_ratelimit_remaining)', '{{registry}}'),
+      },
+    ],
+  },
+  {
+    title: 'Ready for each architecture',
+    panels: [
+      {
+        title: 'Requested cores that are ready',
+        help: 'The share of all requested cores whose pods could run on the target today. `archaware report` names the others.',
+        unit: 'percentunit',
+        queries: one(
+          `sum by (target) (${leaders('archaware_readiness_cpu_cores{state="ready"}', ...READINESS)}) / sum by (target) (${leaders('archaware_readiness_cpu_cores', ...READINESS)})`,
+          '{{target}}',
+        ),
+      },
+      {
+        title: 'Cores by state',
+        help: 'pinned: something else than an image keeps the pods away; blocked: an image has no build for the target.',
+        unit: 'short',
+        queries: one(
+          `sum by (target, state) (${leaders('archaware_readiness_cpu_cores', ...READINESS)})`,
+          '{{target}} {{state}}',
+        ),
+      },
+      {
+        title: 'Blocked cores by image',
+        help: 'What the build of an image would free, where no other image blocks the same pods.',
+        unit: 'short',
+        queries: one(
+          `topk by (target) (5, ${leaders('archaware_blocked_cpu_cores', 'target', 'image')})`,
+          '{{target}} {{image}}',
+        ),
       },
     ],
   },

@@ -115,6 +115,7 @@ function shown(value: number, { unit }: Panel): string {
     if (value >= 60) return `${Math.round(value / 60)} min`;
     return value < 1 ? `${Math.round(value * 1000)} ms` : `${Math.round(value * 10) / 10} s`;
   }
+  if (unit === 'percentunit') return `${Math.round(value * 100)} %`;
   if (unit === 'bytes') return `${Math.round(value / 1024 ** 2)} MiB`;
   const number = value >= 10 ? Math.round(value) : Math.round(value * 100) / 100;
   return unit === 'reqps' || unit === 'ops' ? `${number}/s` : String(number);

@@ -7,11 +7,15 @@ const LABELS: Readonly<Record<string, string>> = {
   action: '`warned`, `evicted`, `blocked` (an eviction was refused, or nothing would create the pod again)',
   code: 'the HTTP status; `error` without an answer',
   controller: '`pod`, `daemonset`, `node`, `wrong-node`',
+  image: 'as pods write it; the 20 that block most for each target',
+  namespace: 'the 100 that request most, then `other`',
   outcome:
     'of pods `placed`, `waiting`, `held`, `open` (placed without knowing), `ignored`; of reviews `patched`, `gated`, `unchanged`, `rejected`, `error`',
   pool: 'the name of the NodePool, node group or node pool; the first 100, then `other`',
   reason: '`platforms` (an image lacks the architecture), `exec-format-error` (a container died of it)',
   registry: 'the host: the configured ones, and 100 others at a time; else `other`',
+  state: '[as in `report`](report.md#states); what is `missing` there is `blocked` here',
+  target: 'an architecture of `report.targets`',
   result:
     'of a reconciliation `written`, `unchanged`, `waiting`, `held`, `conflict`, `error`; of an image `ok` or [the code of the error](troubleshooting.md#errors-of-images); of the memory `hit`, `miss`, `stale`, `revalidated`',
 };
@@ -50,6 +54,10 @@ export async function metricsPart(): Promise<Part> {
     taintsHeldBack: () => 0,
     rolloutStopped: () => 0,
     wrongNodePods: () => 0,
+    readiness: async () => ({
+      pods: [{ target: '', namespace: '', state: '', architecture: '', pods: 0, cpu: 0, memory: 0 }],
+      images: [{ target: '', image: '', cpu: 0 }],
+    }),
     certificateExpirySeconds: () => undefined,
   });
   const found = readMetrics(text).sort((one, other) => (one.name < other.name ? -1 : 1));

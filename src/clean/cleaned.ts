@@ -1,8 +1,8 @@
 import type { JsonObject } from '../kit/json.ts';
 import { isArchitectureName } from '../kit/platform.ts';
 import type { DaemonSet } from '../placement/objects/daemonset.ts';
-import { isDaemonSet, isOfKubernetes, shownKind } from '../placement/objects/kinds.ts';
-import { type Owner, type Pod, readPod } from '../placement/objects/pod.ts';
+import { isDaemonSet, isOfKubernetes, type Owner, shownKind } from '../placement/objects/kinds.ts';
+import { type Pod, readPod } from '../placement/objects/pod.ts';
 import { readPodRecord, wroteTolerations } from '../placement/objects/pod-record.ts';
 import {
   asOurs,

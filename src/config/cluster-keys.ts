@@ -27,6 +27,7 @@ type PathsOf<T> = {
 /** Every key with its use. A key of the schema that is missing here does not compile. */
 export const CLUSTER_KEYS: Readonly<Record<PathsOf<Config>, ClusterUse>> = {
   'placement.mode': 'decides',
+  'report.targets': 'decides',
   'placement.publish': 'decides',
   'placement.noCommonArchitecture': 'decides',
   'placement.refused': 'decides',

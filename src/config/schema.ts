@@ -3,6 +3,7 @@ import * as z from 'zod';
 import {
   ADDRESS,
   architecture,
+  architectures,
   bindAddress,
   choice,
   duration,
@@ -240,6 +241,11 @@ export const schema = z.strictObject({
     directory: path(
       'Directory of label rules: each line of a file <namespace>/<label> is a node label, and nodes that have one of them get <namespace>/<label>=true.',
       'the path of a directory',
+    ),
+  }),
+  report: z.strictObject({
+    targets: architectures(
+      'Architectures that report, and the metrics of readiness, are about; empty: those of the nodes.',
     ),
   }),
   bootstrap: z.strictObject({

@@ -24,9 +24,22 @@ export type Observed = {
   /** DaemonSets that did not come back after the controller had written their template. */
   readonly rolloutStopped: () => number;
   readonly wrongNodePods: () => number;
+  readonly readiness: () => Promise<Readiness>;
   /** Seconds until the serving certificate expires; undefined if there is none. */
   readonly certificateExpirySeconds: () => number | undefined;
 };
+
+/** How far the pods are for each target architecture, and which images block most. */
+type Readiness = {
+  readonly pods: readonly (Record<(typeof READINESS_LABELS)[number], string> & {
+    readonly pods: number;
+    readonly cpu: number;
+    readonly memory: number;
+  })[];
+  readonly images: readonly { readonly target: string; readonly image: string; readonly cpu: number }[];
+};
+
+const READINESS_LABELS = ['target', 'namespace', 'state', 'architecture'] as const;
 
 /** Every metric of the program. Their names are documented and do not change. */
 export type Metrics = ReturnType<typeof createMetrics>;
@@ -143,6 +156,18 @@ export function createMetrics(version: string, now: () => number) {
     'rollout_stopped',
     'DaemonSets that did not come back within five minutes after archaware had changed their template.',
   );
+  const readyPods = gauge(
+    'readiness_pods',
+    'Pods by target architecture, namespace (the 100 largest, then other), state for the target (ready, pinned, blocked, unknown) and the architecture of their nodes.',
+    READINESS_LABELS,
+  );
+  const readyCores = gauge('readiness_cpu_cores', 'The cores that these pods request.', READINESS_LABELS);
+  const readyBytes = gauge('readiness_memory_bytes', 'The memory that these pods request.', READINESS_LABELS);
+  const blockedCores = gauge(
+    'blocked_cpu_cores',
+    'The cores that pods request which an image keeps from the target: the 20 images that block most.',
+    ['target', 'image'],
+  );
   const writesRefused = counter('writes_refused_total', 'Writes that the API server, a policy or a webhook refused.', [
     'controller',
   ]);
@@ -232,6 +257,15 @@ export function createMetrics(version: string, now: () => number) {
       taintsHeldBack.set(observed.taintsHeldBack());
       rolloutStopped.set(observed.rolloutStopped());
       wrongNodePodsNow.set(observed.wrongNodePods());
+      const { pods: counts, images } = await observed.readiness();
+      for (const metric of [readyPods, readyCores, readyBytes, blockedCores]) metric.reset();
+      for (const { target, namespace, state, architecture, ...sums } of counts) {
+        const labels = { target, namespace, state, architecture };
+        readyPods.set(labels, sums.pods);
+        readyCores.set(labels, sums.cpu);
+        readyBytes.set(labels, sums.memory);
+      }
+      for (const { target, image, cpu } of images) blockedCores.set({ target, image }, cpu);
       for (const [outcome, count] of Object.entries(await observed.pods())) pods.set({ outcome }, count);
       oldestWaiting.set(await observed.oldestWaitingPodSeconds());
       unresolvable.set(observed.unresolvableImages());

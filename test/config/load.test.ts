@@ -180,6 +180,7 @@ describe('every key', () => {
     'webhook.warnings': ['false', false],
     'webhook.verdictLabels': ['true', true],
     'nodeLabels.directory': ['/labels', '/labels'],
+    'report.targets': ['arm64,amd64', ['arm64', 'amd64']],
     'bootstrap.timeout': ['0s', '0s'],
     'leaderElection.enabled': ['false', false],
     'leaderElection.namespace': ['ops', 'ops'],

@@ -18,9 +18,10 @@ const BUNDLE = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
 /** What the design lists, less what comes with the webhook and gates. */
 const METRICS = `
-  admission_duration_seconds admission_reviews_total api_requests_total build_info certificate_expiry_seconds
+  admission_duration_seconds admission_reviews_total api_requests_total blocked_cpu_cores build_info certificate_expiry_seconds
   config_reload_success contested_objects events_dropped_total gated_pods image_resolutions_total leader nodes
   nodes_joined_untainted_total oldest_waiting_pod_seconds pod_placement_seconds pods published_images
+  readiness_cpu_cores readiness_memory_bytes readiness_pods
   reconcile_duration_seconds reconcile_total registry_ratelimit_limit registry_ratelimit_remaining
   registry_request_duration_seconds registry_requests_total resolver_cache_total rollout_stopped
   safety_net_holds tainted_nodes taints_held_back unresolvable_images watch_restarts_total workqueue_depth

@@ -39,6 +39,11 @@ describe('the queries of the dashboard', function () {
     await product.cluster.apply(await webhookManifest(`https://127.0.0.1:${port}`));
     const insecure = `${product.registry.host},127.0.0.1:${limitedPort}`;
     const flags = ['--webhook.enabled', '--webhook.address', `127.0.0.1:${port}`, '--placement.mode', 'both'];
+    for (const [name, platforms] of Object.entries({ ready: ['amd64', 'arm64'], old: ['amd64'], older: ['amd64'] })) {
+      const resources = { requests: { cpu: name === 'ready' ? '3' : '1' } };
+      const containers = [{ name: 'main', image: product.image(name, platforms), resources }];
+      await product.cluster.createPod({ name, spec: { containers } });
+    }
     // A process of its own, so that the memory is that of the controller.
     controller = await startController([...product.flags, '--registries.insecure', insecure, ...flags]);
     await product.eventuallyTainted();

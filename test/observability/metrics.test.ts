@@ -16,6 +16,7 @@ const NOTHING = {
   taintsHeldBack: () => 0,
   rolloutStopped: () => 0,
   wrongNodePods: () => 0,
+  readiness: async () => ({ pods: [], images: [] }),
   certificateExpirySeconds: () => undefined,
 };
 

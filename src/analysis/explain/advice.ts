@@ -7,6 +7,7 @@ import { taintText } from '../../placement/nodes/managed.ts';
 import { isOtherDaemonSet } from '../../placement/objects/kinds.ts';
 import { tolerationText } from '../../placement/patch/tolerations.ts';
 import { onlyObserves } from '../../placement/placing.ts';
+import { isFact, unmetBy } from '../../placement/readiness/unmet.ts';
 import { few, webAssemblyAmong } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { WrongNodeFinding } from '../../placement/wrong-node/judge.ts';
@@ -18,7 +19,6 @@ import type { ExplainInput } from './input.ts';
 import { missingOs } from './missing-os.ts';
 import { adviseAway, awayText, checkController, handsOf } from './no-controller.ts';
 import { adviseOnPools, isKeptOffByOthers, type PoolAdvice } from './pool-advice.ts';
-import { isFact, unmetBy } from './unmet.ts';
 import { fitsNowhere, isOpenUntilPlaced } from './verdict.ts';
 import { alternatives, setsOf, waysTo } from './ways.ts';
 

@@ -1,13 +1,13 @@
 import { type ImageAnswer, onlySchedulable } from '../../placement/images.ts';
 import { architecturesOf, type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
 import type { PodImage } from '../../placement/objects/containers.ts';
-import { type Assessment, assess, type Circumstances } from './assess.ts';
+import { createPins } from '../../placement/readiness/places.ts';
+import { type Assessment, joined, verdictOf } from '../../placement/readiness/target-verdict.ts';
+import { assess, type Circumstances } from './assess.ts';
 import type { Candidate } from './candidate.ts';
 import { type Grouping, groupingText, groupWorkloads } from './groups.ts';
 import type { Unit } from './inventory.ts';
-import { createPins } from './places.ts';
 import { costOf, createCosts, type Prices } from './price.ts';
-import { joined, verdictOf } from './readiness-of.ts';
 import { rankRebuilds } from './rebuilds.ts';
 import type {
   NotLookedUp,

@@ -1,27 +1,19 @@
 import { type JsonObject, listAt, objectAt, stringAt, stringsAt } from '../../kit/json.ts';
 import { withoutOurs } from '../../placement/objects/asked-platform.ts';
-import type { PodImage } from '../../placement/objects/containers.ts';
-import { type Owner, readOwner } from '../../placement/objects/pod.ts';
+import { readOwner } from '../../placement/objects/kinds.ts';
+import { type Requests, requestsOf } from '../../placement/objects/requests.ts';
 import { readWorkload, type Workload } from '../../placement/objects/workload.ts';
-import { type Requests, requestsOf } from './requests.ts';
+import type { ImageUser, Judged } from '../../placement/readiness/target-verdict.ts';
 
 /** An object that creates pods, or a pod, reduced to what the report needs: the object itself may be dropped. */
-export type Candidate = Pick<
-  Workload,
-  'kind' | 'namespace' | 'name' | 'template' | 'pod' | 'daemonSet' | 'demands' | 'spread'
-> & {
-  readonly uid: string;
-  readonly owner: Owner | undefined;
-  readonly labels: Readonly<Record<string, string>>;
-  /** The containers and image volumes of the template, each with its image. */
-  readonly users: readonly ImageUser[];
-  readonly replicas: number;
-  /** Of one pod. */
-  readonly requests: Requests;
-};
-
-/** A container or an image volume that uses an image. */
-type ImageUser = { readonly name: string; readonly image: string; readonly pullPolicy: string };
+export type Candidate = Judged &
+  Pick<Workload, 'namespace' | 'name' | 'template' | 'pod' | 'daemonSet' | 'spread'> & {
+    readonly uid: string;
+    readonly labels: Readonly<Record<string, string>>;
+    readonly replicas: number;
+    /** Of one pod. */
+    readonly requests: Requests;
+  };
 
 /** Reads a candidate; undefined for an object of another kind, and for pods and Jobs that have finished or are being deleted. */
 export function readCandidate(object: JsonObject): Candidate | undefined {
@@ -50,12 +42,6 @@ export function readCandidate(object: JsonObject): Candidate | undefined {
     replicas,
     requests: requestsOf(spec),
   };
-}
-
-/** Returns the names of the containers and volumes that use an image of the template. */
-export function usersOf({ users }: Pick<Candidate, 'users'>, { image, pullPolicy }: PodImage): string[] {
-  const names = users.filter((user) => user.image === image && user.pullPolicy === pullPolicy).map(({ name }) => name);
-  return [...new Set(names)];
 }
 
 function usersIn(spec: JsonObject): ImageUser[] {

@@ -1,11 +1,11 @@
 import { type ImageAnswer, intersect, onlySchedulable, statementOf } from '../../placement/images.ts';
 import type { PodImage } from '../../placement/objects/containers.ts';
+import type { Reason } from '../../placement/readiness/readiness-states.ts';
+import { type Assessment, verdictOf } from '../../placement/readiness/target-verdict.ts';
 import { spreadNote } from '../spread.ts';
-import { type Assessment, assess, type Circumstances } from './assess.ts';
+import { assess, type Circumstances } from './assess.ts';
 import type { Candidate } from './candidate.ts';
 import type { Unit } from './inventory.ts';
-import { verdictOf } from './readiness-of.ts';
-import type { Reason } from './report.ts';
 
 type CheckedObject = {
   readonly kind: string;

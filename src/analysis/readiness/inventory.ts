@@ -1,8 +1,14 @@
 import { strangersText } from '../../kit/cut.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { ARCHITECTURE_GATE } from '../../names.ts';
-import { isDaemonSet, isOfKubernetes, isOtherDaemonSet, shownKind } from '../../placement/objects/kinds.ts';
-import { type Owner, readOwner } from '../../placement/objects/pod.ts';
+import {
+  isDaemonSet,
+  isOfKubernetes,
+  isOtherDaemonSet,
+  type Owner,
+  readOwner,
+  shownKind,
+} from '../../placement/objects/kinds.ts';
 import { type Candidate, readCandidate } from './candidate.ts';
 import type { WaitingPod } from './report.ts';
 

@@ -1,11 +1,5 @@
-import {
-  READINESS_STATES,
-  type Readiness,
-  type ReadinessState,
-  type Report,
-  type ReportedWorkload,
-  type Tally,
-} from './report.ts';
+import { READINESS_STATES, type ReadinessState } from '../../placement/readiness/readiness-states.ts';
+import type { Readiness, Report, ReportedWorkload, Tally } from './report.ts';
 
 /** What shares count. */
 export type Measure = 'cpu' | 'replicas';

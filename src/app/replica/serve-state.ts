@@ -1,4 +1,5 @@
 import type { ObjectRecord } from '../../controllers/memory.ts';
+import { createReadiness } from '../../controllers/readiness.ts';
 import type { Watches } from '../../controllers/watches.ts';
 import { createTurns, inTurns } from '../../kit/fairness/event-loop.ts';
 import { cannotListen } from '../../kit/network/listen.ts';
@@ -77,6 +78,12 @@ function observeState(base: Base, { watches, running, terms, admission }: Parts)
   const { loops } = running;
   // Anybody who reaches the port may ask for the metrics, and a big cluster has 100,000 pods.
   const turns = createTurns({ monotonic: now });
+  const readiness = createReadiness({
+    ...{ pods: watches.pods.store, nodes: watches.nodes.store, namespaces: watches.namespaces.store },
+    daemonSets: watches.daemonSets.store,
+    ...{ settings: running.settings, images: running.images, clock: base.clock },
+    targets: base.config.report.targets,
+  });
   return {
     leader: () => loops() !== undefined && running.mayWrite(),
     queueDepths: () => loops()?.queueDepths() ?? {},
@@ -100,6 +107,7 @@ function observeState(base: Base, { watches, running, terms, admission }: Parts)
     taintsHeldBack: () => loops()?.heldBack() ?? 0,
     rolloutStopped: () => loops()?.rolloutsStopped() ?? 0,
     wrongNodePods: () => loops()?.onWrongNodes() ?? 0,
+    readiness: async () => (loops() === undefined ? { pods: [], images: [] } : readiness(turns)),
     async pods() {
       const counts: Record<PodOutcome, number> = { placed: 0, waiting: 0, held: 0, open: 0, ignored: 0 };
       await inTurns(turns, loops()?.podStates.values() ?? [], ({ decision }) => {

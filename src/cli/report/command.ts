@@ -20,7 +20,7 @@ export const reportCommand: Command = {
       value: 'ARCH,…',
       isRepeatable: true,
       choices: ARCHITECTURES,
-      text: 'Architectures to move to; default: those of the nodes and of the images, within architectures.schedulable',
+      text: 'Architectures to move to; default: report.targets, else those of the nodes and of the images, within architectures.schedulable',
     },
     { name: 'namespace', letter: 'n', value: 'NAME', text: 'Only this namespace; default: all namespaces' },
     ALL_NAMESPACES,

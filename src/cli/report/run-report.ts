@@ -27,8 +27,10 @@ import type { TeamOptions } from './team.ts';
 const DEFAULT = 'default';
 
 /** Prints which workloads can run on the targets. Exit code 2 if less is ready than `--fail-under` asks for. */
-export async function report(context: Context, options: ReportOptions): Promise<number> {
+export async function report(context: Context, given: ReportOptions): Promise<number> {
   const { clock, print, note, readInput } = context;
+  const { targets: configured } = context.config.report;
+  const options = { ...given, targets: given.targets ?? (configured.length > 0 ? configured : undefined) };
   const { files, namespace, targets, failUnder } = options;
   context.keepHeapSmall();
   const objects = files.length === 0 ? undefined : await readObjects(files, readInput);

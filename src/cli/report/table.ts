@@ -1,10 +1,6 @@
-import {
-  READINESS_STATES,
-  type ReadinessState,
-  type Report,
-  type ReportedWorkload,
-} from '../../analysis/readiness/report.ts';
+import type { Report, ReportedWorkload } from '../../analysis/readiness/report.ts';
 import { printable } from '../../kit/printable.ts';
+import { READINESS_STATES, type ReadinessState } from '../../placement/readiness/readiness-states.ts';
 import { cutMiddle, table, wrapped } from '../output.ts';
 import { briefReason, bytesText, coresText, headlines, moneyText, newerTagOf, percent } from './texts.ts';
 

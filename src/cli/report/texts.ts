@@ -1,14 +1,7 @@
-import type {
-  Reason,
-  Rebuild,
-  Report,
-  Summary,
-  Tally,
-  TargetSummary,
-  Verdict,
-} from '../../analysis/readiness/report.ts';
+import type { Rebuild, Report, Summary, Tally, TargetSummary } from '../../analysis/readiness/report.ts';
 import { notLookedUpText } from '../../analysis/readiness/report-images.ts';
 import { shareOf, tallyOf } from '../../analysis/readiness/tally.ts';
+import type { Reason, Verdict } from '../../placement/readiness/readiness-states.ts';
 import { few } from '../../placement/reasons.ts';
 
 /** A share as a percentage, rounded down: 99.9 % is not everything. */

@@ -1,6 +1,9 @@
-import type { JsonObject } from '../../kit/json.ts';
+import { cut } from '../../kit/cut.ts';
+import { isObject, type JsonObject, listAt, stringAt } from '../../kit/json.ts';
 import { readDemands } from '../fit.ts';
-import type { Owner } from './pod.ts';
+
+/** The object that controls a pod (`metadata.ownerReferences` with `controller: true`). */
+export type Owner = { readonly kind: string; readonly apiVersion: string; readonly name: string; readonly uid: string };
 
 /** The API groups of Kubernetes' own kinds that create pods. Other groups have kinds of the same names, such as OpenKruise's. */
 const GROUPS: Readonly<Record<string, string>> = {
@@ -70,4 +73,25 @@ function namesOneNode(spec: JsonObject): boolean {
 function groupOf(apiVersion: string): string {
   const slash = apiVersion.lastIndexOf('/');
   return slash === -1 ? '' : apiVersion.slice(0, slash);
+}
+
+/** Returns the owner that controls an object, if it has one. */
+export function readOwner(metadata: JsonObject): Owner | undefined {
+  const reference = (listAt(metadata, 'ownerReferences') ?? []).find((owner) => owner.controller === true);
+  return isObject(reference)
+    ? {
+        kind: shortAt(reference, 'kind'),
+        apiVersion: shortAt(reference, 'apiVersion'),
+        name: shortAt(reference, 'name'),
+        uid: shortAt(reference, 'uid'),
+      }
+    : undefined;
+}
+
+/** The longest name of an object, and one character: a text that was cut stays invalid. */
+const LONGEST_NAME = 254;
+
+/** The API server does not limit what an owner reference says. A text that is too long stays invalid. */
+function shortAt(reference: JsonObject, field: keyof Owner): string {
+  return cut(stringAt(reference, field) ?? '', LONGEST_NAME);
 }

@@ -1,20 +1,14 @@
 import { cut } from '../../kit/cut.ts';
 import { createShared } from '../../kit/fairness/equal-values.ts';
 import { weightOf } from '../../kit/fairness/weight.ts';
-import {
-  isObject,
-  isSameRecord,
-  type JsonObject,
-  listAt,
-  numberAt,
-  objectAt,
-  stringAt,
-  stringsAt,
-} from '../../kit/json.ts';
+import { isSameRecord, type JsonObject, listAt, numberAt, objectAt, stringAt, stringsAt } from '../../kit/json.ts';
 import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, MIRROR_ANNOTATION } from '../../names.ts';
+import { type Demands, readDemands } from '../fit.ts';
 import { type Asked, readAsked, readOs } from './asked-platform.ts';
 import { type BrokenContainer, type PodImage, readBroken, readImages } from './containers.ts';
+import { isDaemonSet, isOtherDaemonSet, type Owner, readOwner } from './kinds.ts';
 import { type RecordedRequirement, readPodRecord, readWritten, type Written } from './pod-record.ts';
+import { type Requests, requestsOf } from './requests.ts';
 
 /** The fields that a pod and a pod template have in common and that archaware decides by. */
 export type PodTemplate = {
@@ -48,8 +42,8 @@ export type Gated = {
   readonly ours: readonly RecordedRequirement[];
 };
 
-/** The object that controls a pod (`metadata.ownerReferences` with `controller: true`). */
-export type Owner = { readonly kind: string; readonly apiVersion: string; readonly name: string; readonly uid: string };
+/** What a pod asks of the labels of its node. */
+type Selects = Pick<Demands, 'nodeSelector' | 'terms'>;
 
 /** A pod, reduced to the fields that archaware reads. */
 export type Pod = PodTemplate & {
@@ -70,6 +64,9 @@ export type Pod = PodTemplate & {
    */
   readonly broken: readonly BrokenContainer[] | undefined;
   readonly owner: Owner | undefined;
+  /** Its node selector and required node affinity, but for the node of a daemon pod; undefined: it takes any node. */
+  readonly selects: Selects | undefined;
+  readonly requests: Requests;
   /** Undefined if the pod does not have archaware's gate. */
   readonly gated: Gated | undefined;
   /** What archaware wrote to the pod for its present images; undefined if nothing. */
@@ -94,6 +91,7 @@ export function readPod(object: JsonObject, before?: Pod): Pod {
   const template = known ?? readTemplate(metadata, spec, more);
   const labels = known === undefined ? template.labels : sameRecord(known.labels, stringsAt(metadata, 'labels'));
   const statement = stringAt(annotations, ARCHITECTURES_ANNOTATION);
+  const owner = share(readOwner(metadata));
   // Every field is named: V8 copies an object with so many fields slowly, and this runs twice for each new pod.
   return {
     labels,
@@ -121,10 +119,25 @@ export function readPod(object: JsonObject, before?: Pod): Pod {
     phase: stringAt(status, 'phase') ?? '',
     nodeName: shareName(stringAt(spec, 'nodeName') || undefined),
     broken,
-    owner: share(readOwner(metadata)),
+    owner,
+    selects: known === undefined ? share(readSelects(spec, owner)) : known.selects,
+    requests: known === undefined ? share(requestsOf(spec)) : known.requests,
     gated,
     written,
   };
+}
+
+/** Returns what a pod asks of the labels of its node; undefined: nothing. */
+function readSelects(spec: JsonObject, owner: Owner | undefined): Selects | undefined {
+  if (spec.nodeSelector === undefined && spec.affinity === undefined) return undefined;
+  const { nodeSelector, terms } = readDemands(spec);
+  // The DaemonSet controller names the node of each daemon pod in it.
+  const isOfNode = isDaemonSet(owner) || isOtherDaemonSet(owner);
+  const kept = isOfNode
+    ? terms?.map(({ expressions }) => ({ expressions, fields: [] })).filter(({ expressions }) => expressions.length > 0)
+    : terms;
+  const left = kept?.length === 0 && isOfNode ? undefined : kept;
+  return left === undefined && Object.keys(nodeSelector).length === 0 ? undefined : { nodeSelector, terms: left };
 }
 
 /** Returns the first of two records if both have the same content, so that the other needs no memory. */
@@ -223,22 +236,4 @@ export function readPullSecrets(spec: JsonObject): string[] {
     if (names.size > MOST_PULL_SECRETS) break;
   }
   return [...names];
-}
-
-/** Returns the owner that controls an object, if it has one. */
-export function readOwner(metadata: JsonObject): Owner | undefined {
-  const reference = (listAt(metadata, 'ownerReferences') ?? []).find((owner) => owner.controller === true);
-  return isObject(reference)
-    ? {
-        kind: shortAt(reference, 'kind'),
-        apiVersion: shortAt(reference, 'apiVersion'),
-        name: shortAt(reference, 'name'),
-        uid: shortAt(reference, 'uid'),
-      }
-    : undefined;
-}
-
-/** The API server does not limit what an owner reference says. A text that is too long stays invalid. */
-function shortAt(reference: JsonObject, field: keyof Owner): string {
-  return cut(stringAt(reference, field) ?? '', LONGEST_NAME + 1);
 }

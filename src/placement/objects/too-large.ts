@@ -19,7 +19,7 @@ export function keptPod(pod: Pod): Pod {
   // The gate is removed from a skipped pod, and the patch tests the whole list.
   const isReleasable = gates.length > 0 && gates.length <= MOST_GATES;
   const gated = isReleasable ? { gates, affinity: undefined, nodeSelector: undefined, ours: [] } : undefined;
-  return { ...pod, ...keptTemplate(pod), broken: undefined, written: undefined, gated };
+  return { ...pod, ...keptTemplate(pod), broken: undefined, written: undefined, selects: undefined, gated };
 }
 
 /** Returns what is kept of a DaemonSet: all, or of one that is too large nothing that its author wrote. */

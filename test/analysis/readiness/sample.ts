@@ -1,4 +1,5 @@
-import type { ReadinessState, Report, Tally } from '../../../src/analysis/readiness/report.ts';
+import type { Report, Tally } from '../../../src/analysis/readiness/report.ts';
+import type { ReadinessState } from '../../../src/placement/readiness/readiness-states.ts';
 
 const GIB = 1024 ** 3;
 

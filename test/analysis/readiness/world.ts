@@ -1,9 +1,10 @@
 import { buildReport, type ReportInput } from '../../../src/analysis/readiness/build.ts';
 import { createInventory } from '../../../src/analysis/readiness/inventory.ts';
-import type { Report, Verdict } from '../../../src/analysis/readiness/report.ts';
+import type { Report } from '../../../src/analysis/readiness/report.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import type { ImageAnswer } from '../../../src/placement/images.ts';
 import { type Node, readNode } from '../../../src/placement/nodes/node.ts';
+import type { Verdict } from '../../../src/placement/readiness/readiness-states.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { failed, known, settings } from '../../placement/objects.ts';
 

@@ -69,6 +69,8 @@ describe('reading a pod', () => {
       nodeName: 'n1',
       broken: undefined,
       owner: { kind: 'ReplicaSet', apiVersion: 'apps/v1', name: 'web', uid: 'u2' },
+      selects: { nodeSelector: { 'kubernetes.io/arch': 'arm64' }, terms: undefined },
+      requests: { cpu: 0, memory: 0 },
       gated: undefined,
       tooLarge: undefined,
     });

@@ -1,14 +1,8 @@
 import { createHash } from 'node:crypto';
 import { groupWorkloads } from '../../../analysis/readiness/groups.ts';
-import {
-  READINESS_STATES,
-  type ReadinessState,
-  type Report,
-  type ReportGroup,
-  type TargetSummary,
-  type Verdict,
-} from '../../../analysis/readiness/report.ts';
+import type { Report, ReportGroup, TargetSummary } from '../../../analysis/readiness/report.ts';
 import { VERSION } from '../../../app/version.ts';
+import { READINESS_STATES, type ReadinessState, type Verdict } from '../../../placement/readiness/readiness-states.ts';
 import { bytesText, coresText, headlines, moneyText, newerTagOf, percent } from '../texts.ts';
 import { box, html, list, type Markup, number, trusted } from './markup.ts';
 import { SCRIPT } from './script.ts';

@@ -1,11 +1,6 @@
-import {
-  READINESS_STATES,
-  type Readiness,
-  type ReadinessState,
-  type Summary,
-  type Tally,
-} from '../../../analysis/readiness/report.ts';
+import type { Readiness, Summary, Tally } from '../../../analysis/readiness/report.ts';
 import { shareOf } from '../../../analysis/readiness/tally.ts';
+import { READINESS_STATES, type ReadinessState } from '../../../placement/readiness/readiness-states.ts';
 import { percent } from '../texts.ts';
 import { html, type Markup } from './markup.ts';
 

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { isFact, unmetBy } from '../../../src/analysis/explain/unmet.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import { readDemands } from '../../../src/placement/fit.ts';
-import { expression, requires, term } from '../../placement/affinities.ts';
+import { isFact, unmetBy } from '../../../src/placement/readiness/unmet.ts';
+import { expression, requires, term } from '../affinities.ts';
 
 const required = (...terms: readonly JsonObject[]) => ({ affinity: requires(...terms) });
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { readQuantity, requestsOf } from '../../../src/analysis/readiness/requests.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
+import { readQuantity, requestsOf } from '../../../src/placement/objects/requests.ts';
 import { wantedReplicas } from '../../../src/placement/objects/workload.ts';
 
 const wants = (cpu: unknown, more: JsonObject = {}): JsonObject => ({ resources: { requests: { cpu } }, ...more });

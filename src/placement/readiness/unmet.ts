@@ -1,5 +1,5 @@
-import { type Demands, meetsTerm, requirementText } from '../../placement/fit.ts';
-import type { Node } from '../../placement/nodes/node.ts';
+import { type Demands, meetsTerm, requirementText } from '../fit.ts';
+import type { Node } from '../nodes/node.ts';
 
 /** A demand of a pod that a node's labels or name do not meet. */
 export type Unmet = { readonly key: string; readonly text: string };

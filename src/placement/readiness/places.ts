@@ -1,12 +1,12 @@
 import type { JsonObject } from '../../kit/json.ts';
 import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL } from '../../names.ts';
-import { type Demands, isPassing, type Obstacle, obstaclesTo } from '../../placement/fit.ts';
-import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
-import { architectureAsked } from '../../placement/objects/asked-platform.ts';
-import { usesTaints } from '../../placement/placing.ts';
-import type { Settings } from '../../placement/settings.ts';
-import { unmetBy } from '../explain/unmet.ts';
-import type { Reason } from './report.ts';
+import { type Demands, isPassing, type Obstacle, obstaclesTo } from '../fit.ts';
+import { type Node, nodeArchitecture } from '../nodes/node.ts';
+import { architectureAsked } from '../objects/asked-platform.ts';
+import { usesTaints } from '../placing.ts';
+import type { Settings } from '../settings.ts';
+import type { Reason } from './readiness-states.ts';
+import { unmetBy } from './unmet.ts';
 
 /** A node that pods may go to, as the report judges it. */
 type Place = Pick<Node, 'name' | 'labels' | 'taints' | 'unschedulable'>;

@@ -1,0 +1,185 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { createReadiness, type ReadinessCount } from '../../src/controllers/readiness.ts';
+import { createTurns } from '../../src/kit/fairness/event-loop.ts';
+import type { JsonObject } from '../../src/kit/json.ts';
+import { createStore } from '../../src/kube/watch/collection.ts';
+import { type DaemonSet, readDaemonSet } from '../../src/placement/objects/daemonset.ts';
+import { readPod } from '../../src/placement/objects/pod.ts';
+import { answer, container, node, object, owned, report } from '../analysis/readiness/world.ts';
+import { settings } from '../placement/objects.ts';
+
+type Workload = {
+  readonly image: string;
+  readonly kind: string;
+  readonly replicas: number;
+  readonly cpu: string;
+  readonly more: JsonObject;
+  readonly ignored: boolean;
+  readonly on: readonly (string | undefined)[];
+};
+
+const NODES = [node('amd64', { labels: { disk: 'ssd' } }), node('arm64')];
+
+function counter(
+  daemonSets: ReturnType<typeof createStore<DaemonSet>>,
+  pods: ReturnType<typeof createStore<ReturnType<typeof readPod>>>,
+  targets: readonly string[],
+) {
+  const nodes = createStore<(typeof NODES)[number]>();
+  for (const each of NODES) nodes.put(each.name, each);
+  const namespaces = createStore<{
+    name: string;
+    uid: string;
+    resourceVersion: string;
+    labels: Record<string, string>;
+    preferred: undefined;
+  }>();
+  for (const name of ['shop', 'bank'])
+    namespaces.put(name, { name, uid: name, resourceVersion: '1', labels: {}, preferred: undefined });
+  return createReadiness({
+    ...{ pods, nodes, namespaces, daemonSets, targets, settings: () => settings() },
+    images: {
+      namesOf: (image) => [`docker.io/library/${image}`],
+      canonicalOf: (image) => image,
+      unusableSecrets: () => [],
+      answer: ({ image }) => answer(image),
+    },
+    clock: { monotonic: () => 0 },
+  });
+}
+
+/** The objects of a workload and of its pods, as the API server has them once all of them exist. */
+function objectsOf({ image, kind, cpu, more, ignored, on }: Workload, name: string, namespace: string): JsonObject[] {
+  const pod = { containers: [container(image, cpu)], ...more };
+  const uid = `${namespace}-${name}`;
+  const labels = ignored ? { 'archaware.dev/ignore': 'true' } : { app: name };
+  const top = { kind, namespace, name, pod, labels, metadata: { uid } };
+  const own =
+    kind === 'DaemonSet'
+      ? object({ ...top, status: { desiredNumberScheduled: on.length } })
+      : object({ ...top, spec: { replicas: on.length } });
+  return [
+    own,
+    ...on.map((nodeName, index) => {
+      const metadata = { uid: `${uid}-${index}`, ...owned(kind, name, uid) };
+      const affinity = {
+        nodeAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: {
+            nodeSelectorTerms: [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: [nodeName] }] }],
+          },
+        },
+      };
+      const placed = {
+        ...pod,
+        ...(nodeName === undefined ? {} : { nodeName }),
+        ...(kind === 'DaemonSet' ? { affinity } : {}),
+      };
+      return object({ kind: 'Pod', namespace, name: `${name}-${index}`, labels, metadata, pod: placed });
+    }),
+  ];
+}
+
+const workloads: fc.Arbitrary<Workload> = fc
+  .record({
+    image: fc.constantFrom('web', 'a-amd64', 'b-arm64', 'gone', 'c-s390x'),
+    kind: fc.constantFrom('StatefulSet', 'DaemonSet'),
+    replicas: fc.integer({ min: 0, max: 3 }),
+    cpu: fc.constantFrom('100m', '2'),
+    more: fc.constantFrom(
+      {},
+      {},
+      { nodeSelector: { disk: 'ssd' } },
+      { nodeSelector: { 'kubernetes.io/arch': 'amd64' } },
+    ),
+    ignored: fc.boolean(),
+    nodes: fc.array(fc.constantFrom('amd64-1', 'arm64-1', undefined), { minLength: 3, maxLength: 3 }),
+  })
+  .map(({ nodes, ...workload }) => ({ ...workload, on: nodes.slice(0, workload.replicas) }));
+
+const sumOf = (counts: readonly ReadinessCount[], target: string, namespace: string, state: string) => {
+  const found = counts.filter((each) => each.target === target && each.namespace === namespace && each.state === state);
+  return [
+    found.reduce((sum, each) => sum + each.pods, 0),
+    Math.round(found.reduce((sum, each) => sum + each.cpu, 0) * 1e6) / 1e6,
+  ];
+};
+
+describe('the metrics of readiness', () => {
+  it('agree with the report at every moment of random histories', async () => {
+    const change = fc.record({
+      name: fc.constantFrom('a', 'b', 'c'),
+      namespace: fc.constantFrom('shop', 'bank'),
+      workload: fc.option(workloads),
+    });
+    const targets = ['amd64', 'arm64', 's390x'];
+    await fc.assert(
+      fc.asyncProperty(fc.array(change, { maxLength: 8 }), async (history) => {
+        const now = new Map<string, JsonObject[]>();
+        for (const { name, namespace, workload } of history) {
+          if (workload === null) now.delete(`${namespace}/${name}`);
+          else now.set(`${namespace}/${name}`, objectsOf(workload, name, namespace));
+          const objects = [...now.values()].flat();
+          const pods = createStore<ReturnType<typeof readPod>>();
+          const daemonSets = createStore<DaemonSet>();
+          for (const each of objects) {
+            const pod = each.kind === 'Pod' ? readPod(each) : undefined;
+            if (pod !== undefined) pods.put(`${pod.namespace}/${pod.name}`, pod);
+            const set = each.kind === 'DaemonSet' ? readDaemonSet(each) : undefined;
+            if (set !== undefined) daemonSets.put(`${set.namespace}/${set.name}`, set);
+          }
+          const { pods: counts } = await counter(daemonSets, pods, targets)(createTurns({ monotonic: () => 0 }));
+          const made = report({ objects, nodes: NODES, targets });
+          for (const target of targets) {
+            for (const of of ['shop', 'bank']) {
+              const own = made.workloads.filter((each) => each.namespace === of);
+              for (const state of ['ready', 'pinned', 'blocked', 'unknown'] as const) {
+                const reported = own.filter(({ verdicts }) => {
+                  const found = verdicts[target]?.state;
+                  return found === state || (state === 'blocked' && found === 'missing');
+                });
+                const sum = (field: 'replicas' | 'cpu') => reported.reduce((total, each) => total + each[field], 0);
+                expect([target, of, state, ...sumOf(counts, target, of, state)]).to.deep.equal([
+                  ...[target, of, state, sum('replicas'), Math.round(sum('cpu') * 1e6) / 1e6],
+                ]);
+              }
+            }
+          }
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('say what pods run on, which image blocks, and are bounded', async () => {
+    const pods = createStore<ReturnType<typeof readPod>>();
+    const put = (each: JsonObject) => {
+      const pod = readPod(each);
+      pods.put(`${pod.namespace}/${pod.name}`, pod);
+    };
+    const pod = (name: string, image: string, more: JsonObject = {}) =>
+      object({ kind: 'Pod', name, metadata: { uid: name }, pod: { containers: [container(image, '2')], ...more } });
+    put(pod('one', 'a-amd64', { nodeName: 'amd64-1' }));
+    put(pod('two', 'a-amd64'));
+    put({ ...pod('done', 'a-amd64'), status: { phase: 'Succeeded' } });
+    for (let index = 0; index < 30; index++) put(pod(`many-${index}`, `x${index}-amd64`, { nodeName: 'amd64-1' }));
+    const { pods: counts, images } = await counter(createStore<DaemonSet>(), pods, ['arm64'])(
+      createTurns({ monotonic: () => 0 }),
+    );
+    const GiB = 1024 ** 3;
+    expect(counts).to.deep.equal([
+      {
+        target: 'arm64',
+        namespace: 'shop',
+        state: 'blocked',
+        architecture: 'amd64',
+        pods: 31,
+        cpu: 62,
+        memory: 31 * GiB,
+      },
+      { target: 'arm64', namespace: 'shop', state: 'blocked', architecture: 'none', pods: 1, cpu: 2, memory: GiB },
+    ]);
+    expect(images[0]).to.deep.equal({ target: 'arm64', image: 'a-amd64', cpu: 4 });
+    expect(images).to.have.lengthOf(20);
+  });
+});
