@@ -15,16 +15,6 @@ describe('clean', () => {
   const settle = () => settled(product);
   const { clean, nothingLeft } = cleaning(() => product);
 
-  it('removes what the leader wrote for status', async () => {
-    const controller = await settle();
-    const configMaps = async () =>
-      (await product.list('/api/v1/namespaces/archaware/configmaps')).map((each) => text(at(each, 'metadata', 'name')));
-    await product.eventually('the ConfigMap', async () => (await configMaps()).includes('archaware-controller-status'));
-    await controller.stop();
-    expect(await clean()).to.have.property('code', 0);
-    expect(await configMaps()).not.to.include('archaware-controller-status');
-  });
-
   it("removes only archaware's taint if another writer adds one at the same time", async () => {
     await (await settle()).stop();
     const foreign = { key: 'example.com/gpu', effect: 'NoSchedule' };

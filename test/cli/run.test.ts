@@ -145,7 +145,7 @@ describe('run, while nodes join', () => {
     expect(taintsOf(await product.get('/api/v1/nodes/s390x-1'))).to.deep.equal(['s390x']);
   });
 
-  it('keeps a report on a namespace that asks for one, until clean removes it', async () => {
+  it('keeps its status, and a report on a namespace that asks for one, until clean removes both', async () => {
     const path = '/api/v1/namespaces/default';
     const report = async () =>
       text(at(await product.get(path), 'metadata', 'annotations', 'archaware.dev/report-result'));
@@ -155,9 +155,12 @@ describe('run, while nodes join', () => {
     await product.cluster.createPod({ name: 'a', images: [product.image('a', ['arm64'])] });
     await product.eventually('the report', async () => (await report()).includes('"runsOn":{"arm64":1}'));
     expect(JSON.parse(await report())).to.deep.include({ policies: ['default'], pods: { placed: 1 } });
+    const status = '/api/v1/namespaces/archaware/configmaps/archaware-controller-status';
+    expect(await product.get(status)).to.have.property('data');
     await controller.stop();
-    const { code, stdout } = await product.command(['clean', '--yes']);
+    const { code, stdout } = await product.command(['clean', '--yes', '--kubeconfig', product.cluster.kubeconfig]);
     expect([code, await report()]).to.deep.equal([0, '']);
+    expect(JSON.stringify(await product.list('/api/v1/namespaces/archaware/configmaps'))).not.to.include('-status"');
     expect(stdout).to.match(/annotations of namespaces +1 +0/);
   });
 
