@@ -26,12 +26,7 @@ const MAX_ENTRIES = 1000;
 const MAX_PLATFORMS = 100;
 
 /** An entry of an index that says nothing about where the image runs, with the reason. */
-export type Skipped = {
-  readonly digest?: string;
-  readonly reason: string;
-  /** Whether another entry is for the same platform, and container runtimes take that one. */
-  readonly isSecond?: true;
-};
+export type Skipped = { readonly digest?: string; readonly reason: string };
 
 /** What an entry of an index states as its platform, as it is written there. An empty text: the field is absent. */
 export type StatedPlatform = {

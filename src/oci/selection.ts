@@ -197,8 +197,7 @@ function byContainerd(index: Index, reader: Reader, depth: number): Taken {
     return ofNamed(entry, digest, own, reader, depth);
   }
   const child = contentOf(entry, digest, reader, depth);
-  if (child === undefined) return undefined;
-  if (child.kind !== kind) return undefined;
+  if (child === undefined || child.kind !== kind) return undefined;
   if (child.kind === 'index') return byContainerd(child, reader, depth + 1);
   const { platform } = child;
   const isOwn = containerdFit({ variant: '', ...platform, hasFeatures: false }, node)?.isOwn;
@@ -300,8 +299,9 @@ function leftOut(index: Index, verdict: Verdict, seen = new Set([index])): Skipp
     if (platform === undefined || digest === undefined || taken.containerd.has(digest)) return [];
     if (first === undefined || first === digest || !key.startsWith('linux/')) return [];
     const takes = taken['CRI-O'].has(digest) ? 'CRI-O takes it, and containerd takes' : 'container runtimes take';
-    const second = `a second entry for ${printedName(platform)}: ${takes} ${first.slice(0, SHORT_DIGEST)}...`;
-    return [{ digest, reason: second, isSecond: true as const }];
+    return [
+      { digest, reason: `a second entry for ${printedName(platform)}: ${takes} ${first.slice(0, SHORT_DIGEST)}...` },
+    ];
   });
 }
 

@@ -37,7 +37,7 @@ describe('an index of which not everything counts', () => {
     expect(stdout).to.match(new RegExp(`Left out\\.\n[^]*${SECOND} +${sha256('other')}`));
     expect(stdout).to.include('linux/amd64/v3: no container runtime takes it from an index');
     const json = JSON.parse((await runInProcess(['inspect', image, ...insecure, '-o', 'json'])).stdout);
-    expect(json[0].skipped[0]).to.deep.equal({ digest: sha256('other'), reason: SECOND, isSecond: true });
+    expect(json[0].skipped[0]).to.deep.equal({ digest: sha256('other'), reason: SECOND });
   });
 
   it('is named by explain with the reasons', async () => {
@@ -46,20 +46,6 @@ describe('an index of which not everything counts', () => {
     expect(stdout).to.include(`${SECOND} (${sha256('other')})`);
     expect(stdout).to.include('linux/amd64/v3: no container runtime takes it from an index');
   });
-
-  for (const command of [
-    ['check', '--on', 'arm64'],
-    ['report', '--to', 'arm64'],
-  ]) {
-    it(`has its second entries named by ${command[0]}`, async () => {
-      const image = mixed();
-      const input = workload('Deployment', 'web', [image]);
-      const { code, stderr } = await runInProcess([...command, '-f', '-', ...insecure], { input });
-      expect(code).to.equal(0);
-      expect(stderr).to.include(`${image} has ${SECOND}`);
-      expect(stderr).not.to.include('amd64/v3');
-    });
-  }
 
   it('says with inspect and explain that one runtime may refuse the image', async () => {
     const image = put({ ...entry('arm64'), mediaType: undefined });

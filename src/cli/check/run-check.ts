@@ -76,7 +76,6 @@ export async function check(
       );
       const notKnown = notLookedUpText(countNotLookedUp(failed));
       if (notKnown !== undefined) note(notKnown);
-      for (const line of lookups.secondEntries()) note(line);
       if (form === 'table') for (const line of checkNotes(result)) note(line);
       print(renderCheck(result, on, form, seen));
       return result.missing.length > 0 ? EXIT.found : EXIT.done;

@@ -1,5 +1,4 @@
 import { accessFor } from '../../controllers/image-source.ts';
-import { printable } from '../../kit/printable.ts';
 import { ImageError } from '../../oci/errors.ts';
 import type { Resolver } from '../../oci/resolver.ts';
 import type { ImageAnswer } from '../../placement/images.ts';
@@ -19,14 +18,7 @@ export type Lookups = {
   /** Waits until everything that was asked is known or has failed. `onDone` is called after each from now on. */
   settle(onDone: (done: number, total: number) => void): Promise<void>;
   answerTo(question: Question): ImageAnswer;
-  /** Returns a line for each entry of an index that container runtimes pass over for another one of the same platform. */
-  secondEntries(): readonly string[];
 };
-
-/** The most characters of an image's name in such a line. */
-const MOST_NAME = 500;
-/** The most such lines; the last one says how many more there are. */
-const MOST_SECOND = 20;
 
 /**
  * Creates lookups. They run while the cluster is still being read, because a registry takes longer than a page of pods.
@@ -36,11 +28,10 @@ const MOST_SECOND = 20;
 export function createLookups(resolver: Resolver, registryOf: (image: string) => string, signal: AbortSignal): Lookups {
   const answers = new Map<string, ImageAnswer>();
   const running = new Map<string, Promise<void>>();
-  const seconds = new Set<string>();
   let report = (_done: number, _total: number): void => {};
 
   async function work(key: string, question: Question): Promise<void> {
-    answers.set(key, await lookUp(question, resolver, registryOf, seconds, signal));
+    answers.set(key, await lookUp(question, resolver, registryOf, signal));
     running.delete(key);
     report(answers.size, answers.size + running.size);
   }
@@ -60,13 +51,6 @@ export function createLookups(resolver: Resolver, registryOf: (image: string) =>
       signal.throwIfAborted();
     },
     answerTo: (question) => answers.get(keyOf(question)) ?? { kind: 'pending' },
-    secondEntries() {
-      const lines = [...seconds].sort();
-      const more = lines.length - MOST_SECOND;
-      return more <= 0
-        ? lines
-        : [...lines.slice(0, MOST_SECOND), `${more} more entries are passed over for another one`];
-    },
   };
 }
 
@@ -80,15 +64,11 @@ async function lookUp(
   { image, namespace, pullSecrets }: Question,
   resolver: Resolver,
   registryOf: (image: string) => string,
-  seconds: Set<string>,
   signal: AbortSignal,
 ): Promise<ImageAnswer> {
   try {
     const access = accessFor(image, namespace, pullSecrets);
-    const { platforms, isIndex, isBundle, skipped } = await resolver.resolve(image.image, access, signal);
-    for (const { reason, isSecond } of skipped) {
-      if (isSecond) seconds.add(`${printable(image.image, MOST_NAME)} has ${reason}`);
-    }
+    const { platforms, isIndex, isBundle } = await resolver.resolve(image.image, access, signal);
     return { kind: 'known', platforms, isIndex, ...(isBundle ? { isBundle } : {}) };
   } catch (error) {
     if (!(error instanceof ImageError)) throw error;

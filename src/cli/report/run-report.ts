@@ -149,7 +149,6 @@ async function makeReport(
     ...(by.isCluster ? { waiting: inventory.waiting() } : {}),
     prices,
   };
-  for (const line of lookups.secondEntries()) by.note(line);
   const built = buildReport(input);
   if (!newer) return built;
   const users = new Map(

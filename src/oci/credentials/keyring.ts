@@ -2,9 +2,8 @@ import { createHmac, randomBytes } from 'node:crypto';
 import type { Askers } from '../../kit/fairness/asking-namespaces.ts';
 import { createFlights } from '../../kit/flights.ts';
 import { createLru } from '../../kit/lru.ts';
-import { ImageError } from '../errors.ts';
+import { ImageError, type ResolverTelemetry } from '../errors.ts';
 import type { Credential } from '../http/transport.ts';
-import type { ResolverTelemetry } from '../resolver-telemetry.ts';
 import { type Login, LoginError, matchCredentials, parsePullSecret } from './docker.ts';
 
 /** For whom an image is looked up: a namespace, and the names of the pod's pull secrets, in order. */

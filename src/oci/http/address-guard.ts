@@ -10,9 +10,9 @@ import { type Clock, systemClock } from '../../kit/clock.ts';
 import { isSameList } from '../../kit/json.ts';
 import { createLru } from '../../kit/lru.ts';
 import { createConnector } from '../../kit/network/connector.ts';
+import { createDns, libuvThreads } from '../../kit/network/dns.ts';
 import { ImageError } from '../errors.ts';
 import { addressText } from '../sentences.ts';
-import { createDns, libuvThreads } from './dns.ts';
 import { createTunnel, type ForwardProxy, forward, type ProxySelector } from './proxy.ts';
 import { type AddressPolicy, type ClientCertificate, createAuthorities, type Trust } from './trust.ts';
 

@@ -1,8 +1,7 @@
 import { codeOf } from '../../kit/errors.ts';
 import { isObject, parseObject } from '../../kit/json.ts';
 import { createLru } from '../../kit/lru.ts';
-import { ImageError, REGISTRY_CODES, type RegistryCode } from '../errors.ts';
-import type { ResolverTelemetry } from '../resolver-telemetry.ts';
+import { ImageError, REGISTRY_CODES, type RegistryCode, type ResolverTelemetry } from '../errors.ts';
 import { connectionText, subjectOf, UNVERIFIED } from '../sentences.ts';
 import { type AddressRules, createGuard, type Guard, type GuardOptions } from './address-guard.ts';
 import { authenticate } from './authentication.ts';

@@ -7,9 +7,11 @@ import {
   type ImageErrorCode,
   type ImageErrorDetails,
   type LoginSource,
+  type RateLimit,
   type RegistryCode,
+  type RequestPlace,
+  type RequestRecord,
 } from '../errors.ts';
-import type { RateLimit, RequestPlace, RequestRecord } from '../resolver-telemetry.ts';
 import { statusText, subjectOf } from '../sentences.ts';
 import { type AddressPolicy, forStrangers, type Trust } from './trust.ts';
 

@@ -3,9 +3,8 @@ import { type Askers, waitForTurn } from '../../kit/fairness/asking-namespaces.t
 import { createFairQueue } from '../../kit/fairness/fair-queue.ts';
 import { createLru } from '../../kit/lru.ts';
 import { labelOf } from '../endpoints/endpoint.ts';
-import { ImageError } from '../errors.ts';
+import { ImageError, type RateLimit } from '../errors.ts';
 import type { Credential } from '../http/transport.ts';
-import type { RateLimit } from '../resolver-telemetry.ts';
 import type { Target } from './health.ts';
 import type { Logins } from './logins.ts';
 

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import type { RequestRecord } from '../../../src/oci/errors.ts';
 import { createGuard, type Guard } from '../../../src/oci/http/address-guard.ts';
 import { createSend } from '../../../src/oci/http/registry-client.ts';
 import {
@@ -13,7 +14,6 @@ import {
   statusError,
 } from '../../../src/oci/http/transport.ts';
 import { insecureTrust } from '../../../src/oci/http/trust.ts';
-import type { RequestRecord } from '../../../src/oci/resolver-telemetry.ts';
 import { patientClock } from '../../support/patient-clock.ts';
 import { failureOf, reply, type ScriptedServer, startServer } from '../server.ts';
 

@@ -1,6 +1,6 @@
 import type { LookupFunction } from 'node:net';
-import { onAbort } from '../../kit/abort.ts';
-import { createLru } from '../../kit/lru.ts';
+import { onAbort } from '../abort.ts';
+import { createLru } from '../lru.ts';
 
 export type DnsOptions = {
   /** The lookup of the system. It holds one of libuv's threads until it answers. */

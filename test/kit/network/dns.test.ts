@@ -1,6 +1,6 @@
 import type { LookupFunction } from 'node:net';
 import { expect } from 'chai';
-import { createDns, libuvThreads } from '../../../src/oci/http/dns.ts';
+import { createDns, libuvThreads } from '../../../src/kit/network/dns.ts';
 
 type Settle = Parameters<LookupFunction>[2];
 
