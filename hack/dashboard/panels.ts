@@ -28,6 +28,8 @@ const leaders = (gauge: string, ...by: readonly string[]) =>
 
 /** The labels of the metrics of readiness. */
 const READINESS = ['target', 'namespace', 'state', 'architecture'];
+const CORES_OF_TARGET = (where: string) =>
+  `sum by (target) (${leaders(`archaware_readiness_cpu_cores${where}`, ...READINESS)})`;
 
 export const ROWS: readonly Row[] = [
   {
@@ -145,7 +147,7 @@ export const ROWS: readonly Row[] = [
         help: 'The share of all requested cores whose pods could run on the target today. `archaware report` names the others.',
         unit: 'percentunit',
         queries: one(
-          `sum by (target) (${leaders('archaware_readiness_cpu_cores{state="ready"}', ...READINESS)}) / sum by (target) (${leaders('archaware_readiness_cpu_cores', ...READINESS)})`,
+          `(${CORES_OF_TARGET('{state="ready"}')} or 0 * ${CORES_OF_TARGET('')}) / ${CORES_OF_TARGET('')}`,
           '{{target}}',
         ),
       },
@@ -163,7 +165,7 @@ export const ROWS: readonly Row[] = [
         help: 'What the build of an image would free, where no other image blocks the same pods.',
         unit: 'short',
         queries: one(
-          `topk by (target) (5, ${leaders('archaware_blocked_cpu_cores', 'target', 'image')})`,
+          `topk by (target) (5, ${leaders('archaware_blocked_cpu_cores', 'target', 'image')}) > 0`,
           '{{target}} {{image}}',
         ),
       },
