@@ -1,3 +1,4 @@
+import type { Prices } from '../../src/analysis/readiness/price.ts';
 import type { Report } from '../../src/analysis/readiness/report.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
 import { container, object, report } from '../analysis/readiness/world.ts';
@@ -12,10 +13,19 @@ type Fleet = {
   readonly targets?: readonly string[];
 };
 
+/** Of a core and a gibibyte for an hour. */
+const PRICES: Prices = {
+  byArchitecture: new Map([
+    ['amd64', { cpu: 0.0408, memory: 0.0045 }],
+    ['arm64', { cpu: 0.0321, memory: 0.0036 }],
+  ]),
+};
+
 function reportOf({ platforms, objects, targets = ['arm64'] }: Fleet): Report {
   return report({
     objects,
     targets,
+    prices: PRICES,
     namesOf: (image) => [image],
     answerOf: ({ image }) => {
       const found = platforms.get(image);
