@@ -66,7 +66,7 @@ export const FIELD_MANAGER = 'archaware-controller';
 export const PROBE_FIELD_MANAGER = 'archaware-probe';
 /** The namespace of the manifests, and of the Lease when the controller runs outside a cluster. */
 export const DEFAULT_NAMESPACE = 'archaware';
-/** The name of the policy that keeps tolerations in DaemonSets, and of its binding. `clean` removes both first. */
+/** The name of the policy that keeps tolerations in DaemonSets, and of its binding. `clean` removes both once no node is tainted. */
 export const GUARD_POLICY = 'archaware-keep';
 /** The name of the policy that keeps tolerations in pods, and of its binding. `clean` removes both, too. */
 export const POD_GUARD_POLICY = 'archaware-keep-pods';

@@ -1,5 +1,6 @@
+import { GUARD_POLICY } from '../names.ts';
 import type { CleanOutcome, Left } from './outcomes.ts';
-import type { CarryingPod, Inventory } from './traces.ts';
+import { type CarryingPod, type Inventory, keepsTolerations } from './traces.ts';
 
 /** The rows of a table, without its header. */
 export type Rows = readonly (readonly string[])[];
@@ -24,9 +25,10 @@ export function planRows(inventory: Inventory, how: 'restart' | 'keep'): Rows {
         ];
   const shown = podRows.filter(([number], index) => index === 0 || number > 0);
   const row = (step: string, what: string, number: number, verb: string) => [step, what, String(number), verb];
+  const deletion = configurations.some(keepsTolerations) ? `delete (${GUARD_POLICY} after step 3)` : 'delete';
   const keep = 'keep (their authors may have written the tolerations)';
   return [
-    row('1', 'admission configurations', configurations.length, 'delete'),
+    row('1', 'admission configurations', configurations.length, deletion),
     row('2', 'gated pods', gated.length, 'remove the gate'),
     row('3', 'nodes', nodes.length, 'remove the taint and labels'),
     row('4', 'DaemonSets', daemonSets.length, 'remove the tolerations (rolls them)'),

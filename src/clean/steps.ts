@@ -17,7 +17,7 @@ import {
 import type { Item, Ledger, Row } from './outcomes.ts';
 import { wantText } from './own-controller.ts';
 import { restartOwners } from './restart-owners.ts';
-import { type CarryingPod, type Inventory, type LookOptions, takeInventory } from './traces.ts';
+import { type CarryingPod, type Inventory, keepsTolerations, type LookOptions, takeInventory } from './traces.ts';
 
 export type CleanOptions = {
   readonly steps: StepOptions;
@@ -123,14 +123,21 @@ const DONE = {
 /** Does the steps that need no consent, in their order. */
 async function sweep(options: CleanOptions, found: Inventory, onDone: (row: keyof typeof DONE) => void): Promise<void> {
   const { steps } = options;
-  await removeConfigurations(steps, found.configurations);
-  onDone('configurations');
+  const { configurations } = found;
+  await removeConfigurations(
+    steps,
+    configurations.filter((one) => !keepsTolerations(one)),
+  );
   await ungatePods(steps, found.gated);
   onDone('gates');
   await untaint(options, found.nodes);
   onDone('nodes');
   // If nodes are still tainted, daemon pods without tolerations would leave them at once, and pods could not come back to them.
-  if (steps.ledger.count('nodes').remaining > 0) return;
+  const isTainted = steps.ledger.count('nodes').remaining > 0;
+  // Until then these policies keep them: somebody may apply a DaemonSet meanwhile, and Argo CD's self-heal does it all the time.
+  if (!isTainted) await removeConfigurations(steps, configurations.filter(keepsTolerations));
+  onDone('configurations');
+  if (isTainted) return;
   await restoreDaemonSets(steps, found.daemonSets);
   await disownDaemonSets(steps, found.owned);
   onDone('daemonSets');

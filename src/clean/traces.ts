@@ -93,6 +93,11 @@ const POLICIES: readonly OwnObject[] = [GUARD_POLICY, POD_GUARD_POLICY, PLACE_PO
       { kind: 'MutatingAdmissionPolicy', plural: 'mutatingadmissionpolicies' },
     ].map(({ kind, plural }) => ({ kind, name, path: `${ADMISSION}/${plural}/${name}` })),
 );
+/** Whether an object puts back tolerations that somebody drops; not those that `clean` removes. */
+export function keepsTolerations({ name }: OwnObject): boolean {
+  return name === GUARD_POLICY || name === POD_GUARD_POLICY;
+}
+
 const WEBHOOK: OwnObject = {
   kind: 'MutatingWebhookConfiguration',
   name: WEBHOOK_CONFIGURATION,

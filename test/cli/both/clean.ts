@@ -75,7 +75,7 @@ export function describeClean(start: Start): void {
       expect(kept).to.have.deep.members(['store-0', 'store-1'].map((name) => ({ what: `Pod ${ns} ${name}`, reason })));
 
       const step = (line: string) =>
-        ['/admissionregistration', '/nodes/', '/daemonsets/', '/deployments/'].findIndex((part) => line.includes(part));
+        ['/nodes/', '/archaware-keep', '/daemonsets/', '/deployments/'].findIndex((part) => line.includes(part));
       const steps = (await world.written()).slice(seen).map(step);
       expect(steps).to.deep.equal([...steps].sort());
       expect(steps.filter((entry) => entry === 3).length).to.equal(1);
