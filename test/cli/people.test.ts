@@ -57,7 +57,7 @@ describe('a person with few rights', () => {
         /^configuration: defaults; that of Deployment archaware\/archaware-controller could not be read: /,
       );
       expect(notes.join('\n')).to.match(
-        /^without nodes, so without what they run .*403.*\(an administrator can grant you the ClusterRole archaware-reader: docs\/rights\.md\)$/m,
+        /^the right to list nodes is missing: it is not known what they run .*403.*; an administrator can grant you the ClusterRole archaware-reader: docs\/rights\.md\)$/m,
       );
     }
   });

@@ -293,7 +293,7 @@ describe('what the commands say of one cluster', () => {
       it('plan -n, report and explain go on without the nodes, and say what they cannot know', async () => {
         const planned = await run('view', 'plan', '-n', 'default', '-o', 'json');
         expect(planned.code, planned.stderr).to.equal(2);
-        expect(planned.stderr).to.match(/^without nodes, so without who is on a wrong node/m);
+        expect(planned.stderr).to.match(/^the right to list nodes is missing: it is not known who is on a wrong node/m);
         for (const workload of objects(at(JSON.parse(planned.stdout), 'workloads'))) {
           expect(workload).not.to.have.property('onWrongNode');
           expect([workload.pendingAtRestart, workload.pendingNow]).to.deep.equal([false, false]);

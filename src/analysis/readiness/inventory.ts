@@ -22,11 +22,8 @@ export type Unit = Pick<Candidate, 'kind' | 'namespace' | 'name' | 'labels'> & {
 
 /** Collects objects, and counts what an owner owns once, at the top owner. */
 export type Inventory = {
-  /**
-   * Takes an object in any order; owners first save memory. Returns what is kept of it: undefined for what is counted elsewhere or
-   * not at all, and for one more pod like another one.
-   */
-  add(object: JsonObject): Candidate | undefined;
+  /** Takes an object in any order; owners first save memory. */
+  add(object: JsonObject): void;
   /** Returns the workloads, sorted by namespace, kind and name. */
   units(): Unit[];
   /** Returns the pods that wait for a node, those that wait longest first. */
@@ -62,12 +59,12 @@ export function createInventory(): Inventory {
   const isCounted = ({ uid }: Owner, deployment: string | undefined) =>
     read.has(uid) || (deployment !== undefined && deployments.has(deployment));
 
-  function adopt(owner: Owner, candidate: Candidate): Candidate | undefined {
+  function adopt(owner: Owner, candidate: Candidate): void {
     const deployment = deploymentOf(owner, candidate);
     placed.belongs(owner.uid, deployments.get(deployment ?? ''));
-    if (isCounted(owner, deployment)) return undefined;
+    if (isCounted(owner, deployment)) return;
     // An old revision of an owner that was not read, such as a Rollout: it wants no pods.
-    if (candidate.replicas === 0 && candidate.kind === 'ReplicaSet') return undefined;
+    if (candidate.replicas === 0 && candidate.kind === 'ReplicaSet') return;
     const key = JSON.stringify([owner.uid, owner.kind, candidate.namespace, owner.name]);
     const family = families.get(key) ?? { owner, namespace: candidate.namespace, deployment, parts: new Map() };
     families.set(key, family);
@@ -75,7 +72,6 @@ export function createInventory(): Inventory {
     const likeness = likenessOf(part);
     const known = family.parts.get(likeness);
     family.parts.set(likeness, known === undefined ? part : { ...known, replicas: known.replicas + part.replicas });
-    return known === undefined ? part : undefined;
   }
 
   return {
@@ -83,18 +79,17 @@ export function createInventory(): Inventory {
       // Nearly all pods end here, before anything is made of them.
       const readFrom = object.kind === 'Pod' ? readOwner(objectAt(object, 'metadata'))?.uid : undefined;
       placed.add(object, readFrom);
-      if (readFrom !== undefined && read.has(readFrom)) return undefined;
+      if (readFrom !== undefined && read.has(readFrom)) return;
       const candidate = readCandidate(object);
-      if (candidate === undefined) return undefined;
+      if (candidate === undefined) return;
       const { kind, uid, owner } = candidate;
       // A list whose pages expired is read again.
-      if (read.has(uid)) return undefined;
+      if (read.has(uid)) return;
       if (uid !== '') read.add(uid);
       if (kind === 'Deployment') deployments.set(`${candidate.namespace}/${candidate.name}`, uid);
       if (kind !== 'Pod') placed.belongs(uid, owner?.uid);
-      if (owner !== undefined && OWNED.has(kind)) return adopt(owner, candidate);
-      tops.push(candidate);
-      return candidate;
+      if (owner !== undefined && OWNED.has(kind)) adopt(owner, candidate);
+      else tops.push(candidate);
     },
     waiting: placed.waiting,
     units() {

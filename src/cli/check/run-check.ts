@@ -1,17 +1,15 @@
-import { type Circumstances, imagesToAsk } from '../../analysis/readiness/assess.ts';
+import { imagesToAsk } from '../../analysis/readiness/assess.ts';
 import { checkObjects } from '../../analysis/readiness/check-objects.ts';
-import { countNotLookedUp, notLookedUpText } from '../../analysis/readiness/report-images.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';
-import { toSettings } from '../../config/settings.ts';
 import { ConfigurationError } from '../../config/shown-problems.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { printable } from '../../kit/printable.ts';
 import { WORKLOAD_KINDS } from '../../placement/objects/workload.ts';
-import { createLookups, type Question } from '../lookups/lookups.ts';
+import { createLookups } from '../lookups/lookups.ts';
 import { WITHOUT_CLUSTER, withLookups } from '../lookups/with-lookups.ts';
 import { inputName, readObjects } from '../manifest-objects.ts';
 import { createPaint } from '../paint.ts';
-import { gatherFiles } from '../report/read-workloads.ts';
+import { circumstancesOf, gatherFiles, notLookedUp, withoutSecrets } from '../survey/workloads.ts';
 import { unknownPrograms, withPrograms } from './programs-of.ts';
 import { checkNotes, renderCheck } from './render-check.ts';
 
@@ -40,23 +38,17 @@ export async function check(
     { limitMs: lookupTimeoutMs, connect: WITHOUT_CLUSTER },
     async ({ resolver, images, registryOf, progress, signal }) => {
       const units = gatherFiles(objects, namespace).inventory.units();
-      const circumstances: Circumstances = {
-        settings: toSettings(config),
-        architectures: on,
-        namespaceOf: (name) => ({ name: name || 'default', labels: {}, preferred: undefined }),
-        namesOf: images.namesOf,
-        assessesAll: true,
-      };
+      const circumstances = { ...circumstancesOf(config, images, on), assessesAll: true };
       const lookups = createLookups(resolver, registryOf, signal);
       const asked = new Set<string>();
       for (const part of units.flatMap(({ parts }) => parts)) {
         for (const image of imagesToAsk(part, circumstances)) {
-          lookups.ask(questionOf(image));
+          lookups.ask(withoutSecrets(image));
           asked.add(image.image);
         }
       }
       await lookups.settle((done, total) => progress.show('images', done, total));
-      const claimed = checkObjects(units, on, circumstances, (image) => lookups.answerTo(questionOf(image)));
+      const claimed = checkObjects(units, on, circumstances, (image) => lookups.answerTo(withoutSecrets(image)));
       const isAsked = (image: string) => asked.has(image);
       const onDone = (done: number, total: number) => progress.show('images whose layers are read', done, total);
       const deep = isDeep
@@ -71,21 +63,12 @@ export async function check(
         if (form === 'json' || form === 'yaml') print(renderCheck(result, on, form, seen));
         throw new ConfigurationError([`check: no workload found in ${files.map(inputName).join(', ')}`]);
       }
-      const failed = result.missing.flatMap(({ image = '', code }) =>
-        code === undefined ? [] : [{ image, code, registry: registryOf(image) }],
-      );
-      const notKnown = notLookedUpText(countNotLookedUp(failed));
-      if (notKnown !== undefined) note(notKnown);
+      for (const line of notLookedUp(result.missing, registryOf)) note(line);
       if (form === 'table') for (const line of checkNotes(result)) note(line);
       print(renderCheck(result, on, form, seen));
       return result.missing.length > 0 ? EXIT.found : EXIT.done;
     },
   );
-}
-
-/** `check` reads no Secrets of a cluster, so private images need `credentials.dockerConfigFiles`. */
-function questionOf(image: Question['image']): Question {
-  return { image, namespace: 'default', pullSecrets: [] };
 }
 
 /** Returns a note for each kind that has a pod template in its usual place, but that archaware does not know. */

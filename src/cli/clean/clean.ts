@@ -33,7 +33,7 @@ import { STATUS_CONFIG_MAP } from '../../names.ts';
 import { taintKind } from '../../placement/nodes/node.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { table } from '../output.ts';
-import { readNodePools } from '../read-cluster.ts';
+import { readNodePools } from '../survey/survey.ts';
 import { printOutcome } from './outcome.ts';
 
 /** The flags of `clean`. */

@@ -6,7 +6,7 @@ import { contextNames } from '../../kube/access.ts';
 import { readAll } from '../../kube/read.ts';
 import type { Command, Flag } from '../command.ts';
 import { ownContext } from '../command-context.ts';
-import { KINDS } from '../explain/target.ts';
+import { KINDS } from '../survey/kinds.ts';
 import { type Candidates, candidatesFor } from './suggestions.ts';
 
 /** A shell waits for the names; without an answer by then it gets none. */

@@ -1,6 +1,6 @@
 import type { Command, Flag } from '../command.ts';
-import { KINDS } from '../explain/target.ts';
 import { commonFlagsOf } from '../flags.ts';
+import { KINDS } from '../survey/kinds.ts';
 
 /** What a completion needs from the cluster: the plural of a kind, or the contexts of the kubeconfig; undefined: nothing. */
 type LiveNames = string | undefined;

@@ -1,7 +1,8 @@
 import { ConfigurationError } from '../../config/shown-problems.ts';
 import type { Command, Invocation } from '../command.ts';
 import { INSTALLATION, inputProblems, LOOKUP_TIMEOUT, NAMESPACE, readLookupTimeout } from '../flags.ts';
-import { type ExplainTarget, explainTarget, KINDS } from './target.ts';
+import { KINDS } from '../survey/kinds.ts';
+import { type ExplainTarget, explainTarget } from './target.ts';
 
 export const explainCommand: Command = {
   name: 'explain',

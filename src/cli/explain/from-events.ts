@@ -11,7 +11,7 @@ import { ApiError } from '../../kube/errors.ts';
 import { type EventReason, NOTE_BYTES } from '../../names.ts';
 import type { Workload } from '../../placement/objects/workload.ts';
 import { readStartsAtLatest } from '../../placement/reasons.ts';
-import { eventTime, ownEvents } from '../read-cluster.ts';
+import { eventTime, ownEvents } from '../survey/survey.ts';
 
 const UNRESOLVABLE: EventReason = 'ImageUnresolvable';
 

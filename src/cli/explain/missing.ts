@@ -4,7 +4,8 @@ import type { ApiClient } from '../../kube/api-client.ts';
 import { isForbidden } from '../../kube/errors.ts';
 import { find, readAll } from '../../kube/read.ts';
 import { few } from '../../placement/reasons.ts';
-import { KINDS, kindHint } from './target.ts';
+import { KINDS, pathOf } from '../survey/kinds.ts';
+import { kindHint } from './target.ts';
 
 /** Returns one line that says that an object does not exist, and what exists instead. */
 export async function describeMissing(
@@ -20,8 +21,7 @@ export async function describeMissing(
     const others = KINDS.filter((other) => other.kind !== kind);
     const found = await Promise.all(
       others.map(async (other) => {
-        const path = `${other.path}/namespaces/${encodeURIComponent(namespace)}/${other.names[1]}/${encodeURIComponent(name)}`;
-        return (await find(client, path, signal)) && other;
+        return (await find(client, pathOf(other.kind, namespace, name), signal)) && other;
       }),
     );
     const [instead] = found.flatMap((other) => other ?? []);

@@ -26,22 +26,21 @@ import { knownImagesPath } from '../../names.ts';
 import { ImageError } from '../../oci/errors.ts';
 import type { Resolver } from '../../oci/resolver.ts';
 import { loginText } from '../../oci/sentences.ts';
-import { type Node, readNode } from '../../placement/nodes/node.ts';
+import { readNode } from '../../placement/nodes/node.ts';
 import type { PodImage } from '../../placement/objects/containers.ts';
-import { readNamespace } from '../../placement/objects/namespace.ts';
 import { readWorkload, WORKLOAD_KINDS, type Workload } from '../../placement/objects/workload.ts';
 import { readAnswers } from '../../placement/publish/known-images.ts';
 import { isAway } from '../command-context.ts';
-import { READER_HINT } from '../failure.ts';
 import { withLookups } from '../lookups/with-lookups.ts';
 import { mayHoldSeveral, readObjects } from '../manifest-objects.ts';
 import { valueText } from '../output.ts';
 import { createPaint } from '../paint.ts';
-import { readNodePools } from '../read-cluster.ts';
+import { pathOf } from '../survey/kinds.ts';
+import { namespaceOf, noteMissing, permitted, readNodePools } from '../survey/survey.ts';
 import { describeExplanation } from './explanation-text.ts';
 import { refusalOf, saidOf } from './from-events.ts';
 import { describeMissing } from './missing.ts';
-import { KINDS, type ObjectTarget } from './target.ts';
+import type { ObjectTarget } from './target.ts';
 
 /**
  * Prints what `run` would decide now, and why: for an object of the cluster, or for each object in files. Several explanations are
@@ -72,7 +71,11 @@ export async function explain(
         context,
         client,
         home,
-        nodes: client === undefined ? undefined : await readNodes(client, note, signal),
+        nodes:
+          client &&
+          (await permitted('list nodes', 'it is not known what they run and which of them fit', noteMissing(note), () =>
+            readAll(client, '/api/v1/nodes', readNode, signal),
+          )),
         controller:
           cluster === undefined
             ? undefined
@@ -133,7 +136,7 @@ async function explainOne(world: World, workload: Workload, isInCluster: boolean
     workload,
     applied: isInCluster && workload.pod !== undefined,
     isTemplate: isInCluster && workload.pod === undefined,
-    namespace: await namespaceOf(client, namespace, context.note, signal),
+    namespace: await namespaceOf(client, namespace, noteMissing(context.note), signal),
     settings: toSettings(context.config),
     nodes,
     nodePools,
@@ -200,9 +203,7 @@ async function readObject(
 ): Promise<Workload> {
   if (target.kind === 'files' || client === undefined) throw new ClusterError('there is no cluster to read from');
   const { of, name, namespace = home } = target;
-  const known = KINDS.find(({ kind }) => kind === of);
-  const path = `${known?.path}/namespaces/${encodeURIComponent(namespace)}/${known?.names[1]}/${encodeURIComponent(name)}`;
-  const object = await find(client, path, signal);
+  const object = await find(client, pathOf(of, namespace, name), signal);
   const workload = object && readWorkload({ ...object, kind: of });
   if (workload === undefined) {
     throw new ClusterError(await describeMissing(client, { kind: of, namespace, name }, signal));
@@ -242,46 +243,10 @@ async function readPublished(
 ) {
   if (!config.placement.publish) return undefined;
   const path = knownImagesPath(config.leaderElection.namespace || installation.namespace);
-  try {
-    return readAnswers((await find(client, path, signal)) ?? {});
-  } catch (error) {
-    if (!isForbidden(error)) throw error;
-    note(`without what is published for new pods: ${messageOf(error)} (${READER_HINT})`);
-    return undefined;
-  }
-}
-
-/** Reads the nodes. A user who may not list them gets an explanation without nodes. */
-async function readNodes(
-  client: ApiClient,
-  note: (line: string) => void,
-  signal: AbortSignal,
-): Promise<readonly Node[] | undefined> {
-  try {
-    return await readAll(client, '/api/v1/nodes', readNode, signal);
-  } catch (error) {
-    if (!isForbidden(error)) throw error;
-    note(`without nodes, so without what they run and which of them fit: ${messageOf(error)} (${READER_HINT})`);
-    return undefined;
-  }
-}
-
-/** Reads the namespace. One that does not exist yet, or may not be read, counts as a namespace without labels. */
-async function namespaceOf(
-  client: ApiClient | undefined,
-  name: string,
-  note: (line: string) => void,
-  signal: AbortSignal,
-) {
-  if (client === undefined) return { ...readNamespace({}), name };
-  try {
-    const object = await find(client, `/api/v1/namespaces/${encodeURIComponent(name)}`, signal);
-    return { ...readNamespace(object ?? {}), name };
-  } catch (error) {
-    if (!isForbidden(error)) throw error;
-    note(`without the labels and annotations of namespace ${name}: ${messageOf(error)} (${READER_HINT})`);
-    return { ...readNamespace({}), name };
-  }
+  const without = 'what is published for new pods is not known';
+  return permitted(`get ${path}`, without, noteMissing(note), async () =>
+    readAnswers((await find(client, path, signal)) ?? {}),
+  );
 }
 
 /**

@@ -1,5 +1,6 @@
 import { ConfigurationError } from '../../config/shown-problems.ts';
 import { nearest } from '../../kit/nearest.ts';
+import { KINDS } from '../survey/kinds.ts';
 
 /** What to explain: an object of the cluster, or those in files (`-`: standard input). */
 export type ExplainTarget = ObjectTarget | { readonly kind: 'namespace'; readonly name: string };
@@ -15,17 +16,6 @@ export type ObjectTarget =
       readonly namespace: string | undefined;
       readonly name: string;
     };
-
-/** Where each kind is found, and the names that kubectl gives it. */
-export const KINDS: readonly { readonly kind: string; readonly path: string; readonly names: readonly string[] }[] = [
-  { kind: 'Pod', path: '/api/v1', names: ['pod', 'pods', 'po'] },
-  { kind: 'Deployment', path: '/apis/apps/v1', names: ['deployment', 'deployments', 'deploy'] },
-  { kind: 'StatefulSet', path: '/apis/apps/v1', names: ['statefulset', 'statefulsets', 'sts'] },
-  { kind: 'DaemonSet', path: '/apis/apps/v1', names: ['daemonset', 'daemonsets', 'ds'] },
-  { kind: 'ReplicaSet', path: '/apis/apps/v1', names: ['replicaset', 'replicasets', 'rs'] },
-  { kind: 'Job', path: '/apis/batch/v1', names: ['job', 'jobs'] },
-  { kind: 'CronJob', path: '/apis/batch/v1', names: ['cronjob', 'cronjobs', 'cj'] },
-];
 
 const NAMESPACES: readonly string[] = ['namespace', 'namespaces', 'ns'];
 

@@ -20,11 +20,7 @@ export type Lookups = {
   answerTo(question: Question): ImageAnswer;
 };
 
-/**
- * Creates lookups. They run while the cluster is still being read, because a registry takes longer than a page of pods.
- *
- * @param resolver tries again what fails for the moment: see `createPatientResolver`
- */
+/** Creates lookups. `resolver`: tries again what fails for the moment, see `createPatientResolver`. */
 export function createLookups(resolver: Resolver, registryOf: (image: string) => string, signal: AbortSignal): Lookups {
   const answers = new Map<string, ImageAnswer>();
   const running = new Map<string, Promise<void>>();

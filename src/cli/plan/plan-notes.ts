@@ -12,7 +12,7 @@ import { whyNothingIsPublished } from '../../placement/publish/known-images.ts';
 import { skipNote } from '../../placement/reasons.ts';
 import { takenBackNote, unrecordedNote } from '../../placement/rollout/template.ts';
 import type { Settings } from '../../placement/settings.ts';
-import type { PoolProblem } from '../read-cluster.ts';
+import type { PoolProblem } from '../survey/survey.ts';
 import { findLeftovers, leftoverNote } from './left-behind.ts';
 import type { Plan } from './plan-shape.ts';
 

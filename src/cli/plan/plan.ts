@@ -7,10 +7,8 @@ import { type Context, EXIT } from '../../app/surroundings.ts';
 import { absentNotes } from '../../config/absent.ts';
 import { toSettings } from '../../config/settings.ts';
 import type { Scope, Watches } from '../../controllers/watches.ts';
-import { messageOf } from '../../kit/errors.ts';
 import { type JsonObject, objectAt } from '../../kit/json.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
-import { isForbidden } from '../../kube/errors.ts';
 import type { FailedImage } from '../../placement/decide.ts';
 import { isLeftAlone } from '../../placement/eligibility.ts';
 import { architecturesOf, nodeArchitecture } from '../../placement/nodes/node.ts';
@@ -21,11 +19,10 @@ import { type HardSpread, readHardSpread } from '../../placement/objects/workloa
 import { onlyObserves } from '../../placement/placing.ts';
 import { withinText } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { READER_HINT } from '../failure.ts';
 import { withLookups } from '../lookups/with-lookups.ts';
 import { valueText } from '../output.ts';
 import { createPaint } from '../paint.ts';
-import { readPoolProblems } from '../read-cluster.ts';
+import { noteMissing, permitted, readPoolProblems } from '../survey/survey.ts';
 import { askWhetherAllowed } from './ask.ts';
 import { closingLines } from './closing.ts';
 import { decideAll } from './decide-all.ts';
@@ -110,16 +107,11 @@ export async function plan(given: Context, options: PlanOptions): Promise<number
 
 /** Whether the user may list nodes, which the plan for a part of the cluster can do without. */
 async function maySeeNodes(client: ApiClient, { note, signal }: Context): Promise<boolean> {
-  try {
-    await client.request('get', '/api/v1/nodes?limit=1', { signal });
-    return true;
-  } catch (error) {
-    if (!isForbidden(error)) throw error;
-    note(
-      `without nodes, so without who is on a wrong node, and without what follows the architectures of the cluster: ${messageOf(error)} (${READER_HINT})`,
-    );
-    return false;
-  }
+  const without = 'it is not known who is on a wrong node, nor what follows the architectures of the cluster';
+  const asked = await permitted('list nodes', without, noteMissing(note), () =>
+    client.request('get', '/api/v1/nodes?limit=1', { signal }),
+  );
+  return asked !== undefined;
 }
 
 /** A part of the cluster has no nodes, so the plan for it changes none. */

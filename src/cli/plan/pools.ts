@@ -11,7 +11,7 @@ import { isForOneNode } from '../../placement/objects/kinds.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { valueText } from '../output.ts';
-import { readWholePools } from '../read-cluster.ts';
+import { readWholePools } from '../survey/survey.ts';
 import type { FromImages } from './from-images.ts';
 
 /** What pods ask of nodes, by their uid; nothing for pods that are for one node, or have ended. */

@@ -1,30 +1,22 @@
-import { type Circumstances, imagesToAsk } from '../../analysis/readiness/assess.ts';
+import { imagesToAsk } from '../../analysis/readiness/assess.ts';
 import { buildReport, type ReportInput } from '../../analysis/readiness/build.ts';
-import type { Candidate } from '../../analysis/readiness/candidate.ts';
 import type { Report } from '../../analysis/readiness/report.ts';
 import { notLookedUpText } from '../../analysis/readiness/report-images.ts';
 import { shortfalls } from '../../analysis/readiness/tally.ts';
 import { connect } from '../../app/connect.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';
-import { toSettings } from '../../config/settings.ts';
 import { ConfigurationError } from '../../config/shown-problems.ts';
 import { matchesSelector } from '../../kit/label-syntax.ts';
-import type { TagResolver } from '../../oci/resolver.ts';
-import type { PodImage } from '../../placement/objects/containers.ts';
 import { readNamespaceReport } from '../../placement/objects/namespace.ts';
 import { few } from '../../placement/reasons.ts';
-import { createLookups, type Question } from '../lookups/lookups.ts';
+import { createLookups } from '../lookups/lookups.ts';
 import { type Asking, withLookups } from '../lookups/with-lookups.ts';
 import { inputName, readObjects } from '../manifest-objects.ts';
-import type { Progress } from '../progress.ts';
+import { circumstancesOf, type Gathered, gather, gatherFiles, questionOf } from '../survey/workloads.ts';
 import { findNewer } from './newer.ts';
 import type { ReportOptions } from './options.ts';
-import { type Gathered, gather, gatherFiles, type Neighbourhood } from './read-workloads.ts';
 import { renderReport } from './render.ts';
 import type { TeamOptions } from './team.ts';
-
-/** The namespace of an object in a file that names none. */
-const DEFAULT = 'default';
 
 /** Prints which workloads can run on the targets. Exit code 2 if less is ready than `--fail-under` asks for. */
 export async function report(context: Context, given: ReportOptions): Promise<number> {
@@ -44,17 +36,13 @@ export async function report(context: Context, given: ReportOptions): Promise<nu
     },
   };
   return withLookups(context, lookups, async (asking) => {
-    const { cluster, resolver, progress, signal } = asking;
+    const { cluster, progress, signal } = asking;
     const client = cluster?.client;
-    const inquiry = createInquiry(context, options, asking);
     const gathered =
       client === undefined
         ? gatherFiles(objects ?? [], namespace)
-        : await gather(client, namespace, { candidate: inquiry.ask, read: progress.show }, signal);
-    const made = await makeReport(inquiry, gathered, options, {
-      ...{ resolver, progress, note, signal },
-      isCluster: client !== undefined,
-    });
+        : await gather(client, namespace, progress.show, signal);
+    const made = await makeReport(context, asking, gathered, options);
     progress.end();
     const isMachine = options.form === 'json' || options.form === 'yaml';
     if (!isMachine) refuseNothing(made, options);
@@ -80,65 +68,23 @@ export async function report(context: Context, given: ReportOptions): Promise<nu
   });
 }
 
-function createInquiry(
-  { config }: Context,
-  { selector }: ReportOptions,
-  { resolver, images: { namesOf }, registryOf, signal }: Asking,
-) {
-  const settings = toSettings(config);
-  const lookups = createLookups(resolver, registryOf, signal);
-  const circumstances = ({ namespaces }: Neighbourhood): Circumstances => ({
-    settings,
-    architectures: [],
-    namespaceOf: (name) => namespaces.get(name) ?? { name: name || DEFAULT, labels: {}, preferred: undefined },
-    namesOf,
-  });
-  return {
-    circumstances,
-    lookups,
-    registryOf,
-    /** Starts the lookups of a candidate, unless the labels leave it out. */
-    ask(candidate: Candidate, neighbourhood: Neighbourhood): void {
-      if (!matchesSelector(selector, candidate.labels)) return;
-      for (const image of imagesToAsk(candidate, circumstances(neighbourhood))) {
-        lookups.ask(questionOf(image, candidate, neighbourhood));
-      }
-    },
-  };
-}
-
-function questionOf(
-  image: PodImage,
-  { namespace, template, pod }: Candidate,
-  { accountSecrets }: Neighbourhood,
-): Question {
-  const of = namespace || DEFAULT;
-  const { pullSecrets: own, serviceAccountName } = template;
-  // Admission adds the secrets of its service account to a pod that names none. A pod of the cluster has them already.
-  const isAdmitted = pod !== undefined && pod.uid !== '';
-  const secrets = own.length > 0 || isAdmitted ? own : (accountSecrets.get(`${of}/${serviceAccountName}`) ?? []);
-  return { image, namespace: of, pullSecrets: secrets };
-}
-
 async function makeReport(
-  inquiry: ReturnType<typeof createInquiry>,
+  { config, note }: Context,
+  { resolver, images, registryOf, progress, signal }: Asking,
   gathered: Gathered,
-  { targets, selector, grouping, newer, prices }: ReportOptions,
-  by: {
-    readonly resolver: TagResolver;
-    readonly isCluster: boolean;
-    readonly progress: Progress;
-    readonly note: (line: string) => void;
-    readonly signal: AbortSignal;
-  },
+  { files, targets, selector, grouping, newer, prices }: ReportOptions,
 ): Promise<Report> {
-  const { lookups, registryOf } = inquiry;
-  const { inventory, nodes, unread } = gathered;
+  const { inventory, nodes, unread, namespaces } = gathered;
+  const lookups = createLookups(resolver, registryOf, signal);
+  const circumstances = circumstancesOf(config, images, [], namespaces);
   const units = inventory.units().filter(({ labels }) => matchesSelector(selector, labels));
-  for (const part of units.flatMap(({ parts }) => parts)) inquiry.ask(part, gathered);
-  await lookups.settle((done, total) => by.progress.show('images', done, total));
+  for (const part of units.flatMap(({ parts }) => parts)) {
+    if (!matchesSelector(selector, part.labels)) continue;
+    for (const image of imagesToAsk(part, circumstances)) lookups.ask(questionOf(image, part, gathered));
+  }
+  await lookups.settle((done, total) => progress.show('images', done, total));
   const input: ReportInput = {
-    ...inquiry.circumstances(gathered),
+    ...circumstances,
     units,
     nodes,
     targets,
@@ -146,7 +92,7 @@ async function makeReport(
     registryOf,
     grouping,
     unread,
-    ...(by.isCluster ? { waiting: inventory.waiting() } : {}),
+    ...(files.length === 0 ? { waiting: inventory.waiting() } : {}),
     prices,
   };
   const built = buildReport(input);
@@ -160,12 +106,12 @@ async function makeReport(
   const newerOf = await findNewer(
     built,
     (image) => users.get(image),
-    by.resolver,
-    (done, total) => by.progress.show('newer tags', done, total),
+    resolver,
+    (done, total) => progress.show('newer tags', done, total),
     (image, code) => failed.push(`${image} (${code})`),
-    by.signal,
+    signal,
   );
-  if (failed.length > 0) by.note(`newer tags are not known of ${few(failed)}`);
+  if (failed.length > 0) note(`newer tags are not known of ${few(failed)}`);
   return buildReport({ ...input, newerOf });
 }
 

@@ -13,7 +13,7 @@ import { type Node, readNode, taintKind } from '../../placement/nodes/node.ts';
 import { joinedUntainted, POOL_PAGE, poolOf } from '../../placement/nodes/pools.ts';
 import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { readPoolProblems } from '../read-cluster.ts';
+import { readPoolProblems } from '../survey/survey.ts';
 import { tryGuard } from './daemonset-guard.ts';
 import {
   type Facts,

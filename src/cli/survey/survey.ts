@@ -1,11 +1,58 @@
-import { type NodePool, type NodePoolProblem, nodePoolProblems, readNodePool } from '../analysis/nodes/node-pools.ts';
-import { messageOf } from '../kit/errors.ts';
-import { type JsonObject, objectAt, stringAt } from '../kit/json.ts';
-import type { ApiClient } from '../kube/api-client.ts';
-import { ApiError } from '../kube/errors.ts';
-import { readAll } from '../kube/read.ts';
-import { FIELD_MANAGER } from '../names.ts';
-import type { Settings } from '../placement/settings.ts';
+import {
+  type NodePool,
+  type NodePoolProblem,
+  nodePoolProblems,
+  readNodePool,
+} from '../../analysis/nodes/node-pools.ts';
+import { messageOf } from '../../kit/errors.ts';
+import { type JsonObject, objectAt, stringAt } from '../../kit/json.ts';
+import type { ApiClient } from '../../kube/api-client.ts';
+import { ApiError, isForbidden } from '../../kube/errors.ts';
+import { find, readAll } from '../../kube/read.ts';
+import { FIELD_MANAGER } from '../../names.ts';
+import { readNamespace } from '../../placement/objects/namespace.ts';
+import type { Settings } from '../../placement/settings.ts';
+import { READER_HINT } from '../failure.ts';
+
+/** What is not known without the right to read namespaces. */
+export const UNLABELLED = 'the labels of namespaces are not known to policies';
+
+/**
+ * Reads with the rights of the person who runs the command. Where one is missing, the result is undefined, and `onMissing` gets one
+ * line with the right and what is not known `without` it.
+ */
+export async function permitted<T>(
+  right: string,
+  without: string,
+  onMissing: (text: string, refusal: ApiError) => void,
+  read: () => Promise<T>,
+): Promise<T | undefined> {
+  try {
+    return await read();
+  } catch (error) {
+    if (!isForbidden(error)) throw error;
+    onMissing(`the right to ${right} is missing: ${without}`, error);
+    return undefined;
+  }
+}
+
+/** Prints what is not known, with what the API server said, and who can help. */
+export function noteMissing(note: (line: string) => void): (text: string, refusal: ApiError) => void {
+  return (text, { message }) => note(`${text} (${message}; ${READER_HINT})`);
+}
+
+/** Reads a namespace. One that does not exist yet, or may not be read, counts as one without labels. */
+export async function namespaceOf(
+  client: ApiClient | undefined,
+  name: string,
+  onMissing: (text: string, refusal: ApiError) => void,
+  signal: AbortSignal,
+) {
+  const path = `/api/v1/namespaces/${encodeURIComponent(name)}`;
+  const object =
+    client && (await permitted(`get namespace ${name}`, UNLABELLED, onMissing, () => find(client, path, signal)));
+  return { ...readNamespace(object ?? {}), name };
+}
 
 const KARPENTER = '/apis/karpenter.sh/v1';
 /** The status codes that mean: Karpenter is not installed, or these credentials may not read its objects. */
