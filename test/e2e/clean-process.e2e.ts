@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { carriedIn, outcome } from '../cli/both/carried.ts';
 import { manifestWithoutDeployment } from '../support/manifest.ts';
-import { isGoing, nameOf, ours, runs, tolerations } from '../support/objects.ts';
+import { isGoing, nameOf, ours, tolerations } from '../support/objects.ts';
 import { daemonSet, deployment, statefulSet } from '../support/workloads.ts';
 import { type Kind, pathOf } from '../support/world.ts';
 import { type ApiProxy, startApiProxy } from './support/api-proxy.ts';
@@ -56,21 +56,6 @@ describe('clean as a process, on the real control plane', () => {
     through,
     ...flags,
   ];
-
-  it('never leaves a DaemonSet without a pod', async () => {
-    await world.create(daemonSet(ns, 'agent', { images: [world.image('multi')] }));
-    await settle();
-    await running(2);
-    const command = startCommand(watched());
-    let over = false;
-    const finished = command.ended.finally(() => {
-      over = true;
-    });
-    let least = Number.POSITIVE_INFINITY;
-    while (!over) least = Math.min(least, (await world.pods(ns, 'agent')).filter(runs).length);
-    expect((await finished).code).to.equal(0);
-    expect(least, 'daemon pods at the worst moment').to.be.at.least(1);
-  });
 
   it('ends on SIGINT at any point, gives the lease back, and finishes the next time', async () => {
     await world.create(

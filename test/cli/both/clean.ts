@@ -206,24 +206,26 @@ export function describeClean(start: Start): void {
       await world.create(
         deployment(ns, 'web', { images: [world.image('multi')], replicas: 5 }),
         statefulSet(ns, 'store', { images: [world.image('multi')], replicas: 3 }),
+        daemonSet(ns, 'agent', { images: [world.image('multi')] }),
       );
       await settle();
-      await running(8);
+      await running(10);
       let over = false;
       const finished = clean().finally(() => {
         over = true;
       });
-      const least = { web: 5, store: 3 };
+      const least = { web: 5, store: 3, agent: 2 };
       while (!over) {
-        for (const app of ['web', 'store'] as const) {
+        for (const app of ['web', 'store', 'agent'] as const) {
           least[app] = Math.min(least[app], (await world.pods(ns, app)).filter(isReady).length);
         }
       }
       const { code, removed, left } = await finished;
       expect([code, left]).to.deep.equal([0, []]);
-      expect(removed).to.deep.equal(counts(2, 0, 8));
+      expect(removed).to.deep.equal(counts(2, 1, 10));
       expect(least.web, 'ready pods of web').to.be.at.least(4);
       expect(least.store, 'ready pods of store').to.be.at.least(2);
+      expect(least.agent, 'ready pods of agent').to.be.at.least(1);
       expect(await carrying()).to.deep.equal([]);
     });
   });

@@ -29,8 +29,8 @@ const CHART = fileURLToPath(new URL('chart', import.meta.url));
 const RELEASE = 'agent';
 
 /** For `before`: without the programs a reason to skip, in CI a failure. */
-export function needsClients(context: Mocha.Context): void {
-  const missing = PROGRAMS.filter((program) => !existsSync(join(binaries(), program)));
+export function needsClients(context: Mocha.Context, programs = PROGRAMS): void {
+  const missing = programs.filter((program) => !existsSync(join(binaries(), program)));
   if (missing.length === 0) return;
   const problem = `not in ${binaries()}: ${missing.join(', ')}; run hack/cluster/build.sh and hack/cluster/build-neighbours.sh`;
   if (process.env.CI !== undefined) throw new Error(problem);
@@ -102,17 +102,26 @@ export type ArgoOptions = {
 
 /** Argo CD's own sync and comparison. */
 export function argoClient(world: LiveWorld, name: string, options: ArgoOptions = {}): Client {
-  const { kubeconfig } = world.cluster;
   return {
     name,
     async apply(_, objects) {
-      await ask('argocd', { kubeconfig, objects, sync: true, ...options });
+      await argoSync(world.cluster, objects, options);
     },
     async differences(_, objects) {
       const found = await argoDifferences(world.cluster, objects, options);
       return Object.keys(found).length === 0 ? '' : JSON.stringify(found);
     },
   };
+}
+
+/** Syncs. Returns what the result says of each object, and what Argo CD's controller would log. */
+export async function argoSync(
+  { kubeconfig }: Pick<Cluster, 'kubeconfig'>,
+  objects: readonly object[],
+  options: ArgoOptions,
+): Promise<{ readonly messages: readonly unknown[]; readonly log: string }> {
+  const { printed, log } = await run('argocd', { kubeconfig, objects, sync: true, ...options });
+  return { messages: listAt(printed, 'messages'), log };
 }
 
 /** The objects that Argo CD calls OutOfSync, each with the change that a sync would make. */
@@ -144,12 +153,16 @@ export function fluxClient(world: LiveWorld): Client {
   };
 }
 
-/** Runs a program that takes JSON and prints JSON. Throws with what it printed if it failed. */
 async function ask(program: string, input: object): Promise<unknown> {
+  return (await run(program, input)).printed;
+}
+
+/** Runs a program that takes JSON and prints JSON. Throws with what it printed if it failed. */
+async function run(program: string, input: object): Promise<{ readonly printed: unknown; readonly log: string }> {
   const child = spawn(join(binaries(), program));
   const closed = once(child, 'close');
   child.stdin.on('error', () => undefined).end(JSON.stringify(input));
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
   if (child.exitCode !== 0) throw new Error(`${program}: ${stderr}`);
-  return stdout.trim() === '' ? {} : JSON.parse(stdout);
+  return { printed: stdout.trim() === '' ? {} : JSON.parse(stdout), log: stderr };
 }

@@ -42,9 +42,11 @@ type Input struct {
 	Sync bool
 }
 
-// Output is what Argo CD shows: the objects that are OutOfSync, each with the change that a sync would make.
+// Output is what Argo CD shows: the objects that are OutOfSync, each with the change that a sync would make, and what the sync said of each.
+// What its controller would log is on standard error.
 type Output struct {
 	OutOfSync map[string]json.RawMessage `json:"outOfSync"`
+	Messages  []string                   `json:"messages"`
 }
 
 type scopes struct{ namespaced map[schema.GroupKind]bool }
@@ -101,6 +103,7 @@ func run(ctx context.Context) error {
 		return sync.Reconcile(targets, live, "default", known), nil
 	}
 
+	output := Output{OutOfSync: map[string]json.RawMessage{}, Messages: []string{}}
 	if input.Sync {
 		state, err := reconcile()
 		if err != nil {
@@ -127,6 +130,10 @@ func run(ctx context.Context) error {
 			}
 			time.Sleep(200 * time.Millisecond)
 			syncing.Sync()
+		}
+		_, _, results := syncing.GetState()
+		for _, result := range results {
+			output.Messages = append(output.Messages, result.Message)
 		}
 	}
 
@@ -158,7 +165,6 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	output := Output{OutOfSync: map[string]json.RawMessage{}}
 	for i, result := range compared.Diffs {
 		if !result.Modified {
 			continue
