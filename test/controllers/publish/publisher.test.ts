@@ -17,6 +17,8 @@ const index = (...architectures: readonly string[]): ImageAnswer => ({
 });
 const PENDING: ImageAnswer = { kind: 'pending' };
 
+const running: (() => Promise<void>)[] = [];
+
 /** Publishes into an API server that has the one object, and records the requests. */
 function publishing(stored?: JsonObject) {
   const clock = createHandClock();
@@ -60,15 +62,28 @@ function publishing(stored?: JsonObject) {
     await clock.advance(ms);
     for (let turns = 0; turns < 10; turns++) await turn();
   };
+  const end = async () => {
+    over.abort();
+    await ended;
+  };
+  running.push(end);
   return {
-    ...{ publisher, state, requests, errors, pass },
+    ...{ publisher, state, errors, pass, end },
+    /** A pod uses an image of which this is known. */
+    async use(image: string, answer: ImageAnswer) {
+      state.known.set(image, answer);
+      publisher.images.namesOf(image);
+      await pass(5_000);
+    },
+    /** A lookup ends with this. */
+    async settle(image: string, answer: ImageAnswer) {
+      state.known.set(image, answer);
+      publisher.settled(image);
+      await pass(5_000);
+    },
     answers: () => Object.fromEntries(readAnswers(state.stored ?? {})),
     /** What was sent since the last call. */
     sent: () => requests.splice(0).join(' '),
-    async end() {
-      over.abort();
-      await ended;
-    },
   };
 }
 
@@ -100,8 +115,10 @@ const EARLIER = {
 };
 
 describe('the publisher', () => {
+  afterEach(() => Promise.all(running.splice(0).map((end) => end())));
+
   it('publishes what pods use and is known, in batches, and nothing twice', async () => {
-    const { publisher, state, answers, sent, pass, end } = publishing();
+    const { publisher, state, answers, sent, pass, settle } = publishing();
     await pass(0);
     expect(sent()).to.equal('get create');
     state.known.set('x/a:1', index('amd64', 'arm64'));
@@ -111,48 +128,37 @@ describe('the publisher', () => {
     await pass(1_000);
     expect(sent()).to.equal('patch');
     expect(answers()).to.deep.equal({ 'x/a:1': 'amd64,arm64' });
-    state.known.set('x/b:1', index('arm64'));
-    publisher.settled('x/b:1');
-    await pass(5_000);
+    await settle('x/b:1', index('arm64'));
     expect(answers()).to.deep.equal({ 'x/a:1': 'amd64,arm64', 'x/b:1': 'arm64' });
     publisher.images.namesOf('x/a:1');
     await pass(60_000);
     expect(sent()).to.equal('patch get');
     expect(publisher.publication()).to.include({ images: 2, problem: undefined });
-    await end();
   });
 
   it('keeps an answer until another one is known, whatever its registry says', async () => {
-    const { publisher, state, answers, pass, end } = publishing();
-    state.known.set('x/a:1', index('amd64'));
-    publisher.images.namesOf('x/a:1');
-    await pass(5_000);
+    const { answers, use, settle } = publishing();
+    await use('x/a:1', index('amd64'));
     for (const answer of [
       PENDING,
       { kind: 'failed', code: 'not-found', message: '', registry: '', sinceMs: 0, retryInMs: 0 } as const,
     ]) {
-      state.known.set('x/a:1', answer);
-      publisher.settled('x/a:1');
-      await pass(5_000);
+      await settle('x/a:1', answer);
       expect(answers()).to.deep.equal({ 'x/a:1': 'amd64' });
     }
-    state.known.set('x/a:1', index('amd64', 's390x'));
-    publisher.settled('x/a:1');
-    await pass(5_000);
+    await settle('x/a:1', index('amd64', 's390x'));
     expect(answers()).to.deep.equal({ 'x/a:1': 'amd64,s390x' });
-    await end();
   });
 
   it('takes over what an earlier leader published, and writes nothing if it is right', async () => {
-    const { answers, sent, pass, end } = publishing(EARLIER);
+    const { answers, sent, pass } = publishing(EARLIER);
     await pass(5_000);
     expect(sent()).to.equal('get');
     expect(answers()).to.deep.equal({ 'x/a:a': 'amd64' });
-    await end();
   });
 
   it('drops an image that no pod has had for a day, and keeps one that a pod has', async () => {
-    const { publisher, state, answers, pass, end } = publishing();
+    const { publisher, state, answers, pass } = publishing();
     for (const image of ['x/a:1', 'x/b:1']) {
       state.known.set(image, index('amd64'));
       publisher.images.namesOf(image);
@@ -161,14 +167,11 @@ describe('the publisher', () => {
     await pass(5_000);
     for (let hour = 0; hour < 25; hour++) await pass(60 * 60_000);
     expect(answers()).to.deep.equal({ 'x/b:1': 'amd64' });
-    await end();
   });
 
   it('writes it again within a minute if somebody deleted or changed it', async () => {
-    const { publisher, state, answers, pass, end } = publishing();
-    state.known.set('x/a:1', index('amd64'));
-    publisher.images.namesOf('x/a:1');
-    await pass(5_000);
+    const { state, answers, pass, use } = publishing();
+    await use('x/a:1', index('amd64'));
     state.stored = undefined;
     await pass(60_000);
     await pass(5_000);
@@ -177,27 +180,21 @@ describe('the publisher', () => {
     await pass(60_000);
     await pass(5_000);
     expect(answers()['x/a:1']).to.equal('amd64');
-    await end();
   });
 
   it('writes nothing twice where the kind is of an earlier version and drops a field', async () => {
-    const { publisher, state, sent, pass, end } = publishing({ ...EARLIER, daemonSets: undefined });
+    const { state, sent, pass, use } = publishing({ ...EARLIER, daemonSets: undefined });
     Object.defineProperty(state, 'stored', { get: () => ({ ...EARLIER, daemonSets: undefined }), set: () => {} });
     await pass(0);
     await pass(60_000);
     expect(sent()).to.equal('get patch get');
-    state.known.set('x/b:1', index('amd64'));
-    publisher.images.namesOf('x/b:1');
-    await pass(5_000);
+    await use('x/b:1', index('amd64'));
     expect(sent(), 'another change').to.equal('patch');
-    await end();
   });
 
   it('goes by what another leader published since its last term', async () => {
-    const { publisher, state, answers, pass, end } = publishing();
-    state.known.set('x/a:1', index('amd64'));
-    publisher.images.namesOf('x/a:1');
-    await pass(5_000);
+    const { publisher, state, answers, pass, use, end } = publishing();
+    await use('x/a:1', index('amd64'));
     await end();
     state.stored = { ...state.stored, images: { '/x/': '/arm64 a:1 ' } };
     const over = new AbortController();
@@ -209,7 +206,7 @@ describe('the publisher', () => {
   });
 
   it('says once that it cannot write, tries again, and goes on when it can', async () => {
-    const { publisher, state, answers, errors, pass, end } = publishing();
+    const { publisher, state, answers, errors, pass } = publishing();
     state.known.set('x/a:1', index('amd64'));
     publisher.images.namesOf('x/a:1');
     state.status = 500;
@@ -221,16 +218,13 @@ describe('the publisher', () => {
     await pass(30_000);
     expect(answers()).to.deep.equal({ 'x/a:1': 'amd64' });
     expect(publisher.publication().problem).to.equal(undefined);
-    await end();
   });
 
   it('writes nothing without the Lease, and takes everything back where nothing may be published any more', async () => {
-    const { publisher, state, answers, sent, pass, end } = publishing(EARLIER);
+    const { publisher, state, answers, sent, pass, use } = publishing(EARLIER);
     await pass(0);
     state.mayWrite = false;
-    state.known.set('x/b:1', index('amd64'));
-    publisher.images.namesOf('x/b:1');
-    await pass(5_000);
+    await use('x/b:1', index('amd64'));
     expect(sent()).to.equal('get');
     state.mayWrite = true;
     state.settings = settings({ mode: 'affinity' });
@@ -241,11 +235,10 @@ describe('the publisher', () => {
     state.settings = settings();
     await pass(5_000);
     expect(answers()).to.deep.equal({ 'x/a:a': 'amd64', 'x/b:1': 'amd64' });
-    await end();
   });
 
   it('keeps what is known through a flood of names that nobody knows, and remembers nothing while it does not lead', async () => {
-    const { publisher, state, answers, pass, end } = publishing();
+    const { publisher, state, answers, pass } = publishing();
     publisher.images.namesOf('x/early:1');
     state.known.set('x/a:1', index('amd64'));
     await pass(0);
@@ -255,11 +248,10 @@ describe('the publisher', () => {
     publisher.images.namesOf(`x/${'a'.repeat(300)}:1`);
     await pass(5_000);
     expect(answers()).to.deep.equal({ 'x/a:1': 'amd64' });
-    await end();
   });
 
   it('forgets what images.overrides said once it says nothing more', async () => {
-    const { publisher, state, answers, pass, end } = publishing();
+    const { publisher, state, answers, pass } = publishing();
     state.settings = settings({ overrides: [{ pattern: 'x/a:1', architectures: ['arm64'] }] });
     publisher.images.namesOf('x/a:1');
     await pass(5_000);
@@ -267,28 +259,23 @@ describe('the publisher', () => {
     state.settings = settings();
     await pass(5_000);
     expect(answers()).to.deep.equal({});
-    await end();
   });
 
   it('takes nothing back without the Lease', async () => {
-    const { state, sent, pass, end } = publishing(EARLIER);
+    const { state, sent, pass } = publishing(EARLIER);
     state.mayWrite = false;
     state.settings = settings({ mode: 'affinity' });
     await pass(5_000);
     expect(sent()).not.to.include('delete');
-    await end();
   });
 
   it('follows changed settings, and leaves a namespace alone that refuses what archaware adds', async () => {
-    const { publisher, state, answers, pass, end } = publishing();
-    state.known.set('x/a:1', index('386'));
-    publisher.images.namesOf('x/a:1');
-    await pass(5_000);
+    const { state, answers, pass, use } = publishing();
+    await use('x/a:1', index('386'));
     state.settings = settings({ overrides: [{ pattern: 'x/a:1', architectures: ['arm64'] }] });
     state.refusing = ['shop'];
     await pass(5_000);
     expect(answers()).to.deep.equal({ 'x/a:1': '!arm64' });
     expect(state.stored?.excluded).to.equal('^(shop)$');
-    await end();
   });
 });
