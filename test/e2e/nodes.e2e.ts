@@ -1,8 +1,7 @@
 import { expect } from 'chai';
-import { at, listAt } from '../../hack/cluster/json.ts';
+import { at } from '../../hack/cluster/json.ts';
 import { annotation, ours, runs, scheduledOn, taints, tolerations, uidOf } from '../support/objects.ts';
 import { daemonSet, deployment } from '../support/workloads.ts';
-import { keepTainting } from './support/other-writer.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const MANAGED = 'archaware.dev/managed';
@@ -38,30 +37,6 @@ describe('taints of nodes on the real control plane', () => {
   async function eventuallyAllTainted(key = 'supported-arch', effect = 'NoSchedule'): Promise<void> {
     for (const name of NODES) await eventuallyTainted(name, [`${key}=${architectureOf(name)}:${effect}`]);
   }
-
-  it("keeps others' taints byte for byte while their writer never rests", async () => {
-    const node = 'churned-1';
-    const kept = { key: 'example.com/kept', value: 'a.b-c_d', effect: 'NoSchedule', timeAdded: '2026-01-01T00:00:00Z' };
-    await world.cluster.createNode({ name: node, architecture: 'amd64', taints: [kept] });
-    const writer = keepTainting(world, node);
-    await world.run();
-    // Each change of the architecture makes archaware write too.
-    for (const architecture of ['arm64', 'amd64', 's390x', 'arm64', 'ppc64le', 'amd64']) {
-      await world.cluster.setNodeArchitecture(node, architecture);
-      const wanted = `supported-arch=${architecture}:NoSchedule`;
-      await world.eventually(`the taint to be ${wanted}`, async () => taints(await world.node(node)).includes(wanted));
-    }
-    const before = writer.writes();
-    await world.eventually('it to go on writing', async () => writer.writes() > before + 20);
-    const { lost, last } = await writer.stop();
-    expect(lost).to.deep.equal([]);
-    const found = listAt(await world.node(node), 'spec', 'taints').filter(
-      (taint) => !String(at(taint, 'key')).startsWith('node.kubernetes.io/'),
-    );
-    const own = { key: 'supported-arch', value: 'amd64', effect: 'NoSchedule' };
-    expect(found).to.have.deep.members([kept, last, own]);
-    await world.remove('Node', '', node);
-  });
 
   it('converges to another key, effect and selector, and no daemon or pod is lost on the way', async () => {
     const namespace = await world.namespace('converging');
