@@ -17,6 +17,11 @@ type Operation = Readonly<Record<string, unknown>>;
 /** Something that the account could try: the path of the object, and what it would write there. */
 export type Attempt = readonly [title: string, path: string, patch: readonly Operation[]];
 
+/** Attempts at one object: title and operations of each. */
+export const on = (
+  path: string,
+  ...rows: readonly (readonly [title: string, ...patch: readonly Operation[]])[]
+): readonly Attempt[] => rows.map(([title, ...patch]) => [title, path, patch]);
 export const add = (path: string, value: unknown): Operation => ({ op: 'add', path, value });
 export const replace = (path: string, value: unknown): Operation => ({ op: 'replace', path, value });
 export const remove = (path: string): Operation => ({ op: 'remove', path });

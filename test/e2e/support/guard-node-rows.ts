@@ -1,5 +1,5 @@
 /** What archaware's account may write to a node, and what it must not. Nothing is ever stored. */
-import { type Attempt, add, part, remove, replace } from './account.ts';
+import { type Attempt, add, on, part, remove, replace } from './account.ts';
 import { MANAGED } from './placed.ts';
 
 const NODE = '/api/v1/nodes/amd64-1';
@@ -36,56 +36,56 @@ const claim = (name: string, value = 'true') => [
 ];
 
 /** What is allowed only where no domain of labels is named. */
-export const NODES_ALLOWED_WITHOUT_DOMAINS: readonly Attempt[] = [
-  ['set a label for which there are no rules', NODE, claim('example.com/pool')],
-];
+export const NODES_ALLOWED_WITHOUT_DOMAINS: readonly Attempt[] = on(NODE, [
+  'set a label for which there are no rules',
+  ...claim('example.com/pool'),
+]);
 
 /** What is allowed only where no key is named. */
-export const NODES_ALLOWED_BY_FORM: readonly Attempt[] = [
-  ['set our taint under a new key', NODE, setting('new.example.com/arch')],
-  ["set the provider's taint where there is none", NODE, setting('kubernetes.io/arch')],
-];
+export const NODES_ALLOWED_BY_FORM: readonly Attempt[] = on(
+  NODE,
+  ['set our taint under a new key', ...setting('new.example.com/arch')],
+  ["set the provider's taint where there is none", ...setting('kubernetes.io/arch')],
+);
 
-export const NODES_ALLOWED: readonly Attempt[] = [
-  ['take all back', NODE, [...taints(foreign), remove(managed), remove(label('accelerators/ncs2'))]],
-  ['take an earlier key back', NODE, [...taints(foreign, ours), replace(managed, record(TAINTS.slice(0, 1), LABELS))]],
-  ['leave the taint to another writer', NODE, [replace(managed, record([], LABELS))]],
+export const NODES_ALLOWED: readonly Attempt[] = on(
+  NODE,
+  ['take all back', ...taints(foreign), remove(managed), remove(label('accelerators/ncs2'))],
+  ['take an earlier key back', ...taints(foreign, ours), replace(managed, record(TAINTS.slice(0, 1), LABELS))],
+  ['leave the taint to another writer', replace(managed, record([], LABELS))],
   [
     'set our label',
-    NODE,
-    [add(label('accelerators/edgetpu'), 'true'), replace(managed, record(TAINTS, ['accelerators/edgetpu', ...LABELS]))],
+    add(label('accelerators/edgetpu'), 'true'),
+    replace(managed, record(TAINTS, ['accelerators/edgetpu', ...LABELS])),
   ],
-];
+);
 
-export const NODES_REFUSED: readonly Attempt[] = [
-  ['set a foreign taint', NODE, taints(foreign, ours, earlier, { ...foreign, key: 'evil' })],
-  ['remove a foreign taint', NODE, taints(ours, earlier)],
-  ['change a foreign taint', NODE, taints({ ...foreign, value: 'cpu' }, ours, earlier)],
-  ['set our taint with another effect', NODE, taints(foreign, ours, earlier, { ...ours, effect: 'NoExecute' })],
-  ['set our taint for another architecture', NODE, taints(foreign, { ...ours, value: 'arm64' }, earlier)],
-  ['set a taint under an earlier key', NODE, taints(foreign, ours, { ...earlier, value: 'arm64' })],
-  ['set a taint of Kubernetes', NODE, setting('node.kubernetes.io/unschedulable')],
-  ['set a taint that would evict', NODE, setting('new.example.com/arch', 'amd64', 'NoExecute')],
-  ['remove our taint but for its entry', NODE, taints(foreign, earlier)],
-  ['remove our label but for its entry', NODE, [remove(label('accelerators/ncs2'))]],
-  [
-    'record a taint that is not there',
-    NODE,
-    [replace(managed, record([...TAINTS, 'a.example.com=amd64:NoSchedule'], LABELS))],
-  ],
-  ['record a foreign taint as ours', NODE, [replace(managed, record(['dedicated=gpu:PreferNoSchedule'], LABELS))]],
-  ["record another's label as ours", NODE, [replace(managed, record(TAINTS, ['accelerators/theirs']))]],
-  ['record a label that is not there', NODE, [replace(managed, record(TAINTS, ['accelerators/none']))]],
-  ['change a label', NODE, [replace(label('pool'), 'b')]],
-  ['remove a label', NODE, [remove(label('pool'))]],
-  ['remove a label that was there before us', NODE, [remove(label('accelerators/theirs'))]],
-  ['set our label without recording it', NODE, [add(label('accelerators/edgetpu'), 'true')]],
-  ['set our label to something else', NODE, claim('accelerators/edgetpu', 'yes')],
-  ['change our label', NODE, [replace(label('accelerators/ncs2'), 'false')]],
-  ['set a label without a domain', NODE, claim('accelerators')],
-  ['set a label of Kubernetes', NODE, claim('node-role.kubernetes.io/control-plane')],
-  ['set an annotation', NODE, [add('/metadata/annotations/evil', 'yes')]],
-  ['remove an annotation', NODE, [remove(`/metadata/annotations/${part('example.com/note')}`)]],
-  ['set a finalizer', NODE, [add('/metadata/finalizers', ['example.com/evil'])]],
-  ['cordon it', NODE, [add('/spec/unschedulable', true)]],
-];
+export const NODES_REFUSED: readonly Attempt[] = on(
+  NODE,
+  ['set a foreign taint', ...taints(foreign, ours, earlier, { ...foreign, key: 'evil' })],
+  ['remove a foreign taint', ...taints(ours, earlier)],
+  ['change a foreign taint', ...taints({ ...foreign, value: 'cpu' }, ours, earlier)],
+  ['set our taint with another effect', ...taints(foreign, ours, earlier, { ...ours, effect: 'NoExecute' })],
+  ['set our taint for another architecture', ...taints(foreign, { ...ours, value: 'arm64' }, earlier)],
+  ['set a taint under an earlier key', ...taints(foreign, ours, { ...earlier, value: 'arm64' })],
+  ['set a taint of Kubernetes', ...setting('node.kubernetes.io/unschedulable')],
+  ['set a taint that would evict', ...setting('new.example.com/arch', 'amd64', 'NoExecute')],
+  ['remove our taint but for its entry', ...taints(foreign, earlier)],
+  ['remove our label but for its entry', remove(label('accelerators/ncs2'))],
+  ['record a taint that is not there', replace(managed, record([...TAINTS, 'a.example.com=amd64:NoSchedule'], LABELS))],
+  ['record a foreign taint as ours', replace(managed, record(['dedicated=gpu:PreferNoSchedule'], LABELS))],
+  ["record another's label as ours", replace(managed, record(TAINTS, ['accelerators/theirs']))],
+  ['record a label that is not there', replace(managed, record(TAINTS, ['accelerators/none']))],
+  ['change a label', replace(label('pool'), 'b')],
+  ['remove a label', remove(label('pool'))],
+  ['remove a label that was there before us', remove(label('accelerators/theirs'))],
+  ['set our label without recording it', add(label('accelerators/edgetpu'), 'true')],
+  ['set our label to something else', ...claim('accelerators/edgetpu', 'yes')],
+  ['change our label', replace(label('accelerators/ncs2'), 'false')],
+  ['set a label without a domain', ...claim('accelerators')],
+  ['set a label of Kubernetes', ...claim('node-role.kubernetes.io/control-plane')],
+  ['set an annotation', add('/metadata/annotations/evil', 'yes')],
+  ['remove an annotation', remove(`/metadata/annotations/${part('example.com/note')}`)],
+  ['set a finalizer', add('/metadata/finalizers', ['example.com/evil'])],
+  ['cordon it', add('/spec/unschedulable', true)],
+);

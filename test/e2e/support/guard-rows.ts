@@ -1,7 +1,7 @@
 /** What archaware's account may write, and what it must not, by object. The objects are made for it, and nothing is ever stored. */
 
 import { daemonSet, type KubernetesObject, pod } from '../../support/workloads.ts';
-import { type Attempt, add, part, remove, replace } from './account.ts';
+import { type Attempt, add, on, part, remove, replace } from './account.ts';
 import { GATE, isIn, MANAGED, onArch } from './placed.ts';
 
 export const NS = 'guarded';
@@ -70,104 +70,106 @@ export const OBJECTS: readonly KubernetesObject[] = [
 
 const required = '/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms';
 const preferred = '/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution';
-const toleration = (value: unknown) => [add('/spec/tolerations/-', value)];
+const toleration = (value: unknown) => add('/spec/tolerations/-', value);
 
 export const PODS_ALLOWED: readonly Attempt[] = [
-  ['add our tolerations', PLAIN, [...toleration(own('amd64')), ...toleration(own('arm64'))]],
-  [
+  ...on(
+    PLAIN,
+    ['add our tolerations', toleration(own('amd64')), toleration(own('arm64'))],
+    ['remove our annotation', remove(managed)],
+  ),
+  ...on(DEVICES, [
     'add ours where ExtendedResourceToleration and PodTolerationRestriction add theirs',
-    DEVICES,
-    [...toleration(own('amd64')), ...toleration(plugged(DEVICE)), ...toleration(plugged(PRESSURE))],
-  ],
-  ['remove our annotation', PLAIN, [remove(managed)]],
-  ['release a pod that holds our gate', HELD, [remove('/spec/schedulingGates/1')]],
-  [
-    'release it with affinity and tolerations',
+    toleration(own('amd64')),
+    toleration(plugged(DEVICE)),
+    toleration(plugged(PRESSURE)),
+  ]),
+  ...on(
     HELD,
+    ['release a pod that holds our gate', remove('/spec/schedulingGates/1')],
     [
+      'release it with affinity and tolerations',
       remove('/spec/schedulingGates/1'),
       add(`${required}/0/matchExpressions/-`, onArch('amd64')),
       add(`${required}/0/matchExpressions/-`, isIn('kubernetes.io/os', 'linux')),
       add(`${preferred}/-`, liking(onArch('arm64'))),
-      ...toleration(own('amd64')),
+      toleration(own('amd64')),
     ],
-  ],
+  ),
 ];
 
 export const PODS_REFUSED: readonly Attempt[] = [
-  ['tolerate a resource that the pod does not request', DEVICES, toleration(plugged('example.com/other'))],
-  ['tolerate a resource of Kubernetes', DEVICES, toleration(plugged('cpu'))],
-  ['tolerate a requested resource whatever the effect', DEVICES, toleration(plugged(DEVICE, { effect: '' }))],
-  ['tolerate a requested resource with another effect', DEVICES, toleration(plugged(DEVICE, { effect: 'NoExecute' }))],
-  [
-    'tolerate a requested resource by a value',
+  ...on(
     DEVICES,
-    toleration(plugged(DEVICE, { operator: 'Equal', value: 'special' })),
-  ],
-  ['have a pod without requests tolerate memory pressure', PLAIN, toleration(plugged(PRESSURE))],
-  ['have a pod tolerate disk pressure', DEVICES, toleration(plugged('node.kubernetes.io/disk-pressure'))],
-  ['change an image', PLAIN, [replace('/spec/containers/0/image', 'registry.example.com/evil:1')]],
-  ['add a foreign toleration', PLAIN, toleration({ ...foreign, key: 'other' })],
-  ['add a toleration of everything', PLAIN, toleration({ operator: 'Exists' })],
-  ['tolerate our taint whatever its value', PLAIN, toleration({ key: 'supported-arch', operator: 'Exists' })],
-  ['tolerate our key with another effect', PLAIN, toleration(own('amd64', { effect: 'NoExecute' }))],
-  ['tolerate a value that is not an architecture', PLAIN, toleration(own('AMD64'))],
-  ['tolerate a name that Go does not have', PLAIN, toleration(own('evil-1'))],
-  ['change how long a toleration lasts', PLAIN, [replace('/spec/tolerations/1/tolerationSeconds', 1)]],
-  ['have a pod leave a node that flaps at once', PLAIN, toleration(away('not-ready', { tolerationSeconds: 0 }))],
-  ['have it leave an unreachable node at once', PLAIN, toleration(away('unreachable', { tolerationSeconds: 0 }))],
-  ['have it stay there longer', PLAIN, toleration(away('unreachable', { tolerationSeconds: 900 }))],
-  ['have it stay there for ever', PLAIN, toleration(away('not-ready'))],
-  [
-    'tolerate a node that is away by its value',
+    ['tolerate a resource that the pod does not request', toleration(plugged('example.com/other'))],
+    ['tolerate a resource of Kubernetes', toleration(plugged('cpu'))],
+    ['tolerate a requested resource whatever the effect', toleration(plugged(DEVICE, { effect: '' }))],
+    ['tolerate a requested resource with another effect', toleration(plugged(DEVICE, { effect: 'NoExecute' }))],
+    ['tolerate a requested resource by a value', toleration(plugged(DEVICE, { operator: 'Equal', value: 'special' }))],
+    ['have a pod tolerate disk pressure', toleration(plugged('node.kubernetes.io/disk-pressure'))],
+  ),
+  ...on(
     PLAIN,
-    toleration({ ...away('not-ready'), operator: 'Equal', value: 'amd64' }),
-  ],
-  ['set a label', PLAIN, [add('/metadata/labels/evil', 'yes')]],
-  ['change a label', PLAIN, [replace('/metadata/labels/app', 'other')]],
-  ['set an annotation', PLAIN, [add('/metadata/annotations/evil', 'yes')]],
-  ['change our annotation', PLAIN, [replace(managed, '{"tolerations":[]}')]],
-  ['remove a foreign annotation', PLAIN, [remove(`/metadata/annotations/${part('example.com/note')}`)]],
-  ['set a finalizer', PLAIN, [add('/metadata/finalizers', ['example.com/evil'])]],
-  [
-    'give it an owner',
-    PLAIN,
-    [add('/metadata/ownerReferences', [{ apiVersion: 'v1', kind: 'X', name: 'x', uid: 'x' }])],
-  ],
-  ['limit its time', PLAIN, [add('/spec/activeDeadlineSeconds', 1)]],
-  ["remove another's gate", OTHERS, [remove('/spec/schedulingGates')]],
-  ["remove another's gate where ours is, too", HELD, [remove('/spec/schedulingGates/0')]],
-  ['remove all gates', HELD, [remove('/spec/schedulingGates')]],
-  ['narrow a pod that does not hold our gate', OTHERS, [add('/spec/affinity', { nodeAffinity })]],
-  [
-    'narrow by a foreign label',
+    ['have a pod without requests tolerate memory pressure', toleration(plugged(PRESSURE))],
+    ['change an image', replace('/spec/containers/0/image', 'registry.example.com/evil:1')],
+    ['add a foreign toleration', toleration({ ...foreign, key: 'other' })],
+    ['add a toleration of everything', toleration({ operator: 'Exists' })],
+    ['tolerate our taint whatever its value', toleration({ key: 'supported-arch', operator: 'Exists' })],
+    ['tolerate our key with another effect', toleration(own('amd64', { effect: 'NoExecute' }))],
+    ['tolerate a value that is not an architecture', toleration(own('AMD64'))],
+    ['tolerate a name that Go does not have', toleration(own('evil-1'))],
+    ['change how long a toleration lasts', replace('/spec/tolerations/1/tolerationSeconds', 1)],
+    ['have a pod leave a node that flaps at once', toleration(away('not-ready', { tolerationSeconds: 0 }))],
+    ['have it leave an unreachable node at once', toleration(away('unreachable', { tolerationSeconds: 0 }))],
+    ['have it stay there longer', toleration(away('unreachable', { tolerationSeconds: 900 }))],
+    ['have it stay there for ever', toleration(away('not-ready'))],
+    [
+      'tolerate a node that is away by its value',
+      toleration({ ...away('not-ready'), operator: 'Equal', value: 'amd64' }),
+    ],
+    ['set a label', add('/metadata/labels/evil', 'yes')],
+    ['change a label', replace('/metadata/labels/app', 'other')],
+    ['set an annotation', add('/metadata/annotations/evil', 'yes')],
+    ['change our annotation', replace(managed, '{"tolerations":[]}')],
+    ['remove a foreign annotation', remove(`/metadata/annotations/${part('example.com/note')}`)],
+    ['set a finalizer', add('/metadata/finalizers', ['example.com/evil'])],
+    ['give it an owner', add('/metadata/ownerReferences', [{ apiVersion: 'v1', kind: 'X', name: 'x', uid: 'x' }])],
+    ['limit its time', add('/spec/activeDeadlineSeconds', 1)],
+  ),
+  ...on(
+    OTHERS,
+    ["remove another's gate", remove('/spec/schedulingGates')],
+    ['narrow a pod that does not hold our gate', add('/spec/affinity', { nodeAffinity })],
+  ),
+  ...on(
     HELD,
-    [add(`${required}/0/matchExpressions/-`, isIn('kubernetes.io/hostname', 'evil'))],
-  ],
-  [
-    'narrow to what an architecture is not',
-    HELD,
-    [add(`${required}/0/matchExpressions/-`, { key: 'kubernetes.io/arch', operator: 'NotIn', values: ['amd64'] })],
-  ],
-  ['prefer by a foreign label', HELD, [add(`${preferred}/-`, liking(isIn('kubernetes.io/hostname', 'evil')))]],
-  ['remove a preference', HELD, [remove(preferred)]],
-  ['change a node selector', HELD, [add('/spec/nodeSelector/other', 'yes')]],
+    ["remove another's gate where ours is, too", remove('/spec/schedulingGates/0')],
+    ['remove all gates', remove('/spec/schedulingGates')],
+    ['narrow by a foreign label', add(`${required}/0/matchExpressions/-`, isIn('kubernetes.io/hostname', 'evil'))],
+    [
+      'narrow to what an architecture is not',
+      add(`${required}/0/matchExpressions/-`, { key: 'kubernetes.io/arch', operator: 'NotIn', values: ['amd64'] }),
+    ],
+    ['prefer by a foreign label', add(`${preferred}/-`, liking(isIn('kubernetes.io/hostname', 'evil')))],
+    ['remove a preference', remove(preferred)],
+    ['change a node selector', add('/spec/nodeSelector/other', 'yes')],
+  ),
 ];
 
 /** What the API server lets nobody do. */
 export const PODS_IMPOSSIBLE: readonly Attempt[] = [
-  ['remove a foreign toleration', PLAIN, [remove('/spec/tolerations/0')]],
-  ['widen required affinity', HELD, [remove(`${required}/0/matchExpressions/0`)]],
-  ['add a term of required affinity', HELD, [add(`${required}/-`, term(onArch('amd64')))]],
-  [
-    'add affinity to pods',
+  ...on(PLAIN, ['remove a foreign toleration', remove('/spec/tolerations/0')]),
+  ...on(
     HELD,
+    ['widen required affinity', remove(`${required}/0/matchExpressions/0`)],
+    ['add a term of required affinity', add(`${required}/-`, term(onArch('amd64')))],
     [
+      'add affinity to pods',
       add('/spec/affinity/podAffinity', {
         requiredDuringSchedulingIgnoredDuringExecution: [{ topologyKey: 'kubernetes.io/hostname' }],
       }),
     ],
-  ],
+  ),
 ];
 
 const template = '/spec/template/spec';
@@ -190,184 +192,129 @@ const text = (value: string) => `supported-arch=${value}:NoSchedule`;
 const rolledOut = (rollout: string, tolerations: readonly unknown[]) =>
   JSON.stringify({ images: ['a:1'], subject: '0123abcd4567cdef', rollout, tolerations });
 
-const ARCH = 'kubernetes.io/arch';
 const requiring = (...matchExpressions: readonly object[]) => ({
   nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [{ matchExpressions }] } },
 });
 const requires = (architectures: string, tolerations: readonly unknown[]) =>
   JSON.stringify({ images: ['a:1'], subject: '0123abcd4567cdef', requires: architectures, tolerations });
 
-export const SETS_ALLOWED: readonly Attempt[] = [
-  [
-    'record a toleration of our form that the template has',
-    SET,
-    [replace(notes, decidedOn([own('amd64'), own('arm64')]))],
-  ],
-  [
-    'take our toleration back, and record it as the past',
-    SET,
-    [remove(`${template}/tolerations/1`), replace(notes, pastOf([], [text('amd64')]))],
-  ],
+const noted = (record: string) => replace(notes, record);
+const tolerating = (toleration: unknown) => add(`${template}/tolerations/-`, toleration);
+const untolerating = (index: number) => remove(`${template}/tolerations/${index}`);
+const affine = (affinity: object) => add(`${template}/affinity`, affinity);
+
+export const SETS_ALLOWED: readonly Attempt[] = on(
+  SET,
+  ['record a toleration of our form that the template has', noted(decidedOn([own('amd64'), own('arm64')]))],
+  ['take our toleration back, and record it as the past', untolerating(1), noted(pastOf([], [text('amd64')]))],
   [
     'add our toleration, and record another one as the past',
-    SET,
-    [
-      remove(`${template}/tolerations/1`),
-      add(`${template}/tolerations/-`, own('s390x')),
-      replace(notes, pastOf([own('s390x')], [text('amd64')])),
-    ],
+    untolerating(1),
+    tolerating(own('s390x')),
+    noted(pastOf([own('s390x')], [text('amd64')])),
   ],
   [
     'record as the past all that it may have added once',
-    SET,
-    [replace(notes, pastOf([own('amd64')], ['386', 'riscv64', 's390x'].map(text)))],
+    noted(pastOf([own('amd64')], ['386', 'riscv64', 's390x'].map(text))),
   ],
   [
     'give up what it owns in managedFields',
-    SET,
-    [{ op: 'test', path: '/metadata/managedFields/0/operation', value: 'Update' }, remove('/metadata/managedFields/0')],
+    { op: 'test', path: '/metadata/managedFields/0/operation', value: 'Update' },
+    remove('/metadata/managedFields/0'),
   ],
-  ['record which images they are for', SET, [replace(notes, recordOf([own('amd64')]))]],
-  ['record a guess, which is for no images', SET, [replace(notes, recordOf([own('amd64')], []))]],
-  ['take our toleration back', SET, [remove(`${template}/tolerations/1`), remove(notes)]],
-  [
-    'add our toleration',
-    SET,
-    [add(`${template}/tolerations/-`, own('s390x')), replace(notes, JSON.stringify([own('amd64'), own('s390x')]))],
-  ],
-  [
-    'take our toleration back, and record that it did',
-    SET,
-    [remove(`${template}/tolerations/1`), replace(notes, rolledOut('back 3', []))],
-  ],
+  ['record which images they are for', noted(recordOf([own('amd64')]))],
+  ['record a guess, which is for no images', noted(recordOf([own('amd64')], []))],
+  ['take our toleration back', untolerating(1), remove(notes)],
+  ['add our toleration', tolerating(own('s390x')), noted(JSON.stringify([own('amd64'), own('s390x')]))],
+  ['take our toleration back, and record that it did', untolerating(1), noted(rolledOut('back 3', []))],
   [
     'require the architecture in node affinity, and record it',
-    SET,
-    [
-      add(`${template}/affinity`, requiring({ key: ARCH, operator: 'In', values: ['amd64', 'arm64'] })),
-      replace(notes, requires('amd64,arm64', [own('amd64')])),
-    ],
+    affine(requiring(onArch('amd64', 'arm64'))),
+    noted(requires('amd64,arm64', [own('amd64')])),
   ],
-  ['record which rollout it waits for', SET, [replace(notes, rolledOut('awaited 3', [own('amd64')]))]],
-  ['record what it was decided on', SET, [replace(notes, decidedOn([own('amd64')]))]],
+  ['record which rollout it waits for', noted(rolledOut('awaited 3', [own('amd64')]))],
+  ['record what it was decided on', noted(decidedOn([own('amd64')]))],
   [
     'add our toleration, and record what it was decided on',
-    SET,
-    [add(`${template}/tolerations/-`, own('s390x')), replace(notes, decidedOn([own('amd64'), own('s390x')]))],
+    tolerating(own('s390x')),
+    noted(decidedOn([own('amd64'), own('s390x')])),
   ],
-];
+);
 
-export const SETS_REFUSED: readonly Attempt[] = [
-  [
-    'record a toleration of our form that the template does not have',
-    SET,
-    [replace(notes, decidedOn([own('amd64'), own('riscv64')]))],
-  ],
+export const SETS_REFUSED: readonly Attempt[] = on(
+  SET,
+  ['record a toleration of our form that the template does not have', noted(decidedOn([own('amd64'), own('riscv64')]))],
   [
     'record one of our form that is there with another value',
-    SET,
-    [replace(notes, decidedOn([own('amd64'), { ...foreign, value: 'arm64' }]))],
+    noted(decidedOn([own('amd64'), { ...foreign, value: 'arm64' }])),
   ],
   [
     'record as the past what nobody has, for a taint of Kubernetes',
-    SET,
-    [replace(notes, pastOf([own('amd64')], ['node-role.kubernetes.io/x=arm64:NoSchedule']))],
+    noted(pastOf([own('amd64')], ['node-role.kubernetes.io/x=arm64:NoSchedule'])),
   ],
-  ['record as the past what evicts', SET, [replace(notes, pastOf([own('amd64')], ['supported-arch=arm64:NoExecute']))]],
+  ['record as the past what evicts', noted(pastOf([own('amd64')], ['supported-arch=arm64:NoExecute']))],
   [
     'record as the past what its author has, and remove it',
-    SET,
-    [remove(`${template}/tolerations/2`), replace(notes, pastOf([own('amd64')], [text('arm64')]))],
+    untolerating(2),
+    noted(pastOf([own('amd64')], [text('arm64')])),
   ],
-  [
-    'record as the past a foreign toleration',
-    SET,
-    [replace(notes, pastOf([own('amd64')], ['dedicated=gpu:NoSchedule']))],
-  ],
-  [
-    'require the architecture without recording it',
-    SET,
-    [add(`${template}/affinity`, requiring({ key: ARCH, operator: 'In', values: ['amd64'] }))],
-  ],
+  ['record as the past a foreign toleration', noted(pastOf([own('amd64')], ['dedicated=gpu:NoSchedule']))],
+  ['require the architecture without recording it', affine(requiring(onArch('amd64')))],
   [
     'require another architecture than it records',
-    SET,
-    [
-      add(`${template}/affinity`, requiring({ key: ARCH, operator: 'In', values: ['amd64'] })),
-      replace(notes, requires('arm64', [own('amd64')])),
-    ],
+    affine(requiring(onArch('amd64'))),
+    noted(requires('arm64', [own('amd64')])),
   ],
-  [
-    'require what is no architecture',
-    SET,
-    [
-      add(`${template}/affinity`, requiring({ key: ARCH, operator: 'In', values: ['evil'] })),
-      replace(notes, requires('evil', [own('amd64')])),
-    ],
-  ],
+  ['require what is no architecture', affine(requiring(onArch('evil'))), noted(requires('evil', [own('amd64')]))],
   [
     'require another label beside the architecture',
-    SET,
-    [
-      add(
-        `${template}/affinity`,
-        requiring({ key: ARCH, operator: 'In', values: ['amd64'] }, { key: 'zone', operator: 'In', values: ['a'] }),
-      ),
-      replace(notes, requires('amd64', [own('amd64')])),
-    ],
+    add(`${template}/affinity`, requiring(onArch('amd64'), isIn('zone', 'a'))),
+    noted(requires('amd64', [own('amd64')])),
   ],
   [
     'set an affinity for pods beside it',
-    SET,
-    [
-      add(`${template}/affinity`, {
-        ...requiring({ key: ARCH, operator: 'In', values: ['amd64'] }),
-        podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] },
-        podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [] },
-      }),
-      replace(notes, requires('amd64', [own('amd64')])),
-    ],
+    affine({
+      ...requiring(onArch('amd64')),
+      podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] },
+      podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [] },
+    }),
+    noted(requires('amd64', [own('amd64')])),
   ],
-  ['change an image', SET, [replace(`${template}/containers/0/image`, 'registry.example.com/evil:1')]],
-  ['add a container', SET, [add(`${template}/containers/-`, { name: 'evil', image: 'registry.example.com/evil:1' })]],
-  ['make it privileged', SET, [add(`${template}/hostPID`, true)]],
-  ['change its service account', SET, [add(`${template}/serviceAccountName`, 'evil')]],
-  ['set a label of the template', SET, [add('/spec/template/metadata/labels/evil', 'yes')]],
-  ['set an annotation of the template', SET, [add('/spec/template/metadata/annotations', { evil: 'yes' })]],
-  ['add a foreign toleration', SET, [add(`${template}/tolerations/-`, { ...foreign, key: 'other' })]],
-  ['add a toleration of everything', SET, [add(`${template}/tolerations/-`, { operator: 'Exists' })]],
-  ['remove a foreign toleration', SET, [remove(`${template}/tolerations/0`)]],
-  ["remove one like ours that is its author's", SET, [remove(`${template}/tolerations/2`)]],
-  ['record one that is not there', SET, [replace(notes, decidedOn([own('amd64'), own('s390x')]))]],
-  ['add our toleration without recording it', SET, [add(`${template}/tolerations/-`, own('s390x'))]],
+  ['change an image', replace(`${template}/containers/0/image`, 'registry.example.com/evil:1')],
+  ['add a container', add(`${template}/containers/-`, { name: 'evil', image: 'registry.example.com/evil:1' })],
+  ['make it privileged', add(`${template}/hostPID`, true)],
+  ['change its service account', add(`${template}/serviceAccountName`, 'evil')],
+  ['set a label of the template', add('/spec/template/metadata/labels/evil', 'yes')],
+  ['set an annotation of the template', add('/spec/template/metadata/annotations', { evil: 'yes' })],
+  ['add a foreign toleration', tolerating({ ...foreign, key: 'other' })],
+  ['add a toleration of everything', tolerating({ operator: 'Exists' })],
+  ['remove a foreign toleration', untolerating(0)],
+  ["remove one like ours that is its author's", untolerating(2)],
+  ['record one that is not there', noted(decidedOn([own('amd64'), own('s390x')]))],
+  ['add our toleration without recording it', tolerating(own('s390x'))],
   [
     'add a toleration of a name that Go does not have',
-    SET,
-    [add(`${template}/tolerations/-`, own('evil-1')), replace(notes, decidedOn([own('amd64'), own('evil-1')]))],
+    tolerating(own('evil-1')),
+    noted(decidedOn([own('amd64'), own('evil-1')])),
   ],
-  ['remove our toleration but for its entry', SET, [remove(`${template}/tolerations/1`)]],
-  ['record a foreign toleration as ours', SET, [replace(notes, entry(foreign))]],
-  ['record a foreign toleration with images', SET, [replace(notes, recordOf([foreign]))]],
-  [
-    'record a foreign toleration as an image',
-    SET,
-    [replace(notes, recordOf([own('amd64')], [JSON.stringify(foreign)]))],
-  ],
-  ['record anything else of a rollout', SET, [replace(notes, rolledOut('whatever', [own('amd64')]))]],
-  ['record more behind the images', SET, [replace(notes, `${recordOf([own('amd64')])} `)]],
+  ['remove our toleration but for its entry', untolerating(1)],
+  ['record a foreign toleration as ours', noted(entry(foreign))],
+  ['record a foreign toleration with images', noted(recordOf([foreign]))],
+  ['record a foreign toleration as an image', noted(recordOf([own('amd64')], [JSON.stringify(foreign)]))],
+  ['record anything else of a rollout', noted(rolledOut('whatever', [own('amd64')]))],
+  ['record more behind the images', noted(`${recordOf([own('amd64')])} `)],
   [
     'record something else than a hash as what it was decided on',
-    SET,
-    [replace(notes, recordOf([own('amd64')]).replace('0123abcd', 'x y'))],
+    noted(recordOf([own('amd64')]).replace('0123abcd', 'x y')),
   ],
-  ['record a foreign toleration as ours, with what it was decided on', SET, [replace(notes, decidedOn([foreign]))]],
-  ['record one outside of the list', SET, [replace(notes, decidedOn([own('amd64')], { extra: [own('s390x')] }))]],
-  ['record one with more to it', SET, [replace(notes, `${entry(own('amd64'))},"x"`)]],
-  ['set a label', SET, [add('/metadata/labels', { evil: 'yes' })]],
-  ['set an annotation', SET, [add('/metadata/annotations/evil', 'yes')]],
-  ['change how it is updated', SET, [replace('/spec/updateStrategy', { type: 'OnDelete' })]],
-  ['change the node selector', SET, [add(`${template}/nodeSelector/other`, 'yes')]],
-];
+  ['record a foreign toleration as ours, with what it was decided on', noted(decidedOn([foreign]))],
+  ['record one outside of the list', noted(decidedOn([own('amd64')], { extra: [own('s390x')] }))],
+  ['record one with more to it', noted(`${entry(own('amd64'))},"x"`)],
+  ['set a label', add('/metadata/labels', { evil: 'yes' })],
+  ['set an annotation', add('/metadata/annotations/evil', 'yes')],
+  ['change how it is updated', replace('/spec/updateStrategy', { type: 'OnDelete' })],
+  ['change the node selector', add(`${template}/nodeSelector/other`, 'yes')],
+);
 
 /** Two namespaces: only the people of the first one ask for a report. Each with what it is given before. */
 export const SPACES: readonly (readonly [name: string, object: object])[] = [
@@ -378,27 +325,25 @@ const SPACE = `/api/v1/namespaces/${NS}`;
 const report = `/metadata/annotations/${part('archaware.dev/report-result')}`;
 
 export const SPACES_ALLOWED: readonly Attempt[] = [
-  ['report where it is asked for', SPACE, [add(report, '{"time":"now"}')]],
-  ['take a report back', '/api/v1/namespaces/default', [remove(report)]],
+  ...on(SPACE, ['report where it is asked for', add(report, '{"time":"now"}')]),
+  ...on('/api/v1/namespaces/default', ['take a report back', remove(report)]),
 ];
 
 export const SPACES_REFUSED: readonly Attempt[] = [
-  ['report at length', SPACE, [add(report, 'x'.repeat(2_049))]],
-  ['report where nobody asks', '/api/v1/namespaces/default', [add(report, '{"time":"now"}')]],
-  [
-    'ask for a report',
-    '/api/v1/namespaces/default',
-    [add(`/metadata/annotations/${part('archaware.dev/report')}`, 'true')],
-  ],
-  [
-    'report and ask no more',
+  ...on(
     SPACE,
-    [add(report, '{}'), remove(`/metadata/annotations/${part('archaware.dev/report')}`)],
-  ],
-  ['set an annotation', SPACE, [add('/metadata/annotations/evil', 'yes')]],
-  ['change an annotation', SPACE, [replace('/metadata/annotations/note', 'ours')]],
-  ['remove an annotation', SPACE, [remove('/metadata/annotations/note')]],
-  ['set a label', SPACE, [add(`/metadata/labels/${part('pod-security.kubernetes.io/enforce')}`, 'privileged')]],
-  ['remove a label', SPACE, [remove('/metadata/labels/team')]],
-  ['set a finalizer', SPACE, [add('/metadata/finalizers', ['example.com/evil'])]],
+    ['report at length', add(report, 'x'.repeat(2_049))],
+    ['report and ask no more', add(report, '{}'), remove(`/metadata/annotations/${part('archaware.dev/report')}`)],
+    ['set an annotation', add('/metadata/annotations/evil', 'yes')],
+    ['change an annotation', replace('/metadata/annotations/note', 'ours')],
+    ['remove an annotation', remove('/metadata/annotations/note')],
+    ['set a label', add(`/metadata/labels/${part('pod-security.kubernetes.io/enforce')}`, 'privileged')],
+    ['remove a label', remove('/metadata/labels/team')],
+    ['set a finalizer', add('/metadata/finalizers', ['example.com/evil'])],
+  ),
+  ...on(
+    '/api/v1/namespaces/default',
+    ['report where nobody asks', add(report, '{"time":"now"}')],
+    ['ask for a report', add(`/metadata/annotations/${part('archaware.dev/report')}`, 'true')],
+  ),
 ];
