@@ -1,15 +1,10 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rm, writeFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { findCluster, KubeconfigError } from '../../src/kube/access.ts';
+import { folderForEach } from '../support/folder.ts';
 
 describe('finding the cluster', () => {
-  let directory: string;
-  beforeEach(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'archaware-access-'));
-  });
-  afterEach(() => rm(directory, { recursive: true }));
+  const { at } = folderForEach();
 
   const SERVER = 'https://api.example.com:6443';
   const config = (server: string, cluster = 'c') => ({
@@ -24,7 +19,7 @@ describe('finding the cluster', () => {
     'current-context': 'one',
   });
   const written = async (content: unknown): Promise<string> => {
-    const path = join(directory, 'config');
+    const path = at('config');
     await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content));
     return path;
   };
@@ -100,7 +95,7 @@ describe('finding the cluster', () => {
   });
 
   it('reads a token file at each login, so that a refused token is not sent again', async () => {
-    const tokenFile = join(directory, 'token');
+    const tokenFile = at('token');
     const users = [{ name: 'u', user: { 'auth-provider': { name: 'tokenFile', config: { tokenFile } } } }];
     const access = findCluster({ kubeconfig: await written({ ...config(SERVER), users }) });
     for (const token of ['first', 'second']) {
@@ -112,12 +107,12 @@ describe('finding the cluster', () => {
   it('reads the tokenFile of a user, beside the kubeconfig, and not its token', async () => {
     const users = [{ name: 'u', user: { token: 't', tokenFile: 'token' } }];
     const access = findCluster({ kubeconfig: await written({ ...config(SERVER), users }) });
-    await writeFile(join(directory, 'token'), 'of the file\n');
+    await writeFile(at('token'), 'of the file\n');
     expect(await access.authenticate()).to.deep.equal({ authorization: 'Bearer of the file' });
   });
 
   it('does not take an empty token file for a login', async () => {
-    const tokenFile = join(directory, 'token');
+    const tokenFile = at('token');
     const users = [{ name: 'u', user: { tokenFile } }];
     const access = findCluster({ kubeconfig: await written({ ...config(SERVER), users }) });
     await writeFile(tokenFile, '\n');
@@ -126,7 +121,7 @@ describe('finding the cluster', () => {
   });
 
   it('reads the file of the authority for each connection, and keeps what it had while there is no such file', async () => {
-    const caFile = join(directory, 'ca.crt');
+    const caFile = at('ca.crt');
     await writeFile(caFile, 'old');
     const clusters = [{ name: 'c', cluster: { server: SERVER, 'certificate-authority': caFile } }];
     const access = findCluster({ kubeconfig: await written({ ...config(SERVER), clusters }) });

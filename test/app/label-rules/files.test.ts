@@ -1,36 +1,25 @@
 import { execFileSync } from 'node:child_process';
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { dirname, join, sep } from 'node:path';
+import { mkdir, symlink } from 'node:fs/promises';
+import { sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { readLabelRules } from '../../../src/app/follow-label-rules.ts';
+import { folderForEach } from '../../support/folder.ts';
 import { type Contents, mount } from '../../support/mounted.ts';
 import { needsPosix } from '../../support/platforms.ts';
 
 const SHIPPED = fileURLToPath(new URL('../../../labels', import.meta.url));
 
 describe('a directory of label rules', () => {
-  let directory: string;
-  beforeEach(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'archaware-labels-'));
-  });
-  afterEach(() => rm(directory, { recursive: true }));
-
-  const write = async (files: Contents) => {
-    for (const [path, text] of Object.entries(files)) {
-      await mkdir(dirname(join(directory, path)), { recursive: true });
-      await writeFile(join(directory, path), text);
-    }
-  };
+  const { at, write } = folderForEach();
   /** Labels with their keys; refused ones; problems without the directory's name. */
-  const read = async (from = directory) => {
+  const read = async (from = at()) => {
     const { rules, problems } = await readLabelRules(from);
     return {
       rules: rules.rules.map(({ label, conditions }) => `${label}: ${conditions.map(({ key }) => key).join()}`),
       refused: [...rules.refused],
       problems: problems.map((problem) =>
-        problem.replaceAll(directory, '').replace(/^[^:]*/, (path) => path.replaceAll(sep, '/')),
+        problem.replaceAll(at(), '').replace(/^[^:]*/, (path) => path.replaceAll(sep, '/')),
       ),
     };
   };
@@ -39,12 +28,12 @@ describe('a directory of label rules', () => {
   it('has a rule for each file, two levels deep', async () => {
     await write({ 'a.example/x': 'k', 'a.example/Y_1.z': 'k\nl', 'b/x': '' });
     expect(await read()).to.deep.equal(only('a.example/Y_1.z: k,l', 'a.example/x: k', 'b/x: '));
-    expect(await read(`${directory}/`)).to.deep.equal(await read());
+    expect(await read(`${at()}/`)).to.deep.equal(await read());
   });
 
   it('may be empty, and so may its directories', async () => {
     expect(await read()).to.deep.equal(only());
-    await mkdir(join(directory, 'a'));
+    await mkdir(at('a'));
     expect(await read()).to.deep.equal(only());
   });
 
@@ -74,22 +63,22 @@ describe('a directory of label rules', () => {
 
   it('may be a ConfigMap whose items have paths, mounted', async function () {
     needsPosix(this, 'link');
-    await mount(directory, { 'a/x': 'k', 'a/y': 'l', 'b/z': 'm' });
+    await mount(at(), { 'a/x': 'k', 'a/y': 'l', 'b/z': 'm' });
     expect(await read()).to.deep.equal(only('a/x: k', 'a/y: l', 'b/z: m'));
-    await mount(directory, { 'a/x': 'n', 'c/z': 'm' });
+    await mount(at(), { 'a/x': 'n', 'c/z': 'm' });
     expect(await read()).to.deep.equal(only('a/x: n', 'c/z: m'));
-    await mount(directory, {});
+    await mount(at(), {});
     expect(await read()).to.deep.equal(only());
   });
 
   it('may have a ConfigMap mounted at each of its directories', async function () {
     needsPosix(this, 'link');
-    await mkdir(join(directory, 'a'));
-    await mount(join(directory, 'a'), { x: 'k', y: 'l' });
-    await mkdir(join(directory, 'b'));
-    await mount(join(directory, 'b'), { z: 'm' });
+    await mkdir(at('a'));
+    await mount(at('a'), { x: 'k', y: 'l' });
+    await mkdir(at('b'));
+    await mount(at('b'), { z: 'm' });
     expect(await read()).to.deep.equal(only('a/x: k', 'a/y: l', 'b/z: m'));
-    await mount(join(directory, 'a'), { y: 'n' });
+    await mount(at('a'), { y: 'n' });
     expect(await read()).to.deep.equal(only('a/y: n', 'b/z: m'));
   });
 
@@ -99,10 +88,10 @@ describe('a directory of label rules', () => {
       { 'a/x': 'k', 'a/y': 'k', 'b/z': 'k' },
       { 'a/x': 'l', 'c/z': 'l' },
     ];
-    await mount(directory, versions[0] ?? {});
+    await mount(at(), versions[0] ?? {});
     let isSwapping = true;
     const swapping = (async () => {
-      for (let index = 1; index <= 60; index++) await mount(directory, versions[index % 2] ?? {});
+      for (let index = 1; index <= 60; index++) await mount(at(), versions[index % 2] ?? {});
       isSwapping = false;
     })();
     let reads = 0;
@@ -118,8 +107,8 @@ describe('a directory of label rules', () => {
 
   it('ignores a link to nowhere', async () => {
     await write({ 'a/x': 'k' });
-    await symlink('nowhere', join(directory, 'b'));
-    await symlink('nowhere', join(directory, 'a', 'y'));
+    await symlink('nowhere', at('b'));
+    await symlink('nowhere', at('a/y'));
     expect(await read()).to.deep.equal(only('a/x: k'));
   });
 
@@ -172,22 +161,22 @@ describe('a directory of label rules', () => {
   it('does not wait for a pipe', async function () {
     needsPosix(this, 'pipe');
     await write({ 'a/x': 'k' });
-    execFileSync('mkfifo', [join(directory, 'a', 'y')]);
+    execFileSync('mkfifo', [at('a/y')]);
     expect(await read()).to.deep.equal({ rules: ['a/x: k'], refused: ['a/y'], problems: ['/a/y: is not a file'] });
   });
 
   it('cannot be read if it is missing or a file', async () => {
     const failure = (path: string) => readLabelRules(path).then(() => '', String);
-    expect(await failure(join(directory, 'gone'))).to.match(/gone: cannot be read \(ENOENT\)/);
+    expect(await failure(at('gone'))).to.match(/gone: cannot be read \(ENOENT\)/);
     await write({ file: '', 'a/x': 'k' });
-    expect(await failure(join(directory, 'file'))).to.match(/file: cannot be read \(ENOTDIR\)/);
+    expect(await failure(at('file'))).to.match(/file: cannot be read \(ENOTDIR\)/);
   });
 
   it('cannot be read if a link leads to itself', async function () {
     needsPosix(this, 'link');
     const failure = (path: string) => readLabelRules(path).then(() => '', String);
     await write({ 'a/y': 'k' });
-    await symlink('loop', join(directory, 'loop'));
-    expect(await failure(directory)).to.match(/loop: cannot be read \(ELOOP\)/);
+    await symlink('loop', at('loop'));
+    expect(await failure(at())).to.match(/loop: cannot be read \(ELOOP\)/);
   });
 });

@@ -1,20 +1,19 @@
-import { mkdir, mkdtemp, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { mkdir, rename, symlink, unlink, writeFile } from 'node:fs/promises';
+import { delimiter } from 'node:path';
 import { expect } from 'chai';
 import { createAskers } from '../../../src/kit/fairness/asking-namespaces.ts';
 import { createOperatorCredentials, type OperatorCredentialsOptions } from '../../../src/oci/credentials/operator.ts';
 import { type CredentialPrograms, createCredentialPrograms } from '../../support/credential-programs.ts';
+import { folderForEach } from '../../support/folder.ts';
 import { needsPosix } from '../../support/platforms.ts';
 
 const auth = (login: string): { auth: string } => ({ auth: Buffer.from(login).toString('base64') });
 
 describe("the operator's credentials", () => {
-  let directory: string;
+  const { at } = folderForEach();
   let programs: CredentialPrograms;
   let path: string | undefined;
   beforeEach(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'archaware-operator-'));
     programs = await createCredentialPrograms();
     path = process.env.PATH;
     process.env.PATH = [programs.bin, path].join(delimiter);
@@ -22,10 +21,8 @@ describe("the operator's credentials", () => {
   afterEach(async () => {
     process.env.PATH = path;
     await programs.remove();
-    await rm(directory, { recursive: true, force: true });
   });
 
-  const at = (name: string): string => join(directory, name);
   const write = (name: string, content: unknown): Promise<void> =>
     writeFile(at(name), typeof content === 'string' ? content : JSON.stringify(content));
   const providers = (...list: object[]): object => ({
@@ -122,7 +119,7 @@ describe("the operator's credentials", () => {
       directory: at('toml'),
       kubelet: { config: at('providers.yaml'), binDirectory: programs.bin },
     });
-    expect(paths).to.deep.equal(['a.json', 'b.json', 'toml', 'providers.yaml'].map(at));
+    expect(paths).to.deep.equal(['a.json', 'b.json', 'toml', 'providers.yaml'].map((name) => at(name)));
     expect(await users('registry.example.com/team/app')).to.deep.equal([]);
     expect(await problems()).to.deep.equal([]);
     expect(await users('registry.example.com/team/app')).to.deep.equal(['a', 'b', 'toml', 'helper', 'plugin']);
@@ -290,7 +287,7 @@ describe("the operator's credentials", () => {
     }
     await symlink('..1', at('..data'));
     await symlink('..data/quay.io.toml', at('quay.io.toml'));
-    const { users, problems } = setup({ directory });
+    const { users, problems } = setup({ directory: at() });
     expect(await problems()).to.deep.equal([]);
     expect(await users('quay.io/app')).to.deep.equal(['..1']);
     await symlink('..2', at('..data_tmp'));

@@ -1,9 +1,9 @@
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { expect } from 'chai';
 import { createAskers } from '../../../src/kit/fairness/asking-namespaces.ts';
 import { createOperatorCredentials, parseTomlLogin } from '../../../src/oci/credentials/operator.ts';
+import { folderForEach } from '../../support/folder.ts';
 import { needsPosix } from '../../support/platforms.ts';
 
 const GOOD = 'user = "me"\nsecret = "hunter2"\n';
@@ -52,14 +52,10 @@ describe('a TOML file of a login', () => {
 });
 
 describe('a directory of TOML files', () => {
-  let directory: string;
-  beforeEach(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'archaware-toml-'));
-  });
-  afterEach(() => rm(directory, { recursive: true, force: true }));
+  const { at } = folderForEach();
 
   /** Returns the users for some hosts, and the problems. */
-  async function read(path = directory) {
+  async function read(path = at()) {
     const { reload, lookup } = createOperatorCredentials({
       dockerConfigFiles: [],
       directory: path,
@@ -77,23 +73,23 @@ describe('a directory of TOML files', () => {
 
   it('is read like a mounted Secret: links followed, ..data and other files left alone', async function () {
     needsPosix(this, 'link');
-    const version = join(directory, '..2026_01_01');
+    const version = at('..2026_01_01');
     await mkdir(version);
     await writeFile(join(version, 'docker.io.toml'), GOOD);
-    await symlink('..2026_01_01', join(directory, '..data'));
-    await symlink('..data/docker.io.toml', join(directory, 'docker.io.toml'));
+    await symlink('..2026_01_01', at('..data'));
+    await symlink('..data/docker.io.toml', at('docker.io.toml'));
     for (const name of ['.quay.io.toml', 'quay.io.toml~', '.quay.io.toml.swp', 'README', 'quay.io.TOML']) {
-      await writeFile(join(directory, name), 'hunter2');
+      await writeFile(at(name), 'hunter2');
     }
     expect(await read()).to.deep.equal({ problems: [], patterns: ['me@docker.io'] });
   });
 
   it('reports what is wrong with each file, and reads the others', async function () {
     needsPosix(this, 'link');
-    await writeFile(join(directory, 'a.b.toml'), GOOD);
-    await writeFile(join(directory, 'c.d.toml'), 'hunter2');
-    await mkdir(join(directory, 'e.f.toml'));
-    await symlink('nowhere', join(directory, 'g.h.toml'));
+    await writeFile(at('a.b.toml'), GOOD);
+    await writeFile(at('c.d.toml'), 'hunter2');
+    await mkdir(at('e.f.toml'));
+    await symlink('nowhere', at('g.h.toml'));
     expect(await read()).to.deep.equal({
       patterns: ['me@a.b'],
       problems: [
@@ -105,7 +101,7 @@ describe('a directory of TOML files', () => {
   });
 
   it('that does not exist is reported as such', async () => {
-    expect(await read(join(directory, 'x'))).to.deep.equal({
+    expect(await read(at('x'))).to.deep.equal({
       patterns: [],
       problems: ['x: cannot be read (ENOENT)'],
     });

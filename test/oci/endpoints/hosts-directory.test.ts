@@ -1,12 +1,12 @@
 import { writeFileSync } from 'node:fs';
-import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { expect } from 'chai';
 import { createAuthority } from '../../../hack/cluster/certificates.ts';
 import { createHostsDirectory } from '../../../src/oci/endpoints/hosts-directory.ts';
 import type { FileProblem } from '../../../src/oci/endpoints/operator-file.ts';
 import type { Trust } from '../../../src/oci/http/trust.ts';
+import { folderForEach } from '../../support/folder.ts';
 import { needsPosix } from '../../support/platforms.ts';
 
 const authority = createAuthority('one');
@@ -14,24 +14,12 @@ const other = createAuthority('other');
 const client = authority.issueClient('client');
 
 describe("containerd's directory of registries", () => {
-  let directory: string;
-
-  beforeEach(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'certs.d-'));
-  });
-  afterEach(() => rm(directory, { recursive: true }));
-
-  async function write(files: Readonly<Record<string, string>>): Promise<void> {
-    for (const [name, text] of Object.entries(files)) {
-      await mkdir(dirname(join(directory, name)), { recursive: true });
-      await writeFile(join(directory, name), text);
-    }
-  }
+  const { at, write } = folderForEach();
 
   async function open(files: Readonly<Record<string, string>>) {
     await write(files);
     const ignored: FileProblem[] = [];
-    const hosts = createHostsDirectory({ directory, onIgnored: (problem) => ignored.push(problem) });
+    const hosts = createHostsDirectory({ directory: at(), onIgnored: (problem) => ignored.push(problem) });
     const problems = await hosts.reload();
     return { ...hosts, paths: () => hosts.paths, ignored, problems };
   }
@@ -94,13 +82,13 @@ describe("containerd's directory of registries", () => {
       'a.b:5000',
       'm.b',
     ]);
-    await rm(join(directory, 'a.b_5000_'), { recursive: true });
+    await rm(at('a.b_5000_'), { recursive: true });
     await opened.reload();
     expect([...opened.namedHosts()].sort()).to.deep.equal(['127.0.0.1:5443', '_default', 'm.b']);
   });
 
   it('contains nothing before it is read', () => {
-    expect(createHostsDirectory({ directory }).hosts('quay.io')).to.equal(undefined);
+    expect(createHostsDirectory({ directory: at() }).hosts('quay.io')).to.equal(undefined);
   });
 
   it('contains nothing if none is configured', async () => {
@@ -111,7 +99,7 @@ describe("containerd's directory of registries", () => {
   });
 
   it('reports a problem if it does not exist', async () => {
-    const missing = join(directory, 'missing');
+    const missing = at('missing');
     expect(await createHostsDirectory({ directory: missing }).reload()).to.deep.equal([
       { file: missing, problem: 'cannot be read (ENOENT)' },
     ]);
@@ -169,14 +157,14 @@ describe("containerd's directory of registries", () => {
   });
 
   it('may have an empty folder, which hides _default and adds nothing', async () => {
-    await mkdir(join(directory, 'quay.io'));
+    await mkdir(at('quay.io'));
     const opened = await open({ '_default/hosts.toml': server('m.b') });
     expect(opened.hosts('quay.io')).to.deep.equal({ entries: [{ resolvesTags: true, headers: {} }], isDefault: false });
     expect(hostsOf(opened, 'gcr.io')).to.deep.equal(['m.b']);
   });
 
   it('ignores files beside the folders, and dangling links', async () => {
-    await symlink('nowhere', join(directory, 'gcr.io'));
+    await symlink('nowhere', at('gcr.io'));
     const opened = await open({ 'quay.io': 'no folder' });
     expect(opened.problems).to.deep.equal([]);
     expect(opened.hosts('quay.io')).to.equal(undefined);
@@ -222,13 +210,13 @@ describe("containerd's directory of registries", () => {
   for (const [what, files, problem] of wrong) {
     it(`reports what is wrong with ${what}`, async () => {
       for (const [name, text] of Object.entries(files)) {
-        const file = join(directory, 'quay.io', name);
+        const file = at(`quay.io/${name}`);
         await mkdir(dirname(file), { recursive: true });
         await writeFile(file, text, 'latin1');
       }
       const opened = await open({ 'gcr.io/hosts.toml': server('m.b') });
       expect(opened.problems).to.have.length(1);
-      expect(opened.problems[0]?.file).to.equal(join(directory, 'quay.io'));
+      expect(opened.problems[0]?.file).to.equal(at('quay.io'));
       expect(opened.problems[0]?.problem).to.match(problem).and.not.include('secret');
       expect(opened.hosts('quay.io'), 'there is nothing good to keep').to.equal(undefined);
       expect(hostsOf(opened, 'gcr.io'), 'others are read').to.deep.equal(['m.b']);
@@ -242,9 +230,9 @@ describe("containerd's directory of registries", () => {
       'ghcr.io/hosts.toml': server('old.b'),
     });
     await write({ 'quay.io/hosts.toml': 'server =', 'gcr.io/hosts.toml': server('new.b') });
-    await rm(join(directory, 'ghcr.io'), { recursive: true });
+    await rm(at('ghcr.io'), { recursive: true });
     const problems = await opened.reload();
-    expect(problems.map(({ file }) => file)).to.deep.equal([join(directory, 'quay.io')]);
+    expect(problems.map(({ file }) => file)).to.deep.equal([at('quay.io')]);
     expect(hostsOf(opened, 'quay.io')).to.deep.equal(['old.b']);
     expect(hostsOf(opened, 'gcr.io')).to.deep.equal(['new.b']);
     expect(hostsOf(opened, 'ghcr.io')).to.equal(undefined);
@@ -256,12 +244,12 @@ describe("containerd's directory of registries", () => {
 
   it('keeps everything while the directory cannot be read', async () => {
     const opened = await open({ 'quay.io/hosts.toml': server('m.b') });
-    await rename(directory, `${directory}-away`);
+    await rename(at(), `${at()}-away`);
     try {
       expect(await opened.reload()).to.have.length(1);
       expect(hostsOf(opened, 'quay.io')).to.deep.equal(['m.b']);
     } finally {
-      await rename(`${directory}-away`, directory);
+      await rename(`${at()}-away`, at());
     }
   });
 
@@ -285,52 +273,45 @@ describe("containerd's directory of registries", () => {
     const mount = (version: string, host: string) =>
       write({ [`..${version}/quay.io/hosts.toml`]: server(host), [`..${version}/quay.io/ca.crt`]: '' });
     await mount('v1', 'old.b');
-    await symlink('..v1', join(directory, '..data'));
-    await symlink('..data/quay.io', join(directory, 'quay.io'));
+    await symlink('..v1', at('..data'));
+    await symlink('..data/quay.io', at('quay.io'));
     const opened = await open({});
     expect(opened.problems).to.deep.equal([]);
     expect(hostsOf(opened, 'quay.io')).to.deep.equal(['old.b']);
     expect(opened.hosts('..data')).to.equal(undefined);
 
     await mount('v2', 'new.b');
-    await symlink('..v2', join(directory, '..data_tmp'));
-    await rename(join(directory, '..data_tmp'), join(directory, '..data'));
-    await rm(join(directory, '..v1'), { recursive: true });
+    await symlink('..v2', at('..data_tmp'));
+    await rename(at('..data_tmp'), at('..data'));
+    await rm(at('..v1'), { recursive: true });
     await opened.reload();
     expect(hostsOf(opened, 'quay.io')).to.deep.equal(['new.b']);
   });
 
   it('names the paths to watch, including those outside it and those that do not exist', async () => {
-    const outside = join(directory, '..outside.pem');
+    const outside = at('..outside.pem');
     await writeFile(outside, authority.certificate);
     const opened = await open({ 'quay.io/hosts.toml': `ca = '${outside}'`, 'gcr.io/x': '' });
     expect([...opened.paths()].sort()).to.deep.equal(
-      [
-        directory,
-        outside,
-        join(directory, 'gcr.io'),
-        join(directory, 'gcr.io/hosts.toml'),
-        join(directory, 'quay.io'),
-        join(directory, 'quay.io/hosts.toml'),
-      ].sort(),
+      [at(), outside, at('gcr.io'), at('gcr.io/hosts.toml'), at('quay.io'), at('quay.io/hosts.toml')].sort(),
     );
   });
 
   it('reports once what it ignores, until it changes', async () => {
     const opened = await open({ 'quay.io/hosts.toml': 'servr = "m.b"', 'gcr.io/hosts.toml': server('m.b') });
-    expect(opened.ignored.map(({ file }) => file)).to.deep.equal([join(directory, 'quay.io/hosts.toml')]);
+    expect(opened.ignored.map(({ file }) => file)).to.deep.equal([at('quay.io/hosts.toml')]);
     expect(opened.ignored[0]?.problem).to.match(/^servr: unknown/);
     await write({ 'gcr.io/hosts.toml': 'skip-verify = true' });
     await opened.reload();
     await opened.reload();
-    expect(opened.ignored.slice(1).map(({ file }) => file)).to.deep.equal([join(directory, 'gcr.io/hosts.toml')]);
+    expect(opened.ignored.slice(1).map(({ file }) => file)).to.deep.equal([at('gcr.io/hosts.toml')]);
   });
 
   it('reads one reload after the other, so that the last one decides', async () => {
     await write({ 'quay.io/hosts.toml': `servr = "m.b"\n${server('old.b')}` });
     // Called at the end of the first reload, before the second one begins.
-    const onIgnored = () => writeFileSync(join(directory, 'quay.io/hosts.toml'), server('new.b'));
-    const hosts = createHostsDirectory({ directory, onIgnored });
+    const onIgnored = () => writeFileSync(at('quay.io/hosts.toml'), server('new.b'));
+    const hosts = createHostsDirectory({ directory: at(), onIgnored });
     await Promise.all([hosts.reload(), hosts.reload()]);
     expect(hosts.hosts('quay.io')?.entries.map(({ address }) => address?.host)).to.deep.equal(['new.b']);
   });

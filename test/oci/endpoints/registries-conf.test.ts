@@ -1,6 +1,4 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { createRoutes, type RouteOptions } from '../../../src/oci/endpoints/mirrors.ts';
 import type { FileProblem } from '../../../src/oci/endpoints/operator-file.ts';
@@ -8,6 +6,7 @@ import { createRegistriesConf } from '../../../src/oci/endpoints/registries-conf
 import { insecureTrust } from '../../../src/oci/http/trust.ts';
 import { targetOf } from '../../../src/oci/lookup/health.ts';
 import { parseReference } from '../../../src/oci/reference.ts';
+import { folderForEach } from '../../support/folder.ts';
 
 /** A directory of files, and for each image where it is requested, in order; or one "error". */
 type Case = { what: string; files: Record<string, string>; images: Record<string, string[]> };
@@ -17,22 +16,9 @@ const CASES: Case[] = JSON.parse(await readFile(new URL('registries-conf.json', 
 const DIGEST = `sha256:${'a'.repeat(64)}`;
 
 describe('registries.conf', () => {
-  let directory: string;
+  const { at, write } = folderForEach();
 
-  beforeEach(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'containers-'));
-  });
-
-  afterEach(() => rm(directory, { recursive: true }));
-
-  async function write(files: Readonly<Record<string, string>>): Promise<void> {
-    for (const [name, text] of Object.entries(files)) {
-      await mkdir(dirname(join(directory, name)), { recursive: true });
-      await writeFile(join(directory, name), text);
-    }
-  }
-
-  async function open(files: Readonly<Record<string, string>>, path = directory) {
+  async function open(files: Readonly<Record<string, string>>, path = at()) {
     await write(files);
     const ignored: FileProblem[] = [];
     const conf = createRegistriesConf({ path, onIgnored: (problem) => ignored.push(problem) });
@@ -160,7 +146,7 @@ describe('registries.conf', () => {
         const [endpoint] = await endpointsOf('quay.io/a/x:1', `[[registry]]\n${text}`);
         const refused = () => targetOf(endpoint ?? expect.fail('no endpoint'), parseReference('quay.io/a/x:1'));
         expect(refused)
-          .to.throw(problem.replace('FILE', join(directory, 'registries.conf')))
+          .to.throw(problem.replace('FILE', at('registries.conf')))
           .that.includes({ code: 'forbidden-address', temporary: false });
       });
     }
@@ -177,9 +163,9 @@ describe('registries.conf', () => {
       'registries.conf': '[[registry]]\nlocation = "quay.io"',
       'registries.conf.d/a.conf': '[[registry]]\nlocation = "gcr.io"',
     };
-    const { conf } = await open(files, join(directory, 'registries.conf'));
+    const { conf } = await open(files, at('registries.conf'));
     expect([...conf.namedHosts()]).to.deep.equal(['quay.io']);
-    expect(conf.paths).to.deep.equal([join(directory, 'registries.conf')]);
+    expect(conf.paths).to.deep.equal([at('registries.conf')]);
   });
 
   it('names its hosts and paths', async () => {
@@ -187,7 +173,7 @@ describe('registries.conf', () => {
       '[[registry]]\nprefix = "*.a.b"\n[[registry.mirror]]\nlocation = "m.b:5000/x"\n[[registry]]\nprefix = "quay.io/a"\nlocation = "n.b"';
     const { conf } = await open({ 'registries.conf': text, 'registries.conf.d/a.conf': '', 'registries.conf.d/b': '' });
     expect([...conf.namedHosts()]).to.have.members(['m.b:5000', 'quay.io', 'n.b']);
-    expect(conf.paths, 'its files are watched with it').to.deep.equal([directory]);
+    expect(conf.paths, 'its files are watched with it').to.deep.equal([at()]);
   });
 
   it('is empty without a path', async () => {
@@ -219,7 +205,7 @@ describe('registries.conf', () => {
     it(`reports ${what}`, async () => {
       const { problems } = await open(files);
       expect(problems).to.have.lengthOf(1);
-      expect(problems[0]?.file).to.equal(join(directory, file));
+      expect(problems[0]?.file).to.equal(at(file));
       expect(problems[0]?.problem).to.match(problem);
     });
   }

@@ -1,33 +1,26 @@
 import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { annotateLayout, readLayout } from '../../../hack/release/image/layout.ts';
+import { folderForEach } from '../../support/folder.ts';
 
 const INDEX = 'application/vnd.oci.image.index.v1+json';
 const MANIFEST = 'application/vnd.oci.image.manifest.v1+json';
 const digestOf = (bytes: string) => `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 
 describe('the annotations of an image layout', () => {
-  let directory: string;
-
-  beforeEach(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'archaware-layout-'));
-    await mkdir(join(directory, 'blobs/sha256'), { recursive: true });
-  });
-  afterEach(() => rm(directory, { recursive: true }));
+  const { at } = folderForEach();
+  beforeEach(() => mkdir(at('blobs/sha256'), { recursive: true }));
 
   const keep = async (value: unknown) => {
     const bytes = JSON.stringify(value);
     const digest = digestOf(bytes);
-    await writeFile(join(directory, 'blobs', digest.replace(':', '/')), bytes);
+    await writeFile(at(`blobs/${digest.replace(':', '/')}`), bytes);
     return { digest, size: bytes.length };
   };
-  const blob = async (digest: string): Promise<string> =>
-    readFile(join(directory, 'blobs', digest.replace(':', '/')), 'utf8');
+  const blob = async (digest: string): Promise<string> => readFile(at(`blobs/${digest.replace(':', '/')}`), 'utf8');
   const writeEntries = (...manifests: readonly object[]) =>
-    writeFile(join(directory, 'index.json'), JSON.stringify({ schemaVersion: 2, manifests }));
+    writeFile(at('index.json'), JSON.stringify({ schemaVersion: 2, manifests }));
 
   /** A layout of two platforms, as buildah writes it. Returns the digest of the index. */
   async function writeLayout(annotations = {}): Promise<string> {
@@ -44,7 +37,7 @@ describe('the annotations of an image layout', () => {
 
   it('stand in the index and in the manifest of each platform, and every digest is right', async () => {
     const before = await writeLayout();
-    const { digest, platforms } = await annotateLayout(directory, { title: 'x' });
+    const { digest, platforms } = await annotateLayout(at(), { title: 'x' });
     expect(digest).not.to.equal(before);
     const index = JSON.parse(await blob(digest));
     expect(index.annotations).to.deep.equal({ title: 'x' });
@@ -56,41 +49,41 @@ describe('the annotations of an image layout', () => {
       expect(index.manifests[position]).to.include({ digest: platform.digest, size: text.length });
     }
     expect(digestOf(await blob(digest))).to.equal(digest);
-    expect(await readLayout(directory)).to.deep.include({ digest, platforms });
+    expect(await readLayout(at())).to.deep.include({ digest, platforms });
   });
 
   it('give the same digest, whatever their order', async () => {
     await writeLayout();
-    const { digest } = await annotateLayout(directory, { a: '1', b: '2' });
+    const { digest } = await annotateLayout(at(), { a: '1', b: '2' });
     await writeLayout();
-    expect((await annotateLayout(directory, { b: '2', a: '1' })).digest).to.equal(digest);
+    expect((await annotateLayout(at(), { b: '2', a: '1' })).digest).to.equal(digest);
   });
 
   it('do not replace what the builder wrote', async () => {
     await writeLayout({ title: 'of the builder' });
-    const { platforms } = await annotateLayout(directory, { title: 'x' });
+    const { platforms } = await annotateLayout(at(), { title: 'x' });
     const [first] = platforms;
     expect(JSON.parse(await blob(first?.digest ?? '')).annotations).to.deep.equal({ title: 'of the builder' });
   });
 
   it('leave no manifest behind that they replaced', async () => {
     await writeLayout();
-    const before = await readdir(join(directory, 'blobs/sha256'));
-    await annotateLayout(directory, { title: 'x' });
-    expect(await readdir(join(directory, 'blobs/sha256'))).to.have.lengthOf(before.length);
+    const before = await readdir(at('blobs/sha256'));
+    await annotateLayout(at(), { title: 'x' });
+    expect(await readdir(at('blobs/sha256'))).to.have.lengthOf(before.length);
   });
 
   it('are refused for a blob that does not have its digest', async () => {
     const digest = await writeLayout();
-    await writeFile(join(directory, 'blobs', digest.replace(':', '/')), '{}');
-    const error = await annotateLayout(directory, {}).catch((reason: unknown) => reason);
+    await writeFile(at(`blobs/${digest.replace(':', '/')}`), '{}');
+    const error = await annotateLayout(at(), {}).catch((reason: unknown) => reason);
     expect(String(error)).to.include(`has the digest ${digestOf('{}')}`);
   });
 
   it('are refused for a layout of several images', async () => {
     await writeLayout();
     await writeEntries({ mediaType: MANIFEST, ...(await keep({})) }, { mediaType: MANIFEST, ...(await keep({})) });
-    const error = await annotateLayout(directory, {}).catch((reason: unknown) => reason);
+    const error = await annotateLayout(at(), {}).catch((reason: unknown) => reason);
     expect(String(error)).to.match(/index\.json: expected one entry/);
   });
 });
