@@ -1,9 +1,8 @@
 import { expect } from 'chai';
 import { parseConfig } from '../../src/config/config-file.ts';
 import { allKeys, variableName } from '../../src/config/keys.ts';
-import { type Loaded, loadConfig, unknownFlag } from '../../src/config/load.ts';
+import { type Loaded, loadConfig, REMOVED, unknownFlag } from '../../src/config/load.ts';
 import { compareConfig } from '../../src/config/reload.ts';
-import { REMOVED } from '../../src/config/removed.ts';
 import { schema } from '../../src/config/schema.ts';
 import { ConfigurationError } from '../../src/config/shown-problems.ts';
 import { isObject } from '../../src/kit/json.ts';

@@ -13,14 +13,13 @@ import type { Settings } from '../../placement/settings.ts';
 import type { WrongNodeFinding } from '../../placement/wrong-node/judge.ts';
 import { whatLies, wrongNodeNote } from '../../placement/wrong-node/note.ts';
 import { otherDaemonSetNote } from '../workloads/other-daemon-sets.ts';
-import { workloadOf } from '../workloads/owner.ts';
+import { workloadOf } from '../workloads/overview.ts';
+import { alternatives, setsOf, waysTo } from './clash.ts';
 import type { ExplainEvidence, ExplainedNodes, Explanation } from './explanation.ts';
 import type { ExplainInput } from './input.ts';
-import { missingOs } from './missing-os.ts';
 import { adviseAway, awayText, checkController, handsOf } from './no-controller.ts';
 import { adviseOnPools, isKeptOffByOthers, type PoolAdvice } from './pool-advice.ts';
-import { fitsNowhere, isOpenUntilPlaced } from './verdict.ts';
-import { alternatives, setsOf, waysTo } from './ways.ts';
+import { fitsNowhere, isOpenUntilPlaced, missingOs } from './verdict.ts';
 
 type WithoutAdvice = Omit<Explanation, 'advice' | 'verdict'>;
 

@@ -1,7 +1,7 @@
 import type { Platform } from '../../kit/platform.ts';
 import { ARCHITECTURES_ANNOTATION } from '../../names.ts';
 import { type Decision, decide, type Knowledge, whatNames } from '../../placement/decide.ts';
-import { type SkipReason, settingsFor } from '../../placement/eligibility.ts';
+import { isSystemPod, type SkipReason, settingsFor } from '../../placement/eligibility.ts';
 import { type Demands, groupNodes, obstaclesTo, obstacleText } from '../../placement/fit.ts';
 import { type ImageAnswer, intersect, type NarrowedImage, narrow, statementOf } from '../../placement/images.ts';
 import { taintText } from '../../placement/nodes/managed.ts';
@@ -10,7 +10,7 @@ import type { BrokenContainer, PodImage } from '../../placement/objects/containe
 import type { PodTemplate } from '../../placement/objects/pod.ts';
 import { readWorkloadSubject } from '../../placement/objects/workload.ts';
 import { lacking } from '../../placement/patch/tolerations.ts';
-import { overPlaced, placingFor, standingArchitectures } from '../../placement/placing.ts';
+import { overPlaced, placingFor, standingArchitectures, usesAffinity, usesTaints } from '../../placement/placing.ts';
 import { unpublished } from '../../placement/publish/known-images.ts';
 import { decisionNote, imageText, skipNote, staleUnder } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
@@ -29,7 +29,6 @@ import type {
   PodState,
 } from './explanation.ts';
 import type { ExplainedDecision, ExplainInput, Findings, LookupResult } from './input.ts';
-import { keysThatMatter } from './relevance.ts';
 import { verdictOf } from './verdict.ts';
 
 /** Returns the images that must be looked up in registries before {@link explainPlacement}. */
@@ -328,4 +327,51 @@ function explainImage(
 function platformOf(text: string): Platform {
   const [os = '', architecture = ''] = text.split('/');
   return { os, architecture };
+}
+
+/** Returns the configuration keys that influenced a decision, so that a reader need not go through all of them. */
+function keysThatMatter(
+  { workload, namespace }: ExplainInput,
+  { settings, skipped, narrowed, wrongNode }: Pick<ExplainEvidence, 'settings' | 'skipped' | 'narrowed' | 'wrongNode'>,
+  decision: Decision | undefined,
+): string[] {
+  const isUnknown = narrowed.some(({ said }) => said.kind === 'failed');
+  const isUncommon = decision?.kind === 'hold' || (decision?.kind === 'place' && decision.basis === 'released');
+  const rows: readonly (readonly [key: string, matters: boolean])[] = [
+    ['placement.mode', settings.mode !== 'taints'],
+    ['taints.manage', usesTaints(settings) && !settings.taints.manage],
+    ['taints.key', usesTaints(settings)],
+    ['taints.effect', usesTaints(settings)],
+    ['pods.matchNodeLabels', usesAffinity(settings) && settings.matchNodeLabels.length > 0],
+    ['architectures.preferred', usesAffinity(settings) && Object.keys(settings.preferred).length > 0],
+    ['architectures.schedulable', skipped === undefined && settings.schedulable.length > 0],
+    ['architectures.compatible', narrowed.some(isWidened)],
+    ['images.overrides', narrowed.some(({ said }) => said.kind === 'set' && said.by === 'override')],
+    ['images.unresolvable', isUnknown],
+    ['images.fallbackAfter', isUnknown && settings.unresolvable !== 'wait'],
+    ['architectures.fallback', isUnknown && settings.unresolvable === 'fallback'],
+    ['systemNamespaces', isUnknown && isSystemPod(workload.template, namespace.name, settings)],
+    ['placement.noCommonArchitecture', isUncommon],
+    ['pods.onWrongNode', wrongNode !== undefined],
+  ];
+  return [...keysOf(skipped), ...rows.flatMap(([key, matters]) => (matters ? key : []))];
+}
+
+/** Whether `architectures.compatible` added an architecture that the image itself does not have. */
+function isWidened({ said }: NarrowedImage): boolean {
+  if (said.kind !== 'set') return false;
+  return said.architectures.some((name) => !said.platforms.some((platform) => platform.endsWith(`/${name}`)));
+}
+
+function keysOf(skipped: SkipReason | undefined): string[] {
+  switch (skipped) {
+    case 'namespace-excluded':
+      return ['pods.excludeNamespaces'];
+    case 'namespace-not-selected':
+      return ['pods.namespaceSelector'];
+    case 'daemonsets-ignored':
+      return ['pods.daemonSets'];
+    default:
+      return [];
+  }
 }

@@ -1,11 +1,10 @@
 import { isoTime, utcTime } from '../../kit/duration.ts';
-import { ARCHITECTURE_GATE } from '../../names.ts';
+import { ARCHITECTURE_GATE, OLD_OS_LABEL, OS_LABEL } from '../../names.ts';
 import { isLeftAlone } from '../../placement/eligibility.ts';
 import { onlyObserves } from '../../placement/placing.ts';
 import { few, withinText } from '../../placement/reasons.ts';
 import type { ExplainEvidence, ExplainedNodes, Explanation, Verdict } from './explanation.ts';
 import type { ExplainInput } from './input.ts';
-import { missingOs } from './missing-os.ts';
 import { awayText, handsOf } from './no-controller.ts';
 
 type WithoutVerdict = Omit<Explanation, 'advice' | 'verdict'>;
@@ -232,4 +231,12 @@ function architecturesOf(decided: readonly string[] = [], fitting: readonly Expl
 function durationOf(settings: Explanation['settings']): string {
   const value = settings.find(({ key }) => key === 'images.fallbackAfter')?.value;
   return typeof value === 'string' ? value : 'images.fallbackAfter';
+}
+
+/** Returns the pod's operating system if no node has it; undefined if one has, or if no node is known. */
+export function missingOs({ workload, nodes = [] }: Pick<ExplainInput, 'workload' | 'nodes'>): string | undefined {
+  const { os } = workload.template;
+  // The kubelet labels every node; a node without the label is none of Windows.
+  const isThere = nodes.some(({ labels }) => (labels[OS_LABEL] ?? labels[OLD_OS_LABEL] ?? 'linux') === os);
+  return isThere || nodes.length === 0 ? undefined : os;
 }

@@ -5,7 +5,6 @@ import { createPins } from '../../placement/readiness/places.ts';
 import { type Assessment, joined, verdictOf } from '../../placement/readiness/target-verdict.ts';
 import { assess, type Circumstances } from './assess.ts';
 import type { Candidate } from './candidate.ts';
-import { type Grouping, groupingText, groupWorkloads } from './groups.ts';
 import type { Unit } from './inventory.ts';
 import { costOf, createCosts, type Prices } from './price.ts';
 import { rankRebuilds } from './rebuilds.ts';
@@ -19,7 +18,7 @@ import type {
   WaitingPod,
 } from './report.ts';
 import { countNotLookedUp, type ImageFinding, reportImages } from './report-images.ts';
-import { cores, measureOf, readinessOf, tallyOf } from './tally.ts';
+import { cores, type Grouping, groupingText, groupWorkloads, measureOf, readinessOf, tallyOf } from './tally.ts';
 
 export type ReportInput = Omit<Circumstances, 'architectures'> & {
   readonly units: readonly Unit[];

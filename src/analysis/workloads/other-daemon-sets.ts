@@ -5,7 +5,7 @@ import type { Pod } from '../../placement/objects/pod.ts';
 import { lacking, tolerationText } from '../../placement/patch/tolerations.ts';
 import { wantedTolerations } from '../../placement/placing.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { type WorkloadName, workloadOf } from './owner.ts';
+import { type WorkloadName, workloadOf } from './overview.ts';
 
 /** A pod with the decision about it. */
 type DecidedPod = {

@@ -6,8 +6,8 @@ import { contextNames } from '../../kube/access.ts';
 import { readAll } from '../../kube/read.ts';
 import type { Command, Flag } from '../command.ts';
 import { ownContext } from '../command-context.ts';
+import { commonFlagsOf } from '../flags.ts';
 import { KINDS } from '../survey/kinds.ts';
-import { type Candidates, candidatesFor } from './suggestions.ts';
 
 /** A shell waits for the names; without an answer by then it gets none. */
 const PATIENCE_MS = 2_000;
@@ -63,4 +63,113 @@ async function liveNames(
   } finally {
     await close();
   }
+}
+
+/** What a completion needs from the cluster: the plural of a kind, or the contexts of the kubeconfig; undefined: nothing. */
+type LiveNames = string | undefined;
+
+/** The candidates for the word under the cursor. `live`: names of the cluster that belong to them too. */
+type Candidates = {
+  readonly words: readonly string[];
+  readonly live: LiveNames;
+  /** What stands in front of each name of `live`: `deployment/`. */
+  readonly prefix: string;
+  /** What the command line says already. */
+  readonly namespace: string | undefined;
+  readonly kubeconfig: string | undefined;
+  readonly context: string | undefined;
+};
+
+/**
+ * Returns what may stand in place of the last word. The words are those after the name of the program; the last one is incomplete,
+ * perhaps empty. Nothing at all means a file name, which the shell completes by itself.
+ *
+ * @param valuesOf the values that a configuration key can have; none if they are not a few words
+ */
+export function candidatesFor(
+  words: readonly string[],
+  commands: readonly Command[],
+  common: readonly Flag[],
+  keys: readonly string[],
+  valuesOf: (key: string) => readonly string[] = () => [],
+): Candidates {
+  const { before, current, head } = split(words);
+  const command = commands.find(({ name }) => before.includes(name));
+  const flags = [...(command?.flags ?? []), ...commonFlagsOf(command, common)];
+  const said = {
+    namespace: givenFor(before, flags, 'namespace'),
+    kubeconfig: givenFor(before, flags, 'kubeconfig'),
+    context: givenFor(before, flags, 'context'),
+  };
+  const only = (list: readonly string[], live?: LiveNames, prefix = ''): Candidates => ({
+    words: list.map((word) => `${prefix}${word}`).flatMap((word) => (word.startsWith(current) ? `${head}${word}` : [])),
+    live,
+    prefix: `${head}${prefix}`,
+    ...said,
+  });
+  const last = before.at(-1) ?? '';
+  const previous = flagOf(last, flags);
+  // In a list, only the word after the last comma is completed.
+  const listed = current.slice(0, current.lastIndexOf(',') + 1);
+  if (previous?.value !== undefined) return only(previous.choices ?? [], LIVE[previous.name], listed);
+  if (keys.includes(last.slice(2)) && last.startsWith('--')) return only(valuesOf(last.slice(2)), undefined, listed);
+  if (current.startsWith('-')) {
+    // Short flags first; the keys only when somebody looks for them, because there are more than fifty.
+    const named = flags.map(({ name }) => `--${name}`);
+    return only([...named, '--help', ...(/^--\w/.test(current) ? keys.map((key) => `--${key}`) : [])]);
+  }
+  if (command === undefined) return only(commands.map(({ name }) => name));
+  const operands = before.slice(before.indexOf(command.name) + 1).filter((word) => !word.startsWith('-'));
+  if (command.hasPodOperands) return { ...only([]), ...objectNames(operands.at(-1), current, command, only) };
+  return only(operands.length === 0 ? (command.operandChoices ?? []) : []);
+}
+
+/** Returns the candidates for `NAME`, `KIND/NAME`, `KIND NAME` and `NAMESPACE/POD`. */
+function objectNames(
+  operand: string | undefined,
+  current: string,
+  { operandChoices = [] }: Command,
+  only: (list: readonly string[], live?: LiveNames, prefix?: string) => Candidates,
+): Partial<Candidates> {
+  const pluralOf = (name: string) => KINDS.find(({ names }) => names.includes(name.toLowerCase()))?.names[1];
+  const slash = current.indexOf('/');
+  if (slash >= 0) {
+    const first = current.slice(0, slash);
+    const plural = pluralOf(first);
+    if (plural !== undefined) return only([], plural, `${first}/`);
+    return { ...only([], 'pods', `${first}/`), namespace: first };
+  }
+  const plural = operand === undefined ? undefined : pluralOf(operand);
+  return plural === undefined ? only(operand === undefined ? operandChoices : [], 'pods') : only([], plural);
+}
+
+/**
+ * Splits the words. `--flag=value` is one word in some shells, and three in bash; the flag counts as the word before.
+ * `head`: what stands in front of the completed part in its word.
+ */
+function split(words: readonly string[]): { before: readonly string[]; current: string; head: string } {
+  const parts = words.filter((word, at) => word !== '=' || at === words.length - 1);
+  const last = parts.at(-1) ?? '';
+  const current = last === '=' ? '' : last;
+  const before = parts.slice(0, -1);
+  const [, flag, value] = /^(--[\w.-]+)=(.*)$/.exec(current) ?? [];
+  if (flag === undefined || value === undefined) return { before, current, head: '' };
+  return { before: [...before, flag], current: value, head: `${flag}=` };
+}
+
+/** Where the values of a flag come from, if the cluster or the kubeconfig has them. */
+const LIVE: Readonly<Record<string, LiveNames>> = {
+  namespace: 'namespaces',
+  context: 'contexts',
+};
+
+function flagOf(word: string, flags: readonly Flag[]): Flag | undefined {
+  return flags.find(({ name, letter }) => word === `--${name}` || word === `-${letter}`);
+}
+
+function givenFor(words: readonly string[], flags: readonly Flag[], name: string): string | undefined {
+  const joined = words.find((word) => word.startsWith(`--${name}=`));
+  if (joined !== undefined) return joined.slice(name.length + 3);
+  const at = words.findIndex((word) => flagOf(word, flags)?.name === name);
+  return at < 0 ? undefined : words[at + 1];
 }

@@ -1,19 +1,22 @@
 import { otherDaemonSetNote, untoleratingDaemonSets } from '../../analysis/workloads/other-daemon-sets.ts';
+import type { JudgedWorkload } from '../../analysis/workloads/overview.ts';
 import type { Config } from '../../config/schema.ts';
 import { loopsThatRun } from '../../config/settings.ts';
 import type { Loops } from '../../controllers/loops/loops.ts';
 import { decidedOf } from '../../controllers/memory.ts';
 import type { Watches } from '../../controllers/watches.ts';
+import type { Node } from '../../placement/nodes/node.ts';
 import { untaintedPoolsNote } from '../../placement/nodes/pools.ts';
 import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
-import { onlyObserves } from '../../placement/placing.ts';
+import { readRecorded } from '../../placement/objects/template-record.ts';
+import { onlyObserves, usesTaints } from '../../placement/placing.ts';
 import { whyNothingIsPublished } from '../../placement/publish/known-images.ts';
-import { skipNote } from '../../placement/reasons.ts';
+import { few, skipNote } from '../../placement/reasons.ts';
 import { takenBackNote, unrecordedNote } from '../../placement/rollout/template.ts';
 import type { Settings } from '../../placement/settings.ts';
+import { counted } from '../output.ts';
 import type { PoolProblem } from '../survey/survey.ts';
-import { findLeftovers, leftoverNote } from './left-behind.ts';
 import type { Plan } from './plan-shape.ts';
 
 /** The plan and the circumstances from which the notes are made. */
@@ -135,4 +138,152 @@ function leftAloneNotes(ignored: Plan['ignored'], isWide: boolean): string[] {
   return [
     `${names.length} pod(s) are ignored by archaware and need their own toleration on tainted nodes: ${shown.join(', ')}${more}`,
   ];
+}
+
+/**
+ * The objects that still have taints or tolerations of archaware although the configuration sets none: names of nodes, and
+ * `namespace/name` of DaemonSets.
+ */
+type Leftovers = {
+  readonly nodes: readonly string[];
+  /** Undefined if DaemonSets are not read because their controller does not run. */
+  readonly daemonSets: readonly string[] | undefined;
+};
+
+const EXAMPLES = 5;
+
+/**
+ * Finds taints of archaware on nodes and, in the mode `affinity`, tolerations of archaware in templates of DaemonSets. Undefined
+ * if the configuration sets taints.
+ */
+export function findLeftovers(
+  nodes: Iterable<Node>,
+  daemonSets: Iterable<DaemonSet> | undefined,
+  settings: Pick<Settings, 'mode' | 'taints'>,
+): Leftovers | undefined {
+  if (settings.taints.manage) return undefined;
+  const tainted = nodesWithUnmanagedTaints(nodes, settings, false).map(({ name }) => name);
+  // In modes with taints, templates keep their tolerations, for the provider's taints.
+  const looked = usesTaints(settings) ? [] : daemonSets;
+  const tolerating = looked && [...looked].filter(({ recorded }) => readRecorded(recorded).length > 0);
+  return {
+    nodes: tainted.sort(),
+    daemonSets: tolerating?.map(({ namespace, name }) => `${namespace}/${name}`).sort(),
+  };
+}
+
+/**
+ * Returns a text that says whether the controllers for nodes and DaemonSets may be switched off. `managesNodes`: whether the node
+ * controller runs now.
+ */
+export function leftoverNote(
+  { nodes, daemonSets }: Leftovers,
+  { mode }: Pick<Settings, 'mode'>,
+  managesNodes: boolean,
+): string {
+  const component = usesTaints({ mode }) ? 'without-node-taints' : 'without-taints';
+  const means = `the component ${component} (withoutTaints in the chart)`;
+  const left = [...describe('node', nodes), ...describe('DaemonSet', daemonSets ?? [])].join(' and ');
+  if (left !== '') {
+    return managesNodes
+      ? `${left} still carry taints or tolerations of archaware, which run removes: do not use ${means} yet`
+      : `${left} still carry taints or tolerations of archaware, and this configuration does not remove them: do not use ${means}; let the loops for nodes and DaemonSets run until nothing is left`;
+  }
+  if (daemonSets === undefined) return 'no node carries a taint of archaware; DaemonSets were not looked at';
+  return `no node and no DaemonSet carries taints or tolerations of archaware any more: ${means} may be used`;
+}
+
+function describe(kind: string, names: readonly string[]): string[] {
+  if (names.length === 0) return [];
+  const more = names.length > EXAMPLES ? ', …' : '';
+  return [`${names.length} ${kind}(s) (${names.slice(0, EXAMPLES).join(', ')}${more})`];
+}
+
+/** What the closing lines depend on beside the plan. */
+export type Closing = {
+  readonly program: string;
+  readonly settings: Settings;
+  /** Where the configuration comes from, and whether `--placement.mode` or a variable changed the mode. */
+  readonly origin: 'file' | 'cluster' | 'defaults' | 'unreadable';
+  readonly isOtherMode: boolean;
+};
+
+/** Returns the last lines of a plan: what would change, which DaemonSets roll, what to do about pods on wrong nodes, and what next. */
+export function closingLines(plan: Plan, closing: Closing): string[] {
+  const { changes, newPods, workloads } = plan;
+  const rolling = changes
+    .filter(({ kind, patch }) => kind === 'DaemonSet' && patch.some(({ path }) => path.startsWith('/spec/')))
+    .map(({ namespace = '', name }) => `${namespace}/${name}`);
+  // Where the next pod would be Pending, a restart would end what perhaps still runs. A DaemonSet that rolls leaves its wrong nodes then.
+  const wrong = workloads.filter(
+    ({ kind, namespace, name, onWrongNode, pendingAtRestart, reach }) =>
+      onWrongNode === true &&
+      !pendingAtRestart &&
+      reach !== 'nowhere' &&
+      !(kind === 'DaemonSet' && rolling.includes(`${namespace}/${name}`)),
+  );
+  const rolls = rolling.length === 0 ? '' : `; DaemonSets roll, one after another: ${few(rolling)}`;
+  // The mode that runs gives new pods theirs without a further step.
+  const runs = closing.origin === 'cluster' && !closing.isOtherMode;
+  const isWaited = changes.length > 0 || (newPods.length > 0 && !runs);
+  const next = nextStep(isWaited, closing);
+  const future = runs && newPods.length > 0 ? ` New pods of ${workloadsOf(newPods)} would get node affinity.` : '';
+  return [
+    isWaited ? `Would change: ${partsOf(plan, runs).join(', ')}${rolls}.${future}` : `Nothing to change.${future}`,
+    ...wrongNodeLines(wrong, closing),
+    ...(next === undefined ? [] : [`Next: ${next}`]),
+  ];
+}
+
+function partsOf({ changes, newPods }: Plan, runs: boolean): string[] {
+  const count = (kind: string) => changes.filter((change) => change.kind === kind).length;
+  const rows: readonly (readonly [count: number, of: string])[] = [
+    [count('Node'), 'node'],
+    [count('DaemonSet'), 'DaemonSet'],
+    [count('Pod'), 'pod'],
+  ];
+  const changed = rows.flatMap(([many, of]) => (many === 0 ? [] : [counted(many, of)]));
+  return runs || newPods.length === 0 ? changed : [...changed, `what new pods of ${workloadsOf(newPods)} require`];
+}
+
+const workloadsOf = (newPods: Plan['newPods']) =>
+  counted(new Set(newPods.map(({ kind, namespace, name }) => `${kind} ${namespace}/${name}`)).size, 'workload');
+
+/** The kinds that `kubectl rollout restart` takes. */
+const RESTARTED: readonly string[] = ['Deployment', 'StatefulSet', 'DaemonSet'];
+/** How many workloads the command for wrong nodes names. */
+const MOST_RESTARTED = 3;
+
+function wrongNodeLines(wrong: readonly JudgedWorkload[], { settings }: Closing): string[] {
+  if (wrong.length === 0) return [];
+  const first = onlyObserves(settings) ? 'in a mode that places pods' : 'while archaware runs';
+  const isRestarted = ({ kind }: JudgedWorkload) => RESTARTED.includes(kind);
+  const [restarted, others] = [wrong.filter(isRestarted), wrong.filter((each) => !isRestarted(each))];
+  const commands = restarted
+    .slice(0, MOST_RESTARTED)
+    .map(({ kind, namespace, name }) => `  kubectl -n ${namespace} rollout restart ${kind.toLowerCase()}/${name}`);
+  const more = restarted.length > MOST_RESTARTED ? [`  and ${restarted.length - MOST_RESTARTED} more`] : [];
+  const named = others.map(
+    ({ kind, namespace, name }) => `${kind === 'Pod' ? '' : 'the pods of '}${kind} ${namespace}/${name}`,
+  );
+  const how = [
+    ...(restarted.length === 0 ? [] : ['restart their workloads']),
+    ...(others.length === 0 ? [] : [`delete ${few(named)}, and create again what has no owner`]),
+  ].join('; ');
+  const evict = settings.onWrongNode === 'evict' ? '' : '; or set pods.onWrongNode: evict';
+  const many = wrong.length === 1 ? '1 workload has' : `${wrong.length} workloads have`;
+  return [`${many} pods on a wrong node, which stay there: ${first}, ${how}${evict}.`, ...commands, ...more];
+}
+
+function nextStep(changes: boolean, { program, settings, origin, isOtherMode }: Closing): string | undefined {
+  // A note says what shows more.
+  if (!changes || onlyObserves(settings)) return undefined;
+  if (origin === 'cluster') {
+    return isOtherMode
+      ? 'apply the manifest or the values of this mode (docs/changing-modes.md)'
+      : `${program} status shows how far the controller is`;
+  }
+  return origin === 'defaults'
+    ? 'install archaware in the mode that fits (docs/install.md)'
+    : 'run archaware with this configuration (docs/install.md)';
 }

@@ -1,5 +1,5 @@
-import type { Grouping } from '../../analysis/readiness/groups.ts';
 import type { Prices } from '../../analysis/readiness/price.ts';
+import type { Grouping } from '../../analysis/readiness/tally.ts';
 import { ConfigurationError } from '../../config/shown-problems.ts';
 import type { Selector } from '../../kit/label-syntax.ts';
 import { ARCHITECTURE_EXPECTED, didYouMean, readArchitecture } from '../../kit/platform.ts';

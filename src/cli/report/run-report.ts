@@ -12,11 +12,13 @@ import { few } from '../../placement/reasons.ts';
 import { createLookups } from '../lookups/lookups.ts';
 import { type Asking, withLookups } from '../lookups/with-lookups.ts';
 import { inputName, readObjects } from '../manifest-objects.ts';
+import { valueText } from '../output.ts';
 import { circumstancesOf, type Gathered, gather, gatherFiles, questionOf } from '../survey/workloads.ts';
+import { type HtmlOptions, renderHtml } from './html/html.ts';
 import { findNewer } from './newer.ts';
 import type { ReportOptions } from './options.ts';
-import { renderReport } from './render.ts';
-import type { TeamOptions } from './team.ts';
+import { reportTable } from './table.ts';
+import { type TeamOptions, teamText } from './team.ts';
 
 /** Prints which workloads can run on the targets. Exit code 2 if less is ready than `--fail-under` asks for. */
 export async function report(context: Context, given: ReportOptions): Promise<number> {
@@ -153,4 +155,26 @@ function refuseNothing({ summary }: Report, { files, namespace, selectorText }: 
   const labelled = selectorText === '' ? '' : ` with the labels ${selectorText}`;
   const unread = summary.unread.map(({ text }) => text);
   throw new ConfigurationError([`report: no workload${labelled} found ${where}${within}`, ...unread]);
+}
+
+type RenderOptions = HtmlOptions & {
+  /** Whether `--to` named the targets: then each gets its details. */
+  readonly namedTargets: boolean;
+  readonly columns: number | undefined;
+  /** Set with `--for-team`. */
+  readonly team?: TeamOptions | undefined;
+};
+
+/** Returns the report in the form that `--output` names. */
+export function renderReport(report: Report, form: string, options: RenderOptions): string {
+  switch (form) {
+    case 'json':
+    case 'yaml':
+      return valueText(report, form);
+    case 'html':
+      return renderHtml(report, options);
+    default:
+      if (options.team !== undefined) return teamText(report, options.team, options.columns);
+      return reportTable(report, options.columns, options.namedTargets);
+  }
 }

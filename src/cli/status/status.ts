@@ -1,11 +1,38 @@
+import { countNodes, nodesWithoutTaint } from '../../analysis/nodes/counts.ts';
+import { type Connection, connect } from '../../app/connect.ts';
+import { readStatus, statusPath } from '../../app/leader-status.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';
+import { VERSION } from '../../app/version.ts';
+import { loopsThatRun, toSettings } from '../../config/settings.ts';
+import { strangersText } from '../../kit/cut.ts';
+import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
+import { type FoundLease, getDeployment, getLease, installationText, readDeployment } from '../../kube/installation.ts';
+import { find, readAll } from '../../kube/read.ts';
+import { APP_LABEL, DEPLOYMENT, STATUS_CONFIG_MAP } from '../../names.ts';
+import { type Node, readNode, taintKind } from '../../placement/nodes/node.ts';
+import { joinedUntainted, POOL_PAGE, poolOf } from '../../placement/nodes/pools.ts';
+import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged.ts';
+import type { Settings } from '../../placement/settings.ts';
 import { valueText } from '../output.ts';
 import { createPaint } from '../paint.ts';
-import { isBlind } from './facts.ts';
+import { readPoolProblems } from '../survey/survey.ts';
+import { tryGuard } from './daemonset-guard.ts';
+import {
+  type Facts,
+  isBlind,
+  type LeaderWord,
+  type LeaseFact,
+  type PoolFact,
+  type Read,
+  type Replica,
+  readValue,
+  tried,
+} from './facts.ts';
 import { problemsOf } from './problems.ts';
-import { gatherFacts } from './read-facts.ts';
+import { tryPublication } from './publication.ts';
 import { statusOf, unreadLines } from './shape.ts';
 import { statusText } from './text.ts';
+import { lookAtWebhook } from './webhook.ts';
 
 /** Prints whether archaware works, in some ten lines. Writes nothing. Exit code 2 if there are problems; 1 if nothing could be found out. */
 export async function status(context: Context, testNamespace: string | undefined): Promise<number> {
@@ -22,4 +49,134 @@ export async function status(context: Context, testNamespace: string | undefined
   if (!isBlind(facts)) return EXIT.done;
   note('could not find out whether the controller works');
   return EXIT.failed;
+}
+
+const LABELLED = `labelSelector=${encodeURIComponent(`${APP_LABEL}=${DEPLOYMENT}`)}`;
+
+/**
+ * Reads everything that `status` shows. A part that these credentials may not read is left out, with the missing right.
+ * `testNamespace`: where the webhook is tested; undefined: in a namespace that is chosen here.
+ */
+async function gatherFacts(context: Context, testNamespace: string | undefined): Promise<Facts> {
+  const { config, clock, signal, note, origin } = context;
+  const connection = await connect(context);
+  const { client } = connection;
+  try {
+    const settings = toSettings(config);
+    const { installation } = connection;
+    const { namespace } = installation;
+    const { enabled, name } = config.leaderElection;
+    const leaseNamespace = config.leaderElection.namespace || namespace;
+    const [deployment, replicas, lease, word, nodes] = await Promise.all([
+      tried(`get deployments.apps in namespace ${namespace}`, async () => {
+        const found = await getDeployment(client, installation, signal);
+        return found && readDeployment(found);
+      }),
+      tried(`list pods in namespace ${namespace}`, () =>
+        readAll(client, `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods?${LABELLED}`, readReplica, signal),
+      ),
+      tried(`get leases.coordination.k8s.io in namespace ${leaseNamespace}`, async () =>
+        leaseFact(await getLease(client, { namespace: leaseNamespace, name }, signal), clock.wall()),
+      ),
+      tried(`get configmaps ${STATUS_CONFIG_MAP} in namespace ${leaseNamespace}`, async () => {
+        const found = await find(client, statusPath(leaseNamespace), signal);
+        return found && wordFrom(found, clock.wall());
+      }),
+      tried('list nodes', () => readAll(client, '/api/v1/nodes', readNode, signal)),
+    ]);
+    const present = nodes.kind === 'read' ? nodes.value : [];
+    const managesNodes = loopsThatRun(config).includes('nodes');
+    const lacking = managesNodes ? nodesWithoutTaint(present, settings) : [];
+    const [pools, { webhook, webhookConfiguration }, guard, publication] = await Promise.all([
+      readPools(connection, nodes, settings, note, signal),
+      lookAtWebhook(context, client, { namespace: testNamespace, own: namespace, nodes: present, settings }),
+      tried('list daemonsets.apps and namespaces', () => tryGuard(client, settings, signal)),
+      tryPublication(client, context, namespace, signal),
+    ]);
+    return {
+      commandVersion: VERSION,
+      now: clock.wall(),
+      mode: settings.mode,
+      taint: taintKind(settings.taints),
+      origin,
+      elects: enabled,
+      installation: installationText(installation),
+      leaseName: `${leaseNamespace}/${name}`,
+      deployment,
+      replicas,
+      lease,
+      nodes: mapped(nodes, (all) => ({
+        counts: countNodes(all, settings),
+        lacking,
+        unmanaged: nodesWithUnmanagedTaints(all, settings, managesNodes).map(({ name }) => name),
+      })),
+      word,
+      wordName: `${leaseNamespace}/${STATUS_CONFIG_MAP}`,
+      pools,
+      webhook,
+      webhookConfiguration,
+      guard,
+      ...publication,
+    };
+  } finally {
+    await connection.close();
+  }
+}
+
+function mapped<T, U>(read: Read<T>, change: (value: T) => U): Read<U> {
+  return read.kind === 'read' ? { kind: 'read', value: change(read.value) } : read;
+}
+
+/** Returns what is shown of a Lease. `now`: the wall time of this machine. */
+function leaseFact(lease: FoundLease | undefined, now: number): LeaseFact | undefined {
+  if (lease === undefined) return undefined;
+  const { holder, renewedAt, durationMs } = lease;
+  return { holder, ageMs: Math.max(0, now - renewedAt), durationMs };
+}
+
+/** Returns what a leader wrote, with its age; undefined if the ConfigMap has nothing of that form. */
+function wordFrom(configMap: JsonObject, now: number): LeaderWord | undefined {
+  const status = readStatus(configMap);
+  return status && { ...status, ageMs: Math.max(0, now - Date.parse(status.at)) };
+}
+
+/** Reads a pod of archaware; undefined for one that has ended, and for the pod of a Job such as `clean`. */
+function readReplica(object: JsonObject): Replica | undefined {
+  const metadata = objectAt(object, 'metadata');
+  const status = objectAt(object, 'status');
+  const ended = ['Succeeded', 'Failed'].includes(stringAt(status, 'phase') ?? '');
+  const isOfJob = (listAt(metadata, 'ownerReferences') ?? []).some(({ kind }) => kind === 'Job');
+  if (ended || isOfJob || stringAt(metadata, 'deletionTimestamp') !== undefined) return undefined;
+  const conditions = listAt(status, 'conditions') ?? [];
+  const waiting = (listAt(status, 'containerStatuses') ?? []).flatMap((container) => {
+    const state = objectAt(objectAt(container, 'state'), 'waiting');
+    return stringAt(state, 'reason') ?? [];
+  });
+  const unscheduled = conditions.find(({ type, status: is }) => type === 'PodScheduled' && is === 'False');
+  return {
+    name: stringAt(metadata, 'name') ?? '',
+    ready: conditions.some(({ type, status: is }) => type === 'Ready' && is === 'True'),
+    trouble: strangersText(waiting[0] ?? (unscheduled && stringAt(unscheduled, 'message')) ?? ''),
+  };
+}
+
+/** Reads what autoscaler pools lack: from NodePools if they can be read, else from the nodes that joined without the taint. */
+async function readPools(
+  { client }: Connection,
+  nodes: Read<readonly Node[]>,
+  settings: Settings,
+  note: (line: string) => void,
+  signal: AbortSignal,
+): Promise<Read<readonly PoolFact[]>> {
+  const stated = await readPoolProblems(client, settings, note, signal);
+  if (nodes.kind === 'unread' && stated === undefined) return nodes;
+  const lacking = new Map<string, PoolFact>();
+  for (const node of readValue(nodes) ?? []) {
+    const pool = poolOf(node);
+    if (pool === undefined || joinedUntainted(node, settings) === undefined) continue;
+    if (stated !== undefined && pool.kind === 'NodePool') continue;
+    const text = `has nodes without the taint ${taintKind(settings.taints)}: its template needs the taint (${POOL_PAGE})`;
+    lacking.set(`${pool.kind} ${pool.name}`, { ...pool, problem: 'taint-missing', severity: 'warning', note: text });
+  }
+  return { kind: 'read', value: [...(stated ?? []), ...lacking.values()] };
 }

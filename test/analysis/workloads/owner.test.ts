@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { workloadOf } from '../../../src/analysis/workloads/owner.ts';
+import { workloadOf } from '../../../src/analysis/workloads/overview.ts';
 import { readPod } from '../../../src/placement/objects/pod.ts';
 
 const owned = (kind: string, name: string, labels: Readonly<Record<string, string>> = {}, apiVersion = 'apps/v1') =>

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { JudgedWorkload } from '../../../src/analysis/workloads/overview.ts';
-import { type Closing, closingLines } from '../../../src/cli/plan/closing.ts';
+import { type Closing, closingLines } from '../../../src/cli/plan/plan-notes.ts';
 import type { Plan } from '../../../src/cli/plan/plan-shape.ts';
 import { settings } from '../../placement/objects.ts';
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { findLeftovers, leftoverNote } from '../../../src/cli/plan/left-behind.ts';
+import { findLeftovers, leftoverNote } from '../../../src/cli/plan/plan-notes.ts';
 import { readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { node, settings, taint, toleration } from '../../placement/objects.ts';

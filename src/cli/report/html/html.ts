@@ -1,12 +1,18 @@
 import { createHash } from 'node:crypto';
-import { groupWorkloads } from '../../../analysis/readiness/groups.ts';
-import type { Report, ReportGroup, TargetSummary } from '../../../analysis/readiness/report.ts';
+import type {
+  Readiness,
+  Report,
+  ReportGroup,
+  Summary,
+  Tally,
+  TargetSummary,
+} from '../../../analysis/readiness/report.ts';
+import { groupWorkloads, shareOf } from '../../../analysis/readiness/tally.ts';
 import { VERSION } from '../../../app/version.ts';
 import { READINESS_STATES, type ReadinessState, type Verdict } from '../../../placement/readiness/readiness-states.ts';
 import { bytesText, coresText, headlines, moneyText, newerTagOf, percent } from '../texts.ts';
 import { box, html, list, type Markup, number, trusted } from './markup.ts';
 import { SCRIPT } from './script.ts';
-import { legend, stateBar, stateMark } from './states.ts';
 import { STYLE } from './style.ts';
 
 export type HtmlOptions = {
@@ -170,4 +176,44 @@ function verdictCell(verdict: Verdict | undefined): Markup {
   if (verdict === undefined) return html`<td data-v="9" data-state="">–</td>`;
   const { state, reasons } = verdict;
   return html`<td data-v="${READINESS_STATES.indexOf(state)}" data-state="${state}">${stateMark(state)} ${list(reasons.map(({ text }) => text))}</td>`;
+}
+
+const MEANINGS: Readonly<Record<ReadinessState, string>> = {
+  ready: 'The images run on the architecture, and nothing keeps the workload away.',
+  pinned: 'No image is known to be in the way, but the workload itself or the configuration keeps it away.',
+  blocked: 'An image of the workload has no build for the architecture.',
+  missing: 'A DaemonSet that would not run on nodes of the architecture, because an image has no build for it.',
+  unknown: 'An image could not be looked up, or archaware leaves the workload alone. It counts as not ready.',
+};
+
+/** A state as a word with its color. */
+function stateMark(state: ReadinessState): Markup {
+  return html`<span class="s ${state}">${state}</span>`;
+}
+
+/** A bar with a segment for each state, as long as its share. Its text alternative names the shares. */
+function stateBar(readiness: Readiness, all: Tally, measure: Summary['measure'], target: string): Markup {
+  const shown = READINESS_STATES.map((state) => ({
+    state,
+    share: shareOf(readiness.states[state], all, measure),
+  })).filter(({ share }) => share > 0 && all[measure] > 0);
+  const words = shown.map(({ state, share }) => `${state} ${percent(share)}`);
+  let start = 0;
+  const segments = shown.map(({ state, share }) => {
+    const x = start;
+    start += share;
+    return html`<rect class="${state}" x="${points(x)}%" width="${points(share)}%" height="100%"/>`;
+  });
+  return html`<svg class="bar" role="img" aria-label="${target}: ${words.join(', ') || 'nothing to count'}">${segments}</svg>`;
+}
+
+/** What the words and colors mean. */
+function legend(): Markup {
+  return html`<details><summary>What the states mean</summary><dl>${READINESS_STATES.map(
+    (state) => html`<div><dt>${stateMark(state)}</dt><dd>${MEANINGS[state]}</dd></div>`,
+  )}</dl></details>`;
+}
+
+function points(share: number): string {
+  return String(Math.round(share * 10_000) / 100);
 }
