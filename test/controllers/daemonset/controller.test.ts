@@ -6,7 +6,7 @@ import { requires, term } from '../../placement/affinities.ts';
 import { failed, known, settings } from '../../placement/objects.ts';
 import { describeEndsOfWrites } from '../ends-of-writes.ts';
 import { describeWaits } from '../waits.ts';
-import { arrangeDaemonSets, type DaemonSetGiven, KEY, shown } from './world.ts';
+import { arrangeDaemonSets, asWritten, type DaemonSetGiven, KEY, leftBehind, shown } from './world.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -56,9 +56,8 @@ describe('the reconciliation of a DaemonSet', () => {
     put();
     await run();
     show();
-    const { recorded = '', template } = now();
-    const spec = { tolerations: template.tolerations ?? [], serviceAccountName: 'other' };
-    put({ images: ['new'], spec, metadata: { annotations: { 'archaware.dev/tolerations': recorded } } });
+    const { spec, metadata } = asWritten(now());
+    put({ images: ['new'], spec: { ...spec, serviceAccountName: 'other' }, metadata });
     world.answers.new = failed(120);
     expect(await run()).to.deep.equal({ outcome: 'unchanged', againInMs: MINUTE });
     expect([shown(now()), writes.length]).to.deep.equal(['arm64', 1]);
@@ -103,15 +102,8 @@ describe('the reconciliation of a DaemonSet', () => {
   }
 
   it('leaves what an earlier process wrote, without a lookup', async () => {
-    const first = arrangeDaemonSets();
-    first.put();
-    await first.run();
-    const { recorded = '', template } = first.now();
     const { put, run, asked, writes } = arrangeDaemonSets();
-    put({
-      spec: { tolerations: template.tolerations ?? [] },
-      metadata: { annotations: { 'archaware.dev/tolerations': recorded } },
-    });
+    put(asWritten(await leftBehind()));
     expect(await run()).to.deep.equal({ outcome: 'unchanged', againInMs: undefined });
     expect([asked, writes]).to.deep.equal([[], []]);
   });
@@ -130,12 +122,7 @@ describe('the reconciliation of a DaemonSet', () => {
       world.answers.app = known(after);
       await run();
       expect([shown(now()), asked.length], 'without a change of its author').to.deep.equal([was, 1]);
-      const { recorded = '', template } = now();
-      const restart = {
-        spec: { tolerations: template.tolerations ?? [] },
-        metadata: { annotations: { 'archaware.dev/tolerations': recorded } },
-        templateAnnotations: RESTARTED,
-      };
+      const restart = { ...asWritten(now()), templateAnnotations: RESTARTED };
       put(restart);
       expect(await run()).to.include({ outcome: 'written' });
       expect(shown(now())).to.equal(is);
@@ -149,15 +136,7 @@ describe('the reconciliation of a DaemonSet', () => {
   }
 
   it('leaves a restarted template as it is while its images cannot be looked up, and looks them up again in the next process', async () => {
-    const first = arrangeDaemonSets();
-    first.put();
-    await first.run();
-    const { recorded = '', template } = first.now();
-    const restart = {
-      spec: { tolerations: template.tolerations ?? [] },
-      metadata: { annotations: { 'archaware.dev/tolerations': recorded } },
-      templateAnnotations: RESTARTED,
-    };
+    const restart = { ...asWritten(await leftBehind()), templateAnnotations: RESTARTED };
     for (let process = 0; process < 2; process++) {
       const { put, run, world, asked, writes } = arrangeDaemonSets();
       world.answers.app = failed(120);
@@ -168,16 +147,10 @@ describe('the reconciliation of a DaemonSet', () => {
   });
 
   it('adds the images to a record without them by a write to metadata alone', async () => {
-    const first = arrangeDaemonSets();
-    first.put();
-    await first.run();
-    const { recorded = '', template } = first.now();
+    const left = await leftBehind();
+    const recorded = left.recorded ?? '';
     const { put, run, asked, now } = arrangeDaemonSets();
-    const without = JSON.stringify(readRecorded(recorded));
-    put({
-      spec: { tolerations: template.tolerations ?? [] },
-      metadata: { annotations: { 'archaware.dev/tolerations': without } },
-    });
+    put(asWritten({ ...left, recorded: JSON.stringify(readRecorded(recorded)) }));
     expect(await run()).to.include({ outcome: 'written' });
     expect([now().recorded, shown(now()), asked]).to.deep.equal([withRollout(recorded, undefined), 'arm64', []]);
   });

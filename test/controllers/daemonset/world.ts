@@ -130,22 +130,8 @@ export function arrangeDaemonSets(given: Partial<Settings> = {}) {
   }
   const now = (name = 'agent') => readDaemonSet(objects.get(name) ?? {});
   return {
-    ...{
-      clock,
-      world,
-      daemonSets,
-      namespaces,
-      controller,
-      asked,
-      writes,
-      decided,
-      events,
-      accounts,
-      turns,
-      served,
-      put,
-      now,
-    },
+    ...{ clock, world, daemonSets, namespaces, controller, put, now },
+    ...{ asked, writes, decided, events, accounts, turns, served },
     /** Shows the result of the last write in the watch; its rollout is over if `isOver`. */
     show(name = 'agent', isOver = true) {
       const object = objects.get(name) ?? {};
@@ -171,6 +157,19 @@ function rolledOut(generation: number): JsonObject {
     ...{ observedGeneration, desiredNumberScheduled: one, currentNumberScheduled: one, numberAvailable: one },
     updatedNumberScheduled: one,
   };
+}
+
+/** What its author puts who applies it again with what archaware has written to it. */
+export function asWritten({ template: { tolerations = [] }, recorded = '' }: DaemonSet) {
+  return { spec: { tolerations }, metadata: { annotations: { 'archaware.dev/tolerations': recorded } } };
+}
+
+/** The DaemonSet as an earlier process has left it. */
+export async function leftBehind(): Promise<DaemonSet> {
+  const { put, run, now } = arrangeDaemonSets();
+  put();
+  await run();
+  return now();
 }
 
 /** Returns the values of the tolerations of the template. */

@@ -97,21 +97,8 @@ export function arrangePod(given: Partial<Settings> = {}, isPaced = true) {
     pods.put(KEY, keptPod(readPod(object)));
   }
   return {
-    ...{
-      clock,
-      world,
-      pods,
-      namespaces,
-      controller,
-      asked,
-      recalled,
-      writes,
-      decided,
-      placed,
-      events,
-      turns,
-      put,
-    },
+    ...{ clock, world, pods, namespaces, controller, put },
+    ...{ asked, recalled, writes, decided, placed, events, turns },
     /** Shows the result of the last write in the watch. */
     show: () => pods.put(KEY, keptPod(readPod(object))),
     now: () => readPod(object),
