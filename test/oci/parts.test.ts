@@ -1,11 +1,8 @@
 import { expect } from 'chai';
-import { createImageCache } from '../../src/oci/cache.ts';
 import type { Access } from '../../src/oci/credentials/keyring.ts';
-import { createRoutes } from '../../src/oci/endpoints/mirrors.ts';
 import { ImageError } from '../../src/oci/errors.ts';
 import type { RegistryRequest, RegistryResponse, SendRequest } from '../../src/oci/http/transport.ts';
-import { createResolver } from '../../src/oci/resolver.ts';
-import { INDEX, indexOf, knownBy, sha256 } from './server.ts';
+import { INDEX, indexOf, knownBy, sha256, startResolver } from './server.ts';
 
 const HOST = 'harbor.example.com';
 const MANIFEST = JSON.stringify(indexOf('linux/amd64'));
@@ -87,29 +84,14 @@ function startWorld(answer: (request: RegistryRequest) => Reply) {
       request.signal.addEventListener('abort', () => reject(request.signal.reason), { once: true });
       due.push({ at: time + (reply === 'silence' ? TIMEOUT : 20), act });
     });
-  const ending = new AbortController();
-  const resolver = createResolver({
-    cache: createImageCache(1000),
-    endpointsOf: createRoutes({ mirrors: {}, insecure: [], hosts: () => undefined }).endpointsOf,
-    isPrivate: () => false,
-    pullSecrets: async () => [],
-    maxEntries: 1000,
-    ttl: { tag: 600_000, always: 10_000, failure: 30_000 },
-    // The limits of real time: none ends during the test.
-    timeoutMs: 3_600_000,
-    maxInFlight: 8,
-    insecure: [],
-    addresses: {},
-    userAgent: 'archaware-controller/test',
-    now: () => time,
+  const { resolver, stop } = startResolver([], {
+    // The limits of real time: none ends during the test. Patience is what it is by default.
+    ...{ timeoutMs: 3_600_000, patienceMs: undefined, now: () => time, random, send },
     after(ms, act) {
       const timer = { at: time + ms, act };
       due.push(timer);
       return () => void (due.includes(timer) && due.splice(due.indexOf(timer), 1));
     },
-    random,
-    signal: ending.signal,
-    send,
   });
   const shuffled = <T>(all: readonly T[]): T[] =>
     all
@@ -123,7 +105,7 @@ function startWorld(answer: (request: RegistryRequest) => Reply) {
     resolver,
     asked,
     now: () => time,
-    stop: () => ending.abort(new Error('stopped')),
+    stop,
     async step(wanted: readonly { image: string; access: Access }[]): Promise<void> {
       for (const { image, access } of shuffled(wanted)) resolver.look(image, access);
       await settle();

@@ -183,18 +183,6 @@ describe('the lookup over mirrors', () => {
       expect(users(source)).to.deep.equal(['third']);
     });
 
-    it('does not try a refused one again for a while', async () => {
-      source.on('*', wants('nobody-here'));
-      start({ endpoints: [source.host] }, { operator: async () => [login('wrong', source.host)] });
-      expect(await failure()).to.include({ code: 'denied' });
-      const tries = source.headers.length;
-      expect(await failure('app:v2')).to.include({ code: 'denied' });
-      expect(source.headers).to.have.length(tries);
-      harness.advance(30_000);
-      await failure('app:v3');
-      expect(source.headers).to.have.length(2 * tries);
-    });
-
     it('tries it at once when credentials have changed, and calls the listeners', async () => {
       source.on('*', wants('right'));
       let user = 'wrong';
