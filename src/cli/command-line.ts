@@ -3,7 +3,7 @@ import { ConfigurationError } from '../config/shown-problems.ts';
 import { nearest } from '../kit/nearest.ts';
 import type { Command, Invocation } from './command.ts';
 import type { CommonWords } from './command-context.ts';
-import { type Arguments, COMMON_FLAGS, configFlags, configWords, operandsOf, parse } from './command-words.ts';
+import { type Arguments, COMMON_FLAGS, configFlags, configWords, parse } from './command-words.ts';
 import { COMMANDS } from './commands.ts';
 import { refusalBesideController } from './deployed.ts';
 import { failureLines } from './failure.ts';
@@ -28,7 +28,7 @@ export async function runCommandLine(words: readonly string[], given: Surroundin
       return EXIT.done;
     }
     const { argv, help: asked } = await parse(withoutHelpCommand(words), surroundings);
-    const [name, ...operands] = operandsOf(argv);
+    const [name, ...operands] = Array.isArray(argv._) ? argv._.map(String) : [];
     // Without a command it must change nothing: a person who forgets the word "plan" would start a controller with their own rights.
     const help = name === undefined && asked === '' ? (await parse(['--help'], surroundings)).help : asked;
     if (name === undefined || help !== '') {

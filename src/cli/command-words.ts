@@ -163,11 +163,6 @@ function normalised(words: readonly string[]): string[] {
   return joined;
 }
 
-/** Returns the operands of a command line; the first is the command. */
-export function operandsOf(argv: Arguments): string[] {
-  return Array.isArray(argv._) ? argv._.map(String) : [];
-}
-
 /** Returns the configuration that a command line of the controller names. Flags that are unknown here are left out. */
 export async function configWords(words: readonly string[]): Promise<ConfigWords> {
   const argv: Arguments = await createParser(PROGRAM, MOST_COLUMNS, undefined, false).parseAsync(normalised(words));

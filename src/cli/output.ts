@@ -43,6 +43,11 @@ export function table(header: readonly string[], rows: readonly (readonly string
     .join('');
 }
 
+/** Returns `Deployment shop/web`, without the namespace if there is none. */
+export function nameOf(of: { readonly kind: string; readonly namespace?: string; readonly name: string }): string {
+  return `${of.kind} ${of.namespace ? `${of.namespace}/` : ''}${of.name}`;
+}
+
 /** Returns `1 node`, `2 nodes`. */
 export function counted(many: number, of: string): string {
   return `${many} ${of}${many === 1 ? '' : 's'}`;

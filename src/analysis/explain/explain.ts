@@ -6,7 +6,7 @@ import { type Demands, groupNodes, obstaclesTo, obstacleText } from '../../place
 import { type ImageAnswer, intersect, type NarrowedImage, narrow, statementOf } from '../../placement/images.ts';
 import { taintText } from '../../placement/nodes/managed.ts';
 import { architecturesOf, nodeArchitecture } from '../../placement/nodes/node.ts';
-import type { BrokenContainer, PodImage } from '../../placement/objects/containers.ts';
+import type { PodImage } from '../../placement/objects/containers.ts';
 import type { PodTemplate } from '../../placement/objects/pod.ts';
 import { readWorkloadSubject } from '../../placement/objects/workload.ts';
 import { lacking } from '../../placement/patch/tolerations.ts';
@@ -85,7 +85,11 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
     clusterArchitectures,
     clash: clashOf(input, decision, narrowed, clusterArchitectures, settings),
     wrongNode: wrongNodeOf(input, outcome, subject, asking(0)),
-    refused: input.applied && outcome !== 'terminal' ? refusedContainer(workload.pod) : undefined,
+    // The kernel of its node refused it, by its status, whatever the node's architecture is.
+    refused:
+      input.applied && outcome !== 'terminal'
+        ? workload.pod?.broken?.find(({ trouble }) => trouble === 'exec-format-error')
+        : undefined,
     demands,
     isLate: placing?.affinity !== undefined && isTooLate(input, placing.affinity),
     spread:
@@ -214,11 +218,6 @@ function wrongNodeOf(
   // `answerOf` knows the image objects of the template, not those of the pod, which was read separately.
   const known = whatIsKnown(subject, settings, namesOf, answerOf);
   return findWrongNode(pod, architecture, known, whatWasPulled(pod, settings, namesOf, answerOf));
-}
-
-/** Returns a container that the kernel of its node refused to run, by its status, whatever the node's architecture is. */
-function refusedContainer(pod: ExplainInput['workload']['pod']): BrokenContainer | undefined {
-  return pod?.broken?.find(({ trouble }) => trouble === 'exec-format-error');
 }
 
 /**

@@ -136,10 +136,7 @@ function mayBeTainted({ labels, openLabels }: NodePool, { mode, taints }: PoolSe
 
 /** Whether the pool alone says which value its nodes have for a label, or that they have none. */
 export function isLabelKnown({ labels, openLabels }: Pick<NodePool, 'labels' | 'openLabels'>, key: string): boolean {
-  return Object.hasOwn(labels, key) || !(openLabels.includes(key) || isOfProvider(key));
-}
-
-/** Whether nodes get a label although no NodePool names it. */
-function isOfProvider(key: string): boolean {
-  return isReservedKey(key) || /^(?:karpenter\.|[^/]+\.karpenter\.)/.test(key);
+  // Nodes get these although no NodePool names them.
+  const isOfProvider = isReservedKey(key) || /^(?:karpenter\.|[^/]+\.karpenter\.)/.test(key);
+  return Object.hasOwn(labels, key) || !(openLabels.includes(key) || isOfProvider);
 }

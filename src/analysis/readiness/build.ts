@@ -18,7 +18,7 @@ import type {
   WaitingPod,
 } from './report.ts';
 import { countNotLookedUp, type ImageFinding, reportImages } from './report-images.ts';
-import { cores, type Grouping, groupingText, groupWorkloads, measureOf, readinessOf, tallyOf } from './tally.ts';
+import { cores, type Grouping, groupWorkloads, type Measure, readinessOf, tallyOf } from './tally.ts';
 
 export type ReportInput = Omit<Circumstances, 'architectures'> & {
   readonly units: readonly Unit[];
@@ -72,7 +72,7 @@ export function buildReport(input: ReportInput): Report {
   });
 
   const all = tallyOf(workloads);
-  const measure = measureOf(all);
+  const measure: Measure = all.cpu > 0 ? 'cpu' : 'replicas';
   const summaries = targets.map((target): [string, TargetSummary] => {
     const readiness = readinessOf(workloads, target, measure);
     const count = nodes.filter((node) => nodeArchitecture(node) === target).length;
@@ -92,7 +92,7 @@ export function buildReport(input: ReportInput): Report {
     ];
   });
   const groups = grouping && {
-    groupBy: groupingText(grouping),
+    groupBy: grouping.by === 'label' ? `label:${grouping.key}` : grouping.by,
     groups: groupWorkloads(workloads, targets, grouping, measure, registryOf),
   };
   const images = reportImages(workloads, targets, findings, registryOf, newerOf);

@@ -1,7 +1,7 @@
 import { READINESS_STATES, type ReadinessState } from '../../placement/readiness/readiness-states.ts';
 import type { Readiness, Report, ReportedWorkload, ReportGroup, Tally } from './report.ts';
 
-/** What shares count. */
+/** What shares count: the requested CPU, or the replicas if no workload requests CPU. */
 export type Measure = 'cpu' | 'replicas';
 
 export const NOTHING: Tally = { workloads: 0, replicas: 0, cpu: 0, memory: 0 };
@@ -17,11 +17,6 @@ export function tallyOf(workloads: readonly Counted[]): Tally {
 /** Rounds cores to millionths: sums of tenths are not exact, and nobody requests less. */
 export function cores(value: number): number {
   return Math.round(value * 1e6) / 1e6;
-}
-
-/** Returns what shares count: the requested CPU, or the replicas if no workload requests CPU. */
-export function measureOf(all: Tally): Measure {
-  return all.cpu > 0 ? 'cpu' : 'replicas';
 }
 
 /** Returns a part as a share of the whole, from 0 to 1; of nothing, everything. */
@@ -115,9 +110,4 @@ function namesOf(
     default:
       return grouping satisfies never;
   }
-}
-
-/** Returns a grouping as `--group-by` writes it. */
-export function groupingText(grouping: Grouping): string {
-  return grouping.by === 'label' ? `label:${grouping.key}` : grouping.by;
 }

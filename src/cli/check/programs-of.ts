@@ -9,6 +9,7 @@ import { ImageError } from '../../oci/errors.ts';
 import type { TagResolver } from '../../oci/resolver.ts';
 import { readWorkload } from '../../placement/objects/workload.ts';
 import { insideText } from '../lookups/program-text.ts';
+import { nameOf } from '../output.ts';
 
 /** What the containers of one object start. */
 type Starts = Pick<Missing, 'kind' | 'namespace' | 'name'> & {
@@ -48,7 +49,7 @@ export async function withPrograms(
   { resolver, on, namespace, isAsked, signal, onDone }: ProgramsOptions,
 ): Promise<DeepCheck> {
   const starts = objects.flatMap((object) => startsOf(object, namespace));
-  const isChecked = (one: Starts): boolean => check.objects.some((object) => idOf(object) === idOf(one));
+  const isChecked = (one: Starts): boolean => check.objects.some((object) => nameOf(object) === nameOf(one));
   const users = starts.filter(isChecked);
   /** The ways in which each image is started, each once. */
   const wanted = new Map<string, { image: string; os: string; overrides: Map<string, Override> }>();
@@ -97,12 +98,12 @@ function merged(check: Check, deep: readonly Started[]): DeepCheck {
     return { ...named, image, containers: [container], architectures: [platform.architecture], text };
   });
   const liesFor = (id: string): readonly string[] =>
-    lies.filter((lie) => idOf(lie) === id).map(({ platform }) => platform.architecture);
+    lies.filter((lie) => nameOf(lie) === id).map(({ platform }) => platform.architecture);
   return {
     ...check,
     objects: check.objects.map((object) => ({
       ...object,
-      architectures: object.architectures.filter((name) => !liesFor(idOf(object)).includes(name)),
+      architectures: object.architectures.filter((name) => !liesFor(nameOf(object)).includes(name)),
     })),
     missing: [...check.missing, ...found],
     deep,
@@ -138,11 +139,9 @@ async function lookInside(
 export function unknownPrograms({ deep }: DeepCheck): string[] {
   return deep
     .filter(({ verdict }) => verdict === 'unknown')
-    .map((each) => `${idOf(each)}: ${each.image} (${each.container}) ${insideText(each)}: ${each.reason ?? 'unknown'}`);
-}
-
-function idOf({ kind, namespace, name }: Pick<Missing, 'kind' | 'namespace' | 'name'>): string {
-  return `${kind} ${namespace === undefined || namespace === '' ? '' : `${namespace}/`}${name}`;
+    .map(
+      (each) => `${nameOf(each)}: ${each.image} (${each.container}) ${insideText(each)}: ${each.reason ?? 'unknown'}`,
+    );
 }
 
 function startsOf(object: JsonObject, fallback: string | undefined): Starts[] {

@@ -8,7 +8,7 @@ import { WORKLOAD_KINDS } from '../../placement/objects/workload.ts';
 import { createLookups } from '../lookups/lookups.ts';
 import { WITHOUT_CLUSTER, withLookups } from '../lookups/with-lookups.ts';
 import { inputName, readObjects } from '../manifest-objects.ts';
-import { valueText, wrapped } from '../output.ts';
+import { counted, nameOf, valueText, wrapped } from '../output.ts';
 import { createPaint, type Paint } from '../paint.ts';
 import { circumstancesOf, gatherFiles, notLookedUp, withoutSecrets } from '../survey/workloads.ts';
 import { code, markdownTable } from './markdown.ts';
@@ -65,7 +65,8 @@ export async function check(
         throw new ConfigurationError([`check: no workload found in ${files.map(inputName).join(', ')}`]);
       }
       for (const line of notLookedUp(result.missing, registryOf)) note(line);
-      if (form === 'table') for (const line of checkNotes(result)) note(line);
+      const remarks = form === 'table' ? (result.notes ?? []) : [];
+      for (const each of remarks) note(printable(`${nameOf(each)}: ${each.text}`, 4_000));
       print(renderCheck(result, on, form, seen));
       return result.missing.length > 0 ? EXIT.found : EXIT.done;
     },
@@ -93,7 +94,7 @@ export function renderCheck(check: Check, on: readonly string[], form: string, s
 
 /** One line for each image that lacks something; one line if nothing is missing. */
 function lines({ objects, missing }: Check, on: readonly string[]): string {
-  if (missing.length === 0) return `${countOf(objects.length)} can run on ${on.join(', ')}.\n`;
+  if (missing.length === 0) return `${counted(objects.length, 'workload')} can run on ${on.join(', ')}.\n`;
   return missing.map((each) => `${printable(`${nameOf(each)}: ${lacksText(each)}`, 4_000)}\n`).join('');
 }
 
@@ -102,13 +103,15 @@ function byWorkload({ objects, missing }: Check, on: readonly string[], { column
   const groups = new Map<string, Missing[]>();
   for (const each of missing) groups.set(nameOf(each), [...(groups.get(nameOf(each)) ?? []), each]);
   if (groups.size === 0) {
-    return `${paint.mark('good')} ${paint.bold(`${countOf(objects.length)} can run on ${on.join(', ')}.`)}\n`;
+    return `${paint.mark('good')} ${paint.bold(`${counted(objects.length, 'workload')} can run on ${on.join(', ')}.`)}\n`;
   }
   const isUnknown = ({ code: failure }: Missing) => failure !== undefined;
   const lacking = [...groups.values()].filter((each) => !each.every(isUnknown)).length;
   const unknown = groups.size - lacking;
   const counts = [
-    ...(lacking > 0 ? [`${lacking} of ${countOf(objects.length)} cannot run on all of ${on.join(', ')}`] : []),
+    ...(lacking > 0
+      ? [`${lacking} of ${counted(objects.length, 'workload')} cannot run on all of ${on.join(', ')}`]
+      : []),
     ...(unknown > 0 ? [`${unknown} could not be looked up`] : []),
   ];
   const tone = lacking > 0 ? 'bad' : 'warning';
@@ -132,7 +135,7 @@ function lacksText({ image, code: failure, architectures, text }: Missing): stri
 
 function markdown({ objects, missing, notes = [] }: Check, on: readonly string[]): string {
   const title = `### Architectures: ${on.join(', ')}\n`;
-  if (missing.length === 0) return `${title}\n✅ ${countOf(objects.length)} can run on all of them.\n`;
+  if (missing.length === 0) return `${title}\n✅ ${counted(objects.length, 'workload')} can run on all of them.\n`;
   const rows = missing.map((each) => [
     each.code === undefined ? '❌' : '❔',
     code(nameOf(each)),
@@ -142,17 +145,4 @@ function markdown({ objects, missing, notes = [] }: Check, on: readonly string[]
   ]);
   const remarks = notes.map((each) => `\n⚠️ ${code(`${nameOf(each)}: ${each.text}`)}\n`).join('');
   return `${title}\n${markdownTable(['', 'object', 'image', 'missing', 'why'], rows)}${remarks}`;
-}
-
-/** Returns the notes as lines for standard error, where the form of output is not a document. */
-function checkNotes({ notes = [] }: Check): string[] {
-  return notes.map((each) => printable(`${nameOf(each)}: ${each.text}`, 4_000));
-}
-
-function nameOf({ kind, namespace, name }: Pick<Missing, 'kind' | 'namespace' | 'name'>): string {
-  return `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`;
-}
-
-function countOf(objects: number): string {
-  return objects === 1 ? '1 workload' : `${objects} workloads`;
 }

@@ -14,7 +14,7 @@ import { find } from '../../kube/read.ts';
 import { createLookups, type Question } from '../lookups/lookups.ts';
 import { type Asking, WITHOUT_CLUSTER, withLookups } from '../lookups/with-lookups.ts';
 import { inputName, readObjects } from '../manifest-objects.ts';
-import { valueText } from '../output.ts';
+import { counted, nameOf, valueText } from '../output.ts';
 import { KINDS, pathOf } from '../survey/kinds.ts';
 import { circumstancesOf, gatherFiles, notLookedUp, questionOf, withoutSecrets } from '../survey/workloads.ts';
 import { code, markdownTable } from './markdown.ts';
@@ -137,10 +137,10 @@ function lines(comparison: Comparison): string {
     ...changesOf(comparison).map(({ workload, change }) => `${nameOf(workload)}: ${changeText(change)}`),
     ...unknown.map((each) => `${nameOf(each)}: unknown: ${each.text}`),
   ];
-  const counted = isFound(comparison)
+  const none = isFound(comparison)
     ? []
-    : [`${countOf(workloads.length)} compared${apartText(comparison)}: no architecture was dropped.`];
-  return [...texts, ...counted].map((text) => `${printable(text, LONGEST)}\n`).join('');
+    : [`${counted(workloads.length, 'workload')} compared${apartText(comparison)}: no architecture was dropped.`];
+  return [...texts, ...none].map((text) => `${printable(text, LONGEST)}\n`).join('');
 }
 
 /** What was dropped comes before what was only gained. */
@@ -191,7 +191,7 @@ function markdown(comparison: Comparison): string {
     rows.length === 0 ? '' : `\n${markdownTable(['', 'object', 'before', 'after', 'dropped', 'gained'], rows)}`;
   const end = isFound(comparison)
     ? ''
-    : `\n✅ ${countOf(workloads.length)} compared${apartText(comparison)}: no architecture was dropped.\n`;
+    : `\n✅ ${counted(workloads.length, 'workload')} compared${apartText(comparison)}: no architecture was dropped.\n`;
   return `${title}${table}${end}`;
 }
 
@@ -202,12 +202,4 @@ function apartText({ added, removed }: Comparison): string {
     ...(removed.length > 0 ? [`${removed.length} gone`] : []),
   ];
   return parts.length === 0 ? '' : ` (${parts.join(', ')})`;
-}
-
-function nameOf({ kind, namespace, name }: WorkloadNamed): string {
-  return `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`;
-}
-
-function countOf(workloads: number): string {
-  return workloads === 1 ? '1 workload' : `${workloads} workloads`;
 }

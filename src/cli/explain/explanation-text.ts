@@ -62,7 +62,11 @@ export function describeExplanation(explanation: Explanation, { columns, isVerbo
     ['images', images.map((image) => describeImage(image, isVerbose))],
     [
       'left out',
-      images.flatMap((image) => image.skipped.map((entry) => `${imageText(image)}: ${describeSkipped(entry)}`)),
+      images.flatMap((image) =>
+        image.skipped.map(
+          (entry) => `${imageText(image)}: ${entry.reason}${entry.digest === undefined ? '' : ` (${entry.digest})`}`,
+        ),
+      ),
     ],
     ['at creation', describePublication(explanation.publication)],
     ['pull secrets', pullSecrets.map(({ name, problem }) => (problem === undefined ? name : `${name}: ${problem}`))],
@@ -166,10 +170,6 @@ const ANYWHERE: Readonly<Record<NonNullable<ExplainedImage['anywhere']>, string>
   volume: 'a single manifest, which every node mounts as a volume: it sets no limit',
   bundle: 'a bundle of the Operator Lifecycle Manager by its labels, which has only files: it sets no limit',
 };
-
-function describeSkipped({ digest, reason }: ExplainedImage['skipped'][number]): string {
-  return `${reason}${digest === undefined ? '' : ` (${digest})`}`;
-}
 
 function describeStep(by: string, architectures: readonly string[], common: readonly string[], index: number): string {
   const said = `${by}: ${architectures.join(', ') || 'none'}`;

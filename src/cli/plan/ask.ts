@@ -46,6 +46,8 @@ const AT_ONCE = 8;
 const MESSAGE_BYTES = 500;
 /** Every request of this file ends in this: the API server checks the object and stores nothing. */
 const DRY_RUN = `dryRun=All&fieldManager=${FIELD_MANAGER}`;
+/** Of a pod that archaware's own webhook leaves alone, so that the answer is that of the others. */
+const PLAIN = { generateName: 'archaware-plan-', labels: { [IGNORE_LABEL]: 'true' } };
 
 /**
  * Asks the API server, by dry runs with the rights of the user, whether it would let pods with archaware's parts in, one namespace at
@@ -110,7 +112,7 @@ async function askOne(
     ...(usesAffinity(settings) ? (['affinity'] as const) : []),
     ...(hasWebhook ? (['gate'] as const) : []),
   ];
-  if (parts.length > 0) await askFor(plainPod(), parts, { kind: 'Namespace', name: namespace });
+  if (parts.length > 0) await askFor(testPod(PLAIN), parts, { kind: 'Namespace', name: namespace });
   let isFirst = true;
   for (const { name, patch } of daemonSets) {
     const what = { kind: 'DaemonSet', namespace, name } as const;
@@ -129,12 +131,6 @@ async function askOne(
     if (object !== undefined) await askFor(podOf(object), tolerations, what);
   }
   return { refused, notAsked };
-}
-
-/** A pod that archaware's own webhook leaves alone, so that the answer is that of the others. */
-function plainPod(): JsonObject {
-  const { metadata: _, ...rest } = testPod('amd64');
-  return { ...rest, metadata: { generateName: 'archaware-plan-', labels: { [IGNORE_LABEL]: 'true' } } };
 }
 
 function podOf(daemonSet: JsonObject): JsonObject {

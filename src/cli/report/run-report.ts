@@ -55,13 +55,14 @@ export async function report(context: Context, given: ReportOptions): Promise<nu
     noteSecrets(unusable, note);
     const source = client?.host ?? files.join(', ');
     const createdAt = new Date(clock.wall()).toISOString();
+    const seen = readNamespaceReport(gathered.namespaces.get(namespace ?? '')?.report);
     print(
       renderReport(made, options.form, {
         source,
         createdAt,
         namedTargets: targets !== undefined,
         columns: context.columns,
-        team: options.forTeam ? teamOf(options, gathered, clock.wall()) : undefined,
+        team: options.forTeam ? { namespace: namespace ?? '', now: clock.wall(), seen } : undefined,
       }),
     );
     // A program still reads that there is nothing.
@@ -115,10 +116,6 @@ async function makeReport(
   );
   if (failed.length > 0) note(`newer tags are not known of ${few(failed)}`);
   return buildReport({ ...input, newerOf });
-}
-
-function teamOf({ namespace = '' }: ReportOptions, { namespaces }: Gathered, now: number): TeamOptions {
-  return { namespace, now, seen: readNamespaceReport(namespaces.get(namespace)?.report) };
 }
 
 /** Pull secrets are many, so they get one line. */

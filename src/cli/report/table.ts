@@ -1,7 +1,7 @@
 import type { Report, ReportedWorkload } from '../../analysis/readiness/report.ts';
 import { printable } from '../../kit/printable.ts';
 import { READINESS_STATES, type ReadinessState } from '../../placement/readiness/readiness-states.ts';
-import { cutMiddle, table, wrapped } from '../output.ts';
+import { cutMiddle, nameOf, table, wrapped } from '../output.ts';
 import { briefReason, bytesText, coresText, headlines, moneyText, newerTagOf, percent } from './texts.ts';
 
 /** The width of sentences where standard output is not a terminal. Tables are as wide as they need there: what is cut is lost. */
@@ -57,11 +57,6 @@ function inTheWay({ workloads }: Report, target: string): ReportedWorkload[] {
     .sort((one, other) => rank(one) - rank(other) || other.cpu - one.cpu || other.replicas - one.replicas);
 }
 
-/** `Deployment shop/web`. */
-function workloadText({ kind, namespace, name }: ReportedWorkload): string {
-  return `${kind} ${namespace === '' ? '' : `${namespace}/`}${name}`;
-}
-
 function details(report: Report, target: string, width: number): string {
   const lines = headlines(report, target).flatMap((line) =>
     wrapped(printable(line, 4_000), Number.isFinite(width) ? width : WIDTH, '  '),
@@ -71,13 +66,19 @@ function details(report: Report, target: string, width: number): string {
     const [first] = reasons;
     const more = reasons.length > 1 ? ` (and ${reasons.length - 1} more)` : '';
     const why = first === undefined ? '' : `${briefReason(first)}${more}`;
-    return [state, workloadText(workload), coresText(workload.cpu), why];
+    return [state, nameOf(workload), coresText(workload.cpu), why];
   });
   const ranked = report.summary.targets[target]?.rebuilds ?? [];
   const rebuilds = ranked.map(({ image, frees, readyAfter, saves }) => {
-    const newer = newerText(newerTagOf(report, image, target));
+    const newer = newerTagOf(report, image, target);
     const money = saves === undefined ? [] : [moneyText(saves)];
-    return [...money, coresText(frees.cpu), String(frees.workloads), percent(readyAfter), `${image}${newer}`];
+    return [
+      ...money,
+      coresText(frees.cpu),
+      String(frees.workloads),
+      percent(readyAfter),
+      `${image}${newer === undefined ? '' : ` 🆙 ${newer}`}`,
+    ];
   });
   const header = ['FREES CPU', 'WORKLOADS', 'THEN', 'IMAGE'];
   if (ranked.some(({ saves }) => saves !== undefined)) header.unshift('SAVES');
@@ -93,11 +94,6 @@ function details(report: Report, target: string, width: number): string {
   ]
     .filter((section) => section !== '')
     .join('\n');
-}
-
-/** A newer tag that has the target: `🆙 2.0`. */
-function newerText(newer: string | undefined): string {
-  return newer === undefined ? '' : ` 🆙 ${newer}`;
 }
 
 function groupTable(report: Report, width: number): string {

@@ -29,10 +29,6 @@ export function newerTagOf({ images }: Report, image: string, target: string): s
   return images.find((each) => each.image === image)?.blocking[target]?.newer;
 }
 
-function measureText({ measure }: Summary): string {
-  return measure === 'cpu' ? 'requested CPU' : 'replicas';
-}
-
 /** `24 of 38.5 cores`, or `3 of 4 replicas` where no workload requests CPU. */
 function ofAll(part: Tally, { all, measure }: Summary): string {
   return measure === 'cpu'
@@ -70,7 +66,7 @@ export function headlines(report: Report, target: string): string[] {
   const there = nodes === 0 ? [`The cluster has no ${target} node: copies of its other nodes stand in for one.`] : [];
   const noCpu = summary.measure === 'replicas' ? ['No workload requests CPU, so shares count replicas.'] : [];
   return [
-    `${target}: ${percent(readyShare)} of the ${measureText(summary)} can run there today (${ofAll(states.ready, summary)}, ${workloads}).`,
+    `${target}: ${percent(readyShare)} of the ${summary.measure === 'cpu' ? 'requested CPU' : 'replicas'} can run there today (${ofAll(states.ready, summary)}, ${workloads}).`,
     ...notes(report, target),
     ...costLines(found),
     ...rebuildLines(rebuilds),

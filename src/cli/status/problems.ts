@@ -1,6 +1,7 @@
 import type { Problem } from '../../app/leader-status.ts';
 import { APP_LABEL, DEPLOYMENT } from '../../names.ts';
 import { few } from '../../placement/reasons.ts';
+import { counted } from '../output.ts';
 import { type Facts, hasLeader, isGuess, presentWord, readValue } from './facts.ts';
 import { publicationProblems } from './publication.ts';
 
@@ -49,7 +50,7 @@ function notInstalled(facts: Facts): Problem[] {
     { problem: missing, do: 'install it (docs/install.md), or name the Deployment with --installation NAMESPACE/NAME' },
     ...when(
       tainted > 0,
-      `${nodesText(tainted)} still ${have} the taint ${taint}: new pods stay Pending there`,
+      `${counted(tainted, 'node')} still ${have} the taint ${taint}: new pods stay Pending there`,
       'install archaware again, or run archaware clean',
     ),
   ];
@@ -106,12 +107,12 @@ function ofNodes(facts: Facts): Problem[] {
   return [
     ...when(
       lacking.length > 0,
-      `${nodesText(lacking.length)} without the taint ${taint}: ${few(lacking)}`,
+      `${counted(lacking.length, 'node')} without the taint ${taint}: ${few(lacking)}`,
       hasLeader(facts) === false ? 'a replica that leads taints them' : UNTAINTED_ADVICE,
     ),
     ...when(
       unmanaged.length > 0,
-      `${nodesText(unmanaged.length)} with a taint of archaware that this configuration does not manage: ${few(unmanaged)}`,
+      `${counted(unmanaged.length, 'node')} with a taint of archaware that this configuration does not manage: ${few(unmanaged)}`,
       'let the loop for nodes run again (loops, withoutTaints), or remove them with clean --stop (docs/changing-modes.md, "Stranded taints")',
     ),
   ];
@@ -160,8 +161,4 @@ function ofPools({ pools }: Facts): Problem[] {
     problem: `${kind} ${name} ${note}`,
     do: 'docs/autoscalers.md',
   }));
-}
-
-function nodesText(count: number): string {
-  return `${count} ${count === 1 ? 'node' : 'nodes'}`;
 }

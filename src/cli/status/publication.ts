@@ -7,6 +7,7 @@ import { knownImagesPath, PLACE_POLICY, PROBE_FIELD_MANAGER } from '../../names.
 import { readPodRecord } from '../../placement/objects/pod-record.ts';
 import { NOT_YET, readAnswers } from '../../placement/publish/known-images.ts';
 import { type Facts, hasLeader, isGuess, presentWord, type Read, readValue, tried } from './facts.ts';
+import { testPod } from './webhook-test.ts';
 
 /** Finds out what the API server does with pods of published images, and whether it should. */
 export async function tryPublication(
@@ -40,24 +41,12 @@ async function tryPolicy(
   return tried(`create pods in ${own} (dry run)`, async () => {
     const query = `?dryRun=All&fieldManager=${PROBE_FIELD_MANAGER}`;
     const pods = `/api/v1/namespaces/${encodeURIComponent(own)}/pods`;
-    const answer = await client.request('create', `${pods}${query}`, { body: probe(own, image), signal });
+    const answer = await client.request('create', `${pods}${query}`, {
+      body: testPod({ generateName: 'archaware-probe-', namespace: own }, image),
+      signal,
+    });
     return isObject(answer) && readPodRecord(answer)?.byPolicy === true;
   });
-}
-
-/** A pod that the strictest Pod Security Standard allows. */
-function probe(namespace: string, image: string) {
-  const securityContext = {
-    allowPrivilegeEscalation: false,
-    capabilities: { drop: ['ALL'] },
-    runAsNonRoot: true,
-    runAsUser: 65532,
-    seccompProfile: { type: 'RuntimeDefault' },
-  };
-  return {
-    ...{ apiVersion: 'v1', kind: 'Pod', metadata: { generateName: 'archaware-probe-', namespace } },
-    spec: { containers: [{ name: 'probe', image, securityContext }] },
-  };
 }
 
 /** Returns the line `published`; empty if nothing should be published. */

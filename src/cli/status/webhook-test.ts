@@ -1,6 +1,6 @@
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import type { ApiError } from '../../kube/errors.ts';
-import { ARCHITECTURES_ANNOTATION, MANAGED_ANNOTATION } from '../../names.ts';
+import { MANAGED_ANNOTATION } from '../../names.ts';
 import { isSystemNamespace, settingsFor, skipTemplate } from '../../placement/eligibility.ts';
 import type { Namespace } from '../../placement/objects/namespace.ts';
 import type { Settings } from '../../placement/settings.ts';
@@ -32,23 +32,22 @@ export function reviewsPods(configuration: JsonObject): boolean {
 }
 
 /**
- * Returns a pod that the webhook changes although it knows nothing of the image: the annotation states the architecture, so that
- * no registry is asked. The API server never stores it (`dryRun=All`). It meets the Pod Security level `restricted` and names
+ * Returns a pod for dry runs: the API server never stores it (`dryRun=All`). It meets the Pod Security level `restricted` and names
  * resources, so that neither refuses it.
  */
-export function testPod(architecture: string): JsonObject {
+export function testPod(metadata: JsonObject, image = 'registry.invalid/archaware-status:none') {
   const resources = { cpu: '1m', memory: '1Mi' };
   return {
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: { generateName: 'archaware-status-', annotations: { [ARCHITECTURES_ANNOTATION]: architecture } },
+    metadata,
     spec: {
       automountServiceAccountToken: false,
       securityContext: { runAsNonRoot: true, runAsUser: 65532, seccompProfile: { type: 'RuntimeDefault' } },
       containers: [
         {
           name: 'none',
-          image: 'registry.invalid/archaware-status:none',
+          image,
           resources: { requests: resources, limits: resources },
           securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
         },

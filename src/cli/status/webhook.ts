@@ -3,7 +3,7 @@ import { isObject } from '../../kit/json.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { find, readAll } from '../../kube/read.ts';
-import { WEBHOOK_CONFIGURATION } from '../../names.ts';
+import { ARCHITECTURES_ANNOTATION, WEBHOOK_CONFIGURATION } from '../../names.ts';
 import { settingsFor, skipTemplate } from '../../placement/eligibility.ts';
 import { onlySchedulable } from '../../placement/images.ts';
 import { architecturesOf, type Node } from '../../placement/nodes/node.ts';
@@ -96,7 +96,9 @@ async function testIn(
     const skipped = skipTemplate({ labels: {} }, namespace, applied);
     if (skipped !== undefined) return { state: 'unknown', why: `pods of ${name} are left alone: ${skipNote(skipped)}` };
     const [architecture = 'amd64'] = [...onlySchedulable(architecturesOf(nodes), applied), ...applied.schedulable];
-    const body = testPod(architecture);
+    // The annotation states the architecture, so that the webhook changes the pod and asks no registry.
+    const annotations = { [ARCHITECTURES_ANNOTATION]: architecture };
+    const body = testPod({ generateName: 'archaware-status-', annotations });
     const pod = await client.request('create', `${path}/pods?dryRun=All`, { signal, body });
     return judgeAnswer(isObject(pod) ? pod : {}, name);
   } catch (error) {

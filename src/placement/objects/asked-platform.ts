@@ -98,14 +98,10 @@ export function readAsked(spec: JsonObject): Asked | undefined {
 export function withoutOurs(demands: Demands): Demands {
   const terms = (demands.terms ?? [])
     .map(({ expressions, fields }) => ({
-      expressions: expressions.filter((requirement) => !isOfOurForm(requirement)),
+      // Others are of a form that archaware never writes.
+      expressions: expressions.filter(({ key, operator }) => operator !== 'In' || key !== ARCHITECTURE_LABEL),
       fields,
     }))
     .filter(({ expressions, fields }) => expressions.length + fields.length > 0);
   return { ...demands, terms: terms.length > 0 ? terms : undefined };
-}
-
-/** Whether archaware may have written a requirement on the architecture. */
-function isOfOurForm({ key, operator }: { readonly key: string; readonly operator: string }): boolean {
-  return operator === 'In' && key === ARCHITECTURE_LABEL;
 }

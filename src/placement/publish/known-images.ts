@@ -97,7 +97,7 @@ export function knownImages(
 function packed(answers: Answers): Pick<KnownImages, 'count' | 'images'> {
   const parts = new Map<string, { length: number; readonly names: Map<string, string> }>();
   let [count, length] = [0, 0];
-  for (const image of [...answers.keys()].sort(byLength)) {
+  for (const image of [...answers.keys()].sort((one, other) => one.length - other.length || (one < other ? -1 : 1))) {
     const [key, name] = splitAtName(image);
     const answer = answers.get(image) ?? '';
     const part = parts.get(key) ?? { length: 0, names: new Map() };
@@ -158,10 +158,6 @@ export function changedFields(object: JsonObject, wanted: KnownImages): JsonObje
 function splitAtName(image: string): [part: string, name: string] {
   const at = image.lastIndexOf('/') + 1;
   return [`/${image.slice(0, at)}`, image.slice(at)];
-}
-
-function byLength(one: string, other: string): number {
-  return one.length - other.length || (one < other ? -1 : 1);
 }
 
 function patternOf(globs: readonly string[]): string {
