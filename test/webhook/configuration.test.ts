@@ -1,13 +1,21 @@
 import { expect } from 'chai';
 import { createAuthority } from '../../hack/cluster/certificates.ts';
-import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../src/kit/json.ts';
+import { type JsonObject, objectAt } from '../../src/kit/json.ts';
 import type { Operation } from '../../src/kit/json-patch.ts';
 import type { ApiClient } from '../../src/kube/api-client.ts';
 import { calledPaths, configurationPatch, servingNames, trusts } from '../../src/webhook/configuration.ts';
 import { readConfiguration } from '../../src/webhook/keep-configuration.ts';
 import { createPaths } from '../../src/webhook/paths.ts';
 import { type Server, startServer } from '../kube/cluster.ts';
-import { CONFIGURATION, CONFIGURATIONS, createWorld, keeping, type World, webhookConfiguration } from './self-made.ts';
+import {
+  bundleIn,
+  CONFIGURATION,
+  CONFIGURATIONS,
+  createWorld,
+  keeping,
+  type World,
+  webhookConfiguration,
+} from './self-made.ts';
 
 const one = createAuthority('one').certificate;
 const two = createAuthority('two').certificate;
@@ -25,12 +33,20 @@ function configurationOf(...clients: (JsonObject | undefined)[]): JsonObject {
 }
 const withBundle = (text: string): JsonObject => ({ service, caBundle: btoa(text) });
 
+const uid: Operation = { op: 'test', path: '/metadata/uid', value: 'u' };
+const named = (index: number): Operation => ({
+  op: 'test',
+  path: `/webhooks/${index}/name`,
+  value: `${index}.example.com`,
+});
+const to = (index: number, field: string, value: string): Operation => ({
+  op: 'add',
+  path: `/webhooks/${index}/clientConfig/${field}`,
+  value,
+});
+
 describe('the bundle that callers trust', () => {
-  const uid: Operation = { op: 'test', path: '/metadata/uid', value: 'u' };
-  const given = (index: number, ca: string): Operation[] => [
-    { op: 'test', path: `/webhooks/${index}/name`, value: `${index}.example.com` },
-    { op: 'add', path: `/webhooks/${index}/clientConfig/caBundle`, value: btoa(ca) },
-  ];
+  const given = (index: number, ca: string): Operation[] => [named(index), to(index, 'caBundle', btoa(ca))];
   const rows: [what: string, configuration: JsonObject, ca: string, patch: Operation[]][] = [
     ['is put where there is none', configurationOf({ service }), one, [uid, ...given(0, one)]],
     ['is put where there is an empty one', configurationOf({ service, caBundle: '' }), one, [uid, ...given(0, one)]],
@@ -60,17 +76,6 @@ describe('the bundle that callers trust', () => {
 });
 
 describe('the path that callers use', () => {
-  const uid: Operation = { op: 'test', path: '/metadata/uid', value: 'u' };
-  const named = (index: number): Operation => ({
-    op: 'test',
-    path: `/webhooks/${index}/name`,
-    value: `${index}.example.com`,
-  });
-  const to = (index: number, field: string, value: string): Operation => ({
-    op: 'add',
-    path: `/webhooks/${index}/clientConfig/${field}`,
-    value,
-  });
   const path = '/mutate/abc';
   const rows: [what: string, configuration: JsonObject, patch: Operation[], called: string[]][] = [
     ['a Service without one', configurationOf({ service }), [uid, named(0), to(0, 'service/path', path)], ['/']],
@@ -159,22 +164,19 @@ describe('the configuration of the webhook', () => {
     await server.stop();
   });
 
-  const keep = (ca: string | undefined, mayWrite = () => true) =>
+  const keep = (ca: string | undefined, more: Partial<Parameters<typeof keeping>[0]> = {}) =>
     world.add((signal) =>
       keeping({
         client,
         source: { current: () => ({ cert: '', key: '', ca, notAfter: 0 }), onChange: () => {} },
-        mayWrite,
+        mayWrite: () => true,
         clock: world.clock,
         onProblem: (problem) => problems.push(problem ?? 'none'),
         signal,
+        ...more,
       }),
     );
-  const bundle = async () => {
-    const found = await client.request('get', CONFIGURATION);
-    const [webhook] = listAt(isObject(found) ? found : {}, 'webhooks') ?? [];
-    return atob(stringAt(objectAt(webhook ?? {}, 'clientConfig'), 'caBundle') ?? '');
-  };
+  const bundle = () => bundleIn(client);
   const create = (metadata: JsonObject = {}) => {
     const body = webhookConfiguration();
     return client.request('create', CONFIGURATIONS, {
@@ -210,7 +212,7 @@ describe('the configuration of the webhook', () => {
   it('is written by the leader only', async () => {
     await create();
     let leads = false;
-    await keep(one, () => leads);
+    await keep(one, { mayWrite: () => leads });
     await world.pass(5000);
     expect(patches()).to.deep.equal([]);
     leads = true;
@@ -257,18 +259,7 @@ describe('the configuration of the webhook', () => {
 
     const serve = async () => {
       const paths = createPaths(() => wanted, world.clock.monotonic);
-      await world.add((signal) =>
-        keeping({
-          client,
-          source: { current: () => ({ cert: '', key: '', ca: one, notAfter: 0 }), onChange: () => {} },
-          paths,
-          mayWrite: () => true,
-          clock: world.clock,
-          onProblem: (problem) => problems.push(problem ?? 'none'),
-          onPathProblem: (problem) => pathProblems.push(problem ?? 'none'),
-          signal,
-        }),
-      );
+      await keep(one, { paths, onPathProblem: (problem) => pathProblems.push(problem ?? 'none') });
       return paths;
     };
     const called = async () => calledPaths(await readConfiguration(client));

@@ -1,9 +1,8 @@
 import { expect } from 'chai';
-import { isObject, listAt, objectAt, stringAt } from '../../src/kit/json.ts';
 import type { ApiClient } from '../../src/kube/api-client.ts';
 import { type Server, startServer } from '../kube/cluster.ts';
 import {
-  CONFIGURATION,
+  bundleIn,
   CONFIGURATIONS,
   createWorld,
   entries,
@@ -36,13 +35,6 @@ describe('the rotation of self-made certificates', () => {
     await world.end();
     await server.stop();
   });
-
-  /** The bundle that the API server uses now. */
-  async function bundleInForce(): Promise<string> {
-    const configuration = await client.request('get', CONFIGURATION);
-    const [webhook] = listAt(isObject(configuration) ? configuration : {}, 'webhooks') ?? [];
-    return Buffer.from(stringAt(objectAt(webhook ?? {}, 'clientConfig'), 'caBundle') ?? '', 'base64').toString();
-  }
 
   it('breaks no connection over generations: the present and the previous bundle verify every served certificate', async () => {
     let leads: 'first' | 'second' = 'first';
@@ -78,13 +70,13 @@ describe('the rotation of self-made certificates', () => {
     const authorities = new Set<string | undefined>();
     const certificates = new Set<string | undefined>();
     let widest = 0;
-    let before = await bundleInForce();
+    let before = await bundleIn(client);
     while (world.now() < BEGIN + 23 * DAY) {
       // Each day has some checks close to each other, so that steps follow each other at different distances.
       for (const step of [8 * HOUR, 15 * HOUR, HOUR / 2, 10_000, HOUR / 2 - 10_000]) {
         past.push(await client.request('get', SECRET));
         await world.pass(step);
-        const now = await bundleInForce();
+        const now = await bundleIn(client);
         const { 'ca.crt': kept } = await entries(client);
         for (const served of new Set([first, second].map(({ current }) => current()?.cert))) {
           for (const bundle of new Set([before, now, kept])) {

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../../src/kit/clock.ts';
-import { isObject, type JsonObject, objectAt } from '../../src/kit/json.ts';
+import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../src/kit/json.ts';
 import type { ApiClient } from '../../src/kube/api-client.ts';
 import { readAuthorities } from '../../src/oci/http/trust.ts';
 import { createSelfSigned, type SelfSignedOptions } from '../../src/webhook/certificates/self-signed.ts';
@@ -112,6 +112,13 @@ export function webhookConfiguration(clientConfig?: JsonObject): JsonObject {
       },
     ],
   };
+}
+
+/** The bundle that the API server uses for the first webhook; empty if there is none. */
+export async function bundleIn(client: ApiClient): Promise<string> {
+  const found = await client.request('get', CONFIGURATION);
+  const [webhook] = listAt(isObject(found) ? found : {}, 'webhooks') ?? [];
+  return Buffer.from(stringAt(objectAt(webhook ?? {}, 'clientConfig'), 'caBundle') ?? '', 'base64').toString();
 }
 
 /** The entries of the Secret, decoded. */

@@ -15,6 +15,12 @@ describe('the admission server', () => {
     world = await startAdmissionWorld({ limits });
   };
   afterEach(() => world.stop());
+  /** Sends this over a connection of its own; returns the beginning of the answer. */
+  const firstOf = async (sent: string): Promise<string> => {
+    const socket = await world.open();
+    socket.write(sent);
+    return String((await once(socket, 'data'))[0]);
+  };
 
   const mediaTypes = ['application/json', 'application/json; charset=utf-8', 'Application/JSON;charset=UTF-8'];
   for (const mediaType of mediaTypes) {
@@ -94,20 +100,15 @@ describe('the admission server', () => {
 
   it('does not request the body for another path', async () => {
     await start();
-    const socket = await world.open();
-    socket.write('POST / HTTP/1.1\r\nhost: webhook\r\ncontent-length: 2\r\nexpect: 100-continue\r\n\r\n');
-    const [answered] = await once(socket, 'data');
-    expect(String(answered)).to.match(/^HTTP\/1\.1 404 /);
+    const head = 'POST / HTTP/1.1\r\nhost: webhook\r\ncontent-length: 2\r\nexpect: 100-continue\r\n\r\n';
+    expect(await firstOf(head)).to.match(/^HTTP\/1\.1 404 /);
   });
 
   it('refuses a body with too many values, or nested too deep, before it is complete', async () => {
     await start();
     for (const body of [`{"a":[${'{},'.repeat(200_000)}`, '{"a":'.repeat(100)]) {
-      const socket = await world.open();
-      socket.write(`${HEAD}content-length: 7000000\r\n\r\n${body}`);
-      const [answered] = await once(socket, 'data');
-      expect(String(answered)).to.match(/^HTTP\/1\.1 413 .*the body (?:has more than|is nested)/s);
-      socket.destroy();
+      const answered = await firstOf(`${HEAD}content-length: 7000000\r\n\r\n${body}`);
+      expect(answered).to.match(/^HTTP\/1\.1 413 .*the body (?:has more than|is nested)/s);
     }
     expect((await world.ask(REVIEW)).status).to.equal(200);
   });
@@ -133,10 +134,8 @@ describe('the admission server', () => {
 
   it('refuses a body of unknown length as soon as it is over the limit', async () => {
     await start({ size: 100 });
-    const socket = await world.open();
-    socket.write(`${HEAD}transfer-encoding: chunked\r\n\r\nff\r\n${'x'.repeat(255)}\r\n`);
-    const [answered] = await once(socket, 'data');
-    expect(String(answered)).to.match(/^HTTP\/1\.1 413 .*\{"error":"[^"]+"\}$/s);
+    const answered = await firstOf(`${HEAD}transfer-encoding: chunked\r\n\r\nff\r\n${'x'.repeat(255)}\r\n`);
+    expect(answered).to.match(/^HTTP\/1\.1 413 .*\{"error":"[^"]+"\}$/s);
     expect(world.outcomes).to.deep.equal(['error']);
   });
 
@@ -302,6 +301,13 @@ describe('the end of the admission server', () => {
     world = await startAdmissionWorld({ limits: { farewell: 200 } });
   });
   afterEach(() => world.stop());
+  /** A connection whose request is under way: its body is awaited. */
+  const underWay = async (): Promise<TLSSocket> => {
+    const socket = await world.open();
+    socket.write(`${HEAD}content-length: 2\r\nexpect: 100-continue\r\n\r\n`);
+    await once(socket, 'data');
+    return socket;
+  };
 
   it('answers new connections while it is leaving, and ends each with its answer', async () => {
     world.leave();
@@ -315,10 +321,8 @@ describe('the end of the admission server', () => {
   });
 
   it('is over when the last connection is closed', async () => {
-    const socket = await world.open();
+    const socket = await underWay();
     const text = textOf(socket);
-    socket.write(`${HEAD}content-length: 2\r\nexpect: 100-continue\r\n\r\n`);
-    await once(socket, 'data');
     world.end();
     let isClosed = false;
     const closed = world.closed.then(() => {
@@ -332,10 +336,8 @@ describe('the end of the admission server', () => {
   });
 
   it('lets requests under way end, and closes their connections', async () => {
-    const socket = await world.open();
+    const socket = await underWay();
     const text = textOf(socket);
-    socket.write(`${HEAD}content-length: 2\r\nexpect: 100-continue\r\n\r\n`);
-    await once(socket, 'data');
     world.end();
     socket.write('{}');
     expect(await text).to.match(/^HTTP\/1\.1 200 .*connection: close/ims);
@@ -352,9 +354,7 @@ describe('the end of the admission server', () => {
   });
 
   it('does not wait long for anybody', async () => {
-    const socket = await world.open();
-    socket.write(`${HEAD}content-length: 2\r\nexpect: 100-continue\r\n\r\n`);
-    await once(socket, 'data');
+    const socket = await underWay();
     world.end();
     await once(socket, 'close');
     await until(() => world.outcomes.length > 0);

@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:tls';
 import { expect } from 'chai';
-import { isObject, objectAt } from '../../../src/kit/json.ts';
+import { isObject, type JsonObject, objectAt } from '../../../src/kit/json.ts';
 import type { ApiClient, ApiVerb } from '../../../src/kube/api-client.ts';
 import { issueServing, makeAuthority } from '../../../src/webhook/certificates/issue.ts';
 import type { CertificateSource } from '../../../src/webhook/certificates/source.ts';
@@ -90,6 +90,11 @@ describe('self-made certificates', () => {
   });
 
   const follower = { mayWrite: () => false };
+  /** Somebody configures how the webhook is called. */
+  const configure = (clientConfig: JsonObject) =>
+    client.request('create', CONFIGURATIONS, { body: webhookConfiguration(clientConfig) });
+  const service = { name: 'archaware-controller', namespace: 'archaware', path: '/mutate' };
+  const url = 'https://webhook.example.com:9443/mutate';
 
   it('are created by the first replica, leader or not; the others find them and write nothing', async () => {
     const first = await world.replica(follower);
@@ -113,17 +118,8 @@ describe('self-made certificates', () => {
     expect(one.current()?.cert).not.to.equal(before);
   });
 
-  /** The callers trust an authority that is in no Secret. */
-  const trustStranger = async () => {
-    const configuration = webhookConfiguration({
-      service: { name: 'archaware-controller', namespace: 'archaware', path: '/mutate' },
-      caBundle: btoa((await stranger()).ca),
-    });
-    await client.request('create', CONFIGURATIONS, { body: configuration });
-  };
-
   it('are left to the leader for a while if callers trust an authority already, which it may have in memory', async () => {
-    await trustStranger();
+    await configure({ service, caBundle: btoa((await stranger()).ca) });
     const waiting = await world.replica(follower);
     for (let looks = 0; looks < 5; looks += 1) await world.pass(SEARCH);
     expect(waiting.current()).to.equal(undefined);
@@ -137,12 +133,7 @@ describe('self-made certificates', () => {
   it('come back from the memory of the leader, and not from a replica that starts meanwhile', async () => {
     const leader = await world.replica();
     const before = leader.current()?.cert;
-    await client.request('create', CONFIGURATIONS, {
-      body: webhookConfiguration({
-        service: { name: 'archaware-controller', namespace: 'archaware', path: '/mutate' },
-        caBundle: btoa(leader.current()?.ca ?? ''),
-      }),
-    });
+    await configure({ service, caBundle: btoa(leader.current()?.ca ?? '') });
     await client.request('delete', SECRET);
     const started = await world.replica(follower);
     for (let looks = 0; looks < 6; looks += 1) await world.pass(SEARCH);
@@ -159,8 +150,7 @@ describe('self-made certificates', () => {
 
   it('are not overwritten by a replica that lost the lease while it created them', async () => {
     const before = (await world.replica(follower)).current();
-    const url = 'https://webhook.example.com:9443/mutate';
-    await client.request('create', CONFIGURATIONS, { body: webhookConfiguration({ url }) });
+    await configure({ url });
     const answers = [true, false];
     const replica = await world.replica({ mayWrite: () => answers.shift() ?? false });
     expect(writes()).to.have.length(1);
@@ -209,8 +199,7 @@ describe('self-made certificates', () => {
   it('are issued again by the same authority when the webhook is called by another name', async () => {
     const replica = await world.replica();
     const before = replica.current();
-    const url = 'https://webhook.example.com:9443/mutate';
-    await client.request('create', CONFIGURATIONS, { body: webhookConfiguration({ url }) });
+    await configure({ url });
     await world.pass(LOOK);
     const after = replica.current();
     expect(after?.ca).to.equal(before?.ca);
