@@ -1,6 +1,5 @@
 import { expect } from 'chai';
 import type { Access } from '../../src/oci/credentials/keyring.ts';
-import { ImageError } from '../../src/oci/errors.ts';
 import type { Resolution } from '../../src/oci/resolver.ts';
 import {
   type Answer,
@@ -225,15 +224,14 @@ describe('a token service that supports only POST', () => {
 
   it('is not asked by POST because a password is wrong', async () => {
     answers(401, reply(200, {}, '{"access_token":"t"}'));
-    const error: unknown = await resolve('app:v1').catch((reason: unknown) => reason);
-    expect(error).to.be.instanceOf(ImageError).that.includes({ code: 'denied' });
+    expect(await failureOf(resolve('app:v1'))).to.include({ code: 'denied' });
     expect(forms).to.deep.equal([]);
   });
 
   it('and answers both with 405 is denied', async () => {
     answers(405, reply(405));
-    const error: unknown = await resolve('app:v1').catch((reason: unknown) => reason);
-    expect(error).to.be.instanceOf(ImageError).that.includes({ code: 'denied', temporary: false });
+    const error = await failureOf(resolve('app:v1'));
+    expect(error).to.include({ code: 'denied', temporary: false });
     expect(String(error)).to.not.include('a&b=c');
   });
 });

@@ -1,8 +1,17 @@
 import { expect } from 'chai';
 import type { Access } from '../../src/oci/credentials/keyring.ts';
-import { ImageError } from '../../src/oci/errors.ts';
 import type { RegistryRequest, RegistryResponse, SendRequest } from '../../src/oci/http/transport.ts';
-import { type Harness, INDEX, indexOf, never, pullSecret, sha256, startResolver, stopAfterEach } from './server.ts';
+import {
+  failureOf,
+  type Harness,
+  INDEX,
+  indexOf,
+  never,
+  pullSecret,
+  sha256,
+  startResolver,
+  stopAfterEach,
+} from './server.ts';
 
 const ACCESS: Access = { namespace: 'default', pullSecrets: ['s'], always: false };
 const REGISTRY = 'reg.example.com';
@@ -153,8 +162,7 @@ describe('a registry that redirects to another one, which has tokens of its own'
           : challenged(`Bearer realm="https://reg.example.com/token",scope="repository:x${turn}:pull"`);
       },
     });
-    const error: unknown = await resolve().catch((reason: unknown) => reason);
-    expect(error).to.be.instanceOf(ImageError).that.includes({ code: 'denied' });
+    expect(await failureOf(resolve())).to.include({ code: 'denied' });
     expect(log.length).to.be.at.most(5);
   });
 
@@ -233,8 +241,8 @@ describe('a registry that redirects to another one, which has tokens of its own'
       },
       true,
     );
-    const error: unknown = await resolve().catch((reason: unknown) => reason);
-    expect(error).to.be.instanceOf(ImageError).that.includes({ code: 'forbidden-address' });
+    const error = await failureOf(resolve());
+    expect(error).to.include({ code: 'forbidden-address' });
     expect(String(error)).to.include('registries.insecure: ["two.example.com"]');
     for (const line of log.filter((each) => each.includes('two.example.com'))) expect(line).to.not.include('[');
   });
@@ -267,8 +275,7 @@ describe('a registry that redirects to another one, which has tokens of its own'
       'two.example.com': tokens('two', OURS, to('three.example.com')),
       'three.example.com': tokens('three', OURS),
     });
-    const error: unknown = await resolve().catch((reason: unknown) => reason);
-    expect(error).to.be.instanceOf(ImageError).that.includes({ code: 'denied' });
+    expect(await failureOf(resolve())).to.include({ code: 'denied' });
     expect(log.filter((line) => line.includes('three'))).to.have.length(1);
   });
 });

@@ -75,6 +75,17 @@ describe('a flood of lookups of one tenant', () => {
     expect(await turnsUntilSent(`${HUB}/flood4000`)).to.be.at.most(1);
   });
 
+  it('at a registry that never answers takes no place of another registry that the same tenant uses', async () => {
+    for (let index = 0; index < 60; index += 1) ask(`hangs.example.com/app${index}`, 'tenant');
+    await until(() => sent.size === 3);
+    for (const host of [HUB, 'never-asked.example.com']) {
+      ask(`${host}/wanted`, 'tenant');
+      await answer(`${host}/wanted`);
+      await until(() => harness.known(`${host}/wanted`, of('tenant')) !== undefined);
+    }
+    expect([...sent.keys()]).to.deep.equal([0, 1, 2].map((index) => `hangs.example.com/app${index}`));
+  });
+
   it('has few lookups under way: the others wait as names, and get their turn', async () => {
     let begun = 0;
     const pullSecrets = async () => {

@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import { ImageError } from '../../../src/oci/errors.ts';
 import { authenticate } from '../../../src/oci/http/authentication.ts';
 import { followOnHost } from '../../../src/oci/http/token.ts';
 import {
@@ -11,6 +10,7 @@ import {
   type SendRequest,
 } from '../../../src/oci/http/transport.ts';
 import type { Trust } from '../../../src/oci/http/trust.ts';
+import { failureOf } from '../server.ts';
 
 const CREDENTIAL: Credential = { username: 'me', password: 'hunter2', fingerprint: 'f', shared: false };
 const IDENTITY: Credential = { ...CREDENTIAL, password: '', identityToken: 'refresh+me', fingerprint: 'i' };
@@ -272,8 +272,7 @@ describe('a challenge', () => {
   for (const [what, realm, request] of refusedRealms) {
     it(`with a realm ${what} is refused before the credential is sent`, async () => {
       const { ask, asked } = setup(registry(`Bearer realm="${realm}"`, { json: { token: 't' } }));
-      const error: unknown = await ask({ ...request, credential: CREDENTIAL }).catch((reason: unknown) => reason);
-      expect(error).to.include({ code: 'forbidden-address' });
+      expect(await failureOf(ask({ ...request, credential: CREDENTIAL }))).to.include({ code: 'forbidden-address' });
       expect(asked).to.have.length(1);
     });
   }
@@ -366,8 +365,7 @@ describe('a challenge', () => {
         const named = { 'auth.example.com:5000': trusts('named', true) };
         for (const credential of [CREDENTIAL, IDENTITY]) {
           const { ask, asked } = setup(service({ [START]: [307, location] }), { named });
-          const error: unknown = await ask({ credential }).catch((reason: unknown) => reason);
-          expect(error).to.include({
+          expect(await failureOf(ask({ credential }))).to.include({
             code: 'denied',
             message:
               'the token service of r.example.com redirects; only 3 redirects with https on its own host are followed',
@@ -418,8 +416,8 @@ describe('a challenge', () => {
   for (const [what, token, code] of failures) {
     it(`whose token service ${what} is ${code}`, async () => {
       const { ask } = setup(registry(BEARER, token));
-      const error: unknown = await ask({ credential: CREDENTIAL }).catch((reason: unknown) => reason);
-      expect(error).to.be.instanceOf(ImageError).that.includes({ code });
+      const error = await failureOf(ask({ credential: CREDENTIAL }));
+      expect(error).to.include({ code });
       expect(String(error)).to.not.include('hunter2');
     });
   }
@@ -530,8 +528,7 @@ describe('a project that challenges', () => {
     advance(60_000);
     status = 401;
     for (const _ of [1, 2]) {
-      const error: unknown = await ask(at('team/one', CREDENTIAL)).catch((reason: unknown) => reason);
-      expect(error).to.include({ code: 'denied' });
+      expect(await failureOf(ask(at('team/one', CREDENTIAL)))).to.include({ code: 'denied' });
     }
     const login = `auth.example.com ${BASIC}`;
     expect(paths().slice(3)).to.deep.equal([login, 'r.example.com -', login]);
@@ -625,7 +622,7 @@ describe('an identity token', () => {
     const script = registry(ACR, { status: 401 });
     const { ask, asked } = setup(script);
     for (const scope of ['a', 'b']) {
-      const error: unknown = await ask({ credential: IDENTITY, scope }).catch((reason: unknown) => reason);
+      const error = await failureOf(ask({ credential: IDENTITY, scope }));
       expect(error).to.include({ code: 'denied' });
       expect(String(error)).to.not.include('refresh');
     }
@@ -634,8 +631,7 @@ describe('an identity token', () => {
 
   it('is not sent by GET because the service is down', async () => {
     const { ask, asked } = setup(registry(ACR, { status: 503 }));
-    const error: unknown = await ask({ credential: IDENTITY }).catch((reason: unknown) => reason);
-    expect(error).to.include({ code: 'unavailable' });
+    expect(await failureOf(ask({ credential: IDENTITY }))).to.include({ code: 'unavailable' });
     expect(asked).to.have.length(2);
   });
 
