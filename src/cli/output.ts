@@ -1,6 +1,7 @@
 import { Document, Scalar, visit } from 'yaml';
 import type { Platform } from '../kit/platform.ts';
 import { printable } from '../kit/printable.ts';
+import type { Inside } from '../oci/deep/look-inside.ts';
 
 /** A column is not made narrower than this, so that a name can still be recognised. */
 const LEAST_COLUMN = 12;
@@ -134,4 +135,37 @@ export function escaped(text: string): string {
 /** Returns a platform as people write it: `linux/arm64/v8`. */
 export function platformText({ os, architecture, variant }: Platform): string {
   return [os, architecture, ...(variant ? [variant] : [])].join('/');
+}
+
+const LONGEST = 1_000;
+
+/**
+ * Returns text from outside for Markdown on one line, also in a cell of a table: as code, in which neither markup nor mentions
+ * (`@name`) nor links work. A text that could end the code becomes character references, which Markdown never reads as markup
+ * (CommonMark, "Entity and numeric character references").
+ */
+export function code(text: string): string {
+  const safe = printable(text, LONGEST).trim();
+  if (safe === '') return '';
+  if (!/[`|\\<>&]/.test(safe)) return `\`${safe}\``;
+  const encoded = safe.replace(/[^A-Za-z0-9 ]/gu, (character) => `&#${character.codePointAt(0)};`);
+  return `<code>${encoded}</code>`;
+}
+
+/** Returns a table. Its cells are Markdown already. */
+export function markdownTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |\n`;
+  return [line(header), line(header.map(() => '---')), ...rows.map(line)].join('');
+}
+
+/** `declares linux/arm64, /usr/bin/app is x86-64`. */
+export function insideText({ platform, program, machine }: Inside): string {
+  const declared = `declares ${platformText(platform)}`;
+  return program === undefined || machine === undefined ? declared : `${declared}, ${program} is ${machine}`;
+}
+
+/** `12.3 MiB`; for people. */
+export function bytesText(bytes: number): string {
+  const [size, unit] = bytes < 1024 * 1024 ? [bytes / 1024, 'KiB'] : [bytes / 1024 / 1024, 'MiB'];
+  return `${size.toFixed(1)} ${unit}`;
 }

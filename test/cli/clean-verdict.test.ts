@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createLedger } from '../../src/clean/outcomes.ts';
-import { printOutcome } from '../../src/cli/clean/outcome.ts';
+import { printOutcome } from '../../src/cli/clean/clean.ts';
 
 const POD = { kind: 'Pod', namespace: 'shop', name: 'web' };
 const NODE = { kind: 'Node', name: 'a' };

@@ -3,8 +3,8 @@ import { architecturesOf, type Node, nodeArchitecture } from '../../placement/no
 import type { PodImage } from '../../placement/objects/containers.ts';
 import { createPins } from '../../placement/readiness/places.ts';
 import { type Assessment, joined, verdictOf } from '../../placement/readiness/target-verdict.ts';
+import type { Candidate } from './assess.ts';
 import { assess, type Circumstances } from './assess.ts';
-import type { Candidate } from './candidate.ts';
 import type { Unit } from './inventory.ts';
 import { costOf, createCosts, type Prices } from './price.ts';
 import { rankRebuilds } from './rebuilds.ts';

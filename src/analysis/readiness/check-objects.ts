@@ -3,8 +3,8 @@ import type { PodImage } from '../../placement/objects/containers.ts';
 import type { Reason } from '../../placement/readiness/readiness-states.ts';
 import { type Assessment, verdictOf } from '../../placement/readiness/target-verdict.ts';
 import { spreadNote } from '../spread.ts';
+import type { Candidate } from './assess.ts';
 import { assess, type Circumstances } from './assess.ts';
-import type { Candidate } from './candidate.ts';
 import type { Unit } from './inventory.ts';
 
 type CheckedObject = {

@@ -1,8 +1,8 @@
 import { type ImageAnswer, intersect, type Narrowing, narrowingOf } from '../../placement/images.ts';
 import type { PodImage } from '../../placement/objects/containers.ts';
 import { usersOf } from '../../placement/readiness/target-verdict.ts';
+import type { Candidate } from './assess.ts';
 import { assess, type Circumstances } from './assess.ts';
-import type { Candidate } from './candidate.ts';
 
 /** An image of a workload, and the architectures of nodes that run it. */
 type ComparedImage = { readonly image: string; readonly architectures: readonly string[] };

@@ -9,7 +9,7 @@ import {
   readOwner,
   shownKind,
 } from '../../placement/objects/kinds.ts';
-import { type Candidate, readCandidate } from './candidate.ts';
+import { type Candidate, readCandidate } from './assess.ts';
 import type { WaitingPod } from './report.ts';
 
 /** A workload as the report counts it. */

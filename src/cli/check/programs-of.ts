@@ -8,8 +8,7 @@ import { type Inside, lookIntoLayers } from '../../oci/deep/look-inside.ts';
 import { ImageError } from '../../oci/errors.ts';
 import type { TagResolver } from '../../oci/resolver.ts';
 import { readWorkload } from '../../placement/objects/workload.ts';
-import { insideText } from '../lookups/program-text.ts';
-import { nameOf } from '../output.ts';
+import { insideText, nameOf } from '../output.ts';
 
 /** What the containers of one object start. */
 type Starts = Pick<Missing, 'kind' | 'namespace' | 'name'> & {

@@ -8,10 +8,9 @@ import { WORKLOAD_KINDS } from '../../placement/objects/workload.ts';
 import { createLookups } from '../lookups/lookups.ts';
 import { WITHOUT_CLUSTER, withLookups } from '../lookups/with-lookups.ts';
 import { inputName, readObjects } from '../manifest-objects.ts';
-import { counted, nameOf, valueText, wrapped } from '../output.ts';
+import { code, counted, markdownTable, nameOf, valueText, wrapped } from '../output.ts';
 import { createPaint, type Paint } from '../paint.ts';
 import { circumstancesOf, gatherFiles, notLookedUp, withoutSecrets } from '../survey/workloads.ts';
-import { code, markdownTable } from './markdown.ts';
 import { unknownPrograms, withPrograms } from './programs-of.ts';
 
 /** The question of one run of `check`. */

@@ -1,4 +1,4 @@
-import type { Candidate } from '../../analysis/readiness/candidate.ts';
+import type { Candidate } from '../../analysis/readiness/assess.ts';
 import {
   type Comparison,
   compareWorkloads,
@@ -14,10 +14,9 @@ import { find } from '../../kube/read.ts';
 import { createLookups, type Question } from '../lookups/lookups.ts';
 import { type Asking, WITHOUT_CLUSTER, withLookups } from '../lookups/with-lookups.ts';
 import { inputName, readObjects } from '../manifest-objects.ts';
-import { counted, nameOf, valueText } from '../output.ts';
+import { code, counted, markdownTable, nameOf, valueText } from '../output.ts';
 import { KINDS, pathOf } from '../survey/kinds.ts';
 import { circumstancesOf, gatherFiles, notLookedUp, questionOf, withoutSecrets } from '../survey/workloads.ts';
-import { code, markdownTable } from './markdown.ts';
 import { unchecked } from './run-check.ts';
 
 /** The question of one run of `check --compare`. */

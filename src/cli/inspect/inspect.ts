@@ -10,9 +10,8 @@ import type { Resolution, Resolver, TagResolver } from '../../oci/resolver.ts';
 import { loginText } from '../../oci/sentences.ts';
 import { answerLocally, intersect } from '../../placement/images.ts';
 import { few } from '../../placement/reasons.ts';
-import { bytesText, insideText } from '../lookups/program-text.ts';
 import { WITHOUT_CLUSTER, withLookups } from '../lookups/with-lookups.ts';
-import { counted, platformText, table, valueText } from '../output.ts';
+import { bytesText, counted, insideText, platformText, table, valueText } from '../output.ts';
 import { createPaint, type Paint, type Tone } from '../paint.ts';
 
 type Inspected = {

@@ -17,7 +17,7 @@ import { onlyObserves, usesAffinity, usesTaints } from '../../placement/placing.
 import { few } from '../../placement/reasons.ts';
 import type { PlacedPart } from '../../placement/refused-parts.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { testPod } from '../status/webhook-test.ts';
+import { testPod } from '../status/webhook.ts';
 import type { Plan } from './plan-shape.ts';
 
 /** A namespace in which archaware would place pods. */

@@ -1,13 +1,13 @@
-import { otherDaemonSetNote, untoleratingDaemonSets } from '../../analysis/workloads/other-daemon-sets.ts';
 import type { JudgedWorkload } from '../../analysis/workloads/overview.ts';
+import { otherDaemonSetNote, untoleratingDaemonSets } from '../../analysis/workloads/overview.ts';
 import type { Config } from '../../config/schema.ts';
 import { loopsThatRun } from '../../config/settings.ts';
 import type { Loops } from '../../controllers/loops/loops.ts';
 import { decidedOf } from '../../controllers/memory.ts';
 import type { Watches } from '../../controllers/watches.ts';
+import { nodesWithUnmanagedTaints } from '../../placement/nodes/managed.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import { untaintedPoolsNote } from '../../placement/nodes/pools.ts';
-import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import { readRecorded } from '../../placement/objects/template-record.ts';
 import { onlyObserves, usesTaints } from '../../placement/placing.ts';

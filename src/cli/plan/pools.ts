@@ -12,7 +12,7 @@ import type { Pod } from '../../placement/objects/pod.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { valueText } from '../output.ts';
 import { readWholePools } from '../survey/survey.ts';
-import type { FromImages } from './from-images.ts';
+import type { FromImages } from './decide-all.ts';
 
 /** What pods ask of nodes, by their uid; nothing for pods that are for one node, or have ended. */
 export type DemandsOfPods = Map<string, Demands>;

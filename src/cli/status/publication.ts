@@ -7,7 +7,7 @@ import { knownImagesPath, PLACE_POLICY, PROBE_FIELD_MANAGER } from '../../names.
 import { readPodRecord } from '../../placement/objects/pod-record.ts';
 import { NOT_YET, readAnswers } from '../../placement/publish/known-images.ts';
 import { type Facts, hasLeader, isGuess, presentWord, type Read, readValue, tried } from './facts.ts';
-import { testPod } from './webhook-test.ts';
+import { testPod } from './webhook.ts';
 
 /** Finds out what the API server does with pods of published images, and whether it should. */
 export async function tryPublication(

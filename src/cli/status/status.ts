@@ -1,6 +1,6 @@
-import { countNodes, nodesWithoutTaint } from '../../analysis/nodes/counts.ts';
+import { countNodes, type NodeCount, nodesWithoutTaint } from '../../analysis/nodes/counts.ts';
 import { type Connection, connect } from '../../app/connect.ts';
-import { readStatus, statusPath } from '../../app/leader-status.ts';
+import { type Problem, readStatus, statusPath } from '../../app/leader-status.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';
 import { VERSION } from '../../app/version.ts';
 import { loopsThatRun, toSettings } from '../../config/settings.ts';
@@ -9,9 +9,9 @@ import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { type FoundLease, getDeployment, getLease, installationText, readDeployment } from '../../kube/installation.ts';
 import { find, readAll } from '../../kube/read.ts';
 import { APP_LABEL, DEPLOYMENT, STATUS_CONFIG_MAP } from '../../names.ts';
+import { nodesWithUnmanagedTaints } from '../../placement/nodes/managed.ts';
 import { type Node, readNode, taintKind } from '../../placement/nodes/node.ts';
 import { joinedUntainted, POOL_PAGE, poolOf } from '../../placement/nodes/pools.ts';
-import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { valueText } from '../output.ts';
 import { createPaint } from '../paint.ts';
@@ -19,18 +19,22 @@ import { readPoolProblems } from '../survey/survey.ts';
 import { tryGuard } from './daemonset-guard.ts';
 import {
   type Facts,
+  hasLeader,
   isBlind,
+  isGuess,
+  isOfThePast,
   type LeaderWord,
   type LeaseFact,
   type PoolFact,
+  presentWord,
   type Read,
   type Replica,
   readValue,
   tried,
+  type WebhookFact,
 } from './facts.ts';
-import { problemsOf } from './problems.ts';
+import { isMissing, problemsOf } from './problems.ts';
 import { tryPublication } from './publication.ts';
-import { statusOf, unreadLines } from './shape.ts';
 import { statusText } from './text.ts';
 import { lookAtWebhook } from './webhook.ts';
 
@@ -179,4 +183,111 @@ async function readPools(
     lacking.set(`${pool.kind} ${pool.name}`, { ...pool, problem: 'taint-missing', severity: 'warning', note: text });
   }
   return { kind: 'read', value: [...(stated ?? []), ...lacking.values()] };
+}
+
+/** The output of `status` for programs. What could not be read is null; the reason is on standard error. */
+type Status = {
+  readonly version: {
+    /** The version of the leader; null: not known. */
+    readonly controller: string | null;
+    readonly command: string;
+    readonly installed: boolean;
+    /** Null: there is none, or it could not be read. */
+    readonly deployment: { namespace: string; name: string; ready: number; wanted: number } | null;
+    readonly replicas: readonly Pick<Replica, 'name' | 'ready'>[] | null;
+  };
+  readonly mode: { readonly placement: Facts['mode']; readonly configuration: Facts['origin'] };
+  readonly leader: {
+    readonly lease: string;
+    readonly holder: string;
+    readonly renewedSecondsAgo: number;
+    readonly leads: boolean;
+  } | null;
+  /** Who wrote `pods`, `tooLarge` and `waiting`, and when. `leads`: whether the writer may lead now. */
+  readonly written: { readonly by: string; readonly secondsAgo: number; readonly leads: boolean } | null;
+  readonly nodes: readonly NodeCount[] | null;
+  /** Pods by outcome, as that leader counted them. */
+  readonly pods: Readonly<Record<string, number>> | null;
+  /** Pods and DaemonSets that are not served because of their size. */
+  readonly tooLarge: number | null;
+  readonly waiting: {
+    readonly count: number;
+    readonly oldest: readonly { namespace: string; name: string; ageSeconds: number; gated: boolean; reason: string }[];
+  } | null;
+  readonly pools: readonly PoolFact[] | null;
+  /** With `placement.publish`: what the leader has published, and whether pods are placed by it; null: not known. */
+  readonly published?: {
+    readonly images: number | null;
+    readonly written: string | null;
+    readonly inForce: boolean | null;
+  };
+  readonly webhook: WebhookFact;
+  readonly problems: readonly Problem[];
+};
+
+/** Returns the facts in the documented shape. */
+export function statusOf(facts: Facts, problems: readonly Problem[]): Status {
+  const { commandVersion, mode, origin, deployment, replicas, lease, leaseName, nodes, pools, webhook } = facts;
+  const held = readValue(lease);
+  const word = readValue(facts.word);
+  return {
+    version: {
+      controller: presentWord(facts)?.version ?? null,
+      command: commandVersion,
+      installed: !isMissing(facts),
+      deployment: readValue(deployment) ?? null,
+      replicas: readValue(replicas)?.map(({ name, ready }) => ({ name, ready })) ?? null,
+    },
+    mode: { placement: mode, configuration: origin },
+    leader:
+      held === undefined
+        ? null
+        : {
+            lease: leaseName,
+            holder: held.holder,
+            renewedSecondsAgo: Math.round(held.ageMs / 1000),
+            leads: hasLeader(facts) === true,
+          },
+    written:
+      word === undefined
+        ? null
+        : { by: word.writer, secondsAgo: Math.round(word.ageMs / 1000), leads: !isOfThePast(facts, word) },
+    nodes: readValue(nodes)?.counts ?? null,
+    pods: word?.pods ?? null,
+    tooLarge: word?.tooLarge ?? null,
+    waiting:
+      word === undefined
+        ? null
+        : {
+            count: word.waiting.count,
+            oldest: word.waiting.oldest.map(({ since, outlook: _, ...pod }) => ({
+              ...pod,
+              ageSeconds: Math.round((facts.now - Date.parse(since)) / 1000),
+            })),
+          },
+    pools: readValue(pools) ?? null,
+    ...publishedOf(facts),
+    webhook,
+    problems,
+  };
+}
+
+function publishedOf(facts: Facts): Pick<Status, 'published'> {
+  if (facts.publication === undefined) return {};
+  const word = presentWord(facts)?.published;
+  const inForce = readValue(facts.publication) ?? null;
+  return { published: { images: word?.images ?? null, written: word?.written ?? null, inForce } };
+}
+
+/** Returns one line for each part that could not be read, each reason once. */
+function unreadLines(facts: Facts): string[] {
+  const { deployment, replicas, lease, word, nodes, pools, webhookConfiguration: webhook } = facts;
+  const verdict = readValue(facts.guard);
+  const guard = verdict?.kind === 'unknown' ? ({ kind: 'unread', why: verdict.why } as const) : facts.guard;
+  const parts = { deployment, replicas, lease, written: word, nodes, pools, webhook, guard };
+  const lines = Object.entries(parts).flatMap(([part, read]) =>
+    read.kind === 'unread' ? [`${part}: ${read.why}`] : [],
+  );
+  const configuration = isGuess(facts) ? ['configuration: not known; give it with --config'] : [];
+  return [...configuration, ...lines];
 }

@@ -1,5 +1,4 @@
-import type { Circumstances } from '../../analysis/readiness/assess.ts';
-import type { Candidate } from '../../analysis/readiness/candidate.ts';
+import type { Candidate, Circumstances } from '../../analysis/readiness/assess.ts';
 import { createInventory, type Inventory } from '../../analysis/readiness/inventory.ts';
 import type { Unread } from '../../analysis/readiness/report.ts';
 import { countNotLookedUp, notLookedUpText } from '../../analysis/readiness/report-images.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { otherDaemonSetNote, untoleratingDaemonSets } from '../../../src/analysis/workloads/other-daemon-sets.ts';
+import { otherDaemonSetNote, untoleratingDaemonSets } from '../../../src/analysis/workloads/overview.ts';
 import type { Decision } from '../../../src/placement/decide.ts';
 import { readPod } from '../../../src/placement/objects/pod.ts';
 import type { Settings } from '../../../src/placement/settings.ts';

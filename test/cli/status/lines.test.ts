@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createPaint } from '../../../src/cli/paint.ts';
 import type { Facts, LeaderWord, LeaseFact, Read, Replica } from '../../../src/cli/status/facts.ts';
 import { problemsOf } from '../../../src/cli/status/problems.ts';
-import { statusOf } from '../../../src/cli/status/shape.ts';
+import { statusOf } from '../../../src/cli/status/status.ts';
 import { statusText } from '../../../src/cli/status/text.ts';
 
 const read = <T>(value: T): Read<T> => ({ kind: 'read', value });

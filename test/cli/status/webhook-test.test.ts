@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { namespaceToTest, reviewsPods } from '../../../src/cli/status/webhook-test.ts';
+import { namespaceToTest, reviewsPods } from '../../../src/cli/status/webhook.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { settings } from '../../placement/objects.ts';
 

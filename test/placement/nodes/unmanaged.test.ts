@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { nodesWithUnmanagedTaints } from '../../../src/placement/nodes/unmanaged.ts';
+import { nodesWithUnmanagedTaints } from '../../../src/placement/nodes/managed.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { node, settings, taint } from '../objects.ts';
 
