@@ -1,6 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { expect } from 'chai';
+import { listen } from '../../src/kit/network/listen.ts';
 import { type ApiRequest, type ConnectedClient, createClient } from '../../src/kube/api-client.ts';
 import { ApiError, ConnectionError } from '../../src/kube/errors.ts';
 
@@ -25,9 +26,7 @@ describe('the client', () => {
     later = [];
     authenticate = async () => ({ authorization: `Bearer token-${++logins}` });
     const listening = createServer((request, response) => void serve(request, response));
-    await new Promise<void>((resolve) => listening.listen(0, '127.0.0.1', resolve));
-    const address = listening.address();
-    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    const port = await listen(listening, '127.0.0.1:0');
     server = `http://127.0.0.1:${port}/prefix`;
     client = connect(server);
     stop = async () => {

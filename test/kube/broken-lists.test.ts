@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import { expect } from 'chai';
 import { objectAt, stringAt } from '../../src/kit/json.ts';
+import { listen } from '../../src/kit/network/listen.ts';
 import { createClient } from '../../src/kube/api-client.ts';
 import { readAll } from '../../src/kube/read.ts';
 import { createRetryingClient } from '../../src/kube/retry.ts';
@@ -30,9 +31,7 @@ async function readCut(broken: 0 | 1, offset: number, end: End): Promise<{ names
     if (end === 'short') return void response.end(part);
     response.write(part, () => response.destroy());
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  const port = typeof address === 'object' ? address?.port : 0;
+  const port = await listen(server, '127.0.0.1:0');
   const client = createClient({
     access: {
       server: `http://127.0.0.1:${port}`,

@@ -1,7 +1,7 @@
-import { once } from 'node:events';
 import { createServer } from 'node:https';
 import { expect } from 'chai';
 import { createAuthority } from '../../hack/cluster/certificates.ts';
+import { listen } from '../../src/kit/network/listen.ts';
 import type { TlsOptions } from '../../src/kube/access.ts';
 import { createClient } from '../../src/kube/api-client.ts';
 
@@ -16,10 +16,7 @@ describe('an API client whose authority is rotated', () => {
     const [old, next] = [issue('old'), issue('next')];
     const server = createServer(old.serving, (_request, response) => response.end('{"kind":"Status"}'));
     server.on('tlsClientError', () => undefined);
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const address = server.address();
-    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    const port = await listen(server, '127.0.0.1:0');
     let trusted: TlsOptions = old.trust;
     const client = createClient({
       access: {

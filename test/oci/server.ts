@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type ServerOptions } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
+import { listen } from '../../src/kit/network/listen.ts';
 import { createImageCache } from '../../src/oci/cache.ts';
 import type { Access, ReadSecret } from '../../src/oci/credentials/keyring.ts';
 import { createRoutes } from '../../src/oci/endpoints/mirrors.ts';
@@ -90,8 +90,7 @@ export async function startServer(tls?: ServerOptions): Promise<ScriptedServer> 
     (answers.get(path) ?? answers.get('*') ?? reply(404))(request, response);
   };
   const server = tls === undefined ? createServer(listener) : createTlsServer(tls, listener);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listen(server, '127.0.0.1:0');
   const stop = async (): Promise<void> => {
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));

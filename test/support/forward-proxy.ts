@@ -1,7 +1,8 @@
 /** A proxy on 127.0.0.1 as companies have them: CONNECT for https, requests in absolute form for http. */
 import { createServer, request as httpRequest, type IncomingMessage } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
+import { listen } from '../../src/kit/network/listen.ts';
 
 export type ForwardProxyOptions = {
   /** `name:password`; others are answered 407. */
@@ -90,8 +91,7 @@ export async function startForwardProxy(options: ForwardProxyOptions = {}): Prom
     });
     request.pipe(onward);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const host = `127.0.0.1:${await listen(server, '127.0.0.1:0')}`;
   return {
     url: `${tls === undefined ? 'http' : 'https'}://${host}`,
     host,

@@ -1,6 +1,7 @@
 /** A TCP server that says whatever a test makes it say, byte for byte, and remembers all that it was told. */
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
+import { listen } from '../../src/kit/network/listen.ts';
 
 /** The head of one request, as it came. */
 export type Asked = {
@@ -70,12 +71,9 @@ export async function startHostileServer(tls?: {
     socket.on('error', () => undefined).once('close', () => sockets.delete(socket));
   });
   server.on('tlsClientError', () => undefined);
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', resolve);
-  });
+  const port = await listen(server, '127.0.0.1:0');
   return {
-    port: (server.address() as AddressInfo).port,
+    port,
     asked,
     connections: () => connections,
     on: (path, speak) => void answers.set(path, speak),

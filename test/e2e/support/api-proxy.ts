@@ -5,6 +5,7 @@ import { Agent, request as forwardSecurely } from 'node:https';
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parse, stringify } from 'yaml';
+import { listen } from '../../../src/kit/network/listen.ts';
 import { type Choose, createAlterations } from './proxy-alterations.ts';
 
 /** The API server behind a proxy. */
@@ -124,10 +125,7 @@ export async function startApiProxy(cluster: Upstream): Promise<ApiProxy> {
     });
   });
   server.keepAliveTimeout = 120_000;
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  const port = await listen(server, '127.0.0.1:0');
 
   return {
     host: `127.0.0.1:${port}`,

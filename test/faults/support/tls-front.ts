@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createServer } from 'node:tls';
 import { createAuthority } from '../../../hack/cluster/certificates.ts';
+import { listen } from '../../../src/kit/network/listen.ts';
 
 export type TlsFront = {
   /** https://127.0.0.1:PORT. */
@@ -43,10 +44,7 @@ export async function startTlsFront(host: string): Promise<TlsFront> {
     socket.pipe(upstream).pipe(socket);
   });
   server.on('tlsClientError', () => undefined);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  const own = typeof address === 'object' && address !== null ? address.port : 0;
+  const own = await listen(server, '127.0.0.1:0');
   return {
     server: `https://127.0.0.1:${own}`,
     caFile,

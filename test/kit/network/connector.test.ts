@@ -5,6 +5,7 @@ import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
 import { waitFor } from '../../../hack/cluster/wait.ts';
 import { createConnector } from '../../../src/kit/network/connector.ts';
+import { listen } from '../../../src/kit/network/listen.ts';
 
 const SOCKETS = channel('net.client.socket');
 
@@ -17,9 +18,7 @@ describe('connections that end with their signal', () => {
   let ending: AbortController;
   before(async () => {
     server = createServer((socket) => void socket.end());
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const address = server.address();
-    port = typeof address === 'object' && address !== null ? address.port : 0;
+    port = await listen(server, '127.0.0.1:0');
   });
   after(() => server.close());
   beforeEach(() => {

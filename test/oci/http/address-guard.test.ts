@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
+import { listen } from '../../../src/kit/network/listen.ts';
 import { ImageError } from '../../../src/oci/errors.ts';
 import { createGuard, type Guard, type GuardOptions } from '../../../src/oci/http/address-guard.ts';
 import type { AddressPolicy } from '../../../src/oci/http/trust.ts';
@@ -122,8 +122,7 @@ describe('a guarded connection', () => {
       server.on('connection', () => {
         connections += 1;
       });
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-      url = `http://registry.example:${(server.address() as AddressInfo).port}/`;
+      url = `http://registry.example:${await listen(server, '127.0.0.1:0')}/`;
     });
     afterEach(async () => {
       server.closeAllConnections();

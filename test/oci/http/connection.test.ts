@@ -4,6 +4,7 @@ import { createServer as createFront, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { expect } from 'chai';
 import { createAuthority } from '../../../hack/cluster/certificates.ts';
+import { listen } from '../../../src/kit/network/listen.ts';
 import { createGuard, type Guard } from '../../../src/oci/http/address-guard.ts';
 import { createSend } from '../../../src/oci/http/registry-client.ts';
 import {
@@ -194,9 +195,7 @@ describe('a connection to a registry', () => {
             (isTls && phase === 'tls' ? secure : open).emit('connection', socket);
           });
         });
-        await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
-        const address = front.address();
-        url = `https://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}/`;
+        url = `https://127.0.0.1:${await listen(front, '127.0.0.1:0')}/`;
         end = async () => {
           for (const socket of sockets) socket.destroy();
           await new Promise((resolve) => front.close(resolve));

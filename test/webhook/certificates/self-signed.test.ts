@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:tls';
 import { expect } from 'chai';
 import { isObject, type JsonObject, objectAt } from '../../../src/kit/json.ts';
+import { listen } from '../../../src/kit/network/listen.ts';
 import type { ApiClient, ApiVerb } from '../../../src/kube/api-client.ts';
 import { issueServing, makeAuthority } from '../../../src/webhook/certificates/issue.ts';
 import type { CertificateSource } from '../../../src/webhook/certificates/source.ts';
@@ -60,10 +61,8 @@ describe('self-made certificates', () => {
     expect(current).not.to.equal(undefined);
     if (current?.ca === undefined) return;
     const listening = createServer({ cert: current.cert, key: current.key }, (socket) => socket.end('hello'));
-    listening.on('tlsClientError', () => undefined).listen(0, '127.0.0.1');
-    await once(listening, 'listening');
-    const address = listening.address();
-    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    listening.on('tlsClientError', () => undefined);
+    const port = await listen(listening, '127.0.0.1:0');
     const said = async (host: string, ca: string): Promise<string> => {
       const socket = connect({ host: '127.0.0.1', port, servername: host, ca });
       try {
