@@ -20,6 +20,7 @@ export const SELECTOR: Flag = {
   value: 'LABELS',
   text: 'Only objects with these labels: app=web,tier!=db',
 };
+export const FILES: Omit<Flag, 'text'> = { name: 'file', letter: 'f', value: 'FILE', isRepeatable: true };
 /** For the commands that read the configuration of the installation. */
 export const INSTALLATION: Flag = {
   name: 'installation',

@@ -107,7 +107,9 @@ export function unknownFlag(name: string, known: readonly string[]): string {
 
 function fromFile(file: ConfigFile, keys: readonly Key[], given: Map<string, Given>, problems: string[]): void {
   const where = (path: (string | number)[]) => `${file.name}:${file.lineOf(path)}`;
-  const isGroup = (path: string) => hasRemoved(path) || keys.some((key) => key.path.startsWith(`${path}.`));
+  // A group with removed keys is one too, so that they are named one by one.
+  const paths = [...REMOVED.keys(), ...keys.map((key) => key.path)];
+  const isGroup = (path: string) => paths.some((each) => each.startsWith(`${path}.`));
   // Problems after the last printed one are only counted: searching thousands of names for the nearest one takes
   // seconds.
   const add = (line: () => string) => problems.push(problems.length < MOST_PROBLEMS ? line() : '');
@@ -238,11 +240,6 @@ export const REMOVED: ReadonlyMap<string, string> = new Map<string, string>([
     'remove it: archaware no longer learns from a crash; state the architectures of such an image in images.overrides',
   ],
 ]);
-
-/** Whether a group of the file contains removed keys, so that they are named one by one. */
-function hasRemoved(group: string): boolean {
-  return [...REMOVED.keys()].some((path) => path.startsWith(`${group}.`));
-}
 
 /** Returns the line for a removed key, in the form in which it was given: as a path, a flag or a variable. Undefined for any other. */
 function removedKey(given: string): string | undefined {

@@ -219,7 +219,9 @@ export function createMetrics(version: string, now: () => number) {
     cacheAnswered: (result: string) => cache.inc({ result }),
     registryAnswered(request: { registry: string; method: string; code: string; seconds: number }) {
       const registry = labelOf(request.registry, /^2\d\d$/.test(request.code));
-      const labels = { registry, method: request.method, code: codeLabel(request.code) };
+      // A registry may answer with any three-digit number, and each would become a series.
+      const isOther = /^[0-9]+$/.test(request.code) && STATUS_CODES[request.code] === undefined;
+      const labels = { registry, method: request.method, code: isOther ? 'other' : request.code };
       const ofRegistry = counted.get(registry) ?? new Map();
       counted.set(registry, ofRegistry.set(`${labels.method} ${labels.code}`, labels));
       registryRequests.inc(labels);
@@ -286,11 +288,6 @@ function createPoolLabels(): (name: string) => string {
     known.add(name);
     return name;
   };
-}
-
-/** A registry may answer with any three-digit number, and each would become a series. */
-function codeLabel(code: string): string {
-  return /^[0-9]+$/.test(code) && STATUS_CODES[code] === undefined ? 'other' : code;
 }
 
 /**

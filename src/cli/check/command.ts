@@ -2,7 +2,7 @@ import { STANDARD_INPUT } from '../../config/config-file.ts';
 import { ConfigurationError } from '../../config/shown-problems.ts';
 import { ARCHITECTURES } from '../../kit/platform.ts';
 import type { Command } from '../command.ts';
-import { DEEP, inputProblems, LOOKUP_TIMEOUT, readLookupTimeout } from '../flags.ts';
+import { DEEP, FILES, inputProblems, LOOKUP_TIMEOUT, NAMESPACE, readLookupTimeout } from '../flags.ts';
 import { readArchitectures } from '../report/options.ts';
 
 const FORMS: readonly string[] = ['table', 'json', 'yaml', 'markdown'];
@@ -15,13 +15,7 @@ export const checkCommand: Command = {
     'Asks the registries. Needs no cluster, except with --compare cluster. Exits with 2 and prints one line for each image that lacks or, with --compare, has dropped an architecture, or that could not be looked up. With --deep, an architecture whose program is for another one is missing, too.',
   forms: FORMS,
   flags: [
-    {
-      name: 'file',
-      letter: 'f',
-      value: 'FILE',
-      isRepeatable: true,
-      text: 'Files or directories with workloads (YAML or JSON; - is standard input)',
-    },
+    { ...FILES, text: 'Files or directories with workloads (YAML or JSON; - is standard input)' },
     {
       name: 'on',
       value: 'ARCH,…',
@@ -35,12 +29,7 @@ export const checkCommand: Command = {
       isRepeatable: true,
       text: 'Manifests as they were (file, directory or -), or cluster: the workloads that run now. Finds the architectures that the new images lack',
     },
-    {
-      name: 'namespace',
-      letter: 'n',
-      value: 'NAME',
-      text: 'Namespace of objects that name none, for policies; default: default',
-    },
+    { ...NAMESPACE, text: 'Namespace of objects that name none, for policies; default: default' },
     DEEP,
     LOOKUP_TIMEOUT,
     { name: 'output', letter: 'o', value: 'FORM', choices: FORMS, text: `Output format: ${FORMS.join(', ')}` },

@@ -15,7 +15,7 @@ import { createLookups, type Question } from '../lookups/lookups.ts';
 import { type Asking, WITHOUT_CLUSTER, withLookups } from '../lookups/with-lookups.ts';
 import { inputName, readObjects } from '../manifest-objects.ts';
 import { code, counted, markdownTable, nameOf, valueText } from '../output.ts';
-import { KINDS, pathOf } from '../survey/kinds.ts';
+import { KINDS, pathOf } from '../survey/kind-paths.ts';
 import { circumstancesOf, gatherFiles, notLookedUp, questionOf, withoutSecrets } from '../survey/workloads.ts';
 import { unchecked } from './run-check.ts';
 

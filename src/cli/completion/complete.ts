@@ -7,7 +7,7 @@ import { readAll } from '../../kube/read.ts';
 import type { Command, Flag } from '../command.ts';
 import { ownContext } from '../command-context.ts';
 import { commonFlagsOf } from '../flags.ts';
-import { KINDS } from '../survey/kinds.ts';
+import { KINDS } from '../survey/kind-paths.ts';
 
 /** A shell waits for the names; without an answer by then it gets none. */
 const PATIENCE_MS = 2_000;

@@ -1,7 +1,7 @@
 import { ConfigurationError } from '../../config/shown-problems.ts';
 import type { Command, Invocation } from '../command.ts';
-import { INSTALLATION, inputProblems, LOOKUP_TIMEOUT, NAMESPACE, readLookupTimeout } from '../flags.ts';
-import { KINDS } from '../survey/kinds.ts';
+import { FILES, INSTALLATION, inputProblems, LOOKUP_TIMEOUT, NAMESPACE, readLookupTimeout } from '../flags.ts';
+import { KINDS } from '../survey/kind-paths.ts';
 import { type ExplainTarget, explainTarget } from './target.ts';
 
 export const explainCommand: Command = {
@@ -14,10 +14,7 @@ export const explainCommand: Command = {
   flags: [
     NAMESPACE,
     {
-      name: 'file',
-      letter: 'f',
-      value: 'FILE',
-      isRepeatable: true,
+      ...FILES,
       text: 'File or directory with pods or workloads that are not applied yet (YAML; - is standard input); repeatable',
     },
     {

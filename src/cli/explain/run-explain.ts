@@ -38,7 +38,7 @@ import { withLookups } from '../lookups/with-lookups.ts';
 import { mayHoldSeveral, readObjects } from '../manifest-objects.ts';
 import { valueText } from '../output.ts';
 import { createPaint } from '../paint.ts';
-import { KINDS, pathOf } from '../survey/kinds.ts';
+import { KINDS, pathOf } from '../survey/kind-paths.ts';
 import { namespaceOf, noteMissing, permitted, readNodePools } from '../survey/survey.ts';
 import { describeExplanation } from './explanation-text.ts';
 import { refusalOf, saidOf } from './from-events.ts';

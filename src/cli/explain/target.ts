@@ -1,6 +1,6 @@
 import { ConfigurationError } from '../../config/shown-problems.ts';
 import { nearest } from '../../kit/nearest.ts';
-import { KINDS } from '../survey/kinds.ts';
+import { KINDS } from '../survey/kind-paths.ts';
 
 /** What to explain: an object of the cluster, or those in files (`-`: standard input). */
 export type ExplainTarget = ObjectTarget | { readonly kind: 'namespace'; readonly name: string };

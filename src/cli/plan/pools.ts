@@ -46,13 +46,9 @@ export async function printPools(
     return [{ architectures: decision.kind === 'place' ? decision.architectures : [], demands }];
   });
   const pools = planPools(objects ?? [], [...watches.nodes.store.values()], pods, settings);
-  print(output === 'table' ? poolsText(pools) : valueText({ pools }, output));
+  const text = pools.length === 0 ? 'No node belongs to a pool.\n' : pools.map(poolText).join('\n');
+  print(output === 'table' ? text : valueText({ pools }, output));
   return pools.some(({ steps }) => steps.length > 0) ? EXIT.found : EXIT.done;
-}
-
-function poolsText(pools: readonly PoolPlan[]): string {
-  if (pools.length === 0) return 'No node belongs to a pool.\n';
-  return pools.map(poolText).join('\n');
 }
 
 function poolText({ kind, name, architectures, couldRun, pods, problems, steps }: PoolPlan): string {
@@ -71,10 +67,6 @@ function poolText({ kind, name, architectures, couldRun, pods, problems, steps }
 function stepText(name: string, step: PoolStep): string {
   const heading = `# ${printable(step.note, 400)}\n`;
   if (step.kind === 'create') return `${heading}kubectl apply -f - <<'YAML'\n${stringify(step.manifest)}YAML\n`;
-  return `${heading}kubectl patch nodepool ${name} --type=json -p '${quoted(JSON.stringify(step.patch))}'\n`;
-}
-
-/** A text inside single quotes of a shell. */
-function quoted(text: string): string {
-  return text.replaceAll("'", "'\\''");
+  const patch = JSON.stringify(step.patch).replaceAll("'", "'\\''");
+  return `${heading}kubectl patch nodepool ${name} --type=json -p '${patch}'\n`;
 }

@@ -1,7 +1,7 @@
 import { ConfigurationError } from '../../config/shown-problems.ts';
 import { ARCHITECTURES } from '../../kit/platform.ts';
 import type { Command } from '../command.ts';
-import { ALL_NAMESPACES, INSTALLATION, inputProblems, LOOKUP_TIMEOUT, SELECTOR } from '../flags.ts';
+import { ALL_NAMESPACES, FILES, INSTALLATION, inputProblems, LOOKUP_TIMEOUT, SELECTOR } from '../flags.ts';
 import { reportOptions } from './options.ts';
 
 /** What `--output` of the report can be. */
@@ -25,13 +25,7 @@ export const reportCommand: Command = {
     { name: 'namespace', letter: 'n', value: 'NAME', text: 'Only this namespace; default: all namespaces' },
     ALL_NAMESPACES,
     SELECTOR,
-    {
-      name: 'file',
-      letter: 'f',
-      value: 'FILE',
-      isRepeatable: true,
-      text: 'Files or directories with workloads instead of a cluster (YAML or JSON; - is standard input)',
-    },
+    { ...FILES, text: 'Files or directories with workloads instead of a cluster (YAML or JSON; - is standard input)' },
     {
       name: 'group-by',
       value: 'WHAT',

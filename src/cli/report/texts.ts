@@ -1,7 +1,7 @@
 import type { Rebuild, Report, Summary, Tally, TargetSummary } from '../../analysis/readiness/report.ts';
 import { notLookedUpText } from '../../analysis/readiness/report-images.ts';
 import { shareOf, tallyOf } from '../../analysis/readiness/tally.ts';
-import type { Reason, Verdict } from '../../placement/readiness/readiness-states.ts';
+import type { Reason } from '../../placement/readiness/readiness-states.ts';
 import { few } from '../../placement/reasons.ts';
 
 /** A share as a percentage, rounded down: 99.9 % is not everything. */
@@ -89,7 +89,11 @@ function notes({ summary, workloads }: Report, target: string): string[] {
   }
   const failed = notLookedUpText(summary.notLookedUp);
   if (failed !== undefined && found !== undefined) {
-    const open = workloads.filter(({ verdicts }) => isNotKnown(verdicts[target]));
+    // Nothing but failed lookups keeps these from being ready.
+    const open = workloads.filter(
+      ({ verdicts: { [target]: verdict } }) =>
+        verdict?.state === 'unknown' && verdict.reasons.every(({ kind }) => kind === 'lookup'),
+    );
     const most = shareOf(
       tallyOf([...open, ...workloads.filter(({ verdicts }) => verdicts[target]?.state === 'ready')]),
       summary.all,
@@ -99,11 +103,6 @@ function notes({ summary, workloads }: Report, target: string): string[] {
     lines.push(`${failed}${upTo}.`);
   }
   return lines;
-}
-
-/** Whether nothing but failed lookups keeps a workload from being ready. */
-function isNotKnown(verdict: Verdict | undefined): boolean {
-  return verdict?.state === 'unknown' && verdict.reasons.every(({ kind }) => kind === 'lookup');
 }
 
 function rebuildLines(rebuilds: readonly Rebuild[]): string[] {

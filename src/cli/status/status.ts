@@ -23,7 +23,6 @@ import {
   isBlind,
   isGuess,
   isOfThePast,
-  type LeaderWord,
   type LeaseFact,
   type PoolFact,
   presentWord,
@@ -84,7 +83,8 @@ async function gatherFacts(context: Context, testNamespace: string | undefined):
       ),
       tried(`get configmaps ${STATUS_CONFIG_MAP} in namespace ${leaseNamespace}`, async () => {
         const found = await find(client, statusPath(leaseNamespace), signal);
-        return found && wordFrom(found, clock.wall());
+        const word = found && readStatus(found);
+        return word && { ...word, ageMs: Math.max(0, clock.wall() - Date.parse(word.at)) };
       }),
       tried('list nodes', () => readAll(client, '/api/v1/nodes', readNode, signal)),
     ]);
@@ -136,12 +136,6 @@ function leaseFact(lease: FoundLease | undefined, now: number): LeaseFact | unde
   if (lease === undefined) return undefined;
   const { holder, renewedAt, durationMs } = lease;
   return { holder, ageMs: Math.max(0, now - renewedAt), durationMs };
-}
-
-/** Returns what a leader wrote, with its age; undefined if the ConfigMap has nothing of that form. */
-function wordFrom(configMap: JsonObject, now: number): LeaderWord | undefined {
-  const status = readStatus(configMap);
-  return status && { ...status, ageMs: Math.max(0, now - Date.parse(status.at)) };
 }
 
 /** Reads a pod of archaware; undefined for one that has ended, and for the pod of a Job such as `clean`. */

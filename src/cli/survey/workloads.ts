@@ -14,7 +14,7 @@ import type { PodImage } from '../../placement/objects/containers.ts';
 import { type Namespace, readNamespace } from '../../placement/objects/namespace.ts';
 import { readPullSecrets } from '../../placement/objects/pod.ts';
 import type { Question } from '../lookups/lookups.ts';
-import { pathOf } from './kinds.ts';
+import { pathOf } from './kind-paths.ts';
 import { namespaceOf, permitted, UNLABELLED } from './survey.ts';
 
 /** What a report needs of a cluster. */
