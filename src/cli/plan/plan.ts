@@ -31,7 +31,7 @@ import type { FromImages } from './decide-all.ts';
 import { decideAll } from './decide-all.ts';
 import { closingLines, planNotes } from './plan-notes.ts';
 import type { Named, Plan, Seen } from './plan-shape.ts';
-import { type DemandsOfPods, printPools, readPodDemands } from './pools.ts';
+import { type DemandsOfPods, printPools, readPodDemands } from './print-pools.ts';
 import { planText, unknownCount } from './text.ts';
 
 /** What `plan` looks at and how it prints it. */
