@@ -49,6 +49,15 @@ export function nameOf(of: { readonly kind: string; readonly namespace?: string;
   return `${of.kind} ${of.namespace ? `${of.namespace}/` : ''}${of.name}`;
 }
 
+const SIZES: readonly number[] = [86_400_000, 3_600_000, 60_000, 1_000];
+
+/** Returns an age in its largest unit: `3 min`. `units`: how days, hours, minutes and seconds are written behind the number. */
+export function ageText(ms: number, units: readonly string[] = [' d', ' h', ' min', ' s']): string {
+  const at = SIZES.findIndex((size) => ms >= size);
+  const [size = 1_000, unit = ''] = [SIZES.at(at), units.at(at)];
+  return Number.isFinite(ms) ? `${Math.max(0, Math.floor(ms / size))}${unit}` : '';
+}
+
 /** Returns `1 node`, `2 nodes`. */
 export function counted(many: number, of: string): string {
   return `${many} ${of}${many === 1 ? '' : 's'}`;

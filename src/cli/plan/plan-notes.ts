@@ -1,5 +1,4 @@
-import type { JudgedWorkload } from '../../analysis/workloads/overview.ts';
-import { otherDaemonSetNote, untoleratingDaemonSets } from '../../analysis/workloads/overview.ts';
+import { type JudgedWorkload, otherDaemonSetNote, untoleratingDaemonSets } from '../../analysis/workloads/overview.ts';
 import type { Config } from '../../config/schema.ts';
 import { loopsThatRun } from '../../config/settings.ts';
 import type { Loops } from '../../controllers/loops/loops.ts';
@@ -90,29 +89,25 @@ function served({ watches, loops }: Planned): DaemonSet[] {
 }
 
 /** Returns the notes about DaemonSets of other API groups, such as OpenKruise's, whose templates archaware does not write. */
-function otherDaemonSetNotes({ watches, loops, isWide }: Planned): string[] {
+function otherDaemonSetNotes({ watches, loops, isWide }: Planned): readonly string[] {
   const decided = [...decidedOf(loops.podStates)].flatMap(([key, { decision, settings }]) => {
     const pod = watches.pods.store.get(key);
     return pod === undefined || onlyObserves(settings) ? [] : { pod, decision, settings };
   });
   const lacking = untoleratingDaemonSets(decided);
-  const shown = isWide ? lacking : lacking.slice(0, MOST_NOTED);
-  const more = lacking.length - shown.length;
-  return [...shown.map(otherDaemonSetNote), ...(more > 0 ? [`${more} more of such DaemonSets (--wide)`] : [])];
+  return firstOf(lacking.map(otherDaemonSetNote), isWide, 'of such DaemonSets');
 }
 
 /** Returns the notes about workloads whose topology spread counts nodes that their taint keeps them off. */
-function spreadNotes({ workloads, isWide }: Planned): string[] {
+function spreadNotes({ workloads, isWide }: Planned): readonly string[] {
   const found = workloads.flatMap(({ kind, namespace, name, spread }) =>
     spread === undefined ? [] : `${kind} ${namespace}/${name}: ${spread}`,
   );
-  const shown = isWide ? found : found.slice(0, MOST_NOTED);
-  const more = found.length - shown.length;
-  return [...shown, ...(more > 0 ? [`${more} more workloads with such a topology spread (--wide)`] : [])];
+  return firstOf(found, isWide, 'workloads with such a topology spread');
 }
 
 /** Returns the notes about objects that are too large to be served. */
-function tooLargeNotes({ watches, loops, isWide }: Planned): string[] {
+function tooLargeNotes({ watches, loops, isWide }: Planned): readonly string[] {
   const found = (
     [
       ['Pod', loops.podStates, (key: string) => watches.pods.store.get(key)],
@@ -125,9 +120,13 @@ function tooLargeNotes({ watches, loops, isWide }: Planned): string[] {
         : [],
     ),
   );
-  const shown = isWide ? found : found.slice(0, MOST_NOTED);
-  const more = found.length - shown.length;
-  return [...shown, ...(more > 0 ? [`${more} more objects that are too large (--wide)`] : [])];
+  return firstOf(found, isWide, 'objects that are too large');
+}
+
+/** Returns the first notes, and how many more there are; with `isWide` all. */
+function firstOf(notes: readonly string[], isWide: boolean, what: string): readonly string[] {
+  const more = notes.length - MOST_NOTED;
+  return isWide || more <= 0 ? notes : [...notes.slice(0, MOST_NOTED), `${more} more ${what} (--wide)`];
 }
 
 function leftAloneNotes(ignored: Plan['ignored'], isWide: boolean): string[] {

@@ -2,7 +2,7 @@ import type { Report, ReportedWorkload } from '../../analysis/readiness/report.t
 import { printable } from '../../kit/printable.ts';
 import type { NamespaceReport } from '../../placement/objects/namespace.ts';
 import { few } from '../../placement/reasons.ts';
-import { counted, table } from '../output.ts';
+import { ageText, counted, table } from '../output.ts';
 import { briefReason } from './texts.ts';
 
 /** What the text for a team needs beside the report. */
@@ -35,7 +35,7 @@ export function teamText(report: Report, { namespace, now, seen }: TeamOptions, 
   ]);
   const pods = waiting
     .slice(0, MOST_WAITING)
-    .map(({ name, since, why }) => [name, ageText(now - Date.parse(since)), why]);
+    .map(({ name, since, why }) => [name, ageText(now - Date.parse(since), ['d', 'h', 'm', 's']), why]);
   const more = waiting.length > MOST_WAITING ? `and ${waiting.length - MOST_WAITING} more\n` : '';
   return [
     `${lines.map((line) => printable(line, 4_000)).join('\n')}\n`,
@@ -80,17 +80,4 @@ function heldBack({ verdicts }: ReportedWorkload, targets: readonly string[]): s
     }
   }
   return [...causes].map(([text, names]) => `${names.join(', ')}: ${text}`).join('; ') || '-';
-}
-
-const UNITS: readonly (readonly [ms: number, unit: string])[] = [
-  [86_400_000, 'd'],
-  [3_600_000, 'h'],
-  [60_000, 'm'],
-  [1_000, 's'],
-];
-
-/** How long ago, as kubectl shows it: `12m`. */
-function ageText(ms: number): string {
-  const [size, unit] = UNITS.find(([each]) => ms >= each) ?? [1_000, 's'];
-  return Number.isFinite(ms) ? `${Math.max(0, Math.floor(ms / size))}${unit}` : '';
 }

@@ -1,6 +1,6 @@
 import type { NodeCount } from '../../analysis/nodes/counts.ts';
 import type { Problem } from '../../app/leader-status.ts';
-import { table } from '../output.ts';
+import { ageText, table } from '../output.ts';
 import { MARKS, type Paint, type Tone } from '../paint.ts';
 import { guardText } from './daemonset-guard.ts';
 import { type Facts, hasLeader, isGuess, isOfThePast, presentWord, type Read, readValue } from './facts.ts';
@@ -167,16 +167,4 @@ function poolTexts({ pools }: Facts): string[] {
   if (pools.kind === 'unread') return [`unknown: ${pools.why}`];
   if (pools.value.length === 0) return ['nothing is missing'];
   return pools.value.map(({ kind, name, severity, problem }) => `${kind} ${name}: ${severity}: ${problem}`);
-}
-
-const UNITS: readonly (readonly [name: string, ms: number])[] = [
-  ['d', 86_400_000],
-  ['h', 3_600_000],
-  ['min', 60_000],
-];
-
-/** Returns an age in its largest unit: `3 min`. */
-function ageText(ms: number): string {
-  const [name, size] = UNITS.find(([, unit]) => ms >= unit) ?? ['s', 1_000];
-  return `${Math.max(0, Math.floor(ms / size))} ${name}`;
 }
