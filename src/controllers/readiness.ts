@@ -140,7 +140,11 @@ function isAlike(one: Pod, other: Pod): boolean {
 function architectureOf(nodeName: string | undefined, nodes: Store<Node>): string {
   if (nodeName === undefined) return 'none';
   const node = nodes.get(nodeName);
-  const architecture = node && nodeArchitecture(node);
+  return labelOf(node && nodeArchitecture(node));
+}
+
+/** Returns what stands for an architecture of a node: a kubelet may report what it likes, and each value is a series. */
+export function labelOf(architecture: string | undefined): string {
   if (architecture === undefined) return 'unknown';
   return isArchitecture(architecture) ? architecture : 'other';
 }

@@ -191,9 +191,9 @@ const SKIPPED: Readonly<Record<SkipReason, string>> = {
 const MOST_NAMES = 3;
 
 /** Returns `a, b, c and 2 more`. */
-export function few(names: readonly string[], separator = ', '): string {
-  const more = names.length - MOST_NAMES;
-  return names.slice(0, MOST_NAMES).join(separator) + (more > 0 ? ` and ${more} more` : '');
+export function few(names: readonly string[], separator = ', ', most = MOST_NAMES): string {
+  const more = names.length - most;
+  return names.slice(0, most).join(separator) + (more > 0 ? ` and ${more} more` : '');
 }
 
 /** A guess on `fallback` proves nothing, and what follows the cluster or was released does not come from the images. */

@@ -189,7 +189,8 @@ function counted(count: number, one: string, many: string): string {
   return `${count} ${count === 1 ? one : many}`;
 }
 
-function when(isWrong: boolean, problem: string, advice: string): Problem[] {
+/** Returns a problem if there is one. */
+export function when(isWrong: boolean, problem: string, advice: string): Problem[] {
   return isWrong ? [{ problem, do: advice }] : [];
 }
 

@@ -1,4 +1,5 @@
 import type { ObjectRecord } from '../../controllers/memory.ts';
+import { labelOf } from '../../controllers/readiness.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { isoTime } from '../../kit/duration.ts';
 import { createTurns, inTurns } from '../../kit/fairness/event-loop.ts';
@@ -17,7 +18,7 @@ import type { Pod } from '../../placement/objects/pod.ts';
 import type { Base } from './base.ts';
 import { ENDED, isWaiting, taintedNodes } from './known.ts';
 import type { Parts } from './parts.ts';
-import { labelOf, outcomeOf } from './serve-state.ts';
+import { outcomeOf } from './serve-state.ts';
 
 /** What a pod adds to the report about its namespace. */
 export type Counted = {

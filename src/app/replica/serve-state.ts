@@ -1,9 +1,8 @@
 import type { ObjectRecord } from '../../controllers/memory.ts';
-import { createReadiness } from '../../controllers/readiness.ts';
+import { createReadiness, labelOf } from '../../controllers/readiness.ts';
 import type { Watches } from '../../controllers/watches.ts';
 import { createTurns, inTurns } from '../../kit/fairness/event-loop.ts';
 import { cannotListen } from '../../kit/network/listen.ts';
-import { isArchitecture } from '../../kit/platform.ts';
 import { brokenWatches } from '../../kube/watch/watch-health.ts';
 import { serveHealth } from '../../observability/health.ts';
 import type { Observed } from '../../observability/metrics.ts';
@@ -135,12 +134,6 @@ export function countByArchitecture(nodes: Iterable<Node>, counts: (node: Node) 
     found[architecture] = (found[architecture] ?? 0) + 1;
   }
   return found;
-}
-
-/** Returns what stands for an architecture of a node: a kubelet may report what it likes, and each value is a series. */
-export function labelOf(architecture: string | undefined): string {
-  if (architecture === undefined) return 'unknown';
-  return isArchitecture(architecture) ? architecture : 'other';
 }
 
 /** Returns how a pod is counted; undefined for one that needs nothing: it has finished, or its DaemonSet is decided. */

@@ -2,7 +2,7 @@ import type { ExplainedImage, ExplainedNodes, Explanation } from '../../analysis
 import type { ExplainedDecision } from '../../analysis/explain/input.ts';
 import { platformNotes, runtimeNotes } from '../../analysis/explain/platform-notes.ts';
 import { printable } from '../../kit/printable.ts';
-import { imageText } from '../../placement/reasons.ts';
+import { few, imageText } from '../../placement/reasons.ts';
 import { platformText, table, wrapped } from '../output.ts';
 import type { Paint, Tone } from '../paint.ts';
 
@@ -215,10 +215,8 @@ function describeAffinity(affinity: Explanation['affinity']): string[] {
 }
 
 function describeNodes({ architecture, names, runs, ...fit }: ExplainedNodes, isNew: boolean, isAway: boolean): string {
-  const more = names.length - MOST_NAMES;
-  const shown = names.slice(0, MOST_NAMES).join(', ') + (more > 0 ? ` and ${more} more` : '');
   const cannot = runs === false ? 'not all of its images run there' : '';
-  return `${architecture ?? 'unknown architecture'} (${shown}): ${verdict(fit, isNew, isAway, cannot)}`;
+  return `${architecture ?? 'unknown architecture'} (${few(names, ', ', MOST_NAMES)}): ${verdict(fit, isNew, isAway, cannot)}`;
 }
 
 function verdict(

@@ -1,4 +1,5 @@
 import type { Problem } from '../../app/leader-status.ts';
+import { when } from '../../app/replica/known.ts';
 import { APP_LABEL, DEPLOYMENT } from '../../names.ts';
 import { few } from '../../placement/reasons.ts';
 import { counted } from '../output.ts';
@@ -31,10 +32,6 @@ export function isMissing(facts: Facts): boolean {
   const { deployment, replicas } = facts;
   if (deployment.kind === 'unread' || replicas.kind === 'unread') return false;
   return deployment.value === undefined && replicas.value.length === 0 && hasLeader(facts) !== true;
-}
-
-function when(isWrong: boolean, problem: string, advice: string): Problem[] {
-  return isWrong ? [{ problem, do: advice }] : [];
 }
 
 function notInstalled(facts: Facts): Problem[] {
