@@ -139,3 +139,13 @@ describe('the folders', () => {
     expect(names.filter((name) => REFUSED_NAMES.has(name))).to.deep.equal([]);
   });
 });
+
+describe('the names of types', () => {
+  it('stand once: a name says which type is meant, wherever it is read', () => {
+    const names = files.flatMap((file) =>
+      [...textOf(file).matchAll(/^(?:export )?(?:type|interface|class) (\w+)/gm)].map(([, name = '']) => name),
+    );
+    expect(names.filter((name, index) => names.indexOf(name) !== index)).to.deep.equal([]);
+    expect(names).to.include('Decision');
+  });
+});

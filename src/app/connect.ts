@@ -26,14 +26,14 @@ const SILENCE_MS = 1_500;
 /** Two, so that a Lease request that hangs does not block the next one. */
 const LEASE_CONNECTIONS = 2;
 
-type Named = Pick<Context, 'config' | 'kubeconfig' | 'context' | 'clock' | 'signal' | 'status' | 'clients'> &
+type NamedCluster = Pick<Context, 'config' | 'kubeconfig' | 'context' | 'clock' | 'signal' | 'status' | 'clients'> &
   Partial<Pick<Context, 'installation'>>;
 
 /**
  * Connects to the cluster that the flags or the environment name, if the configuration was not read over a connection already.
  * Throws if there is no kubeconfig, no answer, or a Kubernetes before 1.30.
  */
-export async function connect(context: Named, onRequest?: (request: ApiRequest) => void): Promise<Connection> {
+export async function connect(context: NamedCluster, onRequest?: (request: ApiRequest) => void): Promise<Connection> {
   const { ownNamespace, ...clients } = context.clients ?? (await openClients(context, onRequest));
   const installation = context.installation ?? installationIn(ownNamespace);
   return {
@@ -45,7 +45,7 @@ export async function connect(context: Named, onRequest?: (request: ApiRequest) 
 
 /** Opens a connection of its own. Throws as {@link connect} does. */
 export async function openClients(
-  { config, kubeconfig, context, clock, signal, status }: Named,
+  { config, kubeconfig, context, clock, signal, status }: NamedCluster,
   onRequest?: (request: ApiRequest) => void,
 ): Promise<Clients> {
   const access = findCluster({ kubeconfig, context });

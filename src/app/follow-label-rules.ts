@@ -25,7 +25,7 @@ export type ReadLabelRules = {
   readonly problems: readonly string[];
 };
 
-type Found = { readonly files: RuleFile[]; readonly problems: string[]; vanished: boolean };
+type FoundRules = { readonly files: RuleFile[]; readonly problems: string[]; vanished: boolean };
 
 /**
  * Reads the files `<namespace>/<label>` of a directory. It may be a mounted ConfigMap: `..data` counts as a hidden file, and links
@@ -42,8 +42,8 @@ export async function readLabelRules(directory: string): Promise<ReadLabelRules>
   }
 }
 
-async function look(directory: string): Promise<Found> {
-  const found: Found = { files: [], problems: [], vanished: false };
+async function look(directory: string): Promise<FoundRules> {
+  const found: FoundRules = { files: [], problems: [], vanished: false };
   for (const namespace of await namesIn(directory)) {
     const path = join(directory, namespace);
     try {
@@ -60,7 +60,7 @@ async function look(directory: string): Promise<Found> {
   return found;
 }
 
-async function lookInto(directory: string, namespace: string, found: Found): Promise<void> {
+async function lookInto(directory: string, namespace: string, found: FoundRules): Promise<void> {
   for (const name of (await readdir(directory)).sort()) {
     if (TEMPORARY.test(name)) continue;
     const path = join(directory, name);
@@ -96,7 +96,7 @@ async function namesIn(directory: string): Promise<string[]> {
   }
 }
 
-function refuse(found: Found, path: string, problem: string): void {
+function refuse(found: FoundRules, path: string, problem: string): void {
   found.problems.push(`${shownPath(path)}: ${problem}`);
 }
 

@@ -9,7 +9,7 @@ import { APP_LABEL, DEPLOYMENT, FIELD_MANAGER, STATUS_CONFIG_MAP } from '../name
 import type { Logger } from '../observability/log.ts';
 
 /** Something that is wrong, and what to do about it. */
-export type Problem = { readonly problem: string; readonly do: string };
+export type StatusProblem = { readonly problem: string; readonly do: string };
 
 /** A pod without a node, because of archaware. */
 export type WaitingPod = {
@@ -37,11 +37,11 @@ export type LeaderStatus = {
   readonly keepsDaemonSets: boolean | undefined;
   /** What is published for the policy archaware-place; undefined if nothing should be. */
   readonly published?: Publication | undefined;
-  readonly problems: readonly Problem[];
+  readonly problems: readonly StatusProblem[];
 };
 
 /** When a status was written: `2026-01-01T00:00:00.000Z`. */
-type Written = { readonly at: string };
+type WrittenStatus = { readonly at: string };
 
 /** The entry of the ConfigMap. */
 const ENTRY = 'status';
@@ -58,14 +58,14 @@ export function statusPath(namespace: string): string {
 }
 
 /** Returns the data of the ConfigMap. Of a status that would be too long, the last problems are left out. */
-export function statusData(status: LeaderStatus & Written): Readonly<Record<string, string>> {
+export function statusData(status: LeaderStatus & WrittenStatus): Readonly<Record<string, string>> {
   const text = JSON.stringify(status);
   if (text.length <= LONGEST || status.problems.length === 0) return { [ENTRY]: text };
   return statusData({ ...status, problems: status.problems.slice(0, -1) });
 }
 
 /** Reads the ConfigMap; undefined if it has no status of this form. */
-export function readStatus(configMap: JsonObject): (LeaderStatus & Written) | undefined {
+export function readStatus(configMap: JsonObject): (LeaderStatus & WrittenStatus) | undefined {
   const text = stringAt(objectAt(configMap, 'data'), ENTRY) ?? '';
   const status = text.length > LONGEST ? undefined : parseObject(text);
   const at = status && stringAt(status, 'at');
@@ -121,7 +121,7 @@ function textAt(object: JsonObject, field: string, most: number = MOST.bytes): s
 const FIRST_MS = 2_000;
 const AGAIN_MS = 30_000;
 
-type KeepingOptions = {
+type KeepStatusOptions = {
   readonly client: Pick<ApiClient, 'request'>;
   readonly namespace: string;
   readonly mayWrite: () => boolean;
@@ -135,7 +135,7 @@ type KeepingOptions = {
  * Writes what the leader knows into a ConfigMap, for the command `status`: at most once in 30 s, and only if it changed. Returns when the
  * term is over. A write that fails is tried again after that time: nothing depends on it.
  */
-export async function keepStatus(options: KeepingOptions, over: AbortSignal): Promise<void> {
+export async function keepStatus(options: KeepStatusOptions, over: AbortSignal): Promise<void> {
   const { client, namespace, mayWrite, gather, clock, log } = options;
   let written = '';
   let isFailing = false;
@@ -156,9 +156,9 @@ export async function keepStatus(options: KeepingOptions, over: AbortSignal): Pr
 }
 
 async function put(
-  client: KeepingOptions['client'],
+  client: KeepStatusOptions['client'],
   namespace: string,
-  status: LeaderStatus & Written,
+  status: LeaderStatus & WrittenStatus,
   signal: AbortSignal,
 ): Promise<void> {
   const metadata = { labels: { [APP_LABEL]: DEPLOYMENT } };

@@ -18,7 +18,7 @@ import { daemonSetPatch, nodePatch, releasePatch } from '../placement/patch/patc
 import { foundAgain, lostTolerations, withoutOurs } from '../placement/rollout/template.ts';
 import type { Settings } from '../placement/settings.ts';
 import { cleanTemplate } from './cleaned.ts';
-import type { Item, Ledger, Row } from './outcomes.ts';
+import type { Item, OutcomeLedger, Row } from './outcomes.ts';
 import type { OwnObject, PodName } from './traces.ts';
 
 /** The input of a step of `clean`. The ledger records what the step did and what it could not do. */
@@ -27,7 +27,7 @@ export type StepOptions = {
   readonly write: Writer;
   readonly mayWrite: () => boolean;
   readonly taints: Settings['taints'];
-  readonly ledger: Ledger;
+  readonly ledger: OutcomeLedger;
   readonly signal: AbortSignal;
 };
 

@@ -18,10 +18,10 @@ const NO_COUNTS = {
   annotations: 0,
   reports: 0,
 };
-type Counts = Readonly<typeof NO_COUNTS>;
+type OutcomeCounts = Readonly<typeof NO_COUNTS>;
 
 /** A kind of trace, which is a row of the closing table. `controllers` are only reported, never removed. */
-export type Row = Exclude<keyof Counts, 'labels'> | 'controllers';
+export type Row = Exclude<keyof OutcomeCounts, 'labels'> | 'controllers';
 
 export type Item = {
   readonly kind: string;
@@ -32,26 +32,26 @@ export type Item = {
 };
 
 export type CleanOutcome = {
-  readonly removed: Counts;
+  readonly removed: OutcomeCounts;
   /** The number of objects left of each row. Together with `removed` and `kept`, these are all that were found. */
-  readonly remaining: Counts & { readonly controllers: number };
+  readonly remaining: OutcomeCounts & { readonly controllers: number };
   readonly left: readonly Left[];
   /** The pods and DaemonSets that keep harmless tolerations or affinity, and why. They do not count in `remaining`. */
   readonly kept: readonly Left[];
 };
 
-export type Ledger = ReturnType<typeof createLedger>;
+export type OutcomeLedger = ReturnType<typeof createLedger>;
 
-type Entry = { readonly item: Item; state: 'open' | 'removed' | 'kept'; reason: string | undefined };
+type OutcomeEntry = { readonly item: Item; state: 'open' | 'removed' | 'kept'; reason: string | undefined };
 
 /** Creates an empty ledger. */
 export function createLedger() {
   // There may be 100,000 pods, so their entries are small.
-  const rows = new Map<Row, Map<string, Entry>>();
+  const rows = new Map<Row, Map<string, OutcomeEntry>>();
   const keyOf = (row: Row, { kind, namespace = '', name }: Item) =>
     `${row === 'configurations' ? kind : ''}${namespace}/${name}`;
-  const put = (row: Row, item: Item, state: Entry['state'], reason: string | undefined) => {
-    const entries = rows.get(row) ?? new Map<string, Entry>();
+  const put = (row: Row, item: Item, state: OutcomeEntry['state'], reason: string | undefined) => {
+    const entries = rows.get(row) ?? new Map<string, OutcomeEntry>();
     rows.set(row, entries);
     const key = keyOf(row, item);
     // An item that is found again keeps its first entry: at the last search, a node no longer has archaware's labels.
@@ -79,7 +79,7 @@ export function createLedger() {
     },
     remains: (row: Row, item: Item): boolean => rows.get(row)?.get(keyOf(row, item))?.state === 'open',
     count(row: Row): { readonly removed: number; readonly remaining: number } {
-      const entries = rows.get(row) ?? new Map<string, Entry>();
+      const entries = rows.get(row) ?? new Map<string, OutcomeEntry>();
       const counts = { open: 0, removed: 0, kept: 0 };
       for (const { state } of entries.values()) counts[state]++;
       return { removed: counts.removed, remaining: counts.open };

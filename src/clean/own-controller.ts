@@ -25,7 +25,7 @@ export type OwnController = {
 };
 
 /** What {@link findController} looks for. */
-export type ControllerOptions = {
+export type OwnControllerOptions = {
   readonly client: ApiClient;
   readonly installation: Installation;
   /** The Lease of the configuration; undefined without leader election. */
@@ -40,7 +40,7 @@ const WATCH_MS = 500;
  *
  * @throws RefusedError if these credentials may not read one of them: a controller that `clean` does not see would undo its work
  */
-export async function findController(options: ControllerOptions): Promise<OwnController> {
+export async function findController(options: OwnControllerOptions): Promise<OwnController> {
   const { client, installation, lease, signal } = options;
   try {
     const deployment = await getDeployment(client, installation, signal);

@@ -22,7 +22,7 @@ export type OwnerRollout = {
   readonly restartedAt: string | undefined;
 };
 
-type Counts = Pick<OwnerRollout, 'obstacle' | 'isWhole' | 'progress'>;
+type RolloutCounts = Pick<OwnerRollout, 'obstacle' | 'isWhole' | 'progress'>;
 
 /** Reads the state of an owner's rollout. Never throws. */
 export function readOwnerRollout(kind: RolledKind, object: JsonObject): OwnerRollout {
@@ -37,7 +37,7 @@ export function readOwnerRollout(kind: RolledKind, object: JsonObject): OwnerRol
   };
 }
 
-function countsOf(kind: RolledKind, object: JsonObject): Counts {
+function countsOf(kind: RolledKind, object: JsonObject): RolloutCounts {
   const [spec, status] = [objectAt(object, 'spec'), objectAt(object, 'status')];
   const count = (field: string) => numberAt(status, field) ?? 0;
   const wanted = numberAt(spec, 'replicas') ?? 1;

@@ -5,7 +5,7 @@ import type { ApiClient } from '../kube/api-client.ts';
 import { ApiError, isConflict, LeaseLostError } from '../kube/errors.ts';
 import { find } from '../kube/read.ts';
 import { isOfKubernetes, type Owner, readOwner } from '../placement/objects/kinds.ts';
-import type { Ledger } from './outcomes.ts';
+import type { OutcomeLedger } from './outcomes.ts';
 import { type OwnerRollout, RESTARTED_ANNOTATION, type RolledKind, readOwnerRollout } from './owner-rollout.ts';
 import type { CarryingPod } from './traces.ts';
 
@@ -14,7 +14,7 @@ export type RestartOptions = {
   readonly client: ApiClient;
   readonly clock: Clock;
   readonly mayWrite: () => boolean;
-  readonly ledger: Ledger;
+  readonly ledger: OutcomeLedger;
   readonly say: (line: string) => void;
   readonly signal: AbortSignal;
 };

@@ -1,6 +1,6 @@
 import { GUARD_POLICY } from '../names.ts';
 import type { CleanOutcome, Left } from './outcomes.ts';
-import { type CarryingPod, type Inventory, keepsTolerations } from './traces.ts';
+import { type CarryingPod, keepsTolerations, type TraceInventory } from './traces.ts';
 
 /** The rows of a table, without its header. */
 export type Rows = readonly (readonly string[])[];
@@ -12,7 +12,7 @@ const MOST_SHOWN = 20;
 export const PLAN_HEADER = ['STEP', 'WHAT', 'COUNT', 'DO'] as const;
 
 /** Returns the rows of the table of steps, with the number of objects for each step. */
-export function planRows(inventory: Inventory, how: 'restart' | 'keep'): Rows {
+export function planRows(inventory: TraceInventory, how: 'restart' | 'keep'): Rows {
   const { configurations, gated, nodes, daemonSets, unrecorded, pods, recorded, reports } = inventory;
   const count = (kind: CarryingPod['cleaning']['kind']) => pods.filter(({ cleaning }) => cleaning.kind === kind).length;
   const podRows: [number, string][] =

@@ -14,10 +14,10 @@ import {
   ungatePods,
   untaintNodes,
 } from './object-steps.ts';
-import type { Item, Ledger, Row } from './outcomes.ts';
+import type { Item, OutcomeLedger, Row } from './outcomes.ts';
 import { wantText } from './own-controller.ts';
 import { restartOwners } from './restart-owners.ts';
-import { type CarryingPod, type Inventory, keepsTolerations, type LookOptions, takeInventory } from './traces.ts';
+import { type CarryingPod, keepsTolerations, type LookOptions, type TraceInventory, takeInventory } from './traces.ts';
 
 export type CleanOptions = {
   readonly steps: StepOptions;
@@ -37,8 +37,8 @@ export type CleanOptions = {
  * recorded.
  */
 export function record(
-  ledger: Ledger,
-  inventory: Inventory,
+  ledger: OutcomeLedger,
+  inventory: TraceInventory,
   { taints, how, planned }: Pick<CleanOptions, 'how'> & Pick<LookOptions, 'taints'> & { readonly planned: boolean },
 ): void {
   const note = (row: Row, item: Item, plan: string) =>
@@ -71,7 +71,7 @@ const OF_PODS = {
 } as const;
 
 /** Returns everything in an inventory but the pods with tolerations, as rows of the ledger. */
-function rowsOf(inventory: Inventory, taints: LookOptions['taints']): [keyof typeof PLANNED, readonly Item[]][] {
+function rowsOf(inventory: TraceInventory, taints: LookOptions['taints']): [keyof typeof PLANNED, readonly Item[]][] {
   const podItem = ({ namespace, name }: { namespace: string; name: string }) => ({ kind: 'Pod', namespace, name });
   return [
     ['configurations', [...inventory.configurations]],
@@ -88,7 +88,7 @@ function rowsOf(inventory: Inventory, taints: LookOptions['taints']): [keyof typ
  * steps that depend on it are not done. The ledger has the result of everything, even if this throws: after a lost Lease, an
  * interruption, or without an API server. `before`: what was there when nobody else wrote any more.
  */
-export async function cleanAll(options: CleanOptions, before: Inventory): Promise<void> {
+export async function cleanAll(options: CleanOptions, before: TraceInventory): Promise<void> {
   const { steps, look, how, say } = options;
   const { ledger } = steps;
   record(ledger, before, { taints: look.taints, how, planned: false });
@@ -121,7 +121,11 @@ const DONE = {
 };
 
 /** Does the steps that need no consent, in their order. */
-async function sweep(options: CleanOptions, found: Inventory, onDone: (row: keyof typeof DONE) => void): Promise<void> {
+async function sweep(
+  options: CleanOptions,
+  found: TraceInventory,
+  onDone: (row: keyof typeof DONE) => void,
+): Promise<void> {
   const { steps } = options;
   const { configurations } = found;
   await removeConfigurations(
@@ -156,7 +160,7 @@ async function restart({ steps, clock, say }: CleanOptions, found: readonly Carr
 }
 
 /** A DaemonSet whose template could not be restored would give a new pod the same tolerations. */
-function unlessStuck(pod: CarryingPod, ledger: Ledger): CarryingPod {
+function unlessStuck(pod: CarryingPod, ledger: OutcomeLedger): CarryingPod {
   const { namespace, owner } = pod;
   if (!isDaemonSet(owner) || !ledger.remains('daemonSets', { kind: 'DaemonSet', namespace, name: owner.name })) {
     return pod;
@@ -171,7 +175,7 @@ const MOST_LOOKS = 5;
  * Reads the cluster again, to prove that nothing is left. What has appeared meanwhile is removed, and then it is read once more: a
  * review that was under way may have added a gate, a node may have joined with the taint.
  */
-async function lookAgain(options: CleanOptions, before: Inventory): Promise<void> {
+async function lookAgain(options: CleanOptions, before: TraceInventory): Promise<void> {
   const { steps, look, how, say } = options;
   const { ledger } = steps;
   for (let looks = 1, isProven = false; !isProven; looks++) {

@@ -66,7 +66,7 @@ export type CarryingPod = PodName & {
 };
 
 /** The traces of archaware in the cluster. */
-export type Inventory = {
+export type TraceInventory = {
   readonly configurations: readonly OwnObject[];
   /** `gated`: pods with archaware's gate. `recorded`: pods that stay, and have admission's record. */
   readonly gated: readonly PodName[];
@@ -110,7 +110,7 @@ const MOST_SHARED = 16 * 1024 * 1024;
  * Searches the cluster for archaware's traces. `known`: pods of an earlier search; unchanged ones are returned as the same objects,
  * to save memory. Throws the errors of the client.
  */
-export async function takeInventory(options: LookOptions, known: readonly CarryingPod[] = []): Promise<Inventory> {
+export async function takeInventory(options: LookOptions, known: readonly CarryingPod[] = []): Promise<TraceInventory> {
   const { client, taints, signal } = options;
   const configurations = [];
   for (const [object, mayBeThere] of ownObjects(options)) {
@@ -160,7 +160,7 @@ async function takePods(
   { client, signal }: LookOptions,
   cluster: CleanedCluster,
   known: readonly CarryingPod[],
-): Promise<Pick<Inventory, 'gated' | 'recorded' | 'pods'>> {
+): Promise<Pick<TraceInventory, 'gated' | 'recorded' | 'pods'>> {
   // Each page of a list is parsed separately, so pods share nothing.
   const share = createShared({ most: MOST_SHARED });
   const before = new Map(known.map((pod) => [pod.uid, pod]));

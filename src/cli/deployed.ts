@@ -120,7 +120,7 @@ function keyAt({ path: directory, items, subPath }: ConfigMapMount, path: string
 }
 
 /** Where a process was started. */
-export type Place = {
+export type ConfigPlace = {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** The words with which the first process of the container was started; empty if that is not known. */
   readonly firstProcess: readonly string[];
@@ -131,7 +131,7 @@ export type Place = {
  * Returns the words of the controller's command line, if the process was started in its container, by `kubectl exec`.
  * hack/image/archaware.sh decides by the same rule.
  */
-export function controllerWords({ environment, firstProcess, pid }: Place): string[] | undefined {
+export function controllerWords({ environment, firstProcess, pid }: ConfigPlace): string[] | undefined {
   if (pid === 1 || environment.KUBERNETES_SERVICE_HOST === undefined) return undefined;
   if (!firstProcess.some((word) => word.endsWith('main.js'))) return undefined;
   const words = wordsAfterProgram(firstProcess);

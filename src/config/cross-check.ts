@@ -3,10 +3,10 @@ import type { Config } from './schema.ts';
 import { shown } from './shown-problems.ts';
 
 /** Returns where a key, or a part of it, was given. */
-type Where = (key: string, path?: readonly (string | number)[]) => string;
+type WhereSet = (key: string, path?: readonly (string | number)[]) => string;
 
 /** Returns a line for each conflict between keys that are all valid alone. */
-export function crossCheck(config: Config, where: Where): string[] {
+export function crossCheck(config: Config, where: WhereSet): string[] {
   return [
     ...checkPlugins(config, where),
     ...checkMode(config, where),
@@ -21,7 +21,7 @@ export function crossCheck(config: Config, where: Where): string[] {
 }
 
 /** Node affinity can be written only at admission. */
-function checkMode({ placement, webhook }: Config, where: Where): string[] {
+function checkMode({ placement, webhook }: Config, where: WhereSet): string[] {
   if (!usesAffinity(placement) || webhook.enabled) return [];
   return [
     `webhook.enabled: got false (${where('webhook.enabled')}), expected true, or not set, with placement.mode: ` +
@@ -30,7 +30,7 @@ function checkMode({ placement, webhook }: Config, where: Where): string[] {
 }
 
 /** The API server places pods by tolerations alone. */
-function checkPublish({ placement }: Config, where: Where): string[] {
+function checkPublish({ placement }: Config, where: WhereSet): string[] {
   if (!placement.publish || usesTaints(placement)) return [];
   return [
     `placement.publish: got true (${where('placement.publish')}), expected false with placement.mode: ` +
@@ -39,7 +39,7 @@ function checkPublish({ placement }: Config, where: Where): string[] {
 }
 
 /** A key that asks for writes contradicts the mode that writes nothing. */
-function checkObserve({ placement, webhook, pods, loops }: Config, where: Where): string[] {
+function checkObserve({ placement, webhook, pods, loops }: Config, where: WhereSet): string[] {
   if (placement.mode !== 'observe') return [];
   const mode = `with placement.mode: observe (${where('placement.mode')})`;
   const isIdle = !loops.includes('pods') && !loops.includes('daemonsets');
@@ -54,7 +54,7 @@ function checkObserve({ placement, webhook, pods, loops }: Config, where: Where)
   ];
 }
 
-function checkPreferred({ architectures: { preferred, schedulable } }: Config, where: Where): string[] {
+function checkPreferred({ architectures: { preferred, schedulable } }: Config, where: WhereSet): string[] {
   return outside(
     'architectures.preferred',
     Object.keys(preferred),
@@ -65,14 +65,14 @@ function checkPreferred({ architectures: { preferred, schedulable } }: Config, w
 }
 
 /** A node has one container runtime, and each of the keys is one runtime's. */
-function checkRuntime({ registries }: Config, where: Where): string[] {
+function checkRuntime({ registries }: Config, where: WhereSet): string[] {
   const [key, other] = ['registries.containersRegistriesConf', 'registries.containerdConfigDirectory'];
   const { containersRegistriesConf: path, containerdConfigDirectory } = registries;
   if (path === '' || containerdConfigDirectory === '') return [];
   return [`${key}: got ${shown(path)} (${where(key)}), expected no value together with ${other} (${where(other)})`];
 }
 
-function checkPlugins({ credentials }: Config, where: Where): string[] {
+function checkPlugins({ credentials }: Config, where: WhereSet): string[] {
   const { config: plugins, binDirectory } = credentials.kubelet;
   if (plugins === '' || binDirectory !== '') return [];
   return [
@@ -81,7 +81,7 @@ function checkPlugins({ credentials }: Config, where: Where): string[] {
   ];
 }
 
-function checkFallback({ architectures, images }: Config, where: Where): string[] {
+function checkFallback({ architectures, images }: Config, where: WhereSet): string[] {
   const { fallback, schedulable } = architectures;
   const problems = outside('architectures.fallback', fallback, GLOBAL, schedulable, where('architectures.fallback'));
   if (images.unresolvable === 'fallback' && fallback.length === 0) {
@@ -94,7 +94,7 @@ function checkFallback({ architectures, images }: Config, where: Where): string[
 }
 
 /** What a mirror lacks, container runtimes get from the registry behind it. */
-function checkMirrors({ registries: { mirrors } }: Config, where: Where): string[] {
+function checkMirrors({ registries: { mirrors } }: Config, where: WhereSet): string[] {
   return Object.entries(mirrors).flatMap(([name, { fallback, sparse }]) =>
     sparse && fallback
       ? `registries.mirrors.${name}.sparse: got true, expected false, or fallback: false beside it, because the registry ` +
@@ -104,7 +104,7 @@ function checkMirrors({ registries: { mirrors } }: Config, where: Where): string
 }
 
 /** Checks each policy together with the global keys. */
-function checkPolicies({ policies, architectures, images }: Config, where: Where): string[] {
+function checkPolicies({ policies, architectures, images }: Config, where: WhereSet): string[] {
   return policies.flatMap((policy, index) => {
     const name = `policies[${index}]`;
     const at = (field: string) => where('policies', [index, field]);

@@ -56,7 +56,7 @@ type ReadinessOptions = {
 };
 
 /** Pods that are alike: one workload's, of one revision. */
-type Group = { readonly example: Pod; readonly byArchitecture: Map<string, number> };
+type PodGroup = { readonly example: Pod; readonly byArchitecture: Map<string, number> };
 
 /**
  * Creates what counts how far the cluster's pods are for each target, by the rules of `report`. It goes by memory alone: it looks nothing
@@ -73,7 +73,7 @@ export function createReadiness(options: ReadinessOptions): (turns: Turns) => Pr
 
 async function count(options: ReadinessOptions, turns: Turns): Promise<ReadinessCounts> {
   const { pods, nodes, settings } = options;
-  const groups = new Map<string, Group[]>();
+  const groups = new Map<string, PodGroup[]>();
   await inTurns(turns, pods.values(), (pod) => collect(groups, pod, nodes));
   const own = architecturesOf(nodes.values());
   const targets = options.targets.length > 0 ? options.targets : onlySchedulable(own, settings());
@@ -110,7 +110,7 @@ async function count(options: ReadinessOptions, turns: Turns): Promise<Readiness
   return { pods: [...counts.values()], images };
 }
 
-function collect(groups: Map<string, Group[]>, pod: Pod, nodes: Store<Node>): void {
+function collect(groups: Map<string, PodGroup[]>, pod: Pod, nodes: Store<Node>): void {
   if (pod.deleting || pod.mirror || pod.phase === 'Succeeded' || pod.phase === 'Failed') return;
   const key = pod.owner?.uid ?? pod.uid;
   const known = groups.get(key) ?? [];
@@ -149,7 +149,7 @@ export function labelOf(architecture: string | undefined): string {
   return isArchitecture(architecture) ? architecture : 'other';
 }
 
-function largestNamespaces(groups: readonly Group[]): ReadonlySet<string> {
+function largestNamespaces(groups: readonly PodGroup[]): ReadonlySet<string> {
   const sums = new Map<string, { cpu: number; pods: number }>();
   for (const { example, byArchitecture } of groups) {
     const sum = sums.get(example.namespace) ?? { cpu: 0, pods: 0 };

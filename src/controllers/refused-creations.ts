@@ -26,35 +26,35 @@ const MOST_OWNERS = 3_000;
 const OWNERS = { burst: 64, perSecond: 0.2 } as const;
 
 type Withdrawal = { since: number; until: number; pauseMs: number };
-type Entry = { readonly parts: Map<PlacedPart, Withdrawal>; saidAt: number };
+type RefusedEntry = { readonly parts: Map<PlacedPart, Withdrawal>; saidAt: number };
 
 /**
  * Creates an empty memory, by owner, of the parts of archaware's placement that the API server refuses at the creation of pods.
  */
 export function createRefusedCreations({ monotonic }: Pick<Clock, 'monotonic'>) {
-  const entries = new LRUCache<string, Entry>({ max: MOST_OWNERS });
+  const entries = new LRUCache<string, RefusedEntry>({ max: MOST_OWNERS });
   const mayAdd = createAllowance({ ...OWNERS, now: monotonic });
   const keyOf = (namespace: string, uid: string) => `${namespace} ${uid}`;
 
   /** Whether nothing was refused for as long again as the last pause took. */
-  function isOver({ parts }: Entry): boolean {
+  function isOver({ parts }: RefusedEntry): boolean {
     const now = monotonic();
     return [...parts.values()].every(({ until, pauseMs }) => now > until + pauseMs);
   }
 
   /** Returns the entry of an owner; undefined for a new one of a namespace that adds too many. */
-  function entryOf(namespace: string, uid: string): Entry | undefined {
+  function entryOf(namespace: string, uid: string): RefusedEntry | undefined {
     const key = keyOf(namespace, uid);
     const known = entries.get(key);
     if (known !== undefined && !isOver(known)) return known;
     if (known === undefined && !mayAdd(namespace)) return undefined;
-    const entry: Entry = { parts: new Map(), saidAt: Number.NEGATIVE_INFINITY };
+    const entry: RefusedEntry = { parts: new Map(), saidAt: Number.NEGATIVE_INFINITY };
     entries.set(key, entry);
     return entry;
   }
 
   /** Records the refusal of a part; whether a review had left the part out. */
-  function extend(entry: Entry, part: PlacedPart, isLeftOut: boolean): boolean {
+  function extend(entry: RefusedEntry, part: PlacedPart, isLeftOut: boolean): boolean {
     const now = monotonic();
     const known = entry.parts.get(part);
     if (known !== undefined && now < known.until) return isLeftOut && now - known.since > SETTLED_MS;

@@ -22,15 +22,15 @@ const ORDINARY = 128;
 type Many = { readonly images: readonly string[]; readonly left: Set<string>; readonly at: number };
 
 /** Of an object with few images only the list is kept, which may be the list of every object of a big cluster. */
-type Entry = readonly string[] | Many;
+type WaitingEntry = readonly string[] | Many;
 
 /** Creates an empty index of objects by the images that they wait for: the end of a lookup queues exactly these objects. */
 export function createWaiting({ monotonic }: Pick<Clock, 'monotonic'>) {
   const byImage = new Map<string, Set<string>>();
-  const byKey = new Map<string, Entry>();
+  const byKey = new Map<string, WaitingEntry>();
   const ledger = createLedger(LIMITS);
 
-  function dueIn(entry: Entry): number {
+  function dueIn(entry: WaitingEntry): number {
     if (!('left' in entry) || entry.left.size === 0) return 0;
     return Math.max(0, entry.at + MANY_MS - monotonic());
   }

@@ -2,7 +2,7 @@ import type { Clock } from '../kit/clock.ts';
 import { type JsonObject, objectAt } from '../kit/json.ts';
 import type { ApiClient } from '../kube/api-client.ts';
 import { find, withQuery } from '../kube/read.ts';
-import type { Change } from '../kube/watch/collection.ts';
+import type { StoreChange } from '../kube/watch/collection.ts';
 import { createReflector, type Reflector, type ReflectorOptions } from '../kube/watch/reflector.ts';
 import { pathOf, type WriteTarget } from '../kube/writer.ts';
 import { isSameNode, type Node, readNode } from '../placement/nodes/node.ts';
@@ -17,10 +17,10 @@ import { createWitnesses } from './node/witnesses.ts';
 export type Watches = ReturnType<typeof createWatches>;
 
 export type Listeners = {
-  pod?: ((change: Change<Pod>) => void) | undefined;
-  node?: ((change: Change<Node>) => void) | undefined;
-  namespace?: ((change: Change<Namespace>) => void) | undefined;
-  daemonSet?: ((change: Change<DaemonSet>) => void) | undefined;
+  pod?: ((change: StoreChange<Pod>) => void) | undefined;
+  node?: ((change: StoreChange<Node>) => void) | undefined;
+  namespace?: ((change: StoreChange<Namespace>) => void) | undefined;
+  daemonSet?: ((change: StoreChange<DaemonSet>) => void) | undefined;
 };
 
 /** Called whenever the API server has opened a watch of DaemonSets. */

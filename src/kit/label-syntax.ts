@@ -1,13 +1,13 @@
 /** Label selectors in the text form of the Kubernetes API ("Labels and Selectors"): `a=b,c!=d,e in (x,y),f,!g`. */
 
-type Requirement = {
+type SelectorRequirement = {
   readonly key: string;
   readonly operator: 'in' | 'notin' | 'exists' | 'absent';
   readonly values: readonly string[];
 };
 
 /** A parsed selector; an empty one matches everything. */
-export type Selector = readonly Requirement[];
+export type Selector = readonly SelectorRequirement[];
 
 const KEY = '(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?';
 const VALUE = '(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?';
@@ -41,7 +41,7 @@ export function matchesSelector(selector: Selector, labels: Readonly<Record<stri
   });
 }
 
-function parseRequirement(part: string): Requirement {
+function parseRequirement(part: string): SelectorRequirement {
   const membership = MEMBERSHIP.exec(part);
   if (membership) {
     const [, key = '', operator = '', list = ''] = membership;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Clock } from './clock.ts';
 import { codeOf } from './errors.ts';
 
-export type WatchOptions = {
+export type WatchFilesOptions = {
   /** Paces the checks. */
   readonly clock: Pick<Clock, 'delay'>;
   readonly signal: AbortSignal;
@@ -16,8 +16,8 @@ export type WatchOptions = {
 };
 
 /** A file as it was last seen. `contents` identifies what is in it, and stays valid until `metadata` changes. */
-type Seen = { readonly metadata: string; readonly contents: string; readonly isSettled: boolean };
-type Snapshot = ReadonlyMap<string, Seen>;
+type SeenFile = { readonly metadata: string; readonly contents: string; readonly isSettled: boolean };
+type Snapshot = ReadonlyMap<string, SeenFile>;
 
 const MAX_NAMES = 10_000;
 /** The most bytes that are read of one file, and of all files in one check. Beyond that, only metadata is compared. */
@@ -43,7 +43,7 @@ const SETTLED = 3000;
 export async function watchFiles(
   paths: () => readonly string[],
   onRead: (isChanged: boolean) => void | Promise<void>,
-  options: WatchOptions,
+  options: WatchFilesOptions,
 ): Promise<void> {
   const before = await look(paths(), new Map());
   try {
@@ -57,7 +57,7 @@ async function watch(
   paths: () => readonly string[],
   first: Snapshot,
   onChange: () => void | Promise<void>,
-  { clock, signal, intervalMs = 2000, onError }: WatchOptions,
+  { clock, signal, intervalMs = 2000, onError }: WatchFilesOptions,
 ): Promise<void> {
   let before = first;
   /** Whether a file changed while `onChange` read the files: it may have read a state that no check ever saw. */
@@ -79,7 +79,7 @@ async function watch(
   }
 }
 
-function isEqual(one: Snapshot, other: Snapshot, what: (seen: Seen) => string): boolean {
+function isEqual(one: Snapshot, other: Snapshot, what: (seen: SeenFile) => string): boolean {
   if (one.size !== other.size) return false;
   return [...one].every(([path, seen]) => {
     const found = other.get(path);
@@ -89,7 +89,7 @@ function isEqual(one: Snapshot, other: Snapshot, what: (seen: Seen) => string): 
 
 /** Returns the current state of the paths. Never throws: a file that cannot be read is recorded as unreadable. */
 async function look(paths: readonly string[], before: Snapshot): Promise<Snapshot> {
-  const seen = new Map<string, Seen>();
+  const seen = new Map<string, SeenFile>();
   let bytes = 0;
 
   async function visit(path: string, depth: number): Promise<void> {
@@ -111,7 +111,7 @@ async function look(paths: readonly string[], before: Snapshot): Promise<Snapsho
     }
   }
 
-  async function visitFile(path: string, stats: BigIntStats): Promise<Seen> {
+  async function visitFile(path: string, stats: BigIntStats): Promise<SeenFile> {
     const { dev, ino, size, mtimeNs, ctimeNs } = stats;
     const metadata = [dev, ino, size, mtimeNs, ctimeNs].join(' ');
     const changedAt = Math.max(Number(mtimeNs), Number(ctimeNs)) / 1e6;
@@ -138,6 +138,6 @@ async function hashOf(path: string): Promise<string> {
   return hash.digest('base64');
 }
 
-function remark(contents: string): Seen {
+function remark(contents: string): SeenFile {
   return { metadata: '', contents, isSettled: false };
 }

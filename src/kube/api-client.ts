@@ -5,7 +5,7 @@ import { parseJson } from '../kit/json.ts';
 import { createConnector } from '../kit/network/connector.ts';
 import type { ClusterAccess } from './access.ts';
 import { ApiError, ConnectionError } from './errors.ts';
-import { exchange, type HttpAnswer, type Running } from './exchange.ts';
+import { exchange, type HttpAnswer, type RunningExchange } from './exchange.ts';
 
 /** One finished request, for metrics. `code` is the HTTP status, or `error` if there was no answer. */
 export type ApiRequest = { readonly verb: string; readonly resource: string; readonly code: string };
@@ -88,9 +88,9 @@ const DOUBTED_MS = 5_000;
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
 
 /** The headers that log in, and when they were requested. */
-type Login = { readonly headers: Readonly<Record<string, string>>; readonly at: number };
+type ClientLogin = { readonly headers: Readonly<Record<string, string>>; readonly at: number };
 
-type Sent = {
+type SentCall = {
   readonly verb: ApiVerb | 'watch';
   readonly path: string;
   readonly options: Omit<RequestOptions, 'signal'>;
@@ -138,13 +138,13 @@ export function createClient(options: ClientOptions): ConnectedClient {
       keepAliveTimeout: 60_000,
     });
   let pool = openPool();
-  const running = new Set<Running>();
+  const running = new Set<RunningExchange>();
   let renewedAt = Number.NEGATIVE_INFINITY;
-  let login: Login | undefined;
-  let loggingIn: Promise<Login> | undefined;
+  let login: ClientLogin | undefined;
+  let loggingIn: Promise<ClientLogin> | undefined;
 
   /** Runs the plug-in or reads the file, once for all callers that need it at the moment. */
-  function logIn(): Promise<Login> {
+  function logIn(): Promise<ClientLogin> {
     loggingIn ??= access
       .authenticate()
       .then((headers) => {
@@ -158,7 +158,7 @@ export function createClient(options: ClientOptions): ConnectedClient {
   }
 
   /** Sends a request once; `fresh`: with a new login. */
-  function send(request: Sent, signal: AbortSignal, fresh = false): Promise<HttpAnswer> {
+  function send(request: SentCall, signal: AbortSignal, fresh = false): Promise<HttpAnswer> {
     // Nearly always there is a login, and each promise in between would cost every request.
     if (login === undefined || fresh) {
       return untilAborted(logIn(), signal).then(({ headers }) => sendAs(headers, request, signal));
@@ -169,7 +169,7 @@ export function createClient(options: ClientOptions): ConnectedClient {
     return sendAs(login.headers, request, signal);
   }
 
-  function sendAs(login: Login['headers'], request: Sent, signal: AbortSignal): Promise<HttpAnswer> {
+  function sendAs(login: ClientLogin['headers'], request: SentCall, signal: AbortSignal): Promise<HttpAnswer> {
     const { verb, path, options, watch, onPiece } = request;
     const { body, metadataOnly = false } = options;
     const { completeMs = watch === undefined ? COMPLETE_MS : silenceMs } = options;
@@ -198,16 +198,16 @@ export function createClient(options: ClientOptions): ConnectedClient {
     });
   }
 
-  function opened(request: Sent, status: number, { onOpen }: WatchOptions): void {
+  function opened(request: SentCall, status: number, { onOpen }: WatchOptions): void {
     tell(request, status);
     onOpen();
   }
 
-  function tell({ verb, path }: Sent, code: number | 'error'): void {
+  function tell({ verb, path }: SentCall, code: number | 'error'): void {
     onRequest?.({ verb, resource: resourceOf(path), code: String(code) });
   }
 
-  function broken(request: Sent, cause: Error, hasBegun: boolean): Error {
+  function broken(request: SentCall, cause: Error, hasBegun: boolean): Error {
     if (hasBegun && request.watch !== undefined) return cause;
     const reason = reasonOf(cause);
     if (hasBegun) return new ConnectionError(`the API server at ${url.host} ended its answer too early: ${reason}`);
@@ -220,7 +220,7 @@ export function createClient(options: ClientOptions): ConnectedClient {
   }
 
   /** Sends a request, and again with a new login if the server refuses this one. Returns the text of a successful answer. */
-  async function answered(request: Sent, signal: AbortSignal): Promise<string> {
+  async function answered(request: SentCall, signal: AbortSignal): Promise<string> {
     let answer = await send(request, signal);
     if (answer.status === 401) {
       tell(request, 401);
@@ -273,7 +273,7 @@ export function createClient(options: ClientOptions): ConnectedClient {
 }
 
 /** Returns the type of a request's body. */
-export function contentTypeOf(verb: Sent['verb'], body: unknown): string {
+export function contentTypeOf(verb: SentCall['verb'], body: unknown): string {
   if (verb !== 'patch') return 'application/json';
   return Array.isArray(body) ? 'application/json-patch+json' : 'application/merge-patch+json';
 }

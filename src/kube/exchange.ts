@@ -15,11 +15,11 @@ export type ExchangeRequest = {
 export type HttpAnswer = { readonly status: number; readonly retryAfter: unknown; readonly text: string };
 
 /** An exchange that is not over. Whoever doubts its connection sets `heard` to false, and sees later whether a byte came. */
-export type Running = { readonly isWatch: boolean; heard: boolean; fail(error: Error): void };
+export type RunningExchange = { readonly isWatch: boolean; heard: boolean; fail(error: Error): void };
 
 export type ExchangeOptions = {
   /** Where it stands while it is not over. */
-  readonly running: Set<Running>;
+  readonly running: Set<RunningExchange>;
   readonly signal: AbortSignal;
   /** Starts the time limit for the body of an answer; returns a function that cancels it. */
   readonly limit: (onLate: (error: Error) => void) => () => void;
@@ -67,7 +67,7 @@ export function exchange(
       controller?.abort(error instanceof Error ? error : new Error(String(error)));
     }
 
-    const self: Running = {
+    const self: RunningExchange = {
       isWatch: onOpen !== undefined,
       heard: false,
       fail: (error) => fail(broken(error, status !== 0)),

@@ -33,7 +33,7 @@ export type LeaseAttempt =
   | { readonly held: true }
   | { readonly held: false; readonly holder: string; readonly alive: boolean };
 
-type Observed = {
+type ObservedLease = {
   readonly fingerprint: string;
   readonly at: number;
   readonly changes: number;
@@ -55,7 +55,7 @@ export function createLease(options: LeaseOptions) {
   const retryMs = durationMs / 7.5;
   const renewMs = (durationMs * 2) / 3;
   let renewed: { monotonic: number; wall: number } | undefined;
-  let observed: Observed | undefined;
+  let observed: ObservedLease | undefined;
   /** When this process released the Lease. */
   let released: number | undefined;
   /** Whether this process ever tried to take the Lease. */

@@ -23,13 +23,13 @@ export type Observed = {
   /** DaemonSets that did not come back after the controller had written their template. */
   readonly rolloutStopped: () => number;
   readonly wrongNodePods: () => number;
-  readonly readiness: () => Promise<Readiness>;
+  readonly readiness: () => Promise<ReadinessSamples>;
   /** Seconds until the serving certificate expires; undefined if there is none. */
   readonly certificateExpirySeconds: () => number | undefined;
 };
 
 /** How far the pods are for each target architecture, and which images block most. */
-type Readiness = {
+type ReadinessSamples = {
   readonly pods: readonly (Record<(typeof READINESS_LABELS)[number], string> & {
     readonly pods: number;
     readonly cpu: number;

@@ -186,7 +186,7 @@ export function keyOf({ canonical, access }: Question): string {
 }
 
 /** An image whose last lookup failed; times in milliseconds on the clock `now`. */
-type Failure = {
+type CachedFailure = {
   readonly error: ImageError;
   /** The first failure since the last success in this process. */
   readonly firstFailedAt: number;
@@ -223,7 +223,7 @@ const LONGEST = 300_000;
  * namespace that has the most. A forgotten failure starts over, and so does the time after which `images.unresolvable` applies.
  */
 export function createFailures({ maxEntries, now, random }: FailuresOptions) {
-  const failures = new Map<string, Failure & { readonly namespace: string }>();
+  const failures = new Map<string, CachedFailure & { readonly namespace: string }>();
   /** The keys of each namespace, oldest first, and the bytes of their failures. */
   const owned = new Map<string, { readonly keys: Set<string>; bytes: number }>();
   /** By the place for which they wait. */
@@ -260,12 +260,12 @@ export function createFailures({ maxEntries, now, random }: FailuresOptions) {
   }
 
   return {
-    get: (key: string): Failure | undefined => failures.get(key),
+    get: (key: string): CachedFailure | undefined => failures.get(key),
     /**
      * Adds a failure. If the image was not asked for, the failure of the last request for it is kept. `ttlMs`: the least time for which a failure is remembered that does not pass by itself.
      * `namespace`: the namespace for which the image was looked up.
      */
-    add(key: string, error: ImageError, ttlMs: number, namespace: string): Failure {
+    add(key: string, error: ImageError, ttlMs: number, namespace: string): CachedFailure {
       const before = failures.get(key);
       const { waitsFor } = error;
       const attempts = (before?.attempts ?? 0) + (error.retryAfterMs === undefined ? 1 : 0);

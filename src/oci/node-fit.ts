@@ -3,7 +3,7 @@ import { printableAscii } from '../kit/printable.ts';
 import { readPlatform, type StatedPlatform } from './manifest.ts';
 
 /** A node of this architecture, without a variant of its own. */
-export type Node = { readonly os: string; readonly architecture: string };
+export type FitNode = { readonly os: string; readonly architecture: string };
 
 /**
  * containerd chooses `386` entries on nodes of amd64, and `arm` entries on nodes of arm64, that have none of their own. Then it fails:
@@ -37,7 +37,7 @@ const CONTAINERD_VARIANTS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Returns the nodes that a platform names, as containerd reads it. CRI-O knows no other names. */
-export function nodeOf(platform: StatedPlatform): Node | undefined {
+export function nodeOf(platform: StatedPlatform): FitNode | undefined {
   const { os, architecture } = containerdNames(platform);
   if (os === 'linux') return normaliseArchitecture(architecture) === architecture ? { os, architecture } : undefined;
   const read = readPlatform(platform);
@@ -45,18 +45,18 @@ export function nodeOf(platform: StatedPlatform): Node | undefined {
 }
 
 /** Returns the names of all nodes that a platform may fit (`containerdFit`, `crioRank`), and perhaps of others. `node`: the one it names. */
-export function nodesLike(platform: StatedPlatform, node: Node | undefined): ReadonlySet<string> {
+export function nodesLike(platform: StatedPlatform, node: FitNode | undefined): ReadonlySet<string> {
   const { os, architecture } = containerdNames(platform);
   const names = new Set([`${os}/${architecture}`]);
   for (const [name, lesser] of LESSER) if (lesser === architecture) names.add(`${os}/${name}`);
   return node === undefined ? names : names.add(nameOf(node));
 }
 
-export function nameOf({ os, architecture }: Node): string {
+export function nameOf({ os, architecture }: FitNode): string {
   return `${os}/${architecture}`;
 }
 
-export function containerdNames({ os, architecture, variant }: StatedPlatform): Node & { readonly variant: string } {
+export function containerdNames({ os, architecture, variant }: StatedPlatform): FitNode & { readonly variant: string } {
   const lower = architecture.toLowerCase();
   const name = CONTAINERD_NAMES.get(lower) ?? lower;
   const level = variant.toLowerCase();
@@ -75,7 +75,7 @@ export type Fit = {
 };
 
 /** Returns how an entry's platform fits a node; undefined: not at all. */
-export function containerdFit(platform: StatedPlatform, node: Node): Fit | undefined {
+export function containerdFit(platform: StatedPlatform, node: FitNode): Fit | undefined {
   if (node.os !== 'linux') {
     const named = nodeOf(platform);
     return named !== undefined && nameOf(named) === nameOf(node) ? { rank: 0, isOwn: true, isExact: true } : undefined;
@@ -93,7 +93,7 @@ export function containerdFit(platform: StatedPlatform, node: Node): Fit | undef
 }
 
 /** Returns where in CRI-O's order a platform is, 0 being best; undefined: it does not fit. It compares texts as written. */
-export function crioRank({ os, architecture, variant }: StatedPlatform, node: Node): number | undefined {
+export function crioRank({ os, architecture, variant }: StatedPlatform, node: FitNode): number | undefined {
   if (os !== node.os || architecture !== node.architecture) return undefined;
   const rank = (CRIO_VARIANTS.get(architecture) ?? ['']).indexOf(variant);
   return rank < 0 ? undefined : rank;

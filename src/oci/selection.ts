@@ -5,7 +5,7 @@ import {
   containerdFit,
   containerdNames,
   crioRank,
-  type Node,
+  type FitNode,
   nameOf,
   nodeOf,
   nodesLike,
@@ -64,7 +64,7 @@ type Taken =
   | undefined;
 
 type Reader = {
-  readonly node: Node;
+  readonly node: FitNode;
   readonly children: Children;
   readonly need: (needed: Needed) => void;
   /** Whether the manifests that an index names may be missing. */
@@ -72,7 +72,7 @@ type Reader = {
 };
 
 /** A node that no entry names: for it, runtimes choose an entry without a platform. */
-const UNNAMED: Node = { os: 'linux', architecture: '?' };
+const UNNAMED: FitNode = { os: 'linux', architecture: '?' };
 
 /**
  * Decides which platforms of an index count: those of nodes on which both containerd and CRI-O choose an image of the
@@ -132,7 +132,7 @@ const RUNTIMES: readonly Runtime[] = ['containerd', 'CRI-O'];
 /** What each node, in each round of reads, would otherwise look for among all entries. */
 type Sorted = {
   /** The node that each entry names. */
-  readonly named: readonly { readonly digest: string; readonly node: Node | undefined }[];
+  readonly named: readonly { readonly digest: string; readonly node: FitNode | undefined }[];
   /** The entries that may be for a node, by its name, in order. */
   readonly byNode: ReadonlyMap<string, readonly IndexEntry[]>;
   readonly unnamed: readonly IndexEntry[];
@@ -162,8 +162,13 @@ function sortedOf(index: Index): Sorted {
 }
 
 /** Returns the nodes that the entries name, and what was read so far. */
-function nodesOf(index: Index, children: Children, nodes: Map<string, Node>, seen: Set<string>): Map<string, Node> {
-  const add = (node: Node | undefined): void => {
+function nodesOf(
+  index: Index,
+  children: Children,
+  nodes: Map<string, FitNode>,
+  seen: Set<string>,
+): Map<string, FitNode> {
+  const add = (node: FitNode | undefined): void => {
     const name = node && nameOf(node);
     if (node !== undefined && name !== undefined && !nodes.has(name)) nodes.set(name, node);
   };
@@ -270,7 +275,7 @@ function platformsOf({ platform }: IndexEntry): Platform[] {
   return typeof read === 'string' ? [] : [read];
 }
 
-type Verdict = {
+type SelectionVerdict = {
   readonly children: Children;
   /** The nodes whose platforms count. */
   readonly names: ReadonlySet<string>;
@@ -279,7 +284,7 @@ type Verdict = {
 };
 
 /** Returns the entries that do not count, with the reasons; and those for whose platform another entry is taken. */
-function leftOut(index: Index, verdict: Verdict, seen = new Set([index])): Skipped[] {
+function leftOut(index: Index, verdict: SelectionVerdict, seen = new Set([index])): Skipped[] {
   const { children, taken } = verdict;
   /** The digest that is taken for a platform: containerd's, else CRI-O's. */
   const firsts = new Map<string, string>();
@@ -305,7 +310,7 @@ function leftOut(index: Index, verdict: Verdict, seen = new Set([index])): Skipp
   });
 }
 
-function reasonOf(entry: IndexEntry, child: Child | undefined, verdict: Verdict): string | undefined {
+function reasonOf(entry: IndexEntry, child: Child | undefined, verdict: SelectionVerdict): string | undefined {
   const { digest, kind, mediaType, isAttestation, platform } = entry;
   if (digest === undefined) return 'an entry without a digest that can be verified';
   if (isAttestation) return 'an attestation';

@@ -17,11 +17,11 @@ const NO_TLS = /^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|UN
 export const UNVERIFIED = /CERT|ISSUER|SIGNATURE|ALTNAME/;
 
 /** What was asked: `registry` is the name of the endpoint in messages. */
-type Asked = { readonly registry: string; readonly url: URL };
-type Connecting = Asked & { readonly trust?: Trust | undefined; readonly ledBy?: string };
+type AskedUrl = { readonly registry: string; readonly url: URL };
+type Connecting = AskedUrl & { readonly trust?: Trust | undefined; readonly ledBy?: string };
 
 /** `r.example.com`, or `r.example.com leads to auth.example.com, which`. */
-export function subjectOf({ registry, url }: Asked): string {
+export function subjectOf({ registry, url }: AskedUrl): string {
   const [own = ''] = registry.split('/', 1);
   const isOwn = [url.host, `${url.host}:${url.protocol === 'https:' ? 443 : 80}`].includes(own.toLowerCase());
   return isOwn ? registry : `${registry} leads to ${printableAscii(url.host, 100)}, which`;
@@ -29,7 +29,7 @@ export function subjectOf({ registry, url }: Asked): string {
 
 /** What an answer other than 2xx says, and what it means. `what`: `the manifest`. */
 export function statusText(
-  asked: Asked,
+  asked: AskedUrl,
   status: number,
   meaning: ImageErrorCode,
   what: string,

@@ -15,8 +15,8 @@ export type Demands = {
   readonly tolerations: readonly JsonObject[];
 };
 
-type Term = { readonly expressions: readonly Requirement[]; readonly fields: readonly Requirement[] };
-type Requirement = { readonly key: string; readonly operator: string; readonly values: readonly string[] };
+type Term = { readonly expressions: readonly NodeRequirement[]; readonly fields: readonly NodeRequirement[] };
+type NodeRequirement = { readonly key: string; readonly operator: string; readonly values: readonly string[] };
 
 /** Nodes that look the same to the pod: they have the same architecture, taints and relevant labels. */
 export type NodeGroup = {
@@ -165,7 +165,7 @@ export function meetsTerm({ expressions, fields }: Term, { labels, name }: Pick<
  * Whether the value of a label meets a requirement (apimachinery `labels.NewRequirement` and `Requirement.Matches`). An invalid
  * requirement matches nothing, so its whole term matches nothing.
  */
-export function meetsLabel({ operator, values }: Requirement, label: string | undefined): boolean {
+export function meetsLabel({ operator, values }: NodeRequirement, label: string | undefined): boolean {
   switch (operator) {
     case 'In':
       return label !== undefined && values.includes(label);
@@ -187,7 +187,7 @@ export function meetsLabel({ operator, values }: Requirement, label: string | un
 }
 
 /** The API server accepts only the field `metadata.name`, with exactly one value. */
-function matchesField({ key, operator, values }: Requirement, name: string): boolean {
+function matchesField({ key, operator, values }: NodeRequirement, name: string): boolean {
   if (key !== 'metadata.name' || values.length !== 1) return false;
   return operator === 'In' ? values[0] === name : operator === 'NotIn' && values[0] !== name;
 }
@@ -204,6 +204,6 @@ function labelOf(labels: Node['labels'], key: string): string | undefined {
 }
 
 /** Returns a requirement as text: `disk In (ssd, nvme)`. */
-export function requirementText({ key, operator, values }: Requirement): string {
+export function requirementText({ key, operator, values }: NodeRequirement): string {
   return `${key} ${operator}${values.length > 0 ? ` (${values.join(', ')})` : ''}`;
 }

@@ -73,17 +73,17 @@ function requiredAmong(
 }
 
 /** What decides how a placement is written. */
-type Placed = Pick<Subject, 'labels' | 'preferred' | 'settings'>;
+type PlacedParts = Pick<Subject, 'labels' | 'preferred' | 'settings'>;
 
 /** Returns the tolerations and the affinity for a decision. */
-export function placingFor(decision: Placement, subject: Placed): PlacementIntent {
+export function placingFor(decision: Placement, subject: PlacedParts): PlacementIntent {
   return {
     tolerations: wantedTolerations(subject.settings, decision.architectures),
     affinity: usesAffinity(subject.settings) ? affinityFor(decision, subject) : undefined,
   };
 }
 
-function affinityFor(decision: Placement, subject: Placed): AffinityIntent {
+function affinityFor(decision: Placement, subject: PlacedParts): AffinityIntent {
   const { labels, settings } = subject;
   const { followsCluster, os } = decision;
   const set = requiredAmong(decision, settings);

@@ -100,10 +100,10 @@ type BodySource = Readable & Pick<IncomingMessage, 'headers'>;
  * limits. Large bodies are parsed and used one after the other, each in its own turn of the event loop, so that small bodies are
  * handled in between.
  */
-export type BodyReader = <T>(request: BodySource, use: (body: JsonObject) => T) => Promise<T>;
+export type ReviewBodyReader = <T>(request: BodySource, use: (body: JsonObject) => T) => Promise<T>;
 
 /** Creates a reader whose bodies share the limits. */
-export function createBodyReader({ size, total, large, time, ...structure }: BodyLimits): BodyReader {
+export function createBodyReader({ size, total, large, time, ...structure }: BodyLimits): ReviewBodyReader {
   let held = 0;
   let lastTurn: Promise<void> = Promise.resolve();
 

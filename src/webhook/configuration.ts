@@ -13,7 +13,7 @@ const ORIGIN = /^(https:\/\/[^/?#]+)/i;
 const DNS_NAME = /^[a-z0-9]([a-z0-9_.-]*[a-z0-9])?$/;
 
 /** The values that every webhook of a configuration should have; undefined leaves a value as it is. */
-export type Wanted = {
+export type WantedConfiguration = {
   /** PEM bundle of the authorities that callers should trust. */
   readonly ca?: string | undefined;
   /** The path to which callers send reviews. */
@@ -25,7 +25,7 @@ export type Wanted = {
  * that contains the wanted one and more is not changed, nor are the host and port of a URL. The patch fails on another
  * configuration of the same name, and if the order of the webhooks has changed.
  */
-export function configurationPatch(configuration: JsonObject, wanted: Wanted): Operation[] {
+export function configurationPatch(configuration: JsonObject, wanted: WantedConfiguration): Operation[] {
   const operations = webhooksOf(configuration).flatMap(({ webhook, index }): Operation[] => {
     if (!isObject(webhook.clientConfig)) return [];
     const at = `/webhooks/${index}/clientConfig`;

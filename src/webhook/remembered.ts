@@ -15,10 +15,10 @@ import type { Reviewed } from './body.ts';
  * An answer without the uid of the request that it answers. `fields`: the other fields of the response, as JSON without the opening
  * bracket: what is sent many times is written once.
  */
-export type Verdict = Pick<Reviewed, 'outcome'> & { readonly fields: string };
+export type ReviewVerdict = Pick<Reviewed, 'outcome'> & { readonly fields: string };
 
 type Remembered = {
-  readonly verdict: Verdict;
+  readonly verdict: ReviewVerdict;
   /** The images that were asked for, in order, and what was known of them. */
   readonly images: readonly { readonly image: PodImage; readonly answer: ImageAnswer }[];
   /** When it was given last, by the monotonic clock. */
@@ -39,9 +39,9 @@ const UNUSED_MS = 10 * 60_000;
  * images are remembered.
  */
 export function createRemembering(
-  judge: (admitted: Admitted, knowledge: AdmissionKnowledge) => Verdict,
+  judge: (admitted: Admitted, knowledge: AdmissionKnowledge) => ReviewVerdict,
   { monotonic }: Pick<Clock, 'monotonic'>,
-): (input: AdmissionInput) => Verdict {
+): (input: AdmissionInput) => ReviewVerdict {
   const remembered = new LRUCache<string, Remembered>({
     max: MOST.verdicts,
     maxSize: MOST.characters,

@@ -14,7 +14,7 @@ import { templateIn } from '../placement/objects/workload.ts';
 import type { PlacedPart } from '../placement/refused-parts.ts';
 import type { Settings } from '../placement/settings.ts';
 import { RequestError, type Reviewed } from './body.ts';
-import { createRemembering, type Verdict } from './remembered.ts';
+import { createRemembering, type ReviewVerdict } from './remembered.ts';
 
 export type ReviewerOptions = {
   readonly settings: () => Settings;
@@ -70,11 +70,11 @@ export function createReviewer(options: ReviewerOptions): (body: unknown) => Rev
   };
 }
 
-function verdict(outcome: Verdict['outcome'], response: JsonObject): Verdict {
+function verdict(outcome: ReviewVerdict['outcome'], response: JsonObject): ReviewVerdict {
   return { outcome, fields: JSON.stringify(response).slice(1) };
 }
 
-function verdictOn(admission: AdmissionDecision): Verdict {
+function verdictOn(admission: AdmissionDecision): ReviewVerdict {
   switch (admission.kind) {
     case 'unchanged':
       return UNCHANGED;
@@ -111,7 +111,11 @@ function shown(value: unknown): string {
   return Array.isArray(value) ? 'a list' : printable(JSON.stringify(value) ?? 'nothing', 80);
 }
 
-function judge(request: JsonObject, options: ReviewerOptions, judgePod: (input: AdmissionInput) => Verdict): Verdict {
+function judge(
+  request: JsonObject,
+  options: ReviewerOptions,
+  judgePod: (input: AdmissionInput) => ReviewVerdict,
+): ReviewVerdict {
   const kind = objectAt(request, 'resource');
   const [group, version, resource] = [stringAt(kind, 'group'), stringAt(kind, 'version'), stringAt(kind, 'resource')];
   const operation = stringAt(request, 'operation');

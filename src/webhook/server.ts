@@ -7,7 +7,7 @@ import { until } from '../kit/abort.ts';
 import { type JsonObject, objectAt, stringAt } from '../kit/json.ts';
 import { type ConnectionLimits, createConnections } from '../kit/network/connections.ts';
 import { listen } from '../kit/network/listen.ts';
-import { type BodyLimits, type BodyReader, createBodyReader, RequestError, type Reviewed } from './body.ts';
+import { type BodyLimits, createBodyReader, RequestError, type ReviewBodyReader, type Reviewed } from './body.ts';
 import type { ServingCertificate } from './certificates/source.ts';
 
 export type AdmissionOptions = {
@@ -92,7 +92,7 @@ export async function serveAdmission(options: AdmissionOptions, signal: AbortSig
   server.on('connection', connections.add);
   const prove = ({ remoteAddress = '', remotePort = 0 }: Socket) => connections.prove(remoteAddress, remotePort);
   // Made once: a copy of the options for each request would cost as much as a decision.
-  const how: Answering = { ...options, readBody, leaves, prove, time: limits.time };
+  const how: AnsweringReview = { ...options, readBody, leaves, prove, time: limits.time };
   const serve = async (request: IncomingMessage, response: ServerResponse) => {
     const started = performance.now();
     answering.add(request.socket);
@@ -111,15 +111,15 @@ export async function serveAdmission(options: AdmissionOptions, signal: AbortSig
   return { port, closed: endWith(signal, server, limits.farewell) };
 }
 
-type Answering = AdmissionOptions & {
-  readonly readBody: BodyReader;
+type AnsweringReview = AdmissionOptions & {
+  readonly readBody: ReviewBodyReader;
   readonly leaves: () => boolean;
   /** Marks a connection as proven: the client knows the path. */
   readonly prove: (socket: Socket) => void;
   readonly time: number;
 };
 
-async function answer(request: IncomingMessage, response: ServerResponse, options: Answering) {
+async function answer(request: IncomingMessage, response: ServerResponse, options: AnsweringReview) {
   const { readBody, review, onError, leaves, prove, isServed, time } = options;
   let isProven = false;
   const send = (status: number, text: string, allow?: string) => {

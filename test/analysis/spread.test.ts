@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { checkObjects } from '../../src/analysis/readiness/check-objects.ts';
 import { createInventory } from '../../src/analysis/readiness/inventory.ts';
 import { spreadNote, taintedArchitectures } from '../../src/analysis/spread.ts';
-import { overviewOf, type Subject } from '../../src/analysis/workloads/overview.ts';
+import { overviewOf, type WorkloadSubject } from '../../src/analysis/workloads/overview.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
 import type { Decision, Placement } from '../../src/placement/decide.ts';
 import { readHardSpread } from '../../src/placement/objects/workload.ts';
@@ -125,7 +125,7 @@ describe('a hard topology spread beside nodes with a taint', () => {
   });
 
   it('is a fact of the workload in plan, by any of its pods, and counts as nothing', () => {
-    const subject = (spread?: string): Subject => ({
+    const subject = (spread?: string): WorkloadSubject => ({
       workload: { kind: 'Deployment', namespace: 'shop', name: 'web' },
       ...{ decision: placed(), settings: settings(), tolerations: [], bound: true, asked: undefined },
       ...{ nodeArchitecture: 'amd64', spread },

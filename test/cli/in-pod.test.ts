@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { controllerWords, type Place, refusalBesideController } from '../../src/cli/deployed.ts';
+import { type ConfigPlace, controllerWords, refusalBesideController } from '../../src/cli/deployed.ts';
 import { PROGRAM, programOf } from '../../src/cli/program.ts';
 import { runInProcess } from '../support/in-process.ts';
 
@@ -7,7 +7,7 @@ const inPod = { KUBERNETES_SERVICE_HOST: '10.96.0.1' };
 const RUN = ['node', 'dist/main.js', 'run', '--config', '/etc/archaware/config.yaml'];
 
 describe('a process', () => {
-  const rows: [what: string, place: Place, expected: string[] | undefined][] = [
+  const rows: [what: string, place: ConfigPlace, expected: string[] | undefined][] = [
     ['beside the controller of the manifest', { environment: inPod, firstProcess: RUN, pid: 40 }, RUN.slice(2)],
     [
       'beside a controller whose flags come first',

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createLimit, createPatientResolver, type Waiting } from '../../src/cli/lookups/patient.ts';
+import { createLimit, createPatientResolver, type PatientWaiting } from '../../src/cli/lookups/patient.ts';
 import { type Clock, systemClock } from '../../src/kit/clock.ts';
 import { ImageError, type ImageErrorDetails } from '../../src/oci/errors.ts';
 import type { Resolution, TagResolver } from '../../src/oci/resolver.ts';
@@ -51,7 +51,7 @@ function world(answers: readonly Answer[], limitMs: number, ownClock?: Clock) {
   };
   const end = new AbortController();
   const askedAt: number[] = [];
-  const waits: Waiting[] = [];
+  const waits: PatientWaiting[] = [];
   const next = async (): Promise<Resolution> => {
     const answer = answers[Math.min(askedAt.length, answers.length - 1)] ?? 'hang';
     askedAt.push(time.now);

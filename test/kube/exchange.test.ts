@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Dispatcher } from 'undici';
-import { exchange, type Running } from '../../src/kube/exchange.ts';
+import { exchange, type RunningExchange } from '../../src/kube/exchange.ts';
 
 describe('one request and its answer', () => {
   it('fails if the text of the answer cannot be made', async () => {
@@ -33,7 +33,7 @@ describe('one request and its answer', () => {
         limits -= 1;
       };
     };
-    const running = new Set<Running>();
+    const running = new Set<RunningExchange>();
     const broken = (cause: Error, hasBegun: boolean) => new Error(`broken, begun: ${hasBegun}: ${cause.message}`);
     const options = { running, signal: new AbortController().signal, limit, broken };
     const failed = await exchange({ dispatch }, request, options).catch((error: unknown) => error);

@@ -63,7 +63,7 @@ export type ExplainedNodes = {
 };
 
 /** The answer in one sentence. */
-export type Verdict = {
+export type ExplainedVerdict = {
   /**
    * `runs`: it has a node. `wrong-node`: it has one, and does not run there. `can-run`: a node takes it, or it will. `waits`: for
    * a lookup, a write or a gate. `held`: until its images have an architecture in common. `fits-nowhere`: no node takes it.
@@ -78,7 +78,7 @@ export type Verdict = {
 
 /** The output of `explain`. The field names are stable. */
 export type Explanation = {
-  readonly verdict: Verdict;
+  readonly verdict: ExplainedVerdict;
   readonly pod: {
     readonly kind: string;
     readonly namespace: string;

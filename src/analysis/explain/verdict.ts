@@ -3,7 +3,7 @@ import { ARCHITECTURE_GATE, OLD_OS_LABEL, OS_LABEL } from '../../names.ts';
 import { isLeftAlone } from '../../placement/eligibility.ts';
 import { onlyObserves } from '../../placement/placing.ts';
 import { few, withinText } from '../../placement/reasons.ts';
-import type { ExplainEvidence, ExplainedNodes, Explanation, Verdict } from './explanation.ts';
+import type { ExplainEvidence, ExplainedNodes, ExplainedVerdict, Explanation } from './explanation.ts';
 import type { ExplainInput } from './input.ts';
 import { awayText, handsOf } from './no-controller.ts';
 
@@ -13,7 +13,7 @@ type WithoutVerdict = Omit<Explanation, 'advice' | 'verdict'>;
 const LATE_MS = 30_000;
 
 /** Returns the answer to "what happens to this pod, and why", in one sentence that names the pod. */
-export function verdictOf(input: ExplainInput, explained: WithoutVerdict, evidence: ExplainEvidence): Verdict {
+export function verdictOf(input: ExplainInput, explained: WithoutVerdict, evidence: ExplainEvidence): ExplainedVerdict {
   const { kind, namespace, name, state } = explained.pod;
   const object = `${kind} ${namespace}/${name}`;
   const subject = kind === 'Pod' ? object : `a new pod of ${object}`;
@@ -39,9 +39,14 @@ export function verdictOf(input: ExplainInput, explained: WithoutVerdict, eviden
   }
 }
 
-type Says = (state: Verdict['state'], text: string, startsAtLatest?: string) => Verdict;
+type Says = (state: ExplainedVerdict['state'], text: string, startsAtLatest?: string) => ExplainedVerdict;
 
-function ofBound(input: ExplainInput, explained: WithoutVerdict, evidence: ExplainEvidence, says: Says): Verdict {
+function ofBound(
+  input: ExplainInput,
+  explained: WithoutVerdict,
+  evidence: ExplainEvidence,
+  says: Says,
+): ExplainedVerdict {
   const { node: name = '' } = explained.pod;
   const architecture = explained.nodes.find(({ names }) => names.includes(name))?.architecture;
   const node = architecture === undefined ? `${name}, whose architecture is not known` : `${name} (${architecture})`;
@@ -117,7 +122,12 @@ export function fitsNowhere({ nodes }: Pick<Explanation, 'nodes'>, { skipped }: 
   return isAlone && nodes.length > 0 && nodes.every(({ fits }) => !fits);
 }
 
-function ofUnbound(input: ExplainInput, explained: WithoutVerdict, evidence: ExplainEvidence, says: Says): Verdict {
+function ofUnbound(
+  input: ExplainInput,
+  explained: WithoutVerdict,
+  evidence: ExplainEvidence,
+  says: Says,
+): ExplainedVerdict {
   const { decision, nodes, pod } = explained;
   const { settings } = evidence;
   const isNew = pod.state === 'not-applied' || pod.state === 'template';
@@ -163,7 +173,12 @@ function ofUnbound(input: ExplainInput, explained: WithoutVerdict, evidence: Exp
   return says('can-run', `can run on ${where}${guess}${elsewhere}`);
 }
 
-function ofWaiting(input: ExplainInput, explained: WithoutVerdict, { settings }: ExplainEvidence, says: Says): Verdict {
+function ofWaiting(
+  input: ExplainInput,
+  explained: WithoutVerdict,
+  { settings }: ExplainEvidence,
+  says: Says,
+): ExplainedVerdict {
   const images = imagesText(explained);
   if (onlyObserves(settings)) return says('can-run', `is not held in the mode observe; not known: ${images}`);
   const waits = (text: string, startsAtLatest?: string) =>

@@ -83,9 +83,9 @@ export function planPools(
   return [...read, ...others].sort((one, other) => (one.kind + one.name < other.kind + other.name ? -1 : 1));
 }
 
-type Place = Pick<Node, 'name' | 'labels' | 'taints' | 'unschedulable'> & { readonly architecture: string };
+type PoolPlace = Pick<Node, 'name' | 'labels' | 'taints' | 'unschedulable'> & { readonly architecture: string };
 
-function placeOf({ labels, taints }: NodePool, architecture: string): Place {
+function placeOf({ labels, taints }: NodePool, architecture: string): PoolPlace {
   const own = { [ARCHITECTURE_LABEL]: architecture, [OLD_ARCHITECTURE_LABEL]: architecture };
   return { name: '', labels: { ...labels, ...own }, taints: [...taints], unschedulable: false, architecture };
 }
@@ -93,7 +93,7 @@ function placeOf({ labels, taints }: NodePool, architecture: string): Place {
 /** Whether a pod could run on such a node. What is decided when the node is created (a zone, a type) counts as fitting. */
 function couldRun(
   { architectures, demands }: PooledPod,
-  place: Place,
+  place: PoolPlace,
   pool: NodePool | undefined,
   settings: PoolSettings,
 ): boolean {

@@ -10,12 +10,12 @@ import { costOf, createCosts, type Prices } from './price.ts';
 import { rankRebuilds } from './rebuilds.ts';
 import type {
   NotLookedUp,
+  PodWithoutNode,
   Report,
   ReportedImage,
   ReportedWorkload,
   TargetSummary,
   Unread,
-  WaitingPod,
 } from './report.ts';
 import { countNotLookedUp, type ImageFinding, reportImages } from './report-images.ts';
 import { cores, type Grouping, groupWorkloads, type Measure, readinessOf, tallyOf } from './tally.ts';
@@ -31,7 +31,7 @@ export type ReportInput = Omit<Circumstances, 'architectures'> & {
   readonly registryOf: (image: string) => string;
   readonly grouping: Grouping | undefined;
   readonly unread: readonly Unread[];
-  readonly waiting?: readonly WaitingPod[];
+  readonly waiting?: readonly PodWithoutNode[];
   /** What a month costs; undefined: no price was given. */
   readonly prices?: Prices | undefined;
   /** A newer tag of an image that has a build for a target. */

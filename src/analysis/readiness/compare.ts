@@ -108,17 +108,17 @@ function usersIn(candidate: Candidate, circumstances: Circumstances, answerOf: A
   });
 }
 
-type Failure = Omit<UnknownImage, keyof WorkloadNamed>;
+type ComparisonFailure = Omit<UnknownImage, keyof WorkloadNamed>;
 
 /** Compares the images that the workload did not have before: each with the image that it replaces, or with all if it replaces none. */
 function compareImages(
   was: readonly User[],
   is: readonly User[],
   on: readonly string[] | undefined,
-): { changes: ImageChange[]; unknown: Failure[] } {
+): { changes: ImageChange[]; unknown: ComparisonFailure[] } {
   const changes = new Map<string, ImageChange>();
-  const unknown = new Map<string, Failure>();
-  const setOf = (user: User, when: Failure['when']): readonly string[] | undefined => {
+  const unknown = new Map<string, ComparisonFailure>();
+  const setOf = (user: User, when: ComparisonFailure['when']): readonly string[] | undefined => {
     const said = user.said();
     if (said.kind === 'set') return said.architectures;
     const known = unknown.get(user.image)?.containers ?? [];
@@ -164,10 +164,10 @@ function changedIn(was: readonly User[], is: readonly User[]): User[] {
 
 function failureOf(
   { image }: User,
-  when: Failure['when'],
+  when: ComparisonFailure['when'],
   said: Narrowing,
   containers: readonly string[],
-): Failure | undefined {
+): ComparisonFailure | undefined {
   if (said.kind !== 'failed' && said.kind !== 'pending') return undefined;
   const [code, why] = said.kind === 'failed' ? [said.code, said.message] : ['pending', 'its lookup has not ended'];
   return { when, containers, image, code, text: `${image} could not be looked up (${code}): ${why}` };

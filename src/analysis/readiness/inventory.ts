@@ -10,7 +10,7 @@ import {
   shownKind,
 } from '../../placement/objects/kinds.ts';
 import { type Candidate, readCandidate } from './assess.ts';
-import type { WaitingPod } from './report.ts';
+import type { PodWithoutNode } from './report.ts';
 
 /** A workload as the report counts it. */
 export type Unit = Pick<Candidate, 'kind' | 'namespace' | 'name' | 'labels'> & {
@@ -27,7 +27,7 @@ export type Inventory = {
   /** Returns the workloads, sorted by namespace, kind and name. */
   units(): Unit[];
   /** Returns the pods that wait for a node, those that wait longest first. */
-  waiting(): WaitingPod[];
+  waiting(): PodWithoutNode[];
 };
 
 /**
@@ -117,7 +117,7 @@ export function createInventory(): Inventory {
 function createPlaced() {
   const byOwner = new Map<string, Map<string, number>>();
   const parents = new Map<string, string>();
-  const waiting: WaitingPod[] = [];
+  const waiting: PodWithoutNode[] = [];
 
   function root(uid: string): string {
     let top = uid;
@@ -159,7 +159,7 @@ function createPlaced() {
 }
 
 /** Reads why a pod waits: the gate that archaware holds it by, or what the scheduler says. */
-function readWaiting(object: JsonObject): WaitingPod {
+function readWaiting(object: JsonObject): PodWithoutNode {
   const [metadata, spec] = [objectAt(object, 'metadata'), objectAt(object, 'spec')];
   const isGated = listAt(spec, 'schedulingGates')?.some(({ name }) => name === ARCHITECTURE_GATE) === true;
   const conditions = listAt(objectAt(object, 'status'), 'conditions') ?? [];

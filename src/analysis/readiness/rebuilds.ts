@@ -3,7 +3,7 @@ import type { Rebuild, ReportedWorkload, Tally } from './report.ts';
 import { type Measure, shareOf, tallyOf } from './tally.ts';
 
 /** A workload that only images hold back, with the images that still do. */
-type Held = { readonly workload: ReportedWorkload; readonly by: Set<string> };
+type HeldWorkload = { readonly workload: ReportedWorkload; readonly by: Set<string> };
 
 /** What a rebuild of an image would free, by the measure and by the number of workloads; and its part in what it shares. */
 type Score = { alone: number; aloneCount: number; shared: number; sharedCount: number };
@@ -23,7 +23,7 @@ export function rankRebuilds(
   savedBy?: (workload: ReportedWorkload) => number,
 ): Rebuild[] {
   const weigh = savedBy ?? ((workload: ReportedWorkload) => workload[measure]);
-  const waiting = new Map<string, Held[]>();
+  const waiting = new Map<string, HeldWorkload[]>();
   const scores = new Map<string, Score>();
   for (const held of workloads.flatMap((workload) => heldBack(workload, target) ?? [])) {
     for (const image of held.by) {
@@ -55,7 +55,7 @@ export function rankRebuilds(
 }
 
 /** Returns the images that alone, or together, are all that holds a workload back; undefined if there is more, or nothing. */
-function heldBack(workload: ReportedWorkload, target: string): Held | undefined {
+function heldBack(workload: ReportedWorkload, target: string): HeldWorkload | undefined {
   const verdict = workload.verdicts[target];
   if (verdict?.state !== 'blocked' && verdict?.state !== 'missing') return undefined;
   const by = new Set<string>();
@@ -68,7 +68,7 @@ function heldBack(workload: ReportedWorkload, target: string): Held | undefined 
 
 function count(
   scores: Map<string, Score>,
-  { workload, by }: Held,
+  { workload, by }: HeldWorkload,
   weigh: (workload: ReportedWorkload) => number,
   sign: 1 | -1,
 ): void {

@@ -1,5 +1,5 @@
 import type { DecisionBasis } from '../../placement/decide.ts';
-import type { ReadinessState, Verdict } from '../../placement/readiness/readiness-states.ts';
+import type { ReadinessState, TargetVerdict } from '../../placement/readiness/readiness-states.ts';
 
 /** A workload at its top owner: the Deployment stands for its ReplicaSets and pods. */
 export type ReportedWorkload = {
@@ -27,7 +27,7 @@ export type ReportedWorkload = {
   /** What its requests cost for a month where its pods run now; absent without prices, and where a node has none. */
   readonly cost?: number;
   /** By target. */
-  readonly verdicts: Readonly<Record<string, Verdict>>;
+  readonly verdicts: Readonly<Record<string, TargetVerdict>>;
 };
 
 /** Numbers of workloads that are counted together. */
@@ -143,7 +143,7 @@ export type ReportGroup = {
 };
 
 /** A pod without a node. */
-export type WaitingPod = {
+export type PodWithoutNode = {
   readonly namespace: string;
   readonly name: string;
   /** When it was created, as ISO 8601. */
@@ -162,7 +162,7 @@ export type Report = {
   /** Images that block most first, then by name. */
   readonly images: readonly ReportedImage[];
   /** The pods without a node, those that wait longest first; absent without a cluster. */
-  readonly waiting?: readonly WaitingPod[];
+  readonly waiting?: readonly PodWithoutNode[];
   /** Only with `--group-by`: what it says (`namespace`, `label:team`, `registry`). */
   readonly groupBy?: string;
   /** Only with `--group-by`; sorted by name. */

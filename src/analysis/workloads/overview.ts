@@ -11,7 +11,7 @@ import { contradictionOf, decisionNote, heldNote, skipNote, withinText } from '.
 import type { Settings } from '../../placement/settings.ts';
 
 /** A pod, or the template of a DaemonSet, with the decision about it. */
-export type Subject = {
+export type WorkloadSubject = {
   readonly workload: WorkloadName;
   readonly decision: Decision | { readonly kind: 'skip'; readonly reason: SkipReason };
   readonly settings: Settings;
@@ -27,7 +27,7 @@ export type Subject = {
 };
 
 /** What is true of the cluster for every subject. */
-export type Surroundings = {
+export type ClusterSurroundings = {
   /** The architectures of the nodes; undefined if the nodes may not be read. */
   readonly architectures: readonly string[] | undefined;
   /** Whether every node gets the taint, so that no pod can run without a toleration. */
@@ -35,7 +35,7 @@ export type Surroundings = {
 };
 
 /** Where the pods of a workload can run. A workload is in exactly one of these groups. */
-type Reach =
+type WorkloadReach =
   /** On every architecture of the cluster. */
   | 'anywhere'
   /** On some architectures of the cluster only. */
@@ -49,7 +49,7 @@ type Reach =
 
 /** A workload, and what is true of its pods. */
 export type JudgedWorkload = WorkloadName & {
-  readonly reach: Reach;
+  readonly reach: WorkloadReach;
   /** Only for `limited`: the architectures. */
   readonly architectures?: readonly string[];
   /** It has a pod on a node whose architecture one of its images lacks; absent if the nodes are not known. */
@@ -65,8 +65,8 @@ export type JudgedWorkload = WorkloadName & {
 };
 
 /** Judges workloads by the decisions about their pods, sorted by kind, namespace and name. Ending or finished objects do not count. */
-export function overviewOf(subjects: Iterable<Subject>, surroundings: Surroundings): JudgedWorkload[] {
-  const found = new Map<string, { group: Group; workload: JudgedWorkload }>();
+export function overviewOf(subjects: Iterable<WorkloadSubject>, surroundings: ClusterSurroundings): JudgedWorkload[] {
+  const found = new Map<string, { group: WorkloadGroup; workload: JudgedWorkload }>();
   for (const subject of subjects) {
     const group = groupOf(subject, surroundings.architectures);
     if (group === undefined) continue;
@@ -108,9 +108,16 @@ export function byName(
   return 0;
 }
 
-type Group = { readonly rank: number; readonly reach: Reach; readonly architectures: readonly string[] };
+type WorkloadGroup = {
+  readonly rank: number;
+  readonly reach: WorkloadReach;
+  readonly architectures: readonly string[];
+};
 
-function groupOf({ decision, settings }: Subject, cluster: readonly string[] | undefined): Group | undefined {
+function groupOf(
+  { decision, settings }: WorkloadSubject,
+  cluster: readonly string[] | undefined,
+): WorkloadGroup | undefined {
   switch (decision.kind) {
     case 'skip':
       return isLeftAlone(decision.reason) ? { rank: 0, reach: 'left-alone', architectures: [] } : undefined;
@@ -136,7 +143,7 @@ function groupOf({ decision, settings }: Subject, cluster: readonly string[] | u
  * Whether a pod is on a node whose architecture one of its images lacks. A guess about unknown images proves nothing, and a node
  * that only `architectures.schedulable` excludes can run the pod.
  */
-export function isOnWrongNode({ decision, settings, nodeArchitecture: node }: Subject): boolean {
+export function isOnWrongNode({ decision, settings, nodeArchitecture: node }: WorkloadSubject): boolean {
   if (node === undefined) return false;
   if (decision.kind === 'hold') {
     return decision.images.some(({ platforms }) => {
@@ -150,7 +157,7 @@ export function isOnWrongNode({ decision, settings, nodeArchitecture: node }: Su
 }
 
 /** Returns why a new pod like this one would find no node; undefined if it would find one. */
-function whyNoNode(subject: Subject, { architectures, allTainted }: Surroundings): string | undefined {
+function whyNoNode(subject: WorkloadSubject, { architectures, allTainted }: ClusterSurroundings): string | undefined {
   const { decision, settings, tolerations, workload, asked } = subject;
   if (onlyObserves(settings)) return undefined;
   // Its controller creates no pod for a node that the template does not tolerate.
@@ -180,7 +187,7 @@ function whyNoNode(subject: Subject, { architectures, allTainted }: Surroundings
 }
 
 /** Returns what a subject's images run on, or that they contradict each other or what the pod asks for. */
-function whatItRunsOn({ decision, settings, asked }: Subject): string {
+function whatItRunsOn({ decision, settings, asked }: WorkloadSubject): string {
   if (decision.kind === 'hold' && decision.asked !== undefined) return heldNote(decision, '', settings.schedulable);
   if (decision.kind === 'hold') return `its images have no architecture in common${withinText(settings.schedulable)}`;
   if (decision.kind !== 'place') return '';
@@ -190,7 +197,7 @@ function whatItRunsOn({ decision, settings, asked }: Subject): string {
 /** Returns the counts as five lines. `images`: how many images are not known. `where`: ` in namespace shop`, or an empty text. */
 export function overviewLines(all: readonly JudgedWorkload[], images: number, where: string): string[] {
   const count = (is: (workload: JudgedWorkload) => boolean) => all.filter(is).length;
-  const reaching = (reach: Reach) => count((workload) => workload.reach === reach);
+  const reaching = (reach: WorkloadReach) => count((workload) => workload.reach === reach);
   const [nowhere, leftAlone] = [reaching('nowhere'), reaching('left-alone')];
   const sets = limitedSets(all).map(
     ([set, { length }], index) => `${length} ${index > 0 ? '' : length === 1 ? 'runs ' : 'run '}on ${set} only`,

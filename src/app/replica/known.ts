@@ -13,7 +13,7 @@ import { type Taint, tolerates } from '../../placement/patch/tolerations.ts';
 import { onlyObserves } from '../../placement/placing.ts';
 import { contradictionOf, queuedNote, skipNote, startsAtLatestText } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
-import type { LeaderStatus, Problem, WaitingPod } from '../leader-status.ts';
+import type { LeaderStatus, StatusProblem, WaitingPod } from '../leader-status.ts';
 import { VERSION } from '../version.ts';
 import type { Base } from './base.ts';
 import type { Parts } from './parts.ts';
@@ -129,7 +129,7 @@ const NODE_CONTESTED =
   'set the taint where that writer gets its taints from (the node pool of a provider), or leave such nodes out with taints.nodeSelector; archaware tries again after ten minutes, and then less and less often, up to a day';
 
 /** Returns the problems that a leader knows. `said`: what its Events said about objects, and is still so. `now`: the wall time. */
-export function knownProblems(counts: Counts, said: readonly Said[], now: number): Problem[] {
+export function knownProblems(counts: Counts, said: readonly Said[], now: number): StatusProblem[] {
   const { contested, heldBack, stopped, onWrongNodes, configurationInUse, certificateExpiry } = counts;
   // Many pods may be on wrong nodes, or refused. What harms the whole cluster comes first.
   const rank = ({ regarding: { kind }, reason }: Said) =>
@@ -139,7 +139,7 @@ export function knownProblems(counts: Counts, said: readonly Said[], now: number
     problem: `${kind} ${namespace === undefined ? name : `${namespace}/${name}`}: ${reason}: ${note}`,
     do: kind === 'Node' && reason === 'WriteContested' ? NODE_CONTESTED : TROUBLES[reason],
   }));
-  const unnamed = (count: number, reason: TroubleReason, text: (count: number) => string): Problem[] => {
+  const unnamed = (count: number, reason: TroubleReason, text: (count: number) => string): StatusProblem[] => {
     const more = count - said.filter((each) => each.reason === reason).length;
     if (more <= 0) return [];
     return [
@@ -190,7 +190,7 @@ function counted(count: number, one: string, many: string): string {
 }
 
 /** Returns a problem if there is one. */
-export function when(isWrong: boolean, problem: string, advice: string): Problem[] {
+export function when(isWrong: boolean, problem: string, advice: string): StatusProblem[] {
   return isWrong ? [{ problem, do: advice }] : [];
 }
 

@@ -21,7 +21,7 @@ import type { Parts } from './parts.ts';
 import { outcomeOf } from './serve-state.ts';
 
 /** What a pod adds to the report about its namespace. */
-export type Counted = {
+export type CountedPod = {
   readonly pod: Pick<Pod, 'name' | 'createdAt'>;
   /** Undefined: it is not decided yet. */
   readonly record: Pick<ObjectRecord, 'decision' | 'settings'> | undefined;
@@ -35,12 +35,12 @@ export type Counted = {
 export function createTally() {
   const policies = new Set<string>();
   const [pods, runsOn] = [new Map<string, number>(), new Map<string, number>()];
-  let oldest: Counted['pod'] | undefined;
+  let oldest: CountedPod['pod'] | undefined;
   const count = (counts: Map<string, number>, what: string | undefined) =>
     what === undefined ? undefined : counts.set(what, (counts.get(what) ?? 0) + 1);
 
   return {
-    add({ pod, record, runsOn: architecture, waits }: Counted): void {
+    add({ pod, record, runsOn: architecture, waits }: CountedPod): void {
       count(runsOn, architecture);
       if (record?.decision !== undefined) {
         policies.add(record.settings?.policy ?? 'default');
@@ -64,7 +64,7 @@ export function createTally() {
   };
 }
 
-function isBefore(one: Counted['pod'], other: Counted['pod']): boolean {
+function isBefore(one: CountedPod['pod'], other: CountedPod['pod']): boolean {
   return one.createdAt < other.createdAt || (one.createdAt === other.createdAt && one.name < other.name);
 }
 
@@ -101,7 +101,7 @@ const LOOK_MS = 30_000;
 /** The least time between two writes to a namespace. */
 const AGAIN_MS = 60_000;
 
-type KeepingOptions = {
+type KeepReportsOptions = {
   readonly write: Writer;
   readonly namespaces: () => Iterable<Namespace>;
   /** Returns the reports about these namespaces; undefined between terms. Where one has none, what is there is removed. */
@@ -116,7 +116,7 @@ type KeepingOptions = {
  * Keeps the report on the namespaces that ask for it, and removes it from all others: at most once in 60 s each, and only if more
  * than the time changed. Returns when the term is over. A write that fails is tried again after that time: nothing depends on it.
  */
-export async function keepReports(options: KeepingOptions, over: AbortSignal): Promise<void> {
+export async function keepReports(options: KeepReportsOptions, over: AbortSignal): Promise<void> {
   const { write, namespaces, gather, clock, log } = options;
   /** When which namespace was last written to, by uid. */
   const written = new Map<string, number>();

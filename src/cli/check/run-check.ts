@@ -83,10 +83,10 @@ export function unchecked(objects: readonly JsonObject[]): string[] {
 }
 
 /** The terminal, if there is one. */
-type Seen = { readonly columns: number | undefined; readonly paint: Paint };
+type SeenObjects = { readonly columns: number | undefined; readonly paint: Paint };
 
 /** Returns the result in the form that `--output` names. */
-export function renderCheck(check: Check, on: readonly string[], form: string, seen: Seen): string {
+export function renderCheck(check: Check, on: readonly string[], form: string, seen: SeenObjects): string {
   if (form === 'json' || form === 'yaml') return valueText(check, form);
   return form === 'markdown' ? markdown(check, on) : seen.paint.marks ? byWorkload(check, on, seen) : lines(check, on);
 }
@@ -98,7 +98,7 @@ function lines({ objects, missing }: Check, on: readonly string[]): string {
 }
 
 /** For a terminal: the sum, then each workload with what its images lack. */
-function byWorkload({ objects, missing }: Check, on: readonly string[], { columns, paint }: Seen): string {
+function byWorkload({ objects, missing }: Check, on: readonly string[], { columns, paint }: SeenObjects): string {
   const groups = new Map<string, Missing[]>();
   for (const each of missing) groups.set(nameOf(each), [...(groups.get(nameOf(each)) ?? []), each]);
   if (groups.size === 0) {

@@ -11,7 +11,7 @@ import { type Context, EXIT } from '../../app/surroundings.ts';
 import { ConfigurationError } from '../../config/shown-problems.ts';
 import { printable } from '../../kit/printable.ts';
 import { find } from '../../kube/read.ts';
-import { createLookups, type Question } from '../lookups/lookups.ts';
+import { createLookups, type LookupQuestion } from '../lookups/lookups.ts';
 import { type Asking, WITHOUT_CLUSTER, withLookups } from '../lookups/with-lookups.ts';
 import { inputName, readObjects } from '../manifest-objects.ts';
 import { code, counted, markdownTable, nameOf, valueText } from '../output.ts';
@@ -81,10 +81,10 @@ function nothingIn(files: readonly string[]): ConfigurationError {
   return new ConfigurationError([`check: no workload found in ${files.map(inputName).join(', ')}`]);
 }
 
-type Inside = Pick<Asking<Connection | undefined>, 'cluster' | 'progress' | 'signal'>;
+type ComparedInside = Pick<Asking<Connection | undefined>, 'cluster' | 'progress' | 'signal'>;
 
 /** Reads the objects of the cluster with the same kinds, namespaces and names, one after another: these are few. */
-async function readCluster(wanted: readonly Candidate[], { cluster, progress, signal }: Inside) {
+async function readCluster(wanted: readonly Candidate[], { cluster, progress, signal }: ComparedInside) {
   const read = [];
   for (const [index, { kind, namespace, name }] of wanted.entries()) {
     // Of a kind of another API group the path is not known.
@@ -102,9 +102,9 @@ async function readCluster(wanted: readonly Candidate[], { cluster, progress, si
  */
 async function asker(
   candidates: readonly Candidate[],
-  { cluster, signal }: Inside,
+  { cluster, signal }: ComparedInside,
   { clock }: Pick<Context, 'clock'>,
-): Promise<(image: Question['image'], candidate: Candidate) => Question> {
+): Promise<(image: LookupQuestion['image'], candidate: Candidate) => LookupQuestion> {
   if (cluster === undefined) return withoutSecrets;
   const read = createServiceAccountReader(cluster.client, clock);
   const accountSecrets = new Map<string, readonly string[]>();

@@ -5,13 +5,13 @@ import { ClusterError, type Connection, connect } from '../../app/connect.ts';
 import { statusPath } from '../../app/leader-status.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';
 import { type HeldLease, holdLease } from '../../clean/hold-lease.ts';
-import { type CleanOutcome, createLedger, type Item, type Ledger } from '../../clean/outcomes.ts';
+import { type CleanOutcome, createLedger, type Item, type OutcomeLedger } from '../../clean/outcomes.ts';
 import {
-  type ControllerOptions,
   findController,
   isLive,
   leadText,
   type OwnController,
+  type OwnControllerOptions,
   RefusedError,
   refuseWanted,
   stopAdvice,
@@ -29,7 +29,7 @@ import {
   resultRows,
 } from '../../clean/rows.ts';
 import { cleanAll, record } from '../../clean/steps.ts';
-import { type Inventory, type LookOptions, takeInventory } from '../../clean/traces.ts';
+import { type LookOptions, type TraceInventory, takeInventory } from '../../clean/traces.ts';
 import { toSettings } from '../../config/settings.ts';
 import { ConfigurationError } from '../../config/shown-problems.ts';
 import { milliseconds } from '../../kit/duration.ts';
@@ -54,20 +54,20 @@ export type CleanFlags = {
   readonly stop: boolean;
 };
 
-type Run = {
+type CleanRun = {
   readonly context: Context;
   readonly flags: CleanFlags;
   readonly how: 'restart' | 'keep';
   readonly connection: Connection;
   /** What the search for the controller needs; its client tries failed requests again. */
-  readonly search: ControllerOptions;
+  readonly search: OwnControllerOptions;
   readonly taints: Settings['taints'];
-  readonly ledger: Ledger;
+  readonly ledger: OutcomeLedger;
   /** Ends the run, because a Lease was lost. */
   readonly end: AbortController;
   lease: HeldLease | undefined;
   /** The reading from which the work starts: nobody else writes any more. Undefined before that. */
-  before: Inventory | undefined;
+  before: TraceInventory | undefined;
   /** The node pools whose next nodes may have the taint again. */
   pools: readonly TaintingPool[];
 };
@@ -108,7 +108,7 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
   }
 }
 
-async function prepare(context: Context, flags: CleanFlags): Promise<Run> {
+async function prepare(context: Context, flags: CleanFlags): Promise<CleanRun> {
   const { config, clock, note: say } = context;
   const connection = await connect(context);
   const { installation, leaseNamespace: namespace } = connection;
@@ -136,7 +136,7 @@ async function prepare(context: Context, flags: CleanFlags): Promise<Run> {
 }
 
 /** Finds the controller. A dry run goes on without the right to look for it. */
-async function find({ flags, search, context: { note: say } }: Run): Promise<OwnController> {
+async function find({ flags, search, context: { note: say } }: CleanRun): Promise<OwnController> {
   try {
     return await findController(search);
   } catch (error) {
@@ -147,7 +147,7 @@ async function find({ flags, search, context: { note: say } }: Run): Promise<Own
 }
 
 /** Reads the cluster, and prints the steps, which a dry run prints below its verdict. */
-async function showPlan(run: Run): Promise<Inventory> {
+async function showPlan(run: CleanRun): Promise<TraceInventory> {
   const { context, flags, search, taints } = run;
   const { columns, output, note: say } = context;
   const inventory = await takeInventory(lookOptions(run));
@@ -157,7 +157,7 @@ async function showPlan(run: Run): Promise<Inventory> {
   return inventory;
 }
 
-function lookOptions({ context, connection, search, taints }: Run): LookOptions {
+function lookOptions({ context, connection, search, taints }: CleanRun): LookOptions {
   const { enabled, certificates } = context.config.webhook;
   return {
     client: search.client,
@@ -170,7 +170,7 @@ function lookOptions({ context, connection, search, taints }: Run): LookOptions 
 }
 
 /** Prints what a run would do, and why it would refuse. */
-async function planOnly(run: Run, controller: OwnController): Promise<number> {
+async function planOnly(run: CleanRun, controller: OwnController): Promise<number> {
   const { context, flags, ledger, taints } = run;
   const inventory = await showPlan(run);
   record(ledger, inventory, { taints, how: run.how, planned: true });
@@ -184,7 +184,7 @@ async function planOnly(run: Run, controller: OwnController): Promise<number> {
 }
 
 /** Shows the steps and asks whether to do them. Returns what it has shown, or the answer no. */
-async function askFirst(run: Run, controller: OwnController): Promise<Inventory | 'no'> {
+async function askFirst(run: CleanRun, controller: OwnController): Promise<TraceInventory | 'no'> {
   const { context, flags } = run;
   const { ask, signal, note: say } = context;
   if (!flags.stop && ask !== undefined) refuseWanted(controller.deployment);
@@ -203,7 +203,7 @@ async function askFirst(run: Run, controller: OwnController): Promise<Inventory 
  * Stops the controller, holds its Lease, and does the work. `shown`: the reading that the user saw; undefined if there was no
  * question.
  */
-async function work(run: Run, { deployment }: OwnController, shown: Inventory | undefined): Promise<number> {
+async function work(run: CleanRun, { deployment }: OwnController, shown: TraceInventory | undefined): Promise<number> {
   const { context, flags, how, search, taints, ledger } = run;
   const { clock, note: say } = context;
   const { client, signal } = search;
@@ -251,7 +251,7 @@ async function work(run: Run, { deployment }: OwnController, shown: Inventory | 
 }
 
 /** Removes what the last leader wrote for `status`. It changes nothing in the cluster, so it does not count as something that is left. */
-async function removeStatus({ context, connection, search }: Run, mayWrite: () => boolean): Promise<void> {
+async function removeStatus({ context, connection, search }: CleanRun, mayWrite: () => boolean): Promise<void> {
   const path = statusPath(connection.leaseNamespace);
   try {
     if (mayWrite()) await search.client.request('delete', path, { signal: search.signal });
@@ -261,7 +261,7 @@ async function removeStatus({ context, connection, search }: Run, mayWrite: () =
   }
 }
 
-async function hold({ context, flags, connection, search, end }: Run, isStopped: boolean) {
+async function hold({ context, flags, connection, search, end }: CleanRun, isStopped: boolean) {
   if (search.lease === undefined) return undefined;
   const { clock, config, note: say } = context;
   const options = {
@@ -280,7 +280,7 @@ async function hold({ context, flags, connection, search, end }: Run, isStopped:
 
 /** Returns the controllers because of which `clean` would refuse now, and why. */
 async function refusals(
-  { context, search }: Run,
+  { context, search }: CleanRun,
   { deployment, lease }: OwnController,
   atMostMs: number,
 ): Promise<Refusal[]> {
@@ -297,7 +297,7 @@ async function refusals(
   ];
 }
 
-function printResult(run: Run, outcome: Parameters<typeof printOutcome>[0], isBrokenOff = false): void {
+function printResult(run: CleanRun, outcome: Parameters<typeof printOutcome>[0], isBrokenOff = false): void {
   const { context, flags, how, before, pools } = run;
   const unlisted = how === 'keep' ? (before?.pods.length ?? 0) : 0;
   const steps = flags.dryRun && before !== undefined ? planRows(before, how) : undefined;
@@ -305,16 +305,16 @@ function printResult(run: Run, outcome: Parameters<typeof printOutcome>[0], isBr
 }
 
 /** Whether nothing was found where a taint with another key would not be found, because the configuration could not be read. */
-function isBlind({ context, before }: Run): boolean {
+function isBlind({ context, before }: CleanRun): boolean {
   return context.origin === 'unreadable' && before !== undefined && isEmpty(before);
 }
 
 /** Whether a reading found no object that archaware wrote to. Policies and webhooks record no taint. */
-function isEmpty({ gated, recorded, nodes, daemonSets, pods }: Inventory): boolean {
+function isEmpty({ gated, recorded, nodes, daemonSets, pods }: TraceInventory): boolean {
   return [gated, recorded, nodes, daemonSets, pods].every(({ length }) => length === 0);
 }
 
-type Work = {
+type CleanWork = {
   /** The number of pods that keep harmless tolerations or affinity because of `--pods keep`. */
   readonly unlisted: number;
   /** The steps of a dry run: nothing was done, and the reasons say what would be. */
@@ -331,7 +331,7 @@ type Work = {
  */
 export function printOutcome(
   outcome: CleanOutcome,
-  work: Work,
+  work: CleanWork,
   pools: readonly TaintingPool[],
   context: Pick<Context, 'output' | 'columns' | 'colors' | 'print'>,
 ): void {
@@ -362,7 +362,7 @@ export function printOutcome(
 /** Returns what is left of archaware, in one sentence. */
 function verdictOf(
   { remaining, left, kept }: CleanOutcome,
-  { unlisted, steps, isBlind, isBrokenOff }: Work,
+  { unlisted, steps, isBlind, isBrokenOff }: CleanWork,
 ): readonly [Tone, string] {
   const sets = kept.filter(({ kind }) => kind === 'DaemonSet').length;
   const harmless = [[kept.length - sets + unlisted, 'pod'] as const, [sets, 'DaemonSet'] as const].flatMap(

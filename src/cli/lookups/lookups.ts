@@ -5,7 +5,7 @@ import type { ImageAnswer } from '../../placement/images.ts';
 import type { PodImage } from '../../placement/objects/containers.ts';
 
 /** An image that some pods use, and what they may use to pull it. */
-export type Question = {
+export type LookupQuestion = {
   readonly image: PodImage;
   readonly namespace: string;
   readonly pullSecrets: readonly string[];
@@ -14,10 +14,10 @@ export type Question = {
 /** Lookups of images: each once for everyone who may use the same secrets. */
 export type Lookups = {
   /** Starts a lookup, unless the same question was asked before. */
-  ask(question: Question): void;
+  ask(question: LookupQuestion): void;
   /** Waits until everything that was asked is known or has failed. `onDone` is called after each from now on. */
   settle(onDone: (done: number, total: number) => void): Promise<void>;
-  answerTo(question: Question): ImageAnswer;
+  answerTo(question: LookupQuestion): ImageAnswer;
 };
 
 /** Creates lookups. `resolver`: tries again what fails for the moment, see `createPatientResolver`. */
@@ -26,7 +26,7 @@ export function createLookups(resolver: Resolver, registryOf: (image: string) =>
   const running = new Map<string, Promise<void>>();
   let report = (_done: number, _total: number): void => {};
 
-  async function work(key: string, question: Question): Promise<void> {
+  async function work(key: string, question: LookupQuestion): Promise<void> {
     answers.set(key, await lookUp(question, resolver, registryOf, signal));
     running.delete(key);
     report(answers.size, answers.size + running.size);
@@ -50,14 +50,14 @@ export function createLookups(resolver: Resolver, registryOf: (image: string) =>
   };
 }
 
-function keyOf({ image: { image, volume }, namespace, pullSecrets }: Question): string {
+function keyOf({ image: { image, volume }, namespace, pullSecrets }: LookupQuestion): string {
   // Without secrets, everyone gets the same answer.
   const access = pullSecrets.length === 0 ? [] : [namespace, ...pullSecrets];
   return JSON.stringify([image, volume !== undefined, ...access]);
 }
 
 async function lookUp(
-  { image, namespace, pullSecrets }: Question,
+  { image, namespace, pullSecrets }: LookupQuestion,
   resolver: Resolver,
   registryOf: (image: string) => string,
   signal: AbortSignal,

@@ -8,7 +8,7 @@ import { canonicalName } from '../../oci/reference.ts';
 import type { TagResolver } from '../../oci/resolver.ts';
 
 /** An image that waits for its registry, and how far all lookups are. */
-export type Waiting = {
+export type PatientWaiting = {
   /** host[:port]; the image where no registry was at fault. */
   readonly registry: string;
   readonly code: ImageErrorCode;
@@ -20,15 +20,15 @@ export type Waiting = {
 
 type PatienceOptions = {
   readonly clock: Clock;
-  readonly limit: Limit;
-  readonly onWait: (waiting: Waiting) => void;
+  readonly limit: LookupLimit;
+  readonly onWait: (waiting: PatientWaiting) => void;
   /** Counts the lookups that have ended, and all that were asked for. */
   readonly counts: { done: number; total: number };
   readonly signal: AbortSignal;
 };
 
 /** The time in which all lookups may be tried again, or wait in a registry's line. */
-export type Limit = {
+export type LookupLimit = {
   /** Begins to count, if that has not begun; returns when it ends. */
   readonly start: () => number;
   /** Aborts at the end. */
@@ -38,7 +38,7 @@ export type Limit = {
 };
 
 /** Creates the limit; its time does not run yet. */
-export function createLimit(clock: Clock, ms: number, signal: AbortSignal): Limit {
+export function createLimit(clock: Clock, ms: number, signal: AbortSignal): LookupLimit {
   const over = new AbortController();
   setMaxListeners(0, over.signal);
   onAbort(signal, () => over.abort(signal.reason));
@@ -70,7 +70,7 @@ const SPREAD = 400;
 export const WITHOUT_PROGRESS = 15_000;
 
 /** The images of one registry. */
-type Place = {
+type PatientPlace = {
   readonly host: string;
   /** The images that have not ended. */
   open: number;
@@ -88,7 +88,7 @@ type Place = {
 export function createPatientResolver(resolver: TagResolver, options: PatienceOptions): TagResolver {
   const { clock, limit, onWait, counts, signal } = options;
   const turns = createTurns();
-  const places = new Map<string, Place>();
+  const places = new Map<string, PatientPlace>();
   setMaxListeners(0, signal);
   /** The lookups that `look` has asked for, by image and access; and those of them that have not ended. */
   const asked = new Set<string>();
@@ -96,7 +96,7 @@ export function createPatientResolver(resolver: TagResolver, options: PatienceOp
   const listeners: ((canonical: string) => void)[] = [];
 
   /** Returns how long to wait before the next try; undefined if there is none. */
-  function waitAfter(error: ImageError, failures: number, place: Place): number | undefined {
+  function waitAfter(error: ImageError, failures: number, place: PatientPlace): number | undefined {
     if (!error.temporary || error.code === 'not-found' || limit.ms === 0) return undefined;
     const now = clock.steady();
     const endsAt = limit.start();
@@ -107,7 +107,7 @@ export function createPatientResolver(resolver: TagResolver, options: PatienceOp
     return now + wait < Math.min(endsAt, place.progressAt + WITHOUT_PROGRESS) ? wait : undefined;
   }
 
-  function placeOf(image: string): Place {
+  function placeOf(image: string): PatientPlace {
     const host = canonicalName(image).split('/', 1)[0] ?? '';
     const place = places.get(host) ?? { host, open: 0, progressAt: 0 };
     places.set(host, place);
@@ -154,7 +154,7 @@ export function createPatientResolver(resolver: TagResolver, options: PatienceOp
     ask: (limit: AbortSignal) => Promise<T>,
     until: AbortSignal,
     last: ImageError,
-    place: Place,
+    place: PatientPlace,
   ): Promise<T> {
     const end = new AbortController();
     const forget = onAbort(limit.signal, () => end.abort());

@@ -8,7 +8,7 @@ import { createImageSource, type ImageSource } from '../../controllers/image-sou
 import { printable } from '../../kit/printable.ts';
 import type { TagResolver } from '../../oci/resolver.ts';
 import { createProgress, type Progress } from '../progress.ts';
-import { createLimit, createPatientResolver, type Waiting, WITHOUT_PROGRESS } from './patient.ts';
+import { createLimit, createPatientResolver, type PatientWaiting, WITHOUT_PROGRESS } from './patient.ts';
 
 /** What a command that asks registries works with. */
 export type Asking<Cluster extends Connection | undefined = Connection | undefined> = {
@@ -51,7 +51,7 @@ export async function withLookups<Cluster extends Connection | undefined>(
   try {
     const counts = { done: 0, total: 0 };
     const limit = createLimit(clock, limitMs, signal);
-    const onWait = (waiting: Waiting) => progress.wait(waiting.registry, waitingText(waiting));
+    const onWait = (waiting: PatientWaiting) => progress.wait(waiting.registry, waitingText(waiting));
     const asking = resolverFor(config, clock, files, {
       pullSecrets:
         client !== undefined && config.credentials.pullSecrets ? createPullSecretReader(client, clock) : async () => [],
@@ -80,7 +80,7 @@ export async function withLookups<Cluster extends Connection | undefined>(
 }
 
 /** `waiting for registry.example.com (rate-limited, again in 10 s): 120 of 200 images looked up`. */
-function waitingText({ registry, code, againInMs, done, total }: Waiting): string {
+function waitingText({ registry, code, againInMs, done, total }: PatientWaiting): string {
   const again = `again in ${Math.max(1, Math.round(againInMs / 1_000))} s`;
   return `waiting for ${printable(registry, 200)} (${code}, ${again}): ${done} of ${total} images looked up`;
 }

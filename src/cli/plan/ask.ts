@@ -30,13 +30,13 @@ export type AskedNamespace = {
 };
 
 /** What the API server said. */
-export type Answers = {
+export type DryRunAnswers = {
   readonly refused: Plan['refused'];
   /** The namespaces that could not be asked, by the reason. */
   readonly notAsked: ReadonlyMap<string, readonly string[]>;
 };
 
-type Verdict =
+type DryRunVerdict =
   | { readonly kind: 'taken' }
   | { readonly kind: 'refused'; readonly message: string }
   | { readonly kind: 'not-asked'; readonly why: string };
@@ -60,7 +60,7 @@ export async function ask(
   settings: Settings,
   hasWebhook: boolean,
   signal: AbortSignal,
-): Promise<Answers> {
+): Promise<DryRunAnswers> {
   const refused: Plan['refused'][number][] = [];
   const notAsked = new Map<string, string[]>();
   await each(namespaces, AT_ONCE, async (next) => {
@@ -170,7 +170,7 @@ function withParts(
 }
 
 /** Sends a dry run. An answer that says nothing about the object is `not-asked`. */
-async function tried(send: () => Promise<unknown>): Promise<Verdict> {
+async function tried(send: () => Promise<unknown>): Promise<DryRunVerdict> {
   try {
     await send();
     return { kind: 'taken' };

@@ -18,7 +18,7 @@ import type { Asking } from '../lookups/with-lookups.ts';
 import type { Plan } from './plan-shape.ts';
 
 /** The part of the cluster to read, and the rules for labels. */
-type Reading = Required<Pick<Parameters<typeof createWatches>[0], 'scope' | 'onPod'>> &
+type PlanReading = Required<Pick<Parameters<typeof createWatches>[0], 'scope' | 'onPod'>> &
   Pick<Parameters<typeof createLoops>[0], 'labelRules'> & {
     /** Whether the nodes may be listed. */
     readonly knowsNodes: boolean;
@@ -31,7 +31,7 @@ type Reading = Required<Pick<Parameters<typeof createWatches>[0], 'scope' | 'onP
 export async function decideAll(
   { config, clock, signal: interrupt }: Context,
   settings: Settings,
-  { scope, onPod, labelRules, knowsNodes }: Reading,
+  { scope, onPod, labelRules, knowsNodes }: PlanReading,
   { cluster: { client }, resolver, images, progress, signal, end }: Asking<Connection>,
 ): Promise<{
   readonly changes: Plan['changes'];
@@ -109,7 +109,7 @@ export type FromImages = {
   readonly daemonSets: ReadonlyMap<string, Decided>;
 };
 
-type Parts = {
+type PlanParts = {
   readonly watches: Watches;
   readonly loops: Loops;
   readonly images: Pick<ImageSource, 'answer' | 'namesOf'>;
@@ -121,7 +121,7 @@ type Parts = {
  * Decides about each object that the controllers have decided, from its images alone. Starts the lookups that nobody has needed yet,
  * unless `isLast`. An object whose images are unknown counts as archaware placed it before.
  */
-async function decideFromImages(parts: Parts, isLast: boolean): Promise<FromImages> {
+async function decideFromImages(parts: PlanParts, isLast: boolean): Promise<FromImages> {
   const { watches, loops, images, serviceAccountSecrets, signal } = parts;
   const clusterArchitectures = architecturesOf(watches.nodes.store.values());
   const fromImages = (subject: Subject, secrets: readonly string[]) =>

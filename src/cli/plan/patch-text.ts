@@ -5,7 +5,7 @@ import { ARCHITECTURE_GATE } from '../../names.ts';
 
 const LABELS = '/metadata/labels';
 
-type Change = Exclude<Operation, { op: 'test' }>;
+type PatchedChange = Exclude<Operation, { op: 'test' }>;
 
 /**
  * Returns what a patch adds and removes: `supported-arch=amd64:NoSchedule`, `-example.com/gpu`, `kubernetes.io/arch in (amd64)`. A
@@ -15,7 +15,7 @@ export function describePatch(patch: readonly Operation[], kind: string): string
   const before = new Map(
     patch.flatMap((operation) => (operation.op === 'test' ? [[operation.path, operation.value]] : [])),
   );
-  const changes = patch.flatMap((operation): Change[] => (operation.op === 'test' ? [] : [operation]));
+  const changes = patch.flatMap((operation): PatchedChange[] => (operation.op === 'test' ? [] : [operation]));
   const texts = changes.flatMap((change) => {
     if (change.path.startsWith(LABELS)) return describeLabels(change);
     if (change.path.startsWith('/metadata/')) return [];
@@ -29,7 +29,7 @@ export function describePatch(patch: readonly Operation[], kind: string): string
 }
 
 /** Returns `example.com/gpu=true`, or `-example.com/gpu` for a removed label; several if the node had no labels before. */
-function describeLabels(change: Change): string[] {
+function describeLabels(change: PatchedChange): string[] {
   const label = change.path.slice(LABELS.length + 1).replaceAll('~1', '/');
   if (change.op === 'remove') return [`-${label}`];
   const labels = isObject(change.value) ? change.value : { [label]: change.value };

@@ -6,36 +6,36 @@ import type { Requirement } from '../../placement/patch/affinity.ts';
 import type { PlacedPart } from '../../placement/refused-parts.ts';
 
 /** The name of an object. */
-export type Named = { readonly kind: string; readonly namespace?: string; readonly name: string };
+export type NamedObject = { readonly kind: string; readonly namespace?: string; readonly name: string };
 
 /** The output of `plan`, one entry for each object; each list is sorted by kind, namespace and name. */
 export type Plan = {
-  readonly changes: readonly (Named & { readonly action: string; readonly patch: readonly Operation[] })[];
-  readonly waiting: readonly (Named & { readonly images: readonly string[] })[];
-  readonly held: readonly (Named & { readonly images: readonly ImageSet[] })[];
+  readonly changes: readonly (NamedObject & { readonly action: string; readonly patch: readonly Operation[] })[];
+  readonly waiting: readonly (NamedObject & { readonly images: readonly string[] })[];
+  readonly held: readonly (NamedObject & { readonly images: readonly ImageSet[] })[];
   /** Sorted by image. */
   readonly unresolved: readonly FailedImage[];
   /** Pods that archaware leaves alone although they need a node. */
-  readonly ignored: readonly Named[];
+  readonly ignored: readonly NamedObject[];
   /** What is behind the counts. */
   readonly workloads: readonly JudgedWorkload[];
   /**
    * What the API server refuses in a dry run with the rights of the user: pods with archaware's parts (`kind: Namespace`: any pod of
    * it; `DaemonSet`: its pods, or the write to its template).
    */
-  readonly refused: readonly (Named & { readonly parts: readonly PlacedPart[]; readonly message: string })[];
+  readonly refused: readonly (NamedObject & { readonly parts: readonly PlacedPart[]; readonly message: string })[];
   /** The problems of Karpenter's NodePools; empty if they cannot be read. */
-  readonly pools: readonly (Named & NodePoolProblem)[];
+  readonly pools: readonly (NamedObject & NodePoolProblem)[];
   /** Workloads whose new pods would get a node affinity, which pods that exist cannot get; only in modes with affinity. */
-  readonly newPods: readonly (Named & { readonly requires: readonly Requirement[] })[];
+  readonly newPods: readonly (NamedObject & { readonly requires: readonly Requirement[] })[];
 };
 
 /** What the tables say about an object in addition to the plan. */
 export type Seen = {
   /** Returns the workload of a pod; the object itself for other kinds. */
-  workloadOf(object: Named): Named;
+  workloadOf(object: NamedObject): NamedObject;
   /** What becomes of a held object; empty for a template. */
-  stateOf(object: Named): string;
+  stateOf(object: NamedObject): string;
   /** The heading for a held object: which key or policy narrowed its architectures. */
   headingOf(held: Plan['held'][number]): string;
 };

@@ -1,5 +1,11 @@
 import { spreadNote, taintedArchitectures } from '../../analysis/spread.ts';
-import { byName, overviewLines, overviewOf, type Subject, workloadOf } from '../../analysis/workloads/overview.ts';
+import {
+  byName,
+  overviewLines,
+  overviewOf,
+  type WorkloadSubject,
+  workloadOf,
+} from '../../analysis/workloads/overview.ts';
 import { connect } from '../../app/connect.ts';
 import { loadLabelRules } from '../../app/follow-label-rules.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';
@@ -30,7 +36,7 @@ import { askWhetherAllowed } from './ask.ts';
 import type { FromImages } from './decide-all.ts';
 import { decideAll } from './decide-all.ts';
 import { closingLines, planNotes } from './plan-notes.ts';
-import type { Named, Plan, Seen } from './plan-shape.ts';
+import type { NamedObject, Plan, Seen } from './plan-shape.ts';
 import { type DemandsOfPods, printPools, readPodDemands } from './print-pools.ts';
 import { planText, unknownCount } from './text.ts';
 
@@ -135,7 +141,7 @@ function* subjectsOf(
   { pods, daemonSets: templates }: FromImages,
   spreads: Spreads,
   all: Settings,
-): Generator<Subject> {
+): Generator<WorkloadSubject> {
   const tainted = taintedArchitectures(watches.nodes.store.values(), all);
   for (const [key, state] of pods) {
     const pod = watches.pods.store.get(key);
@@ -171,7 +177,7 @@ function surroundingsOf({ nodes }: Watches, settings: Settings, knowsNodes: bool
 }
 
 function seenIn(watches: Watches, headings: ReadonlyMap<Plan['held'][number], string>, settings: Settings): Seen {
-  const podOf = ({ kind, namespace, name }: Named) =>
+  const podOf = ({ kind, namespace, name }: NamedObject) =>
     kind === 'Pod' ? watches.pods.store.get(`${namespace}/${name}`) : undefined;
   return {
     workloadOf(object) {
@@ -197,7 +203,7 @@ function summarise({ pods, daemonSets }: FromImages): Omit<
   const headings = new Map<Plan['held'][number], string>();
   const waiting: Plan['waiting'][number][] = [];
   const held: Plan['held'][number][] = [];
-  const ignored: Named[] = [];
+  const ignored: NamedObject[] = [];
   const unresolved = new Map<string, FailedImage>();
   for (const [kind, states] of [
     ['Pod', pods],

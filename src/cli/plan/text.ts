@@ -4,7 +4,7 @@ import { PART_TEXTS } from '../../placement/refused-parts.ts';
 import { table, wrapped } from '../output.ts';
 import type { Paint } from '../paint.ts';
 import { describePatch } from './patch-text.ts';
-import type { Named, Plan, Seen } from './plan-shape.ts';
+import type { NamedObject, Plan, Seen } from './plan-shape.ts';
 
 /** How `plan` is printed. */
 export type TextOptions = {
@@ -26,7 +26,7 @@ export type TextOptions = {
 const INDENT = '  ';
 
 /** One row of a table: objects of one workload of which the same is said. */
-type Row = { readonly named: Named; readonly pods: number; readonly cells: readonly string[] };
+type PlanRow = { readonly named: NamedObject; readonly pods: number; readonly cells: readonly string[] };
 
 /** Returns the plan as tables. */
 export function planText(plan: Plan, seen: Seen, options: TextOptions): string {
@@ -34,7 +34,7 @@ export function planText(plan: Plan, seen: Seen, options: TextOptions): string {
   const { changes, held, pools } = plan;
   const headings = [...new Set(held.map((entry) => seen.headingOf(entry)))];
   /** Returns a table of objects: by workload, with the number of pods, or by object. */
-  const objects = <T extends Named>(
+  const objects = <T extends NamedObject>(
     entries: readonly T[],
     header: readonly string[],
     cellsOf: (entry: T) => string[],
@@ -225,12 +225,12 @@ function brief(detail: string, { key, effect }: TextOptions['taint']): string {
     .join(' ');
 }
 
-function grouped<T extends Named>(
+function grouped<T extends NamedObject>(
   entries: readonly T[],
-  nameOf: (entry: T) => Named,
+  nameOf: (entry: T) => NamedObject,
   cellsOf: (entry: T) => readonly string[],
-): Row[] {
-  const rows = new Map<string, Row>();
+): PlanRow[] {
+  const rows = new Map<string, PlanRow>();
   for (const entry of entries) {
     const [named, cells] = [nameOf(entry), cellsOf(entry)];
     const key = JSON.stringify([named.kind, named.namespace, named.name, cells]);
@@ -238,7 +238,7 @@ function grouped<T extends Named>(
     rows.set(key, { named, pods, cells });
   }
   // Nodes first: their taints are why the rest is needed.
-  const rank = ({ named }: Row) => (named.kind === 'Node' ? 0 : 1);
+  const rank = ({ named }: PlanRow) => (named.kind === 'Node' ? 0 : 1);
   return [...rows.values()].sort(
     (one, other) =>
       rank(one) - rank(other) ||

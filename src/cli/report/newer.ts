@@ -4,7 +4,7 @@ import { each } from '../../kit/fairness/each.ts';
 import { ImageError } from '../../oci/errors.ts';
 import { parseReference } from '../../oci/reference.ts';
 import type { TagResolver } from '../../oci/resolver.ts';
-import type { Question } from '../lookups/lookups.ts';
+import type { LookupQuestion } from '../lookups/lookups.ts';
 
 /** How many images are asked about: those that block most. Each costs a list of tags and up to three lookups. */
 const MOST_IMAGES = 100;
@@ -19,7 +19,7 @@ export type NewerOf = (image: string, target: string) => string | undefined;
  */
 export async function findNewer(
   { images }: Report,
-  questionOf: (image: string) => Question | undefined,
+  questionOf: (image: string) => LookupQuestion | undefined,
   resolver: TagResolver,
   onDone: (done: number, total: number) => void,
   onFailed: (image: string, code: string) => void,
@@ -29,7 +29,7 @@ export async function findNewer(
   const found = new Map<string, string>();
   let done = 0;
 
-  async function search({ image, namespace, pullSecrets }: Question, targets: readonly string[]): Promise<void> {
+  async function search({ image, namespace, pullSecrets }: LookupQuestion, targets: readonly string[]): Promise<void> {
     const access = accessFor(image, namespace, pullSecrets);
     const { tag } = parseReference(image.image);
     if (tag === undefined) return;

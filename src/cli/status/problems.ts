@@ -1,4 +1,4 @@
-import type { Problem } from '../../app/leader-status.ts';
+import type { StatusProblem } from '../../app/leader-status.ts';
 import { when } from '../../app/replica/known.ts';
 import { APP_LABEL, DEPLOYMENT } from '../../names.ts';
 import { few } from '../../placement/reasons.ts';
@@ -12,7 +12,7 @@ const LONG_WAIT_MS = 10 * 60_000;
 const LONG_GATE_MS = 5 * 60_000;
 
 /** Returns the problems, the worst first. Facts that could not be read are no problem. */
-export function problemsOf(facts: Facts): Problem[] {
+export function problemsOf(facts: Facts): StatusProblem[] {
   if (isMissing(facts)) return notInstalled(facts);
   return [
     ...ofLeader(facts),
@@ -34,7 +34,7 @@ export function isMissing(facts: Facts): boolean {
   return deployment.value === undefined && replicas.value.length === 0 && hasLeader(facts) !== true;
 }
 
-function notInstalled(facts: Facts): Problem[] {
+function notInstalled(facts: Facts): StatusProblem[] {
   const { nodes, taint, installation } = facts;
   const tainted = (readValue(nodes)?.counts ?? []).reduce((sum, count) => sum + count.tainted, 0);
   // A controller outside of the cluster has no Deployment, and who may not read the Lease cannot see it.
@@ -53,7 +53,7 @@ function notInstalled(facts: Facts): Problem[] {
   ];
 }
 
-function ofDeployment({ deployment, replicas }: Facts, leads: boolean | undefined): Problem[] {
+function ofDeployment({ deployment, replicas }: Facts, leads: boolean | undefined): StatusProblem[] {
   const troubles = (readValue(replicas) ?? []).flatMap(({ ready, trouble }) =>
     ready || trouble === '' ? [] : trouble,
   );
@@ -75,7 +75,7 @@ function ofDeployment({ deployment, replicas }: Facts, leads: boolean | undefine
   ];
 }
 
-function ofLeader(facts: Facts): Problem[] {
+function ofLeader(facts: Facts): StatusProblem[] {
   // A Deployment that is scaled to 0 is a problem of its own, with the command.
   if (hasLeader(facts) !== false || readValue(facts.deployment)?.wanted === 0) return [];
   const lease = readValue(facts.lease);
@@ -96,7 +96,7 @@ function ofLeader(facts: Facts): Problem[] {
   ];
 }
 
-function ofNodes(facts: Facts): Problem[] {
+function ofNodes(facts: Facts): StatusProblem[] {
   // Which taint a node lacks is not known without the configuration.
   if (isGuess(facts)) return [];
   const { nodes, taint } = facts;
@@ -118,7 +118,7 @@ function ofNodes(facts: Facts): Problem[] {
 const UNTAINTED_ADVICE =
   'after an installation, wait for bootstrap.timeout; the problems that the leader wrote below name other reasons; then look for "not reconciled" in its log, and for its Events (kubectl get events -A --field-selector reportingComponent=archaware-controller)';
 
-function ofGuard(facts: Facts): Problem[] {
+function ofGuard(facts: Facts): StatusProblem[] {
   const verdict = readValue(facts.guard);
   // The leader may have tried what these credentials may not try.
   const isKnown = verdict !== undefined && verdict.kind !== 'unknown';
@@ -131,7 +131,7 @@ function ofGuard(facts: Facts): Problem[] {
   );
 }
 
-function ofPods(facts: Facts): Problem[] {
+function ofPods(facts: Facts): StatusProblem[] {
   const [oldest] = presentWord(facts)?.waiting.oldest ?? [];
   if (oldest === undefined) return [];
   const { namespace, name, gated, since } = oldest;
@@ -143,7 +143,7 @@ function ofPods(facts: Facts): Problem[] {
   );
 }
 
-function ofWebhook({ webhook, webhookConfiguration }: Facts): Problem[] {
+function ofWebhook({ webhook, webhookConfiguration }: Facts): StatusProblem[] {
   return when(
     webhook.state === 'not-reached',
     webhook.why,
@@ -153,7 +153,7 @@ function ofWebhook({ webhook, webhookConfiguration }: Facts): Problem[] {
   );
 }
 
-function ofPools({ pools }: Facts): Problem[] {
+function ofPools({ pools }: Facts): StatusProblem[] {
   return (readValue(pools) ?? []).map(({ kind, name, note }) => ({
     problem: `${kind} ${name} ${note}`,
     do: 'docs/autoscalers.md',

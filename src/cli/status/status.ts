@@ -1,6 +1,6 @@
 import { countNodes, type NodeCount, nodesWithoutTaint } from '../../analysis/nodes/counts.ts';
 import { type Connection, connect } from '../../app/connect.ts';
-import { type Problem, readStatus, statusPath } from '../../app/leader-status.ts';
+import { readStatus, type StatusProblem, statusPath } from '../../app/leader-status.ts';
 import { type Context, EXIT } from '../../app/surroundings.ts';
 import { VERSION } from '../../app/version.ts';
 import { loopsThatRun, toSettings } from '../../config/settings.ts';
@@ -216,11 +216,11 @@ type Status = {
     readonly inForce: boolean | null;
   };
   readonly webhook: WebhookFact;
-  readonly problems: readonly Problem[];
+  readonly problems: readonly StatusProblem[];
 };
 
 /** Returns the facts in the documented shape. */
-export function statusOf(facts: Facts, problems: readonly Problem[]): Status {
+export function statusOf(facts: Facts, problems: readonly StatusProblem[]): Status {
   const { commandVersion, mode, origin, deployment, replicas, lease, leaseName, nodes, pools, webhook } = facts;
   const held = readValue(lease);
   const word = readValue(facts.word);

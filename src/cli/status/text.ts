@@ -1,5 +1,5 @@
 import type { NodeCount } from '../../analysis/nodes/counts.ts';
-import type { Problem } from '../../app/leader-status.ts';
+import type { StatusProblem } from '../../app/leader-status.ts';
 import { ageText, table } from '../output.ts';
 import { MARKS, type Paint, type Tone } from '../paint.ts';
 import { guardText } from './daemonset-guard.ts';
@@ -24,7 +24,7 @@ const ORIGINS: Readonly<Record<Facts['origin'], string>> = {
  * Returns the status as eleven lines, the verdict first; more if pods are pending or something is wrong. `columns`: the width of the
  * terminal.
  */
-export function statusText(facts: Facts, problems: readonly Problem[], paint: Paint, columns?: number): string {
+export function statusText(facts: Facts, problems: readonly StatusProblem[], paint: Paint, columns?: number): string {
   const lines: readonly (readonly [label: string, texts: readonly string[]])[] = [
     ['version', [versionText(facts)]],
     ['mode', [modeText(facts)]],
@@ -60,7 +60,7 @@ function modeText(facts: Facts): string {
 
 /** Returns the verdict. Where there are no problems it counts what could not be read, because there may be problems in it. */
 function verdictOn(
-  problems: readonly Problem[],
+  problems: readonly StatusProblem[],
   unread: number,
 ): { readonly tone: Tone; readonly texts: readonly string[] } {
   if (problems.length > 0) {

@@ -13,7 +13,7 @@ import { type Node, readNode } from '../../placement/nodes/node.ts';
 import type { PodImage } from '../../placement/objects/containers.ts';
 import { type Namespace, readNamespace } from '../../placement/objects/namespace.ts';
 import { readPullSecrets } from '../../placement/objects/pod.ts';
-import type { Question } from '../lookups/lookups.ts';
+import type { LookupQuestion } from '../lookups/lookups.ts';
 import { pathOf } from './kind-paths.ts';
 import { namespaceOf, permitted, UNLABELLED } from './survey.ts';
 
@@ -131,7 +131,7 @@ export function questionOf(
   image: PodImage,
   { namespace, template, pod }: Candidate,
   { accountSecrets }: Pick<Gathered, 'accountSecrets'>,
-): Question {
+): LookupQuestion {
   const of = namespace || DEFAULT;
   const { pullSecrets: own, serviceAccountName } = template;
   // Admission adds the secrets of its service account to a pod that names none. A pod of the cluster has them already.
@@ -141,7 +141,7 @@ export function questionOf(
 }
 
 /** The same without a cluster: no Secret is read, so private images need `credentials.dockerConfigFiles`. */
-export function withoutSecrets(image: PodImage): Question {
+export function withoutSecrets(image: PodImage): LookupQuestion {
   return { image, namespace: DEFAULT, pullSecrets: [] };
 }
 

@@ -7,8 +7,8 @@ import {
   judge,
   progressOf,
   type Rollout,
+  type RolloutVerdict,
   recordedRollout,
-  type Verdict,
 } from '../../placement/rollout/brake.ts';
 
 /**
@@ -107,12 +107,12 @@ export function createRolloutTurn({ daemonSets, clock, isSystem, unreadyNodes }:
     return kept;
   }
 
-  function judged(key: string, rollout: Rollout, daemonSet: DaemonSet | undefined): Verdict {
+  function judged(key: string, rollout: Rollout, daemonSet: DaemonSet | undefined): RolloutVerdict {
     const unready = () => (daemonSet === undefined ? 0 : unreadyNodes(daemonSet));
     return judge(rollout, daemonSet, { now: clock.monotonic(), unready, isSystem: isSystemKey(key) });
   }
 
-  function verdictOf(key: string): Verdict | undefined {
+  function verdictOf(key: string): RolloutVerdict | undefined {
     let rollout = rollouts.get(key);
     const daemonSet = newest(key);
     if (rollout === undefined) return undefined;
@@ -295,7 +295,7 @@ export function createRolloutTurn({ daemonSets, clock, isSystem, unreadyNodes }:
     /** Returns the DaemonSet that may take the turn now; undefined while another one rolls, and if none waits. */
     next,
     /** Returns how the rollout of this DaemonSet stands; undefined: archaware waits for none. */
-    verdict(key: string): Exclude<Verdict, { kind: 'over' }> | undefined {
+    verdict(key: string): Exclude<RolloutVerdict, { kind: 'over' }> | undefined {
       begin();
       adopt(key);
       const verdict = verdictOf(key);

@@ -10,7 +10,7 @@ import type { RolloutTurn } from './rollout.ts';
 /** A DaemonSet that nodes stay untainted for: why, and what to do about it. */
 export type Holder = { readonly key: string; readonly uid: string; readonly why: string };
 
-type Entry = {
+type UnservedEntry = {
   /** On which its images run; undefined: not known, so it may be any. */
   readonly architectures: readonly string[] | undefined;
   readonly why: Want;
@@ -32,9 +32,9 @@ type UnservedOptions = {
 
 /** Creates an empty memory. */
 export function createUnserved({ daemonSets, turn, isSystem, taints, onServed }: UnservedOptions) {
-  const entries = new Map<string, Entry>();
+  const entries = new Map<string, UnservedEntry>();
   return {
-    lacks: (key: string, entry: Entry): void => void entries.set(key, entry),
+    lacks: (key: string, entry: UnservedEntry): void => void entries.set(key, entry),
     /** The DaemonSet has its tolerations, needs none, or is left alone. */
     served(key: string): void {
       if (entries.delete(key)) onServed();

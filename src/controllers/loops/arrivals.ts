@@ -1,6 +1,6 @@
 import type { Clock } from '../../kit/clock.ts';
 import type { Controller, Queues } from '../../kube/control-loop.ts';
-import type { Change } from '../../kube/watch/collection.ts';
+import type { StoreChange } from '../../kube/watch/collection.ts';
 import { type Node, nodeArchitecture, taintKinds } from '../../placement/nodes/node.ts';
 import type { Namespace } from '../../placement/objects/namespace.ts';
 import type { DaemonSetController } from '../daemonset/controller.ts';
@@ -41,7 +41,7 @@ export function createCluster(
       check();
     },
     /** Counts a change. Returns whether a taint appeared in the cluster or disappeared from it. */
-    changed({ now, before }: Pick<Change<Node>, 'now' | 'before'>): boolean {
+    changed({ now, before }: Pick<StoreChange<Node>, 'now' | 'before'>): boolean {
       const appeared = taints.count(now, 1);
       const went = taints.count(before, -1);
       check();
@@ -74,7 +74,7 @@ export function createArrivals({
   readonly forEach: Queues['forEach'];
   readonly cluster: Pick<Cluster, 'changed'>;
   /** Gets each change of a node, for Events. */
-  readonly onNode: ((change: Pick<Change<Node>, 'now' | 'before'>) => void) | undefined;
+  readonly onNode: ((change: Pick<StoreChange<Node>, 'now' | 'before'>) => void) | undefined;
   readonly wrongNodes: WrongNodes | undefined;
 }) {
   const [pods, nodes, daemonSets] = [watches.pods.store, watches.nodes.store, watches.daemonSets.store];
@@ -163,7 +163,7 @@ function architectureOf(node: Node): string | undefined {
 }
 
 /** Whether a change of a namespace may change the decisions for its pods and DaemonSets. */
-export function changesPlacement({ now, before }: Change<Namespace>): boolean {
+export function changesPlacement({ now, before }: StoreChange<Namespace>): boolean {
   if (now === undefined || before === undefined) return now !== undefined;
   return now.preferred !== before.preferred || JSON.stringify(now.labels) !== JSON.stringify(before.labels);
 }

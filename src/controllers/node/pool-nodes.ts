@@ -1,4 +1,4 @@
-import type { Change } from '../../kube/watch/collection.ts';
+import type { StoreChange } from '../../kube/watch/collection.ts';
 import type { EventReason } from '../../names.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import {
@@ -72,7 +72,7 @@ export function createPoolNodes(options: PoolNodesOptions) {
     begin(nodes: Iterable<Node>): void {
       for (const node of nodes) follow(node);
     },
-    changed({ now, before }: Pick<Change<Node>, 'now' | 'before'>): void {
+    changed({ now, before }: Pick<StoreChange<Node>, 'now' | 'before'>): void {
       if (before !== undefined && before.uid !== now?.uid) forget(before.uid);
       if (now === undefined) return;
       const changedNote = before && architectureChangeNote(before, now);

@@ -1,5 +1,5 @@
 import type { Clock } from '../../kit/clock.ts';
-import type { Change } from '../../kube/watch/collection.ts';
+import type { StoreChange } from '../../kube/watch/collection.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import { countsAt, type Witness, witnessOf } from '../../placement/nodes/witness.ts';
 
@@ -48,7 +48,7 @@ export function createWitnesses(clock: Pick<Clock, 'monotonic'>) {
 
   return {
     /** Call it for every change of a node. `isFirst`: the change is part of the first list of nodes. */
-    seen({ now, before }: Pick<Change<Node>, 'now' | 'before'>, isFirst: boolean): void {
+    seen({ now, before }: Pick<StoreChange<Node>, 'now' | 'before'>, isFirst: boolean): void {
       // A node that was ready for long enough counts, even if nobody has asked before it stops to be ready.
       promote();
       if (before !== undefined && before.uid !== now?.uid) forget(before.uid);

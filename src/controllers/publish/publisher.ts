@@ -59,7 +59,7 @@ export type Publication = {
   readonly problem: string | undefined;
 };
 
-type Entry = { readonly image: string; readonly canonical: string; usedAt: number; text: string | undefined };
+type PublishedEntry = { readonly image: string; readonly canonical: string; usedAt: number; text: string | undefined };
 
 /**
  * Creates a publisher. It publishes only what answers everybody: found anonymously or with the operator's logins. An answer stays
@@ -70,9 +70,9 @@ export function createPublisher(options: PublisherOptions) {
   const turns = createTurns(clock);
   const path = knownImagesPath(namespace);
   /** What is published, and what would be if it were known: a flood of names that nobody knows takes nothing from the others. */
-  const entries = createLru<Entry>(MOST_IMAGES);
-  const unknown = createLru<Entry>(MOST_IMAGES);
-  const dirty = new Set<Entry>();
+  const entries = createLru<PublishedEntry>(MOST_IMAGES);
+  const unknown = createLru<PublishedEntry>(MOST_IMAGES);
+  const dirty = new Set<PublishedEntry>();
   const settled = new Set<string>();
   /** Lookups end on every replica, and only a leader publishes. */
   let isRunning = false;
@@ -83,7 +83,7 @@ export function createPublisher(options: PublisherOptions) {
   let sent: string | undefined;
   let publication: Publication = { images: 0, written: undefined, problem: NOT_YET };
 
-  function use(image: string): Entry {
+  function use(image: string): PublishedEntry {
     const known = entries.get(image) ?? unknown.get(image);
     const entry = known ?? { image, canonical: images.canonicalOf(image), usedAt: 0, text: undefined };
     entry.usedAt = clock.monotonic();
@@ -91,14 +91,14 @@ export function createPublisher(options: PublisherOptions) {
     return entry;
   }
 
-  function say(entry: Entry, text: string | undefined): void {
+  function say(entry: PublishedEntry, text: string | undefined): void {
     entry.text = text;
     (text === undefined ? entries : unknown).delete(entry.image);
     (text === undefined ? unknown : entries).set(entry.image, entry);
   }
 
   /** Finds out what is known of an image now. What its registry said stays if nothing is known; what an override said does not. */
-  function refresh(entry: Entry, now: Settings): void {
+  function refresh(entry: PublishedEntry, now: Settings): void {
     const subject = { image: entry.image, pullPolicy: '' };
     const said = narrowingOf(subject, { os: 'linux', hasRuntimeClass: false }, now, images.namesOf(entry.image), () =>
       images.answer(subject, '', [], NEVER),

@@ -19,7 +19,12 @@ import {
   whatIsKnown,
   whatWasPulled,
 } from '../../placement/wrong-node/judge.ts';
-import { readWhole, type Surroundings, type Whole, whyNotEvicted } from '../../placement/wrong-node/may-evict.ts';
+import {
+  type EvictionSurroundings,
+  readWhole,
+  type Whole,
+  whyNotEvicted,
+} from '../../placement/wrong-node/may-evict.ts';
 import { wrongNodeNote } from '../../placement/wrong-node/note.ts';
 import { createAnnouncer, regardingPod } from '../announce.ts';
 import type { PlacingOptions, WrongNodeAction } from '../controller-options.ts';
@@ -166,7 +171,7 @@ export function createWrongNodeController(options: WrongNodeOptions) {
     };
     const obstacle = (whole?: Whole) => {
       const daemonSet = daemonSetOf(pod);
-      const surroundings: Surroundings = {
+      const surroundings: EvictionSurroundings = {
         architectures: options.clusterArchitectures(),
         nodes: nodes.values(),
         daemonTolerations: daemonSet && (daemonSet.template.tolerations ?? []),

@@ -12,7 +12,7 @@ type Spot = {
    * who waits for it must not starve behind another one.
    */
   needs(group: string): readonly Need[];
-  /** For {@link Turns.again}. */
+  /** For {@link QueueTurns.again}. */
   readonly marks?: readonly string[];
 };
 
@@ -21,7 +21,7 @@ type Spot = {
  * do, and a line keeps its order. Who waits takes no place of anything, and waits for one resource at a time: so a place that
  * becomes free wakes only who can use it, and costs the same however many wait.
  */
-export type Turns = {
+export type QueueTurns = {
   /**
    * Does the work in the first turn of one of the groups.
    *
@@ -49,7 +49,7 @@ export type Turns = {
 type Waiter = () => Promise<unknown> | undefined;
 
 /** Never without a waiter, while it can be found. */
-type Line = Spot & {
+type TurnLine = Spot & {
   readonly group: string;
   readonly waiters: Set<Waiter>;
   /** Goes on where it was: a new iterator would step over every waiter that has left. */
@@ -60,23 +60,23 @@ type Line = Spot & {
 };
 
 /** Never without a place in use or a line, while it can be found. */
-type Resource = { used: number; readonly most: number; readonly lines: FairQueue<Line> };
+type Resource = { used: number; readonly most: number; readonly lines: FairQueue<TurnLine> };
 
 const nothing = (): void => {};
 
 /** Creates the places; all are free. */
-export function createTurns(): Turns {
+export function createTurns(): QueueTurns {
   const resources = new Map<string, Resource>();
-  const lines = new Map<string, Line>();
-  const marked = new Map<string, Set<Line>>();
+  const lines = new Map<string, TurnLine>();
+  const marked = new Map<string, Set<TurnLine>>();
 
   function resourceOf([name, most]: Need): Resource {
-    const resource = resources.get(name) ?? { used: 0, most, lines: createFairQueue<Line>() };
+    const resource = resources.get(name) ?? { used: 0, most, lines: createFairQueue<TurnLine>() };
     resources.set(name, resource);
     return resource;
   }
 
-  function park(line: Line, need: Need): void {
+  function park(line: TurnLine, need: Need): void {
     line.unpark();
     line.unpark = resourceOf(need).lines.add(line.group, line);
   }
@@ -87,7 +87,7 @@ export function createTurns(): Turns {
   }
 
   /** Begins the first work of a line, or parks the line where it has to wait. Returns whether it began some and has more. */
-  function advance(line: Line): boolean {
+  function advance(line: TurnLine): boolean {
     for (let waiter = firstOf(line); waiter !== undefined; waiter = firstOf(line)) {
       const needs = line.needs(line.group);
       const full = needs.find(([name, most]) => (resources.get(name)?.used ?? 0) >= most);
@@ -112,7 +112,7 @@ export function createTurns(): Turns {
     return false;
   }
 
-  function firstOf(line: Line): Waiter | undefined {
+  function firstOf(line: TurnLine): Waiter | undefined {
     while (line.first === undefined || !line.waiters.has(line.first)) {
       const next = line.order.next();
       if (next.done) return undefined;
@@ -138,9 +138,9 @@ export function createTurns(): Turns {
     dropUnused(name);
   }
 
-  function enter(group: string, { line: name, needs, marks = [] }: Spot): Line {
+  function enter(group: string, { line: name, needs, marks = [] }: Spot): TurnLine {
     const waiters = new Set<Waiter>();
-    const line: Line = {
+    const line: TurnLine = {
       ...{ group, line: name, needs, marks, waiters },
       order: waiters.values(),
       first: undefined,
@@ -151,7 +151,7 @@ export function createTurns(): Turns {
     return line;
   }
 
-  function leave(line: Line, waiter: Waiter): void {
+  function leave(line: TurnLine, waiter: Waiter): void {
     if (!line.waiters.delete(waiter) || line.waiters.size > 0) return;
     line.unpark();
     lines.delete(keyOf(line.group, line.line));
@@ -162,7 +162,7 @@ export function createTurns(): Turns {
     }
   }
 
-  const add: Turns['add'] = (group, spot, start) => {
+  const add: QueueTurns['add'] = (group, spot, start) => {
     const others = lines.get(keyOf(group, spot.line));
     const line = others ?? enter(group, spot);
     line.waiters.add(start);

@@ -15,7 +15,7 @@ export type Connections = {
   prove(address: string, port: number): void;
 };
 
-type Connection = {
+type OpenConnection = {
   readonly socket: Socket;
   readonly key: string;
   readonly address: string;
@@ -34,19 +34,19 @@ const ASKED_BY_MS = 3_000;
  */
 export function createConnections({ all, unproven }: ConnectionLimits, now: () => number): Connections {
   /** All connections by address and port of the client, oldest first. */
-  const open = new Map<string, Connection>();
+  const open = new Map<string, OpenConnection>();
   /** The unproven connections by address, oldest first. */
-  const waiting = new Map<string, Set<Connection>>();
+  const waiting = new Map<string, Set<OpenConnection>>();
   /** The unproven connections of all addresses, oldest first. */
-  const unasked = new Set<Connection>();
+  const unasked = new Set<OpenConnection>();
 
-  function unlist(connection: Connection): void {
+  function unlist(connection: OpenConnection): void {
     const same = waiting.get(connection.address);
     if (!same?.delete(connection)) return;
     unasked.delete(connection);
     if (same.size === 0) waiting.delete(connection.address);
   }
-  function close(connection: Connection): void {
+  function close(connection: OpenConnection): void {
     if (open.get(connection.key) === connection) open.delete(connection.key);
     unlist(connection);
     connection.socket.destroy();
@@ -58,8 +58,8 @@ export function createConnections({ all, unproven }: ConnectionLimits, now: () =
     const chosen = isLate ? first : oldestOfMost();
     if (chosen !== undefined) close(chosen);
   }
-  function oldestOfMost(): Connection | undefined {
-    let most: Set<Connection> | undefined;
+  function oldestOfMost(): OpenConnection | undefined {
+    let most: Set<OpenConnection> | undefined;
     for (const same of waiting.values()) if (same.size > (most?.size ?? 0)) most = same;
     const [oldest] = most ?? [];
     return oldest;
@@ -68,7 +68,7 @@ export function createConnections({ all, unproven }: ConnectionLimits, now: () =
     add(socket) {
       const { remoteAddress: address = '', remotePort } = socket;
       const key = keyOf(address, remotePort);
-      const connection: Connection = { socket, key, address, since: now(), isProven: false };
+      const connection: OpenConnection = { socket, key, address, since: now(), isProven: false };
       open.set(connection.key, connection);
       waiting.set(address, (waiting.get(address) ?? new Set()).add(connection));
       unasked.add(connection);

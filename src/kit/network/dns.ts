@@ -20,7 +20,7 @@ type Callback = Parameters<LookupFunction>[2];
  * A name that is being looked up, or that waits for its turn. It stays for as long as it holds a thread, even if no
  * caller waits any more.
  */
-type Question = {
+type DnsQuestion = {
   readonly key: string;
   readonly ask: () => void;
   callbacks: Callback[];
@@ -44,9 +44,9 @@ export function createDns(options: DnsOptions): LookupFunction {
   // libuv gives DNS lookups ("slow" work) half of its threads. Half of those stay free for names that are known to
   // resolve.
   const slots = Math.max(1, Math.floor(Math.floor((options.threads + 1) / 2) / 2));
-  const questions = new Map<string, Question>();
+  const questions = new Map<string, DnsQuestion>();
   /** Those that take one of the few slots for names that may never answer. */
-  const doubtful = new Set<Question>();
+  const doubtful = new Set<DnsQuestion>();
   const resolved = createLru<true>(MAX_NAMES);
   const failures = createLru<{ readonly error: Error; readonly until: number }>(MAX_NAMES);
   onAbort(options.signal, () => {
@@ -83,7 +83,7 @@ export function createDns(options: DnsOptions): LookupFunction {
     }
   }
 
-  function finish(question: Question, answer: Parameters<Callback>): void {
+  function finish(question: DnsQuestion, answer: Parameters<Callback>): void {
     questions.delete(question.key);
     doubtful.delete(question);
     const [error] = answer;
@@ -96,7 +96,7 @@ export function createDns(options: DnsOptions): LookupFunction {
   }
 
   /** The thread is busy until the system answers. Until then the name takes a slot, even if it was known before. */
-  function expire(question: Question): void {
+  function expire(question: DnsQuestion): void {
     const error = Object.assign(new Error('the DNS does not answer'), { code: 'ETIMEOUT' });
     if (question.isAsked) {
       doubtful.add(question);
@@ -106,13 +106,13 @@ export function createDns(options: DnsOptions): LookupFunction {
     deliver(question, [error, []]);
   }
 
-  function remember({ key }: Question, error: NodeJS.ErrnoException): void {
+  function remember({ key }: DnsQuestion, error: NodeJS.ErrnoException): void {
     resolved.delete(key);
     const milliseconds = REMEMBERED[error.code ?? ''];
     if (milliseconds !== undefined) failures.set(key, { error, until: now() + milliseconds });
   }
 
-  function deliver(question: Question, answer: Parameters<Callback>): void {
+  function deliver(question: DnsQuestion, answer: Parameters<Callback>): void {
     question.stopWaiting();
     for (const callback of question.callbacks.splice(0)) callback(...answer);
   }

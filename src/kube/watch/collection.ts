@@ -6,7 +6,7 @@ import { readPage, versionNow } from '../read.ts';
 import { readEvent, withoutManagedFields } from './watch-once.ts';
 
 /** One change of a stored object: `now` is absent if it was deleted, `before` if it is new. */
-export type Change<T> = {
+export type StoreChange<T> = {
   readonly key: string;
   readonly now: T | undefined;
   readonly before: T | undefined;
@@ -22,7 +22,7 @@ export type CollectionOptions<T> = {
    */
   readonly read: (object: JsonObject, isReset: boolean) => T;
   readonly keyOf: (object: T) => string;
-  readonly onChange: (change: Change<T>) => void;
+  readonly onChange: (change: StoreChange<T>) => void;
 };
 
 /** The list under way. `isReset`: the stored objects may be newer than the collection itself. */

@@ -6,8 +6,8 @@ import { ApiError, ConnectionError, isExpired, isFromTheFuture } from '../errors
 import { withQuery } from '../read.ts';
 
 /** How a watch ended: whether anything arrived, and the failure if it ended before its time. */
-type Ended = { readonly heard: boolean; readonly failure: Failure | undefined };
-type Failure = {
+type Ended = { readonly heard: boolean; readonly failure: WatchFailure | undefined };
+type WatchFailure = {
   readonly error: Error;
   /**
    * `version`: the server no longer knows the version. `refused`: the server did not open the watch. `away`: it gave no answer at all.

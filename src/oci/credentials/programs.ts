@@ -3,7 +3,7 @@ import { LineCounter, parseDocument } from 'yaml';
 import * as z from 'zod';
 import { parseGoDuration } from '../../kit/duration.ts';
 import type { Askers } from '../../kit/fairness/asking-namespaces.ts';
-import type { Turns } from '../../kit/fairness/turns.ts';
+import type { QueueTurns } from '../../kit/fairness/turns.ts';
 import { createFlights } from '../../kit/flights.ts';
 import { fieldOf, parseObject } from '../../kit/json.ts';
 import { createLru } from '../../kit/lru.ts';
@@ -142,13 +142,13 @@ export type ProgramOptions = {
   /** The limit for one run of a program. */
   readonly timeoutMs: number;
   readonly now: () => number;
-  readonly turns: Turns;
+  readonly turns: QueueTurns;
 };
 
-type Answer = { readonly until: number; readonly logins: readonly Login[]; readonly isRefused?: true };
+type ProgramAnswer = { readonly until: number; readonly logins: readonly Login[]; readonly isRefused?: true };
 
 /** Runs the program; returns what it answered, and for which of the keys, and how many milliseconds, that is remembered. */
-type Run = (
+type ProgramRun = (
   target: string,
   signal: AbortSignal,
 ) => Promise<{ readonly logins: readonly Login[]; readonly key: string; readonly ttlMs: number }>;
@@ -172,8 +172,8 @@ const TOKEN_USER = '<token>';
  * Remembers what a program answered for as long as it says, and its failures for ten seconds. There is at most one run at a time for
  * a target: the name of an image, or a host[:port].
  */
-function createProgram(source: LoginSource, { now, turns }: ProgramOptions, run: Run) {
-  const answers = createLru<Answer>(MAX_ENTRIES);
+function createProgram(source: LoginSource, { now, turns }: ProgramOptions, run: ProgramRun) {
+  const answers = createLru<ProgramAnswer>(MAX_ENTRIES);
   const failures = createLru<{ readonly until: number; readonly error: ProgramError }>(MAX_ENTRIES);
   const runs = createFlights<readonly Login[]>();
   /** When the program may be called next for a registry because of a refusal. */

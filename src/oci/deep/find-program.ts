@@ -4,7 +4,7 @@ import { printable } from '../../kit/printable.ts';
 import { textOf } from '../manifest.ts';
 import { LayerProblem } from './layer-reader.ts';
 import { type LayerTree, normalPath } from './layer-tree.ts';
-import { type Format, judge, type Verdict } from './program-format.ts';
+import { type Format, judge, type ProgramVerdict } from './program-format.ts';
 
 /** What is known of the program that an image starts. */
 export type Finding = {
@@ -12,14 +12,14 @@ export type Finding = {
   readonly program?: string;
   /** What it is, for example `x86-64`. */
   readonly machine?: string;
-  readonly verdict: Verdict;
+  readonly verdict: ProgramVerdict;
   readonly reason?: string;
 };
 
 /** `reach`: what is looked for in further layers. */
 type Step = Finding | { readonly reach: string; readonly after: string };
 
-type Wanted = {
+type WantedFile = {
   readonly platform: Platform;
   readonly process: Process;
   readonly tree: Pick<LayerTree, 'resolve'>;
@@ -36,7 +36,7 @@ const MAX_STEPS = 6;
  * @returns `reach` if that depends on further layers
  * @throws LayerProblem if nothing more may be looked up
  */
-export function findProgram(wanted: Wanted): Step {
+export function findProgram(wanted: WantedFile): Step {
   const { argv } = wanted.process;
   const [first = ''] = argv;
   if (first === '') return { verdict: 'unknown', reason: 'the image names no program to start' };
@@ -45,7 +45,7 @@ export function findProgram(wanted: Wanted): Step {
 }
 
 /** Returns the same where no further layer is read. `why`: what follows the name of what was looked for. */
-export function settleFor(wanted: Wanted, why: string): Finding {
+export function settleFor(wanted: WantedFile, why: string): Finding {
   try {
     const found = findProgram(wanted);
     // Further layers may have another program of that name. What is known is what runs, as far as one can see.
@@ -65,7 +65,7 @@ export function settleFor(wanted: Wanted, why: string): Finding {
 type State = { readonly isStrict: boolean; readonly steps: number; readonly after: string };
 const START: State = { isStrict: false, steps: 0, after: '' };
 
-function follow(argv: readonly string[], wanted: Wanted, { isStrict, steps, after }: State): Step {
+function follow(argv: readonly string[], wanted: WantedFile, { isStrict, steps, after }: State): Step {
   const [name = '', ...args] = argv;
   const { platform, process, tree } = wanted;
   const shown = printable(name, 200);
@@ -115,7 +115,7 @@ function throughScript(
   path: string,
   { interpreter, argument }: Extract<Format, { kind: 'script' }>,
   args: readonly string[],
-  wanted: Wanted,
+  wanted: WantedFile,
   { isStrict, steps }: State,
 ): Step {
   const words = argument === '' ? [] : [argument];

@@ -1,7 +1,7 @@
 import type { Format } from './program-format.ts';
 
 /** What a path is. */
-export type Node =
+export type TreeNode =
   | { readonly kind: 'file'; readonly isExecutable: boolean; readonly format: Format }
   | { readonly kind: 'symlink'; readonly target: string }
   | { readonly kind: 'directory' }
@@ -11,7 +11,7 @@ export type Node =
 /** What the layers say of a path: of those that were read the top one decides. */
 type Entry = {
   children?: Map<string, Entry>;
-  node?: Node;
+  node?: TreeNode;
   /** The layer that has the node. */
   layer?: number;
   /** The layer that hides the path, and all below it, as the layers under it have them (OCI image-spec, layer.md, "Whiteouts"). */
@@ -26,8 +26,8 @@ type Entry = {
 type Stop = { readonly entry: Entry; readonly isHidden: boolean };
 
 /** Where a path leads. `unread`: that depends on layers, or the rest of a layer, that were not read. */
-type Place =
-  | { readonly kind: 'found'; readonly node: Extract<Node, { kind: 'file' | 'other' }> }
+type TreePlace =
+  | { readonly kind: 'found'; readonly node: Extract<TreeNode, { kind: 'file' | 'other' }> }
   | { readonly kind: 'absent' | 'unread' | 'loop' | 'directory' };
 
 /** As Linux (`MAXSYMLINKS`). */
@@ -38,7 +38,7 @@ const ENTRY_BYTES = 250;
 const COVERED_BYTES = 150;
 /** Those of scripts; others are few. */
 const FORMAT_BYTES = 200;
-const LONE: Node = { kind: 'other', text: 'a second name of a file that its layer does not have before it' };
+const LONE: TreeNode = { kind: 'other', text: 'a second name of a file that its layer does not have before it' };
 
 /** The file system of an image, as far as its layers were read, from the top layer down. */
 export type LayerTree = ReturnType<typeof createLayerTree>;
@@ -53,9 +53,9 @@ export function createLayerTree({ step }: { readonly step: () => void }) {
   let bytes = 0;
   let isNew = false;
   /** What the present layer has and upper ones hide: a hard link keeps the file that it was made of, whatever they put at that path. */
-  let covered = new Map<string, Node>();
+  let covered = new Map<string, TreeNode>();
   /** Answers, so that none is worked out twice. `until`: the number of changes up to which it holds. */
-  const kept = new Map<string, { readonly place: Place; readonly until: number }>();
+  const kept = new Map<string, { readonly place: TreePlace; readonly until: number }>();
   let changes = 0;
 
   const isUpper = (layer: number | undefined): boolean => layer !== undefined && layer < present;
@@ -85,7 +85,7 @@ export function createLayerTree({ step }: { readonly step: () => void }) {
     return isUpper(entry.hiddenBy) ? undefined : entry;
   }
 
-  function put(path: string, node: Node): void {
+  function put(path: string, node: TreeNode): void {
     if (node.kind === 'symlink') bytes += 2 * node.target.length;
     if (node.kind === 'file' && 'interpreter' in node.format)
       bytes += FORMAT_BYTES + 2 * (node.format.interpreter.length + node.format.argument.length);
@@ -107,7 +107,7 @@ export function createLayerTree({ step }: { readonly step: () => void }) {
   }
 
   /** Returns what a hard link is. Its file comes before it in the same layer. */
-  function linked(path: string): Node {
+  function linked(path: string): TreeNode {
     const entry = find(path);
     return (entry?.layer === present ? entry.node : covered.get(path)) ?? LONE;
   }
@@ -119,20 +119,20 @@ export function createLayerTree({ step }: { readonly step: () => void }) {
   }
 
   /** Asks the layers about one path, without following links. */
-  function look({ entry, isHidden }: Stop): Node | 'absent' | 'unread' {
+  function look({ entry, isHidden }: Stop): TreeNode | 'absent' | 'unread' {
     if (entry.node !== undefined) return entry.node;
     if (isWhole || isHidden) return 'absent';
     entry.awaited = complete;
     return 'unread';
   }
 
-  function walk(path: string): { place: Place; isFinal: boolean } {
+  function walk(path: string): { place: TreePlace; isFinal: boolean } {
     const start: Stop = { entry: root, isHidden: isComplete(root.hiddenBy) };
     let trail = [start];
     let rest = partsOf(path);
     let isUnsure = false;
     let isFinal = true;
-    const at = (place: Place) => ({ place, isFinal });
+    const at = (place: TreePlace) => ({ place, isFinal });
     for (let links = 0; ; ) {
       const part = rest.shift();
       if (part === undefined) return at({ kind: 'directory' });
@@ -197,7 +197,7 @@ export function createLayerTree({ step }: { readonly step: () => void }) {
       covered = new Map();
     },
     /** Adds an entry of the present layer by its name in the archive. `link`: a second name of the file with that path. */
-    add(name: string, node: Node | { readonly kind: 'link'; readonly target: string }): void {
+    add(name: string, node: TreeNode | { readonly kind: 'link'; readonly target: string }): void {
       if (present < 0) return;
       changes += 1;
       const path = normalPath(name);
@@ -216,7 +216,7 @@ export function createLayerTree({ step }: { readonly step: () => void }) {
       changes += 1;
     },
     /** Follows links. `path`: from the root, as {@link normalPath} returns it. Throws what `step` throws. */
-    resolve(path: string): Place {
+    resolve(path: string): TreePlace {
       const known = kept.get(path);
       if (known !== undefined && known.until >= changes) return known.place;
       const { place, isFinal } = walk(path);

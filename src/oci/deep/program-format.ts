@@ -20,8 +20,8 @@ export type Format =
   | { readonly kind: 'script'; readonly interpreter: string; readonly argument: string }
   | { readonly kind: 'other'; readonly machine: string };
 
-export type Verdict = 'agrees' | 'lies' | 'unknown';
-export type Judgement = { readonly verdict: Verdict; readonly reason?: string };
+export type ProgramVerdict = 'agrees' | 'lies' | 'unknown';
+export type Judgement = { readonly verdict: ProgramVerdict; readonly reason?: string };
 
 const EM = { sparc: 2, i386: 3, i486: 6, mips: 8, ppc: 20, ppc64: 21, s390: 22, arm: 40, sparcv9: 43, x86: 62 };
 /** `e_machine/EI_CLASS/EI_DATA` of the ELF header (System V ABI, chapter 4): the GOARCH name, and what people call it. */

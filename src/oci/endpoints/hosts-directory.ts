@@ -10,7 +10,7 @@ import { createFiles, type FileProblem, oneAfterTheOther, readText, reason, repo
 
 const DEFAULT = '_default';
 
-type Loaded = {
+type LoadedHosts = {
   readonly name: string;
   readonly entries: HostsConfig['entries'];
   /** What is ignored in it. */
@@ -18,7 +18,7 @@ type Loaded = {
 };
 
 /** Reads a file during one reload. */
-type Reader = (file: string) => Promise<string>;
+type HostsReader = (file: string) => Promise<string>;
 
 /**
  * Reads containerd's directory of registries: a folder for each host[:port], `_default` for all others, and in each a
@@ -34,7 +34,7 @@ export function createHostsDirectory(options: {
   const { directory, onIgnored = () => undefined } = options;
   const reportIgnored = reportOnce(onIgnored);
   /** By the host as image names write it, in lower case, or the name of the folder. */
-  let folders: ReadonlyMap<string, Loaded> = new Map();
+  let folders: ReadonlyMap<string, LoadedHosts> = new Map();
   let named: ReadonlySet<string> = new Set();
   let paths = new Set(directory === '' ? [] : [directory]);
   const files = createFiles(directory, foldersIn, (folder) => loadFolder(folder, readSeen));
@@ -96,7 +96,7 @@ function namesOf(registry: string): string[] {
   return [...escaped, registry, DEFAULT];
 }
 
-async function loadFolder(folder: string, read: Reader): Promise<Loaded> {
+async function loadFolder(folder: string, read: HostsReader): Promise<LoadedHosts> {
   const file = join(folder, 'hosts.toml');
   const { entries, warnings } = await explained('hosts.toml', async (): Promise<HostsFile> => {
     const text = await read(file).catch((error: unknown) => {
@@ -131,7 +131,7 @@ async function readDockerStyle(folder: string): Promise<HostEntry<TlsFiles>> {
 async function loadEntry(
   { tls, ...entry }: HostEntry<TlsFiles>,
   from: string,
-  read: Reader,
+  read: HostsReader,
 ): Promise<HostEntry<Trust>> {
   if (tls === undefined) return entry;
   const { verify, plain } = tls;

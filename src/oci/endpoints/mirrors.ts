@@ -43,7 +43,7 @@ const LOCALHOST = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/;
 const HUB_NAMES: ReadonlySet<string> = new Set([HUB, HUB_LOGIN, HUB_ENDPOINT]);
 
 /** The part of an endpoint that does not depend on the image. */
-type Place = Omit<HostEntry<Trust>, 'tls'> & {
+type MirrorPlace = Omit<HostEntry<Trust>, 'tls'> & {
   readonly address: EndpointAddress;
   readonly credentials: 'mirror' | 'source';
   readonly policy: AddressPolicy;
@@ -74,7 +74,7 @@ export function createRoutes({ mirrors, insecure, sparse = [], hosts, sources }:
     ),
   ]);
 
-  function endpointAt(reference: Reference, at: Place): Endpoint {
+  function endpointAt(reference: Reference, at: MirrorPlace): Endpoint {
     const { address, credentials, trust } = at;
     // As in containerd: the registry's own host, under any path, is not a proxy.
     const isHome = canonical(address.host) === canonical(reference.registry);

@@ -21,14 +21,14 @@ import {
 } from './operator-file.ts';
 
 /** A place that a `registries.conf` names: host[:port], maybe with the beginning of a repository; empty: as in the image. */
-type Place = { readonly location: string; readonly insecure: boolean };
+type RegistryPlace = { readonly location: string; readonly insecure: boolean };
 
 /** A `[[registry]]` table. */
-type ConfRegistry = Place & {
+type ConfRegistry = RegistryPlace & {
   /** `example.com/foo`, or `*.example.com` */
   readonly prefix: string;
   readonly blocked: boolean;
-  readonly mirrors: readonly (Place & { readonly only?: 'tags' | 'digests' })[];
+  readonly mirrors: readonly (RegistryPlace & { readonly only?: 'tags' | 'digests' })[];
   /** The file with the table. */
   readonly file: string;
 };

@@ -166,7 +166,7 @@ export type GuardOptions = AddressRules & {
 /** Everything that decides which connections a request may use. */
 type Passage = { readonly url: URL; readonly policy: AddressPolicy; readonly trust?: Trust | undefined };
 
-type Sent = Pick<Dispatcher.RequestOptions, 'method' | 'body'> & {
+type SentRequest = Pick<Dispatcher.RequestOptions, 'method' | 'body'> & {
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
 };
@@ -299,7 +299,7 @@ export function createGuard(options: GuardOptions) {
      * @throws ImageError for a name of the API server, and for a forbidden address in the URL; ProxyFailure; Error for an invalid
      * client certificate, and for what fails below HTTP
      */
-    async request(passage: Passage, sent: Sent): Promise<Dispatcher.ResponseData> {
+    async request(passage: Passage, sent: SentRequest): Promise<Dispatcher.ResponseData> {
       const { url, policy } = passage;
       // Other names are judged by their addresses when they are dialled; a proxy decides which of them it allows.
       const reason = judge.forbiddenHost(url.hostname, policy);

@@ -1,7 +1,7 @@
 import { createFlights } from '../../kit/flights.ts';
 import { createLru } from '../../kit/lru.ts';
 import { ImageError } from '../errors.ts';
-import { type Asked, basic, createFetchToken, readChallenge, type TokenOptions } from './token.ts';
+import { type AskedToken, basic, createFetchToken, readChallenge, type TokenOptions } from './token.ts';
 import {
   type Credential,
   elsewhere,
@@ -13,12 +13,12 @@ import {
 } from './transport.ts';
 
 /** The value of an `Authorization` header, and the scopes that its token was requested for. */
-type Answer = { readonly header: string; readonly until: number; readonly scopes?: readonly string[] };
+type ChallengeAnswer = { readonly header: string; readonly until: number; readonly scopes?: readonly string[] };
 
 /** What a project, or the root of a registry's API, last asked for. */
 type Wish = {
   /** Absent: nothing that can be answered. */
-  readonly challenge?: Asked;
+  readonly challenge?: AskedToken;
   readonly until: number;
   /** The scopes for which the answer was accepted; of a root: none. */
   readonly scopes: readonly string[];
@@ -56,11 +56,13 @@ const MAX_ROUNDS = 2;
  * is asked for the challenge, once for all images; so is the root of a registry that may not be asked anonymously.
  */
 export function authenticate(options: TokenOptions): Link {
-  const answers = createLru<Answer>(MAX_ANSWERS, ({ header, scopes = [] }, key) => bytesOf(header, key, ...scopes));
+  const answers = createLru<ChallengeAnswer>(MAX_ANSWERS, ({ header, scopes = [] }, key) =>
+    bytesOf(header, key, ...scopes),
+  );
   const wishes = createLru<Wish>(MAX_WISHES, ({ challenge, scopes }, key) =>
     bytesOf(challenge?.text ?? '', challenge?.text ?? '', key, ...scopes),
   );
-  const tokens = createFlights<Answer>();
+  const tokens = createFlights<ChallengeAnswer>();
   const roots = createFlights<Wish>();
   const fetchToken = createFetchToken(options);
 
@@ -86,7 +88,7 @@ export function authenticate(options: TokenOptions): Link {
     if (held !== undefined) answers.set(key, held);
     let response = refusal === undefined || held !== undefined ? await next(authorised(request, held)) : refusal;
     if (held === undefined && isFrom(request, response) && isSuccess(response)) wishes.delete(projectKeyOf(request));
-    let challenge: Asked | undefined;
+    let challenge: AskedToken | undefined;
     for (let round = 1; ; round += 1) {
       const isOwn = isFrom(request, response);
       const isHidden = held === undefined && credential !== undefined && [403, 404].includes(response.status);
@@ -116,7 +118,7 @@ export function authenticate(options: TokenOptions): Link {
   }
 
   /** Remembers a challenge whose answer was accepted. */
-  function remember(challenge: Asked, request: RegistryRequest): void {
+  function remember(challenge: AskedToken, request: RegistryRequest): void {
     const key = projectKeyOf(request);
     const before = wishes.get(key);
     const others =
@@ -127,7 +129,7 @@ export function authenticate(options: TokenOptions): Link {
   }
 
   /** Returns the answer to what is known to be asked for, if a request without it is not needed, or not allowed. */
-  async function foreseen(request: RegistryRequest, next: SendRequest): Promise<Answer | undefined> {
+  async function foreseen(request: RegistryRequest, next: SendRequest): Promise<ChallengeAnswer | undefined> {
     const key = projectKeyOf(request);
     const wish = usable(wishes, key);
     if (wish !== undefined && (wish.scopes.includes(request.scope) || wish.scopes.length >= HABIT)) {
@@ -192,7 +194,7 @@ export function authenticate(options: TokenOptions): Link {
     wish: Wish,
     request: RegistryRequest,
     scopes: readonly string[] = [request.scope],
-  ): Promise<Answer | undefined> {
+  ): Promise<ChallengeAnswer | undefined> {
     const { bearer, isBasic } = wish.challenge ?? {};
     if (bearer !== undefined) {
       try {
@@ -219,17 +221,17 @@ function ofLogin(error: unknown): unknown {
 }
 
 /** Holds for as long as the challenge is known: Harbor asks for Basic after a token was revoked, and otherwise for Bearer. */
-function basicAnswer({ until }: Wish, credential: Credential): Answer {
+function basicAnswer({ until }: Wish, credential: Credential): ChallengeAnswer {
   return { header: basic(credential), until };
 }
 
 /** Says of a 401 to Basic that the login was refused. */
-function withLogin(response: RegistryResponse, held: Answer | undefined): RegistryResponse {
+function withLogin(response: RegistryResponse, held: ChallengeAnswer | undefined): RegistryResponse {
   return held?.header.startsWith('Basic ') ? { ...response, refusesLogin: true } : response;
 }
 
 /** Whether a login was accepted. A token service has accepted it before a registry says that something is missing. */
-function isAcceptance({ status }: RegistryResponse, { header }: Answer): boolean {
+function isAcceptance({ status }: RegistryResponse, { header }: ChallengeAnswer): boolean {
   return isSuccess({ status }) || status === 304 || (header.startsWith('Bearer ') && [403, 404].includes(status));
 }
 
@@ -260,6 +262,6 @@ function bytesOf(...texts: readonly string[]): number {
   return texts.reduce((sum, text) => sum + 2 * text.length, ENTRY_BYTES);
 }
 
-function authorised(request: RegistryRequest, answer: Answer | undefined): RegistryRequest {
+function authorised(request: RegistryRequest, answer: ChallengeAnswer | undefined): RegistryRequest {
   return answer === undefined ? request : { ...request, headers: { ...request.headers, authorization: answer.header } };
 }

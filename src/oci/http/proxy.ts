@@ -74,7 +74,7 @@ function readProxy(variable: string, text: string): ForwardProxy {
   }
 }
 
-type Target = {
+type ProxyTarget = {
   readonly host: string;
   readonly port: string;
   readonly address: ReturnType<typeof ipaddr.process> | undefined;
@@ -84,7 +84,7 @@ type Target = {
  * Parses one entry of `NO_PROXY`: `*`, a CIDR, or a host[:port]. A domain covers its subdomains too; `.domain` covers
  * only those.
  */
-function exemption(entry: string): (target: Target) => boolean {
+function exemption(entry: string): (target: ProxyTarget) => boolean {
   if (entry === '*') return () => true;
   if (entry.includes('/')) {
     const cidr = ipaddr.isValidCIDR(entry) ? ipaddr.parseCIDR(entry) : undefined;
@@ -92,7 +92,7 @@ function exemption(entry: string): (target: Target) => boolean {
   }
   const [, name = '', port] = isIP(entry) === 0 ? (/^(.*?)(?::(\d+))?$/.exec(entry) ?? []) : [entry, entry];
   const host = name.replace(/^\[(.*)\]$/, '$1');
-  const isPort = (target: Target): boolean => port === undefined || target.port === port;
+  const isPort = (target: ProxyTarget): boolean => port === undefined || target.port === port;
   if (isIP(host) !== 0) {
     // An address with a zone is never a target.
     if (!ipaddr.isValid(host)) return () => false;

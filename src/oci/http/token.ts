@@ -204,7 +204,7 @@ type Challenge = {
 };
 
 /** What a header asks for that can be answered. */
-export type Asked = {
+export type AskedToken = {
   /** The header. */
   readonly text: string;
   readonly bearer: Challenge | undefined;
@@ -267,7 +267,7 @@ export function parseChallenges(header = ''): Challenge[] {
 }
 
 /** Returns undefined if nothing can be answered. */
-export function readChallenge(text: string | undefined): Asked | undefined {
+export function readChallenge(text: string | undefined): AskedToken | undefined {
   const challenges = parseChallenges(text);
   const bearer = challenges.find(({ scheme, parameters }) => scheme === 'bearer' && parameters.has('realm'));
   const isBasic = challenges.some(({ scheme }) => scheme === 'basic');

@@ -95,7 +95,7 @@ function isAnswering(standing: Standing): boolean {
 const STARTS = { perNamespace: 256, perHost: 64, perProject: 16 };
 
 /** Where a lookup waits. */
-type Spot = { readonly namespace: string; readonly host: string; readonly project: string };
+type LookupSpot = { readonly namespace: string; readonly host: string; readonly project: string };
 
 /** The most bytes that wait: of one namespace, of all, and of each namespace although the others have taken all. */
 const ROOM = { perGroup: 6 * 1024 * 1024, inAll: 24 * 1024 * 1024, always: 64 * 1024 } as const;
@@ -119,7 +119,7 @@ export function createStarts({ perNamespace, perHost, perProject } = STARTS) {
      * then the pods that wait for the image ask again.
      */
     add(
-      { namespace, host, project }: Spot,
+      { namespace, host, project }: LookupSpot,
       key: string,
       mayStart: () => boolean,
       start: () => Promise<unknown> | undefined,

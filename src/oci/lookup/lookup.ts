@@ -8,8 +8,8 @@ import type { Reference } from '../reference.ts';
 import { refusedText } from '../sentences.ts';
 import { createHealth, type Target, targetOf } from './health.ts';
 import { createLimiter } from './limiter.ts';
-import { type Candidate, createLogins } from './logins.ts';
-import { createPaces, type Left, type Pace, type PacesOptions, type Try } from './pace.ts';
+import { createLogins, type LoginCandidate } from './logins.ts';
+import { createPaces, type LeftOfLimit, type Pace, type PacesOptions, type Try } from './pace.ts';
 import type { QueriedTarget } from './request.ts';
 
 type LookupTask = {
@@ -152,7 +152,7 @@ export function createLookup({ telemetry, now, after = systemClock.after, ...opt
     async function ask(target: Target, turn: Try | undefined, until: AbortSignal): Promise<T> {
       const { endpoint, place } = target;
       const refusals: ImageError[] = [];
-      const own: Candidate[] = [...(await task.credentials(endpoint.credentialName, until, askers))];
+      const own: LoginCandidate[] = [...(await task.credentials(endpoint.credentialName, until, askers))];
       const names = [reference.name, endpoint.credentialName];
       const isPrivate = options.isPrivate !== undefined && names.some(options.isPrivate);
       if (!isPrivate) own.push(undefined);
@@ -174,11 +174,11 @@ export function createLookup({ telemetry, now, after = systemClock.after, ...opt
           if (pace.isProgressing()) break;
           continue;
         }
-        const seen: { hasWorked: boolean; left?: Left } = { hasWorked: false };
+        const seen: { hasWorked: boolean; left?: LeftOfLimit } = { hasWorked: false };
         const onAccepted = (): void => {
           seen.hasWorked = true;
         };
-        const onRateLimit = (left: Left): void => {
+        const onRateLimit = (left: LeftOfLimit): void => {
           seen.left = left;
           telemetry?.rateLimited?.({ registry: labelOf(target), ...left });
         };
@@ -245,7 +245,7 @@ function mostUseful(failures: readonly ImageError[]): ImageError | undefined {
 }
 
 /** Returns a refusal with the login that was refused; the request of an anonymous one was sent without. */
-function ofLogin(error: ImageError, credential: Candidate): ImageError {
+function ofLogin(error: ImageError, credential: LoginCandidate): ImageError {
   const isSent = !error.isAnonymous && error.host?.is !== 'blob store';
   if (error.code !== 'denied' || !isSent || credential?.source === undefined) return error;
   return new ImageError(error.message, { ...error, login: credential.source, cause: error });

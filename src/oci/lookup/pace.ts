@@ -9,19 +9,19 @@ import type { Target } from './health.ts';
 import type { Logins } from './logins.ts';
 
 /** What a registry says of its limit. */
-export type Left = Omit<RateLimit, 'registry'>;
+export type LeftOfLimit = Omit<RateLimit, 'registry'>;
 
 /**
  * What a try has shown of its account: the registry answered (and accepted the login), refused it because of a limit, or failed.
  * Nothing: it was not made, and leaves its time to the next one.
  */
-type Outcome =
-  | { readonly kind: 'answered'; readonly hasWorked: boolean; readonly left?: Left | undefined }
+type PaceOutcome =
+  | { readonly kind: 'answered'; readonly hasWorked: boolean; readonly left?: LeftOfLimit | undefined }
   | { readonly kind: 'limited'; readonly retryAfterMs: number | undefined }
   | { readonly kind: 'failed' };
 
 /** A try that counts for its account until it ends. Only the first end counts. */
-export type Try = { readonly account: object; end(outcome?: Outcome): void };
+export type Try = { readonly account: object; end(outcome?: PaceOutcome): void };
 
 /** For how long somebody waits for a turn. */
 type Patience = {
@@ -218,7 +218,7 @@ export function createPaces({ logins, now, after, patienceMs = NO_PROGRESS, wait
    * Learns what the registry says. What is left is spread over the window, but never slower than {@link SLOWEST}: a word may delay
    * no more than refusals.
    */
-  function learnLeft(project: string, shared: Account, { limit: most, remaining, windowSeconds }: Left): void {
+  function learnLeft(project: string, shared: Account, { limit: most, remaining, windowSeconds }: LeftOfLimit): void {
     const met = metBy(project);
     const account = met?.own ?? shared;
     const limit = limitOf(account);
@@ -269,7 +269,7 @@ export function createPaces({ logins, now, after, patienceMs = NO_PROGRESS, wait
         account.startedAt = startedAt;
         if (limit !== undefined) limit.nextAt = Math.max(startedAt, limit.nextAt) + 1000 / limit.rate;
         let hasEnded = false;
-        const end = (outcome?: Outcome): void => {
+        const end = (outcome?: PaceOutcome): void => {
           if (hasEnded) return;
           hasEnded = true;
           account.running -= 1;
@@ -287,7 +287,7 @@ export function createPaces({ logins, now, after, patienceMs = NO_PROGRESS, wait
         return { account, end };
       }
 
-      function learnAnswer(startedAt: number, { hasWorked, left }: Outcome & { kind: 'answered' }): void {
+      function learnAnswer(startedAt: number, { hasWorked, left }: PaceOutcome & { kind: 'answered' }): void {
         const { limit } = account;
         account.answeredAt = now();
         if (limit !== undefined && startedAt >= limit.refusedAt) {

@@ -16,7 +16,7 @@ import { digestName, isDigest, matchesDigest } from '../reference.ts';
 import { type Child, type Needed, select } from '../selection.ts';
 import { nothingHeldText, nothingRunsText } from '../sentences.ts';
 import type { Health } from './health.ts';
-import type { QueriedTarget, Requests, Sent } from './request.ts';
+import type { ImageRequests, QueriedTarget, Sent } from './request.ts';
 
 /** The status of a server that does not support HEAD (RFC 9110, section 15.6.2); it is not an outage. */
 const NOT_IMPLEMENTED = 501;
@@ -32,7 +32,7 @@ type Answer = {
 };
 
 export type QueryOptions = {
-  readonly requests: Requests;
+  readonly requests: ImageRequests;
   readonly cache: ImageCache;
   readonly health: Pick<Health, 'isHeadless' | 'sawHead'>;
   readonly now: () => number;

@@ -34,7 +34,7 @@ export type Sent = {
 };
 
 /** What a registry is asked for with. */
-export type Requests = ReturnType<typeof createRequests>;
+export type ImageRequests = ReturnType<typeof createRequests>;
 
 type Details = Pick<RegistryRequest, 'maxBytes' | 'timeoutMs' | 'read'> &
   Partial<Pick<RegistryRequest, 'method' | 'headers'>> & { readonly search?: Readonly<Record<string, string>> };

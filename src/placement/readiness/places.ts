@@ -9,7 +9,7 @@ import type { Reason } from './readiness-states.ts';
 import { unmetBy } from './unmet.ts';
 
 /** A node that pods may go to, as the report judges it. */
-type Place = Pick<Node, 'name' | 'labels' | 'taints' | 'unschedulable'>;
+type NodePlace = Pick<Node, 'name' | 'labels' | 'taints' | 'unschedulable'>;
 
 /** What keeps a pod with these demands away from every node of a target; empty if a node fits. */
 export type PinsOf = (demands: Demands, target: string) => readonly Reason[];
@@ -28,10 +28,10 @@ const OF_MACHINE: readonly string[] = [
  * Without nodes, only what a pod asks about the architecture or a node's name counts.
  */
 export function createPins(nodes: readonly Node[], settings: Settings): PinsOf {
-  const places = new Map<string, readonly Place[]>();
+  const places = new Map<string, readonly NodePlace[]>();
   const known = new Map<string, readonly Reason[]>();
 
-  function placesOf(target: string): readonly Place[] {
+  function placesOf(target: string): readonly NodePlace[] {
     const found = places.get(target) ?? distinct(placesFor(target, nodes, settings));
     places.set(target, found);
     return found;
@@ -47,7 +47,7 @@ export function createPins(nodes: readonly Node[], settings: Settings): PinsOf {
   };
 }
 
-function placesFor(target: string, nodes: readonly Node[], settings: Settings): Place[] {
+function placesFor(target: string, nodes: readonly Node[], settings: Settings): NodePlace[] {
   const there = nodes.filter((node) => !node.deleting);
   const own = there.filter((node) => nodeArchitecture(node) === target);
   const isStandIn = own.length === 0;
@@ -59,7 +59,7 @@ function placesFor(target: string, nodes: readonly Node[], settings: Settings): 
   }));
 }
 
-function labelsOfCopy(labels: Place['labels'], target: string): Place['labels'] {
+function labelsOfCopy(labels: NodePlace['labels'], target: string): NodePlace['labels'] {
   const kept = Object.entries(labels).filter(([key]) => !OF_MACHINE.includes(key));
   return { ...Object.fromEntries(kept), [ARCHITECTURE_LABEL]: target, [OLD_ARCHITECTURE_LABEL]: target };
 }
@@ -69,12 +69,12 @@ function isOurs(taint: JsonObject, settings: Settings): boolean {
   return usesTaints(settings) && taint.key === settings.taints.key && taint.effect === settings.taints.effect;
 }
 
-function distinct(all: readonly Place[]): Place[] {
+function distinct(all: readonly NodePlace[]): NodePlace[] {
   return [...new Map(all.map((place) => [JSON.stringify([place.name, place.labels, place.taints]), place])).values()];
 }
 
-function pins(demands: Demands, target: string, places: readonly Place[]): Reason[] {
-  let nearest: { place: Place; obstacles: Obstacle[] } | undefined;
+function pins(demands: Demands, target: string, places: readonly NodePlace[]): Reason[] {
+  let nearest: { place: NodePlace; obstacles: Obstacle[] } | undefined;
   for (const place of places) {
     const obstacles = obstaclesTo(demands, place);
     if (obstacles.length === 0) return [];
@@ -85,7 +85,7 @@ function pins(demands: Demands, target: string, places: readonly Place[]): Reaso
     : nearest.obstacles.flatMap((obstacle) => reasonsOf(obstacle, demands, target, nearest.place));
 }
 
-function reasonsOf(obstacle: Obstacle, demands: Demands, target: string, place: Place): Reason[] {
+function reasonsOf(obstacle: Obstacle, demands: Demands, target: string, place: NodePlace): Reason[] {
   switch (obstacle.kind) {
     case 'unschedulable':
       return [];
@@ -102,7 +102,7 @@ function reasonsOf(obstacle: Obstacle, demands: Demands, target: string, place: 
   }
 }
 
-function unmet(demands: Demands, place: Place): Reason[] {
+function unmet(demands: Demands, place: NodePlace): Reason[] {
   const selected = unmetBy({ ...demands, terms: undefined }, place).map(({ text }) => text);
   const required = unmetBy({ ...demands, nodeSelector: {} }, place).map(({ text }) => text);
   return [...asked('node-selector', selected), ...asked('node-affinity', required)];

@@ -39,7 +39,7 @@ type OfImage = {
 };
 
 /** What is known about one workload and one target. */
-export type Verdict = {
+export type TargetVerdict = {
   readonly state: ReadinessState;
   /** Everything that is in the way, images first; empty for `ready`. A blocked workload may be pinned as well. */
   readonly reasons: readonly Reason[];

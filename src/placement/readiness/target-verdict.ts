@@ -12,7 +12,7 @@ import { few, skipNote, webAssemblyAmong } from '../reasons.ts';
 import type { Settings } from '../settings.ts';
 import type { Subject } from '../subject.ts';
 import type { PinsOf } from './places.ts';
-import type { ReadinessState, Reason, Verdict } from './readiness-states.ts';
+import type { ReadinessState, Reason, TargetVerdict } from './readiness-states.ts';
 
 /** What a verdict is about: a pod, or an object that creates pods. */
 export type Judged = {
@@ -50,7 +50,7 @@ export function assessSubject(
 }
 
 /** Says whether the pods of a candidate can run on a target, and what is in the way. */
-export function verdictOf(candidate: Judged, assessment: Assessment, target: string, pinsOf: PinsOf): Verdict {
+export function verdictOf(candidate: Judged, assessment: Assessment, target: string, pinsOf: PinsOf): TargetVerdict {
   const { outcome, settings, narrowed } = assessment;
   if (outcome.kind === 'skip') {
     return {
@@ -150,7 +150,7 @@ function labelReason(candidate: Judged, assessment: Assessment, target: string, 
 const WORST_FIRST: readonly ReadinessState[] = ['missing', 'blocked', 'unknown', 'pinned', 'ready'];
 
 /** Joins the verdicts of the parts of one workload. */
-export function joined(verdicts: readonly Verdict[]): Verdict {
+export function joined(verdicts: readonly TargetVerdict[]): TargetVerdict {
   const [only] = verdicts;
   if (only !== undefined && verdicts.length === 1) return only;
   const state = WORST_FIRST.find((each) => verdicts.some((verdict) => verdict.state === each)) ?? 'unknown';

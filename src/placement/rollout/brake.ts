@@ -28,7 +28,7 @@ export type Rollout = {
  * - `stopped`: it is not back, and does not come further. `missing`: pods are not created, or are refused; else they do not get
  *   ready, which tolerations cannot bring about.
  */
-export type Verdict =
+export type RolloutVerdict =
   | { readonly kind: 'over'; readonly isBack: boolean }
   | { readonly kind: 'rolling' }
   | { readonly kind: 'slow' }
@@ -53,7 +53,7 @@ const PAUSE_MS = 15_000;
  */
 const TAKING_BACK_MS = 2 * 60_000;
 
-const OVER: Verdict = { kind: 'over', isBack: false };
+const OVER: RolloutVerdict = { kind: 'over', isBack: false };
 
 /** The present time, by a clock that never goes back and by the wall clock. */
 type Times = { readonly now: number; readonly wall: number };
@@ -87,7 +87,7 @@ export function judge(
   rollout: Rollout,
   daemonSet: DaemonSet | undefined,
   { now, unready, isSystem }: { readonly now: number; readonly unready: () => number; readonly isSystem: boolean },
-): Verdict {
+): RolloutVerdict {
   if (daemonSet === undefined || daemonSet.uid !== rollout.uid) return OVER;
   // The author has changed it since, so what happens to it is the author's rollout.
   if (daemonSet.generation > rollout.generation) return OVER;

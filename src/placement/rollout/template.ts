@@ -124,11 +124,11 @@ function isSame(one: JsonObject | undefined, other: JsonObject | undefined): boo
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
-type Seen = Pick<DaemonSet, 'recorded' | 'template' | 'entry'>;
+type SeenTemplate = Pick<DaemonSet, 'recorded' | 'template' | 'entry'>;
 
 /** Returns the tolerations of a template that have archaware's form, although no record lists them. */
 export function unrecordedTolerations(
-  { recorded, template }: Pick<Seen, 'recorded' | 'template'>,
+  { recorded, template }: Pick<SeenTemplate, 'recorded' | 'template'>,
   taint: Pick<Settings['taints'], 'key' | 'effect'>,
 ): readonly Toleration[] {
   // Keys of these domains belong to Kubernetes and to providers: their users write such tolerations themselves.
@@ -142,7 +142,7 @@ export function unrecordedTolerations(
  * that archaware wrote to the DaemonSet. An author may write the same form, so the form alone proves nothing.
  */
 export function lostTolerations(
-  daemonSet: Seen,
+  daemonSet: SeenTemplate,
   taint: Pick<Settings['taints'], 'key' | 'effect'>,
 ): readonly Toleration[] {
   return daemonSet.entry === undefined ? [] : unrecordedTolerations(daemonSet, taint);
@@ -156,7 +156,7 @@ const MOST_NAMED = 5;
  * as far as can be seen; undefined if there are none.
  */
 export function unrecordedNote(
-  daemonSets: Iterable<Seen & Pick<DaemonSet, 'namespace' | 'name'>>,
+  daemonSets: Iterable<SeenTemplate & Pick<DaemonSet, 'namespace' | 'name'>>,
   { key, effect }: Pick<Settings['taints'], 'key' | 'effect'>,
 ): string | undefined {
   const names = [...daemonSets].flatMap((daemonSet) => {

@@ -11,7 +11,7 @@ export type WrongReason = 'platforms' | 'exec-format-error';
  * The verdict about a broken container on its node. `does-not-run`: the pulled image lacks the node's platform. `says-it-runs`:
  * the image has the platform, but the container is refused nevertheless. `unproved`: nothing certain is known of the pulled image.
  */
-export type Verdict = 'does-not-run' | 'says-it-runs' | 'unproved';
+export type WrongNodeVerdict = 'does-not-run' | 'says-it-runs' | 'unproved';
 
 /** An image with its platforms and the architectures of nodes that can run it. */
 type KnownImage = ImageSet & {
@@ -45,7 +45,7 @@ export type Pulled = {
 /** The finding that a pod is on a wrong node. */
 export type WrongNodeFinding = {
   readonly reason: WrongReason;
-  readonly verdict: Verdict;
+  readonly verdict: WrongNodeVerdict;
   /** The container that shows it. */
   readonly container: BrokenContainer;
   /** The image that was pulled for it, if known. */
@@ -53,7 +53,7 @@ export type WrongNodeFinding = {
   readonly known: KnownPod;
 };
 
-type Judged = Pick<Pod, 'images' | 'os' | 'hasRuntimeClass' | 'statement' | 'broken'>;
+type JudgedPod = Pick<Pod, 'images' | 'os' | 'hasRuntimeClass' | 'statement' | 'broken'>;
 type Rules = Pick<Settings, 'overrides' | 'compatible'>;
 
 /**
@@ -61,7 +61,7 @@ type Rules = Pick<Settings, 'overrides' | 'compatible'>;
  * looked up and nothing is known.
  */
 export function whatIsKnown(
-  pod: Omit<Judged, 'broken'>,
+  pod: Omit<JudgedPod, 'broken'>,
   settings: Rules,
   namesOf: (image: string) => readonly string[],
   answerOf: (image: PodImage) => ImageAnswer,
@@ -93,7 +93,7 @@ export function whatIsKnown(
  * digest.
  */
 export function whatWasPulled(
-  pod: Judged,
+  pod: JudgedPod,
   settings: Rules,
   namesOf: (image: string) => readonly string[],
   answerOf: (image: PodImage) => ImageAnswer,
@@ -159,7 +159,7 @@ export function findWrongNode(
   return found;
 }
 
-const RANK: Readonly<Record<Verdict, number>> = { 'does-not-run': 0, 'says-it-runs': 1, unproved: 2 };
+const RANK: Readonly<Record<WrongNodeVerdict, number>> = { 'does-not-run': 0, 'says-it-runs': 1, unproved: 2 };
 
 /** Judges one container. Undefined: there is no evidence that it fails because of the architecture. */
 function judge(
@@ -167,7 +167,7 @@ function judge(
   architecture: string,
   known: KnownPod,
   pulled: KnownImage | undefined,
-): Verdict | undefined {
+): WrongNodeVerdict | undefined {
   const runs = (set: KnownImage) => set.architectures.includes(architecture);
   // The kubelet reports a missing platform of an image volume on the container that mounts it; that container's image is not at
   // fault.

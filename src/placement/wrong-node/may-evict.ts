@@ -32,7 +32,7 @@ export function readWhole(object: JsonObject): Whole {
 }
 
 /** The state of the cluster on which an eviction depends. */
-export type Surroundings = {
+export type EvictionSurroundings = {
   readonly architectures: readonly string[];
   readonly nodes: Iterable<Node>;
   /** The tolerations of the template of the pod's DaemonSet; undefined if it has no DaemonSet, or an unknown one. */
@@ -49,7 +49,7 @@ export function whyNotEvicted(
   pod: Pick<Pod, 'owner' | 'tolerations'>,
   finding: WrongNodeFinding,
   node: Pick<Node, 'name' | 'taints'> & { readonly architecture: string },
-  { architectures: cluster, nodes, daemonTolerations }: Surroundings,
+  { architectures: cluster, nodes, daemonTolerations }: EvictionSurroundings,
   settings: Pick<Settings, 'mode' | 'taints' | 'schedulable' | 'onWrongNode'>,
   whole: Whole | undefined,
 ): string | undefined {

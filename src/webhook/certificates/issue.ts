@@ -5,7 +5,7 @@ import { type Life, type Pair, readPair } from './pair.ts';
 /** The names by which the webhook is called: DNS names and addresses. */
 export type ServingNames = { readonly dns: readonly string[]; readonly ips: readonly string[] };
 
-type Wanted = {
+type WantedCertificate = {
   readonly subject: string;
   /** The authority that signs; absent: the certificate signs itself. */
   readonly issuer?: { readonly name: string; readonly key: webcrypto.CryptoKey; readonly public: webcrypto.CryptoKey };
@@ -60,7 +60,7 @@ export async function issueServing(
   });
 }
 
-async function make({ subject, issuer, life, extensions }: Wanted): Promise<Pair> {
+async function make({ subject, issuer, life, extensions }: WantedCertificate): Promise<Pair> {
   const x509 = await loadX509();
   const keys = await subtle.generateKey(P256, true, ['sign', 'verify']);
   const certificate = await x509.X509CertificateGenerator.create(

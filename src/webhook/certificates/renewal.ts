@@ -1,9 +1,9 @@
 import { issueServing, makeAuthority, type ServingNames } from './issue.ts';
 import type { Life } from './pair.ts';
-import { extendBundle, type Kept } from './shared-secret.ts';
+import { extendBundle, type KeptSecret } from './shared-secret.ts';
 
 /** What to make next. */
-export type Due = 'authority' | 'serving' | 'nothing';
+export type RenewalDue = 'authority' | 'serving' | 'nothing';
 
 export type RenewalOptions = {
   readonly names: ServingNames;
@@ -28,7 +28,7 @@ export function dueNow(
   kept: { readonly [part in 'serving' | 'authority']: Life | undefined },
   lacks: boolean,
   now: number,
-): Due {
+): RenewalDue {
   const { serving, authority } = kept;
   if (authority === undefined || !isInForce(authority, now)) return 'authority';
   if (serving === undefined || !isInForce(serving, now)) return 'serving';
@@ -37,7 +37,11 @@ export function dueNow(
 }
 
 /** Makes what is due: with an authority also a certificate, if there is no valid one. Returns what the Secret should contain then. */
-export async function renewed(due: Due, kept: Kept, { names, now, lifetimeMs }: RenewalOptions): Promise<Kept> {
+export async function renewed(
+  due: RenewalDue,
+  kept: KeptSecret,
+  { names, now, lifetimeMs }: RenewalOptions,
+): Promise<KeptSecret> {
   const notBefore = now - backdatedMs(lifetimeMs);
   let { authority, serving } = kept;
   if (due === 'authority') {

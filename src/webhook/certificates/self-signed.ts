@@ -8,7 +8,7 @@ import { readConfiguration } from '../keep-configuration.ts';
 import type { ServingNames } from './issue.ts';
 import { isVouchedFor, type Pair, timeProblem } from './pair.ts';
 import { dueNow, isInForce, isSettled, renewed } from './renewal.ts';
-import { bundleText, entriesOf, extendBundle, type Kept, readKept, secretAt } from './shared-secret.ts';
+import { bundleText, entriesOf, extendBundle, type KeptSecret, readKept, secretAt } from './shared-secret.ts';
 import { type CertificateSource, createHolder, createProblemReporter, type OnProblem } from './source.ts';
 
 export type SelfSignedOptions = {
@@ -50,13 +50,13 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
   const { set, ...held } = createHolder();
   const report = createProblemReporter(onProblem);
   /** What is served, and what was in the Secret with it. */
-  let served: (Kept & { readonly serving: Pair }) | undefined;
+  let served: (KeptSecret & { readonly serving: Pair }) | undefined;
   /** The Secret as it was read last, and what is in it: most checks find it as it was. */
-  let last: { readonly text: string; readonly kept: Kept } | undefined;
+  let last: { readonly text: string; readonly kept: KeptSecret } | undefined;
   /** The number of checks in a row that found no certificates. */
   let missing = 0;
 
-  function keptIn(read: JsonObject | undefined): Kept {
+  function keptIn(read: JsonObject | undefined): KeptSecret {
     const text = JSON.stringify(read?.data);
     if (last === undefined || last.text !== text) last = { text, kept: readKept(read) };
     return last.kept;
@@ -80,7 +80,7 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
     return problems;
   }
 
-  async function mayMake(kept: Kept, signal: AbortSignal): Promise<boolean> {
+  async function mayMake(kept: KeptSecret, signal: AbortSignal): Promise<boolean> {
     if (mayWrite()) return true;
     if (!isEmpty(kept) || served !== undefined) return false;
     return missing >= LOOKS_FOR_LEADER || !trustsAny(await readConfiguration(client, signal));
@@ -88,7 +88,7 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
 
   async function renew(
     read: JsonObject | undefined,
-    found: Kept,
+    found: KeptSecret,
     signal: AbortSignal,
   ): Promise<JsonObject | undefined | 'nothing to do'> {
     // It has the names by which the webhook is called, and the authorities that callers trust.
@@ -113,7 +113,7 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
   }
 
   /** Takes what is missing in the Secret, or damaged there, from what this replica has read before: the callers trust it. */
-  function withServed(kept: Kept, now: number): Kept {
+  function withServed(kept: KeptSecret, now: number): KeptSecret {
     const isWhole = [kept.serving, kept.authority, kept.path].every((part) => part !== undefined);
     if (served === undefined || isWhole) return kept;
     const { serving = served.serving, authority = served.authority, path = served.path, problems } = kept;
@@ -121,7 +121,7 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
     return { serving, authority, bundle, path, problems };
   }
 
-  function load(kept: Kept): void {
+  function load(kept: KeptSecret): void {
     // If the path is missing now, the leader writes the former one back, because callers use it.
     const { serving, authority = served?.authority, path = served?.path, bundle } = kept;
     if (serving === undefined) return;
@@ -161,11 +161,11 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
 }
 
 /** Whether the Secret has none of the entries, not even a damaged one. */
-function isEmpty({ serving, authority, problems }: Kept): boolean {
+function isEmpty({ serving, authority, problems }: KeptSecret): boolean {
   return serving === undefined && authority === undefined && problems.length === 0;
 }
 
-function problemsOf({ problems, serving }: Kept, now: number): string[] {
+function problemsOf({ problems, serving }: KeptSecret, now: number): string[] {
   const wrong = serving === undefined ? undefined : timeProblem(serving, now);
   return wrong === undefined ? [...problems] : [...problems, `tls.crt ${wrong}`];
 }

@@ -7,7 +7,7 @@ import { FIELD_MANAGER } from '../../names.ts';
 import { isVouchedFor, lifeOf, type Pair, PairError, readBundle, readPair } from './pair.ts';
 
 /** The content of the Secret with archaware's own certificates, and the path of the reviews. A part that is missing or damaged is undefined. */
-export type Kept = {
+export type KeptSecret = {
   /** `tls.crt` and `tls.key`, if an authority of the bundle signed them. */
   readonly serving: Pair | undefined;
   /** The authority that signs. */
@@ -30,7 +30,7 @@ const KEPT_PATH = /^\/mutate\/[0-9a-f]{32,63}$/;
 const MOST_AUTHORITIES = 8;
 
 /** Reads the Secret. A Secret without any of the entries counts as empty, not as damaged. */
-export function readKept(secret: JsonObject | undefined): Kept {
+export function readKept(secret: JsonObject | undefined): KeptSecret {
   const at = (name: string) => entryOf(secret ?? {}, name);
   const isNew = [SERVING, AUTHORITY].every(({ cert, key }) => at(cert) === undefined && at(key) === undefined);
   const path = KEPT_PATH.test(at(PATH) ?? '') ? at(PATH) : undefined;
@@ -64,7 +64,7 @@ export function readKept(secret: JsonObject | undefined): Kept {
 }
 
 /** Returns the Secret's entries; undefined for an entry to remove. Without a path it is a random one of 160 bits. */
-export function entriesOf(kept: Kept): Readonly<Record<string, string | undefined>> {
+export function entriesOf(kept: KeptSecret): Readonly<Record<string, string | undefined>> {
   return {
     [SERVING.cert]: kept.serving?.cert,
     [SERVING.key]: kept.serving?.key,
@@ -85,7 +85,7 @@ export function bundleText(bundle: readonly X509Certificate[]): string {
  * and expired ones.
  */
 export function extendBundle(
-  { bundle, serving, authority }: Pick<Kept, 'bundle' | 'serving' | 'authority'>,
+  { bundle, serving, authority }: Pick<KeptSecret, 'bundle' | 'serving' | 'authority'>,
   now: number,
 ): readonly X509Certificate[] {
   const first = authority?.chain.slice(0, 1) ?? [];

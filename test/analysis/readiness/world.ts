@@ -4,7 +4,7 @@ import type { Report } from '../../../src/analysis/readiness/report.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import type { ImageAnswer } from '../../../src/placement/images.ts';
 import { type Node, readNode } from '../../../src/placement/nodes/node.ts';
-import type { Verdict } from '../../../src/placement/readiness/readiness-states.ts';
+import type { TargetVerdict } from '../../../src/placement/readiness/readiness-states.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { failed, known, settings } from '../../placement/objects.ts';
 
@@ -103,6 +103,6 @@ export function verdict(given: Given, world: Partial<World> = {}): string[] {
   return texts(workload?.verdicts.arm64);
 }
 
-export function texts(found: Verdict | undefined): string[] {
+export function texts(found: TargetVerdict | undefined): string[] {
   return found === undefined ? [] : [found.state, ...found.reasons.map(({ text }) => text)];
 }

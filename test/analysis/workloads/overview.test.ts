@@ -1,27 +1,30 @@
 import { expect } from 'chai';
 import {
+  type ClusterSurroundings,
   isOnWrongNode,
   type JudgedWorkload,
   overviewLines,
   overviewOf,
-  type Subject,
-  type Surroundings,
+  type WorkloadSubject,
 } from '../../../src/analysis/workloads/overview.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { place, settings } from '../../placement/objects.ts';
 
-const CLUSTER: Surroundings = { architectures: ['amd64', 'arm64'], allTainted: true };
+const CLUSTER: ClusterSurroundings = { architectures: ['amd64', 'arm64'], allTainted: true };
 
-const hold = (...platforms: readonly string[]): Subject['decision'] => ({
+const hold = (...platforms: readonly string[]): WorkloadSubject['decision'] => ({
   kind: 'hold',
   reason: 'no-common-architecture',
   images: platforms.map((platform) => ({ image: platform, platforms: [platform] })),
 });
-const skip = (reason: 'ignored' | 'terminal' | 'daemon-pod'): Subject['decision'] => ({ kind: 'skip', reason });
+const skip = (reason: 'ignored' | 'terminal' | 'daemon-pod'): WorkloadSubject['decision'] => ({ kind: 'skip', reason });
 const NOTHING = { failed: [], againInMs: undefined, givesUpInMs: undefined };
-const WAIT: Subject['decision'] = { kind: 'wait', images: ['a'], ...NOTHING };
+const WAIT: WorkloadSubject['decision'] = { kind: 'wait', images: ['a'], ...NOTHING };
 
-const subject = (decision: Subject['decision'], more: Partial<Subject> & { readonly name?: string } = {}): Subject => {
+const subject = (
+  decision: WorkloadSubject['decision'],
+  more: Partial<WorkloadSubject> & { readonly name?: string } = {},
+): WorkloadSubject => {
   const { name = 'web', ...rest } = more;
   const workload = { kind: 'Deployment', namespace: 'shop', name };
   const bound = rest.nodeArchitecture !== undefined;
@@ -45,7 +48,7 @@ function countsOf(all: readonly JudgedWorkload[]): object {
 }
 const APART = hold('linux/amd64', 'linux/arm64');
 /** On a node of this architecture. */
-const on = (nodeArchitecture: string, decision: Subject['decision'], more: Partial<Subject> = {}) =>
+const on = (nodeArchitecture: string, decision: WorkloadSubject['decision'], more: Partial<WorkloadSubject> = {}) =>
   subject(decision, { nodeArchitecture, ...more });
 const mode = (name: Settings['mode']) => ({ settings: settings({ mode: name }) });
 const asks = (...architectures: string[]) => ({
@@ -63,7 +66,7 @@ const ASKED = 'requires kubernetes.io/arch=x by its nodeSelector';
 const tolerating = { tolerations: [{ key: 'supported-arch', operator: 'Exists' }] };
 
 describe('the overview of workloads', () => {
-  const rows: readonly (readonly [what: string, subjects: readonly Subject[], counts: object])[] = [
+  const rows: readonly (readonly [what: string, subjects: readonly WorkloadSubject[], counts: object])[] = [
     ['counts nothing', [], { workloads: 0, anywhere: 0 }],
     ['runs anywhere', [subject(place(['amd64', 'arm64', 's390x']))], { workloads: 1, anywhere: 1 }],
     ['runs anywhere if its images set no limit', [subject(place([], { followsCluster: true }))], { anywhere: 1 }],
@@ -101,7 +104,7 @@ describe('the overview of workloads', () => {
     it(what, () => expect(countsOf(overviewOf(subjects, CLUSTER))).to.deep.include(counts));
   }
 
-  const nodes: readonly (readonly [what: string, of: Subject, expected: boolean])[] = [
+  const nodes: readonly (readonly [what: string, of: WorkloadSubject, expected: boolean])[] = [
     ['its node lacks the platform', on('arm64', place(['amd64'])), true],
     ['its node has the platform', on('amd64', place(['amd64'])), false],
     ['it has no node', subject(place(['amd64'])), false],
@@ -141,7 +144,7 @@ describe('the overview of workloads', () => {
     expect(sets).to.equal('  1 runs on amd64 and arm64 only, 1 on s390x only');
   });
 
-  const reasons: readonly (readonly [what: string, of: Subject, why: string])[] = [
+  const reasons: readonly (readonly [what: string, of: WorkloadSubject, why: string])[] = [
     ['runs where it should', on('amd64', place(['amd64'])), ''],
     ['is on a wrong node', on('arm64', place(['amd64'])), 'its images run on amd64'],
     ['is held', on('arm64', APART), 'its images have no architecture in common'],

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect } from 'chai';
-import { type Counted, createTally, keepReports } from '../../../src/app/replica/namespace-reports.ts';
+import { type CountedPod, createTally, keepReports } from '../../../src/app/replica/namespace-reports.ts';
 import { LeaseLostError } from '../../../src/kube/errors.ts';
 import { readNamespace } from '../../../src/placement/objects/namespace.ts';
 import { createHandClock } from '../../controllers/hand-clock.ts';
@@ -10,14 +10,14 @@ const HOLD = { kind: 'hold', reason: 'no-common-architecture', images: [] } as c
 const IGNORED = { kind: 'skip', reason: 'ignored' } as const;
 const counted = (
   name: string,
-  decision: NonNullable<Counted['record']>['decision'],
-  more: Partial<Counted> & { policy?: string } = {},
-): Counted => ({
+  decision: NonNullable<CountedPod['record']>['decision'],
+  more: Partial<CountedPod> & { policy?: string } = {},
+): CountedPod => ({
   ...{ pod: { name, createdAt: 1_000 }, runsOn: undefined, waits: false },
   record: { decision, settings: { ...settings(), ...(more.policy && { policy: more.policy }) } },
   ...more,
 });
-const reported = (pods: readonly Counted[]) => {
+const reported = (pods: readonly CountedPod[]) => {
   const tally = createTally();
   for (const each of pods) tally.add(each);
   return JSON.parse(tally.report('t')) as Record<string, unknown>;
@@ -25,7 +25,7 @@ const reported = (pods: readonly Counted[]) => {
 const NONE = { time: 't', policies: [], pods: {}, runsOn: {} };
 
 describe('the report about a namespace', () => {
-  const rows: readonly (readonly [what: string, pods: readonly Counted[], expected: object])[] = [
+  const rows: readonly (readonly [what: string, pods: readonly CountedPod[], expected: object])[] = [
     ['nothing', [], {}],
     [
       'where pods run, also before they are decided',

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Clock } from '../../../src/kit/clock.ts';
 import type { ApiClient } from '../../../src/kube/api-client.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
-import type { Change } from '../../../src/kube/watch/collection.ts';
+import type { StoreChange } from '../../../src/kube/watch/collection.ts';
 import { createReflector, type Reflector } from '../../../src/kube/watch/reflector.ts';
 import { type Pod, readPod } from '../../../src/placement/objects/pod.ts';
 import { createHandClock } from '../../controllers/hand-clock.ts';
@@ -27,7 +27,7 @@ describe('the reflector', () => {
     await server.stop();
   });
 
-  const told = ({ key, now, before }: Change<Pod>) =>
+  const told = ({ key, now, before }: StoreChange<Pod>) =>
     `${now === undefined ? 'gone' : before === undefined ? 'new' : 'changed'} ${key.replace('default/', '')}`;
   function reflect(given: { clock?: Clock; client?: ApiClient } = {}): Reflector<Pod> {
     const { clock = createSetClock(), client = server.client } = given;
@@ -36,7 +36,7 @@ describe('the reflector', () => {
       path: '/api/v1/pods',
       read: (object) => readPod(object),
       keyOf: ({ namespace, name }) => `${namespace}/${name}`,
-      onChange: (change: Change<Pod>) => void changes.push(told(change)),
+      onChange: (change: StoreChange<Pod>) => void changes.push(told(change)),
       onRestart: (reason) => void restarts.push(reason),
       clock,
       idleMs: 60_000,

@@ -3,7 +3,7 @@ import { createAskers } from '../../../src/kit/fairness/asking-namespaces.ts';
 import { ImageError } from '../../../src/oci/errors.ts';
 import type { Credential } from '../../../src/oci/http/transport.ts';
 import { createLogins } from '../../../src/oci/lookup/logins.ts';
-import { createPaces, type Left, type Paces, type Try } from '../../../src/oci/lookup/pace.ts';
+import { createPaces, type LeftOfLimit, type Paces, type Try } from '../../../src/oci/lookup/pace.ts';
 import { targetFor } from './target.ts';
 
 const LOGIN: Credential = { username: 'u', password: 'p', fingerprint: 'one', shared: false };
@@ -171,7 +171,7 @@ describe('the pace of an account', () => {
   });
 
   describe('where a registry says how much is left', () => {
-    const rows: readonly (readonly [left: Left, waitsMs: number])[] = [
+    const rows: readonly (readonly [left: LeftOfLimit, waitsMs: number])[] = [
       [{ limit: 100, remaining: 11, windowSeconds: 21_600 }, 0],
       [{ limit: 100, remaining: 10, windowSeconds: 21_600 }, 5000],
       [{ limit: 100, remaining: 0, windowSeconds: 21_600 }, 5000],

@@ -4,14 +4,14 @@ import { readNode } from '../../../src/placement/nodes/node.ts';
 import type { BrokenContainer, ContainerTrouble } from '../../../src/placement/objects/containers.ts';
 import { readPod } from '../../../src/placement/objects/pod.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
-import type { Verdict, WrongNodeFinding } from '../../../src/placement/wrong-node/judge.ts';
+import type { WrongNodeFinding, WrongNodeVerdict } from '../../../src/placement/wrong-node/judge.ts';
 import { readWhole, whyNotEvicted } from '../../../src/placement/wrong-node/may-evict.ts';
 import { requires, term } from '../affinities.ts';
 import { digest, node, settings, taint, toleration } from '../objects.ts';
 
 type Row = {
   readonly trouble?: ContainerTrouble;
-  readonly verdict?: Verdict;
+  readonly verdict?: WrongNodeVerdict;
   readonly isPulled?: false;
   /** The architectures of its images now; undefined: not known. */
   readonly runsOn?: readonly string[] | undefined;

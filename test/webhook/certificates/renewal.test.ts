@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type Due, dueNow, isSettled } from '../../../src/webhook/certificates/renewal.ts';
+import { dueNow, isSettled, type RenewalDue } from '../../../src/webhook/certificates/renewal.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -15,7 +15,7 @@ const GOOD: Parameters<typeof dueNow>[0] & { readonly lacks?: boolean } = {
 };
 
 describe("the renewal of archaware's certificates", () => {
-  const rows: [given: string, kept: typeof GOOD, due: Due][] = [
+  const rows: [given: string, kept: typeof GOOD, due: RenewalDue][] = [
     ['nothing at all', { serving: undefined, authority: undefined }, 'authority'],
     ['nothing but what has expired', { serving: life(90, 91), authority: life(900, 901) }, 'authority'],
     ['nothing but what is to come', { serving: life(90, -1), authority: life(900, -1) }, 'authority'],

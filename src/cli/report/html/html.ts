@@ -9,7 +9,11 @@ import type {
 } from '../../../analysis/readiness/report.ts';
 import { groupWorkloads, shareOf } from '../../../analysis/readiness/tally.ts';
 import { VERSION } from '../../../app/version.ts';
-import { READINESS_STATES, type ReadinessState, type Verdict } from '../../../placement/readiness/readiness-states.ts';
+import {
+  READINESS_STATES,
+  type ReadinessState,
+  type TargetVerdict,
+} from '../../../placement/readiness/readiness-states.ts';
 import { bytesText, coresText, headlines, moneyText, newerTagOf, percent } from '../texts.ts';
 import { box, html, list, type Markup, number, trusted } from './markup.ts';
 import { SCRIPT } from './script.ts';
@@ -172,7 +176,7 @@ ${box('workloads', ['Namespace', 'Kind', 'Name', 'Replicas', 'Cores', 'Memory', 
 </section>`;
 }
 
-function verdictCell(verdict: Verdict | undefined): Markup {
+function verdictCell(verdict: TargetVerdict | undefined): Markup {
   if (verdict === undefined) return html`<td data-v="9" data-state="">–</td>`;
   const { state, reasons } = verdict;
   return html`<td data-v="${READINESS_STATES.indexOf(state)}" data-state="${state}">${stateMark(state)} ${list(reasons.map(({ text }) => text))}</td>`;

@@ -4,7 +4,7 @@ import { printable } from '../../../kit/printable.ts';
 export type Markup = { readonly markup: string };
 
 /** What stands in a template: text is escaped, markup is not, and what is absent leaves nothing. */
-export type Part = string | number | Markup | readonly Part[] | undefined;
+export type MarkupPart = string | number | Markup | readonly MarkupPart[] | undefined;
 
 /** The longest text from outside that a page shows, in bytes. */
 const LONGEST = 4_000;
@@ -21,7 +21,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
  * Writes HTML: a text between the words of the template is escaped, so it stays text between tags and inside quoted attributes.
  * Control and format characters appear as `\u…`.
  */
-export function html(words: TemplateStringsArray, ...parts: readonly Part[]): Markup {
+export function html(words: TemplateStringsArray, ...parts: readonly MarkupPart[]): Markup {
   return { markup: words.map((word, at) => `${word}${write(parts[at])}`).join('') };
 }
 
@@ -31,7 +31,7 @@ export function trusted(markup: string): Markup {
 }
 
 /** A list, or nothing. */
-export function list(items: readonly Part[]): Markup {
+export function list(items: readonly MarkupPart[]): Markup {
   return items.length === 0 ? html`` : html`<ul>${items.map((item) => html`<li>${item}</li>`)}</ul>`;
 }
 
@@ -54,7 +54,7 @@ export function box(id: string, heads: readonly string[], rows: readonly Markup[
 <tbody>${named}</tbody></table></div>`;
 }
 
-function write(part: Part): string {
+function write(part: MarkupPart): string {
   if (part === undefined) return '';
   if (typeof part === 'number') return String(part);
   if (typeof part === 'string') return printable(part, LONGEST).replace(/[&<>"']/g, (each) => ENTITIES[each] ?? '');
