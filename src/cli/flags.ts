@@ -79,12 +79,13 @@ export const DEEP: Flag = {
 export const LOOKUP_TIMEOUT: Flag = {
   name: 'lookup-timeout',
   value: 'DURATION',
-  text: 'How long to retry lookups that fail for the moment, all together; 0s: no retry; default: 2m',
+  text: 'How long to retry lookups that fail for the moment, all together; 0s: no retry; default: 2m, longer while images become known',
 };
 
-/** Reads the flag, in milliseconds. Throws ConfigurationError. */
-export function readLookupTimeout({ text }: Pick<Invocation, 'text'>): number {
-  const given = text(LOOKUP_TIMEOUT.name) ?? '2m';
+/** Reads the flag, in milliseconds; undefined: it is not given. Throws ConfigurationError. */
+export function readLookupTimeout({ text }: Pick<Invocation, 'text'>): number | undefined {
+  const given = text(LOOKUP_TIMEOUT.name);
+  if (given === undefined) return undefined;
   const milliseconds = parseDuration(given);
   if (milliseconds !== undefined && Number.isFinite(milliseconds)) return milliseconds;
   throw new ConfigurationError([

@@ -28,7 +28,7 @@ const MISSING: Answer = { code: 'not-found', temporary: false };
 const NOT_YET: Answer = { code: 'not-found', temporary: true };
 
 /** A world in which waiting takes no time: who waits moves the clock. */
-function world(answers: readonly Answer[], limitMs: number, ownClock?: Clock) {
+function world(answers: readonly Answer[], limitMs: number | undefined, ownClock?: Clock) {
   const time = { now: 0 };
   const timers: { readonly at: number; readonly action: () => void }[] = [];
   const pass = (ms: number) => {
@@ -55,7 +55,7 @@ function world(answers: readonly Answer[], limitMs: number, ownClock?: Clock) {
   const next = async (): Promise<Resolution> => {
     const answer = answers[Math.min(askedAt.length, answers.length - 1)] ?? 'hang';
     askedAt.push(time.now);
-    if (answer === 'hang') return new Promise(() => pass(limitMs));
+    if (answer === 'hang') return new Promise(() => pass(limitMs ?? 120_000));
     if ('platforms' in answer) return answer;
     // A silent registry takes its time.
     if (answer === SILENT) pass(15_000);
@@ -157,6 +157,25 @@ describe('lookups of commands', () => {
     expect(askedAt.length).to.equal(4);
     end.abort();
   });
+
+  for (const [title, ms, progress, end] of [
+    ['two minutes', undefined, [], 120],
+    ['two minutes, and on while images become known', undefined, [100, 110, 124], 139],
+    ['15 minutes at most', undefined, Array.from({ length: 100 }, (_, index) => index * 10), 900],
+    ['exactly as long as was said', 120_000, [100, 110], 120],
+  ] as const) {
+    it(`last ${title}`, async () => {
+      const clock = createHandClock();
+      const limit = createLimit(clock, ms, new AbortController().signal);
+      limit.start();
+      let now = 0;
+      for (; !limit.signal.aborted; now += 1) {
+        if (progress.includes(now as never)) limit.progressed();
+        await clock.advance(1_000);
+      }
+      expect(now).to.equal(end);
+    });
+  }
 
   it('say nothing about how long the controller has tried', async () => {
     const { resolver, end, time } = world([MISSING], 60_000);

@@ -20,7 +20,7 @@ export type CheckOptions = {
   readonly on: readonly string[];
   /** The namespace of objects that name none. */
   readonly namespace: string | undefined;
-  readonly lookupTimeoutMs: number;
+  readonly lookupTimeoutMs: number | undefined;
   /** Whether the programs that the images start are read out of their layers. */
   readonly isDeep: boolean;
 };

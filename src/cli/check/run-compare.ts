@@ -28,7 +28,7 @@ export type CompareOptions = {
   /** Undefined: every architecture counts. */
   readonly on: readonly string[] | undefined;
   readonly namespace: string | undefined;
-  readonly lookupTimeoutMs: number;
+  readonly lookupTimeoutMs: number | undefined;
 };
 
 /** Prints what architectures images lost and gained. Exit code 2 if one was lost, or if an image could not be looked up. */

@@ -51,7 +51,7 @@ import { kindHint, type ObjectTarget } from './target.ts';
 export async function explain(
   context: Context,
   target: ObjectTarget,
-  { lookupTimeoutMs, isVerbose }: { readonly lookupTimeoutMs: number; readonly isVerbose: boolean },
+  { lookupTimeoutMs, isVerbose }: { readonly lookupTimeoutMs: number | undefined; readonly isVerbose: boolean },
 ): Promise<number> {
   const { output, print, note, readInput } = context;
   const given = target.kind === 'files' ? await readWorkloads(target.files, readInput) : undefined;

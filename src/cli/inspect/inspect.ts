@@ -29,7 +29,11 @@ type Inspected = {
   readonly error?: { readonly code: string; readonly message: string };
 };
 
-type InspectOptions = { readonly lookupTimeoutMs: number; readonly isDeep: boolean; readonly isVerbose: boolean };
+type InspectOptions = {
+  readonly lookupTimeoutMs: number | undefined;
+  readonly isDeep: boolean;
+  readonly isVerbose: boolean;
+};
 
 /** Images whose layers are read at the same time. */
 const AT_ONCE = 4;

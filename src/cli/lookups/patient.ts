@@ -29,31 +29,49 @@ type PatienceOptions = {
 
 /** The time in which all lookups may be tried again, or wait in a registry's line. */
 export type LookupLimit = {
-  /** Begins to count, if that has not begun; returns when it ends. */
+  /** Begins to count, if that has not begun; returns when it ends as things stand. */
   readonly start: () => number;
+  /** An image was looked up. */
+  readonly progressed: () => void;
   /** Aborts at the end. */
   readonly signal: AbortSignal;
   /** Milliseconds; 0: every image is asked for once. */
   readonly ms: number;
 };
 
-/** Creates the limit; its time does not run yet. */
-export function createLimit(clock: Clock, ms: number, signal: AbortSignal): LookupLimit {
+/** Milliseconds, where nobody named a limit: longer only as long as images become known, as where a registry limits requests. */
+const USUAL = 120_000;
+const USUAL_MOST = 15 * 60_000;
+
+/** Creates the limit; its time does not run yet. `ms`: exactly so long; undefined: two minutes, and on while there is progress. */
+export function createLimit(clock: Clock, ms: number | undefined, signal: AbortSignal): LookupLimit {
   const over = new AbortController();
   setMaxListeners(0, over.signal);
   onAbort(signal, () => over.abort(signal.reason));
-  let endsAt: number | undefined;
+  let [begunAt, progressAt] = [Number.NaN, Number.NEGATIVE_INFINITY];
+  let cancel = (): void => {};
+  const endsAt = () => {
+    const most = begunAt + (ms ?? USUAL_MOST);
+    return Math.min(most, Math.max(begunAt + (ms ?? USUAL), progressAt + WITHOUT_PROGRESS));
+  };
+  const watch = (): void => {
+    const left = endsAt() - clock.steady();
+    if (left <= 0) over.abort();
+    else cancel = clock.after(left, watch);
+  };
   return {
-    ms,
+    ms: ms ?? USUAL,
     signal: over.signal,
     start() {
-      if (endsAt !== undefined) return endsAt;
-      onAbort(
-        signal,
-        clock.after(ms, () => over.abort()),
-      );
-      endsAt = clock.steady() + ms;
-      return endsAt;
+      if (Number.isNaN(begunAt)) {
+        begunAt = clock.steady();
+        watch();
+        onAbort(signal, () => cancel());
+      }
+      return endsAt();
+    },
+    progressed() {
+      progressAt = clock.steady();
     },
   };
 }
@@ -131,6 +149,7 @@ export function createPatientResolver(resolver: TagResolver, options: PatienceOp
         try {
           const found = await (last === undefined ? ask(until) : again(ask, until, last, place));
           place.progressAt = clock.steady();
+          limit.progressed();
           return found;
         } catch (error) {
           if (!(error instanceof ImageError) || error === last) throw error;

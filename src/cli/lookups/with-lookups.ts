@@ -26,7 +26,7 @@ export type Asking<Cluster extends Connection | undefined = Connection | undefin
 
 type Options<Cluster> = {
   /** How long lookups are tried again. */
-  readonly limitMs: number;
+  readonly limitMs: number | undefined;
   /** Connects to the cluster whose pull secrets are used. */
   readonly connect: () => Promise<Cluster>;
 } & Pick<ResolverParts, 'telemetry'>;

@@ -48,7 +48,7 @@ export type PlanOptions = {
   readonly isWide: boolean;
   /** Whether only the node pools are printed. */
   readonly isForPools: boolean;
-  readonly lookupTimeoutMs: number;
+  readonly lookupTimeoutMs: number | undefined;
 };
 
 /**

@@ -26,7 +26,7 @@ export type ReportOptions = {
   readonly newer: boolean;
   /** From 0 to 100. */
   readonly failUnder: number | undefined;
-  readonly lookupTimeoutMs: number;
+  readonly lookupTimeoutMs: number | undefined;
   /** Whether the text is for the people of one namespace. */
   readonly forTeam: boolean;
   /** Undefined: no price was given. */
