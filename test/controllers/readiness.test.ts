@@ -4,8 +4,10 @@ import { createReadiness, type ReadinessCount } from '../../src/controllers/read
 import { createTurns } from '../../src/kit/fairness/event-loop.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
 import { createStore } from '../../src/kube/watch/collection.ts';
+import { decide } from '../../src/placement/decide.ts';
 import { type DaemonSet, readDaemonSet } from '../../src/placement/objects/daemonset.ts';
 import { readPod } from '../../src/placement/objects/pod.ts';
+import { readPodSubject } from '../../src/placement/subject.ts';
 import { answer, container, node, object, owned, report } from '../analysis/readiness/world.ts';
 import { settings } from '../placement/objects.ts';
 
@@ -106,7 +108,7 @@ const sumOf = (counts: readonly ReadinessCount[], target: string, namespace: str
 };
 
 describe('the metrics of readiness', () => {
-  it('agree with the report at every moment of random histories', async () => {
+  it('agree with report and plan at every moment of random histories', async () => {
     const change = fc.record({
       name: fc.constantFrom('a', 'b', 'c'),
       namespace: fc.constantFrom('shop', 'bank'),
@@ -130,6 +132,22 @@ describe('the metrics of readiness', () => {
           }
           const { pods: counts } = await counter(daemonSets, pods, targets)(createTurns({ monotonic: () => 0 }));
           const made = report({ objects, nodes: NODES, targets });
+          // What `plan` says where the images run.
+          for (const pod of pods.values()) {
+            const name = pod.owner?.name;
+            const found = made.workloads.find((each) => each.namespace === pod.namespace && each.name === name);
+            const subject = readPodSubject(pod, { name: pod.namespace, labels: {}, preferred: undefined }, settings());
+            if (subject.skipped !== undefined) continue;
+            const answerOf = ({ image }: { readonly image: string }) => answer(image);
+            const knowledge = { clusterArchitectures: targets, namesOf: () => [], answerOf, waitedMs: 0 };
+            const decision = decide(subject, knowledge);
+            for (const target of targets) {
+              const runs = decision.kind === 'place' && decision.architectures.includes(target);
+              const state = found?.verdicts[target]?.state;
+              if (state === 'ready') expect([name, target, runs]).to.deep.equal([name, target, true]);
+              if (state === 'blocked') expect([name, target, runs]).to.deep.equal([name, target, false]);
+            }
+          }
           for (const target of targets) {
             for (const of of ['shop', 'bank']) {
               const own = made.workloads.filter((each) => each.namespace === of);
