@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { allKeys, type Key, variableName } from '../../src/config/keys.ts';
+import { allKeys, type ConfigKey, variableName } from '../../src/config/keys.ts';
 import { appliesAtOnce } from '../../src/config/reload.ts';
 import { isObject } from '../../src/kit/json.ts';
 import { code, type Part, table } from './markdown.ts';
@@ -11,7 +11,7 @@ export function configurationPart(): Part {
 
 const HEADER = ['key and variable', 'default', 'what it is', 'allowed', 'restart'];
 
-function row(key: Key): string[] {
+function row(key: ConfigKey): string[] {
   return [
     `${code(key.path)}<br>${code(variableName(key.path))}`,
     code(shown(key.fallback)),

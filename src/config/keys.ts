@@ -3,7 +3,7 @@ import { isObject } from '../kit/json.ts';
 import { schema } from './schema.ts';
 
 /** One key of the configuration, with its names as a flag, as a variable and as a path in the file. */
-export type Key = {
+export type ConfigKey = {
   /** `taints.nodeSelector`. */
   readonly path: string;
   readonly schema: z.ZodType;
@@ -16,15 +16,15 @@ export type Key = {
   readonly choices: readonly string[];
 };
 
-let keys: readonly Key[] | undefined;
+let keys: readonly ConfigKey[] | undefined;
 
 /** Returns every key, in the order of the schema. They are read from it once. */
-export function allKeys(): readonly Key[] {
+export function allKeys(): readonly ConfigKey[] {
   keys ??= keysOf(schema, '');
   return keys;
 }
 
-function keysOf(object: z.ZodObject, prefix: string): Key[] {
+function keysOf(object: z.ZodObject, prefix: string): ConfigKey[] {
   return Object.entries(object.shape).flatMap(([name, part]) => {
     const path = `${prefix}${name}`;
     if (part instanceof z.ZodObject) return keysOf(part, `${path}.`);
@@ -47,7 +47,7 @@ function keysOf(object: z.ZodObject, prefix: string): Key[] {
  * Returns what is allowed at a path within a key, such as a field of a policy: the text of the innermost schema that
  * has one.
  */
-export function expectedAt(key: Key, path: readonly (string | number)[]): string {
+export function expectedAt(key: ConfigKey, path: readonly (string | number)[]): string {
   let part: unknown = key.schema;
   let expected = key.expected;
   for (const name of path) {
@@ -60,7 +60,7 @@ export function expectedAt(key: Key, path: readonly (string | number)[]): string
   return expected;
 }
 
-function formOf(schema: unknown): Key['form'] {
+function formOf(schema: unknown): ConfigKey['form'] {
   if (schema instanceof z.ZodBoolean) return 'boolean';
   if (schema instanceof z.ZodNumber) return 'number';
   if (schema instanceof z.ZodArray) return schema.element instanceof z.ZodObject ? 'yaml' : 'list';

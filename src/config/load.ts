@@ -4,7 +4,7 @@ import { editDistance, nearest } from '../kit/nearest.ts';
 import { usesAffinity } from '../placement/placing.ts';
 import type { ConfigFile } from './config-file.ts';
 import { crossCheck } from './cross-check.ts';
-import { allKeys, assign, expectedAt, type Key, valueAt, variableName } from './keys.ts';
+import { allKeys, assign, type ConfigKey, expectedAt, valueAt, variableName } from './keys.ts';
 import { type Config, schema } from './schema.ts';
 import { ConfigurationError, MOST_PROBLEMS, shown, withoutLogin } from './shown-problems.ts';
 
@@ -83,7 +83,7 @@ function followMode(
 }
 
 /** Returns the line for an unknown key, or for one that an earlier version had. */
-export function unknownKey(path: string, keys: readonly Key[]): string {
+export function unknownKey(path: string, keys: readonly ConfigKey[]): string {
   const removed = removedKey(path);
   if (removed !== undefined) return removed;
   const near = nearest(path, [...new Set(keys.flatMap((key) => [key.path, ...groupsOf(key.path)]))]);
@@ -105,7 +105,7 @@ export function unknownFlag(name: string, known: readonly string[]): string {
   return `${typed}: unknown flag${near === undefined ? '' : `; did you mean --${near}?`}`;
 }
 
-function fromFile(file: ConfigFile, keys: readonly Key[], given: Map<string, Given>, problems: string[]): void {
+function fromFile(file: ConfigFile, keys: readonly ConfigKey[], given: Map<string, Given>, problems: string[]): void {
   const where = (path: (string | number)[]) => `${file.name}:${file.lineOf(path)}`;
   // A group with removed keys is one too, so that they are named one by one.
   const paths = [...REMOVED.keys(), ...keys.map((key) => key.path)];
@@ -133,7 +133,7 @@ function fromFile(file: ConfigFile, keys: readonly Key[], given: Map<string, Giv
 
 function fromEnvironment(
   environment: Layers['environment'],
-  keys: readonly Key[],
+  keys: readonly ConfigKey[],
   given: Map<string, Given>,
   problems: string[],
 ): void {
@@ -160,14 +160,20 @@ function unknownVariable(name: string, known: readonly string[]): string | undef
   return `${name}: unknown variable${near === undefined ? '' : `; did you mean ${near}?`}`;
 }
 
-function fromText(key: Key, text: string, source: KeySource, given: Map<string, Given>, problems: string[]): void {
+function fromText(
+  key: ConfigKey,
+  text: string,
+  source: KeySource,
+  given: Map<string, Given>,
+  problems: string[],
+): void {
   const value = readText(key, text);
   if (value === undefined) problems.push(`${key.path}: got ${shown(text)}, expected ${key.expected} (${source})`);
   else given.set(key.path, { value, source });
 }
 
 /** Parses the text of a flag or a variable; undefined if it does not fit. */
-function readText({ form }: Key, text: string): unknown {
+function readText({ form }: ConfigKey, text: string): unknown {
   switch (form) {
     case 'text':
       return text;
@@ -191,7 +197,7 @@ function readText({ form }: Key, text: string): unknown {
   }
 }
 
-function check(key: Key, { value, source, lineOf }: Given, problems: string[]): unknown {
+function check(key: ConfigKey, { value, source, lineOf }: Given, problems: string[]): unknown {
   const parsed = key.schema.safeParse(value === null ? undefined : value);
   if (parsed.success) return parsed.data;
   for (const issue of parsed.error.issues.slice(0, 5)) {
@@ -211,7 +217,7 @@ function check(key: Key, { value, source, lineOf }: Given, problems: string[]): 
 }
 
 /** `policies[1].fallback`. */
-function nameAt(key: Key, path: readonly (string | number)[]): string {
+function nameAt(key: ConfigKey, path: readonly (string | number)[]): string {
   return path.reduce<string>(
     (text, part) => text + (typeof part === 'number' ? `[${part}]` : `.${withoutLogin(part)}`),
     key.path,

@@ -275,7 +275,7 @@ function platformsOf({ platform }: IndexEntry): Platform[] {
   return typeof read === 'string' ? [] : [read];
 }
 
-type SelectionVerdict = {
+type Verdict = {
   readonly children: Children;
   /** The nodes whose platforms count. */
   readonly names: ReadonlySet<string>;
@@ -284,7 +284,7 @@ type SelectionVerdict = {
 };
 
 /** Returns the entries that do not count, with the reasons; and those for whose platform another entry is taken. */
-function leftOut(index: Index, verdict: SelectionVerdict, seen = new Set([index])): Skipped[] {
+function leftOut(index: Index, verdict: Verdict, seen = new Set([index])): Skipped[] {
   const { children, taken } = verdict;
   /** The digest that is taken for a platform: containerd's, else CRI-O's. */
   const firsts = new Map<string, string>();
@@ -310,7 +310,7 @@ function leftOut(index: Index, verdict: SelectionVerdict, seen = new Set([index]
   });
 }
 
-function reasonOf(entry: IndexEntry, child: Child | undefined, verdict: SelectionVerdict): string | undefined {
+function reasonOf(entry: IndexEntry, child: Child | undefined, verdict: Verdict): string | undefined {
   const { digest, kind, mediaType, isAttestation, platform } = entry;
   if (digest === undefined) return 'an entry without a digest that can be verified';
   if (isAttestation) return 'an attestation';

@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import { CLUSTER_KEYS, type ClusterUse, takenFrom } from '../../src/config/cluster-keys.ts';
 import { parseConfig } from '../../src/config/config-file.ts';
-import { allKeys, type Key, valueAt, variableName } from '../../src/config/keys.ts';
+import { allKeys, type ConfigKey, valueAt, variableName } from '../../src/config/keys.ts';
 import { loadConfig } from '../../src/config/load.ts';
 
 const USES: ReadonlyMap<string, ClusterUse> = new Map(Object.entries(CLUSTER_KEYS));
-const useOf = ({ path }: Key) => USES.get(path);
+const useOf = ({ path }: ConfigKey) => USES.get(path);
 
 /** What the text of a key says if its value is a program, a path, a directory or a credential. */
 const DANGEROUS =

@@ -144,12 +144,7 @@ function stringField(entry: JsonObject, name: string, at: string): string {
 /** A value that a credential store keeps under a registry's pattern. */
 type Keyed = { readonly pattern: string };
 
-type DockerKey = {
-  readonly key: string;
-  readonly labels: readonly string[];
-  readonly port: string;
-  readonly path: string;
-};
+type Key = { readonly key: string; readonly labels: readonly string[]; readonly port: string; readonly path: string };
 
 /**
  * Returns the entries that the kubelet would use for an image, in its order: keys in reverse lexicographic order, and
@@ -181,7 +176,7 @@ export function isPattern(text: string): boolean {
  * Returns a pattern without scheme, user information, query, and a leading `/v1` or `/v2`; undefined if it is not a
  * URL. The host is in lower case, as in image names.
  */
-function parseKey(pattern: string): DockerKey | undefined {
+function parseKey(pattern: string): Key | undefined {
   const schemeless = pattern.replace(/^https?:\/\//, '').replace(/[?#].*$/s, '');
   const slash = schemeless.indexOf('/');
   const authority = slash < 0 ? schemeless : schemeless.slice(0, slash);
@@ -198,7 +193,7 @@ function parseKey(pattern: string): DockerKey | undefined {
   return { key: path === '/' ? host : host + path, labels, port, path: path === '/' ? '' : path };
 }
 
-function split(name: string): Omit<DockerKey, 'key'> & { host: string } {
+function split(name: string): Omit<Key, 'key'> & { host: string } {
   const slash = name.indexOf('/');
   const host = slash < 0 ? name : name.slice(0, slash);
   const [, bare = host, port = ''] = /^(\[[^\]]*\]|[^:]*):(\d*)$/.exec(host) ?? [];
@@ -211,7 +206,7 @@ function split(name: string): Omit<DockerKey, 'key'> & { host: string } {
   };
 }
 
-function matches(key: DockerKey, target: Omit<DockerKey, 'key'>): boolean {
+function matches(key: Key, target: Omit<Key, 'key'>): boolean {
   return (
     key.port === target.port &&
     key.labels.length === target.labels.length &&

@@ -13,7 +13,7 @@ import {
 } from './transport.ts';
 
 /** The value of an `Authorization` header, and the scopes that its token was requested for. */
-type ChallengeAnswer = { readonly header: string; readonly until: number; readonly scopes?: readonly string[] };
+type AuthReply = { readonly header: string; readonly until: number; readonly scopes?: readonly string[] };
 
 /** What a project, or the root of a registry's API, last asked for. */
 type Wish = {
@@ -56,13 +56,11 @@ const MAX_ROUNDS = 2;
  * is asked for the challenge, once for all images; so is the root of a registry that may not be asked anonymously.
  */
 export function authenticate(options: TokenOptions): Link {
-  const answers = createLru<ChallengeAnswer>(MAX_ANSWERS, ({ header, scopes = [] }, key) =>
-    bytesOf(header, key, ...scopes),
-  );
+  const answers = createLru<AuthReply>(MAX_ANSWERS, ({ header, scopes = [] }, key) => bytesOf(header, key, ...scopes));
   const wishes = createLru<Wish>(MAX_WISHES, ({ challenge, scopes }, key) =>
     bytesOf(challenge?.text ?? '', challenge?.text ?? '', key, ...scopes),
   );
-  const tokens = createFlights<ChallengeAnswer>();
+  const tokens = createFlights<AuthReply>();
   const roots = createFlights<Wish>();
   const fetchToken = createFetchToken(options);
 
@@ -129,7 +127,7 @@ export function authenticate(options: TokenOptions): Link {
   }
 
   /** Returns the answer to what is known to be asked for, if a request without it is not needed, or not allowed. */
-  async function foreseen(request: RegistryRequest, next: SendRequest): Promise<ChallengeAnswer | undefined> {
+  async function foreseen(request: RegistryRequest, next: SendRequest): Promise<AuthReply | undefined> {
     const key = projectKeyOf(request);
     const wish = usable(wishes, key);
     if (wish !== undefined && (wish.scopes.includes(request.scope) || wish.scopes.length >= HABIT)) {
@@ -194,7 +192,7 @@ export function authenticate(options: TokenOptions): Link {
     wish: Wish,
     request: RegistryRequest,
     scopes: readonly string[] = [request.scope],
-  ): Promise<ChallengeAnswer | undefined> {
+  ): Promise<AuthReply | undefined> {
     const { bearer, isBasic } = wish.challenge ?? {};
     if (bearer !== undefined) {
       try {
@@ -221,17 +219,17 @@ function ofLogin(error: unknown): unknown {
 }
 
 /** Holds for as long as the challenge is known: Harbor asks for Basic after a token was revoked, and otherwise for Bearer. */
-function basicAnswer({ until }: Wish, credential: Credential): ChallengeAnswer {
+function basicAnswer({ until }: Wish, credential: Credential): AuthReply {
   return { header: basic(credential), until };
 }
 
 /** Says of a 401 to Basic that the login was refused. */
-function withLogin(response: RegistryResponse, held: ChallengeAnswer | undefined): RegistryResponse {
+function withLogin(response: RegistryResponse, held: AuthReply | undefined): RegistryResponse {
   return held?.header.startsWith('Basic ') ? { ...response, refusesLogin: true } : response;
 }
 
 /** Whether a login was accepted. A token service has accepted it before a registry says that something is missing. */
-function isAcceptance({ status }: RegistryResponse, { header }: ChallengeAnswer): boolean {
+function isAcceptance({ status }: RegistryResponse, { header }: AuthReply): boolean {
   return isSuccess({ status }) || status === 304 || (header.startsWith('Bearer ') && [403, 404].includes(status));
 }
 
@@ -262,6 +260,6 @@ function bytesOf(...texts: readonly string[]): number {
   return texts.reduce((sum, text) => sum + 2 * text.length, ENTRY_BYTES);
 }
 
-function authorised(request: RegistryRequest, answer: ChallengeAnswer | undefined): RegistryRequest {
+function authorised(request: RegistryRequest, answer: AuthReply | undefined): RegistryRequest {
   return answer === undefined ? request : { ...request, headers: { ...request.headers, authorization: answer.header } };
 }

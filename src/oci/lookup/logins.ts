@@ -4,7 +4,7 @@ import type { Credential } from '../http/transport.ts';
 import type { Target } from './health.ts';
 
 /** A credential to try, or undefined for an anonymous try. */
-export type LoginCandidate = Credential | undefined;
+export type LoginTry = Credential | undefined;
 
 /** A try with a login that was refused. */
 type Tried = {
@@ -59,10 +59,9 @@ export function createLogins({ refusedMs, now }: { readonly refusedMs: number; r
   );
   let generation = 0;
 
-  const nameOf = (candidate: LoginCandidate): string => candidate?.fingerprint ?? ANONYMOUS;
+  const nameOf = (candidate: LoginTry): string => candidate?.fingerprint ?? ANONYMOUS;
   // Neither keys nor fingerprints end with a space.
-  const tryOf = ({ place }: Target, candidate: LoginCandidate): string =>
-    `${place.repository.key} ${nameOf(candidate)}`;
+  const tryOf = ({ place }: Target, candidate: LoginTry): string => `${place.repository.key} ${nameOf(candidate)}`;
   const keyOf = ({ place }: Target, { fingerprint }: Credential): string => `${place.host.key} ${fingerprint}`;
 
   /** The tries that were refused lately. */
@@ -83,7 +82,7 @@ export function createLogins({ refusedMs, now }: { readonly refusedMs: number; r
      * Returns the candidates, beginning with the one that last worked for this repository, or else for its project, or its host: so a
      * credential that is wrong for a registry is not sent once for each of its repositories.
      */
-    order(target: Target, candidates: readonly LoginCandidate[]): readonly LoginCandidate[] {
+    order(target: Target, candidates: readonly LoginTry[]): readonly LoginTry[] {
       if (candidates.length < 2) return candidates;
       const winner = keysOf(target)
         .map((key) => winners.get(key))
@@ -92,7 +91,7 @@ export function createLogins({ refusedMs, now }: { readonly refusedMs: number; r
       return first.length === 0 ? candidates : [...first, ...candidates.filter((each) => !first.includes(each))];
     },
     /** Returns why a candidate must not be tried now for these namespaces; undefined if it may be tried. */
-    refusal(target: Target, candidate: LoginCandidate, namespaces: readonly string[]): ImageError | undefined {
+    refusal(target: Target, candidate: LoginTry, namespaces: readonly string[]): ImageError | undefined {
       const key = candidate && keyOf(target, candidate);
       if (key !== undefined && proven.get(key) === undefined && isLeftAlone(target, triedOf(key), namespaces)) {
         return tries.get(key)?.refusal;
@@ -100,7 +99,7 @@ export function createLogins({ refusedMs, now }: { readonly refusedMs: number; r
       const before = refused.get(tryOf(target, candidate));
       return before !== undefined && before.until > now() ? before.refusal : undefined;
     },
-    worked(target: Target, candidate: LoginCandidate): void {
+    worked(target: Target, candidate: LoginTry): void {
       const [repository, ...wider] = keysOf(target);
       winners.set(repository, nameOf(candidate));
       // That something may be read without a login says nothing of what else there is.
@@ -114,13 +113,7 @@ export function createLogins({ refusedMs, now }: { readonly refusedMs: number; r
       tries.delete(keyOf(target, login));
     },
     /** Records a failed try for these namespaces. `since`: the {@link Logins.generation} in which it began. */
-    failed(
-      target: Target,
-      candidate: LoginCandidate,
-      error: ImageError,
-      since: number,
-      namespaces: readonly string[],
-    ): void {
+    failed(target: Target, candidate: LoginTry, error: ImageError, since: number, namespaces: readonly string[]): void {
       if (error.code !== 'denied' || since !== generation) return;
       // Without its cause, which holds what the try had in memory.
       const refusal = new ImageError(error.message, { ...error });

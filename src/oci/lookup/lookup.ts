@@ -8,7 +8,7 @@ import type { Reference } from '../reference.ts';
 import { refusedText } from '../sentences.ts';
 import { createHealth, type Target, targetOf } from './health.ts';
 import { createLimiter } from './limiter.ts';
-import { createLogins, type LoginCandidate } from './logins.ts';
+import { createLogins, type LoginTry } from './logins.ts';
 import { createPaces, type LeftOfLimit, type Pace, type PacesOptions, type Try } from './pace.ts';
 import type { QueriedTarget } from './request.ts';
 
@@ -152,7 +152,7 @@ export function createLookup({ telemetry, now, after = systemClock.after, ...opt
     async function ask(target: Target, turn: Try | undefined, until: AbortSignal): Promise<T> {
       const { endpoint, place } = target;
       const refusals: ImageError[] = [];
-      const own: LoginCandidate[] = [...(await task.credentials(endpoint.credentialName, until, askers))];
+      const own: LoginTry[] = [...(await task.credentials(endpoint.credentialName, until, askers))];
       const names = [reference.name, endpoint.credentialName];
       const isPrivate = options.isPrivate !== undefined && names.some(options.isPrivate);
       if (!isPrivate) own.push(undefined);
@@ -245,7 +245,7 @@ function mostUseful(failures: readonly ImageError[]): ImageError | undefined {
 }
 
 /** Returns a refusal with the login that was refused; the request of an anonymous one was sent without. */
-function ofLogin(error: ImageError, credential: LoginCandidate): ImageError {
+function ofLogin(error: ImageError, credential: LoginTry): ImageError {
   const isSent = !error.isAnonymous && error.host?.is !== 'blob store';
   if (error.code !== 'denied' || !isSent || credential?.source === undefined) return error;
   return new ImageError(error.message, { ...error, login: credential.source, cause: error });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { ImageError, type ImageErrorCode } from '../../../src/oci/errors.ts';
 import type { Credential } from '../../../src/oci/http/transport.ts';
-import { createLogins, type LoginCandidate, type Logins } from '../../../src/oci/lookup/logins.ts';
+import { createLogins, type Logins, type LoginTry } from '../../../src/oci/lookup/logins.ts';
 import { targetFor } from './target.ts';
 
 describe('a login that was refused is left alone', () => {
@@ -88,7 +88,7 @@ describe('the candidates for an image', () => {
   const credential = (fingerprint: string) => ({ username: 'u', password: 'p', fingerprint, shared: false });
   const error = (code: ImageErrorCode, retryAfterMs?: number) =>
     new ImageError(code, { code, temporary: false, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
-  const names = (ordered: readonly LoginCandidate[]) => ordered.map((each) => each?.fingerprint ?? 'nobody');
+  const names = (ordered: readonly LoginTry[]) => ordered.map((each) => each?.fingerprint ?? 'nobody');
   const [one, two, three] = [credential('one'), credential('two'), credential('three')];
   beforeEach(() => {
     time = 1000;
