@@ -1,4 +1,5 @@
 import type { Clock } from '../kit/clock.ts';
+import { cut } from '../kit/cut.ts';
 import { inTurns, type Turns } from '../kit/fairness/event-loop.ts';
 import { isArchitecture } from '../kit/platform.ts';
 import type { Store } from '../kube/watch/collection.ts';
@@ -40,8 +41,12 @@ export type ReadinessCounts = { readonly pods: readonly ReadinessCount[]; readon
 /** Namespaces and images are as many as tenants like, and each is a series. */
 const MOST_NAMESPACES = 100;
 const MOST_IMAGES = 20;
+/** The longest name of an image that is valid; the author of a pod may write a longer one. */
+const LONGEST_IMAGE = 500;
 /** How long the counts are good for: anybody who reaches the port may ask for them. */
 const AGAIN_MS = 15_000;
+/** And so many times as long as counting took, because tenants choose how many different pods there are. */
+const SHARE = 50;
 
 type ReadinessOptions = {
   readonly pods: Store<Pod>;
@@ -63,11 +68,17 @@ type PodGroup = { readonly example: Pod; readonly byArchitecture: Map<string, nu
  * up, and counts again at most every 15 seconds.
  */
 export function createReadiness(options: ReadinessOptions): (turns: Turns) => Promise<ReadinessCounts> {
-  let last: { readonly at: number; readonly counts: Promise<ReadinessCounts> } | undefined;
+  const { monotonic } = options.clock;
+  let last: Promise<ReadinessCounts> | undefined;
+  let goodUntil = Number.NEGATIVE_INFINITY;
   return (turns) => {
-    const now = options.clock.monotonic();
-    if (last === undefined || now - last.at >= AGAIN_MS) last = { at: now, counts: count(options, turns) };
-    return last.counts;
+    const now = monotonic();
+    if (last !== undefined && now < goodUntil) return last;
+    goodUntil = Number.POSITIVE_INFINITY;
+    last = count(options, turns).finally(() => {
+      goodUntil = now + Math.max(AGAIN_MS, SHARE * (monotonic() - now));
+    });
+    return last;
   };
 }
 
@@ -95,7 +106,7 @@ async function count(options: ReadinessOptions, turns: Turns): Promise<Readiness
         sum.memory += many * example.requests.memory;
         cores += many * example.requests.cpu;
       }
-      for (const image of images) {
+      for (const image of images.map((name) => cut(name, LONGEST_IMAGE))) {
         const key = JSON.stringify([target, image]);
         blocked.set(key, { target, image, cpu: (blocked.get(key)?.cpu ?? 0) + cores });
       }

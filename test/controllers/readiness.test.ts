@@ -27,6 +27,8 @@ function counter(
   daemonSets: ReturnType<typeof createStore<DaemonSet>>,
   pods: ReturnType<typeof createStore<ReturnType<typeof readPod>>>,
   targets: readonly string[],
+  clock = { monotonic: () => 0 },
+  now = () => settings(),
 ) {
   const nodes = createStore<(typeof NODES)[number]>();
   for (const each of NODES) nodes.put(each.name, each);
@@ -40,14 +42,14 @@ function counter(
   for (const name of ['shop', 'bank'])
     namespaces.put(name, { name, uid: name, resourceVersion: '1', labels: {}, preferred: undefined });
   return createReadiness({
-    ...{ pods, nodes, namespaces, daemonSets, targets, settings: () => settings() },
+    ...{ pods, nodes, namespaces, daemonSets, targets, settings: now },
     images: {
       namesOf: (image) => [`docker.io/library/${image}`],
       canonicalOf: (image) => image,
       unusableSecrets: () => [],
       answer: ({ image }) => answer(image),
     },
-    clock: { monotonic: () => 0 },
+    clock,
   });
 }
 
@@ -199,5 +201,25 @@ describe('the metrics of readiness', () => {
     ]);
     expect(images[0]).to.deep.equal({ target: 'arm64', image: 'a-amd64', cpu: 4 });
     expect(images).to.have.lengthOf(20);
+  });
+
+  it('are counted again the later the longer it took, with names that are cut', async () => {
+    const pods = createStore<ReturnType<typeof readPod>>();
+    const long = `${'y'.repeat(600)}-amd64`;
+    pods.put('shop/one', readPod(object({ kind: 'Pod', name: 'one', pod: { containers: [container(long)] } })));
+    let now = 0;
+    const slow = () => {
+      now += 200;
+      return settings();
+    };
+    const count = counter(createStore<DaemonSet>(), pods, ['arm64'], { monotonic: () => now }, slow);
+    const turns = createTurns({ monotonic: () => 0 });
+    const first = count(turns);
+    expect((await first).images.map(({ image }) => image.length)).to.deep.equal([500]);
+    const took = now;
+    now = 50 * took - 1;
+    expect(count(turns)).to.equal(first);
+    now += 1;
+    expect(count(turns)).not.to.equal(first);
   });
 });
