@@ -1,5 +1,6 @@
 import type { JsonObject } from '../kit/json.ts';
 import { isArchitectureName } from '../kit/platform.ts';
+import { hasEnded } from '../placement/objects/containers.ts';
 import type { DaemonSet } from '../placement/objects/daemonset.ts';
 import { isDaemonSet, isOfKubernetes, type Owner, shownKind } from '../placement/objects/kinds.ts';
 import { type Pod, readPod } from '../placement/objects/pod.ts';
@@ -77,7 +78,7 @@ const RESTARTED: readonly string[] = ['ReplicaSet', 'StatefulSet'];
  * registry is asked. `pod`: what `readPod` made of the object.
  */
 export function cleanPod(object: JsonObject, cluster: CleanedCluster, pod: Pod = readPod(object)): PodCleaning {
-  if (pod.deleting || pod.phase === 'Succeeded' || pod.phase === 'Failed') return { kind: 'none' };
+  if (pod.deleting || hasEnded(pod.phase)) return { kind: 'none' };
   const tolerations = pod.tolerations ?? [];
   if (isDaemonSet(pod.owner)) {
     const ours = tolerations.flatMap((toleration) => cluster.keys.flatMap((key) => asOurs(toleration, key) ?? []));

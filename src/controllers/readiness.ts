@@ -7,6 +7,7 @@ import { settingsFor, skipDaemonSet } from '../placement/eligibility.ts';
 import { onlySchedulable } from '../placement/images.ts';
 import { architecturesOf, type Node, nodeArchitecture } from '../placement/nodes/node.ts';
 import { withoutOurs } from '../placement/objects/asked-platform.ts';
+import { hasEnded } from '../placement/objects/containers.ts';
 import type { DaemonSet } from '../placement/objects/daemonset.ts';
 import type { Namespace } from '../placement/objects/namespace.ts';
 import type { Pod } from '../placement/objects/pod.ts';
@@ -122,7 +123,7 @@ async function count(options: ReadinessOptions, turns: Turns): Promise<Readiness
 }
 
 function collect(groups: Map<string, PodGroup[]>, pod: Pod, nodes: Store<Node>): void {
-  if (pod.deleting || pod.mirror || pod.phase === 'Succeeded' || pod.phase === 'Failed') return;
+  if (pod.deleting || pod.mirror || hasEnded(pod.phase)) return;
   const key = pod.owner?.uid ?? pod.uid;
   const known = groups.get(key) ?? [];
   groups.set(key, known);

@@ -1,6 +1,7 @@
 import { matchesAnyGlob } from '../kit/glob.ts';
 import { matchesSelector } from '../kit/label-syntax.ts';
 import { IGNORE_LABEL } from '../names.ts';
+import { hasEnded } from './objects/containers.ts';
 import type { DaemonSet } from './objects/daemonset.ts';
 import { isDaemonSet } from './objects/kinds.ts';
 import type { Namespace } from './objects/namespace.ts';
@@ -64,7 +65,7 @@ export function skipPod(
   settings: Settings,
 ): SkipReason | undefined {
   if (pod.deleting) return 'deleting';
-  if (pod.phase === 'Succeeded' || pod.phase === 'Failed') return 'terminal';
+  if (hasEnded(pod.phase)) return 'terminal';
   if (pod.mirror) return 'mirror';
   if (isDaemonSet(pod.owner)) {
     if (settings.daemonSets === 'ignore') return 'daemonsets-ignored';

@@ -58,6 +58,14 @@ export function readDemands(spec: JsonObject): Demands {
   };
 }
 
+/** Returns what the terms of a daemon pod ask of labels; undefined: nothing. The DaemonSet controller has its node named in each. */
+export function termsOfAnyNode(terms: Demands['terms']): Demands['terms'] {
+  const left = terms
+    ?.map(({ expressions }) => ({ expressions, fields: [] }))
+    .filter((term) => term.expressions.length > 0);
+  return left?.length === 0 ? undefined : left;
+}
+
 function readTerm(term: JsonObject): Term {
   const read = (field: string) =>
     (listAt(term, field) ?? []).map((requirement) => ({

@@ -6,7 +6,7 @@ import { type Demands, groupNodes, obstaclesTo, obstacleText } from '../../place
 import { type ImageAnswer, intersect, type NarrowedImage, narrow, statementOf } from '../../placement/images.ts';
 import { taintText } from '../../placement/nodes/managed.ts';
 import { architecturesOf, nodeArchitecture } from '../../placement/nodes/node.ts';
-import type { PodImage } from '../../placement/objects/containers.ts';
+import { hasEnded, type PodImage } from '../../placement/objects/containers.ts';
 import type { PodTemplate } from '../../placement/objects/pod.ts';
 import { readWorkloadSubject } from '../../placement/objects/workload.ts';
 import { lacking } from '../../placement/patch/tolerations.ts';
@@ -267,7 +267,7 @@ function podOf({ workload, applied, isTemplate = false, namespace }: ExplainInpu
 
 function stateOf(pod: ExplainInput['workload']['pod'], gates: readonly string[]): PodState {
   if (pod === undefined) return 'not-applied';
-  if (pod.phase === 'Succeeded' || pod.phase === 'Failed') return 'finished';
+  if (hasEnded(pod.phase)) return 'finished';
   if (pod.deleting) return 'deleting';
   if (pod.nodeName !== undefined) return 'bound';
   return gates.length > 0 ? 'gated' : 'pending';

@@ -2,7 +2,7 @@ import { type JsonObject, listAt, objectAt, stringAt, stringsAt } from '../../ki
 import { settingsFor, skipTemplate } from '../../placement/eligibility.ts';
 import type { ImageAnswer } from '../../placement/images.ts';
 import { withoutOurs } from '../../placement/objects/asked-platform.ts';
-import type { PodImage } from '../../placement/objects/containers.ts';
+import { hasEnded, type PodImage } from '../../placement/objects/containers.ts';
 import { readOwner } from '../../placement/objects/kinds.ts';
 import type { Namespace } from '../../placement/objects/namespace.ts';
 import { type Requests, requestsOf } from '../../placement/objects/requests.ts';
@@ -73,7 +73,7 @@ export function readCandidate(object: JsonObject): Candidate | undefined {
   const metadata = objectAt(object, 'metadata');
   if (stringAt(metadata, 'deletionTimestamp') !== undefined) return undefined;
   // A mirror pod shows a file on its node; it cannot go anywhere else.
-  if (pod !== undefined && (pod.mirror || pod.phase === 'Succeeded' || pod.phase === 'Failed')) return undefined;
+  if (pod !== undefined && (pod.mirror || hasEnded(pod.phase))) return undefined;
   const own = stringsAt(metadata, 'labels');
   const authored = namesNode ? demands : { ...demands, nodeName: undefined };
   return {

@@ -1,6 +1,8 @@
 import { strangersText } from '../../kit/cut.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { ARCHITECTURE_GATE } from '../../names.ts';
+import { termsOfAnyNode } from '../../placement/fit.ts';
+import { hasEnded } from '../../placement/objects/containers.ts';
 import {
   isDaemonSet,
   isOfKubernetes,
@@ -35,8 +37,8 @@ export type Inventory = {
  * know them by their own name.
  */
 const OWNED: ReadonlySet<string> = new Set(['Pod', 'ReplicaSet', 'Job']);
-/** The phases of a pod that takes no more room on its node. */
-const ENDED: ReadonlySet<string> = new Set(['Succeeded', 'Failed']);
+/** The most pods without a node that are named: each has what the scheduler says of it. */
+export const MOST_WITHOUT_NODE = 1_000;
 const TEMPLATE_HASH = 'pod-template-hash';
 
 type Family = {
@@ -118,6 +120,7 @@ function createPlaced() {
   const byOwner = new Map<string, Map<string, number>>();
   const parents = new Map<string, string>();
   const waiting: PodWithoutNode[] = [];
+  const counted = new Set<string>();
 
   function root(uid: string): string {
     let top = uid;
@@ -130,13 +133,17 @@ function createPlaced() {
   return {
     /** Counts a pod that runs; `owner`: the uid of its owner. */
     add(object: JsonObject, owner: string | undefined): void {
+      if (object.kind !== 'Pod' || hasEnded(objectAt(object, 'status').phase)) return;
+      const own = stringAt(objectAt(object, 'metadata'), 'uid') ?? '';
+      // A page that broke off is sent again.
+      if (own !== '' && counted.has(own)) return;
+      counted.add(own);
       const node = stringAt(objectAt(object, 'spec'), 'nodeName');
-      if (object.kind !== 'Pod' || ENDED.has(stringAt(objectAt(object, 'status'), 'phase') ?? '')) return;
       if (node === undefined) {
-        waiting.push(readWaiting(object));
+        if (waiting.length < MOST_WITHOUT_NODE) waiting.push(readWaiting(object));
         return;
       }
-      const uid = owner ?? stringAt(objectAt(object, 'metadata'), 'uid') ?? '';
+      const uid = owner ?? own;
       const nodes = byOwner.get(uid) ?? new Map<string, number>();
       byOwner.set(uid, nodes.set(node, (nodes.get(node) ?? 0) + 1));
     },
@@ -200,10 +207,7 @@ function byName(one: Unit, other: Unit): number {
 /** A daemon pod names its node in its affinity. The DaemonSet's template does not. */
 function anyNode(candidate: Candidate): Candidate {
   const { demands } = candidate;
-  const terms = demands.terms
-    ?.map(({ expressions }) => ({ expressions, fields: [] }))
-    .filter(({ expressions }) => expressions.length > 0);
-  return { ...candidate, demands: { ...demands, terms: terms?.length === 0 ? undefined : terms } };
+  return { ...candidate, demands: { ...demands, terms: termsOfAnyNode(demands.terms) } };
 }
 
 /** Returns a text that is the same for pods that get the same verdicts and request the same. */

@@ -30,13 +30,21 @@ export type Costs = {
 
 /** Creates this from prices and the nodes of the cluster (none: files). */
 export function createCosts({ byArchitecture, byLabel }: Prices, nodes: readonly Node[]): Costs {
-  const prices = new Map(nodes.flatMap((node) => entry(node.name, priceOfNode(node))));
+  const prices = new Map(nodes.map((node) => [node.name, priceOfNode(node)]));
+  const targets = new Map<string, Price | undefined>();
   const first = byArchitecture.values().next().value;
 
   function priceOfNode(node: Node): Price | undefined {
     const own = byLabel === undefined ? undefined : node.labels?.[byLabel.label];
     const labelled = own === undefined ? undefined : byLabel?.prices.get(own);
     return labelled ?? byArchitecture.get(nodeArchitecture(node) ?? '');
+  }
+
+  /** The mean of the nodes of a target; undefined: none of them has a price. */
+  function meanOf(target: string): Price | undefined {
+    const own = nodes.filter((node) => nodeArchitecture(node) === target).flatMap(({ name }) => prices.get(name) ?? []);
+    const average = (field: keyof Price) => own.reduce((sum, price) => sum + price[field], 0) / own.length;
+    return own.length === 0 ? undefined : { cpu: average('cpu'), memory: average('memory') };
   }
 
   return {
@@ -52,27 +60,16 @@ export function createCosts({ byArchitecture, byLabel }: Prices, nodes: readonly
       return first && monthly(workload, first);
     },
     on(workload, target) {
-      const own = nodes
-        .filter((node) => nodeArchitecture(node) === target)
-        .flatMap((node) => prices.get(node.name) ?? []);
-      const price = byArchitecture.get(target) ?? mean(own);
+      if (!targets.has(target)) targets.set(target, byArchitecture.get(target) ?? meanOf(target));
+      const price = targets.get(target);
       return price && monthly(workload, price);
     },
   };
 }
 
-function entry<T>(name: string, value: T | undefined): (readonly [string, T])[] {
-  return value === undefined ? [] : [[name, value]];
-}
-
 /** What all replicas of a workload request costs for a month at a price. */
 function monthly({ cpu, memory }: Costed, price: Price): number {
   return (cpu * price.cpu + (memory / GIBIBYTE) * price.memory) * HOURS_PER_MONTH;
-}
-
-function mean(prices: readonly Price[]): Price | undefined {
-  const average = (field: keyof Price) => prices.reduce((sum, price) => sum + price[field], 0) / prices.length;
-  return prices.length === 0 ? undefined : { cpu: average('cpu'), memory: average('memory') };
 }
 
 /** Money is shown in hundredths. */

@@ -161,7 +161,7 @@ export type Report = {
   readonly workloads: readonly ReportedWorkload[];
   /** Images that block most first, then by name. */
   readonly images: readonly ReportedImage[];
-  /** The pods without a node, those that wait longest first; absent without a cluster. */
+  /** At most 1,000 pods without a node, those that wait longest first; absent without a cluster. */
   readonly waiting?: readonly PodWithoutNode[];
   /** Only with `--group-by`: what it says (`namespace`, `label:team`, `registry`). */
   readonly groupBy?: string;

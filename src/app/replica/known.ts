@@ -8,6 +8,7 @@ import { isLeftAlone } from '../../placement/eligibility.ts';
 import { isOurTaint, readManaged } from '../../placement/nodes/managed.ts';
 import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
 import { problemsOf } from '../../placement/object-problems.ts';
+import { hasEnded } from '../../placement/objects/containers.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
 import { type Taint, tolerates } from '../../placement/patch/tolerations.ts';
 import { onlyObserves } from '../../placement/placing.ts';
@@ -47,7 +48,7 @@ const REASON_BYTES = 500;
 
 /** Whether a pod has no node because of archaware. */
 export function isWaiting(pod: Pod, { decision }: ObjectRecord, settings: Settings, nodes: TaintedNodes): boolean {
-  if (pod.nodeName !== undefined || pod.deleting || ENDED.has(pod.phase)) return false;
+  if (pod.nodeName !== undefined || pod.deleting || hasEnded(pod.phase)) return false;
   if (pod.gated !== undefined) return true;
   if (decision === undefined || onlyObserves(settings)) return false;
   switch (decision.kind) {
@@ -62,9 +63,6 @@ export function isWaiting(pod: Pod, { decision }: ObjectRecord, settings: Settin
       return decision satisfies never;
   }
 }
-
-/** The phases of a pod that has ended. */
-export const ENDED: ReadonlySet<string> = new Set(['Succeeded', 'Failed']);
 
 /** Returns what is shown of a pod that waits. `queued`: its place in a registry's line, if its images wait there. */
 export function waitingPod(

@@ -7,6 +7,7 @@ import { LeaseLostError } from '../../kube/errors.ts';
 import type { Writer } from '../../kube/writer.ts';
 import type { Logger } from '../../observability/log.ts';
 import { nodeArchitecture } from '../../placement/nodes/node.ts';
+import { hasEnded } from '../../placement/objects/containers.ts';
 import {
   LONGEST_REPORT,
   type Namespace,
@@ -16,7 +17,7 @@ import {
 } from '../../placement/objects/namespace.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
 import type { Base } from './base.ts';
-import { ENDED, isWaiting, taintedNodes } from './known.ts';
+import { isWaiting, taintedNodes } from './known.ts';
 import type { Parts } from './parts.ts';
 import { outcomeOf } from './serve-state.ts';
 
@@ -89,7 +90,7 @@ export async function gatherReports(
     const record = loops.podStates.get(`${pod.namespace}/${pod.name}`);
     const node = pod.nodeName === undefined ? undefined : watches.nodes.store.get(pod.nodeName);
     const runsOn =
-      pod.nodeName === undefined || ENDED.has(pod.phase) ? undefined : labelOf(node && nodeArchitecture(node));
+      pod.nodeName === undefined || hasEnded(pod.phase) ? undefined : labelOf(node && nodeArchitecture(node));
     const waits = record !== undefined && isWaiting(pod, record, record.settings ?? settings, nodes);
     tally.add({ pod, record, runsOn, waits });
   });

@@ -7,6 +7,7 @@ import { printable } from '../../kit/printable.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
 import { type Demands, readDemands } from '../../placement/fit.ts';
 import { POOL_PAGE } from '../../placement/nodes/pools.ts';
+import { hasEnded } from '../../placement/objects/containers.ts';
 import { isForOneNode } from '../../placement/objects/kinds.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
 import type { Settings } from '../../placement/settings.ts';
@@ -20,8 +21,7 @@ export type DemandsOfPods = Map<string, Demands>;
 /** Notes what a pod asks of its node. The watches do not keep it, and only `plan --pools` needs it. */
 export function readPodDemands(demands: DemandsOfPods, object: JsonObject, pod: Pod): void {
   const spec = objectAt(object, 'spec');
-  if (!isForOneNode(pod.owner, spec) && pod.phase !== 'Succeeded' && pod.phase !== 'Failed')
-    demands.set(pod.uid, readDemands(spec));
+  if (!isForOneNode(pod.owner, spec) && !hasEnded(pod.phase)) demands.set(pod.uid, readDemands(spec));
 }
 
 /**

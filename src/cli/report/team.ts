@@ -1,3 +1,4 @@
+import { MOST_WITHOUT_NODE } from '../../analysis/readiness/inventory.ts';
 import type { Report, ReportedWorkload } from '../../analysis/readiness/report.ts';
 import { printable } from '../../kit/printable.ts';
 import type { NamespaceReport } from '../../placement/objects/namespace.ts';
@@ -53,7 +54,8 @@ function runsText(workloads: readonly ReportedWorkload[], waiting: number): stri
   for (const { runsOn = {} } of workloads)
     for (const [name, count] of Object.entries(runsOn)) sums.set(name, (sums.get(name) ?? 0) + count);
   const runs = placesText(Object.fromEntries([...sums].sort())) || 'none of its pods runs';
-  return `${runs}; ${waiting === 1 ? '1 pod waits' : `${waiting} pods wait`} for a node`;
+  const many = waiting >= MOST_WITHOUT_NODE ? `${waiting} or more` : waiting;
+  return `${runs}; ${waiting === 1 ? '1 pod waits' : `${many} pods wait`} for a node`;
 }
 
 /** `3 on amd64, 1 on arm64`; `4 running` if the nodes may not be read. */

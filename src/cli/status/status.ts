@@ -12,6 +12,7 @@ import { APP_LABEL, DEPLOYMENT, STATUS_CONFIG_MAP } from '../../names.ts';
 import { nodesWithUnmanagedTaints } from '../../placement/nodes/managed.ts';
 import { type Node, readNode, taintKind } from '../../placement/nodes/node.ts';
 import { joinedUntainted, POOL_PAGE, poolOf } from '../../placement/nodes/pools.ts';
+import { hasEnded } from '../../placement/objects/containers.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { valueText } from '../output.ts';
 import { createPaint } from '../paint.ts';
@@ -142,9 +143,8 @@ function leaseFact(lease: FoundLease | undefined, now: number): LeaseFact | unde
 function readReplica(object: JsonObject): Replica | undefined {
   const metadata = objectAt(object, 'metadata');
   const status = objectAt(object, 'status');
-  const ended = ['Succeeded', 'Failed'].includes(stringAt(status, 'phase') ?? '');
   const isOfJob = (listAt(metadata, 'ownerReferences') ?? []).some(({ kind }) => kind === 'Job');
-  if (ended || isOfJob || stringAt(metadata, 'deletionTimestamp') !== undefined) return undefined;
+  if (hasEnded(status.phase) || isOfJob || stringAt(metadata, 'deletionTimestamp') !== undefined) return undefined;
   const conditions = listAt(status, 'conditions') ?? [];
   const waiting = (listAt(status, 'containerStatuses') ?? []).flatMap((container) => {
     const state = objectAt(objectAt(container, 'state'), 'waiting');

@@ -112,7 +112,7 @@ export function readBroken(
   status: JsonObject,
   before?: readonly BrokenContainer[],
 ): readonly BrokenContainer[] | undefined {
-  if (status.phase === 'Succeeded' || status.phase === 'Failed') return undefined;
+  if (hasEnded(status.phase)) return undefined;
   if (!hasBroken(status.initContainerStatuses) && !hasBroken(status.containerStatuses)) return undefined;
   const broken = within([
     ...brokenIn(status.initContainerStatuses, listAt(spec, 'initContainers') ?? [], before),
@@ -211,4 +211,9 @@ function repositoryOf(image: string): string {
   const [undigested = ''] = image.split('@', 1);
   const colon = undigested.lastIndexOf(':');
   return colon > undigested.lastIndexOf('/') ? undigested.slice(0, colon) : undigested;
+}
+
+/** Whether a pod with this `status.phase` has ended: it takes no room on its node, and nothing is decided about it. */
+export function hasEnded(phase: unknown): boolean {
+  return phase === 'Succeeded' || phase === 'Failed';
 }

@@ -3,7 +3,7 @@ import { createShared } from '../../kit/fairness/equal-values.ts';
 import { weightOf } from '../../kit/fairness/weight.ts';
 import { isSameRecord, type JsonObject, listAt, numberAt, objectAt, stringAt, stringsAt } from '../../kit/json.ts';
 import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, MIRROR_ANNOTATION } from '../../names.ts';
-import { type Demands, readDemands } from '../fit.ts';
+import { type Demands, readDemands, termsOfAnyNode } from '../fit.ts';
 import { type Asked, readAsked, readOs } from './asked-platform.ts';
 import { type BrokenContainer, type PodImage, readBroken, readImages } from './containers.ts';
 import { isDaemonSet, isOtherDaemonSet, type Owner, readOwner } from './kinds.ts';
@@ -130,14 +130,9 @@ export function readPod(object: JsonObject, before?: Pod): Pod {
 /** Returns what a pod asks of the labels of its node; undefined: nothing. */
 function readSelects(spec: JsonObject, owner: Owner | undefined): Selects | undefined {
   if (spec.nodeSelector === undefined && spec.affinity === undefined) return undefined;
-  const { nodeSelector, terms } = readDemands(spec);
-  // The DaemonSet controller names the node of each daemon pod in it.
-  const isOfNode = isDaemonSet(owner) || isOtherDaemonSet(owner);
-  const kept = isOfNode
-    ? terms?.map(({ expressions }) => ({ expressions, fields: [] })).filter(({ expressions }) => expressions.length > 0)
-    : terms;
-  const left = kept?.length === 0 && isOfNode ? undefined : kept;
-  return left === undefined && Object.keys(nodeSelector).length === 0 ? undefined : { nodeSelector, terms: left };
+  const { nodeSelector, terms: all } = readDemands(spec);
+  const terms = isDaemonSet(owner) || isOtherDaemonSet(owner) ? termsOfAnyNode(all) : all;
+  return terms === undefined && Object.keys(nodeSelector).length === 0 ? undefined : { nodeSelector, terms };
 }
 
 /** Returns the first of two records if both have the same content, so that the other needs no memory. */

@@ -106,4 +106,19 @@ describe('the inventory of the report', () => {
       expect(units(objects)).to.deep.equal(expected);
     });
   }
+
+  it('counts a pod once where a page of the list is sent again, and names 1,000 that wait', () => {
+    const inventory = createInventory();
+    const at = (name: string, nodeName?: string) =>
+      object({
+        kind: 'Pod',
+        name,
+        metadata: { ...uid(name), ...owned('ReplicaSet', 'web-7d4', 'r1') },
+        pod: { nodeName },
+      });
+    const page = [at('a', 'n1'), at('b', 'n1'), ...Array.from({ length: 1_200 }, (_, index) => at(`w-${index}`))];
+    for (const each of [deployment, replicaSet, ...page, ...page]) inventory.add(each);
+    expect([...(inventory.units()[0]?.runsOn ?? [])]).to.deep.equal([['n1', 2]]);
+    expect(inventory.waiting()).to.have.lengthOf(1_000);
+  });
 });
