@@ -15,13 +15,14 @@ import { valueText } from '../output.ts';
 import { readWholePools } from '../survey/survey.ts';
 import type { FromImages } from './decide-all.ts';
 
-/** What pods ask of nodes, by their uid; nothing for pods that are for one node, or have ended. */
+/** What pods ask of nodes, by their uid; nothing for pods that are for one node, have ended, or are too large. */
 export type DemandsOfPods = Map<string, Demands>;
 
 /** Notes what a pod asks of its node. The watches do not keep it, and only `plan --pools` needs it. */
 export function readPodDemands(demands: DemandsOfPods, object: JsonObject, pod: Pod): void {
   const spec = objectAt(object, 'spec');
-  if (!isForOneNode(pod.owner, spec) && !hasEnded(pod.phase)) demands.set(pod.uid, readDemands(spec));
+  const isServed = pod.tooLarge === undefined && !hasEnded(pod.phase);
+  if (isServed && !isForOneNode(pod.owner, spec)) demands.set(pod.uid, readDemands(spec));
 }
 
 /**
