@@ -13,13 +13,13 @@ import { between } from './write-between.ts';
 const DIRECTORY = fileURLToPath(new URL('../docs/', import.meta.url));
 
 /** Returns every part, generated from the sources. */
-export async function referenceParts(): Promise<Part[]> {
+export function referenceParts(): Part[] {
   return [
     configurationPart(),
     policiesPart(),
     flagsPart(),
     exitCodesPart(),
-    await metricsPart(),
+    metricsPart(),
     eventsPart(),
     errorsPart(),
     rightsPart(),
@@ -39,7 +39,7 @@ export function withPart(text: string, { name, text: part }: Part): string {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const check = process.argv.includes('--check');
-  for (const part of await referenceParts()) {
+  for (const part of referenceParts()) {
     const text = await pageOf(part);
     if (!check) await writeFile(`${DIRECTORY}${part.page}`, withPart(text, part));
     else if (withPart(text, part) !== text) {

@@ -1,8 +1,7 @@
 import { expect } from 'chai';
-import { readMetrics } from '../hack/reference/metrics.ts';
 import { pageOf, referenceParts, withPart } from '../hack/reference.ts';
 
-const parts = await referenceParts();
+const parts = referenceParts();
 
 describe('the generated parts of the documents', () => {
   for (const part of parts)
@@ -33,20 +32,5 @@ describe('the generated parts of the documents', () => {
       ['rights', /^\| `pull-secrets` \| `ClusterRole archaware-controller-pull-secrets` \| `secrets` \| get \|/m],
     ];
     for (const [wanted, row] of rows) expect(parts.find(({ name }) => name === wanted)?.text, wanted).to.match(row);
-  });
-});
-
-describe('the text of metrics', () => {
-  it('is read with the labels of its samples', () => {
-    const text =
-      '# HELP a_total All.\n# TYPE a_total counter\na_total{x="1",y="b c"} 0\n\n# HELP b B b.\n# TYPE b gauge\nb 0\n';
-    expect(readMetrics(text)).to.deep.equal([
-      { name: 'a_total', type: 'counter', labels: ['x', 'y'], help: 'All.' },
-      { name: 'b', type: 'gauge', labels: [], help: 'B b.' },
-    ]);
-  });
-
-  it('is refused if a metric has no sample, because its labels are unknown', () => {
-    expect(() => readMetrics('# HELP a_total All.\n# TYPE a_total counter\n')).to.throw('a_total has labels');
   });
 });

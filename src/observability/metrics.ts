@@ -40,6 +40,14 @@ type ReadinessSamples = {
 
 const READINESS_LABELS = ['target', 'namespace', 'state', 'architecture'] as const;
 
+/** What a metric is, as its page says it. */
+type MetricDefinition = {
+  readonly name: string;
+  readonly type: 'counter' | 'gauge' | 'histogram';
+  readonly labels: readonly string[];
+  readonly help: string;
+};
+
 /** Every metric of the program. Their names are documented and do not change. */
 export type Metrics = ReturnType<typeof createMetrics>;
 
@@ -54,13 +62,22 @@ const REGISTRY_IDLE_MS = 60 * 60_000;
 /** Creates the metrics. `now`: milliseconds of a clock that never goes back. */
 export function createMetrics(version: string, now: () => number) {
   const registry = new Registry();
-  const registers = [registry];
+  const defined: MetricDefinition[] = [];
+  const define = <T extends string>(
+    type: MetricDefinition['type'],
+    name: string,
+    help: string,
+    labelNames: readonly T[],
+  ) => {
+    defined.push({ name: `archaware_${name}`, type, labels: labelNames, help });
+    return { name: `archaware_${name}`, help, labelNames, registers: [registry] };
+  };
   const counter = <T extends string>(name: string, help: string, labelNames: readonly T[]) =>
-    new Counter({ name: `archaware_${name}`, help, labelNames, registers });
+    new Counter(define('counter', name, help, labelNames));
   const histogram = <T extends string>(name: string, help: string, labelNames: readonly T[], buckets: number[]) =>
-    new Histogram({ name: `archaware_${name}`, help, labelNames, buckets, registers });
+    new Histogram({ ...define('histogram', name, help, labelNames), buckets });
   const gauge = <T extends string>(name: string, help: string, labelNames: readonly T[] = []) =>
-    new Gauge({ name: `archaware_${name}`, help, labelNames, registers });
+    new Gauge(define('gauge', name, help, labelNames));
 
   const reconciles = counter('reconcile_total', 'Reconciliations by result.', ['controller', 'result']);
   const reconcileSeconds = histogram(
@@ -204,6 +221,7 @@ export function createMetrics(version: string, now: () => number) {
   const poolLabel = createPoolLabels();
 
   return {
+    definitions: (): readonly MetricDefinition[] => defined,
     reconciled(controller: string, result: string, seconds: number) {
       reconciles.inc({ controller, result });
       reconcileSeconds.observe({ controller }, seconds);
