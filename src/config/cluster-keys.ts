@@ -1,92 +1,30 @@
 import { isObject } from '../kit/json.ts';
 import type { ConfigFile } from './config-file.ts';
-import { variableName } from './keys.ts';
+import { allKeys, isWithin, variableName } from './keys.ts';
 import type { Layers } from './load.ts';
-import type { Config } from './schema.ts';
 
 /**
- * What a command on another machine does with a key of the controller's configuration:
- * - `decides`: it is taken, because it is part of a decision about pods and nodes.
- * - `locates`: it is taken, because it says which parts of the controller run and where they are found in the cluster.
- * - `never`: it is not taken. It is a program, a path, a directory, a credential or an address to listen on, which mean nothing
- *   good on another machine, or it only tunes the process that runs there.
+ * The keys, each with all keys below it, that a command on another machine takes from the controller's configuration: they are part of a
+ * decision about pods and nodes, or say which parts of the controller run and where they are found in the cluster. Every other key is a
+ * program, a path, a directory, a credential or an address to listen on, which mean nothing good on another machine, or it only tunes
+ * the process that runs there.
  */
-export type ClusterUse = 'decides' | 'locates' | 'never';
+const TAKEN = [
+  ...['placement', 'taints', 'architectures', 'policies', 'pods', 'systemNamespaces', 'images', 'report', 'loops'],
+  ...['registries.insecure', 'registries.mirrors', 'registries.sparse', 'registries.private'],
+  ...[
+    'webhook.enabled',
+    'leaderElection.enabled',
+    'leaderElection.namespace',
+    'leaderElection.name',
+    'metrics.address',
+  ],
+];
 
-/** The paths of all keys. A record without a fixed set of names is one key. */
-type PathsOf<T> = {
-  [K in keyof T & string]: T[K] extends readonly unknown[]
-    ? K
-    : T[K] extends object
-      ? string extends keyof T[K]
-        ? K
-        : `${K}.${PathsOf<T[K]>}`
-      : K;
-}[keyof T & string];
-
-/** Every key with its use. A key of the schema that is missing here does not compile. */
-export const CLUSTER_KEYS: Readonly<Record<PathsOf<Config>, ClusterUse>> = {
-  'placement.mode': 'decides',
-  'report.targets': 'decides',
-  'placement.publish': 'decides',
-  'placement.noCommonArchitecture': 'decides',
-  'placement.refused': 'decides',
-  'taints.manage': 'decides',
-  'taints.key': 'decides',
-  'taints.effect': 'decides',
-  'taints.nodeSelector': 'decides',
-  'architectures.schedulable': 'decides',
-  'architectures.compatible': 'decides',
-  'architectures.preferred': 'decides',
-  'architectures.fallback': 'decides',
-  policies: 'decides',
-  'pods.excludeNamespaces': 'decides',
-  'pods.namespaceSelector': 'decides',
-  'pods.daemonSets': 'decides',
-  'pods.matchNodeLabels': 'decides',
-  'pods.onWrongNode': 'decides',
-  systemNamespaces: 'decides',
-  'images.unresolvable': 'decides',
-  'images.fallbackAfter': 'decides',
-  'images.overrides': 'decides',
-  'images.cache.maxEntries': 'decides',
-  'images.cache.tagTtl': 'decides',
-  'images.cache.alwaysTagTtl': 'decides',
-  'images.cache.failureTtl': 'decides',
-  'registries.insecure': 'decides',
-  'registries.mirrors': 'decides',
-  'registries.sparse': 'decides',
-  'registries.private': 'decides',
-  'registries.containerdConfigDirectory': 'never',
-  'registries.containersRegistriesConf': 'never',
-  'registries.caFile': 'never',
-  'registries.addresses.allow': 'never',
-  'registries.addresses.deny': 'never',
-  'registries.maxInFlight': 'never',
-  'registries.timeout': 'never',
-  'credentials.pullSecrets': 'never',
-  'credentials.dockerConfigFiles': 'never',
-  'credentials.directory': 'never',
-  'credentials.kubelet.config': 'never',
-  'credentials.kubelet.binDirectory': 'never',
-  'webhook.enabled': 'locates',
-  'webhook.address': 'never',
-  'webhook.certificates': 'never',
-  'webhook.path': 'never',
-  'webhook.warnings': 'never',
-  'webhook.verdictLabels': 'never',
-  'nodeLabels.directory': 'never',
-  'bootstrap.timeout': 'never',
-  'leaderElection.enabled': 'locates',
-  'leaderElection.namespace': 'locates',
-  'leaderElection.name': 'locates',
-  'leaderElection.leaseDuration': 'never',
-  loops: 'locates',
-  workers: 'never',
-  'metrics.address': 'locates',
-  'log.level': 'never',
-  'log.format': 'never',
-};
+/** Whether a command on another machine takes this key from the cluster. */
+export function isTaken(path: string): boolean {
+  return TAKEN.some((group) => isWithin(group, path));
+}
 
 /** The keys that say where requests to registries go, and whether they are protected on the way. */
 const ROUTES: readonly string[] = ['registries.insecure', 'registries.mirrors'];
@@ -103,8 +41,8 @@ type TakenLayers = { readonly layers: Layers; readonly leftOut: readonly string[
  */
 export function takenFrom({ file, environment, flags }: Layers, hasLogins: boolean): TakenLayers {
   const leftOut = new Set<string>();
-  const refused = Object.entries(CLUSTER_KEYS).flatMap(([path, use]) =>
-    use === 'never' || (hasLogins && ROUTES.includes(path)) ? [path] : [],
+  const refused = allKeys().flatMap(({ path }) =>
+    isTaken(path) && !(hasLogins && ROUTES.includes(path)) ? [] : [path],
   );
   const variables = new Map(refused.map((path) => [variableName(path), path]));
   const keep = (path: string | undefined): boolean => {

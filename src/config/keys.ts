@@ -73,6 +73,11 @@ function choicesOf(schema: unknown): readonly string[] {
   return schema instanceof z.ZodEnum ? schema.options.map(String) : [];
 }
 
+/** Whether a key is a group or is below it. */
+export function isWithin(group: string, path: string): boolean {
+  return path === group || path.startsWith(`${group}.`);
+}
+
 /** Returns the value of a key in a configuration. */
 export function valueAt(config: unknown, path: string): unknown {
   return path.split('.').reduce<unknown>((group, name) => (isObject(group) ? group[name] : undefined), config);

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { allKeys, assign, valueAt } from './keys.ts';
+import { allKeys, assign, isWithin, valueAt } from './keys.ts';
 import { type Config, schema } from './schema.ts';
 
 /** What changes when the configuration is read again. */
@@ -38,8 +38,4 @@ export function concernsRegistries(key: string): boolean {
 /** Whether a changed key applies without a restart. */
 export function appliesAtOnce(key: string): boolean {
   return AT_ONCE.some((group) => isWithin(group, key)) && key !== BUT;
-}
-
-function isWithin(group: string, key: string): boolean {
-  return key === group || key.startsWith(`${group}.`);
 }

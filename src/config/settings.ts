@@ -4,7 +4,10 @@ import { spellings } from '../placement/image-patterns.ts';
 import type { Settings } from '../placement/settings.ts';
 import type { Config } from './schema.ts';
 
-/** Returns the part of the configuration that decides placement, in the form that the pure functions read. */
+/**
+ * Returns the part of the configuration that decides placement, in the form that the pure functions read. A key of `placement`,
+ * `architectures` or `pods` keeps its name there.
+ */
 export function toSettings(config: Config): Settings {
   const { taints, architectures, placement, pods, images, systemNamespaces, policies } = config;
   const global: Settings = {
@@ -15,18 +18,11 @@ export function toSettings(config: Config): Settings {
       manage: taints.manage && placement.mode !== 'affinity',
       nodeSelector: parseSelector(taints.nodeSelector),
     },
-    mode: placement.mode,
-    schedulable: architectures.schedulable,
-    compatible: architectures.compatible,
-    preferred: architectures.preferred,
-    fallback: architectures.fallback,
-    noCommonArchitecture: placement.noCommonArchitecture,
-    refused: placement.refused,
-    excludeNamespaces: pods.excludeNamespaces,
+    ...placement,
+    ...architectures,
+    ...pods,
     namespaceSelector: parseSelector(pods.namespaceSelector),
     systemNamespaces,
-    matchNodeLabels: pods.matchNodeLabels,
-    daemonSets: pods.daemonSets,
     // The configuration is checked for it, but a changed file applies `pods` while the mode waits for a restart.
     onWrongNode: placement.mode === 'observe' ? 'warn' : pods.onWrongNode,
     unresolvable: images.unresolvable,

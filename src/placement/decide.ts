@@ -2,7 +2,8 @@ import { ARCHITECTURES_ANNOTATION } from '../names.ts';
 import { SYSTEM_WAIT_MS } from './eligibility.ts';
 import { type ImageAnswer, intersect, type NamesOf, narrow, onlySchedulable, statementOf } from './images.ts';
 import type { PodImage } from './objects/containers.ts';
-import type { Subject, SubjectSettings } from './subject.ts';
+import type { SubjectSettings } from './settings.ts';
+import type { Subject } from './subject.ts';
 
 /** An image and the platforms that were found for it. Events and tables show it to explain a decision. */
 export type ImageSet = {

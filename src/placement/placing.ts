@@ -7,8 +7,8 @@ import { type RecordBasis, readRecord } from './objects/template-record.ts';
 import { type AffinityIntent, isIn } from './patch/affinity.ts';
 import { type Toleration, tolerationsFor } from './patch/tolerations.ts';
 import { preferencesFor } from './preference.ts';
-import type { Settings } from './settings.ts';
-import { evidenceKey, type Subject, type SubjectSettings } from './subject.ts';
+import type { Settings, SubjectSettings } from './settings.ts';
+import { evidenceKey, type Subject } from './subject.ts';
 
 /** The tolerations and the node affinity that a decision calls for. The patch adds only what the pod lacks of them. */
 export type PlacementIntent = {

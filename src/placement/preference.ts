@@ -3,7 +3,8 @@ import { NOE_PREFERRED, PREFERRED } from '../names.ts';
 import type { Namespace } from './objects/namespace.ts';
 import type { PodTemplate } from './objects/pod.ts';
 import type { Preference } from './patch/affinity.ts';
-import type { Subject, SubjectSettings } from './subject.ts';
+import type { SubjectSettings } from './settings.ts';
+import type { Subject } from './subject.ts';
 
 /** The weight of an architecture that a pod's own label names. */
 const LABEL_WEIGHT = 100;

@@ -49,3 +49,31 @@ export type Policy = {
   /** The global settings with the changes of the policy. */
   readonly settings: Settings;
 };
+
+/** Returns the settings on which it may depend what images run on. One too many costs a lookup of known images, and no more. */
+export function settingsOfImages({ schedulable, compatible, overrides, noCommonArchitecture }: SubjectSettings) {
+  return { schedulable, compatible, overrides, noCommonArchitecture };
+}
+
+/** The settings that decide about a subject. Others decide only through what `subject.ts` reads with them. */
+export type SubjectSettings = Pick<
+  Settings,
+  | 'mode'
+  | 'schedulable'
+  | 'compatible'
+  | 'overrides'
+  | 'noCommonArchitecture'
+  | 'unresolvable'
+  | 'fallback'
+  | 'fallbackAfterMs'
+  | 'preferred'
+  | 'matchNodeLabels'
+> & { readonly taints: Pick<Settings['taints'], 'key' | 'effect'> };
+
+/** Returns the settings that decide about a subject: they are in its key. */
+export function decidingSettings(settings: Settings): SubjectSettings {
+  const { mode, unresolvable, fallback, fallbackAfterMs, preferred, matchNodeLabels, taints } = settings;
+  const { key, effect } = taints;
+  const written = { unresolvable, fallback, fallbackAfterMs, preferred, matchNodeLabels, taints: { key, effect } };
+  return { mode, ...settingsOfImages(settings), ...written };
+}

@@ -7,22 +7,7 @@ import type { DaemonSet } from './objects/daemonset.ts';
 import type { Namespace } from './objects/namespace.ts';
 import type { Pod, PodTemplate } from './objects/pod.ts';
 import { asOurs, type Toleration } from './patch/tolerations.ts';
-import type { Settings } from './settings.ts';
-
-/** The settings that decide about a subject. Others decide only through what this file reads with them: `skipped`, `isSystem`. */
-export type SubjectSettings = Pick<
-  Settings,
-  | 'mode'
-  | 'schedulable'
-  | 'compatible'
-  | 'overrides'
-  | 'noCommonArchitecture'
-  | 'unresolvable'
-  | 'fallback'
-  | 'fallbackAfterMs'
-  | 'preferred'
-  | 'matchNodeLabels'
-> & { readonly taints: Pick<Settings['taints'], 'key' | 'effect'> };
+import { decidingSettings, type Settings, type SubjectSettings, settingsOfImages } from './settings.ts';
 
 /** The fields of a pod or a template that may decide about it, and the settings that apply to it. */
 type Fields = {
@@ -118,13 +103,7 @@ const settingsOf = new WeakMap<Settings, { readonly deciding: SubjectSettings; r
 function deciding(settings: Settings): { readonly deciding: SubjectSettings; readonly text: string } {
   const known = settingsOf.get(settings);
   if (known !== undefined) return known;
-  const { mode, schedulable, compatible, overrides, noCommonArchitecture } = settings;
-  const { unresolvable, fallback, fallbackAfterMs, preferred, matchNodeLabels, taints } = settings;
-  const ownTaint = { key: taints.key, effect: taints.effect };
-  const own: SubjectSettings = {
-    ...{ mode, schedulable, compatible, overrides, noCommonArchitecture, unresolvable, fallback, fallbackAfterMs },
-    ...{ preferred, matchNodeLabels, taints: ownTaint },
-  };
+  const own = decidingSettings(settings);
   const found = { deciding: own, text: JSON.stringify(own) };
   settingsOf.set(settings, found);
   return found;
@@ -189,16 +168,10 @@ function hashOf(fields: Fields, settingsText: string): string {
   return sha256(JSON.stringify(own), settingsText);
 }
 
-/** The settings that change what is written and what is guessed, but not what images run on. */
-const NOT_ABOUT_IMAGES = {
-  ...{ mode: undefined, taints: undefined, preferred: undefined, matchNodeLabels: undefined },
-  ...{ unresolvable: undefined, fallback: undefined, fallbackAfterMs: undefined },
-} as const;
-
 /**
  * Returns a key of all that a decision on known images depends on. A record that was written under one taint key is a proof under
- * another one too. A setting that is missing from the list above costs a lookup, and no more.
+ * another one too.
  */
 export function evidenceKey({ key: _key, ...fields }: Subject): string {
-  return hashOf({ ...fields, isSystem: false }, JSON.stringify({ ...fields.settings, ...NOT_ABOUT_IMAGES }));
+  return hashOf({ ...fields, isSystem: false }, JSON.stringify(settingsOfImages(fields.settings)));
 }

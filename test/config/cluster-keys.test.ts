@@ -1,11 +1,9 @@
 import { expect } from 'chai';
-import { CLUSTER_KEYS, type ClusterUse, takenFrom } from '../../src/config/cluster-keys.ts';
+import { isTaken, takenFrom } from '../../src/config/cluster-keys.ts';
 import { parseConfig } from '../../src/config/config-file.ts';
-import { allKeys, type ConfigKey, valueAt, variableName } from '../../src/config/keys.ts';
+import { allKeys, valueAt, variableName } from '../../src/config/keys.ts';
 import { loadConfig } from '../../src/config/load.ts';
-
-const USES: ReadonlyMap<string, ClusterUse> = new Map(Object.entries(CLUSTER_KEYS));
-const useOf = ({ path }: ConfigKey) => USES.get(path);
+import { sampleOf } from './samples.ts';
 
 /** What the text of a key says if its value is a program, a path, a directory or a credential. */
 const DANGEROUS =
@@ -21,70 +19,33 @@ const HARMLESS: Readonly<Record<string, string>> = {
   'metrics.address': 'only its port is used, through the API server, to a pod of the installation',
 };
 
-/** A valid value that is not the default, for each key that is not taken. */
-const OTHER: Readonly<Record<string, unknown>> = {
-  'registries.containerdConfigDirectory': '/tmp/evil/certs.d',
-  'registries.containersRegistriesConf': '/tmp/evil/containers',
-  'registries.caFile': '/tmp/evil/ca.crt',
-  'registries.addresses.allow': ['10.0.0.0/8'],
-  'registries.addresses.deny': ['10.0.0.0/8'],
-  'registries.maxInFlight': 1000,
-  'registries.timeout': '5m',
-  'credentials.pullSecrets': false,
-  'credentials.dockerConfigFiles': ['/root/.docker/config.json'],
-  'credentials.directory': '/tmp/evil/logins',
-  'credentials.kubelet.config': '/tmp/evil/plugins.yaml',
-  'credentials.kubelet.binDirectory': '/bin',
-  'webhook.address': ':1',
-  'webhook.certificates': '/tmp/evil/certificates',
-  'webhook.path': '/evil',
-  'webhook.warnings': false,
-  'webhook.verdictLabels': true,
-  'nodeLabels.directory': '/tmp/evil/labels',
-  'bootstrap.timeout': '1h',
-  'leaderElection.leaseDuration': '10m',
-  workers: 256,
-  'log.level': 'debug',
-  'log.format': 'pretty',
-};
-
-const textOf = (value: unknown) => (Array.isArray(value) ? value.join(',') : String(value));
 const nested = (path: string, value: unknown): string =>
   JSON.stringify(path.split('.').reduceRight<unknown>((inner, name) => ({ [name]: inner }), value));
 
 describe("what a command takes of the cluster's configuration", () => {
-  it('is said for every key of the schema, and for no other', () => {
-    expect(Object.keys(CLUSTER_KEYS).toSorted()).to.deep.equal(
-      allKeys()
-        .map(({ path }) => path)
-        .toSorted(),
-    );
-  });
-
   it('is no key whose text speaks of a program, a path, a directory, a credential or an address', () => {
     const dangerous = allKeys().filter(({ description, expected }) => DANGEROUS.test(`${description} ${expected}`));
-    const taken = dangerous.filter((key) => useOf(key) !== 'never').map(({ path }) => path);
+    const taken = dangerous.filter((key) => isTaken(key.path)).map(({ path }) => path);
     expect(taken.toSorted()).to.deep.equal(Object.keys(HARMLESS).toSorted());
   });
 
   it('is no key that holds any text: what is taken is checked by a rule of its own', () => {
     const anything = 'sh -c "id > /tmp/x"';
     const free = allKeys().filter(
-      (key) => useOf(key) !== 'never' && [anything, [anything]].some((value) => key.schema.safeParse(value).success),
+      (key) => isTaken(key.path) && [anything, [anything]].some((value) => key.schema.safeParse(value).success),
     );
     expect(free.map(({ path }) => path)).to.deep.equal([]);
   });
 
-  for (const key of allKeys().filter((each) => useOf(each) === 'never')) {
+  for (const key of allKeys().filter((each) => !isTaken(each.path))) {
     it(`leaves out ${key.path} of the file, the arguments and the variables, and says so`, () => {
-      const value = OTHER[key.path];
-      expect(key.schema.safeParse(value).success, 'a valid value that is not the default').to.equal(true);
+      const [text, value] = sampleOf(key);
       expect(value).not.to.deep.equal(key.fallback);
       const none = { file: undefined, environment: {}, flags: {} };
       for (const layers of [
         { ...none, file: parseConfig('ConfigMap archaware/settings', nested(key.path, value)) },
-        { ...none, flags: { [key.path]: textOf(value) } },
-        { ...none, environment: { [variableName(key.path)]: textOf(value) } },
+        { ...none, flags: { [key.path]: text } },
+        { ...none, environment: { [variableName(key.path)]: text } },
       ]) {
         const { layers: taken, leftOut } = takenFrom(layers, false);
         expect(leftOut).to.deep.equal([key.path]);

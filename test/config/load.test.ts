@@ -6,6 +6,7 @@ import { compareConfig } from '../../src/config/reload.ts';
 import { schema } from '../../src/config/schema.ts';
 import { ConfigurationError } from '../../src/config/shown-problems.ts';
 import { isObject } from '../../src/kit/json.ts';
+import { sampleOf } from './samples.ts';
 
 type Given = { file?: string; environment?: Record<string, string>; flags?: Record<string, string> };
 /** What is expected, in the words of several keys. */
@@ -113,92 +114,8 @@ describe('the layers of the configuration', () => {
 });
 
 describe('every key', () => {
-  /** For each key a text as a flag has it, and the value that it stands for; all differ from the default. */
-  const values: Record<string, [text: string, value: unknown]> = {
-    'placement.mode': ['taints', 'taints'],
-    'placement.noCommonArchitecture': ['release', 'release'],
-    'placement.refused': ['keep', 'keep'],
-    'placement.publish': ['true', true],
-    'taints.manage': ['false', false],
-    'taints.key': ['example.com/arch', 'example.com/arch'],
-    'taints.effect': ['PreferNoSchedule', 'PreferNoSchedule'],
-    'taints.nodeSelector': ['a=b,c in (d,e)', 'a=b,c in (d,e)'],
-    'architectures.schedulable': ['amd64,arm64', ['amd64', 'arm64']],
-    'architectures.compatible': ['{arm64: [arm], amd64: ["386"]}', { arm64: ['arm'], amd64: ['386'] }],
-    'architectures.preferred': ['{arm64: 75, amd64: 25}', { arm64: 75, amd64: 25 }],
-    'architectures.fallback': ['amd64', ['amd64']],
-    policies: [
-      '[{"name": "a", "podSelector": "app=b", "noCommonArchitecture": "release"}]',
-      [{ name: 'a', namespaceSelector: '', podSelector: 'app=b', noCommonArchitecture: 'release' }],
-    ],
-    'pods.excludeNamespaces': ['a-*, b?', ['a-*', 'b?']],
-    'pods.namespaceSelector': ['!a', '!a'],
-    'pods.daemonSets': ['ignore', 'ignore'],
-    'pods.matchNodeLabels': ['example.com/pool,zone', ['example.com/pool', 'zone']],
-    'pods.onWrongNode': ['evict', 'evict'],
-    systemNamespaces: ['', []],
-    'images.unresolvable': ['wait', 'wait'],
-    'images.fallbackAfter': ['1h30m', '1h30m'],
-    'images.overrides': [
-      '[{"pattern": "r.example.com/*", "architectures": ["amd64"]}]',
-      [{ pattern: 'r.example.com/*', architectures: ['amd64'] }],
-    ],
-    'images.cache.maxEntries': ['100', 100],
-    'images.cache.tagTtl': ['1m', '1m'],
-    'images.cache.alwaysTagTtl': ['1s', '1s'],
-    'images.cache.failureTtl': ['90s', '90s'],
-    'registries.insecure': ['localhost:5000,[::1]', ['localhost:5000', '[::1]']],
-    'registries.mirrors': [
-      '{docker.io: {endpoints: ["mirror.example.com:5000/hub"], fallback: false, credentials: source, sparse: true}}',
-      {
-        'docker.io': {
-          endpoints: ['mirror.example.com:5000/hub'],
-          fallback: false,
-          credentials: 'source',
-          sparse: true,
-        },
-      },
-    ],
-    'registries.sparse': ['quay.example.com,mirror.example.com:5000', ['quay.example.com', 'mirror.example.com:5000']],
-    'registries.private': ['r.example.com/*,quay.io/team/*', ['r.example.com/*', 'quay.io/team/*']],
-    'registries.containerdConfigDirectory': ['/etc/containerd/certs.d', '/etc/containerd/certs.d'],
-    'registries.containersRegistriesConf': ['/etc/containers', '/etc/containers'],
-    'registries.caFile': ['/etc/ca.pem', '/etc/ca.pem'],
-    'registries.addresses.allow': ['10.0.0.0/8,fd00::/8', ['10.0.0.0/8', 'fd00::/8']],
-    'registries.addresses.deny': ['192.0.2.1', ['192.0.2.1']],
-    'registries.maxInFlight': ['1', 1],
-    'registries.timeout': ['1s', '1s'],
-    'credentials.pullSecrets': ['false', false],
-    'credentials.dockerConfigFiles': ['/a/config.json,/b/config.json', ['/a/config.json', '/b/config.json']],
-    'credentials.directory': ['/credentials', '/credentials'],
-    'credentials.kubelet.binDirectory': ['/opt/providers', '/opt/providers'],
-    'webhook.enabled': ['true', true],
-    'webhook.address': ['127.0.0.1:8443', '127.0.0.1:8443'],
-    'webhook.certificates': ['/tls', '/tls'],
-    'webhook.path': ['/mutate/4f1c2d', '/mutate/4f1c2d'],
-    'webhook.warnings': ['false', false],
-    'webhook.verdictLabels': ['true', true],
-    'nodeLabels.directory': ['/labels', '/labels'],
-    'report.targets': ['arm64,amd64', ['arm64', 'amd64']],
-    'bootstrap.timeout': ['0s', '0s'],
-    'leaderElection.enabled': ['false', false],
-    'leaderElection.namespace': ['ops', 'ops'],
-    'leaderElection.name': ['other', 'other'],
-    'leaderElection.leaseDuration': ['30s', '30s'],
-    loops: ['nodes,pods', ['nodes', 'pods']],
-    workers: ['256', 256],
-    'metrics.address': ['[::1]:0', '[::1]:0'],
-    'log.level': ['debug', 'debug'],
-    'log.format': ['pretty', 'pretty'],
-  };
-
   /** Invalid alone. */
   const together = { 'credentials.kubelet.config': '/etc/providers.yaml', 'credentials.kubelet.binDirectory': '/opt' };
-
-  it('is in this table', () => {
-    const paths = [...Object.keys(values), 'credentials.kubelet.config'];
-    expect(allKeys().map(({ path }) => path)).to.have.members(paths);
-  });
 
   it('credentials.kubelet.config needs the directory of the plug-ins', () => {
     expect(valueAt(load({ flags: together }), 'credentials.kubelet.config')).to.equal('/etc/providers.yaml');
@@ -293,7 +210,9 @@ describe('every key', () => {
     expect(problems({ flags: { 'registries.insecure': 'reg.lab:65535,reg.lab:1,[::1]:60999' } })).to.deep.equal([]);
   });
 
-  for (const [path, [text, value]] of Object.entries(values)) {
+  for (const key of allKeys().filter(({ path }) => path !== 'credentials.kubelet.config')) {
+    const { path } = key;
+    const [text, value] = sampleOf(key);
     it(`${path} is a flag, the variable ${variableName(path)} and a key of the file`, () => {
       expect(valueAt(load({ flags: { [path]: text } }), path)).to.deep.equal(value);
       expect(valueAt(load({ environment: { [variableName(path)]: text } }), path)).to.deep.equal(value);

@@ -1,3 +1,5 @@
+import { loadConfig } from '../../src/config/load.ts';
+import { toSettings } from '../../src/config/settings.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
 import type { Platform } from '../../src/kit/platform.ts';
 import { type Decision, decide, type Knowledge, type Placement } from '../../src/placement/decide.ts';
@@ -8,29 +10,11 @@ import { type PodTemplate, readTemplate } from '../../src/placement/objects/pod.
 import type { Settings } from '../../src/placement/settings.ts';
 import { readDaemonSetSubject, readTemplateSubject, type Subject } from '../../src/placement/subject.ts';
 
+const DEFAULTS = toSettings(loadConfig({ file: undefined, environment: {}, flags: {} }).config);
+
 /** The settings of the default configuration, with these changes. */
 export function settings(given: Partial<Settings> = {}): Settings {
-  return {
-    mode: 'taints',
-    preferred: {},
-    matchNodeLabels: [],
-    taints: { manage: true, key: 'supported-arch', effect: 'NoSchedule', nodeSelector: [] },
-    schedulable: [],
-    compatible: { amd64: ['386'] },
-    fallback: [],
-    noCommonArchitecture: 'hold',
-    refused: 'withdraw',
-    excludeNamespaces: [],
-    namespaceSelector: [],
-    systemNamespaces: ['kube-*'],
-    daemonSets: 'patch',
-    onWrongNode: 'warn',
-    unresolvable: 'open',
-    fallbackAfterMs: 120_000,
-    overrides: [],
-    policies: [],
-    ...given,
-  };
+  return { ...DEFAULTS, ...given };
 }
 
 /** A template with one container for each image; `spec` and `metadata` as the API server would send them. */
