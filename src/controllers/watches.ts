@@ -21,10 +21,9 @@ export type Listeners = {
   node?: ((change: StoreChange<Node>) => void) | undefined;
   namespace?: ((change: StoreChange<Namespace>) => void) | undefined;
   daemonSet?: ((change: StoreChange<DaemonSet>) => void) | undefined;
+  /** Called whenever the API server has opened a watch of DaemonSets. */
+  daemonSetsOpened?: (() => void) | undefined;
 };
-
-/** Called whenever the API server has opened a watch of DaemonSets. */
-type OpenedListener = { daemonSetsOpened?: (() => void) | undefined };
 
 type Watched = ReadonlySet<'pods' | 'nodes' | 'namespaces' | 'daemonsets'>;
 
@@ -50,7 +49,7 @@ export function createWatches(options: {
   readonly refusedMs?: number;
 }) {
   const { client, clock, kinds, scope, telemetry = {}, refusedMs } = options;
-  const listeners: Listeners & OpenedListener = {};
+  const listeners: Listeners = {};
   const reflect = <T extends { readonly uid: string; readonly resourceVersion: string }>(
     kind: string,
     how: Pick<ReflectorOptions<T>, 'path' | 'read' | 'keyOf' | 'onChange' | 'onOpened'>,

@@ -42,7 +42,7 @@ import {
 } from '../memory.ts';
 import type { Notices } from '../refusals.ts';
 import type { Ownership } from './give-back.ts';
-import type { RolloutTurn } from './rollout.ts';
+import { giveTurnBack, type RolloutTurn, takeTurn } from './rollout.ts';
 import type { Unserved } from './unserved.ts';
 
 /** What the DaemonSet controller works with. */
@@ -68,6 +68,9 @@ export type TemplateParts = DaemonSetControllerOptions &
     readonly turn: RolloutTurn;
     readonly unserved: Unserved;
     readonly ownership: Ownership;
+    /** Whether rollouts were stopped after the last reconciliation, and whether nodes stayed without the taint because of one. */
+    wasStopping: boolean;
+    wasHolding: boolean;
   };
 
 /** The DaemonSet of one reconciliation, with its namespace, settings and subject. */
@@ -147,7 +150,7 @@ async function place(parts: TemplateParts, at: TemplateCase, decision: Placement
     lacks('contested');
     return { outcome: 'conflict', againInMs: waitMs };
   }
-  if (change.rolls && parts.isPaced && !turn.take(key, daemonSet)) {
+  if (change.rolls && parts.isPaced && !takeTurn(turn, key, daemonSet)) {
     remember(parts, at, decision);
     lacks('in-line');
     return WAITS_FOR_TURN;
@@ -219,12 +222,11 @@ function contestedNote({ template }: DaemonSet, { tolerations, rolls }: Change):
  */
 async function write(parts: TemplateParts, at: TemplateCase, change: Change): Promise<WriteResult> {
   const { key, daemonSet, record, signal } = at;
-  const { turn } = parts;
   const passOn = async (isSure: boolean) => {
     // A change of the record alone did not take the turn.
     if (!change.rolls) return;
-    if (!isSure) turn.shows(key, await parts.fetchDaemonSet(daemonSet, signal));
-    turn.giveBack(key);
+    const read = isSure ? undefined : await parts.fetchDaemonSet(daemonSet, signal);
+    giveTurnBack(parts.turn, key, read);
   };
   const written = await send(parts, at, begun(daemonSet, change)).catch(async (error: unknown) => {
     // Without an answer the turn stays: the next try, or the watch, shows what became of the write.

@@ -1,11 +1,9 @@
 import { namespaceOf } from '../../kit/fairness/fair-queue.ts';
-import type { Store } from '../../kube/watch/collection.ts';
 import { isCutOff } from '../../placement/nodes/cut-off.ts';
 import type { Node } from '../../placement/nodes/node.ts';
-import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import { STOPS_ALL, unservedNote, type Want } from '../../placement/rollout/brake.ts';
 import type { Settings } from '../../placement/settings.ts';
-import type { RolloutTurn } from './rollout.ts';
+import { type RolloutTurn, stopsAll } from './rollout.ts';
 
 /** A DaemonSet that nodes stay untainted for: why, and what to do about it. */
 export type Holder = { readonly key: string; readonly uid: string; readonly why: string };
@@ -22,16 +20,15 @@ type UnservedEntry = {
 export type Unserved = ReturnType<typeof createUnserved>;
 
 type UnservedOptions = {
-  readonly daemonSets: Store<DaemonSet>;
-  readonly turn: Pick<RolloutTurn, 'stopsAll'>;
-  readonly isSystem: (namespace: string) => boolean;
+  readonly turn: RolloutTurn;
   readonly taints: () => Settings['taints'];
   /** Called when a DaemonSet no longer lacks its tolerations. */
   readonly onServed: () => void;
 };
 
 /** Creates an empty memory. */
-export function createUnserved({ daemonSets, turn, isSystem, taints, onServed }: UnservedOptions) {
+export function createUnserved({ turn, taints, onServed }: UnservedOptions) {
+  const { daemonSets, isSystem } = turn;
   const entries = new Map<string, UnservedEntry>();
   return {
     lacks: (key: string, entry: UnservedEntry): void => void entries.set(key, entry),
@@ -48,7 +45,7 @@ export function createUnserved({ daemonSets, turn, isSystem, taints, onServed }:
         if (daemonSet === undefined || !isSystem(namespaceOf(key))) continue;
         if (isCutOff(daemonSet, entry.architectures, node, taints())) found.set(key, unservedNote(entry));
       }
-      for (const key of turn.stopsAll()) found.set(key, STOPS_ALL);
+      for (const key of stopsAll(turn)) found.set(key, STOPS_ALL);
       return [...found].flatMap(([key, why]) => {
         const uid = daemonSets.get(key)?.uid;
         return uid === undefined ? [] : { key, uid, why };

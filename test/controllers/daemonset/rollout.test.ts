@@ -1,5 +1,18 @@
 import { expect } from 'chai';
-import { createRolloutTurn, type RolloutTurn } from '../../../src/controllers/daemonset/rollout.ts';
+import {
+  createRolloutTurn,
+  giveTurnBack,
+  isPaused,
+  isUnprovenNow,
+  markSeen,
+  nextToRoll,
+  type RolloutTurn,
+  stopped,
+  stopsAll,
+  takeTurn,
+  verdictNow,
+  waitsInLine,
+} from '../../../src/controllers/daemonset/rollout.ts';
 import { createStore } from '../../../src/kube/watch/collection.ts';
 import { type DaemonSet, readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
 import { createHandClock } from '../hand-clock.ts';
@@ -63,7 +76,7 @@ function turns() {
   /** The first DaemonSet was written: it rolls to its second generation. */
   function firstRolls(): void {
     put(daemonSet('first'));
-    turn.take('first', daemonSet('first'));
+    takeTurn(turn, 'first', daemonSet('first'));
     put(daemonSet('first', { generation: 2, observed: 1 }));
   }
   return { clock, store, turn, put, firstRolls, unready };
@@ -72,14 +85,14 @@ function turns() {
 /** A DaemonSet of 3 nodes that had rolled out was written: it rolls to its second generation. */
 function roll(turn: RolloutTurn, put: (subject: DaemonSet) => void, key: string): void {
   put(daemonSet(key));
-  expect(turn.take(key, daemonSet(key))).to.equal(true);
+  expect(takeTurn(turn, key, daemonSet(key))).to.equal(true);
   put(daemonSet(key, { generation: 2, observed: 1 }));
 }
 
 describe('the turn of a DaemonSet to roll', () => {
   it('comes at once if no DaemonSet rolls', () => {
     const { turn } = turns();
-    expect(turn.take('first', daemonSet('first'))).to.equal(true);
+    expect(takeTurn(turn, 'first', daemonSet('first'))).to.equal(true);
   });
 
   const seconds: readonly (readonly [what: string, given: Given, needsTurn: boolean])[] = [
@@ -95,8 +108,8 @@ describe('the turn of a DaemonSet to roll', () => {
     it(`is ${needsTurn ? '' : 'not '}needed by ${what}`, () => {
       const { turn, firstRolls } = turns();
       firstRolls();
-      expect(turn.take('second', daemonSet('second', given))).to.equal(!needsTurn);
-      expect([turn.waits('second'), turn.next()]).to.deep.equal([needsTurn, undefined]);
+      expect(takeTurn(turn, 'second', daemonSet('second', given))).to.equal(!needsTurn);
+      expect([waitsInLine(turn, 'second'), nextToRoll(turn)]).to.deep.equal([needsTurn, undefined]);
     });
   }
 
@@ -104,56 +117,56 @@ describe('the turn of a DaemonSet to roll', () => {
     const { turn, put, firstRolls } = turns();
     firstRolls();
     put(daemonSet('first', { generation: 2, available: 2 }));
-    expect(turn.take('second', daemonSet('second'))).to.equal(false);
+    expect(takeTurn(turn, 'second', daemonSet('second'))).to.equal(false);
     put(daemonSet('first', { generation: 2 }));
-    expect(turn.take('second', daemonSet('second'))).to.equal(true);
+    expect(takeTurn(turn, 'second', daemonSet('second'))).to.equal(true);
   });
 
   it('does not come from the state of the one before, as it was before the write', () => {
     const { turn, put } = turns();
     put(daemonSet('first'));
-    turn.take('first', daemonSet('first'));
-    expect(turn.take('second', daemonSet('second'))).to.equal(false);
+    takeTurn(turn, 'first', daemonSet('first'));
+    expect(takeTurn(turn, 'second', daemonSet('second'))).to.equal(false);
   });
 
   it('comes when the one before is gone', () => {
     const { turn, store, firstRolls } = turns();
     firstRolls();
     store.delete('first');
-    expect(turn.take('second', daemonSet('second'))).to.equal(true);
+    expect(takeTurn(turn, 'second', daemonSet('second'))).to.equal(true);
   });
 
   it('never comes because of the time to one of the same namespace, but to one of another', async () => {
     const { clock, turn, put } = turns();
     roll(turn, put, 'ops/first');
-    expect([turn.take('ops/second', daemonSet('ops/second')), turn.take('shop/a', daemonSet('shop/a'))]).to.deep.equal([
-      false,
-      false,
-    ]);
+    expect([
+      takeTurn(turn, 'ops/second', daemonSet('ops/second')),
+      takeTurn(turn, 'shop/a', daemonSet('shop/a')),
+    ]).to.deep.equal([false, false]);
     await clock.advance(5 * MINUTE);
-    expect(turn.next()).to.equal(undefined);
+    expect(nextToRoll(turn)).to.equal(undefined);
     await clock.advance(1);
-    expect([turn.next(), turn.stopped(), turn.stopsAll()]).to.deep.equal(['shop/a', ['ops/first'], []]);
+    expect([nextToRoll(turn), stopped(turn), stopsAll(turn)]).to.deep.equal(['shop/a', ['ops/first'], []]);
     await clock.advance(60 * MINUTE);
-    expect(turn.take('ops/second', daemonSet('ops/second'))).to.equal(false);
-    expect([turn.waits('ops/second'), turn.waits('shop/a')]).to.deep.equal([false, true]);
+    expect(takeTurn(turn, 'ops/second', daemonSet('ops/second'))).to.equal(false);
+    expect([waitsInLine(turn, 'ops/second'), waitsInLine(turn, 'shop/a')]).to.deep.equal([false, true]);
     put(daemonSet('ops/first', { generation: 2 }));
-    expect([turn.next(), turn.stopped()]).to.deep.equal(['ops/second', []]);
+    expect([nextToRoll(turn), stopped(turn)]).to.deep.equal(['ops/second', []]);
   });
 
   it('still belongs to the one that rolls', () => {
     const { turn, firstRolls } = turns();
     firstRolls();
-    expect(turn.take('first', daemonSet('first', { generation: 2 }))).to.equal(true);
+    expect(takeTurn(turn, 'first', daemonSet('first', { generation: 2 }))).to.equal(true);
   });
 
   it('belongs to one that an earlier leader left rolling, and is never given on by the time', async () => {
     const { clock, turn, put } = turns();
     put(daemonSet('ops/first', { rollout: 'awaited 1', available: 1 }));
-    expect(turn.take('ops/second', daemonSet('ops/second'))).to.equal(false);
+    expect(takeTurn(turn, 'ops/second', daemonSet('ops/second'))).to.equal(false);
     await clock.advance(5 * MINUTE + 1);
-    expect(turn.take('ops/second', daemonSet('ops/second'))).to.equal(false);
-    expect(turn.take('shop/a', daemonSet('shop/a'))).to.equal(true);
+    expect(takeTurn(turn, 'ops/second', daemonSet('ops/second'))).to.equal(false);
+    expect(takeTurn(turn, 'shop/a', daemonSet('shop/a'))).to.equal(true);
   });
 
   for (const [what, given] of [
@@ -166,42 +179,41 @@ describe('the turn of a DaemonSet to roll', () => {
     it(`does not belong to one ${what}`, () => {
       const { turn, put } = turns();
       put(daemonSet('kube-system/first', given));
-      turn.seen('kube-system/first');
-      expect(turn.take('ops/second', daemonSet('ops/second'))).to.equal(true);
+      markSeen(turn, 'kube-system/first');
+      expect(takeTurn(turn, 'ops/second', daemonSet('ops/second'))).to.equal(true);
     });
   }
 
   it('belongs to one whose rollout the watch shows only later, but not to one that lost pods after its rollout', () => {
     const { turn, put } = turns();
     put(daemonSet('kube-system/first', { rollout: 'awaited 1' }));
-    turn.seen('kube-system/first');
+    markSeen(turn, 'kube-system/first');
     put(daemonSet('ops/a'));
-    expect(turn.take('ops/a', daemonSet('ops/a'))).to.equal(true);
+    expect(takeTurn(turn, 'ops/a', daemonSet('ops/a'))).to.equal(true);
     put(daemonSet('ops/a', { generation: 2 }));
     put(daemonSet('kube-system/first', { rollout: 'awaited 1', available: 1 }));
-    expect(turn.take('shop/a', daemonSet('shop/a'))).to.equal(true);
+    expect(takeTurn(turn, 'shop/a', daemonSet('shop/a'))).to.equal(true);
     put(daemonSet('shop/a', { generation: 2 }));
     put(daemonSet('kube-system/first', { rollout: 'awaited 2', generation: 2, available: 1 }));
-    expect(turn.take('shop/b', daemonSet('shop/b'))).to.equal(false);
-    expect(turn.verdict('kube-system/first')).to.deep.equal({ kind: 'rolling' });
+    expect(takeTurn(turn, 'shop/b', daemonSet('shop/b'))).to.equal(false);
+    expect(verdictNow(turn, 'kube-system/first')).to.deep.equal({ kind: 'rolling' });
   });
 
   it('belongs to one that a read shows rolling, until the watch shows it too', () => {
     const { turn, put } = turns();
     put(daemonSet('ops/first'));
-    expect(turn.take('ops/first', daemonSet('ops/first'))).to.equal(true);
-    turn.shows('ops/first', daemonSet('ops/first', { rollout: 'awaited 2', generation: 2, available: 1 }));
-    turn.giveBack('ops/first');
-    expect(turn.take('shop/a', daemonSet('shop/a'))).to.equal(false);
+    expect(takeTurn(turn, 'ops/first', daemonSet('ops/first'))).to.equal(true);
+    giveTurnBack(turn, 'ops/first', daemonSet('ops/first', { rollout: 'awaited 2', generation: 2, available: 1 }));
+    expect(takeTurn(turn, 'shop/a', daemonSet('shop/a'))).to.equal(false);
     put(daemonSet('ops/first', { rollout: 'awaited 2', generation: 2 }));
-    expect(turn.take('shop/a', daemonSet('shop/a'))).to.equal(true);
+    expect(takeTurn(turn, 'shop/a', daemonSet('shop/a'))).to.equal(true);
   });
 
   it('is held by the records of tenants for five minutes in half an hour, however often they write them', async () => {
     const { clock, turn, put } = turns();
     const forge = (namespace: string, generation: number) => {
       put(daemonSet(`${namespace}/a`, { generation, rollout: `awaited ${generation}`, available: 1 }));
-      return turn.take('shop/a', daemonSet('shop/a'));
+      return takeTurn(turn, 'shop/a', daemonSet('shop/a'));
     };
     expect(forge('one', 2)).to.equal(false);
     await clock.advance(4 * MINUTE);
@@ -216,40 +228,40 @@ describe('the turn of a DaemonSet to roll', () => {
     const isLate = async (key: string) => {
       roll(turn, put, key);
       await clock.advance(5 * MINUTE + 1);
-      expect(turn.stopped()).to.include(key);
+      expect(stopped(turn)).to.include(key);
     };
     await isLate('one/a');
     await isLate('two/a');
-    expect([turn.isPaused(), turn.stopsAll()]).to.deep.equal([false, []]);
+    expect([isPaused(turn), stopsAll(turn)]).to.deep.equal([false, []]);
     roll(turn, put, 'ops/good');
     put(daemonSet('ops/good', { generation: 2 }));
     for (const key of ['three/a', 'four/a']) await isLate(key);
-    expect(turn.isPaused(), 'one came back in between').to.equal(false);
+    expect(isPaused(turn), 'one came back in between').to.equal(false);
     await isLate('five/a');
-    expect([turn.isPaused(), turn.take('ops/b', daemonSet('ops/b'))]).to.deep.equal([true, false]);
+    expect([isPaused(turn), takeTurn(turn, 'ops/b', daemonSet('ops/b'))]).to.deep.equal([true, false]);
     await clock.advance(30 * MINUTE - 1);
-    expect(turn.next()).to.equal(undefined);
+    expect(nextToRoll(turn)).to.equal(undefined);
     await clock.advance(1);
-    expect(turn.next()).to.equal('ops/b');
+    expect(nextToRoll(turn)).to.equal('ops/b');
   });
 
   it('is stopped from the start where an earlier leader took its change back', () => {
     const { turn, put } = turns();
     put(daemonSet('kube-system/cni', { rollout: 'back 1' }));
-    expect(turn.take('ops/second', daemonSet('ops/second'))).to.equal(false);
-    expect(turn.stopsAll()).to.deep.equal(['kube-system/cni']);
+    expect(takeTurn(turn, 'ops/second', daemonSet('ops/second'))).to.equal(false);
+    expect(stopsAll(turn)).to.deep.equal(['kube-system/cni']);
     put(daemonSet('kube-system/cni', { rollout: 'back 1', generation: 2 }));
-    turn.seen('kube-system/cni');
-    expect([turn.next(), turn.stopsAll()]).to.deep.equal(['ops/second', []]);
+    markSeen(turn, 'kube-system/cni');
+    expect([nextToRoll(turn), stopsAll(turn)]).to.deep.equal(['ops/second', []]);
   });
 
   it('is stopped only for its own namespace where the record of a tenant says that the change was taken back', () => {
     const { turn, put } = turns();
     put(daemonSet('one/a', { rollout: 'back 1' }));
     put(daemonSet('two/a', { rollout: 'back 1' }));
-    expect(turn.take('one/b', daemonSet('one/b'))).to.equal(false);
-    expect(turn.take('ops/second', daemonSet('ops/second'))).to.equal(true);
-    expect(turn.stopsAll()).to.deep.equal([]);
+    expect(takeTurn(turn, 'one/b', daemonSet('one/b'))).to.equal(false);
+    expect(takeTurn(turn, 'ops/second', daemonSet('ops/second'))).to.equal(true);
+    expect(stopsAll(turn)).to.deep.equal([]);
   });
 
   for (const [what, before] of [
@@ -259,33 +271,33 @@ describe('the turn of a DaemonSet to roll', () => {
     it(`is kept for 15 seconds only by one ${what}`, async () => {
       const { clock, turn, put } = turns();
       put(daemonSet('first', before));
-      expect(turn.take('first', daemonSet('first', before))).to.equal(true);
+      expect(takeTurn(turn, 'first', daemonSet('first', before))).to.equal(true);
       put(daemonSet('first', { ...before, generation: 2 }));
-      expect(turn.take('second', daemonSet('second'))).to.equal(false);
+      expect(takeTurn(turn, 'second', daemonSet('second'))).to.equal(false);
       await clock.advance(15 * SECOND);
-      expect(turn.next()).to.equal(undefined);
+      expect(nextToRoll(turn)).to.equal(undefined);
       await clock.advance(1);
-      expect(turn.next()).to.equal('second');
-      expect(turn.take('second', daemonSet('second'))).to.equal(true);
+      expect(nextToRoll(turn)).to.equal('second');
+      expect(takeTurn(turn, 'second', daemonSet('second'))).to.equal(true);
     });
   }
 
   it('is kept by one that an earlier leader waits for, and that has lost all of its pods', async () => {
     const { clock, turn, put } = turns();
     put(daemonSet('kube-system/first', { rollout: 'awaited 1', desired: 1, current: 0, available: 0 }));
-    expect(turn.take('ops/second', daemonSet('ops/second'))).to.equal(false);
+    expect(takeTurn(turn, 'ops/second', daemonSet('ops/second'))).to.equal(false);
     await clock.advance(5 * MINUTE + 1);
-    expect(turn.stopsAll()).to.deep.equal(['kube-system/first']);
+    expect(stopsAll(turn)).to.deep.equal(['kube-system/first']);
   });
 
   it('stays with one that was written without an answer, for five minutes if it was not carried out', async () => {
     const { clock, turn, put } = turns();
     put(daemonSet('ops/first'));
-    expect(turn.take('ops/first', daemonSet('ops/first'))).to.equal(true);
-    expect(turn.take('ops/first', daemonSet('ops/first')), 'tried again').to.equal(true);
-    expect(turn.take('shop/a', daemonSet('shop/a'))).to.equal(false);
+    expect(takeTurn(turn, 'ops/first', daemonSet('ops/first'))).to.equal(true);
+    expect(takeTurn(turn, 'ops/first', daemonSet('ops/first')), 'tried again').to.equal(true);
+    expect(takeTurn(turn, 'shop/a', daemonSet('shop/a'))).to.equal(false);
     await clock.advance(5 * MINUTE + 1);
-    expect([turn.next(), turn.stopped()]).to.deep.equal(['shop/a', []]);
+    expect([nextToRoll(turn), stopped(turn)]).to.deep.equal(['shop/a', []]);
   });
 
   it('stays with one whose second write changes nothing', () => {
@@ -293,60 +305,64 @@ describe('the turn of a DaemonSet to roll', () => {
     roll(turn, put, 'ops/first');
     const rolling = daemonSet('ops/first', { generation: 2, available: 1, rollout: 'awaited 2' });
     put(rolling);
-    expect(turn.take('ops/first', rolling)).to.equal(true);
-    turn.giveBack('ops/first');
-    expect(turn.verdict('ops/first')).to.deep.equal({ kind: 'rolling' });
-    expect(turn.take('shop/a', daemonSet('shop/a'))).to.equal(false);
+    expect(takeTurn(turn, 'ops/first', rolling)).to.equal(true);
+    giveTurnBack(turn, 'ops/first', undefined);
+    expect(verdictNow(turn, 'ops/first')).to.deep.equal({ kind: 'rolling' });
+    expect(takeTurn(turn, 'shop/a', daemonSet('shop/a'))).to.equal(false);
   });
 
   it('does not become longer by further writes to the one that has it', async () => {
     const { clock, turn, put } = turns();
     roll(turn, put, 'ops/first');
-    turn.take('shop/second', daemonSet('shop/second'));
+    takeTurn(turn, 'shop/second', daemonSet('shop/second'));
     for (let generation = 2; generation < 7; generation++) {
       await clock.advance(MINUTE);
       put(daemonSet('ops/first', { generation, available: 1 }));
-      expect(turn.take('ops/first', daemonSet('ops/first', { generation, available: 1 }))).to.equal(true);
-      expect(turn.next()).to.equal(undefined);
+      expect(takeTurn(turn, 'ops/first', daemonSet('ops/first', { generation, available: 1 }))).to.equal(true);
+      expect(nextToRoll(turn)).to.equal(undefined);
     }
     await clock.advance(1);
-    expect(turn.take('ops/first', daemonSet('ops/first', { generation: 7, available: 1 }))).to.equal(false);
-    expect(turn.next()).to.equal('shop/second');
+    expect(takeTurn(turn, 'ops/first', daemonSet('ops/first', { generation: 7, available: 1 }))).to.equal(false);
+    expect(nextToRoll(turn)).to.equal('shop/second');
   });
 
   it('passes on after five minutes although the rollout gets on, but its own namespace waits', async () => {
     const { clock, turn, put } = turns();
     roll(turn, put, 'ops/first');
-    turn.take('ops/second', daemonSet('ops/second'));
-    turn.take('shop/a', daemonSet('shop/a'));
+    takeTurn(turn, 'ops/second', daemonSet('ops/second'));
+    takeTurn(turn, 'shop/a', daemonSet('shop/a'));
     for (const updated of [1, 2]) {
       await clock.advance(4 * MINUTE);
       put(daemonSet('ops/first', { generation: 2, updated, available: 2 }));
-      turn.next();
+      nextToRoll(turn);
     }
-    expect([turn.next(), turn.stopped(), turn.verdict('ops/first')]).to.deep.equal(['shop/a', [], { kind: 'slow' }]);
+    expect([nextToRoll(turn), stopped(turn), verdictNow(turn, 'ops/first')]).to.deep.equal([
+      'shop/a',
+      [],
+      { kind: 'slow' },
+    ]);
   });
 
   it('does not wait for pods on nodes that are not ready', () => {
     const { turn, put, unready } = turns();
     roll(turn, put, 'kube-system/cni');
     put(daemonSet('kube-system/cni', { generation: 2, available: 2 }));
-    expect(turn.take('ops/a', daemonSet('ops/a'))).to.equal(false);
+    expect(takeTurn(turn, 'ops/a', daemonSet('ops/a'))).to.equal(false);
     unready(1);
-    expect(turn.next()).to.equal('ops/a');
+    expect(nextToRoll(turn)).to.equal('ops/a');
   });
 
   it('is kept by one that had not rolled out, if it loses pods', async () => {
     const { clock, turn, put } = turns();
     const before = { available: 2 };
     put(daemonSet('ops/first', before));
-    turn.take('ops/first', daemonSet('ops/first', before));
+    takeTurn(turn, 'ops/first', daemonSet('ops/first', before));
     put(daemonSet('ops/first', { generation: 2, current: 2, available: 1, updated: 0 }));
-    turn.take('shop/a', daemonSet('shop/a'));
+    takeTurn(turn, 'shop/a', daemonSet('shop/a'));
     await clock.advance(MINUTE);
-    expect(turn.next()).to.equal(undefined);
+    expect(nextToRoll(turn)).to.equal(undefined);
     await clock.advance(4 * MINUTE + 1);
-    expect([turn.next(), turn.stopped()]).to.deep.equal(['shop/a', ['ops/first']]);
+    expect([nextToRoll(turn), stopped(turn)]).to.deep.equal(['shop/a', ['ops/first']]);
   });
 
   it('waits at the start for those that come first, and that nobody has looked at yet', async () => {
@@ -354,31 +370,31 @@ describe('the turn of a DaemonSet to roll', () => {
     put(daemonSet('kube-system/cni'));
     put(daemonSet('ops/a'));
     put(daemonSet('ops/b'));
-    expect(turn.take('ops/a', daemonSet('ops/a'))).to.equal(false);
-    expect([turn.seen('ops/a'), turn.seen('ops/b'), turn.seen('kube-system/cni')]).to.deep.equal([
+    expect(takeTurn(turn, 'ops/a', daemonSet('ops/a'))).to.equal(false);
+    expect([markSeen(turn, 'ops/a'), markSeen(turn, 'ops/b'), markSeen(turn, 'kube-system/cni')]).to.deep.equal([
       undefined,
       undefined,
       'ops/a',
     ]);
     put(daemonSet('kube-system/later'));
-    expect(turn.next()).to.equal(undefined);
+    expect(nextToRoll(turn)).to.equal(undefined);
     await clock.advance(15 * SECOND + 1);
-    expect(turn.next()).to.equal('ops/a');
+    expect(nextToRoll(turn)).to.equal('ops/a');
   });
 
   it('says when a pod of the new template shows that the change is let in', () => {
     const { turn, put } = turns();
     roll(turn, put, 'ops/first');
-    expect(turn.isUnproven('ops/first')).to.equal(true);
+    expect(isUnprovenNow(turn, 'ops/first')).to.equal(true);
     put(daemonSet('ops/first', { generation: 2, updated: 0, available: 2 }));
-    expect(turn.isUnproven('ops/first')).to.equal(true);
+    expect(isUnprovenNow(turn, 'ops/first')).to.equal(true);
     put(daemonSet('ops/first', { generation: 2, updated: 1, available: 2 }));
-    expect(turn.isUnproven('ops/first')).to.equal(false);
+    expect(isUnprovenNow(turn, 'ops/first')).to.equal(false);
   });
 
   it('comes to system namespaces first, and else to one namespace after the other', () => {
     const { turn, put } = turns();
-    const roll = (key: string) => turn.take(key, daemonSet(key));
+    const roll = (key: string) => takeTurn(turn, key, daemonSet(key));
     put(daemonSet('ops/first'));
     roll('ops/first');
     put(daemonSet('ops/first', { generation: 2, available: 1 }));
@@ -389,7 +405,7 @@ describe('the turn of a DaemonSet to roll', () => {
     put(daemonSet('ops/first', { generation: 2 }));
     const order: (string | undefined)[] = [];
     for (let index = 0; index < 10; index++) {
-      const key = turn.next();
+      const key = nextToRoll(turn);
       order.push(key);
       if (key === undefined) break;
       expect(roll('tenant/d199'), 'out of turn').to.equal(false);
@@ -405,21 +421,25 @@ describe('the turn of a DaemonSet to roll', () => {
   it('passes over one that left the line', () => {
     const { turn, put, firstRolls } = turns();
     firstRolls();
-    turn.take('second', daemonSet('second'));
-    turn.take('third', daemonSet('third'));
-    turn.leave('second');
+    takeTurn(turn, 'second', daemonSet('second'));
+    takeTurn(turn, 'third', daemonSet('third'));
+    turn.line.delete('second');
     put(daemonSet('first', { generation: 2 }));
-    expect([turn.waits('second'), turn.waits('third'), turn.next()]).to.deep.equal([false, true, 'third']);
+    expect([waitsInLine(turn, 'second'), waitsInLine(turn, 'third'), nextToRoll(turn)]).to.deep.equal([
+      false,
+      true,
+      'third',
+    ]);
   });
 
   it('is returned if nothing was written', () => {
     const { turn, put } = turns();
     put(daemonSet('first'));
-    turn.take('first', daemonSet('first'));
-    turn.giveBack('second');
-    expect(turn.take('second', daemonSet('second'))).to.equal(false);
-    turn.giveBack('first');
-    expect(turn.take('second', daemonSet('second'))).to.equal(true);
+    takeTurn(turn, 'first', daemonSet('first'));
+    giveTurnBack(turn, 'second', undefined);
+    expect(takeTurn(turn, 'second', daemonSet('second'))).to.equal(false);
+    giveTurnBack(turn, 'first', undefined);
+    expect(takeTurn(turn, 'second', daemonSet('second'))).to.equal(true);
   });
 
   it('passes from one to the next', () => {
@@ -427,10 +447,10 @@ describe('the turn of a DaemonSet to roll', () => {
     firstRolls();
     put(daemonSet('first', { generation: 2 }));
     put(daemonSet('second', { generation: 4 }));
-    expect(turn.take('second', daemonSet('second', { generation: 4 }))).to.equal(true);
+    expect(takeTurn(turn, 'second', daemonSet('second', { generation: 4 }))).to.equal(true);
     put(daemonSet('second', { generation: 5, observed: 4 }));
-    expect(turn.take('third', daemonSet('third'))).to.equal(false);
+    expect(takeTurn(turn, 'third', daemonSet('third'))).to.equal(false);
     put(daemonSet('second', { generation: 6 }));
-    expect(turn.take('third', daemonSet('third'))).to.equal(true);
+    expect(takeTurn(turn, 'third', daemonSet('third'))).to.equal(true);
   });
 });
