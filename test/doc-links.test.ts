@@ -66,17 +66,6 @@ describe('the files that the documents name', () => {
     );
     expect(missing).to.deep.equal([]);
   });
-
-  it('are found, and missing ones are reported', () => {
-    expect(namedIn('`kube/lease.ts`, `a.test.ts` "b", `*.ts`, `src/kube`, c.ts')).to.deep.equal([
-      'kube/lease.ts',
-      'a.test.ts',
-    ]);
-    expect(['src/kube/lease.ts', 'kube/lease.ts', 'lease.ts', 'oci/lease.ts', 'ease.ts'].map(isFile)).to.deep.equal([
-      ...[true, true, true],
-      ...[false, false],
-    ]);
-  });
 });
 
 describe('the links of the documents', () => {
@@ -85,20 +74,6 @@ describe('the links of the documents', () => {
       linksIn(readFileSync(join(ROOT, document), 'utf8')).flatMap((link) => broken(document, link) ?? []),
     );
     expect(found).to.deep.equal([]);
-  });
-
-  it('are found, and broken ones are reported', () => {
-    expect(linksIn('[a](b.md#c) `[d](e)` [f](https://g) ![h](i.svg)\n```\n[j](k)\n```\n')).to.deep.equal([
-      'b.md#c',
-      'i.svg',
-    ]);
-    expect([...anchorsIn('# At 3 a.m.\n## `kind`, microk8s\n### The nodes have a certs.d\n')]).to.deep.equal([
-      'at-3-am',
-      'kind-microk8s',
-      'the-nodes-have-a-certsd',
-    ]);
-    expect(broken('docs/install.md', 'nowhere.md')).to.match(/there is no docs.nowhere\.md$/);
-    expect(broken('docs/install.md', '#nowhere')).to.match(/has no such heading$/);
   });
 });
 
@@ -133,17 +108,5 @@ describe('the pages that the program, the manifests and the chart name', () => {
         : [],
     );
     expect(found).to.deep.equal([]);
-  });
-
-  it('are found, and missing ones are reported', () => {
-    expect(pagesIn('a (docs/a.md)\n# b docs/b-c.md ("The\n# part") \'docs/d.md, "E"\'')).to.deep.equal([
-      { page: 'docs/a.md', part: undefined },
-      { page: 'docs/b-c.md', part: 'The part' },
-      { page: 'docs/d.md', part: 'E' },
-    ]);
-    expect(missing({ page: 'docs/nowhere.md', part: undefined })).to.equal('there is no docs/nowhere.md');
-    expect(missing({ page: 'docs/security.md', part: 'The nowhere' })).to.equal(
-      'docs/security.md has no "The nowhere"',
-    );
   });
 });

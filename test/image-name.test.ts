@@ -36,12 +36,6 @@ describe('the name of the image, until one is published', () => {
     const values = readFileSync(`${ROOT}manifests/helm/archaware-controller/values.yaml`, 'utf8');
     expect(values).to.match(/^image:\n(?: +.*\n)*? {2}repository: ["']{2}/m);
   });
-
-  it('cannot be registered by somebody else, in any file', () => {
-    for (const [path, text] of published()) {
-      expect(text, path).not.to.match(/docker\.io\/archaware\/|image: archaware\//m);
-    }
-  });
 });
 
 describe('an address of archaware', () => {
@@ -58,22 +52,4 @@ describe('an address of archaware', () => {
     const found = published().flatMap(([path, text]) => claimable(text).map((address) => `${path}: ${address}`));
     expect(found).to.deep.equal([]);
   });
-
-  for (const bad of [
-    'https://github.com/archaware/x',
-    'oci://ghcr.io/you/charts/x',
-    'https://releases.invalid.com/archaware',
-  ]) {
-    it(`is noticed otherwise: ${bad}`, () => expect(claimable(`see [it](${bad}).`)).to.deep.equal([bad]));
-  }
-
-  for (const good of [
-    'oci://registry.invalid/charts/archaware-controller',
-    'https://source.invalid/archaware-controller',
-    'https://source\\.invalid/archaware-controller',
-    'oci://$chart@$digest',
-    'https://github.com/openshift/multiarch-tuning-operator',
-  ]) {
-    it(`may be ${good}`, () => expect(claimable(good)).to.deep.equal([]));
-  }
 });

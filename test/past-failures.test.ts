@@ -19,11 +19,8 @@
  * | a conflict lost the removal of a label, replicas fought | cli/labels.test.ts, e2e/leader.e2e.ts |
  */
 import { expect } from 'chai';
-import { indexOf, reply, startResolver, startServer } from './oci/server.ts';
 import { ours } from './support/objects.ts';
 import { PODS, type Product, startProduct, tolerated } from './support/product.ts';
-
-const HOUR_MS = 3_600_000;
 
 describe('past failures', () => {
   let product: Product;
@@ -76,32 +73,5 @@ describe('past failures', () => {
     await held(0);
     await product.eventually('the timers to go', async () => timers() <= before - COUNT);
     expect(before).to.be.at.least(COUNT);
-  });
-});
-
-describe('an image whose lookups fail', () => {
-  it('is looked up until one succeeds, not five times', async () => {
-    const server = await startServer();
-    const harness = startResolver([server.host]);
-    const image = `${server.host}/app:v1`;
-    const access = { namespace: 'default', pullSecrets: [], always: false };
-    const lookUp = async () => {
-      const settled = harness.settled();
-      harness.resolver.look(image, access);
-      await settled;
-    };
-    try {
-      server.on('/v2/app/manifests/v1', reply(503));
-      for (let tried = 0; tried < 20; tried++) {
-        await lookUp();
-        harness.advance(HOUR_MS);
-      }
-      server.put('app', 'manifests', indexOf('linux/arm64'), { tag: 'v1' });
-      await lookUp();
-      expect(harness.known(image, access)?.platforms).to.deep.equal([{ os: 'linux', architecture: 'arm64' }]);
-    } finally {
-      harness.stop();
-      await server.stop();
-    }
   });
 });

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
-import { at } from '../../hack/cluster/json.ts';
-import { annotation, ours, runs, scheduledOn, taints, tolerations, uidOf } from '../support/objects.ts';
-import { daemonSet, deployment } from '../support/workloads.ts';
+import { annotation, ours, scheduledOn, taints } from '../support/objects.ts';
+import { deployment } from '../support/workloads.ts';
 import { type LiveWorld, startWorld } from './support/world.ts';
 
 const MANAGED = 'archaware.dev/managed';
@@ -37,71 +36,6 @@ describe('taints of nodes on the real control plane', () => {
   async function eventuallyAllTainted(key = 'supported-arch', effect = 'NoSchedule'): Promise<void> {
     for (const name of NODES) await eventuallyTainted(name, [`${key}=${architectureOf(name)}:${effect}`]);
   }
-
-  it('converges to another key, effect and selector, and no daemon or pod is lost on the way', async () => {
-    const namespace = await world.namespace('converging');
-    const images = [world.image('multi')];
-    await world.create(
-      daemonSet(namespace, 'agent', { images }),
-      daemonSet(namespace, 'other', { images }),
-      deployment(namespace, 'app', { images, replicas: 4 }),
-    );
-    await world.run();
-    await eventuallyAllTainted();
-    await world.eventually('everything to run', async () => {
-      const pods = await world.list('Pod', namespace);
-      return pods.length === 10 && pods.every(runs);
-    });
-    const bound = (await world.pods(namespace, 'app')).map(uidOf).sort();
-
-    // A DaemonSet that rolls is one pod short at a time, and nothing else ever is.
-    const short: string[] = [];
-    let [watching, looks] = [true, 0];
-    const watch = async () => {
-      while (watching) {
-        for (const app of ['agent', 'other']) {
-          const count = (await world.pods(namespace, app)).length;
-          if (count < NODES.length - 1) short.push(`${app}: ${count} pods`);
-        }
-        looks++;
-      }
-    };
-    const watched = watch();
-    const steps = [
-      { key: 'example.com/arch', effect: 'NoSchedule' },
-      { key: 'example.com/arch', effect: 'PreferNoSchedule' },
-      { key: 'supported-arch', effect: 'NoSchedule' },
-    ];
-    for (const { key, effect } of steps) {
-      await world.stopControllers();
-      await world.run(['--taints.key', key, '--taints.effect', effect]);
-      await eventuallyAllTainted(key, effect);
-      const wanted = ['amd64', 'arm64'].map((value) => `${key}=${value}:${effect}`);
-      for (const app of ['agent', 'other']) {
-        await world.eventually(`${app} to tolerate ${key}:${effect} only, on every node`, async () => {
-          const found = await world.get('DaemonSet', namespace, app);
-          const ready = at(found, 'status', 'numberReady') === NODES.length;
-          return ready && tolerations(at(found, 'spec', 'template')).join() === wanted.join();
-        });
-      }
-    }
-    await world.stopControllers();
-    await world.run(['--taints.nodeSelector', 'pool in (amd64-2,arm64-1)']);
-    await eventuallyTainted('amd64-1', []);
-    await eventuallyTainted('amd64-2', ours('amd64'));
-    await eventuallyTainted('arm64-1', ours('arm64'));
-    // The label of a node decides, also when it changes later.
-    await world.patch('Node', '', 'amd64-2', { metadata: { labels: { pool: 'other' } } });
-    await eventuallyTainted('amd64-2', []);
-    await world.patch('Node', '', 'amd64-2', { metadata: { labels: { pool: 'amd64-2' } } });
-    await eventuallyTainted('amd64-2', ours('amd64'));
-
-    watching = false;
-    await watched;
-    expect(looks).to.be.greaterThan(10);
-    expect(short).to.deep.equal([]);
-    expect((await world.pods(namespace, 'app')).map(uidOf).sort()).to.deep.equal(bound);
-  });
 
   it('taints a node that joins under load before a pod can land there wrongly', async () => {
     await world.run();

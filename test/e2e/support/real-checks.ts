@@ -7,7 +7,6 @@ import { nameOf, taints, tolerations } from '../../support/objects.ts';
 import { pod } from '../../support/workloads.ts';
 import { pathOf } from '../../support/world.ts';
 import { isReviewed } from './pod-stream.ts';
-import type { RealWorld } from './real-world.ts';
 import type { LiveWorld } from './world.ts';
 
 const WEBHOOKS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
@@ -70,29 +69,6 @@ export async function nothingIsLeft(world: LiveWorld, { others = [], keepsPods =
   );
   expect(marked.map((one) => `${textAt(one, 'metadata', 'namespace')}/${nameOf(one)}`)).to.deep.equal([]);
   expect((await world.cluster.request('GET', WEBHOOKS)).status).to.equal(404);
-}
-
-/** Kinds of objects that manifests of archaware have outside of its namespace. */
-const KINDS = [
-  ...['clusterroles', 'clusterrolebindings', 'namespaces', 'validatingadmissionpolicies'],
-  ...['validatingadmissionpolicybindings', 'mutatingadmissionpolicies', 'mutatingadmissionpolicybindings'],
-  'mutatingwebhookconfigurations',
-];
-
-/** Waits until no object of a manifest is there. */
-export async function eventuallyNoObjects(real: RealWorld): Promise<void> {
-  await eventuallyOn(real.world)('no object to be left', async () => {
-    const found = await real.kubectl(
-      'get',
-      KINDS.join(),
-      '-l',
-      'app.kubernetes.io/name=archaware-controller',
-      '-o',
-      'name',
-    );
-    if (found === '') return true;
-    throw new Error(found);
-  });
 }
 
 /** For a failed test: the nodes, the pods, the Events and the end of the logs. */

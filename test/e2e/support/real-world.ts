@@ -3,10 +3,7 @@ import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parse, stringify } from 'yaml';
-import { nodeFiles } from '../../../hack/cluster/node-config.ts';
 import { podImage } from '../../../hack/cluster/node-images.ts';
-import { takesPods } from '../../../hack/cluster/nodes.ts';
 import type { RealNode } from '../../../hack/cluster/real-node.ts';
 import { binaries } from '../../../hack/cluster/spawn.ts';
 import { index } from '../../../testimg/build.ts';
@@ -113,20 +110,6 @@ export async function installManifest(real: RealWorld): Promise<ProjectImage> {
   const name = { 'registry.example.com/you/archaware-controller:0.2.0': `${image.repository}@${image.digest}` };
   await real.block('docs/install.md', 'kubectl apply -f archaware.yaml', name);
   return image;
-}
-
-/** Lets the real node register once more, with these keys of the kubelet's configuration changed. Its pods begin again. */
-export async function registerAgain(
-  { world, node }: RealWorld,
-  keys: Readonly<Record<string, unknown>>,
-): Promise<void> {
-  const { cluster } = world;
-  const { kubelet } = nodeFiles(cluster.directory);
-  await writeFile(kubelet, stringify({ ...parse(await readFile(kubelet, 'utf8')), ...keys }));
-  await cluster.cutNodePower();
-  await world.remove('Node', '', node.name);
-  await cluster.startNode();
-  await cluster.waitFor('the node to take pods', () => takesPods(cluster.request, node.name), 90_000);
 }
 
 /** Puts lines at the top of config.yaml in the ConfigMap, in the place of those of the same key, by an editor. */
