@@ -20,9 +20,9 @@ import { ImageError } from './errors.ts';
 import { createRegistry, type RegistryOptions } from './http/registry-client.ts';
 import { withDeadline } from './http/transport.ts';
 import { createStarts } from './lookup/limiter.ts';
-import { createLookup, type LookupOptions } from './lookup/lookup.ts';
-import { LONGEST_WAIT } from './lookup/pace.ts';
-import { createQuery, ownerOf, type QueryOptions } from './lookup/query.ts';
+import { createLookups, type LookupOptions, lookup } from './lookup/lookup.ts';
+import { LONGEST_WAIT, waitAt } from './lookup/pace.ts';
+import { createQuery, ownerOf, type QueryOptions, query } from './lookup/query.ts';
 import { createRequests, type QueriedTarget } from './lookup/request.ts';
 import { parseReference, type Reference } from './reference.ts';
 import { pulledByPodsText } from './sentences.ts';
@@ -93,203 +93,48 @@ export type Resolver = Omit<TagResolver, 'tags' | 'reach'>;
 /** A resolver that can also list the tags of an image's repository, and lets others ask its registry, which only commands need. */
 export type TagResolver = ReturnType<typeof createResolver>;
 
+/** What a resolver knows, whom it calls, and which lookups are under way. */
+type ResolverState = ReturnType<typeof createState>;
+
 /** @throws Error for invalid CIDRs in `addresses` */
-export function createResolver(options: ResolverOptions) {
-  const { now, telemetry, endpointsOf, timeoutMs, after = systemClock.after, signal: end } = options;
+function createState(options: ResolverOptions) {
+  const { now, endpointsOf, signal } = options;
   const failures = options.failures ?? createFailures(options);
   const keyring = createKeyring(options);
-  const namesOf = (reference: Reference) => endpointsOf(reference).map(({ credentialName }) => credentialName);
   const routeOf = (reference: Reference) => endpointsOf(reference)[0]?.route;
   const knowledge = createKnowledge({ ...options, routeOf }, (reference, access) =>
-    keyring.fingerprints(access, namesOf(reference)),
+    keyring.fingerprints(access, namesOf(options, reference)),
   );
-  const recovered = (place: string): void => wake(failures.waitingFor(place));
-  const { lookup, health, waitAt, forgive } = createLookup({ ...options, recovered });
+  const recovered = (place: string): void => wake(state, failures.waitingFor(place));
+  const lookups = createLookups({ ...options, recovered });
   const { send, destroy } = createRegistry(options);
+  onAbort(signal, destroy);
   const requests = createRequests({ send, now });
-  const query = createQuery({ ...options, requests, health });
-  onAbort(end, destroy);
-  const turns = createTurns({ monotonic: now });
-  const listeners: ((canonical: string) => void)[] = [];
-  const flights = createFlights<Known>();
-  /** By image, and by the pull secrets that match it at each of its endpoints. */
-  const lookups = createFlights<Known>();
-  const starts = createStarts();
-  /** The number of calls of {@link Resolver.forgive}. */
-  let generation = 0;
+  const state = {
+    ...{ options, failures, keyring, knowledge, lookups, requests, starts: createStarts() },
+    query: createQuery({ ...options, requests, health: lookups.health }),
+    turns: createTurns({ monotonic: now }),
+    listeners: [] as ((canonical: string) => void)[],
+    flights: createFlights<Known>(),
+    /** By image, and by the pull secrets that match it at each of its endpoints. */
+    merged: createFlights<Known>(),
+    /** The number of calls of {@link Resolver.forgive}. */
+    generation: 0,
+  };
+  return state;
+}
 
-  function open(access: Access, until: AbortSignal) {
-    const problem = 'the pull secrets could not be read from the API server in time';
-    const unreadable = () => new ImageError(problem, { code: 'unavailable' });
-    return withDeadline(timeoutMs, until, unreadable, (late) => untilAborted(keyring.open(access, late), late), after);
-  }
-
-  /**
-   * Does work at the first of the endpoints where it succeeds, with the credentials, limits and turns that lookups have. Each of its
-   * requests has a deadline, and so it has none.
-   */
-  async function reach<T>(reference: Reference, access: Access, until: AbortSignal, work: Reach<T>, only?: Endpoint) {
-    const signal = AbortSignal.any([end, until]);
-    const { candidates: credentials } = await open(access, signal);
-    const endpoints = only === undefined ? endpointsOf(reference) : [only];
-    const task = { reference, endpoints, credentials, askers: createAskers(access.namespace), signal };
-    const parts = { requests, now, after };
-    return lookup({ ...task, budgetMs: Number.POSITIVE_INFINITY }, (at) => work(at, parts));
-  }
-
-  /** Looks an image up, once for all that hold the same credentials for it, and keeps the answer. */
-  async function ask(asked: Question, reference: Reference, askers: Askers): Promise<Known> {
-    const keys = await open(asked.access, end);
-    const endpoints = endpointsOf(reference);
-    const matching = endpoints.map(({ credentialName }) => keys.fingerprints(credentialName));
-    const owners = [...new Set(matching.flat())];
-    // The credentials are known only now: another caller with the same ones may have found the answer already.
-    const question = { ...asked, owners: () => owners };
-    const known = knowledge.fresh(question);
-    if (known !== undefined) return known;
-    const key = [reference.canonical, ...matching.map((fingerprints) => fingerprints.join())].join(' ');
-    const onWait = (): void => {
-      if (lineAt(reference) !== undefined) report(reference.canonical);
-    };
-    const work = async (_: AbortSignal, all: Askers): Promise<Known> => {
-      const previous = reference.digest === undefined ? knowledge.last(question) : undefined;
-      const task = { reference, endpoints, askers: all, onWait, budgetMs: timeoutMs * 3, signal: end };
-      const { entry, owner, outcome } = await lookup({ ...task, credentials: keys.candidates }, async (at) => ({
-        ...(await query(at, previous)),
-        owner: ownerOf(at.credential),
-      }));
-      telemetry?.cached?.(outcome === 'revalidated' ? 'revalidated' : 'miss');
-      knowledge.keep(reference, owner, entry);
-      return entry;
-    };
-    return lookups.join(key, end, work, askers);
-  }
-
-  /** Returns the line at the limit of the image's registry; undefined if nobody waits there, or it does not move. */
-  function lineAt(reference: Reference): Line | undefined {
-    const lines = endpointsOf(reference).flatMap((endpoint): readonly Line[] => {
-      const inMs = waitAt(endpoint.host);
-      return inMs === undefined ? [] : [{ registry: labelOf({ endpoint, reference }), inMs }];
-    });
-    return lines.toSorted((one, other) => other.inMs - one.inMs)[0];
-  }
-
-  /** Starts a lookup, or joins the one that runs. */
-  function fly(question: Question, key: string): Promise<Known> {
-    let isFirst = false;
-    const work = (_: AbortSignal, askers: Askers) => {
-      isFirst = true;
-      return lookUp(question, key, askers);
-    };
-    const found = flights.join(key, end, work, createAskers(question.access.namespace));
-    const settle = () => {
-      if (isFirst) report(question.canonical);
-    };
-    found.then(settle, settle);
-    return found;
-  }
-
-  /** Makes failed images due. */
-  function wake(keys: readonly string[]): void {
-    void inTurns(turns, keys, (key) => {
-      failures.forgive(key);
-      // A canonical name contains no space; an access key may contain anything.
-      report(key.split(' ', 1)[0] ?? key);
-    });
-  }
-
-  function report(canonical: string): void {
-    if (!end.aborted) for (const listener of listeners) listener(canonical);
-  }
-
-  async function lookUp(question: Question, key: string, askers: Askers): Promise<Known> {
-    const { reference, access } = question;
-    const asOf = generation;
-    try {
-      end.throwIfAborted();
-      if (reference instanceof ImageError) throw reference;
-      const found = await ask(question, reference, askers);
-      failures.remove(key);
-      telemetry?.resolved?.('ok');
-      return found;
-    } catch (error) {
-      // A lookup that ends because everything ends is not a failure of the image.
-      if (end.aborted) throw end.reason;
-      const known = withReason(error, reference);
-      failures.add(key, known, options.ttl.failure, access.namespace);
-      // The lookup used credentials or mirrors that have changed since.
-      if (asOf !== generation) failures.forgive(key);
-      telemetry?.resolved?.(known.code);
-      throw known;
-    }
-  }
-
-  /** Adds to a refusal that kubelets pull the image with a login that archaware does not have. */
-  function withReason(error: unknown, reference: Reference | ImageError): ImageError {
-    if (!(error instanceof ImageError)) {
-      const message = 'the lookup failed because of an error in archaware; please report it';
-      return new ImageError(message, { code: 'unavailable', cause: error });
-    }
-    if (error.code !== 'denied' || reference instanceof ImageError) return error;
-    const [provider] = namesOf(reference).flatMap((name) => options.providerForPods?.(name) ?? []);
-    return provider === undefined
-      ? error
-      : new ImageError(`${error.message}; ${pulledByPodsText(provider)}`, { ...error, cause: error });
-  }
-
-  /** Plans a lookup, or joins the one that runs. False if there is no room for it. */
-  function plan(image: string, { access, reference }: Question, key: string, mayStart: () => boolean): boolean {
-    if (flights.add(key, access.namespace)) return true;
-    const { registry: host, repository } =
-      reference instanceof ImageError ? { registry: '', repository: '' } : reference;
-    const project = repository.split('/', 1)[0] ?? '';
-    // Only the names are kept while it waits.
-    return starts.add({ namespace: access.namespace, host, project }, key, mayStart, () => {
-      const question = knowledge.read(image, access);
-      const isWanted =
-        !end.aborted && (failures.get(key)?.retryAt ?? 0) <= now() && knowledge.fresh(question) === undefined;
-      return isWanted ? fly(question, key) : undefined;
-    });
-  }
-
-  function pending({ reference }: Question, isPlanned: boolean): Extract<Look, { kind: 'pending' }> {
-    const line = reference instanceof ImageError ? undefined : lineAt(reference);
-    return { kind: 'pending', isPlanned, ...(line === undefined ? {} : { line }) };
-  }
-
+/** @throws Error for invalid CIDRs in `addresses` */
+export function createResolver(options: ResolverOptions) {
+  const resolver = createState(options);
+  const { failures, knowledge, listeners, flights, starts } = resolver;
   return {
     /**
      * Returns what is in memory about an image, and asks for a lookup if one is due: not while one runs, not while the image is
      * known and fresh, and not before the time of the retry. `mayStart` is called just before, and may prevent it; default: it
      * allows it. Never waits.
      */
-    look(image: string, access: Access, mayStart: () => boolean = () => true): Look {
-      const question = knowledge.read(image, access);
-      const fresh = knowledge.fresh(question);
-      if (fresh !== undefined) {
-        telemetry?.cached?.('hit');
-        return knownAs(fresh);
-      }
-      const key = keyOf(question);
-      const failure = failures.get(key);
-      // Read once. Otherwise a retry that becomes due in between would be neither started nor planned by the caller.
-      const at = now();
-      const isDue = (failure?.retryAt ?? 0) <= at;
-      const isPlanned = !isDue || end.aborted || plan(image, question, key, mayStart);
-      if (failure === undefined) return pending(question, isPlanned);
-      // What was known stays valid until a revalidation succeeds.
-      const stale = knowledge.last(question);
-      if (stale !== undefined) {
-        telemetry?.cached?.('stale');
-        return { ...knownAs(stale), isStale: true };
-      }
-      // Who waits in a queue that moves has not failed, for as long as anybody may wait in one.
-      const mayWait = failure.error.temporary && isDue && isPlanned && at - failure.firstFailedAt < LONGEST_WAIT;
-      const waiting = mayWait ? pending(question, isPlanned) : undefined;
-      if (waiting?.line !== undefined) return waiting;
-      const retryInMs = isDue ? Number.POSITIVE_INFINITY : failure.retryAt - at;
-      return { kind: 'failed', error: failure.error, isPlanned, sinceMs: at - failure.firstFailedAt, retryInMs };
-    },
+    look: (image: string, access: Access, mayStart?: () => boolean): Look => look(resolver, image, access, mayStart),
     /**
      * Calls the listener at the end of each lookup with the image's canonical name (`canonicalName` of reference.ts), and when it has
      * begun to wait because of a registry's limit.
@@ -304,7 +149,7 @@ export function createResolver(options: ResolverOptions) {
       signal.throwIfAborted();
       const question = knowledge.read(image, access);
       const { found, digest, source } =
-        knowledge.fresh(question) ?? (await untilAborted(fly(question, keyOf(question)), signal));
+        knowledge.fresh(question) ?? (await untilAborted(fly(resolver, question, keyOf(question)), signal));
       return { ...found, ...(digest === undefined ? {} : { digest }), ...(source === undefined ? {} : { source }) };
     },
     /**
@@ -314,10 +159,10 @@ export function createResolver(options: ResolverOptions) {
      */
     async tags(image: string, access: Access, signal: AbortSignal): Promise<readonly string[]> {
       const reference = parseReference(image);
-      const able = endpointsOf(reference).filter((endpoint) => endpoint.resolvesTags);
+      const able = options.endpointsOf(reference).filter((endpoint) => endpoint.resolvesTags);
       // A mirror may know only those that were pulled through it.
       const endpoint = able.find(({ isSource }) => isSource) ?? able[0];
-      return endpoint === undefined ? [] : reach(reference, access, signal, requests.tags, endpoint);
+      return endpoint === undefined ? [] : reach(resolver, reference, access, signal, resolver.requests.tags, endpoint);
     },
     /**
      * Does work at the first endpoint of an image where it succeeds, with each login in turn. The work is handed in, so that the controller
@@ -326,7 +171,7 @@ export function createResolver(options: ResolverOptions) {
      * @throws ImageError, or the signal's reason
      */
     reach: async <T>(image: string, access: Access, signal: AbortSignal, work: Reach<T>): Promise<T> =>
-      reach(parseReference(image), access, signal, work),
+      reach(resolver, parseReference(image), access, signal, work),
     /** The number of lookups that run or wait for their turn. */
     pending: (): number => flights.size + starts.size,
     /** The number of images, per access, whose last lookup failed. */
@@ -336,13 +181,199 @@ export function createResolver(options: ResolverOptions) {
      * called.
      */
     forgive(): void {
-      generation += 1;
-      forgive();
-      wake(failures.keys());
+      resolver.generation += 1;
+      resolver.lookups.logins.forgive();
+      wake(resolver, failures.keys());
     },
   };
 }
 
+function look(resolver: ResolverState, image: string, access: Access, mayStart: () => boolean = () => true): Look {
+  const { options, failures, knowledge } = resolver;
+  const question = knowledge.read(image, access);
+  const fresh = knowledge.fresh(question);
+  if (fresh !== undefined) {
+    options.telemetry?.cached?.('hit');
+    return knownAs(fresh);
+  }
+  const key = keyOf(question);
+  const failure = failures.get(key);
+  // Read once. Otherwise a retry that becomes due in between would be neither started nor planned by the caller.
+  const at = options.now();
+  const isDue = (failure?.retryAt ?? 0) <= at;
+  const isPlanned = !isDue || options.signal.aborted || plan(resolver, image, question, key, mayStart);
+  if (failure === undefined) return pending(resolver, question, isPlanned);
+  // What was known stays valid until a revalidation succeeds.
+  const stale = knowledge.last(question);
+  if (stale !== undefined) {
+    options.telemetry?.cached?.('stale');
+    return { ...knownAs(stale), isStale: true };
+  }
+  // Who waits in a queue that moves has not failed, for as long as anybody may wait in one.
+  const mayWait = failure.error.temporary && isDue && isPlanned && at - failure.firstFailedAt < LONGEST_WAIT;
+  const waiting = mayWait ? pending(resolver, question, isPlanned) : undefined;
+  if (waiting?.line !== undefined) return waiting;
+  const retryInMs = isDue ? Number.POSITIVE_INFINITY : failure.retryAt - at;
+  return { kind: 'failed', error: failure.error, isPlanned, sinceMs: at - failure.firstFailedAt, retryInMs };
+}
+
 function knownAs({ found: { platforms, isIndex, isBundle } }: Known): Look & { readonly kind: 'known' } {
   return { kind: 'known', platforms, isIndex, ...(isBundle ? { isBundle } : {}) };
+}
+
+function pending(resolver: ResolverState, { reference }: Question, isPlanned: boolean): Look & { kind: 'pending' } {
+  const line = reference instanceof ImageError ? undefined : lineAt(resolver, reference);
+  return { kind: 'pending', isPlanned, ...(line === undefined ? {} : { line }) };
+}
+
+/** Returns the line at the limit of the image's registry; undefined if nobody waits there, or it does not move. */
+function lineAt({ options, lookups }: ResolverState, reference: Reference): Line | undefined {
+  const lines = options.endpointsOf(reference).flatMap((endpoint): readonly Line[] => {
+    const inMs = waitAt(lookups.paces, endpoint.host);
+    return inMs === undefined ? [] : [{ registry: labelOf({ endpoint, reference }), inMs }];
+  });
+  return lines.toSorted((one, other) => other.inMs - one.inMs)[0];
+}
+
+/** Plans a lookup, or joins the one that runs. False if there is no room for it. */
+function plan(resolver: ResolverState, image: string, question: Question, key: string, may: () => boolean): boolean {
+  const { options, failures, knowledge, flights, starts } = resolver;
+  const { access, reference } = question;
+  if (flights.add(key, access.namespace)) return true;
+  const { registry: host, repository } = reference instanceof ImageError ? { registry: '', repository: '' } : reference;
+  const project = repository.split('/', 1)[0] ?? '';
+  // Only the names are kept while it waits.
+  return starts.add({ namespace: access.namespace, host, project }, key, may, () => {
+    if (options.signal.aborted || (failures.get(key)?.retryAt ?? 0) > options.now()) return undefined;
+    const again = knowledge.read(image, access);
+    return knowledge.fresh(again) === undefined ? fly(resolver, again, key) : undefined;
+  });
+}
+
+/** Starts a lookup, or joins the one that runs. */
+function fly(resolver: ResolverState, question: Question, key: string): Promise<Known> {
+  let isFirst = false;
+  const work = (_: AbortSignal, askers: Askers) => {
+    isFirst = true;
+    return lookUp(resolver, question, key, askers);
+  };
+  const askers = createAskers(question.access.namespace);
+  const found = resolver.flights.join(key, resolver.options.signal, work, askers);
+  const settle = () => {
+    if (isFirst) report(resolver, question.canonical);
+  };
+  found.then(settle, settle);
+  return found;
+}
+
+async function lookUp(resolver: ResolverState, question: Question, key: string, askers: Askers): Promise<Known> {
+  const { options, failures, generation } = resolver;
+  const { signal, telemetry, ttl } = options;
+  const { reference, access } = question;
+  try {
+    signal.throwIfAborted();
+    if (reference instanceof ImageError) throw reference;
+    const found = await ask(resolver, question, reference, askers);
+    failures.remove(key);
+    telemetry?.resolved?.('ok');
+    return found;
+  } catch (error) {
+    // A lookup that ends because everything ends is not a failure of the image.
+    if (signal.aborted) throw signal.reason;
+    const known = withReason(options, error, reference);
+    failures.add(key, known, ttl.failure, access.namespace);
+    // The lookup used credentials or mirrors that have changed since.
+    if (generation !== resolver.generation) failures.forgive(key);
+    telemetry?.resolved?.(known.code);
+    throw known;
+  }
+}
+
+/** Looks an image up, once for all that hold the same credentials for it, and keeps the answer. */
+async function ask(resolver: ResolverState, asked: Question, reference: Reference, askers: Askers): Promise<Known> {
+  const { options, knowledge } = resolver;
+  const { signal, timeoutMs } = options;
+  const keys = await open(resolver, asked.access, signal);
+  const endpoints = options.endpointsOf(reference);
+  const matching = endpoints.map(({ credentialName }) => keys.fingerprints(credentialName));
+  const owners = [...new Set(matching.flat())];
+  // The credentials are known only now: another caller with the same ones may have found the answer already.
+  const question = { ...asked, owners: () => owners };
+  const known = knowledge.fresh(question);
+  if (known !== undefined) return known;
+  const key = [reference.canonical, ...matching.map((fingerprints) => fingerprints.join())].join(' ');
+  const onWait = (): void => {
+    if (lineAt(resolver, reference) !== undefined) report(resolver, reference.canonical);
+  };
+  const work = async (_: AbortSignal, all: Askers): Promise<Known> => {
+    const previous = reference.digest === undefined ? knowledge.last(question) : undefined;
+    const task = { reference, endpoints, askers: all, onWait, budgetMs: timeoutMs * 3, signal };
+    const { entry, owner, outcome } = await lookup(
+      resolver.lookups,
+      { ...task, credentials: keys.candidates },
+      async (at) => ({ ...(await query(resolver.query, at, previous)), owner: ownerOf(at.credential) }),
+    );
+    options.telemetry?.cached?.(outcome === 'revalidated' ? 'revalidated' : 'miss');
+    knowledge.keep(reference, owner, entry);
+    return entry;
+  };
+  return resolver.merged.join(key, signal, work, askers);
+}
+
+function open({ options, keyring }: ResolverState, access: Access, until: AbortSignal) {
+  const problem = 'the pull secrets could not be read from the API server in time';
+  const unreadable = () => new ImageError(problem, { code: 'unavailable' });
+  const work = (late: AbortSignal) => untilAborted(keyring.open(access, late), late);
+  return withDeadline(options.timeoutMs, until, unreadable, work, options.after);
+}
+
+/** Adds to a refusal that kubelets pull the image with a login that archaware does not have. */
+function withReason(options: ResolverOptions, error: unknown, reference: Reference | ImageError): ImageError {
+  if (!(error instanceof ImageError)) {
+    const message = 'the lookup failed because of an error in archaware; please report it';
+    return new ImageError(message, { code: 'unavailable', cause: error });
+  }
+  if (error.code !== 'denied' || reference instanceof ImageError) return error;
+  const [provider] = namesOf(options, reference).flatMap((name) => options.providerForPods?.(name) ?? []);
+  return provider === undefined
+    ? error
+    : new ImageError(`${error.message}; ${pulledByPodsText(provider)}`, { ...error, cause: error });
+}
+
+function namesOf({ endpointsOf }: ResolverOptions, reference: Reference): readonly string[] {
+  return endpointsOf(reference).map(({ credentialName }) => credentialName);
+}
+
+/** Makes failed images due. */
+function wake(resolver: ResolverState, keys: readonly string[]): void {
+  void inTurns(resolver.turns, keys, (key) => {
+    resolver.failures.forgive(key);
+    // A canonical name contains no space; an access key may contain anything.
+    report(resolver, key.split(' ', 1)[0] ?? key);
+  });
+}
+
+function report({ options, listeners }: ResolverState, canonical: string): void {
+  if (!options.signal.aborted) for (const listener of listeners) listener(canonical);
+}
+
+/**
+ * Does work at the first of the endpoints where it succeeds, with the credentials, limits and turns that lookups have. Each of its
+ * requests has a deadline, and so it has none.
+ */
+async function reach<T>(
+  resolver: ResolverState,
+  reference: Reference,
+  access: Access,
+  until: AbortSignal,
+  work: Reach<T>,
+  only?: Endpoint,
+): Promise<T> {
+  const { options, requests, lookups } = resolver;
+  const { now, after = systemClock.after, endpointsOf, signal: end } = options;
+  const signal = AbortSignal.any([end, until]);
+  const { candidates: credentials } = await open(resolver, access, signal);
+  const endpoints = only === undefined ? endpointsOf(reference) : [only];
+  const task = { reference, endpoints, credentials, askers: createAskers(access.namespace), signal };
+  return lookup(lookups, { ...task, budgetMs: Number.POSITIVE_INFINITY }, (at) => work(at, { requests, now, after }));
 }

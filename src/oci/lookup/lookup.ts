@@ -9,7 +9,18 @@ import { refusedText } from '../sentences.ts';
 import { createHealth, type Target, targetOf } from './health.ts';
 import { createLimiter } from './limiter.ts';
 import { createLogins, type LoginTry } from './logins.ts';
-import { createPaces, type LeftOfLimit, type Pace, type PacesOptions, type Try } from './pace.ts';
+import {
+  createPaces,
+  isProgressing,
+  type LeftOfLimit,
+  type Pace,
+  type PacesOptions,
+  paceOf,
+  paceRefusal,
+  startTry,
+  type Try,
+  turnOf,
+} from './pace.ts';
 import type { QueriedTarget } from './request.ts';
 
 type LookupTask = {
@@ -52,174 +63,192 @@ export type LookupOptions = Pick<PacesOptions, 'now' | 'patienceMs' | 'waitsUnti
 /** The longest wait for a turn at a host that answers, in multiples of the time budget. */
 const PATIENCE = 10;
 
-/** Creates the function that asks the endpoints of one image, each with its credentials, until one answers. */
-export function createLookup({ telemetry, now, after = systemClock.after, ...options }: LookupOptions) {
-  const logins = createLogins({ refusedMs: options.ttl.failure, now });
-  const paces = createPaces({ ...options, logins, now, after });
-  const health = createHealth(now, options.recovered);
+/** What lookups have learned, and the places of those in flight. */
+export type LookupsState = ReturnType<typeof createLookups>;
+
+/** Creates the memory of lookups, which {@link lookup} uses. */
+export function createLookups({ after = systemClock.after, ...options }: LookupOptions) {
+  const logins = createLogins({ refusedMs: options.ttl.failure, now: options.now });
+  const paces = createPaces({ ...options, logins, after });
+  const health = createHealth(options.now, options.recovered);
   const limiter = createLimiter({ perHost: options.maxInFlight, standing: health.standing });
   /** The account for whose turn the lookup has to wait, by the failure that says so. */
   const waitsFor = new WeakMap<ImageError, Pace>();
+  return { ...options, after, logins, paces, health, limiter, waitsFor };
+}
 
-  return { lookup, health, waitAt: paces.waitAt, forgive: logins.forgive };
+/** A lookup under way. */
+interface LookupRun<T> extends LookupTask {
+  readonly lookups: LookupsState;
+  readonly work: Work<T>;
+  /** Milliseconds of asking. */
+  spent: number;
+}
 
-  /** @throws ImageError, or the signal's reason */
-  async function lookup<T>(task: LookupTask, work: Work<T>): Promise<T> {
-    const { reference, askers, budgetMs, signal } = task;
-    const failures: { endpoint: Endpoint; error: ImageError }[] = [];
-    const able = task.endpoints.filter((endpoint) => endpoint.resolvesTags || reference.digest !== undefined);
-    /** Milliseconds of asking. */
-    let spent = 0;
-    for (const [index, endpoint] of able.entries()) {
-      const target = targetOf(endpoint, reference);
-      try {
-        return await within(target, able.length - index);
-      } catch (error) {
-        if (signal.aborted || !(error instanceof ImageError)) throw error;
-        failures.push({ endpoint, error });
-      }
-    }
-    throw summary(failures, reference);
-
-    /** Asks an endpoint. Where the account has reached a limit, it gives the slot back and waits for its turn, as long as it takes. */
-    async function within(target: Target, endpointsLeft: number): Promise<T> {
-      let since: number | undefined;
-      let turn: Try | undefined;
-      for (;;) {
-        let pace: Pace | undefined;
-        try {
-          return await once(target, endpointsLeft, turn);
-        } catch (error) {
-          pace = error instanceof ImageError ? waitsFor.get(error) : undefined;
-          if (pace === undefined || signal.aborted) throw error;
-        } finally {
-          turn?.end();
-        }
-        since ??= now();
-        const { endpoint: registry = '', retryAfterMs: inMs } = pace.refusal();
-        const waiting = pace.turn(askers, { since, isLast: endpointsLeft === 1 }, signal);
-        if (inMs !== undefined) {
-          telemetry?.waits?.({ registry, inMs });
-          task.onWait?.();
-        }
-        turn = await waiting;
-      }
-    }
-
-    /**
-     * Asks an endpoint with a slot there, in its share of the time that is left. For the slot it waits for as long as the host answers
-     * other lookups, up to a limit: a busy host is not a failure of the image.
-     *
-     * @throws ImageError with `isUnasked` if there is no slot in time
-     */
-    async function once(target: Target, endpointsLeft: number, turn: Try | undefined): Promise<T> {
-      const { place } = target;
-      const open = health.refusal(place, askers.names());
-      if (open !== undefined) throw open;
-      const patience = new AbortController();
-      const forget = onAbort(signal, () => patience.abort(signal.reason));
-      let cancel = (): void => {};
-      const wait = (round: number): void => {
-        cancel = after(budgetMs, () => {
-          if (['proven', 'new'].includes(health.standing(place)) && round < PATIENCE) return wait(round + 1);
-          const problem = `had no free request slot for its project ${place.project.name}`;
-          patience.abort(late(target, problem, round * budgetMs, true));
-        });
-      };
-      wait(1);
-      try {
-        return await limiter.run(place, askers, patience.signal, async () => {
-          cancel();
-          // The place may have failed for others meanwhile.
-          const refusal = health.start(place, askers.names());
-          if (refusal !== undefined) throw refusal;
-          const since = now();
-          const share = Math.max((budgetMs - spent) / endpointsLeft, 1);
-          const silent = (): ImageError => late(target, 'did not answer', share);
-          try {
-            return await withDeadline(share, signal, silent, (until) => ask(target, turn, until), after);
-          } finally {
-            spent += now() - since;
-          }
-        });
-      } finally {
-        cancel();
-        forget();
-      }
-    }
-
-    /** Asks an endpoint with one credential after the other. */
-    async function ask(target: Target, turn: Try | undefined, until: AbortSignal): Promise<T> {
-      const { endpoint, place } = target;
-      const refusals: ImageError[] = [];
-      const own: LoginTry[] = [...(await task.credentials(endpoint.credentialName, until, askers))];
-      const names = [reference.name, endpoint.credentialName];
-      const isPrivate = options.isPrivate !== undefined && names.some(options.isPrivate);
-      if (!isPrivate) own.push(undefined);
-      const ordered = logins.order(target, own);
-      const generation = logins.generation();
-      for (const [index, credential] of ordered.entries()) {
-        const refusal = logins.refusal(target, credential, askers.names());
-        if (refusal !== undefined) {
-          refusals.push(ofLogin(refusal, credential));
-          continue;
-        }
-        const pace = paces.of(target, credential);
-        const trial = pace.start(turn);
-        if (trial === undefined) {
-          const full = pace.refusal();
-          waitsFor.set(full, pace);
-          refusals.push(full);
-          // Another login would only be a way round a queue that moves.
-          if (pace.isProgressing()) break;
-          continue;
-        }
-        const seen: { hasWorked: boolean; left?: LeftOfLimit } = { hasWorked: false };
-        const onAccepted = (): void => {
-          seen.hasWorked = true;
-        };
-        const onRateLimit = (left: LeftOfLimit): void => {
-          seen.left = left;
-          telemetry?.rateLimited?.({ registry: labelOf(target), ...left });
-        };
-        const sent = credential && { ...credential, onAccepted };
-        try {
-          const answer = await work({ ...target, credential: sent, isPrivate, signal: until, onRateLimit });
-          health.answered(place);
-          // What anybody may read says nothing of a login.
-          if (seen.hasWorked || credential === undefined) logins.worked(target, credential);
-          trial.end({ kind: 'answered', ...seen });
-          return answer;
-        } catch (caught) {
-          if (!(caught instanceof ImageError)) throw caught;
-          const isBusy = caught.status === 503 && !caught.byCredential && !isLimit(caught) && health.mayBeLimit(place);
-          const isRefusal = isBusy || isLimit(caught);
-          const isFailure = ['unavailable', 'timeout'].includes(caught.code) && !isRefusal;
-          if (!isFailure && !isBusy && caught.code !== 'forbidden-address') health.answered(place);
-          const error = isFailure ? health.failed(place, askers.names(), caught) : caught;
-          if (isRefusal) {
-            trial.end({ kind: 'limited', retryAfterMs: error.retryAfterMs });
-            waitsFor.set(error, paces.of(target, credential));
-          } else trial.end(isFailure ? { kind: 'failed' } : { kind: 'answered', ...seen });
-          if (!error.byCredential && !['denied', 'not-found', 'rate-limited'].includes(error.code)) throw error;
-          refusals.push(ofLogin(error, credential));
-          // The other credentials would not have been sent either, so their requests would be the same one.
-          const tried = error.isAnonymous && !isPrivate ? ordered.slice(index) : [credential];
-          for (const each of tried) logins.failed(target, each, error, generation, askers.names());
-          if (tried.length > 1) break;
-        } finally {
-          trial.end();
-        }
-      }
-      const useful = withRefusals(mostUseful(refusals), refusals);
-      if (useful !== undefined) throw useful;
-      const { name } = reference;
-      throw new ImageError(`registries.private allows no anonymous request for ${name}, and no credential matches it`, {
-        code: 'denied',
-        endpoint: labelOf(target),
-      });
+/**
+ * Asks the endpoints of one image, each with its credentials, until one answers.
+ *
+ * @throws ImageError, or the signal's reason
+ */
+export async function lookup<T>(lookups: LookupsState, task: LookupTask, work: Work<T>): Promise<T> {
+  const run: LookupRun<T> = { ...task, lookups, work, spent: 0 };
+  const { reference } = task;
+  const failures: { endpoint: Endpoint; error: ImageError }[] = [];
+  const able = task.endpoints.filter((endpoint) => endpoint.resolvesTags || reference.digest !== undefined);
+  for (const [index, endpoint] of able.entries()) {
+    const target = targetOf(endpoint, reference);
+    try {
+      return await within(run, target, able.length - index);
+    } catch (error) {
+      if (task.signal.aborted || !(error instanceof ImageError)) throw error;
+      failures.push({ endpoint, error });
     }
   }
+  throw summary(failures, reference);
+}
+
+/** Asks an endpoint. Where the account has reached a limit, it gives the slot back and waits for its turn, as long as it takes. */
+async function within<T>(run: LookupRun<T>, target: Target, endpointsLeft: number): Promise<T> {
+  const { lookups, askers, signal } = run;
+  let since: number | undefined;
+  let turn: Try | undefined;
+  for (;;) {
+    let pace: Pace | undefined;
+    try {
+      return await once(run, target, endpointsLeft, turn);
+    } catch (error) {
+      pace = error instanceof ImageError ? lookups.waitsFor.get(error) : undefined;
+      if (pace === undefined || signal.aborted) throw error;
+    } finally {
+      turn?.end();
+    }
+    since ??= lookups.now();
+    const { endpoint: registry = '', retryAfterMs: inMs } = paceRefusal(pace);
+    const waiting = turnOf(pace, askers, { since, isLast: endpointsLeft === 1 }, signal);
+    if (inMs !== undefined) {
+      lookups.telemetry?.waits?.({ registry, inMs });
+      run.onWait?.();
+    }
+    turn = await waiting;
+  }
+}
+
+/**
+ * Asks an endpoint with a slot there, in its share of the time that is left. For the slot it waits for as long as the host answers
+ * other lookups, up to a limit: a busy host is not a failure of the image.
+ *
+ * @throws ImageError with `isUnasked` if there is no slot in time
+ */
+async function once<T>(run: LookupRun<T>, target: Target, endpointsLeft: number, turn?: Try): Promise<T> {
+  const { health, limiter, now, after } = run.lookups;
+  const { askers, budgetMs, signal } = run;
+  const { place } = target;
+  const open = health.refusal(place, askers.names());
+  if (open !== undefined) throw open;
+  const patience = new AbortController();
+  const forget = onAbort(signal, () => patience.abort(signal.reason));
+  let cancel = (): void => {};
+  const wait = (round: number): void => {
+    cancel = after(budgetMs, () => {
+      if (['proven', 'new'].includes(health.standing(place)) && round < PATIENCE) return wait(round + 1);
+      const problem = `had no free request slot for its project ${place.project.name}`;
+      patience.abort(late(target, problem, round * budgetMs, true));
+    });
+  };
+  wait(1);
+  try {
+    return await limiter.run(place, askers, patience.signal, async () => {
+      cancel();
+      // The place may have failed for others meanwhile.
+      const refusal = health.start(place, askers.names());
+      if (refusal !== undefined) throw refusal;
+      const since = now();
+      const share = Math.max((budgetMs - run.spent) / endpointsLeft, 1);
+      const silent = (): ImageError => late(target, 'did not answer', share);
+      try {
+        return await withDeadline(share, signal, silent, (until) => ask(run, target, turn, until), after);
+      } finally {
+        run.spent += now() - since;
+      }
+    });
+  } finally {
+    cancel();
+    forget();
+  }
+}
+
+/** Asks an endpoint with one credential after the other. */
+async function ask<T>(run: LookupRun<T>, target: Target, turn: Try | undefined, until: AbortSignal): Promise<T> {
+  const { telemetry, isPrivate: isPrivateName, logins, paces, health, waitsFor } = run.lookups;
+  const { reference, askers } = run;
+  const { endpoint, place } = target;
+  const refusals: ImageError[] = [];
+  const own: LoginTry[] = [...(await run.credentials(endpoint.credentialName, until, askers))];
+  const names = [reference.name, endpoint.credentialName];
+  const isPrivate = isPrivateName !== undefined && names.some(isPrivateName);
+  if (!isPrivate) own.push(undefined);
+  const ordered = logins.order(target, own);
+  const generation = logins.generation();
+  for (const [index, credential] of ordered.entries()) {
+    const refusal = logins.refusal(target, credential, askers.names());
+    if (refusal !== undefined) {
+      refusals.push(ofLogin(refusal, credential));
+      continue;
+    }
+    const pace = paceOf(paces, target, credential);
+    const trial = startTry(pace, turn);
+    if (trial === undefined) {
+      const full = paceRefusal(pace);
+      waitsFor.set(full, pace);
+      refusals.push(full);
+      // Another login would only be a way round a queue that moves.
+      if (isProgressing(paces, pace.account)) break;
+      continue;
+    }
+    const seen: { hasWorked: boolean; left?: LeftOfLimit } = { hasWorked: false };
+    const onAccepted = (): void => {
+      seen.hasWorked = true;
+    };
+    const onRateLimit = (left: LeftOfLimit): void => {
+      seen.left = left;
+      telemetry?.rateLimited?.({ registry: labelOf(target), ...left });
+    };
+    const sent = credential && { ...credential, onAccepted };
+    try {
+      const answer = await run.work({ ...target, credential: sent, isPrivate, signal: until, onRateLimit });
+      health.answered(place);
+      // What anybody may read says nothing of a login.
+      if (seen.hasWorked || credential === undefined) logins.worked(target, credential);
+      trial.end({ kind: 'answered', ...seen });
+      return answer;
+    } catch (caught) {
+      if (!(caught instanceof ImageError)) throw caught;
+      const isBusy = caught.status === 503 && !caught.byCredential && !isLimit(caught) && health.mayBeLimit(place);
+      const isRefusal = isBusy || isLimit(caught);
+      const isFailure = ['unavailable', 'timeout'].includes(caught.code) && !isRefusal;
+      if (!isFailure && !isBusy && caught.code !== 'forbidden-address') health.answered(place);
+      const error = isFailure ? health.failed(place, askers.names(), caught) : caught;
+      if (isRefusal) {
+        trial.end({ kind: 'limited', retryAfterMs: error.retryAfterMs });
+        waitsFor.set(error, paceOf(paces, target, credential));
+      } else trial.end(isFailure ? { kind: 'failed' } : { kind: 'answered', ...seen });
+      if (!error.byCredential && !['denied', 'not-found', 'rate-limited'].includes(error.code)) throw error;
+      refusals.push(ofLogin(error, credential));
+      // The other credentials would not have been sent either, so their requests would be the same one.
+      const tried = error.isAnonymous && !isPrivate ? ordered.slice(index) : [credential];
+      for (const each of tried) logins.failed(target, each, error, generation, askers.names());
+      if (tried.length > 1) break;
+    } finally {
+      trial.end();
+    }
+  }
+  const useful = withRefusals(mostUseful(refusals), refusals);
+  if (useful !== undefined) throw useful;
+  const { name } = reference;
+  throw new ImageError(`registries.private allows no anonymous request for ${name}, and no credential matches it`, {
+    code: 'denied',
+    endpoint: labelOf(target),
+  });
 }
 
 /** Whether the account has reached a limit: 429, or 503 with a time (RFC 9110, section 15.6.4). */

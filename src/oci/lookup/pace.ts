@@ -31,9 +31,6 @@ type Patience = {
   readonly isLast: boolean;
 };
 
-/** The pace at which one account (a host and a login) may be asked for the images of one project. */
-export type Pace = ReturnType<Paces['of']>;
-
 /**
  * Keeps to the limits that registries put on an account. Registries rarely say what their limit is, so the pace is found out: a
  * refusal stops all tries of an account for as long as the registry asks, else for a second, doubled while refusals go on. Then one
@@ -46,7 +43,7 @@ export type Pace = ReturnType<Paces['of']>;
  *
  * A login that has not worked at a host yet (logins.ts) has one try at a time there, in one line for all its projects.
  */
-export type Paces = ReturnType<typeof createPaces>;
+export type PacesState = ReturnType<typeof createPaces>;
 
 export type PacesOptions = {
   readonly logins: Pick<Logins, 'isProven' | 'accepted'>;
@@ -124,249 +121,259 @@ type Account = {
 type Met = Readonly<Record<'until' | 'refusals' | 'refusedAt', number>> & { readonly own: Account | undefined };
 
 /** Creates the paces; no account is limited yet. */
-export function createPaces({ logins, now, after, patienceMs = NO_PROGRESS, waitsUntil = NEVER }: PacesOptions) {
-  const accounts = createLru<Account>(MOST_ACCOUNTS);
-  /** For projects that met no limit. */
-  const free = createAccount('');
-  /** Those in whose line somebody waits. */
-  const waitedFor = new Set<Account>();
-  const projects = createLru<Met>(MAX_BYTES, (_value, key) => 500 + 2 * key.length);
+export function createPaces({ patienceMs = NO_PROGRESS, waitsUntil = NEVER, ...options }: PacesOptions) {
+  return {
+    ...{ ...options, patienceMs, waitsUntil, accounts: createLru<Account>(MOST_ACCOUNTS) },
+    /** For projects that met no limit. */
+    free: createAccount(''),
+    /** Those in whose line somebody waits. */
+    waitedFor: new Set<Account>(),
+    projects: createLru<Met>(MAX_BYTES, (_value, key) => 500 + 2 * key.length),
+  };
+}
 
-  function metBy(project: string): Met | undefined {
-    const known = projects.get(project);
-    return known !== undefined && known.until > now() ? known : undefined;
+/** The pace at which one account (a host and a login) may be asked for the images of one project. */
+export type Pace = ReturnType<typeof paceOf>;
+
+/** Returns the pace for a project: of its own, or as one of those that share that of the account. `account`: the one that is asked. */
+export function paceOf(paces: PacesState, target: Target, credential: Credential | undefined) {
+  const { host } = target.endpoint;
+  const fingerprint = credential?.fingerprint ?? '';
+  const project = `${target.place.project.key} ${fingerprint}`;
+  const shared = accountOf(paces, `${target.place.host.key} ${fingerprint}`, host);
+  const isProven = () => credential === undefined || paces.logins.isProven(target, credential);
+  const met = metBy(paces, project);
+  const unmet = () => (isProven() ? paces.free : accountOf(paces, `login ${host} ${fingerprint}`, host, isProven));
+  const account = met === undefined ? unmet() : (met.own ?? shared);
+  return { paces, target, credential, project, shared, account };
+}
+
+/** Begins a try, or goes on with the one whose turn it is; undefined if the account is not to be asked now. */
+export function startTry(pace: Pace, turn?: Try): Try | undefined {
+  if (turn?.account === pace.account) return turn;
+  return pace.account.line.size === 0 && mayStart(pace.paces, pace.account) ? begin(pace) : undefined;
+}
+
+/**
+ * Begins a try when it is the turn of one of the namespaces; namespaces take turns.
+ *
+ * @throws ImageError as {@link paceRefusal} if the account makes no progress, or the wait gets too long; the signal's reason
+ */
+export async function turnOf(pace: Pace, askers: Askers, patience: Patience, signal: AbortSignal): Promise<Try> {
+  const { paces, account } = pace;
+  const over = new AbortController();
+  let stop = (): void => {};
+  const look = (): void => {
+    if (isHopeful(paces, account, patience)) stop = paces.after(LOOK, look);
+    else over.abort(paceRefusal(pace));
+  };
+  look();
+  const forget = onAbort(signal, () => over.abort(signal.reason));
+  const stay = onAbort(paces.waitsUntil, look);
+  try {
+    const turn = waitForTurn<Try>(askers, over.signal, (namespace, start) =>
+      account.line.add(namespace, () => start(begin(pace))),
+    );
+    advance(paces, account);
+    return await turn;
+  } finally {
+    forget();
+    stay();
+    stop();
+    // Nobody is left for whom a timer would be kept.
+    if (account.line.size === 0) advance(paces, account);
   }
+}
 
-  function accountOf(key: string, host: string, isProven?: () => boolean): Account {
-    const account = accounts.get(key) ?? createAccount(host, isProven);
-    accounts.set(key, account);
-    return account;
+/** Returns why the account is not to be asked now. */
+export function paceRefusal({ paces, target, account }: Pace): ImageError {
+  const label = labelOf(target);
+  const { limit } = account;
+  const inMs = Math.max(waitOf(paces, account), 1000);
+  const reached = limit?.isForeseen ? 'few requests are left' : 'the limit of requests is reached';
+  const why = limit === undefined ? 'its login is being tried' : reached;
+  return new ImageError(`waits for its turn at ${label}, about ${Math.ceil(inMs / 1000)} s: ${why}`, {
+    code: 'rate-limited',
+    // Nobody can say how long it takes until a login has worked.
+    retryAfterMs: limit && Math.min(inMs, Math.max(limit.nextAt - paces.now(), LONGEST_PAUSE)),
+    endpoint: label,
+    isUnasked: true,
+  });
+}
+
+/** Returns the milliseconds until everybody who waits at a host[:port] had a turn; undefined if nobody waits, or it does not move. */
+export function waitAt(paces: PacesState, host: string): number | undefined {
+  const waits = [...paces.waitedFor]
+    .filter((account) => account.host === host && account.limit !== undefined && isProgressing(paces, account))
+    .map((account) => waitOf(paces, account));
+  return waits.length === 0 ? undefined : Math.max(...waits);
+}
+
+function begin(pace: Pace): Try {
+  const { paces, account } = pace;
+  const { limit } = account;
+  const startedAt = paces.now();
+  account.running += 1;
+  account.startedAt = startedAt;
+  if (limit !== undefined) limit.nextAt = Math.max(startedAt, limit.nextAt) + 1000 / limit.rate;
+  let hasEnded = false;
+  const end = (outcome?: PaceOutcome): void => {
+    if (hasEnded) return;
+    hasEnded = true;
+    account.running -= 1;
+    if (outcome === undefined && limit !== undefined && limit === account.limit) limit.nextAt -= 1000 / limit.rate;
+    if (outcome?.kind === 'answered') learnAnswer(pace, startedAt, outcome);
+    else if (outcome?.kind === 'limited') meet(pace, startedAt, outcome.retryAfterMs);
+    advance(paces, account);
+  };
+  return { account, end };
+}
+
+function advance(paces: PacesState, account: Account): void {
+  while (account.line.size > 0 && mayStart(paces, account)) account.line.take()?.();
+  account.stopTick?.();
+  account.stopTick = undefined;
+  if (account.line.size === 0) paces.waitedFor.delete(account);
+  else {
+    paces.waitedFor.add(account);
+    // A try that does not end, and that nobody reports, lets the next one go after a while.
+    const left = (account.limit?.nextAt ?? 0) - paces.now();
+    account.stopTick = paces.after(left > 0 ? left : LOOK, () => advance(paces, account));
   }
+}
 
-  /** Returns the limit of an account, unless it has refused nothing for long. */
-  function limitOf(account: Account): Limit | undefined {
-    if (account.limit !== undefined && now() - account.limit.refusedAt >= FORGOTTEN) account.limit = undefined;
-    return account.limit;
+function mayStart(paces: PacesState, account: Account): boolean {
+  const now = paces.now();
+  const { running, startedAt, isProven } = account;
+  const limit = limitOf(paces, account);
+  const mayTry = running === 0 || now - startedAt > PROBE;
+  if (isProven !== undefined) return mayTry || isProven();
+  return limit === undefined || (now >= limit.nextAt && (!limit.isRefusing || mayTry));
+}
+
+/** Whether it is worth waiting: a limit that was met just now may be a short one. */
+function isHopeful(paces: PacesState, account: Account, { since, isLast }: Patience): boolean {
+  const now = paces.now();
+  if (paces.waitsUntil.aborted || now - since >= LONGEST_WAIT) return false;
+  if (isProgressing(paces, account)) return true;
+  const nextInMs = (account.limit?.nextAt ?? now) - now;
+  return isLast && Math.max(nextInMs, now - since) < paces.patienceMs;
+}
+
+/** Whether the account has answered lately, so that it is worth waiting for a turn. */
+export function isProgressing({ now, patienceMs }: PacesState, { answeredAt, limit }: Account): boolean {
+  return limit === undefined || now() - answeredAt < patienceMs || now() < limit.hopeUntil;
+}
+
+function waitOf({ now }: PacesState, { line, limit }: Account): number {
+  return limit === undefined ? 0 : Math.max(limit.nextAt - now(), 0) + (1000 * line.size) / limit.rate;
+}
+
+/** Returns the limit of an account, unless it has refused nothing for long. */
+function limitOf({ now }: PacesState, account: Account): Limit | undefined {
+  if (account.limit !== undefined && now() - account.limit.refusedAt >= FORGOTTEN) account.limit = undefined;
+  return account.limit;
+}
+
+function metBy({ projects, now }: PacesState, project: string): Met | undefined {
+  const known = projects.get(project);
+  return known !== undefined && known.until > now() ? known : undefined;
+}
+
+function learnAnswer(pace: Pace, startedAt: number, { hasWorked, left }: PaceOutcome & { kind: 'answered' }): void {
+  const { paces, account, shared, project, credential } = pace;
+  const now = paces.now();
+  const { limit } = account;
+  account.answeredAt = now;
+  if (limit !== undefined && startedAt >= limit.refusedAt) {
+    limit.isRefusing = false;
+    limit.pauseMs = FIRST_PAUSE;
+    limit.rate += limit.growth;
   }
+  if (now - shared.recent.at >= 1000) shared.recent = { at: now, count: 0 };
+  shared.recent.count += 1;
+  const before = metBy(paces, project);
+  if (before !== undefined) paces.projects.set(project, { ...before, refusals: 0 });
+  if (left !== undefined) learnLeft(pace, left);
+  if (hasWorked && credential !== undefined) paces.logins.accepted(pace.target, credential);
+}
 
-  function isProgressing({ answeredAt, limit }: Account): boolean {
-    return limit === undefined || now() - answeredAt < patienceMs || now() < limit.hopeUntil;
-  }
-
-  /** Whether it is worth waiting: a limit that was met just now may be a short one. */
-  function isHopeful(account: Account, { since, isLast }: Patience): boolean {
-    if (waitsUntil.aborted || now() - since >= LONGEST_WAIT) return false;
-    if (isProgressing(account)) return true;
-    const { limit } = account;
-    return isLast && limit !== undefined && limit.nextAt - now() < patienceMs && now() - since < patienceMs;
-  }
-
-  function mayStart(account: Account): boolean {
-    const { running, startedAt, isProven } = account;
-    const limit = limitOf(account);
-    const mayTry = running === 0 || now() - startedAt > PROBE;
-    if (isProven !== undefined) return mayTry || isProven();
-    return limit === undefined || (now() >= limit.nextAt && (!limit.isRefusing || mayTry));
-  }
-
-  function waitOf({ line, limit }: Account): number {
-    return limit === undefined ? 0 : Math.max(limit.nextAt - now(), 0) + (1000 * line.size) / limit.rate;
-  }
-
-  /** Records that a project met a limit; returns the account whose limit it is. */
-  function meet(project: string, shared: Account, startedAt: number): Account {
-    const before = metBy(project);
-    if (before !== undefined && startedAt < before.refusedAt) return before.own ?? shared;
+/** Records that a project met a limit, and what that says of the account whose limit it is. */
+function meet({ paces, project, shared, account }: Pace, startedAt: number, retryAfterMs: number | undefined): void {
+  const now = paces.now();
+  const before = metBy(paces, project);
+  let own = before?.own;
+  if (before === undefined || startedAt >= before.refusedAt) {
     const refusals = (before?.refusals ?? 0) + 1;
     if (before === undefined) shared.answeredAt = Math.max(shared.answeredAt, shared.recent.at);
     const areOthersAnswered = before !== undefined && shared.answeredAt > before.refusedAt;
     const { host, answeredAt, recent } = shared;
     const isOwn = refusals >= OWN_LIMIT && areOthersAnswered;
-    const own = before?.own ?? (isOwn ? { ...createAccount(host), answeredAt, recent } : undefined);
-    projects.set(project, { until: now() + FORGOTTEN, refusals, refusedAt: now(), own });
-    return own ?? shared;
+    own ??= isOwn ? { ...createAccount(host), answeredAt, recent } : undefined;
+    paces.projects.set(project, { until: now + FORGOTTEN, refusals, refusedAt: now, own });
   }
+  const limited = own ?? shared;
+  // A refused try of a project that had met no limit tells nothing new.
+  if (limited === account || limitOf(paces, limited) === undefined)
+    learnRefusal(paces, limited, startedAt, retryAfterMs);
+}
 
-  function learnRefusal(account: Account, startedAt: number, retryAfterMs: number | undefined): void {
-    const limit = limitOf(account);
-    const asked = retryAfterMs === undefined ? undefined : Math.min(retryAfterMs, LONGEST_RETRY_AFTER);
-    // Those that were under way at the last refusal tell nothing new.
-    if (limit !== undefined && startedAt < limit.refusedAt) {
-      limit.nextAt = Math.max(limit.nextAt, now() + (asked ?? 0));
-      return;
-    }
-    const rate = limit?.rate ?? account.recent.count;
-    const pauseMs = limit?.isRefusing ? Math.min(limit.pauseMs * 2, LONGEST_PAUSE) : FIRST_PAUSE;
-    const pause = asked ?? pauseMs;
-    const hasAnswered = limit === undefined ? account.answeredAt > Number.NEGATIVE_INFINITY : !limit.isRefusing;
-    // It answered before the pause, so it is likely to answer after it.
-    const isShort = hasAnswered && pause <= MOST_HOPEFUL * patienceMs;
-    account.limit = {
-      hopeUntil: isShort ? now() + pause + patienceMs : (limit?.hopeUntil ?? 0),
-      // A refused probe says nothing of the pace.
-      rate: limit?.isRefusing ? rate : Math.max(rate * DECREASE, SLOWEST),
-      growth: limit === undefined ? FAST_GROWTH : GROWTH,
-      pauseMs,
-      refusedAt: now(),
-      nextAt: now() + pause,
-      isRefusing: true,
-      isForeseen: false,
-    };
+function learnRefusal(paces: PacesState, account: Account, startedAt: number, retryAfterMs: number | undefined): void {
+  const now = paces.now();
+  const limit = limitOf(paces, account);
+  const asked = retryAfterMs === undefined ? undefined : Math.min(retryAfterMs, LONGEST_RETRY_AFTER);
+  // Those that were under way at the last refusal tell nothing new.
+  if (limit !== undefined && startedAt < limit.refusedAt) {
+    limit.nextAt = Math.max(limit.nextAt, now + (asked ?? 0));
+    return;
   }
-
-  /**
-   * Learns what the registry says. What is left is spread over the window, but never slower than {@link SLOWEST}: a word may delay
-   * no more than refusals.
-   */
-  function learnLeft(project: string, shared: Account, { limit: most, remaining, windowSeconds }: LeftOfLimit): void {
-    const met = metBy(project);
-    const account = met?.own ?? shared;
-    const limit = limitOf(account);
-    const rate = Math.max(remaining / (windowSeconds || WINDOW_SECONDS), SLOWEST);
-    if (remaining > most * FEW) {
-      if (limit?.isForeseen) account.limit = undefined;
-      return;
-    }
-    if (limit !== undefined) limit.rate = Math.min(limit.rate, rate);
-    else {
-      const nextAt = now() + 1000 / rate;
-      const usual = { growth: FAST_GROWTH, pauseMs: FIRST_PAUSE, refusedAt: now(), isRefusing: false };
-      account.limit = { ...usual, hopeUntil: now() + patienceMs, rate, nextAt, isForeseen: true };
-    }
-    if (met === undefined)
-      projects.set(project, { until: now() + FORGOTTEN, refusals: 0, refusedAt: now(), own: undefined });
-  }
-
-  function advance(account: Account): void {
-    while (account.line.size > 0 && mayStart(account)) account.line.take()?.();
-    account.stopTick?.();
-    account.stopTick = undefined;
-    if (account.line.size === 0) waitedFor.delete(account);
-    else {
-      waitedFor.add(account);
-      // A try that does not end, and that nobody reports, lets the next one go after a while.
-      const left = (account.limit?.nextAt ?? 0) - now();
-      account.stopTick = after(left > 0 ? left : LOOK, () => advance(account));
-    }
-  }
-
-  return {
-    /** Returns the pace for a project: of its own, or as one of those that share that of the account. */
-    of(target: Target, credential: Credential | undefined) {
-      const { host } = target.endpoint;
-      const fingerprint = credential?.fingerprint ?? '';
-      const project = `${target.place.project.key} ${fingerprint}`;
-      const shared = accountOf(`${target.place.host.key} ${fingerprint}`, host);
-      const isProven = () => credential === undefined || logins.isProven(target, credential);
-      const met = metBy(project);
-      const unmet = () => (isProven() ? free : accountOf(`login ${host} ${fingerprint}`, host, isProven));
-      const account = met === undefined ? unmet() : (met.own ?? shared);
-
-      function begin(): Try {
-        const { limit } = account;
-        const startedAt = now();
-        account.running += 1;
-        account.startedAt = startedAt;
-        if (limit !== undefined) limit.nextAt = Math.max(startedAt, limit.nextAt) + 1000 / limit.rate;
-        let hasEnded = false;
-        const end = (outcome?: PaceOutcome): void => {
-          if (hasEnded) return;
-          hasEnded = true;
-          account.running -= 1;
-          if (outcome === undefined && limit !== undefined && limit === account.limit)
-            limit.nextAt -= 1000 / limit.rate;
-          if (outcome?.kind === 'answered') learnAnswer(startedAt, outcome);
-          else if (outcome?.kind === 'limited') {
-            const limited = meet(project, shared, startedAt);
-            // A refused try of a project that had met no limit tells nothing new.
-            if (limited === account || limitOf(limited) === undefined)
-              learnRefusal(limited, startedAt, outcome.retryAfterMs);
-          }
-          advance(account);
-        };
-        return { account, end };
-      }
-
-      function learnAnswer(startedAt: number, { hasWorked, left }: PaceOutcome & { kind: 'answered' }): void {
-        const { limit } = account;
-        account.answeredAt = now();
-        if (limit !== undefined && startedAt >= limit.refusedAt) {
-          limit.isRefusing = false;
-          limit.pauseMs = FIRST_PAUSE;
-          limit.rate += limit.growth;
-        }
-        if (now() - shared.recent.at >= 1000) shared.recent = { at: now(), count: 0 };
-        shared.recent.count += 1;
-        const before = metBy(project);
-        if (before !== undefined) projects.set(project, { ...before, refusals: 0 });
-        if (left !== undefined) learnLeft(project, shared, left);
-        if (hasWorked && credential !== undefined) logins.accepted(target, credential);
-      }
-
-      const refusal = (): ImageError => {
-        const label = labelOf(target);
-        const { limit } = account;
-        const inMs = Math.max(waitOf(account), 1000);
-        const reached = limit?.isForeseen ? 'few requests are left' : 'the limit of requests is reached';
-        const why = limit === undefined ? 'its login is being tried' : reached;
-        return new ImageError(`waits for its turn at ${label}, about ${Math.ceil(inMs / 1000)} s: ${why}`, {
-          code: 'rate-limited',
-          // Nobody can say how long it takes until a login has worked.
-          retryAfterMs: limit && Math.min(inMs, Math.max(limit.nextAt - now(), LONGEST_PAUSE)),
-          endpoint: label,
-          isUnasked: true,
-        });
-      };
-
-      return {
-        /** Begins a try, or goes on with the one whose turn it is; undefined if the account is not to be asked now. */
-        start(turn?: Try): Try | undefined {
-          if (turn?.account === account) return turn;
-          return account.line.size === 0 && mayStart(account) ? begin() : undefined;
-        },
-        /** Whether the account has answered lately, so that it is worth waiting for a turn. */
-        isProgressing: () => isProgressing(account),
-        /** Returns why the account is not to be asked now. */
-        refusal,
-        /**
-         * Begins a try when it is the turn of one of the namespaces; namespaces take turns.
-         *
-         * @throws ImageError as `refusal` if the account makes no progress, or the wait gets too long; the signal's reason
-         */
-        async turn(askers: Askers, patience: Patience, signal: AbortSignal): Promise<Try> {
-          const over = new AbortController();
-          let stop = (): void => {};
-          const look = (): void => {
-            if (isHopeful(account, patience)) stop = after(LOOK, look);
-            else over.abort(refusal());
-          };
-          look();
-          const forget = onAbort(signal, () => over.abort(signal.reason));
-          const stay = onAbort(waitsUntil, look);
-          try {
-            const turn = waitForTurn<Try>(askers, over.signal, (namespace, start) =>
-              account.line.add(namespace, () => start(begin())),
-            );
-            advance(account);
-            return await turn;
-          } finally {
-            forget();
-            stay();
-            stop();
-            // Nobody is left for whom a timer would be kept.
-            if (account.line.size === 0) advance(account);
-          }
-        },
-      };
-    },
-    /** Returns the milliseconds until everybody who waits at a host[:port] had a turn; undefined if nobody waits, or it does not move. */
-    waitAt(host: string): number | undefined {
-      const waits = [...waitedFor]
-        .filter((account) => account.host === host && account.limit !== undefined && isProgressing(account))
-        .map(waitOf);
-      return waits.length === 0 ? undefined : Math.max(...waits);
-    },
+  const rate = limit?.rate ?? account.recent.count;
+  const pauseMs = limit?.isRefusing ? Math.min(limit.pauseMs * 2, LONGEST_PAUSE) : FIRST_PAUSE;
+  const pause = asked ?? pauseMs;
+  const hasAnswered = limit === undefined ? account.answeredAt > Number.NEGATIVE_INFINITY : !limit.isRefusing;
+  // It answered before the pause, so it is likely to answer after it.
+  const isShort = hasAnswered && pause <= MOST_HOPEFUL * paces.patienceMs;
+  account.limit = {
+    hopeUntil: isShort ? now + pause + paces.patienceMs : (limit?.hopeUntil ?? 0),
+    // A refused probe says nothing of the pace.
+    rate: limit?.isRefusing ? rate : Math.max(rate * DECREASE, SLOWEST),
+    growth: limit === undefined ? FAST_GROWTH : GROWTH,
+    pauseMs,
+    refusedAt: now,
+    nextAt: now + pause,
+    isRefusing: true,
+    isForeseen: false,
   };
+}
+
+/**
+ * Learns what the registry says. What is left is spread over the window, but never slower than {@link SLOWEST}: a word may delay
+ * no more than refusals.
+ */
+function learnLeft({ paces, project, shared }: Pace, { limit: most, remaining, windowSeconds }: LeftOfLimit): void {
+  const now = paces.now();
+  const met = metBy(paces, project);
+  const account = met?.own ?? shared;
+  const limit = limitOf(paces, account);
+  const rate = Math.max(remaining / (windowSeconds || WINDOW_SECONDS), SLOWEST);
+  if (remaining > most * FEW) {
+    if (limit?.isForeseen) account.limit = undefined;
+    return;
+  }
+  if (limit !== undefined) limit.rate = Math.min(limit.rate, rate);
+  else {
+    const nextAt = now + 1000 / rate;
+    const usual = { growth: FAST_GROWTH, pauseMs: FIRST_PAUSE, refusedAt: now, isRefusing: false };
+    account.limit = { ...usual, hopeUntil: now + paces.patienceMs, rate, nextAt, isForeseen: true };
+  }
+  if (met === undefined)
+    paces.projects.set(project, { until: now + FORGOTTEN, refusals: 0, refusedAt: now, own: undefined });
+}
+
+function accountOf({ accounts }: PacesState, key: string, host: string, isProven?: () => boolean): Account {
+  const account = accounts.get(key) ?? createAccount(host, isProven);
+  accounts.set(key, account);
+  return account;
 }
 
 function createAccount(host: string, isProven?: () => boolean): Account {

@@ -40,166 +40,171 @@ export type QueryOptions = {
   readonly namesSkipped?: boolean;
 };
 
-/**
- * Creates the function that asks one endpoint for one image, with as few requests as possible. `previous` is the digest
- * that the tag pointed to when it was last checked.
- *
- * @throws (the returned function) ImageError, or the signal's reason
- */
+/** What asking needs and remembers. */
+export type QueryState = ReturnType<typeof createQuery>;
+
+/** Creates what {@link query} asks with. */
 export function createQuery(options: QueryOptions) {
-  const { health, requests } = options;
+  const bytesOf = ({ body }: Sent, name: string) => 1000 + body.byteLength + 2 * name.length;
   /**
    * Single-platform images whose config blob could not be had for the moment. Their manifest is kept, so that it is not
    * fetched, and perhaps counted, twice.
    */
-  const unfinished = createLru<Sent>(MAX_UNFINISHED, ({ body }, name) => 1000 + body.byteLength + 2 * name.length);
+  const unfinished = createLru<Sent>(MAX_UNFINISHED, bytesOf);
+  return { ...options, unfinished };
+}
 
-  return ask;
-
-  async function ask(asked: QueriedTarget, previous: TagEntry | undefined): Promise<Answer> {
-    const { reference, place } = asked;
-    const target = reference.digest ?? reference.tag ?? 'latest';
-    if (previous === undefined || reference.digest !== undefined) {
-      const before = unfinished.get(nameOf(asked));
-      const isUsable = before !== undefined && options.now() - before.at < UNFINISHED_MS;
-      return found(isUsable ? before : await requests.manifest(asked, target), asked, previous);
+/**
+ * Asks one endpoint for one image, with as few requests as possible. `previous` is the digest that the tag pointed to when it was
+ * last checked.
+ *
+ * @throws ImageError, or the signal's reason
+ */
+export async function query(state: QueryState, asked: QueriedTarget, previous: TagEntry | undefined): Promise<Answer> {
+  const { requests, health } = state;
+  const { reference, place } = asked;
+  const target = reference.digest ?? reference.tag ?? 'latest';
+  if (previous === undefined || reference.digest !== undefined) {
+    const before = state.unfinished.get(nameOf(asked));
+    const isUsable = before !== undefined && state.now() - before.at < UNFINISHED_MS;
+    return found(state, isUsable ? before : await requests.manifest(asked, target), asked, previous);
+  }
+  let remember: (() => void) | undefined;
+  if (!health.isHeadless(place)) {
+    const head = await requests.ask(asked, 'HEAD', target);
+    const digest = head.headers['docker-content-digest'] ?? '';
+    const isOutage = head.status >= 500 && head.status !== NOT_IMPLEMENTED;
+    if (head.status === 401 || head.status === 429 || isOutage) throw requests.failed(head, asked, 'the manifest');
+    if (isSuccess(head) && isDigest(digest)) {
+      health.sawHead(place, 'works');
+      if (digest === previous.digest && stillHolds(previous, asked)) return revalidated(state, previous);
+      const known = knownOf(state, digest, asked);
+      if (known !== undefined) return { outcome: 'found', entry: entryOf(state, digest, known, asked) };
+      return found(state, await requests.manifest(asked, digest), asked, previous);
     }
-    let remember: (() => void) | undefined;
-    if (!health.isHeadless(place)) {
-      const head = await requests.ask(asked, 'HEAD', target);
-      const digest = head.headers['docker-content-digest'] ?? '';
-      const isOutage = head.status >= 500 && head.status !== NOT_IMPLEMENTED;
-      if (head.status === 401 || head.status === 429 || isOutage) throw requests.failed(head, asked, 'the manifest');
-      if (isSuccess(head) && isDigest(digest)) {
-        health.sawHead(place, 'works');
-        if (digest === previous.digest && stillHolds(previous, asked)) return revalidated(previous);
-        const known = knownOf(digest, asked);
-        if (known !== undefined) return { outcome: 'found', entry: entryOf(digest, known, asked) };
-        return found(await requests.manifest(asked, digest), asked, previous);
-      }
-      remember = () => health.sawHead(place, isSuccess(head) ? 'broken' : 'doubtful');
-    }
-    // Another endpoint may use the same tag for another body.
-    const isSame = previous.source === asked.endpoint.name && stillHolds(previous, asked);
-    const etag = isSame ? previous.etag : undefined;
-    const condition = etag === undefined ? {} : { 'if-none-match': etag };
-    const response = await requests.ask(asked, 'GET', target, condition);
-    const isUnchanged = response.status === 304 && etag !== undefined;
-    if (!isUnchanged && !isSuccess(response)) throw requests.failed(response, asked, 'the manifest');
-    // Only now: a HEAD that fails because the tag is gone says nothing about the support of HEAD.
-    remember?.();
-    if (isUnchanged) return revalidated({ ...previous, headless: true });
-    return found(requests.verified(response, asked, undefined), asked, previous);
+    remember = () => health.sawHead(place, isSuccess(head) ? 'broken' : 'doubtful');
   }
+  // Another endpoint may use the same tag for another body.
+  const isSame = previous.source === asked.endpoint.name && stillHolds(previous, asked);
+  const etag = isSame ? previous.etag : undefined;
+  const condition = etag === undefined ? {} : { 'if-none-match': etag };
+  const response = await requests.ask(asked, 'GET', target, condition);
+  const isUnchanged = response.status === 304 && etag !== undefined;
+  if (!isUnchanged && !isSuccess(response)) throw requests.failed(response, asked, 'the manifest');
+  // Only now: a HEAD that fails because the tag is gone says nothing about the support of HEAD.
+  remember?.();
+  if (isUnchanged) return revalidated(state, { ...previous, headless: true });
+  return found(state, requests.verified(response, asked, undefined), asked, previous);
+}
 
-  function revalidated(previous: TagEntry): Answer {
-    return { outcome: 'revalidated', entry: { ...previous, checkedAt: options.now() } };
-  }
+function revalidated({ now }: QueryState, previous: TagEntry): Answer {
+  return { outcome: 'revalidated', entry: { ...previous, checkedAt: now() } };
+}
 
-  async function found(sent: Sent, asked: QueriedTarget, previous: TagEntry | undefined): Promise<Answer> {
-    const { digest, etag, at } = sent;
-    const same = digest === previous?.digest && stillHolds(previous, asked) ? previous.found : undefined;
-    const known = same ?? knownOf(digest, asked);
-    const more = { checkedAt: at, ...(etag === undefined ? {} : { etag }) };
-    if (known !== undefined) {
-      const outcome = same === undefined ? 'found' : 'revalidated';
-      return { outcome, entry: { ...entryOf(digest, known, asked), ...more } };
-    }
-    const { isComplete, ...facts } = await finish(sent, asked);
-    // Another registry may hold the parts of an index that this one lacks, so the gap is not a property of the digest.
-    if (isComplete) options.cache.setDigest(digest, facts);
-    const entry = { ...entryOf(digest, facts, asked), ...more };
-    return { outcome: 'found', entry: isComplete ? entry : { ...entry, isPartial: true } };
+async function found(state: QueryState, sent: Sent, asked: QueriedTarget, previous?: TagEntry): Promise<Answer> {
+  const { digest, etag, at } = sent;
+  const same = digest === previous?.digest && stillHolds(previous, asked) ? previous.found : undefined;
+  const known = same ?? knownOf(state, digest, asked);
+  const more = { checkedAt: at, ...(etag === undefined ? {} : { etag }) };
+  if (known !== undefined) {
+    const outcome = same === undefined ? 'found' : 'revalidated';
+    return { outcome, entry: { ...entryOf(state, digest, known, asked), ...more } };
   }
+  const { isComplete, ...facts } = await finish(state, sent, asked);
+  // Another registry may hold the parts of an index that this one lacks, so the gap is not a property of the digest.
+  if (isComplete) state.cache.setDigest(digest, facts);
+  const entry = { ...entryOf(state, digest, facts, asked), ...more };
+  return { outcome: 'found', entry: isComplete ? entry : { ...entry, isPartial: true } };
+}
 
-  /** Whether what was found for a tag holds for the endpoints that are asked now, as long as the tag has the same digest. */
-  function stillHolds({ route, isPartial, found }: TagEntry, asked: QueriedTarget): boolean {
-    if (!found.isIndex) return true;
-    return route === asked.endpoint.route && (route === undefined || !isPartial);
-  }
+/** Whether what was found for a tag holds for the endpoints that are asked now, as long as the tag has the same digest. */
+function stillHolds({ route, isPartial, found }: TagEntry, asked: QueriedTarget): boolean {
+  if (!found.isIndex) return true;
+  return route === asked.endpoint.route && (route === undefined || !isPartial);
+}
 
-  /** Returns what is known of a digest at an endpoint without asking. */
-  function knownOf(digest: string, asked: QueriedTarget): ImageFacts | undefined {
-    const facts = options.cache.digest(digest);
-    if (!asked.endpoint.isSparse || facts?.isIndex === false) return facts;
-    // The entry of a digest is that of all tags that point to it.
-    const entry = options.cache.tag(digestName(asked.reference, digest), ownerOf(asked.credential));
-    return entry !== undefined && stillHolds(entry, asked) ? entry.found : undefined;
-  }
+/** Returns what is known of a digest at an endpoint without asking. */
+function knownOf({ cache }: QueryState, digest: string, asked: QueriedTarget): ImageFacts | undefined {
+  const facts = cache.digest(digest);
+  if (!asked.endpoint.isSparse || facts?.isIndex === false) return facts;
+  // The entry of a digest is that of all tags that point to it.
+  const entry = cache.tag(digestName(asked.reference, digest), ownerOf(asked.credential));
+  return entry !== undefined && stillHolds(entry, asked) ? entry.found : undefined;
+}
 
-  async function finish(sent: Sent, asked: QueriedTarget): Promise<Explored> {
-    const name = nameOf(asked);
-    const manifest = sent.manifest(0);
-    try {
-      const known = await explore(manifest, sourceOf(asked, sent));
-      unfinished.delete(name);
-      return known;
-    } catch (error) {
-      // A registry that has lost a blob may say 500, and the tag may be pushed again to mend it.
-      const isForNow = error instanceof ImageError && error.temporary && error.status !== 500;
-      if (isForNow && manifest.kind === 'image') unfinished.set(name, sent);
-      else unfinished.delete(name);
-      throw error;
-    }
+async function finish(state: QueryState, sent: Sent, asked: QueriedTarget): Promise<Explored> {
+  const name = nameOf(asked);
+  const manifest = sent.manifest(0);
+  try {
+    const known = await explore(manifest, sourceOf(state, asked, sent));
+    state.unfinished.delete(name);
+    return known;
+  } catch (error) {
+    // A registry that has lost a blob may say 500, and the tag may be pushed again to mend it.
+    const isForNow = error instanceof ImageError && error.temporary && error.status !== 500;
+    if (isForNow && manifest.kind === 'image') state.unfinished.set(name, sent);
+    else state.unfinished.delete(name);
+    throw error;
   }
+}
 
-  function entryOf(digest: string, found: ImageFacts, asked: QueriedTarget): TagEntry {
-    const { name: source, route } = asked.endpoint;
-    return {
-      ...{ digest, found, source },
-      checkedAt: options.now(),
-      ...(route === undefined ? {} : { route }),
-      ...(health.isHeadless(asked.place) ? { headless: true } : {}),
-    };
-  }
+function entryOf({ now, health }: QueryState, digest: string, found: ImageFacts, asked: QueriedTarget): TagEntry {
+  const { name: source, route } = asked.endpoint;
+  return {
+    ...{ digest, found, source },
+    checkedAt: now(),
+    ...(route === undefined ? {} : { route }),
+    ...(health.isHeadless(asked.place) ? { headless: true } : {}),
+  };
+}
 
-  function sourceOf(asked: QueriedTarget, root: Sent): ManifestSource {
-    const { isSource, isSparse } = asked.endpoint;
-    // All that is read of one image, together.
-    const left = { manifests: MAX_MANIFEST - root.body.byteLength, configs: MAX_CONFIG };
-    return {
-      label: labelOf(asked),
-      isFinal: isSource || isSparse === true,
-      // What is known of a digest does not say that it is here.
-      known: (digest) => (isSparse ? undefined : options.cache.digest(digest)),
-      ...(isSparse ? { holds: (digest: string) => isServed(asked, digest) } : {}),
-      async manifest(digest) {
-        const sent = await requests.manifest(asked, digest, left.manifests);
-        left.manifests -= sent.body.byteLength;
-        return sent.manifest;
-      },
-      async config(image) {
-        const body = await requests.config(asked, image.config, left.configs);
-        left.configs -= body.byteLength;
-        return body;
-      },
-      namesSkipped: options.namesSkipped,
-    };
-  }
+function sourceOf(state: QueryState, asked: QueriedTarget, root: Sent): ManifestSource {
+  const { requests, cache, namesSkipped } = state;
+  const { isSource, isSparse } = asked.endpoint;
+  // All that is read of one image, together.
+  const left = { manifests: MAX_MANIFEST - root.body.byteLength, configs: MAX_CONFIG };
+  return {
+    label: labelOf(asked),
+    isFinal: isSource || isSparse === true,
+    // What is known of a digest does not say that it is here.
+    known: (digest) => (isSparse ? undefined : cache.digest(digest)),
+    ...(isSparse ? { holds: (digest: string) => isServed(state, asked, digest) } : {}),
+    async manifest(digest) {
+      const sent = await requests.manifest(asked, digest, left.manifests);
+      left.manifests -= sent.body.byteLength;
+      return sent.manifest;
+    },
+    async config(image) {
+      const body = await requests.config(asked, image.config, left.configs);
+      left.configs -= body.byteLength;
+      return body;
+    },
+    namesSkipped,
+  };
+}
 
-  /**
-   * Finds out whether an endpoint serves a manifest, by HEAD, or by GET where HEAD does not work. Only an answer about the manifest is
-   * a verdict: a time-out, a limit of requests or a broken server is an error.
-   */
-  async function isServed(asked: QueriedTarget, digest: string): Promise<boolean> {
-    if (!health.isHeadless(asked.place)) {
-      const { status, headers } = await requests.ask(asked, 'HEAD', digest);
-      const claimed = headers['docker-content-digest'] ?? '';
-      const isOther = isDigest(claimed) && claimed !== digest;
-      if (isSuccess({ status }) && !isOther) return true;
-      if (status === 404 || status === 410) return false;
-      // All else may be an answer to HEAD and not about the manifest; a limit or an outage is GET's as well.
-    }
-    const response = await requests.ask(asked, 'GET', digest);
-    if (isSuccess(response)) {
-      if (!matchesDigest(response.body, digest)) return false;
-      health.sawHead(asked.place, 'doubtful');
-      return true;
-    }
-    const error = requests.failed(response, asked, 'the manifest');
-    if (error.temporary) throw error;
-    return false;
+/**
+ * Finds out whether an endpoint serves a manifest, by HEAD, or by GET where HEAD does not work. Only an answer about the manifest is
+ * a verdict: a time-out, a limit of requests or a broken server is an error.
+ */
+async function isServed({ health, requests }: QueryState, asked: QueriedTarget, digest: string): Promise<boolean> {
+  if (!health.isHeadless(asked.place)) {
+    const { status, headers } = await requests.ask(asked, 'HEAD', digest);
+    const claimed = headers['docker-content-digest'] ?? '';
+    const isOther = isDigest(claimed) && claimed !== digest;
+    if (isSuccess({ status }) && !isOther) return true;
+    if (status === 404 || status === 410) return false;
+    // All else may be an answer to HEAD and not about the manifest; a limit or an outage is GET's as well.
   }
+  const response = await requests.ask(asked, 'GET', digest);
+  if (isSuccess(response)) {
+    if (!matchesDigest(response.body, digest)) return false;
+    health.sawHead(asked.place, 'doubtful');
+    return true;
+  }
+  const error = requests.failed(response, asked, 'the manifest');
+  if (error.temporary) throw error;
+  return false;
 }
 
 /** Returns who may get the answer to a credential. */

@@ -3,7 +3,18 @@ import { createAskers } from '../../../src/kit/fairness/asking-namespaces.ts';
 import { ImageError } from '../../../src/oci/errors.ts';
 import type { Credential } from '../../../src/oci/http/transport.ts';
 import { createLogins } from '../../../src/oci/lookup/logins.ts';
-import { createPaces, type LeftOfLimit, type Paces, type Try } from '../../../src/oci/lookup/pace.ts';
+import {
+  createPaces,
+  isProgressing,
+  type LeftOfLimit,
+  type PacesState,
+  paceOf,
+  paceRefusal,
+  startTry,
+  type Try,
+  turnOf,
+  waitAt,
+} from '../../../src/oci/lookup/pace.ts';
 import { targetFor } from './target.ts';
 
 const LOGIN: Credential = { username: 'u', password: 'p', fingerprint: 'one', shared: false };
@@ -12,7 +23,7 @@ describe('the pace of an account', () => {
   let time: number;
   /** In the order of their times. */
   let timers: { at: number; act: (() => void) | undefined }[];
-  let paces: Paces;
+  let paces: PacesState;
   const signal = new AbortController().signal;
 
   beforeEach(() => {
@@ -51,10 +62,10 @@ describe('the pace of an account', () => {
     await pass();
   }
 
-  const begin = (image = 'a/x', login?: Credential): Try => paces.of(at(image), login).start() ?? expect.fail();
+  const begin = (image = 'a/x', login?: Credential): Try => startTry(paceOf(paces, at(image), login)) ?? expect.fail();
   const refuse = (retryAfterMs?: number, image?: string) => begin(image).end({ kind: 'limited', retryAfterMs });
   const isFree = (image = 'a/x', login?: Credential): boolean => {
-    const trial = paces.of(at(image), login).start();
+    const trial = startTry(paceOf(paces, at(image), login));
     trial?.end();
     return trial !== undefined;
   };
@@ -141,18 +152,18 @@ describe('the pace of an account', () => {
   it('waits for an account that asks for a minute after it answered, and says to come back in time', async () => {
     begin().end({ kind: 'answered', hasWorked: true });
     refuse(60_000);
-    const pace = paces.of(at('a/x'), undefined);
-    const turn = pace.turn(createAskers('n'), { since: time, isLast: false }, signal);
+    const pace = paceOf(paces, at('a/x'), undefined);
+    const turn = turnOf(pace, createAskers('n'), { since: time, isLast: false }, signal);
     await go(59_999);
-    expect(pace.isProgressing()).to.equal(true);
+    expect(isProgressing(paces, pace.account)).to.equal(true);
     await go(1);
     (await turn).end({ kind: 'answered', hasWorked: true });
     await go(10_000);
     refuse();
     const many = Array.from({ length: 500 }, () =>
-      pace.turn(createAskers('n'), { since: time, isLast: true }, signal).catch(() => undefined),
+      turnOf(pace, createAskers('n'), { since: time, isLast: true }, signal).catch(() => undefined),
     );
-    expect(pace.refusal().retryAfterMs).to.be.at.most(60_000);
+    expect(paceRefusal(pace).retryAfterMs).to.be.at.most(60_000);
     await go(1_000_000);
     for (const each of await Promise.all(many)) each?.end();
   });
@@ -202,7 +213,7 @@ describe('the pace of an account', () => {
       time += 5000;
       begin('b/x');
       expect(isFree('a/x')).to.equal(false);
-      expect(paces.of(targetFor('s.example.com/a/x'), undefined).start()).not.to.equal(undefined);
+      expect(startTry(paceOf(paces, targetFor('s.example.com/a/x'), undefined))).not.to.equal(undefined);
     });
 
     it('is free again once more is left', () => {
@@ -225,9 +236,11 @@ describe('the pace of an account', () => {
 
     it('says so to who waits, and they have their turn', async () => {
       begin().end({ kind: 'answered', hasWorked: false, left: few });
-      const pace = paces.of(at('a/x'), undefined);
-      expect(pace.refusal().message).to.equal('waits for its turn at r.example.com, about 5 s: few requests are left');
-      const turn = pace.turn(createAskers('n'), { since: time, isLast: false }, signal);
+      const pace = paceOf(paces, at('a/x'), undefined);
+      expect(paceRefusal(pace).message).to.equal(
+        'waits for its turn at r.example.com, about 5 s: few requests are left',
+      );
+      const turn = turnOf(pace, createAskers('n'), { since: time, isLast: false }, signal);
       await go(5000);
       (await turn).end();
     });
@@ -239,7 +252,7 @@ describe('the pace of an account', () => {
     const order: string[] = [];
     const waits = ['flood', 'flood', 'flood', 'flood', 'shop'].map(async (namespace) => {
       const patience = { since: time, isLast: true };
-      const turn = await paces.of(at('a/x'), undefined).turn(createAskers(namespace), patience, signal);
+      const turn = await turnOf(paceOf(paces, at('a/x'), undefined), createAskers(namespace), patience, signal);
       order.push(namespace);
       turn.end({ kind: 'answered', hasWorked: true });
     });
@@ -257,8 +270,8 @@ describe('the pace of an account', () => {
     const from = time;
     const one = async (namespace: string): Promise<void> => {
       const patience = { since: time, isLast: true };
-      for (let trial = paces.of(at('a/x'), undefined).start(); ; trial = undefined) {
-        trial ??= await paces.of(at('a/x'), undefined).turn(createAskers(namespace), patience, signal);
+      for (let trial = startTry(paceOf(paces, at('a/x'), undefined)); ; trial = undefined) {
+        trial ??= await turnOf(paceOf(paces, at('a/x'), undefined), createAskers(namespace), patience, signal);
         tokens = Math.min(burst, tokens + ((time - filledAt) * perSecond) / 1000);
         filledAt = time;
         if (tokens >= 1) {
@@ -292,15 +305,15 @@ describe('the pace of an account', () => {
 
   it('says how long it takes until everybody had a turn', async () => {
     begin().end({ kind: 'answered', hasWorked: true });
-    expect(paces.waitAt('r.example.com')).to.equal(undefined);
+    expect(waitAt(paces, 'r.example.com')).to.equal(undefined);
     refuse();
     const patience = { since: time, isLast: true };
-    const turn = paces.of(at('a/x'), undefined).turn(createAskers('n'), patience, signal);
-    expect(paces.waitAt('r.example.com')).to.be.within(1000, 5000);
-    expect(paces.waitAt('s.example.com')).to.equal(undefined);
+    const turn = turnOf(paceOf(paces, at('a/x'), undefined), createAskers('n'), patience, signal);
+    expect(waitAt(paces, 'r.example.com')).to.be.within(1000, 5000);
+    expect(waitAt(paces, 's.example.com')).to.equal(undefined);
     await go(1000);
     (await turn).end();
-    expect(paces.waitAt('r.example.com')).to.equal(undefined);
+    expect(waitAt(paces, 'r.example.com')).to.equal(undefined);
   });
 
   const hopeless: [what: string, isLast: boolean, isAnswering: boolean, afterMs: number][] = [
@@ -317,7 +330,7 @@ describe('the pace of an account', () => {
       // A refused turn is followed by the next, as in a lookup.
       const wait = async (): Promise<void> => {
         for (;;) {
-          const turn = await paces.of(at('a/x'), undefined).turn(createAskers('n'), patience, signal);
+          const turn = await turnOf(paceOf(paces, at('a/x'), undefined), createAskers('n'), patience, signal);
           turn.end({ kind: 'limited', retryAfterMs: undefined });
         }
       };
@@ -340,12 +353,9 @@ describe('the pace of an account', () => {
     refuse();
     let error: unknown;
     const patience = { since: time - 900_000, isLast: true };
-    await paces
-      .of(at('a/x'), undefined)
-      .turn(createAskers('n'), patience, signal)
-      .catch((reason: unknown) => {
-        error = reason;
-      });
+    await turnOf(paceOf(paces, at('a/x'), undefined), createAskers('n'), patience, signal).catch((reason: unknown) => {
+      error = reason;
+    });
     expect(error).to.be.instanceOf(ImageError);
   });
 
@@ -367,7 +377,7 @@ describe('the pace of an account', () => {
     const waits = ['flood', 'flood', 'flood', 'shop', 'flood'].map(async (namespace, index) => {
       const target = at(`p${index}/x`);
       const patience = { since: time, isLast: false };
-      const turn = await paces.of(target, LOGIN).turn(createAskers(namespace), patience, signal);
+      const turn = await turnOf(paceOf(paces, target, LOGIN), createAskers(namespace), patience, signal);
       order.push(namespace);
       await pass();
       turn.end({ kind: 'answered', hasWorked: namespace === 'shop' });
@@ -388,10 +398,9 @@ describe('the pace of an account', () => {
     begin().end({ kind: 'answered', hasWorked: true });
     refuse();
     const wait = () =>
-      paces
-        .of(at('a/x'), undefined)
-        .turn(createAskers('n'), { since: time, isLast: true }, signal)
-        .catch((error: unknown) => error);
+      turnOf(paceOf(paces, at('a/x'), undefined), createAskers('n'), { since: time, isLast: true }, signal).catch(
+        (error: unknown) => error,
+      );
     const waiting = wait();
     end.abort();
     for (const error of [await waiting, await wait()])
@@ -400,16 +409,16 @@ describe('the pace of an account', () => {
 
   it('ends a wait after a quarter of an hour', async () => {
     begin('a/x', LOGIN);
-    const pace = paces.of(at('a/x'), LOGIN);
+    const pace = paceOf(paces, at('a/x'), LOGIN);
     let count = 0;
     // Tries that do not end let the next go after 5 s.
     const blocks = Array.from({ length: 200 }, () =>
-      pace.turn(createAskers('n'), { since: time + 600_000, isLast: true }, signal).then(
+      turnOf(pace, createAskers('n'), { since: time + 600_000, isLast: true }, signal).then(
         () => undefined,
         () => undefined,
       ),
     );
-    const late = pace.turn(createAskers('n'), { since: time, isLast: true }, signal).catch(() => {
+    const late = turnOf(pace, createAskers('n'), { since: time, isLast: true }, signal).catch(() => {
       count += 1;
     });
     await go(899_999);
