@@ -1,3 +1,4 @@
+import type { LRUCache } from 'lru-cache';
 import { doubled } from '../../kit/clock.ts';
 import { createLru } from '../../kit/lru.ts';
 import { type Endpoint, type EndpointTarget, labelOf, repositoryUrl } from '../endpoints/endpoint.ts';
@@ -105,99 +106,49 @@ const NEVER = { failures: 0, failedAt: 0, pausesUntil: 0, triesUntil: 0 };
 const WELL = { ...NEVER, isProbed: false, doubts: 0, parts: [], tried: [], last: undefined };
 const UNKNOWN: Kept = { ...WELL, answeredAt: Number.NEGATIVE_INFINITY, headless: new Map() };
 
+/** What answers have said; `recovered` is called with the key of each place that failed and has answered now. */
+type HealthState = {
+  readonly tree: LRUCache<string, Kept>;
+  readonly now: () => number;
+  readonly recovered: (key: string) => void;
+};
+
 /** `recovered` is called with the key of each place that failed and has answered now. */
 export function createHealth(now: () => number, recovered: (key: string) => void = () => {}) {
   const tree = createLru<Kept>(MAX_BYTES, ({ last, parts, tried, headless }, key) => {
     const names = [key, last?.message, ...parts, ...tried, ...headless.keys()];
     return ENTRY_BYTES + 2 * names.join('').length;
   });
-  const known = (place: Place, level: Level): Kept => tree.get(place[level].key) ?? UNKNOWN;
-  const change = (place: Place, level: Level, before: Kept, changes: Partial<Kept>): void =>
-    void tree.set(place[level].key, { ...before, ...changes });
-
-  function isFailing(place: Place, level: Level, { parts, last }: Kept): boolean {
-    if (level === 'repository' || last?.unreachable !== undefined) return true;
-    const part = known(place, level === 'host' ? 'project' : 'repository');
-    return parts.length >= PARTS && part.failures > 0 && now() - part.failedAt < LONGEST;
-  }
-
-  function waitOf({ pausesUntil, triesUntil, tried }: Kept, namespaces: readonly string[]): number {
-    const turns = namespaces.map((name) => tried.indexOf(name));
-    const isNew = turns.includes(-1) && tried.length < NAMESPACES;
-    const turn = Math.min(TURN * Math.max(Math.min(...turns), 0), TURNS);
-    return Math.max(triesUntil - now(), isNew ? 0 : pausesUntil + turn - now(), 0);
-  }
-
-  /** Returns the failing levels of a place, the one with the longest wait first; of equal ones the widest. */
-  function holding(place: Place, namespaces: readonly string[]): readonly Held[] {
-    const held: Held[] = [];
-    for (const level of WIDEST_FIRST) {
-      const kept = known(place, level);
-      if (kept.failures > 0 && isFailing(place, level, kept))
-        held.push({ level, kept, wait: waitOf(kept, namespaces) });
-    }
-    return held.sort((one, other) => other.wait - one.wait);
-  }
-
-  function recover(place: Place, level: Level): void {
-    const before = known(place, level);
-    if (level === 'repository' && before.headless.size === 0) tree.delete(place[level].key);
-    else change(place, level, before, { ...WELL, answeredAt: now() });
-    if (before.failures > 0) recovered(place[level].key);
-  }
-
-  function fail(place: Place, level: Level, namespaces: readonly string[], error: ImageError, isWhole: boolean): void {
-    const before = known(place, level);
-    const { failures, pausesUntil, isProbed, parts, tried } = before;
-    const counts = failures === 0 || isProbed || now() >= pausesUntil;
-    const { name, key } = place[level];
-    const { code, byCredential, endpoint, unreachable } = error;
-    const details = { code, byCredential, endpoint, temporary: true, isUnasked: true, waitsFor: key };
-    const text = unaskedText(error, place.host.name, level === 'host' ? '' : `${level} ${name}`);
-    const part = level === 'repository' ? key : place[level === 'host' ? 'project' : 'repository'].key;
-    change(place, level, before, {
-      ...(counts ? { failures: failures + 1, pausesUntil: now() + doubled(failures, FIRST, LONGEST) } : {}),
-      triesUntil: 0,
-      isProbed: false,
-      failedAt: now(),
-      parts: [...new Set([...parts, part])].slice(0, PARTS),
-      tried: withLast(tried, namespaces),
-      last: new ImageError(text, isWhole ? { ...details, unreachable } : details),
-    });
-  }
-
-  const isHeadless = (place: Place, level: Level, least: number): boolean =>
-    [...known(place, level).headless.values()].filter((until) => until > now()).length >= least;
-
+  const state: HealthState = { tree, now, recovered };
   return {
     /** Returns why the place must not be asked now for these namespaces, in an error with `isUnasked`. */
     refusal: (place: Place, namespaces: readonly string[]): ImageError | undefined =>
-      refusalOf(holding(place, namespaces)),
+      refusalOf(holding(state, place, namespaces)),
     /** The same, just before the place is asked. If it returns undefined, ask now, and report what came of it. */
     start(place: Place, namespaces: readonly string[]): ImageError | undefined {
-      const held = holding(place, namespaces);
+      const held = holding(state, place, namespaces);
       const refused = refusalOf(held);
       for (const { level, kept } of refused === undefined ? held : []) {
         const { failures, pausesUntil, tried } = kept;
         const probe =
           now() >= pausesUntil ? { isProbed: true, pausesUntil: now() + doubled(failures - 1, FIRST, LONGEST) } : {};
-        change(place, level, kept, { ...probe, triesUntil: now() + TRY, tried: withLast(tried, namespaces) });
+        change(state, place, level, kept, { ...probe, triesUntil: now() + TRY, tried: withLast(tried, namespaces) });
       }
       return refused;
     },
     answered(place: Place): void {
-      for (const level of LEVELS) recover(place, level);
+      for (const level of LEVELS) recover(state, place, level);
     },
     /** Records that a place did not answer; returns the failure with the time after which the place may be asked again. */
     failed(place: Place, namespaces: readonly string[], error: ImageError): ImageError {
       const isConnection = error.unreachable !== undefined && hostKey(error.unreachable) === place.host.key;
       // A token service fails for a login, and the registry has answered with a challenge.
       const isAnswer = error.status !== undefined || error.byCredential;
-      if (isAnswer && !isConnection) recover(place, 'host');
-      const isSilent = !isAnswer && now() - known(place, 'host').answeredAt >= LATELY;
+      if (isAnswer && !isConnection) recover(state, place, 'host');
+      const isSilent = !isAnswer && now() - known(state, place, 'host').answeredAt >= LATELY;
       const levels: readonly Level[] = isConnection ? ['host'] : LEVELS.slice(0, isSilent ? 3 : 2);
-      for (const level of levels) fail(place, level, namespaces, error, isConnection);
-      const [held] = holding(place, namespaces);
+      for (const level of levels) fail(state, place, level, namespaces, error, isConnection);
+      const [held] = holding(state, place, namespaces);
       const again = held && { retryAfterMs: held.wait, waitsFor: place[held.level].key };
       return new ImageError(error.message, { ...error, ...again, cause: error });
     },
@@ -206,32 +157,107 @@ export function createHealth(now: () => number, recovered: (key: string) => void
      * project answered lately. A repository that goes on with it has failed by itself.
      */
     mayBeLimit(place: Place): boolean {
-      const repository = known(place, 'repository');
+      const repository = known(state, place, 'repository');
       const { doubts } = repository;
-      if (now() - known(place, 'project').answeredAt >= BUSY || doubts >= DOUBTS) return false;
-      change(place, 'repository', repository, { doubts: doubts + 1 });
+      if (now() - known(state, place, 'project').answeredAt >= BUSY || doubts >= DOUBTS) return false;
+      change(state, place, 'repository', repository, { doubts: doubts + 1 });
       return true;
     },
     /** What is known of a project: how many lookups may be there at a time depends on it. */
     standing(place: Place): Standing {
-      const [project, host] = [known(place, 'project'), known(place, 'host')];
+      const [project, host] = [known(state, place, 'project'), known(state, place, 'host')];
       if (host.last?.unreachable !== undefined || project.parts.length >= PARTS) return 'failing';
       if (project.answeredAt > Number.NEGATIVE_INFINITY) return 'proven';
       return host.answeredAt > Number.NEGATIVE_INFINITY && host.failures === 0 ? 'new' : 'unknown';
     },
     /** Whether HEAD of a manifest does not work in the repository, or in two of its project. */
-    isHeadless: (place: Place): boolean => isHeadless(place, 'repository', 1) || isHeadless(place, 'project', PARTS),
+    isHeadless: (place: Place): boolean =>
+      isHeadless(state, place, 'repository', 1) || isHeadless(state, place, 'project', PARTS),
     /** `doubtful`: HEAD failed, and GET did not. As somebody may push and delete a tag meanwhile, that never counts for the project. */
     sawHead(place: Place, head: 'works' | 'broken' | 'doubtful'): void {
       for (const level of LEVELS.slice(0, head === 'doubtful' ? 1 : 2)) {
-        const before = known(place, level);
+        const before = known(state, place, level);
         const others = [...before.headless].filter(([key]) => key !== place.repository.key);
         const own = [place.repository.key, now() + HEADLESS] as const;
-        if (head !== 'works') change(place, level, before, { headless: new Map([...others.slice(1 - PARTS), own]) });
-        else if (before.headless.size > 0) change(place, level, before, { headless: new Map() });
+        if (head !== 'works')
+          change(state, place, level, before, { headless: new Map([...others.slice(1 - PARTS), own]) });
+        else if (before.headless.size > 0) change(state, place, level, before, { headless: new Map() });
       }
     },
   };
+}
+
+function isFailing(state: HealthState, place: Place, level: Level, { parts, last }: Kept): boolean {
+  if (level === 'repository' || last?.unreachable !== undefined) return true;
+  const part = known(state, place, level === 'host' ? 'project' : 'repository');
+  return parts.length >= PARTS && part.failures > 0 && state.now() - part.failedAt < LONGEST;
+}
+
+function waitOf(now: number, { pausesUntil, triesUntil, tried }: Kept, namespaces: readonly string[]): number {
+  const turns = namespaces.map((name) => tried.indexOf(name));
+  const isNew = turns.includes(-1) && tried.length < NAMESPACES;
+  const turn = Math.min(TURN * Math.max(Math.min(...turns), 0), TURNS);
+  return Math.max(triesUntil - now, isNew ? 0 : pausesUntil + turn - now, 0);
+}
+
+/** Returns the failing levels of a place, the one with the longest wait first; of equal ones the widest. */
+function holding(state: HealthState, place: Place, namespaces: readonly string[]): readonly Held[] {
+  const held: Held[] = [];
+  for (const level of WIDEST_FIRST) {
+    const kept = known(state, place, level);
+    if (kept.failures > 0 && isFailing(state, place, level, kept))
+      held.push({ level, kept, wait: waitOf(state.now(), kept, namespaces) });
+  }
+  return held.sort((one, other) => other.wait - one.wait);
+}
+
+function recover(state: HealthState, place: Place, level: Level): void {
+  const { tree, now, recovered } = state;
+  const before = known(state, place, level);
+  if (level === 'repository' && before.headless.size === 0) tree.delete(place[level].key);
+  else change(state, place, level, before, { ...WELL, answeredAt: now() });
+  if (before.failures > 0) recovered(place[level].key);
+}
+
+function fail(
+  state: HealthState,
+  place: Place,
+  level: Level,
+  namespaces: readonly string[],
+  error: ImageError,
+  isWhole: boolean,
+): void {
+  const now = state.now();
+  const before = known(state, place, level);
+  const { failures, pausesUntil, isProbed, parts, tried } = before;
+  const counts = failures === 0 || isProbed || now >= pausesUntil;
+  const { name, key } = place[level];
+  const { code, byCredential, endpoint, unreachable } = error;
+  const details = { code, byCredential, endpoint, temporary: true, isUnasked: true, waitsFor: key };
+  const text = unaskedText(error, place.host.name, level === 'host' ? '' : `${level} ${name}`);
+  const part = level === 'repository' ? key : place[level === 'host' ? 'project' : 'repository'].key;
+  change(state, place, level, before, {
+    ...(counts ? { failures: failures + 1, pausesUntil: now + doubled(failures, FIRST, LONGEST) } : {}),
+    triesUntil: 0,
+    isProbed: false,
+    failedAt: now,
+    parts: [...new Set([...parts, part])].slice(0, PARTS),
+    tried: withLast(tried, namespaces),
+    last: new ImageError(text, isWhole ? { ...details, unreachable } : details),
+  });
+}
+
+function isHeadless(state: HealthState, place: Place, level: Level, least: number): boolean {
+  const { headless } = known(state, place, level);
+  return [...headless.values()].filter((until) => until > state.now()).length >= least;
+}
+
+function known({ tree }: HealthState, place: Place, level: Level): Kept {
+  return tree.get(place[level].key) ?? UNKNOWN;
+}
+
+function change({ tree }: HealthState, place: Place, level: Level, before: Kept, changes: Partial<Kept>): void {
+  tree.set(place[level].key, { ...before, ...changes });
 }
 
 function refusalOf([held]: readonly Held[]): ImageError | undefined {
