@@ -1,7 +1,8 @@
+import type { LRUCache } from 'lru-cache';
 import { createFlights } from '../../kit/flights.ts';
 import { createLru } from '../../kit/lru.ts';
 import { ImageError } from '../errors.ts';
-import { type AskedToken, basic, createFetchToken, readChallenge, type TokenOptions } from './token.ts';
+import { type AskedToken, basic, fetchToken, readChallenge, type TokenOptions } from './token.ts';
 import {
   type Credential,
   elsewhere,
@@ -56,160 +57,168 @@ const MAX_ROUNDS = 2;
  * is asked for the challenge, once for all images; so is the root of a registry that may not be asked anonymously.
  */
 export function authenticate(options: TokenOptions): Link {
-  const answers = createLru<AuthReply>(MAX_ANSWERS, ({ header, scopes = [] }, key) => bytesOf(header, key, ...scopes));
-  const wishes = createLru<Wish>(MAX_WISHES, ({ challenge, scopes }, key) =>
-    bytesOf(challenge?.text ?? '', challenge?.text ?? '', key, ...scopes),
-  );
-  const tokens = createFlights<AuthReply>();
-  const roots = createFlights<Wish>();
-  const fetchToken = createFetchToken(options);
-
+  const state = createState(options);
   return async (request, next) => {
-    const response = await converse(request, next);
+    const response = await converse(state, request, next);
     if (response.status !== 401 || isFrom(request, response)) return response;
     // If that host redirects as well and a third host answers 401, that 401 is the result.
-    return converse(elsewhere(request, response.url, options.named), next, response);
+    return converse(state, elsewhere(request, response.url, options.named), next, response);
   };
+}
 
-  /**
-   * Sends the request to its own host and answers the challenges; `refusal` is a 401 of that host that has already
-   * arrived.
-   */
-  async function converse(
-    request: RegistryRequest,
-    next: SendRequest,
-    refusal?: RegistryResponse,
-  ): Promise<RegistryResponse> {
-    const { credential } = request;
-    const key = keyOf(request);
-    let held = usable(answers, key) ?? (refusal === undefined ? await foreseen(request, next) : undefined);
-    if (held !== undefined) answers.set(key, held);
-    let response = refusal === undefined || held !== undefined ? await next(authorised(request, held)) : refusal;
-    if (held === undefined && isFrom(request, response) && isSuccess(response)) wishes.delete(projectKeyOf(request));
-    let challenge: AskedToken | undefined;
-    for (let round = 1; ; round += 1) {
-      const isOwn = isFrom(request, response);
-      const isHidden = held === undefined && credential !== undefined && [403, 404].includes(response.status);
-      if (!isHidden && (response.status !== 401 || !isOwn)) break;
-      if (answers.get(key) === held) answers.delete(key);
-      const wish = isHidden ? isOwn && (await hidingRoot(request, next)) : wishOf(response, PROJECT_KEPT);
-      if (!wish || (isHidden && wish.challenge === undefined)) return { ...response, isAnonymous: true };
-      const scopes = [...new Set([request.scope, ...(wish.challenge?.scopes ?? [])])];
-      const isNew = round === 1 || scopes.some((scope) => held?.scopes?.includes(scope) === false);
-      if (round > MAX_ROUNDS || !isNew) return withLogin(response, held);
-      // While this request was under way, another one may have obtained an answer already. If there is none, another credential may be
-      // of the kind that is asked for.
-      const answer = usable(answers, key) ?? (await answerTo(wish, request, scopes));
-      if (answer === undefined || answer.header === held?.header) return withLogin(response, held);
-      answers.set(key, answer);
-      held = answer;
-      challenge = wish.challenge;
-      response = await next(authorised(request, held));
-    }
-    if (held !== undefined && isAcceptance(response, held)) credential?.onAccepted?.();
-    if (challenge !== undefined && isSuccess(response)) {
-      // A registry with a name of its own for the repository must say it each time.
-      if (challenge.scopes.some((scope) => scope !== request.scope)) wishes.delete(projectKeyOf(request));
-      else remember(challenge, request);
-    }
-    return response;
+/** What registries have asked for, and what was answered. */
+type AuthState = ReturnType<typeof createState>;
+
+function createState(options: TokenOptions) {
+  return {
+    ...{ ...options, unusual: createLru<true>(1000), tokens: createFlights<AuthReply>(), roots: createFlights<Wish>() },
+    answers: createLru<AuthReply>(MAX_ANSWERS, ({ header, scopes = [] }, key) => bytesOf(header, key, ...scopes)),
+    wishes: createLru<Wish>(MAX_WISHES, ({ challenge, scopes }, key) =>
+      bytesOf(challenge?.text ?? '', challenge?.text ?? '', key, ...scopes),
+    ),
+  };
+}
+
+/**
+ * Sends the request to its own host and answers the challenges; `refusal` is a 401 of that host that has already
+ * arrived.
+ */
+async function converse(
+  state: AuthState,
+  request: RegistryRequest,
+  next: SendRequest,
+  refusal?: RegistryResponse,
+): Promise<RegistryResponse> {
+  const { answers, wishes, now } = state;
+  const { credential } = request;
+  const key = keyOf(request);
+  let held = usable(answers, key, now()) ?? (refusal === undefined ? await foreseen(state, request, next) : undefined);
+  if (held !== undefined) answers.set(key, held);
+  let response = refusal === undefined || held !== undefined ? await next(authorised(request, held)) : refusal;
+  if (held === undefined && isFrom(request, response) && isSuccess(response)) wishes.delete(projectKeyOf(request));
+  let challenge: AskedToken | undefined;
+  for (let round = 1; ; round += 1) {
+    const isOwn = isFrom(request, response);
+    const isHidden = held === undefined && credential !== undefined && [403, 404].includes(response.status);
+    if (!isHidden && (response.status !== 401 || !isOwn)) break;
+    if (answers.get(key) === held) answers.delete(key);
+    const wish = isHidden ? isOwn && (await hidingRoot(state, request, next)) : wishOf(response, now() + PROJECT_KEPT);
+    if (!wish || (isHidden && wish.challenge === undefined)) return { ...response, isAnonymous: true };
+    const scopes = [...new Set([request.scope, ...(wish.challenge?.scopes ?? [])])];
+    const isNew = round === 1 || scopes.some((scope) => held?.scopes?.includes(scope) === false);
+    if (round > MAX_ROUNDS || !isNew) return withLogin(response, held);
+    // While this request was under way, another one may have obtained an answer already. If there is none, another credential may be
+    // of the kind that is asked for.
+    const answer = usable(answers, key, now()) ?? (await answerTo(state, wish, request, scopes));
+    if (answer === undefined || answer.header === held?.header) return withLogin(response, held);
+    answers.set(key, answer);
+    held = answer;
+    challenge = wish.challenge;
+    response = await next(authorised(request, held));
   }
-
-  /** Remembers a challenge whose answer was accepted. */
-  function remember(challenge: AskedToken, request: RegistryRequest): void {
-    const key = projectKeyOf(request);
-    const before = wishes.get(key);
-    const others =
-      before?.challenge?.realm === challenge.realm
-        ? before.scopes.filter((scope) => scope !== request.scope).slice(-HABIT)
-        : [];
-    wishes.set(key, { challenge, scopes: [...others, request.scope], until: options.now() + PROJECT_KEPT });
+  if (held !== undefined && isAcceptance(response, held)) credential?.onAccepted?.();
+  if (challenge !== undefined && isSuccess(response)) {
+    // A registry with a name of its own for the repository must say it each time.
+    if (challenge.scopes.some((scope) => scope !== request.scope)) wishes.delete(projectKeyOf(request));
+    else remember(state, challenge, request);
   }
+  return response;
+}
 
-  /** Returns the answer to what is known to be asked for, if a request without it is not needed, or not allowed. */
-  async function foreseen(request: RegistryRequest, next: SendRequest): Promise<AuthReply | undefined> {
-    const key = projectKeyOf(request);
-    const wish = usable(wishes, key);
-    if (wish !== undefined && (wish.scopes.includes(request.scope) || wish.scopes.length >= HABIT)) {
-      try {
-        return await answerTo(wish, request);
-      } catch (error) {
-        if (!(error instanceof ImageError) || request.signal.aborted) throw error;
-        wishes.delete(key);
-        // A credential that was refused is not sent again. Anything else may concern the other repositories only.
-        if (error.code === 'denied') throw error;
-      }
-    }
-    const { credential } = request;
-    if (credential === undefined || request.root === undefined) return undefined;
-    const isPrivate = request.isPrivate === true;
-    const root = isPrivate ? await rootOf(request, request.root, next) : usable(wishes, rootKeyOf(request));
-    if (root === undefined || !(isPrivate || root.hides)) return undefined;
-    return (await answerTo(root, request)) ?? (isPrivate ? basicAnswer(root, credential) : undefined);
-  }
+/** Remembers a challenge whose answer was accepted. */
+function remember({ wishes, now }: AuthState, challenge: AskedToken, request: RegistryRequest): void {
+  const key = projectKeyOf(request);
+  const before = wishes.get(key);
+  const others =
+    before?.challenge?.realm === challenge.realm
+      ? before.scopes.filter((scope) => scope !== request.scope).slice(-HABIT)
+      : [];
+  wishes.set(key, { challenge, scopes: [...others, request.scope], until: now() + PROJECT_KEPT });
+}
 
-  /** Asks the root of the API for its challenge, without a credential, unless that is known. */
-  async function rootOf(request: RegistryRequest, url: URL, next: SendRequest, hides?: true): Promise<Wish> {
-    const { credential: _credential, read: _read, ...rest } = request;
-    const key = rootKeyOf(request);
-    const known = usable(wishes, key);
-    const root =
-      known ??
-      (await roots.join(key, request.signal, async (signal) => {
-        const response = await next({ ...rest, signal, method: 'GET', url, headers: { accept: '*/*' } });
-        return wishOf(response.status === 401 && isFrom(request, response) ? response : undefined, ROOT_KEPT);
-      }));
-    if (known === undefined || hides) wishes.set(key, { ...root, ...(hides && { hides }) });
-    return root;
-  }
-
-  /** Asks the root of a registry that hides what may not be read. */
-  async function hidingRoot(request: RegistryRequest, next: SendRequest): Promise<Wish | undefined> {
+/** Returns the answer to what is known to be asked for, if a request without it is not needed, or not allowed. */
+async function foreseen(state: AuthState, request: RegistryRequest, next: SendRequest) {
+  const { wishes, now } = state;
+  const key = projectKeyOf(request);
+  const wish = usable(wishes, key, now());
+  if (wish !== undefined && (wish.scopes.includes(request.scope) || wish.scopes.length >= HABIT)) {
     try {
-      return request.root && (await rootOf(request, request.root, next, true));
+      return await answerTo(state, wish, request);
     } catch (error) {
-      // The answer to the request itself counts.
       if (!(error instanceof ImageError) || request.signal.aborted) throw error;
-      return undefined;
+      wishes.delete(key);
+      // A credential that was refused is not sent again. Anything else may concern the other repositories only.
+      if (error.code === 'denied') throw error;
     }
   }
+  const { credential } = request;
+  if (credential === undefined || request.root === undefined) return undefined;
+  const isPrivate = request.isPrivate === true;
+  const root = isPrivate ? await rootOf(state, request, request.root, next) : usable(wishes, rootKeyOf(request), now());
+  if (root === undefined || !(isPrivate || root.hides)) return undefined;
+  return (await answerTo(state, root, request)) ?? (isPrivate ? basicAnswer(root, credential) : undefined);
+}
 
-  function wishOf(response: RegistryResponse | undefined, kept: number): Wish {
-    const challenge = readChallenge(response?.headers['www-authenticate']);
-    return { until: options.now() + kept, scopes: [], ...(challenge && { challenge }) };
+/** Asks the root of the API for its challenge, without a credential, unless that is known. */
+async function rootOf(state: AuthState, request: RegistryRequest, url: URL, next: SendRequest, hides?: true) {
+  const { wishes, roots, now } = state;
+  const { credential: _credential, read: _read, ...rest } = request;
+  const key = rootKeyOf(request);
+  const known = usable(wishes, key, now());
+  const root =
+    known ??
+    (await roots.join(key, request.signal, async (signal) => {
+      const response = await next({ ...rest, signal, method: 'GET', url, headers: { accept: '*/*' } });
+      return wishOf(response.status === 401 && isFrom(request, response) ? response : undefined, now() + ROOT_KEPT);
+    }));
+  if (known === undefined || hides) wishes.set(key, { ...root, ...(hides && { hides }) });
+  return root;
+}
+
+/** Asks the root of a registry that hides what may not be read. */
+async function hidingRoot(state: AuthState, request: RegistryRequest, next: SendRequest) {
+  try {
+    return request.root && (await rootOf(state, request, request.root, next, true));
+  } catch (error) {
+    // The answer to the request itself counts.
+    if (!(error instanceof ImageError) || request.signal.aborted) throw error;
+    return undefined;
   }
+}
 
-  function usable<T extends { readonly until: number }>(
-    entries: Pick<Map<string, T>, 'get'>,
-    key: string,
-  ): T | undefined {
-    const held = entries.get(key);
-    return held !== undefined && held.until > options.now() ? held : undefined;
-  }
+function wishOf(response: RegistryResponse | undefined, until: number): Wish {
+  const challenge = readChallenge(response?.headers['www-authenticate']);
+  return { until, scopes: [], ...(challenge && { challenge }) };
+}
 
-  /** Answers a challenge of the repository's own, or of its project or root, which know no other scope of it. */
-  async function answerTo(
-    wish: Wish,
-    request: RegistryRequest,
-    scopes: readonly string[] = [request.scope],
-  ): Promise<AuthReply | undefined> {
-    const { bearer, isBasic } = wish.challenge ?? {};
-    if (bearer !== undefined) {
-      try {
-        return await tokens.join([keyOf(request), ...scopes].join(' '), request.signal, async (signal) => {
-          const { text, until } = await fetchToken(bearer, { ...request, signal }, scopes);
-          return { header: `Bearer ${text}`, until, scopes };
-        });
-      } catch (error) {
-        throw request.signal.aborted ? error : ofLogin(error);
-      }
+function usable<T extends AuthReply | Wish>(entries: LRUCache<string, T>, key: string, now: number): T | undefined {
+  const held = entries.get(key);
+  return held !== undefined && held.until > now ? held : undefined;
+}
+
+/** Answers a challenge of the repository's own, or of its project or root, which know no other scope of it. */
+async function answerTo(
+  state: AuthState,
+  wish: Wish,
+  request: RegistryRequest,
+  scopes: readonly string[] = [request.scope],
+): Promise<AuthReply | undefined> {
+  const { bearer, isBasic } = wish.challenge ?? {};
+  if (bearer !== undefined) {
+    try {
+      return await state.tokens.join([keyOf(request), ...scopes].join(' '), request.signal, async (signal) => {
+        const { text, until } = await fetchToken(state, bearer, { ...request, signal }, scopes);
+        return { header: `Bearer ${text}`, until, scopes };
+      });
+    } catch (error) {
+      throw request.signal.aborted ? error : ofLogin(error);
     }
-    const { credential } = request;
-    if (credential === undefined || isBasic !== true) return undefined;
-    // An identity token works only with a token service.
-    if (credential.identityToken !== undefined && credential.password === '') return undefined;
-    return basicAnswer(wish, credential);
   }
+  const { credential } = request;
+  if (credential === undefined || isBasic !== true) return undefined;
+  // An identity token works only with a token service.
+  if (credential.identityToken !== undefined && credential.password === '') return undefined;
+  return basicAnswer(wish, credential);
 }
 
 /** Returns the failure of a token service that does not answer as one that another credential may not meet. */

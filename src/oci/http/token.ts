@@ -1,5 +1,5 @@
+import type { LRUCache } from 'lru-cache';
 import { parseObject } from '../../kit/json.ts';
-import { createLru } from '../../kit/lru.ts';
 import { printableAscii } from '../../kit/printable.ts';
 import { ImageError } from '../errors.ts';
 import { unencryptedText } from '../sentences.ts';
@@ -29,6 +29,12 @@ export type TokenOptions = LeadOptions & {
   readonly now: () => number;
 };
 
+/** What token requests need, and have learned. */
+export type TokenState = TokenOptions & {
+  /** Hosts of realms, with the kind of login that they do not accept in the usual way. */
+  readonly unusual: LRUCache<string, true>;
+};
+
 type Token = { readonly text: string /** As of `now`. */; readonly until: number };
 
 const CLIENT = 'archaware-controller';
@@ -48,118 +54,116 @@ const KNOWS_NO_GET: readonly number[] = [404, 405];
 
 /** A token request: the base request, the service and the scopes. */
 type TokenRequest = { readonly base: RegistryRequest; readonly service: string; readonly scopes: readonly string[] };
-export function createFetchToken(options: TokenOptions) {
-  /** Hosts of realms, with the kind of login that they do not accept in the usual way. */
-  const unusual = createLru<true>(1000);
 
-  /**
-   * Requests a token from the service that a Bearer challenge names, for the challenged request and these scopes.
-   *
-   * @throws ImageError
-   */
-  return async ({ parameters }: Challenge, request: RegistryRequest, scopes: readonly string[]): Promise<Token> => {
-    const { host, hostname } = request.url;
-    const realm = parameters.get('realm') ?? '';
-    const insecure =
-      request.trust?.plain === true || (request.policy === 'configured' && request.url.protocol === 'http:');
-    const url = acceptRealm(realm, { host, hostname, insecure });
-    const service = parameters.get('service') ?? '';
-    const { credential, ...rest } = request;
-    const base: RegistryRequest = {
-      // Without its credential.
-      ...lead(rest, url, options),
-      ...(credential?.source && { login: credential.source }),
-      ...{ hostIs: 'token service', headers: { accept: 'application/json' }, maxBytes: MAX_BODY },
-    };
-    const asked: TokenRequest = { base, service, scopes: scopes.filter((scope) => scope !== '') };
-    try {
-      return read(await login(asked, credential), request);
-    } catch (error) {
-      const isOpen = url.protocol === 'https:' && /^http:/i.test(realm.trim());
-      throw isOpen && error instanceof ImageError && error.unreachable !== undefined ? unencrypted(host, error) : error;
-    }
+/**
+ * Requests a token from the service that a Bearer challenge names, for the challenged request and these scopes.
+ *
+ * @throws ImageError
+ */
+export async function fetchToken(
+  state: TokenState,
+  { parameters }: Challenge,
+  request: RegistryRequest,
+  scopes: readonly string[],
+): Promise<Token> {
+  const { host, hostname } = request.url;
+  const realm = parameters.get('realm') ?? '';
+  const insecure =
+    request.trust?.plain === true || (request.policy === 'configured' && request.url.protocol === 'http:');
+  const url = acceptRealm(realm, { host, hostname, insecure });
+  const service = parameters.get('service') ?? '';
+  const { credential, ...rest } = request;
+  const base: RegistryRequest = {
+    // Without its credential.
+    ...lead(rest, url, state),
+    ...(credential?.source && { login: credential.source }),
+    ...{ hostIs: 'token service', headers: { accept: 'application/json' }, maxBytes: MAX_BODY },
   };
-
-  /**
-   * Asks in the usual way: an identity token by POST, a password by GET. A service that does not support that way is asked in the
-   * other one from then on.
-   */
-  async function login(asked: TokenRequest, credential: Credential | undefined): Promise<RegistryResponse> {
-    if (credential === undefined) return get(asked, undefined);
-    const { username, password, identityToken } = credential;
-    const byGet = () => get(asked, { username, password: identityToken ?? password });
-    const byPassword = { grant_type: 'password', username, password };
-    const grant =
-      identityToken === undefined ? byPassword : { grant_type: 'refresh_token', refresh_token: identityToken };
-    const byPost = () => post(asked, grant);
-    const [usual, other, unsupported] =
-      identityToken === undefined ? [byGet, byPost, KNOWS_NO_GET] : [byPost, byGet, KNOWS_NO_POST];
-    const key = `${asked.base.url.host} ${identityToken === undefined ? 'password' : 'identity token'}`;
-    if (!unusual.has(key)) {
-      const answer = await usual();
-      if (!unsupported.includes(answer.status)) return answer;
-    }
-    const answer = await other();
-    if (answer.status === 200) unusual.set(key, true);
-    else if (unsupported.includes(answer.status)) unusual.delete(key);
-    return answer;
+  const asked: TokenRequest = { base, service, scopes: scopes.filter((scope) => scope !== '') };
+  try {
+    return read(await login(state, asked, credential), request, state.now());
+  } catch (error) {
+    const isOpen = url.protocol === 'https:' && /^http:/i.test(realm.trim());
+    throw isOpen && error instanceof ImageError && error.unreachable !== undefined ? unencrypted(host, error) : error;
   }
+}
 
-  function get(
-    { base, service, scopes }: TokenRequest,
-    login: Pick<Credential, 'username' | 'password'> | undefined,
-  ): Promise<RegistryResponse> {
-    const url = new URL(base.url);
-    if (service !== '') url.searchParams.set('service', service);
-    if (scopes.length > 0) url.searchParams.delete('scope');
-    for (const scope of scopes) url.searchParams.append('scope', scope);
-    const headers = login === undefined ? base.headers : { ...base.headers, authorization: basic(login) };
-    return options.send({ ...base, method: 'GET', url, headers });
+/**
+ * Asks in the usual way: an identity token by POST, a password by GET. A service that does not support that way is asked in the
+ * other one from then on.
+ */
+async function login({ send, unusual }: TokenState, asked: TokenRequest, credential?: Credential) {
+  if (credential === undefined) return send(byGet(asked));
+  const { username, password, identityToken } = credential;
+  const get = () => send(byGet(asked, { username, password: identityToken ?? password }));
+  const byPassword = { grant_type: 'password', username, password };
+  const grant =
+    identityToken === undefined ? byPassword : { grant_type: 'refresh_token', refresh_token: identityToken };
+  const post = () => send(byPost(asked, grant));
+  const [usual, other, unsupported] =
+    identityToken === undefined ? [get, post, KNOWS_NO_GET] : [post, get, KNOWS_NO_POST];
+  const key = `${asked.base.url.host} ${identityToken === undefined ? 'password' : 'identity token'}`;
+  if (!unusual.has(key)) {
+    const answer = await usual();
+    if (!unsupported.includes(answer.status)) return answer;
   }
+  const answer = await other();
+  if (answer.status === 200) unusual.set(key, true);
+  else if (unsupported.includes(answer.status)) unusual.delete(key);
+  return answer;
+}
 
-  /**
-   * Requests a token by OAuth 2 (distribution token specification, "oauth").
-   *
-   * @param grant the fields that say who asks (RFC 6749, sections 4.3.2 and 6)
-   */
-  function post(
-    { base, service, scopes }: TokenRequest,
-    grant: Readonly<Record<string, string>>,
-  ): Promise<RegistryResponse> {
-    const form = new URLSearchParams(grant);
-    if (service !== '') form.set('service', service);
-    if (scopes.length > 0) form.set('scope', scopes.join(' '));
-    form.set('client_id', CLIENT);
-    return options.send({
-      ...base,
-      method: 'POST',
-      headers: { ...base.headers, 'content-type': 'application/x-www-form-urlencoded' },
-      body: form.toString(),
+function byGet(
+  { base, service, scopes }: TokenRequest,
+  login?: Pick<Credential, 'username' | 'password'>,
+): RegistryRequest {
+  const url = new URL(base.url);
+  if (service !== '') url.searchParams.set('service', service);
+  if (scopes.length > 0) url.searchParams.delete('scope');
+  for (const scope of scopes) url.searchParams.append('scope', scope);
+  const headers = login === undefined ? base.headers : { ...base.headers, authorization: basic(login) };
+  return { ...base, method: 'GET', url, headers };
+}
+
+/**
+ * Returns a request by OAuth 2 (distribution token specification, "oauth").
+ *
+ * @param grant the fields that say who asks (RFC 6749, sections 4.3.2 and 6)
+ */
+function byPost({ base, service, scopes }: TokenRequest, grant: Readonly<Record<string, string>>): RegistryRequest {
+  const form = new URLSearchParams(grant);
+  if (service !== '') form.set('service', service);
+  if (scopes.length > 0) form.set('scope', scopes.join(' '));
+  form.set('client_id', CLIENT);
+  return {
+    ...base,
+    method: 'POST',
+    headers: { ...base.headers, 'content-type': 'application/x-www-form-urlencoded' },
+    body: form.toString(),
+  };
+}
+
+function read(answer: RegistryResponse, { registry }: RegistryRequest, now: number): Token {
+  const fail = (code: 'malformed' | 'denied', problem: string): ImageError =>
+    new ImageError(`the token service of ${registry} ${problem}`, {
+      code,
+      endpoint: registry,
+      byCredential: true,
     });
+  if (answer.status === 404 || answer.status === 405) throw fail('denied', `answers ${answer.status}`);
+  if (answer.status >= 300 && answer.status < 400) {
+    throw fail('denied', `redirects; only ${MAX_REDIRECTS} redirects with https on its own host are followed`);
   }
-
-  function read(answer: RegistryResponse, { registry }: RegistryRequest): Token {
-    const fail = (code: 'malformed' | 'denied', problem: string): ImageError =>
-      new ImageError(`the token service of ${registry} ${problem}`, {
-        code,
-        endpoint: registry,
-        byCredential: true,
-      });
-    if (answer.status === 404 || answer.status === 405) throw fail('denied', `answers ${answer.status}`);
-    if (answer.status >= 300 && answer.status < 400) {
-      throw fail('denied', `redirects; only ${MAX_REDIRECTS} redirects with https on its own host are followed`);
-    }
-    if (answer.status !== 200) throw statusError(answer, registry, 'a token', options.now(), true);
-    const body = parseObject(answer.body) ?? {};
-    const text = [body.token, body.access_token].find((value) => typeof value === 'string' && value !== '');
-    if (typeof text !== 'string' || text.length > MAX_TOKEN || !/^[\x21-\x7e]+$/.test(text)) {
-      throw fail('malformed', 'answers without a token');
-    }
-    const seconds = body.expires_in;
-    const expiry = typeof seconds === 'number' && seconds > 0 ? Math.min(seconds * 1000, MAX_EXPIRY) : DEFAULT_EXPIRY;
-    // Expires a little early: the token must still be valid when the registry reads it, by the registry's clock.
-    return { text, until: options.now() + expiry * 0.9 };
+  if (answer.status !== 200) throw statusError(answer, registry, 'a token', now, true);
+  const body = parseObject(answer.body) ?? {};
+  const text = [body.token, body.access_token].find((value) => typeof value === 'string' && value !== '');
+  if (typeof text !== 'string' || text.length > MAX_TOKEN || !/^[\x21-\x7e]+$/.test(text)) {
+    throw fail('malformed', 'answers without a token');
   }
+  const seconds = body.expires_in;
+  const expiry = typeof seconds === 'number' && seconds > 0 ? Math.min(seconds * 1000, MAX_EXPIRY) : DEFAULT_EXPIRY;
+  // Expires a little early: the token must still be valid when the registry reads it, by the registry's clock.
+  return { text, until: now + expiry * 0.9 };
 }
 
 /** Returns the token request for a URL to which a registry, or its token service, leads. */
