@@ -59,7 +59,7 @@ export type Look =
     };
 
 /** A registry's line: the milliseconds until all who wait there had their turn. */
-export type Line = { readonly registry: string; readonly inMs: number };
+type Line = { readonly registry: string; readonly inMs: number };
 
 /** A whole lookup gets three times `timeoutMs`. It waits as long for its turn, or longer while the host answers others. */
 export type ResolverOptions = KeyringOptions &
