@@ -12,7 +12,7 @@ import type { World } from './world.ts';
  * `warm`: the program has answered for a pod of each image before. `cold`: it has just started, and the images are not known. The
  * bare loop is started and warmed up alike. `created`: warm, and the policy `archaware-place` places pods when they are created.
  */
-export type Temperature = 'warm' | 'cold' | 'created';
+type Temperature = 'warm' | 'cold' | 'created';
 
 /** The figures of the bursts of one temperature. CPU in milliseconds for a pod, memory in MiB (VmHWM). */
 type Bursts = {

@@ -1,17 +1,15 @@
 import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
-import type { TestCluster } from '../../test/simulator/test-cluster.ts';
 import { expectSuccess } from '../cluster/client.ts';
+import type { Cluster } from '../cluster/cluster.ts';
 
 const NAMESPACE = 'bench';
 const WRITERS = 16;
-
-/** The real cluster or the embedded one. */
-export type BenchCluster = Pick<TestCluster, 'server' | 'kubeconfig' | 'adminToken' | 'apply' | 'request' | 'waitFor'>;
+const PATIENCE_MS = 120_000;
 
 /** The pods of one run. `perSecond` undefined: as fast as the API server accepts them. */
-export type Pods = {
+type Pods = {
   readonly count: number;
   readonly images: readonly string[];
   readonly perSecond?: number;
@@ -21,7 +19,7 @@ export type Pods = {
 };
 
 /** The times of the pods of one run, in milliseconds. */
-export type Measured = {
+type Measured = {
   /** From the first creation that was sent to the last toleration that was seen. */
   readonly totalMs: number;
   /** For each pod, from the answer to its creation to its toleration. */
@@ -29,7 +27,7 @@ export type Measured = {
 };
 
 /** Makes sure that the namespace accepts pods. */
-export async function prepareNamespace(cluster: BenchCluster): Promise<void> {
+export async function prepareNamespace(cluster: Cluster): Promise<void> {
   await cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } }));
   await cluster.waitFor('the default service account', async () => {
     const { status } = await cluster.request('GET', `/api/v1/namespaces/${NAMESPACE}/serviceaccounts/default`);
@@ -37,11 +35,8 @@ export async function prepareNamespace(cluster: BenchCluster): Promise<void> {
   });
 }
 
-/** Creates pods, and waits until the controller has added a toleration to each. `deadlineMs`: two minutes by default. */
-export async function createAndWatch(
-  cluster: BenchCluster,
-  options: Pods & { readonly deadlineMs?: number },
-): Promise<Measured> {
+/** Creates pods, and waits until the controller has added a toleration to each. */
+export async function createAndWatch(cluster: Cluster, options: Pods): Promise<Measured> {
   const tolerated = new Map<string, number>();
   const end = new AbortController();
   const watching = watchTolerations(cluster, end.signal, (name) => {
@@ -50,7 +45,7 @@ export async function createAndWatch(
   await watching.open;
   const started = performance.now();
   const created = await createPods(cluster, options, started);
-  const deadline = performance.now() + (options.deadlineMs ?? 120_000);
+  const deadline = performance.now() + PATIENCE_MS;
   while (tolerated.size < options.count && performance.now() < deadline) await delay(5);
   end.abort();
   await watching.closed;
@@ -61,8 +56,8 @@ export async function createAndWatch(
 }
 
 /** Creates pods for a scheduler that does not exist. Returns when each was created. */
-export async function createPods(
-  cluster: Pick<BenchCluster, 'request'>,
+async function createPods(
+  cluster: Cluster,
   { count, images, prefix, gate, perSecond }: Pods,
   started: number,
 ): Promise<ReadonlyMap<string, number>> {
@@ -83,7 +78,7 @@ export async function createPods(
 }
 
 /** Deletes the pods of a run and waits until they are gone. */
-export async function removePods(cluster: BenchCluster): Promise<void> {
+export async function removePods(cluster: Cluster): Promise<void> {
   await cluster.request('DELETE', `/api/v1/namespaces/${NAMESPACE}/pods?gracePeriodSeconds=0`);
   await cluster.waitFor('no pods', async () => {
     const { body } = await cluster.request('GET', `/api/v1/namespaces/${NAMESPACE}/pods?limit=1`);
@@ -106,7 +101,7 @@ export function podOf(name: string, image: string, gate?: string) {
  * Opens a watch, which begins with an event for each pod that exists. Returns its lines, chunk by chunk and without end: the API
  * server closes a watch that is read too slowly, and then a new one is opened.
  */
-export async function openWatch({ server, adminToken }: BenchCluster, dispatcher: Agent, signal: AbortSignal) {
+async function openWatch({ server, adminToken }: Cluster, dispatcher: Agent, signal: AbortSignal) {
   const headers = { authorization: `Bearer ${adminToken}`, accept: 'application/json' };
   const url = `${server}/api/v1/namespaces/${NAMESPACE}/pods?watch=true&timeoutSeconds=600`;
   const next = () => request(url, { headers, dispatcher, signal });
@@ -125,7 +120,7 @@ export async function openWatch({ server, adminToken }: BenchCluster, dispatcher
 }
 
 /** Calls back for each pod whose toleration is seen. */
-function watchTolerations(cluster: BenchCluster, signal: AbortSignal, onTolerated: (name: string) => void) {
+function watchTolerations(cluster: Cluster, signal: AbortSignal, onTolerated: (name: string) => void) {
   const dispatcher = new Agent({ connect: { rejectUnauthorized: false }, bodyTimeout: 0 });
   const open = openWatch(cluster, dispatcher, signal);
   const read = async () => {

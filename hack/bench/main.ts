@@ -3,13 +3,11 @@
 import { benchReport } from './report.ts';
 import { benchClean } from './scale/clean.ts';
 import { benchScale } from './scale/scale.ts';
-import { benchTenants } from './tenants.ts';
 import { benchWebhook } from './webhook.ts';
 import { benchWhole } from './whole.ts';
 
 const BENCHMARKS = new Map([
   ['webhook', benchWebhook],
-  ['tenants', benchTenants],
   ['report', benchReport],
   ['scale', benchScale],
   ['clean', benchClean],

@@ -1,46 +1,35 @@
 // Measures `report` on a big cluster beside the registry's answers alone: the same images, with as many requests in flight.
 // Usage: npm run bench -- report [--pods N] [--images N] [--json FILE]
-import { parseArgs } from 'node:util';
 import { Agent, fetch } from 'undici';
 import { type EmbeddedCluster, startEmbeddedCluster } from '../../test/simulator/embedded-cluster.ts';
-import { type ImageFixture, image, multiPlatform } from '../../testimg/build.ts';
-import { startLimitedRegistry } from './limited-registry.ts';
+import { startTestRegistry } from '../../test/simulator/registry/registry.ts';
 import { runToEnd } from './process.ts';
-import { describeMachine, judge, type Measured, publish, row } from './result.ts';
+import { judge, type Measured, row, runBenchmark } from './result.ts';
 
 const REPOSITORY = 'bench';
 const DELAY_MS = 50;
 /** The default of `registries.maxInFlight`. */
 const IN_FLIGHT = 8;
 const GOAL_MIB = 256;
+/** The size that is measured unless another one is given. */
+export const REPORT = { pods: 10_000, images: 500 };
 /** As many bytes as `managedFields`, status and volumes of a pod usually are. */
 const BALLAST = 'x'.repeat(6_000);
 
 /** Runs the benchmark and prints its table. */
 export async function benchReport(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      pods: { type: 'string', default: '10000' },
-      images: { type: 'string', default: '500' },
-      json: { type: 'string' },
-    },
-  });
-  const machine = await describeMachine();
-  const measured = await measureReport(Number(values.pods), Number(values.images));
-  await publish({ name: 'report', at: new Date().toISOString(), machine, ...measured }, values.json);
+  await runBenchmark('report', args, REPORT, measureReport);
 }
 
 /** Runs `report` on this many bare pods of this many images. */
-export async function measureReport(pods: number, count: number): Promise<Measured> {
+export async function measureReport({ pods, images: count }: typeof REPORT): Promise<Measured> {
   const cluster = await startEmbeddedCluster({ scheduler: false, workloads: false, kubelet: false });
-  const registry = await startLimitedRegistry({
-    images: images(count),
-    repository: REPOSITORY,
-    delayMs: DELAY_MS,
-    perWindow: 1_000_000,
-    windowMs: 1_000,
-  });
+  const registry = await startTestRegistry();
+  registry.inject({ kind: 'delay', ms: DELAY_MS });
+  for (let index = 0; index < count; index += 1) {
+    const [single, platforms] = [index % 10 === 0, index % 3 === 0 ? ['amd64'] : ['amd64', 'arm64']];
+    registry.put(REPOSITORY, `t${index}`, single ? ['amd64'] : platforms, { single, note: `${index}` });
+  }
   try {
     process.stderr.write(`report: creating ${pods} pods\n`);
     await createPods(cluster, registry.host, pods, count);
@@ -63,18 +52,6 @@ export async function measureReport(pods: number, count: number): Promise<Measur
     await registry.stop();
     await cluster.stop();
   }
-}
-
-function images(count: number): Map<string, ImageFixture> {
-  const [amd64, arm64] = ['amd64', 'arm64'].map((architecture) => ({ os: 'linux', architecture }));
-  if (amd64 === undefined || arm64 === undefined) throw new Error('no platforms');
-  return new Map(
-    Array.from({ length: count }, (_, index) => {
-      const note = `${index}`;
-      const platforms = index % 3 === 0 ? [amd64] : [amd64, arm64];
-      return [`t${index}`, index % 10 === 0 ? image(amd64, { note }) : multiPlatform(platforms, { note })];
-    }),
-  );
 }
 
 /** Creates bare pods, of which the report keeps most: pods of known owners are dropped as they arrive. */

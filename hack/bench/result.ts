@@ -3,9 +3,8 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { cpus, loadavg, release, totalmem } from 'node:os';
 import { dirname } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { promisify } from 'node:util';
+import { parseArgs, promisify } from 'node:util';
 import { writeBetween } from '../write-between.ts';
-import { printTable } from './table.ts';
 
 /** A measured figure beside its goal. Cells are text with their unit. */
 export type Row = {
@@ -20,7 +19,7 @@ export type Row = {
 };
 
 /** A limit of a figure. */
-export type Goal = { readonly atLeast?: number; readonly atMost?: number; readonly under?: number };
+type Goal = { readonly atLeast?: number; readonly atMost?: number; readonly under?: number };
 
 /** What a measurement gives. */
 export type Measured = {
@@ -30,7 +29,7 @@ export type Measured = {
 };
 
 /** A run of a benchmark, as it is written to its file. */
-export type Result = Measured & {
+type Result = Measured & {
   /** The name of the benchmark. */
   readonly name: string;
   /** When it ended, ISO 8601. */
@@ -39,7 +38,7 @@ export type Result = Measured & {
 };
 
 /** Where a benchmark ran. */
-export type Machine = {
+type Machine = {
   readonly cpus: number;
   readonly model: string;
   readonly memoryMiB: number;
@@ -71,8 +70,36 @@ export function row(what: string, archaware: string, rest: Partial<Row> = {}): R
   return { what, archaware, bare: '', ratio: '', goal: '', isMet: undefined, ...rest };
 }
 
+/**
+ * Runs a benchmark, prints its rows, and writes the result as JSON: to the file that `--json` names, else to `.cache/bench/NAME.json`.
+ * With the variable WRITE_TABLE the rows also go into docs/development/performance.md, between the markers of this benchmark.
+ * `defaults`: its other options, which are numbers.
+ */
+export async function runBenchmark<T extends Readonly<Record<string, number>>>(
+  name: string,
+  args: string[],
+  defaults: T,
+  measure: (given: T) => Promise<Measured>,
+): Promise<void> {
+  const options = Object.keys(defaults).map((option) => [option, { type: 'string' }] as const);
+  const { json, ...given } = parseArgs({
+    args,
+    options: { ...Object.fromEntries(options), json: { type: 'string' } },
+  }).values;
+  const numbers = Object.entries(given).map(([option, value]) => [option, Number(value)]);
+  const machine = await describeMachine();
+  const measured = await measure({ ...defaults, ...Object.fromEntries(numbers) });
+  await publish({ name, at: new Date().toISOString(), machine, ...measured }, json);
+}
+
+/** The rows of several measurements, and their figures by name. */
+export function together(parts: Readonly<Record<string, Measured>>): Measured {
+  const figures = Object.fromEntries(Object.entries(parts).map(([name, part]) => [name, part.figures]));
+  return { rows: Object.values(parts).flatMap(({ rows }) => rows), figures };
+}
+
 /** Describes this machine. Call it before the run. */
-export async function describeMachine(): Promise<Machine> {
+async function describeMachine(): Promise<Machine> {
   const all = cpus();
   const commit = await promisify(execFile)('git', ['-C', ROOT, 'describe', '--always', '--dirty']);
   return {
@@ -86,11 +113,7 @@ export async function describeMachine(): Promise<Machine> {
   };
 }
 
-/**
- * Prints the rows, and writes the result as JSON: to `file`, else to `.cache/bench/NAME.json`. With the variable WRITE_TABLE the
- * rows also go into docs/development/performance.md, between the markers of this benchmark.
- */
-export async function publish(result: Result, file: string | undefined): Promise<void> {
+async function publish(result: Result, file: string | undefined): Promise<void> {
   printTable(tableOf(result.rows));
   const path = file ?? `${ROOT}.cache/bench/${result.name}.json`;
   await mkdir(dirname(path), { recursive: true });
@@ -99,6 +122,15 @@ export async function publish(result: Result, file: string | undefined): Promise
   const goals = result.rows.filter(({ isMet }) => isMet !== undefined).length;
   process.stdout.write(`\n${met} of ${goals} goals are met; ${path}\n`);
   if (process.env.WRITE_TABLE) await writeDocument(result.name, markdownOf(result));
+}
+
+/** Prints rows in aligned columns; the first row names the columns. */
+function printTable(rows: readonly (readonly string[])[]): void {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  for (const row of rows) {
+    const line = row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ');
+    process.stdout.write(`${line.trimEnd()}\n`);
+  }
 }
 
 /** The rows with their header. */

@@ -5,7 +5,7 @@ import { startController } from '../../test/support/controller-process.ts';
 import type { Cluster } from '../cluster/cluster.ts';
 
 /** A running program that adds tolerations to pods. */
-export type Subject = {
+type Subject = {
   /** Milliseconds from its start until it was ready. */
   readonly readyMs: number;
   readonly pid: number;

@@ -4,17 +4,16 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { ARCHITECTURE_GATE } from '../../src/names.ts';
+import { startTestRegistry, type TestRegistry } from '../../test/simulator/registry/registry.ts';
 import { startController } from '../../test/support/controller-process.ts';
 import type { RunningController } from '../../test/support/running.ts';
-import { type ImageFixture, multiPlatform } from '../../testimg/build.ts';
+import { multiPlatform } from '../../testimg/build.ts';
 import { createAuthority } from '../cluster/certificates.ts';
 import { type Cluster, startCluster } from '../cluster/cluster.ts';
 import { freePorts } from '../cluster/ports.ts';
-import { type LimitedRegistry, startLimitedRegistry } from './limited-registry.ts';
 import { createAndWatch, prepareNamespace, quantile, removePods } from './load.ts';
-import { describeMachine, judge, type Measured, publish, type Row, row } from './result.ts';
+import { judge, type Measured, type Row, row, runBenchmark, together } from './result.ts';
 import { type Answered, sendAllYouCan, sendAtRate, type Target, warmUp } from './review-load.ts';
 import { median, type Rounds, ratios, ratioText } from './rounds.ts';
 import { startBare, startBareAdmission, turns, type Who } from './subjects.ts';
@@ -27,9 +26,9 @@ const PODS_PER_SECOND = 20;
 const DELAY_MS = 200;
 
 /** The controller's webhook and its environment. */
-export type WebhookWorld = {
+type WebhookWorld = {
   readonly cluster: Cluster;
-  readonly registry: LimitedRegistry;
+  readonly registry: TestRegistry;
   /** The directory of the certificate and its authority. */
   readonly directory: string;
   readonly ca: string;
@@ -42,70 +41,47 @@ const GOALS = { p99Ms: 3, coldP99Ms: 10, share: 0.7, releaseMs: 15 };
 
 /** Runs the benchmark and prints its table. */
 export async function benchWebhook(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      seconds: { type: 'string', default: '10' },
-      rounds: { type: 'string', default: '3' },
-      json: { type: 'string' },
-    },
+  await runBenchmark('webhook', args, { seconds: 10, rounds: 3 }, async (times) => {
+    const cluster = await startCluster({ kwok: false });
+    try {
+      await prepareNamespace(cluster);
+      return await measureWebhook(cluster, times);
+    } finally {
+      await cluster.stop();
+    }
   });
-  const machine = await describeMachine();
-  const cluster = await startCluster({ kwok: false });
-  try {
-    await prepareNamespace(cluster);
-    const measured = await measureWebhook(cluster, { seconds: Number(values.seconds), rounds: Number(values.rounds) });
-    await publish({ name: 'webhook', at: new Date().toISOString(), machine, ...measured }, values.json);
-  } finally {
-    await cluster.stop();
-  }
 }
 
 /** Measures reviews, and releases of gated pods. */
 export async function measureWebhook(cluster: Cluster, times: WebhookTimes): Promise<Measured> {
   const { seconds, rounds } = times;
   const directory = await mkdtemp(join(tmpdir(), 'archaware-bench-'));
-  const registry = await startLimitedRegistry({
-    images: images(seconds * rounds),
-    repository: REPOSITORY,
-    delayMs: DELAY_MS,
-    perWindow: Number.POSITIVE_INFINITY,
-    windowMs: 60_000,
-  });
+  const registry = await startTestRegistry();
+  registry.inject({ kind: 'delay', ms: DELAY_MS });
+  storeImages(registry, seconds * rounds);
   try {
     const world = { cluster, registry, directory, ca: await writeCertificate(directory) };
     const reviews = await measureReviews(world, seconds, rounds);
-    const releases = await measureReleases(world, seconds, rounds);
-    const parts = { reviews, releases };
-    return {
-      rows: Object.values(parts).flatMap(({ rows }) => rows),
-      figures: Object.fromEntries(Object.entries(parts).map(([name, { figures }]) => [name, figures])),
-    };
+    return together({ reviews, releases: await measureReleases(world, seconds, rounds) });
   } finally {
     await registry.stop();
     await rm(directory, { recursive: true, force: true });
   }
 }
 
-/** The images that are looked up before, and for each round as many that are used only once. */
-function images(seconds: number): Map<string, ImageFixture> {
-  const platforms = ['amd64', 'arm64'].map((architecture) => ({ os: 'linux', architecture }));
-  const built = multiPlatform(platforms);
-  const warm = Array.from({ length: WARM }, (_, index): [string, ImageFixture] => [
-    `t${index}`,
-    multiPlatform(platforms, { note: `${index}` }),
-  ]);
-  return new Map([
-    ...warm,
-    ...Array.from({ length: seconds * PER_SECOND }, (_, index): [string, ImageFixture] => [`cold${index}`, built]),
-  ]);
+/** The images that are looked up before, and for each second as many that are used only once. */
+function storeImages(registry: TestRegistry, seconds: number): void {
+  const platforms = ['amd64', 'arm64'];
+  for (let index = 0; index < WARM; index += 1) registry.put(REPOSITORY, `t${index}`, platforms, { note: `${index}` });
+  const built = multiPlatform(platforms.map((architecture) => ({ os: 'linux', architecture })));
+  for (let index = 0; index < seconds * PER_SECOND; index += 1) registry.load(REPOSITORY, `cold${index}`, built);
 }
 
-const warmImages = ({ host }: LimitedRegistry) =>
+const warmImages = ({ host }: TestRegistry) =>
   Array.from({ length: WARM }, (_, index) => `${host}/${REPOSITORY}:t${index}`);
 
 /** Writes a certificate for this machine in the form of `webhook.certificates`; returns the authority, PEM. */
-export async function writeCertificate(directory: string): Promise<string> {
+async function writeCertificate(directory: string): Promise<string> {
   const authority = createAuthority('bench');
   const { certificate, key } = authority.issue('webhook', ['127.0.0.1']);
   const files = { 'tls.crt': certificate, 'tls.key': key, 'ca.crt': authority.certificate };

@@ -1,6 +1,5 @@
 // Measures every goal that a real control plane can show, in one run: the controller and the bare programs alternate, and the
 // ratios are of the same round. Usage: npm run bench [-- --pods N --rounds N --seconds N --idle-seconds N --json FILE]
-import { parseArgs } from 'node:util';
 import { startCluster } from '../cluster/cluster.ts';
 import { startRegistry } from '../cluster/registry.ts';
 import { measureBursts } from './burst.ts';
@@ -8,23 +7,22 @@ import { measureDelays, measureStart } from './delays.ts';
 import { measureIdle, NAMESPACE } from './idle.ts';
 import { pushImages } from './images.ts';
 import { prepareNamespace } from './load.ts';
-import { describeMachine, type Measured, publish } from './result.ts';
+import { type Measured, runBenchmark, together } from './result.ts';
 import { measureWebhook } from './webhook.ts';
+
+const DEFAULTS = { pods: 2_000, rounds: 3, seconds: 15, 'idle-seconds': 60 };
 
 /** Runs the benchmark and prints its table. */
 export async function benchWhole(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      pods: { type: 'string', default: '2000' },
-      rounds: { type: 'string', default: '3' },
-      seconds: { type: 'string', default: '15' },
-      'idle-seconds': { type: 'string', default: '60' },
-      json: { type: 'string' },
-    },
-  });
-  const [pods, rounds, seconds] = [Number(values.pods), Number(values.rounds), Number(values.seconds)];
-  const machine = await describeMachine();
+  await runBenchmark('bench', args, DEFAULTS, measureWhole);
+}
+
+async function measureWhole({
+  pods,
+  rounds,
+  seconds,
+  'idle-seconds': idleSeconds,
+}: typeof DEFAULTS): Promise<Measured> {
   const cluster = await startCluster({ auditNamespaces: [NAMESPACE] });
   const registry = await startRegistry();
   try {
@@ -37,10 +35,8 @@ export async function benchWhole(args: string[]): Promise<void> {
       webhook: await measureWebhook(cluster, { seconds, rounds }),
     };
     // The last one: it applies the manifest, whose policies look at every write.
-    parts.idle = await measureIdle(world, Number(values['idle-seconds']));
-    const figures = Object.fromEntries(Object.entries(parts).map(([name, part]) => [name, part.figures]));
-    const rows = Object.values(parts).flatMap((part) => part.rows);
-    await publish({ name: 'bench', at: new Date().toISOString(), machine, rows, figures }, values.json);
+    parts.idle = await measureIdle(world, idleSeconds);
+    return together(parts);
   } finally {
     await cluster.stop();
     await registry.stop();

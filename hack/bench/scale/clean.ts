@@ -1,31 +1,21 @@
 // Measures the memory of `clean` on a big cluster. Usage: npm run bench -- clean [--pods N --nodes N --json FILE]
-import { parseArgs } from 'node:util';
 import { runToEnd } from '../process.ts';
-import { describeMachine, judge, type Measured, publish, row } from '../result.ts';
+import { judge, type Measured, row, runBenchmark } from '../result.ts';
 import { startBigCluster } from './cluster.ts';
+import type { Shape } from './objects.ts';
 
 const GOAL_MIB = 256;
 
 /** Runs the benchmark and prints its table. */
 export async function benchClean(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      pods: { type: 'string', default: '100000' },
-      nodes: { type: 'string', default: '5000' },
-      json: { type: 'string' },
-    },
-  });
-  const machine = await describeMachine();
-  const measured = await measureClean(Number(values.pods), Number(values.nodes));
-  await publish({ name: 'clean', at: new Date().toISOString(), machine, ...measured }, values.json);
+  await runBenchmark('clean', args, { pods: 100_000, nodes: 5_000 }, measureClean);
 }
 
 /**
  * Runs `clean --dry-run`, then `clean --yes`, on a cluster in which every pod and node has something of archaware. The owners of the
  * pods do not exist there, so `clean` ends with every pod in its table, which is where it uses most memory.
  */
-export async function measureClean(pods: number, nodes: number): Promise<Measured> {
+export async function measureClean({ pods, nodes }: Pick<Shape, 'pods' | 'nodes'>): Promise<Measured> {
   const cluster = await startBigCluster({ pods, nodes, images: 1, repository: 'registry.invalid/bench' });
   try {
     const rows = [];
