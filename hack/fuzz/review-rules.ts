@@ -100,15 +100,14 @@ function isRecorded(object: JsonObject): boolean {
 }
 
 function withoutOurFields(object: JsonObject): JsonObject {
+  const ofPod = [['tolerations'], ['affinity', 'nodeAffinity'], ['affinity'], ['schedulingGates']];
   const paths = [
-    ['metadata', 'annotations', MANAGED_ANNOTATION],
-    ['metadata', 'annotations', TOLERATIONS_ANNOTATION],
+    ...[MANAGED_ANNOTATION, TOLERATIONS_ANNOTATION].map((name) => ['metadata', 'annotations', name]),
     ['metadata', 'annotations'],
-    ['spec', 'tolerations'],
-    ['spec', 'affinity', 'nodeAffinity'],
-    ['spec', 'affinity'],
-    ['spec', 'schedulingGates'],
-    ['spec', 'template', 'spec', 'tolerations'],
+    ...ofPod.flatMap((path) => [
+      ['spec', ...path],
+      ['spec', 'template', 'spec', ...path],
+    ]),
   ];
   return paths.reduce((current, path) => {
     const value = at(current, ...path);

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { systemClock } from '../../src/kit/clock.ts';
+import { objectAt } from '../../src/kit/json.ts';
 import {
   ARCHITECTURE_GATE,
   ARCHITECTURES_ANNOTATION,
@@ -12,6 +13,7 @@ import type { ImageAnswer } from '../../src/placement/images.ts';
 import { RequestError, type Reviewed } from '../../src/webhook/body.ts';
 import { createReviewer } from '../../src/webhook/review.ts';
 import { settings } from '../../test/placement/objects.ts';
+import { anyPod } from '../../test/placement/random-pods.ts';
 import { isObject, type JsonObject } from '../../test/simulator/json.ts';
 import { readNotation } from './notation.ts';
 import { checkReviewed, isPrintable } from './review-rules.ts';
@@ -138,60 +140,9 @@ function inTime<T>(work: () => T): T {
 }
 
 const odd = fc.oneof(fc.jsonValue(), fc.constantFrom('×3', '__proto__', 'x'.repeat(70), '', 'a\nb'));
-/** Usually the valid value, and seldom any other. */
-const mostly = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<unknown> =>
-  fc.oneof({ arbitrary, weight: 150 }, { arbitrary: odd, weight: 1 });
-/** A list, seldom with thousands of items. */
-const many = (item: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> => {
-  const few = fc.array(item, { maxLength: 3 });
-  const flood = fc.tuple(
-    fc.array(item, { minLength: 1, maxLength: 2 }),
-    fc.constantFrom('×10', '×1000', '×50000', '×999999'),
-  );
-  return fc.oneof(
-    { arbitrary: few, weight: 100 },
-    { arbitrary: flood.map(([items, times]) => [...items, times]), weight: 1 },
-  );
-};
-
-const KEYS = ['kubernetes.io/arch', 'beta.kubernetes.io/arch', 'kubernetes.io/os', 'pool', 'example.com/zone'];
-const key = fc.constantFrom(...KEYS);
+const list = (item: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> => fc.array(item, { maxLength: 3 });
 const architecture = fc.constantFrom('amd64', 'arm64', 's390x');
-const toleration = fc.oneof(
-  fc.record({
-    key: fc.constant('supported-arch'),
-    operator: fc.constant('Equal'),
-    value: architecture,
-    effect: fc.constantFrom('NoSchedule', ''),
-  }),
-  fc.record({ key: mostly(fc.constantFrom('supported-arch', 'example.com/gpu')), operator: fc.constant('Exists') }),
-  fc.constantFrom({ operator: 'Exists' }, { key: 'a', effect: 'NoExecute', tolerationSeconds: 300 }, {}),
-);
-const expression = fc.oneof(
-  fc.record({ key, operator: fc.constantFrom('In', 'NotIn'), values: many(architecture) }),
-  fc.record({ key: mostly(key), operator: fc.constantFrom('Exists', 'DoesNotExist') }),
-);
-const matchFields = fc.constant([{ key: 'metadata.name', operator: 'In', values: ['n1'] }]);
-const term = fc.record(
-  { matchExpressions: mostly(many(mostly(expression))), matchFields: mostly(matchFields), newer: odd },
-  { requiredKeys: [] },
-);
-const weighted = fc.record({ weight: mostly(fc.integer({ min: 1, max: 100 })), preference: term });
-const affinity = fc.record(
-  {
-    nodeAffinity: mostly(
-      fc.record(
-        {
-          requiredDuringSchedulingIgnoredDuringExecution: mostly(fc.record({ nodeSelectorTerms: many(mostly(term)) })),
-          preferredDuringSchedulingIgnoredDuringExecution: mostly(many(mostly(weighted))),
-        },
-        { requiredKeys: [] },
-      ),
-    ),
-    podAntiAffinity: odd,
-  },
-  { requiredKeys: [] },
-);
+const key = fc.constantFrom('kubernetes.io/arch', 'kubernetes.io/os', 'pool');
 const ours = fc.record({
   key: fc.constant('supported-arch'),
   operator: fc.constant('Equal'),
@@ -200,113 +151,120 @@ const ours = fc.record({
 });
 const managed = fc.record(
   {
-    tolerations: many(ours),
-    required: many(
+    tolerations: list(ours),
+    required: list(
       fc.record(
-        { term: fc.integer({ min: 0, max: 3 }), key, operator: fc.constant('In'), values: many(architecture) },
+        { term: fc.integer({ min: 0, max: 3 }), key, operator: fc.constant('In'), values: list(architecture) },
         { requiredKeys: ['key', 'operator', 'values'] },
       ),
     ),
-    preferred: many(fc.record({ architecture, weight: fc.integer({ min: 1, max: 100 }) })),
+    preferred: list(fc.record({ architecture, weight: fc.integer({ min: 1, max: 100 }) })),
   },
   { requiredKeys: [] },
 );
+/** What the pods of random-pods.ts do not have. */
 const metadata = fc.record(
   {
-    name: mostly(fc.constant('p1')),
-    labels: mostly(
-      fc.record(
-        {
-          pool: fc.constantFrom('a', ''),
-          [PREFERRED]: fc.constantFrom('arm64', 'AMD64', 'x'),
-          [IGNORE_LABEL]: fc.constantFrom('false', 'true'),
-        },
-        { requiredKeys: [] },
-      ),
+    labels: fc.record(
+      {
+        pool: fc.constantFrom('a', ''),
+        [PREFERRED]: fc.constantFrom('arm64', 'x'),
+        [IGNORE_LABEL]: fc.constant('true'),
+      },
+      { requiredKeys: [] },
     ),
-    annotations: mostly(
-      fc.record(
-        {
-          [ARCHITECTURES_ANNOTATION]: mostly(fc.constantFrom('all', 'amd64', 'arm64,s390x', '')),
-          [MANAGED_ANNOTATION]: mostly(managed.map((text) => ({ text }))),
-          [TOLERATIONS_ANNOTATION]: mostly(many(ours).map((text) => ({ text }))),
-          'example.com/note': fc.constantFrom<unknown>('', 'é"\\', { text: ['x'.repeat(37), '×6549'] }, 'note'),
-        },
-        { requiredKeys: [] },
-      ),
+    annotations: fc.record(
+      {
+        [ARCHITECTURES_ANNOTATION]: fc.constantFrom('all', 'amd64', 'arm64,s390x', ''),
+        [MANAGED_ANNOTATION]: managed.map((text) => ({ text })),
+        [TOLERATIONS_ANNOTATION]: list(ours).map((text) => ({ text })),
+        'example.com/note': fc.constantFrom<unknown>('é"\\', { text: ['x'.repeat(37), '×6549'] }),
+      },
+      { requiredKeys: [] },
     ),
-    ownerReferences: mostly(
-      fc.constantFrom([], [{ kind: 'DaemonSet', controller: true }], [{ kind: 'ReplicaSet', controller: true }]),
-    ),
-    managedFields: odd,
+    ownerReferences: fc.constantFrom('DaemonSet', 'ReplicaSet').map((kind) => [{ kind, controller: true }]),
   },
   { requiredKeys: [] },
 );
-const container = fc.record(
-  {
-    name: fc.constantFrom('a', 'b'),
-    image: mostly(fc.constantFrom(...Object.keys(ANSWERS), 'both', 'both', 'amd64')),
-    imagePullPolicy: fc.constantFrom('Always', 'IfNotPresent', 'Never'),
-    newer: odd,
-  },
-  { requiredKeys: ['name', 'image'] },
-);
 const volume = fc.record({
-  name: mostly(fc.constantFrom('data', 'other')),
-  image: mostly(
-    fc.record(
-      { reference: mostly(fc.constantFrom(...Object.keys(ANSWERS))), pullPolicy: fc.constantFrom('Always', 'Never') },
-      { requiredKeys: [] },
-    ),
-  ),
+  name: fc.constantFrom('data', 'other'),
+  image: fc.record({
+    reference: fc.constantFrom(...Object.keys(ANSWERS)),
+    pullPolicy: fc.constantFrom('Always', 'Never'),
+  }),
 });
 const spec = fc.record(
   {
-    containers: mostly(
-      fc.oneof({ arbitrary: fc.array(container, { minLength: 1, maxLength: 3 }), weight: 8 }, many(container)),
-    ),
-    initContainers: mostly(many(container)),
-    volumes: mostly(many(volume)),
-    runtimeClassName: mostly(fc.constantFrom('', 'wasmtime')),
-    tolerations: mostly(many(mostly(toleration))),
-    affinity: mostly(affinity),
-    nodeSelector: mostly(fc.dictionary(key, architecture, { maxKeys: 2 })),
-    schedulingGates: mostly(fc.subarray([{ name: ARCHITECTURE_GATE }, { name: 'example.com/other' }])),
-    nodeName: mostly(fc.constantFrom('', '', 'n1')),
-    priorityClassName: fc.constantFrom('', 'system-node-critical'),
-    imagePullSecrets: mostly(fc.constant([{ name: 's' }])),
-    os: mostly(fc.record({ name: fc.constantFrom('linux', 'windows') })),
-    newer: odd,
+    initContainers: list(fc.constantFrom(...Object.keys(ANSWERS)).map((image) => ({ name: image, image }))),
+    volumes: list(volume),
+    runtimeClassName: fc.constantFrom('', 'wasmtime'),
+    schedulingGates: fc.subarray([{ name: ARCHITECTURE_GATE }, { name: 'example.com/other' }]),
+    nodeName: fc.constantFrom('', 'n1'),
+    priorityClassName: fc.constant('system-node-critical'),
+    imagePullSecrets: fc.constant([{ name: 's' }]),
+    os: fc.record({ name: fc.constantFrom('linux', 'windows') }),
   },
-  { requiredKeys: ['containers'] },
+  { requiredKeys: [] },
 );
-const pod = fc.record({ metadata: mostly(metadata), spec: mostly(spec) });
-const template = fc.record({ metadata: mostly(metadata), spec: mostly(spec) });
-const daemonSet = fc.record({ metadata: mostly(metadata), spec: mostly(fc.record({ template: mostly(template) })) });
+const pod = fc.tuple(anyPod(['both', 'both', ...Object.keys(ANSWERS)]), metadata, spec).map(
+  ([object, more, moreOfSpec]): JsonObject => ({
+    metadata: { ...objectAt(object, 'metadata'), ...more },
+    spec: { ...objectAt(object, 'spec'), ...moreOfSpec },
+  }),
+);
+const daemonSet = fc.tuple(metadata, pod).map(([more, template]) => ({ metadata: more, spec: { template } }));
+/** What happens to a value at a place in thousandths: another one comes in its place, or in a list it is there many times. */
+const damage = fc.record({
+  at: fc.nat(999),
+  by: fc.oneof({ arbitrary: odd, weight: 20 }, fc.constantFrom('×10', '×1000', '×50000', '×999999')),
+});
+
+/** Returns a copy of a review with damaged values. */
+function damaged(review: object, all: readonly { readonly at: number; readonly by: unknown }[]): object {
+  const copy = structuredClone(review);
+  for (const { at, by } of all) {
+    const places = placesIn(copy);
+    places[Math.floor((at * places.length) / 1000)]?.(by);
+  }
+  return copy;
+}
+
+/** For each value in an object or a list a function that damages it. */
+function placesIn(holder: object): ((by: unknown) => void)[] {
+  return Object.entries(holder).flatMap(([name, value]) => {
+    const act = (by: unknown) => {
+      const isRepeated = Array.isArray(holder) && String(by).startsWith('×');
+      if (isRepeated) holder.splice(Number(name) + 1, 0, by);
+      else Object.assign(holder, { [name]: by });
+    };
+    return [act, ...(typeof value === 'object' && value !== null ? placesIn(value) : [])];
+  });
+}
 
 const reviewText = fc
   .tuple(
     fc.constantFrom('pods', 'pods', 'pods', 'daemonsets', 'nodes'),
-    mostly(fc.constantFrom('CREATE', 'CREATE', 'CREATE', 'UPDATE', 'DELETE', 'CONNECT')),
+    fc.constantFrom('CREATE', 'CREATE', 'CREATE', 'UPDATE', 'DELETE', 'CONNECT'),
     pod,
     daemonSet,
     daemonSet,
     fc.record(
       {
-        uid: mostly(fc.constant('705ab4f5-6393-11e8-b7cc-42010a800002')),
-        namespace: mostly(fc.constantFrom('shop', 'kube-system', 'archaware', 'other')),
-        subResource: mostly(fc.constantFrom('', '', '', 'status')),
-        dryRun: mostly(fc.boolean()),
-        options: mostly(fc.constantFrom({ fieldManager: 'kubectl' }, { fieldManager: 'archaware-controller' })),
+        uid: fc.constant('705ab4f5-6393-11e8-b7cc-42010a800002'),
+        namespace: fc.constantFrom('shop', 'kube-system', 'archaware', 'other'),
+        subResource: fc.constantFrom('', '', '', 'status'),
+        dryRun: fc.boolean(),
+        options: fc.constantFrom({ fieldManager: 'kubectl' }, { fieldManager: 'archaware-controller' }),
       },
       { requiredKeys: ['uid', 'namespace'] },
     ),
-    mostly(fc.constant('admission.k8s.io/v1')),
-    fc.constantFrom('AdmissionReview', 'AdmissionReview', 'AdmissionReview', 'AdmissionReview', 'Review'),
+    fc.oneof({ arbitrary: fc.constant([]), weight: 2 }, fc.array(damage, { maxLength: 3 })),
   )
-  .map(([resource, operation, newPod, object, oldObject, request, apiVersion, kind]) => {
+  .map(([resource, operation, newPod, object, oldObject, request, damages]) => {
     const isPod = resource === 'pods';
     const which = { group: isPod ? '' : 'apps', version: 'v1', resource };
     const about: JsonObject = isPod ? { object: newPod } : { object, oldObject };
-    return JSON.stringify({ apiVersion, kind, request: { ...request, operation, resource: which, ...about } });
+    const review = { ...request, operation, resource: which, ...about };
+    const what = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview' };
+    return JSON.stringify(damaged({ ...what, request: review }, damages));
   });
