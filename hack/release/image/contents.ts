@@ -30,6 +30,7 @@ export type DebianPackage = {
 };
 export type NpmPackage = { readonly name: string; readonly version: string; readonly license: string | undefined };
 
+const WHITEOUT = /^(.*\/)?\.wh\.(.+)$/;
 const BUNDLE = 'app/dist/main.js';
 const NODE = /^usr\/(?:local\/)?bin\/node$/;
 const SYSTEM = ['etc/os-release', 'usr/lib/os-release'];
@@ -54,14 +55,14 @@ export async function readContents({ directory, platforms }: Layout): Promise<Co
 /** Adds the wanted files of a layer (a tar archive), and removes what the layer removes (image-spec, layer.md, "Whiteouts"). */
 export function applyLayer(files: Map<string, Buffer>, layer: Buffer): void {
   const added = new Map<string, Buffer>();
-  for (const { path, bytes } of tarEntries(layer)) {
-    const [, folder = '', name] = /^(.*\/)?\.wh\.(.+)$/.exec(path) ?? [];
+  for (const { path, bytes } of tarEntries(layer, (one) => isWanted(one) || WHITEOUT.test(one))) {
+    const [, folder = '', name] = WHITEOUT.exec(path) ?? [];
     if (name === '.wh..opq') removeBelow(files, folder);
     else if (name !== undefined) {
       files.delete(`${folder}${name}`);
       removeBelow(files, `${folder}${name}/`);
-    } else if (isWanted(path) && bytes.length > 0) {
-      added.set(path, Buffer.from(bytes));
+    } else if (bytes.length > 0) {
+      added.set(path, bytes);
     }
   }
   for (const [path, bytes] of added) files.set(path, bytes);
