@@ -1,4 +1,8 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+
+/** A file and its correct content. */
+export type GeneratedFile = { readonly file: URL; readonly content: string };
 
 /** Returns a document with a text between its markers `<!-- NAME: begin -->` and `<!-- NAME: end -->`. Throws without them. */
 export function between(document: string, name: string, text: string): string {
@@ -11,4 +15,14 @@ export function between(document: string, name: string, text: string): string {
 /** Writes the text into the document. */
 export async function writeBetween(document: URL, name: string, text: string): Promise<void> {
   await writeFile(document, between(await readFile(document, 'utf8'), name, text));
+}
+
+/** Writes the files that are not what they should be, and prints their names. */
+export async function writeFiles(files: readonly GeneratedFile[]): Promise<void> {
+  for (const { file, content } of files) {
+    if ((await readFile(file, 'utf8').catch(() => '')) === content) continue;
+    await mkdir(new URL('.', file), { recursive: true });
+    await writeFile(file, content);
+    process.stdout.write(`${fileURLToPath(file)} written\n`);
+  }
 }

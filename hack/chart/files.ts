@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { allKeys } from '../../src/config/keys.ts';
 import { appliesAtOnce } from '../../src/config/reload.ts';
 import { grafanaDashboard } from '../dashboard/grafana.ts';
-import type { GeneratedFile } from '../manifests/single.ts';
+import type { GeneratedFile } from '../write-between.ts';
 import { valuesSchema } from './values-schema.ts';
 
 const ROOT = new URL('../../', import.meta.url);

@@ -1,7 +1,7 @@
 /** Writes the architectures of the program into the sources of the policies, so that both hold the same list. */
 import { readFile } from 'node:fs/promises';
 import { ALIASES, ARCHITECTURES } from '../../src/kit/platform.ts';
-import type { GeneratedFile } from './single.ts';
+import type { GeneratedFile } from '../write-between.ts';
 
 const COMPONENTS = new URL('../../manifests/kustomize/components/', import.meta.url);
 

@@ -1,10 +1,8 @@
 import { readFile } from 'node:fs/promises';
+import type { GeneratedFile } from '../write-between.ts';
 import { CLEAN, FROM_SOURCES } from './heads.ts';
 import { kustomize, type ManifestObject } from './kustomize.ts';
 import { readSources, writeObjects } from './sources.ts';
-
-/** A file and its correct content. */
-export type GeneratedFile = { readonly file: URL; readonly content: string };
 
 const MANIFESTS = new URL('../../manifests/', import.meta.url);
 const LABELS = new URL('../../labels/', import.meta.url);
