@@ -1,0 +1,151 @@
+import { expect } from 'chai';
+import { startController } from '../support/controller-process.ts';
+import { ours, tolerations } from '../support/objects.ts';
+import type { RunningController } from '../support/running.ts';
+import { deployment, pod } from '../support/workloads.ts';
+import { type ApiProxy, startApiProxy } from './support/api-proxy.ts';
+import { type LiveWorld, startWorld } from './support/world.ts';
+
+const BOTH = ours('amd64', 'arm64');
+const KINDS = ['pods', 'nodes', 'namespaces', 'daemonsets'] as const;
+const isWatch = ({ path }: { readonly path: string }) => path.includes('watch=true');
+const isList = ({ method, path }: { readonly method: string; readonly path: string }) =>
+  method === 'GET' && path.includes('limit=') && !isWatch({ path });
+
+describe('recovery', () => {
+  let world: LiveWorld;
+  let proxy: ApiProxy;
+  let controller: RunningController;
+  let namespaces = 0;
+
+  before(async () => {
+    world = await startWorld();
+  });
+
+  after(() => world?.stop());
+
+  beforeEach(async () => {
+    proxy = await startApiProxy(world.cluster);
+    const kubeconfig = await proxy.kubeconfig(world.kubeconfig);
+    const flags = ['--leaderElection.leaseDuration', '3s', '--log.level', 'debug'];
+    const common = ['--kubeconfig', kubeconfig, '--registries.insecure', world.registry.host];
+    controller = await startController([...common, ...flags]);
+    await leading();
+  });
+
+  afterEach(async () => {
+    await controller?.stop('SIGTERM');
+    await proxy?.close();
+  });
+
+  const leads = async () => (await controller.metric('archaware_leader')) === 1;
+  const leading = () => world.eventually('the controller to lead', leads);
+  const idle = () => world.eventually('the controller to lead no more', async () => !(await leads()));
+  const restarts = (kind: string) => controller.metric('archaware_watch_restarts_total', { kind });
+  /** Lines at the level that is the default; the tests let it log more, to see why. */
+  const told = () => controller.logs().filter((line) => !line.includes('"level":"debug"'));
+
+  /**
+   * What it said from the line `from` on, without what grows with the work and with the time that an outage takes: a
+   * line for each pod that it placed, and one for each attempt to renew the Lease, which come at the Lease's own pace.
+   */
+  const noise = (from: number) =>
+    told()
+      .slice(from)
+      .filter((line) => !line.includes('"msg":"reconciled"') && !line.includes('"msg":"lease not renewed"'));
+
+  async function demand(count: number): Promise<string> {
+    const namespace = await world.namespace(`recovery-${++namespaces}`);
+    await world.create(deployment(namespace, 'app', { images: [world.image('multi')], replicas: count }));
+    return namespace;
+  }
+
+  const placed = (namespace: string, count: number, app = 'app') =>
+    world.eventually(`${count} pods of ${namespace} to tolerate both architectures`, async () => {
+      const pods = await world.pods(namespace, app);
+      return pods.length === count && pods.every((entry) => tolerations(entry).join() === BOTH.join());
+    });
+
+  /** What it wrote after `seen` writes, in words; each should be there once. */
+  const wroteSince = (seen: number) =>
+    proxy
+      .writes()
+      .slice(seen)
+      .map(({ method, path }) => `${method} ${path.split('?')[0]}`);
+
+  it('loses its lease while the API server hangs, and works again when it answers', async () => {
+    const server = world.cluster.component('kube-apiserver');
+    server.kill('SIGSTOP');
+    try {
+      await idle();
+    } finally {
+      server.kill('SIGCONT');
+    }
+    await placed(await demand(2), 2);
+    await leading();
+  });
+
+  // Below: what Kubernetes' own controllers need some time to recover from, too.
+
+  it('survives an API server that is stopped and started, and serves new pods without a storm', async () => {
+    await placed(await demand(20), 20);
+    const [writes, lines] = [proxy.writes().length, told().length];
+    await world.cluster.stopApiServer();
+    await idle();
+    // Every watch has failed a few times by then, and nothing else is asked.
+    await world.eventually('watches to be tried again', async () => (await restarts('pods')) >= 4);
+    const requests = proxy.requests().length;
+    await world.cluster.startApiServer();
+    const namespace = await demand(5);
+    await placed(namespace, 5);
+    await leading();
+
+    const wrote = wroteSince(writes);
+    expect(wrote.filter((line) => line.includes(`/namespaces/${namespace}/pods/`)).length).to.equal(5);
+    expect(wrote.filter((line) => !line.includes(`/namespaces/${namespace}/pods/`))).to.deep.equal([]);
+    const since = proxy.requests().slice(requests);
+    expect(since.filter(isList).length).to.be.below(20);
+    expect(since.filter(isWatch).length).to.be.below(40);
+    // For each kind: the watch fails, is too old once more, and works again.
+    expect(noise(lines), noise(lines).join('\n')).to.have.length.below(5 * KINDS.length);
+  });
+
+  it('lists again where the server has forgotten its version, and forgets the pods that went meanwhile', async () => {
+    const namespace = await demand(3);
+    await world.create(pod(namespace, 'again', { images: [world.image('arm64')] }));
+    await placed(namespace, 3);
+    await world.eventuallyTolerates(namespace, 'again', ours('arm64'));
+    const known = await controller.metric('archaware_pods', { outcome: 'placed' });
+    const lists = proxy.requests().filter(isList).length;
+
+    // One request of each kind waits here and is answered by a server that started after its version.
+    const hold = proxy.hold((_method, path) => isWatch({ path }));
+    proxy.resetWatches();
+    await world.eventually('each kind to ask for a watch', async () => hold.held() === KINDS.length);
+    await world.patch('Deployment', namespace, 'app', { spec: { replicas: 1 } });
+    await world.eventually('two pods to go', async () => (await world.pods(namespace, 'app')).length === 1);
+    await world.remove('Pod', namespace, 'again');
+    await world.eventually('the pod to be gone', async () => {
+      const pods = await world.list('Pod', namespace);
+      return pods.length === 1;
+    });
+    await world.create(pod(namespace, 'again', { images: [world.image('amd64')] }));
+    // A server that starts remembers nothing from before.
+    await world.cluster.stopApiServer();
+    await world.cluster.startApiServer();
+    hold.release();
+
+    await world.eventuallyTolerates(namespace, 'again', ours('amd64'));
+    await world.eventually(
+      'the pods that went to be forgotten',
+      async () => (await controller.metric('archaware_pods', { outcome: 'placed' })) === known - 2,
+    );
+    for (const kind of KINDS) {
+      // Lines are written in batches.
+      await world.eventually(`the watch of ${kind} to get the answer that it is expired`, async () =>
+        controller.logs().some((line) => line.includes(`"kind":"${kind}","reason":"expired"`)),
+      );
+    }
+    expect(proxy.requests().filter(isList).length).to.be.above(lists);
+  });
+});
