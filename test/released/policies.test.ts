@@ -61,22 +61,6 @@ describe('the policies of docs/examples', () => {
     });
   }
 
-  it('are the same, but for names and comments, in a release', async () => {
-    for (const name of POLICIES) {
-      const text = await read(name);
-      const release = await testRelease({
-        registry: 'registry.invalid',
-        repository: 'x',
-        source: 'https://y.invalid/z',
-      });
-      await release.remove();
-      const back = releasedPolicy(text, release)
-        .replaceAll('registry.invalid/x/', 'registry.invalid/')
-        .replaceAll('https://y.invalid/z', 'https://source.invalid/archaware-controller');
-      expect(parsed(back)).to.deep.equal(parsed(text));
-    }
-  });
-
   it('are written beside the other files of a release', async () => {
     const release = await testRelease();
     try {
