@@ -13,9 +13,7 @@ import {
   silent,
 } from '../support/hostile-registry.ts';
 import {
-  BANK_LOGIN,
   BODY,
-  base64,
   EVIL_LOGIN,
   type HostileWorld,
   manifest,
@@ -185,117 +183,6 @@ describe('a hostile registry', () => {
       expect(await asking).to.include({ code: 'timeout', temporary: true });
       answer(['169.254.169.254']);
       for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-      await world.expectNoHarm();
-    });
-  });
-
-  describe('gets no login of another host', () => {
-    it('by a redirect, which carries neither its own login nor that of the target', async () => {
-      world = await startHostileWorld({ reachable: true });
-      for (const place of [`${world.hosts.bank}/v2/vault/manifests/v1`, 'evil.test:CANARY/v2/app/manifests/v1']) {
-        redirectHolders(`http://${place}`);
-        await world.resolve(`${place.length}:v1`).catch(() => undefined);
-      }
-      for (const { asked } of [world.bank, world.canary]) {
-        expect(asked.length).to.be.greaterThan(0);
-        for (const { text } of asked) expect(text).to.not.match(/^(authorization|cookie):/im);
-      }
-      expect(strayed(world.evil, EVIL_LOGIN)).to.have.length(2);
-    });
-
-    it('by a realm at another host: that gets the login for the registry, and only the scopes to read', async () => {
-      world = await startHostileWorld();
-      const service = 'a b&scope=repository:vault:push%0d%0aX: y#z';
-      requireToken('http://bank.test:BANK/token?x=y', `,service="${service}",scope="repository:vault:pull,push"`);
-      await world.resolve();
-      expect(world.bank.asked.map(({ headers }) => headers.get('authorization'))).to.deep.equal([
-        `Basic ${base64(EVIL_LOGIN)}`,
-      ]);
-      const { searchParams } = new URL(`http://x${world.bank.asked[0]?.target ?? ''}`);
-      expect(searchParams.getAll('scope')).to.deep.equal(['repository:app:pull', 'repository:vault:pull']);
-      expect(searchParams.getAll('service')).to.deep.equal([service]);
-      expect(strayed(world.evil, EVIL_LOGIN)).to.deep.equal([]);
-      expect(strayed(world.bank, BANK_LOGIN)).to.deep.equal([]);
-    });
-
-    it('by challenges again and again', async () => {
-      world = await startHostileWorld();
-      world.evil.on('*', challenges(`http://${world.hosts.evil}/token`, ',error="invalid_token"'));
-      let count = 0;
-      world.evil.on('/token', (socket, asked) => token({ token: `t${++count}` })(socket, asked));
-      expect(await world.fails()).to.include({ code: 'denied', temporary: false });
-      expect(world.evil.asked.length).to.be.at.most(8);
-      await world.expectNoHarm();
-    });
-
-    it('by cookies, which are never sent', async () => {
-      world = await startHostileWorld();
-      world.evil.on(
-        '*',
-        says(302, [
-          ['Set-Cookie', 'session=x; Path=/'],
-          ['Location', '/next'],
-        ]),
-      );
-      world.evil.on('/next', answers(['Set-Cookie', 'a=b']));
-      await expectBelieved();
-    });
-  });
-
-  describe('that the operator did not name as insecure', () => {
-    beforeEach(async () => {
-      world = await startHostileWorld({ isVerified: true, reachable: true });
-    });
-    const told = (host: string): string[] =>
-      world.evil.asked
-        .filter(({ headers }) => headers.get('host') === placed(`${host}:EVIL`))
-        .map(({ target, headers }) => `${target.split('?')[0]} ${headers.get('authorization') ?? '-'}`);
-
-    it('cannot name a token service on http, however near', async () => {
-      for (const host of ['bank.test:BANK', 'evil.test:BANK']) {
-        requireToken(`http://${host}/token`);
-        expect(await world.fails(), host).to.include({ code: 'forbidden-address', temporary: false });
-      }
-      expect(world.bank.asked).to.deep.equal([]);
-      expect(strayed(world.evil, EVIL_LOGIN)).to.deep.equal([]);
-      await world.expectNoHarm();
-    });
-
-    it('redirects to a host that requires a token, which is requested anonymously', async () => {
-      requireToken('https://other.test:EVIL/token');
-      const target = '/v2/mirror/manifests/v1';
-      world.evil.on('/v2/app/manifests/v1', redirects(placed(`https://other.test:EVIL${target}`)));
-      expect((await world.resolve()).platforms).to.have.length(1);
-      expect(told('other.test')).to.deep.equal([`${target} -`, '/token -', `${target} Bearer t`]);
-      expect(strayed(world.evil, EVIL_LOGIN)).to.deep.equal([]);
-      await world.expectNoHarm();
-    });
-
-    // The bank's server, under a name that the configuration does not have; and a certificate for another name.
-    for (const [location, code] of [
-      ['http://evil.test:BANK/v2/', 'forbidden-address'],
-      ['https://wrong.test:EVIL/v2/', 'unavailable'],
-    ] as const) {
-      it(`redirects to ${location}, which is not asked`, async () => {
-        world.evil.on('*', redirects(placed(location)));
-        await expectFailure(code);
-        expect([told('wrong.test'), strayed(world.bank, '/v2/ ')]).to.deep.equal([[], []]);
-      });
-    }
-
-    it('has a certificate for another name, or does not speak TLS, and is not asked', async () => {
-      for (const host of ['wrong.test:EVIL', 'other.test:CANARY']) {
-        expect(await world.failsFor(placed(`${host}/app:v1`))).to.include({ code: 'unavailable' });
-      }
-      expect([...world.evil.asked, ...world.canary.asked]).to.deep.equal([]);
-    });
-
-    it('says nothing after the handshake has begun, and is not waited for', async () => {
-      await world.stop();
-      world = await startHostileWorld({ isVerified: true, reachable: true, timeoutMs: SHORT });
-      world.bank.greet(() => undefined);
-      expect(await world.failsFor(placed('other.test:BANK/app:v1'))).to.include({ code: 'timeout' });
-      world.bank.behave();
       await world.expectNoHarm();
     });
   });

@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import { createRoutes } from '../../src/oci/endpoints/mirrors.ts';
 import {
   ANYONE,
   CONFIG,
@@ -7,7 +6,6 @@ import {
   type Harness,
   IMAGE,
   INDEX,
-  indexOf,
   never,
   reply,
   type ScriptedServer,
@@ -140,38 +138,6 @@ describe('an image that is not perfect', () => {
     expect(await failure()).to.include({ code: 'malformed' });
   });
 
-  it('because one registry mislabels an entry is accepted from another', async () => {
-    const second = await startServer();
-    const inside = indexOf('linux/arm64');
-    const digest = server.put('app', 'manifests', inside);
-    const entry = { mediaType: INDEX, digest, size: 1, platform: { os: 'linux', architecture: 'arm64' } };
-    const index = { schemaVersion: 2, mediaType: INDEX, manifests: [entry, good] };
-    for (const each of [server, second]) each.put('app', 'manifests', index, { tag: 'v1' });
-    second.put('app', 'manifests', inside);
-    harness = startResolver([server.host, second.host]);
-    server.on(`/v2/app/manifests/${digest}`, reply(200, { 'content-type': IMAGE }, JSON.stringify(inside)));
-    expect((await resolve()).platforms).to.have.length(1);
-    const { platforms } = await harness.resolver.resolve(`${second.host}/app:v1`, ANYONE, never);
-    expect(platforms).to.have.length(2);
-  });
-
-  it('because a mirror refuses an entry is requested from the source', async () => {
-    const mirror = await startServer();
-    const digest = server.put('app', 'manifests', indexOf('linux/arm64'));
-    const entry = { mediaType: INDEX, digest, size: 1, platform: { os: 'linux', architecture: 'arm64' } };
-    const index = { schemaVersion: 2, mediaType: INDEX, manifests: [entry, good] };
-    for (const each of [mirror, server]) each.put('app', 'manifests', index, { tag: 'v1' });
-    mirror.on(`/v2/app/manifests/${entry.digest}`, reply(403));
-    const hosts = [server.host, mirror.host];
-    const mirrors = { [server.host]: { endpoints: [mirror.host], fallback: true, credentials: 'mirror' as const } };
-    harness = startResolver(hosts, {
-      endpointsOf: createRoutes({ mirrors, insecure: hosts, hosts: () => undefined }).endpointsOf,
-    });
-    const { platforms, source } = await resolve();
-    expect(platforms).to.have.length(2);
-    expect(source).to.equal(server.host);
-  });
-
   for (const [what, entry] of [
     ['lacks', () => ({ mediaType: IMAGE, digest: sha256('gone'), size: 1 })],
     ['refuses', () => putAnswer(403)],
@@ -196,9 +162,4 @@ describe('an image that is not perfect', () => {
       expect(harness.known(image, ANYONE)?.platforms).to.have.length(1);
     });
   }
-
-  it('because its digests are of sha384, as container runtimes accept it, runs on its platforms', async () => {
-    put({ ...good, digest: `sha384:${'a'.repeat(96)}` });
-    expect((await resolve()).platforms).to.have.length(1);
-  });
 });

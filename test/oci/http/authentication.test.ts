@@ -569,17 +569,40 @@ describe('a project that challenges', () => {
   });
 });
 
-it('a scope of another name that asks for more than reading is answered with a request to read', async () => {
-  const { ask, asked } = setup(
-    registry('Bearer realm="https://auth.example.com/token",scope="repository:hub/app:pull,push"', {
-      json: { token: 't' },
-    }),
-  );
-  await ask();
-  expect(asked[1]?.url.searchParams.getAll('scope')).to.deep.equal([
-    'repository:team/app:pull',
-    'repository:hub/app:pull',
-  ]);
+describe('a scope that a challenge names', () => {
+  const OWN = 'repository:team/app:pull';
+  const many = ['c', 'd', 'e', 'f', 'g', 'h'].map((name) => `repository:${name}:pull`);
+  const rows: [what: string, scope: string, more: string[]][] = [
+    ['of another name is requested, to read', 'repository:hub/app:pull,push', ['repository:hub/app:pull']],
+    ['of more than reading is ignored', 'repository:team/app:pull,push repository:evil:push repository:evil:*', []],
+    ['of something else is ignored', 'registry:catalog:* aws *', []],
+    ['of no repository is ignored', 'repository::pull repository:../x:pull repository:A:pull repository:a b:pull', []],
+    ['that is very long is ignored', `repository:${'a'.repeat(400)}:pull`, []],
+    ['that is an example is ignored', 'repository:user/image:pull', []],
+    ['that smuggles is ignored', 'repository:a&account=root:pull repository:a\u00e9:pull', []],
+    ['is one of four at most', many.join(' '), many.slice(0, 4)],
+  ];
+  for (const [what, scope, more] of rows) {
+    it(what, async () => {
+      const challenge = `Bearer realm="https://auth.example.com/token",scope="${scope}"`;
+      const { ask, asked } = setup(registry(challenge, { json: { token: 't' } }));
+      await ask();
+      expect(asked[1]?.url.searchParams.getAll('scope')).to.deep.equal([OWN, ...more]);
+    });
+  }
+
+  it('is another one each time: it is asked for a few times only', async () => {
+    let turn = 0;
+    const { ask, asked } = setup(({ url }) => {
+      turn += 1;
+      const challenge = `Bearer realm="https://auth.example.com/token",scope="repository:x${turn}:pull"`;
+      return url.host === 'auth.example.com'
+        ? { json: { token: 't' } }
+        : { status: 401, headers: { 'www-authenticate': challenge } };
+    });
+    expect(await ask()).to.include({ status: 401 });
+    expect(asked.length).to.be.at.most(5);
+  });
 });
 
 describe('an identity token', () => {
