@@ -48,18 +48,69 @@ const SUFFIX = '.toml';
 
 /** The logins from the operator's own files and programs. */
 export function createOperatorCredentials(options: OperatorCredentialsOptions) {
-  const { directory, kubelet, timeoutMs, now } = options;
-  const { config, binDirectory } = kubelet;
-  const dockerFiles = [...new Set(options.dockerConfigFiles)].filter((file) => file !== '');
-  /** By program. A problem is reported again only if it changes, or after it had passed where it was last seen. */
-  const reported = new Map<string, { readonly target: string; readonly problem: string }>();
-  const running = { timeoutMs, now, turns: createTurns() };
+  const operator = createState(options);
+  const { dockerFiles, dockers, tomls } = operator;
+  return {
+    /** The files and directories that {@link OperatorCredentials.reload} reads. */
+    paths: [...dockerFiles, options.directory, options.kubelet.config].filter((path) => path !== ''),
+
+    /** Reads all files, for the first time or again; nothing is read before. */
+    reload: oneAfterTheOther(async (): Promise<SourceProblem[]> => {
+      const of = (key: SourceProblem['key'], problems: FileProblem[]) => problems.map((each) => ({ key, ...each }));
+      return [
+        ...of('credentials.dockerConfigFiles', await dockers.reload()),
+        ...of('credentials.directory', await tomls.reload()),
+        ...of('credentials.kubelet.config', await reloadProviders(operator)),
+      ];
+    }),
+
+    /**
+     * Returns the name of the plug-in with which kubelets pull an image as the pod's service account; undefined: there is none in the
+     * configuration of plug-ins.
+     */
+    providerForPods(name: string): string | undefined {
+      const matches = (pattern: string) => matchCredentials([{ pattern }], name).length > 0;
+      return operator.providers.find(({ isForPods, matchImages }) => isForPods && matchImages.some(matches))?.name;
+    },
+
+    /**
+     * Returns every login that may match an image: from files, then helpers, then plug-ins; logins of one pattern stay in
+     * this order. A program that fails is skipped.
+     *
+     * @param name the image's, as `host/repository`, without tag and digest
+     * @param askers the namespaces for which it is asked: they take turns at the programs
+     * @throws the signal's reason
+     */
+    async lookup(name: string, signal: AbortSignal, askers: Askers): Promise<readonly Login[]> {
+      const host = name.split('/', 1)[0] ?? name;
+      const configs = [...dockers.values().values()];
+      const named = new Set(configs.map((config) => config.helpers.get(host) ?? config.store ?? ''));
+      const runs = [
+        ...[...named]
+          .filter((helper) => helper !== '')
+          .map((helper) => ask(operator, helperOf(operator, helper), host, signal, askers)),
+        ...[...operator.plugins.values()].map((plugin) => ask(operator, plugin, name, signal, askers)),
+      ];
+      const ofFile = (file: string, logins: readonly Login[]): Login[] =>
+        logins.map((login) => ({ ...login, source: { kind: 'file', name: basename(file) } }));
+      const files = [
+        ...[...dockers.values()].flatMap(([file, { logins }]) => ofFile(file, logins)),
+        ...[...tomls.values()].flatMap(([file, login]) => ofFile(file, [login])),
+      ];
+      const all = [...files, ...(await Promise.all(runs)).flat()];
+      // Each login is matched alone: the caller, which sees every source, decides which of Docker Hub's names counts.
+      return all.filter((login) => matchCredentials([login], name).length > 0);
+    },
+  };
+}
+
+/** What the files say, and the programs that they name. */
+type OperatorState = ReturnType<typeof createState>;
+
+function createState({ directory, kubelet, timeoutMs, now, onProblem, dockerConfigFiles }: OperatorCredentialsOptions) {
+  const dockerFiles = [...new Set(dockerConfigFiles)].filter((file) => file !== '');
   const helpers = new Map<string, CredentialProgram>();
   const texts = new Map<string, string>();
-  let providers: readonly Provider[] = [];
-  /** The programs of the providers by their configuration: one that is unchanged keeps its remembered answers. */
-  let plugins: ReadonlyMap<string, CredentialProgram> = new Map();
-
   const dockers = createFiles(
     'credentials.dockerConfigFiles',
     () => dockerFiles,
@@ -82,105 +133,71 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions) {
     async (file) => parseTomlLogin(basename(file), await readText(file)),
   );
   const kubelets = createFiles(
-    config,
-    () => providerFiles(config),
+    kubelet.config,
+    () => providerFiles(kubelet.config),
     async (file) => parseProviders(await readText(file)),
   );
-
-  /** The files of the kubelet count only all together. */
-  async function reloadProviders(): Promise<FileProblem[]> {
-    const problems = await kubelets.reload();
-    if (config === '' || problems.length > 0) return problems;
-    try {
-      const merged = mergeProviders([...kubelets.values().values()]);
-      const own = merged.filter(({ isForPods }) => isForPods !== true);
-      await Promise.all(own.map(({ name }) => checkProgram(name, binDirectory)));
-      const programs = own.map((provider) => {
-        const key = JSON.stringify(provider);
-        return [key, plugins.get(key) ?? createProviderPlugin(provider, binDirectory, running)] as const;
-      });
-      [providers, plugins] = [merged, new Map(programs)];
-      return [];
-    } catch (error) {
-      return [{ file: config, problem: reason(error) }];
-    }
-  }
-
-  async function reloadAll(): Promise<SourceProblem[]> {
-    const of = (key: SourceProblem['key'], problems: FileProblem[]) => problems.map((each) => ({ key, ...each }));
-    return [
-      ...of('credentials.dockerConfigFiles', await dockers.reload()),
-      ...of('credentials.directory', await tomls.reload()),
-      ...of('credentials.kubelet.config', await reloadProviders()),
-    ];
-  }
-
-  function helperOf(name: string): CredentialProgram {
-    const helper = helpers.get(name) ?? createCredentialHelper(name, running);
-    helpers.set(name, helper);
-    return helper;
-  }
-
-  /** Returns no logins if the program fails; the failure is reported. */
-  async function ask(program: CredentialProgram, target: string, signal: AbortSignal, askers: Askers) {
-    const { source } = program;
-    try {
-      const logins = await program.ask(target, signal, askers);
-      if (reported.get(source.name)?.target === target) reported.delete(source.name);
-      return logins.map((login): Login => ({ ...login, source, onRefused: () => program.refused(target, login) }));
-    } catch (error) {
-      if (!(error instanceof ProgramError)) throw error;
-      const problem = error.message;
-      if (reported.get(source.name)?.problem === problem) return [];
-      reported.set(source.name, { target, problem });
-      options.onProblem(source.name, problem);
-      return [];
-    }
-  }
-
   return {
-    /** The files and directories that {@link OperatorCredentials.reload} reads. */
-    paths: [...dockerFiles, directory, config].filter((path) => path !== ''),
-
-    /** Reads all files, for the first time or again; nothing is read before. */
-    reload: oneAfterTheOther(reloadAll),
-
-    /**
-     * Returns the name of the plug-in with which kubelets pull an image as the pod's service account; undefined: there is none in the
-     * configuration of plug-ins.
-     */
-    providerForPods(name: string): string | undefined {
-      const matches = (pattern: string) => matchCredentials([{ pattern }], name).length > 0;
-      return providers.find(({ isForPods, matchImages }) => isForPods && matchImages.some(matches))?.name;
-    },
-
-    /**
-     * Returns every login that may match an image: from files, then helpers, then plug-ins; logins of one pattern stay in
-     * this order. A program that fails is skipped.
-     *
-     * @param name the image's, as `host/repository`, without tag and digest
-     * @param askers the namespaces for which it is asked: they take turns at the programs
-     * @throws the signal's reason
-     */
-    async lookup(name: string, signal: AbortSignal, askers: Askers): Promise<readonly Login[]> {
-      const host = name.split('/', 1)[0] ?? name;
-      const configs = [...dockers.values().values()];
-      const named = new Set(configs.map((config) => config.helpers.get(host) ?? config.store ?? ''));
-      const runs = [
-        ...[...named].filter((helper) => helper !== '').map((helper) => ask(helperOf(helper), host, signal, askers)),
-        ...[...plugins.values()].map((plugin) => ask(plugin, name, signal, askers)),
-      ];
-      const ofFile = (file: string, logins: readonly Login[]): Login[] =>
-        logins.map((login) => ({ ...login, source: { kind: 'file', name: basename(file) } }));
-      const files = [
-        ...[...dockers.values()].flatMap(([file, { logins }]) => ofFile(file, logins)),
-        ...[...tomls.values()].flatMap(([file, login]) => ofFile(file, [login])),
-      ];
-      const all = [...files, ...(await Promise.all(runs)).flat()];
-      // Each login is matched alone: the caller, which sees every source, decides which of Docker Hub's names counts.
-      return all.filter((login) => matchCredentials([login], name).length > 0);
-    },
+    ...{ kubelet, onProblem, dockerFiles, dockers, tomls, kubelets, helpers },
+    running: { timeoutMs, now, turns: createTurns() },
+    /** By program. A problem is reported again only if it changes, or after it had passed where it was last seen. */
+    reported: new Map<string, { readonly target: string; readonly problem: string }>(),
+    providers: [] as readonly Provider[],
+    /** The programs of the providers by their configuration: one that is unchanged keeps its remembered answers. */
+    plugins: new Map() as ReadonlyMap<string, CredentialProgram>,
   };
+}
+
+/** The files of the kubelet count only all together. */
+async function reloadProviders(operator: OperatorState): Promise<FileProblem[]> {
+  const { kubelets, running, plugins } = operator;
+  const { config, binDirectory } = operator.kubelet;
+  const problems = await kubelets.reload();
+  if (config === '' || problems.length > 0) return problems;
+  try {
+    const merged = mergeProviders([...kubelets.values().values()]);
+    const own = merged.filter(({ isForPods }) => isForPods !== true);
+    await Promise.all(own.map(({ name }) => checkProgram(name, binDirectory)));
+    const programs = own.map((provider) => {
+      const key = JSON.stringify(provider);
+      return [key, plugins.get(key) ?? createProviderPlugin(provider, binDirectory, running)] as const;
+    });
+    operator.providers = merged;
+    operator.plugins = new Map(programs);
+    return [];
+  } catch (error) {
+    return [{ file: config, problem: reason(error) }];
+  }
+}
+
+function helperOf({ helpers, running }: OperatorState, name: string): CredentialProgram {
+  const helper = helpers.get(name) ?? createCredentialHelper(name, running);
+  helpers.set(name, helper);
+  return helper;
+}
+
+/** Returns no logins if the program fails; the failure is reported. */
+async function ask(
+  operator: OperatorState,
+  program: CredentialProgram,
+  target: string,
+  signal: AbortSignal,
+  askers: Askers,
+) {
+  const { reported, onProblem } = operator;
+  const { source } = program;
+  try {
+    const logins = await program.ask(target, signal, askers);
+    if (reported.get(source.name)?.target === target) reported.delete(source.name);
+    return logins.map((login): Login => ({ ...login, source, onRefused: () => program.refused(target, login) }));
+  } catch (error) {
+    if (!(error instanceof ProgramError)) throw error;
+    const problem = error.message;
+    if (reported.get(source.name)?.problem === problem) return [];
+    reported.set(source.name, { target, problem });
+    onProblem(source.name, problem);
+    return [];
+  }
 }
 
 /**

@@ -55,120 +55,135 @@ type MirrorPlace = Omit<HostEntry<Trust>, 'tls'> & {
 type Mirrored = HostsConfig & Pick<Mirrors[string], 'fallback' | 'credentials' | 'sparse'>;
 
 /** @throws Error naming the key of `registries.mirrors` and what is wrong with it */
-export function createRoutes({ mirrors, insecure, sparse = [], hosts, sources }: RouteOptions) {
-  const sparseHosts = new Set(sparse.map((host) => hubEndpoint(host.toLowerCase())));
-  const isSparse = (address: EndpointAddress): boolean => {
-    if (sparseHosts.size === 0) return false;
-    const { scheme, host } = address;
-    const withPort = /:\d+$/.test(host) ? host : `${host}:${scheme === 'https' ? 443 : 80}`;
-    return [hubEndpoint(host), urlHost(address), withPort].some((each) => sparseHosts.has(each));
-  };
+export function createRoutes({ insecure, sparse = [], ...options }: RouteOptions) {
+  const mirrored = readMirrors(options.mirrors);
   const unverified = new Set(insecure.map((host) => hubEndpoint(host.toLowerCase())));
-  const trustOf = (host: string): Trust | undefined => (unverified.has(hubEndpoint(host)) ? insecureTrust : undefined);
-  const mirrored = readMirrors(mirrors);
-  let found = new WeakMap<Reference, readonly Endpoint[]>();
-  const named = new Set([
-    ...unverified,
-    ...[...mirrored.values()].flatMap(({ entries }) =>
-      entries.flatMap(({ address }) => (address ? urlHost(address) : [])),
-    ),
-  ]);
-
-  function endpointAt(reference: Reference, at: MirrorPlace): Endpoint {
-    const { address, credentials, trust } = at;
-    // As in containerd: the registry's own host, under any path, is not a proxy.
-    const isHome = canonical(address.host) === canonical(reference.registry);
-    const isSource = isHome && address.path === '/v2';
-    const authority = isSource ? reference.endpoint : address.host;
-    const { prefix, isPartOfRepository } = readPath(address.path);
-    const name = prefix === '' ? authority : `${authority}/${prefix}`;
-    const rewritten = at.rewrite?.(reference.repository);
-    const repository = rewritten ?? reference.repository;
-    return {
-      name,
-      host: urlHost({ ...address, host: authority }),
-      base: `${address.scheme}://${authority}${isPartOfRepository ? '/v2' : address.path}`,
-      repository: isPartOfRepository ? `${prefix}/${repository}` : repository,
-      credentialName: isSource || credentials === 'source' ? reference.name : `${name}/${repository}`,
-      ...(rewritten === undefined || isRepository(rewritten)
-        ? {}
-        : { refusal: `${name} rewrites it to an invalid repository` }),
-      isSource,
-      query: isHome ? '' : `?ns=${encodeURIComponent(reference.registry)}`,
-      policy: at.policy,
-      ...(trust === undefined ? {} : { trust }),
-      headers: at.headers,
-      resolvesTags: at.resolvesTags,
-      ...(at.isSparse || isSparse(address) ? { isSparse: true } : {}),
-    };
-  }
-
-  /** The registry of the image itself. */
-  function source(reference: Reference, isNamed: boolean, trust?: Trust, headers: Endpoint['headers'] = {}): Endpoint {
-    const own = trustOf(reference.endpoint);
-    return endpointAt(reference, {
-      address: { scheme: 'https', host: reference.endpoint, path: '/v2' },
-      credentials: 'source',
-      policy: isNamed || own !== undefined ? 'configured' : 'registry',
-      trust: trust ?? own,
-      headers,
-      resolvesTags: true,
-    });
-  }
-
-  function ofPullSource(reference: Reference, from: PullSource): Endpoint {
-    const { image, location, insecure, isNamed, refusal } = from;
-    const isSource = image.name === reference.name;
-    const endpoint = source(image, isNamed, insecure ? insecureTrust : undefined);
-    const name = isSource || location === '' ? endpoint.name : location;
-    return { ...endpoint, name, isSource, ...(refusal === undefined ? {} : { refusal }) };
-  }
-
-  function allOf(reference: Reference): Endpoint[] {
-    const mirror = mirrored.get(canonical(reference.registry));
-    const config = mirror ?? hosts?.(reference.registry);
-    if (config === undefined) return [source(reference, false)];
-    const endpoints = config.entries.map(({ address, tls, ...entry }) => {
-      if (address === undefined) {
-        // The author of a pod chooses the registry that `_default` stands for, so the operator does not verify its address.
-        const isNamed = !config.isDefault;
-        const isLocal = isNamed && LOCALHOST.test(reference.registry) && trustOf(reference.endpoint) === undefined;
-        return source(reference, isNamed, tls ?? (isLocal ? insecureTrust : undefined), entry.headers);
-      }
-      return endpointAt(reference, {
-        ...entry,
-        address,
-        credentials: mirror?.credentials ?? 'mirror',
-        policy: 'configured',
-        trust: tls ?? (address.scheme === 'https' ? trustOf(address.host) : undefined),
-        isSparse: mirror?.sparse,
-      });
-    });
-    if (mirror?.fallback && !endpoints.some(({ isSource }) => isSource)) endpoints.push(source(reference, false));
-    return withoutRepeats(endpoints);
-  }
-
-  /** Returns the endpoints of an image, in order; never empty. */
-  function endpointsOf(reference: Reference): readonly Endpoint[] {
-    // Every reconciliation asks for those of its references, and the reference objects are reused.
-    const before = found.get(reference);
-    if (before !== undefined) return before;
-    const isMirrored = mirrored.has(canonical(reference.registry));
-    const pulled = isMirrored ? undefined : sources?.(reference);
-    const all = pulled ? withoutRepeats(pulled.map((each) => ofPullSource(reference, each))) : allOf(reference);
-    // CRI-O takes all manifests of an image from the endpoint that has its index, whatever is asked after it.
-    const endpoints = all.some(({ isSparse }) => isSparse) ? withRoute(pulled ? all : believed(all)) : all;
-    found.set(reference, endpoints);
-    return endpoints;
-  }
-
-  /** host[:port] of the mirrors and insecure registries that the configuration itself names. */
-  const namedHosts = (): ReadonlySet<string> => named;
-  /** Call when what `hosts` and `sources` return has changed. */
-  const forget = (): void => {
-    found = new WeakMap();
+  const sparseHosts = new Set(sparse.map((host) => hubEndpoint(host.toLowerCase())));
+  const routes: RoutesState = { ...options, mirrored, unverified, sparseHosts, found: new WeakMap() };
+  const addresses = [...mirrored.values()].flatMap(({ entries }) => entries.flatMap(({ address }) => address ?? []));
+  const named: ReadonlySet<string> = new Set([...unverified, ...addresses.map(urlHost)]);
+  return {
+    /** host[:port] of the mirrors and insecure registries that the configuration itself names. */
+    namedHosts: () => named,
+    /** Returns the endpoints of an image, in order; never empty. */
+    endpointsOf: (reference: Reference): readonly Endpoint[] => endpointsOf(routes, reference),
+    /** Call when what `hosts` and `sources` return has changed. */
+    forget(): void {
+      routes.found = new WeakMap();
+    },
   };
-  return { namedHosts, endpointsOf, forget };
+}
+
+/** What the configuration says of registries, and the endpoints that were worked out from it. */
+type RoutesState = Pick<RouteOptions, 'hosts' | 'sources'> & {
+  readonly mirrored: ReadonlyMap<string, Mirrored>;
+  /** The hosts of `registries.insecure`. */
+  readonly unverified: ReadonlySet<string>;
+  readonly sparseHosts: ReadonlySet<string>;
+  found: WeakMap<Reference, readonly Endpoint[]>;
+};
+
+function endpointsOf(routes: RoutesState, reference: Reference): readonly Endpoint[] {
+  const { mirrored, sources, found } = routes;
+  // Every reconciliation asks for those of its references, and the reference objects are reused.
+  const before = found.get(reference);
+  if (before !== undefined) return before;
+  const isMirrored = mirrored.has(canonical(reference.registry));
+  const pulled = isMirrored ? undefined : sources?.(reference);
+  const all = pulled
+    ? withoutRepeats(pulled.map((each) => ofPullSource(routes, reference, each)))
+    : allOf(routes, reference);
+  // CRI-O takes all manifests of an image from the endpoint that has its index, whatever is asked after it.
+  const endpoints = all.some(({ isSparse }) => isSparse) ? withRoute(pulled ? all : believed(all)) : all;
+  found.set(reference, endpoints);
+  return endpoints;
+}
+
+function allOf(routes: RoutesState, reference: Reference): Endpoint[] {
+  const { mirrored, hosts } = routes;
+  const mirror = mirrored.get(canonical(reference.registry));
+  const config = mirror ?? hosts?.(reference.registry);
+  if (config === undefined) return [source(routes, reference, false)];
+  const endpoints = config.entries.map(({ address, tls, ...entry }) => {
+    if (address === undefined) {
+      // The author of a pod chooses the registry that `_default` stands for, so the operator does not verify its address.
+      const isNamed = !config.isDefault;
+      const isLocal =
+        isNamed && LOCALHOST.test(reference.registry) && trustOf(routes, reference.endpoint) === undefined;
+      return source(routes, reference, isNamed, tls ?? (isLocal ? insecureTrust : undefined), entry.headers);
+    }
+    return endpointAt(routes, reference, {
+      ...entry,
+      address,
+      credentials: mirror?.credentials ?? 'mirror',
+      policy: 'configured',
+      trust: tls ?? (address.scheme === 'https' ? trustOf(routes, address.host) : undefined),
+      isSparse: mirror?.sparse,
+    });
+  });
+  if (mirror?.fallback && !endpoints.some(({ isSource }) => isSource)) endpoints.push(source(routes, reference, false));
+  return withoutRepeats(endpoints);
+}
+
+function ofPullSource(routes: RoutesState, reference: Reference, from: PullSource): Endpoint {
+  const { image, location, insecure, isNamed, refusal } = from;
+  const isSource = image.name === reference.name;
+  const endpoint = source(routes, image, isNamed, insecure ? insecureTrust : undefined);
+  const name = isSource || location === '' ? endpoint.name : location;
+  return { ...endpoint, name, isSource, ...(refusal === undefined ? {} : { refusal }) };
+}
+
+/** The registry of the image itself. */
+function source(routes: RoutesState, reference: Reference, isNamed: boolean, trust?: Trust, headers = {}): Endpoint {
+  const own = trustOf(routes, reference.endpoint);
+  return endpointAt(routes, reference, {
+    address: { scheme: 'https', host: reference.endpoint, path: '/v2' },
+    credentials: 'source',
+    policy: isNamed || own !== undefined ? 'configured' : 'registry',
+    trust: trust ?? own,
+    headers,
+    resolvesTags: true,
+  });
+}
+
+function endpointAt(routes: RoutesState, reference: Reference, at: MirrorPlace): Endpoint {
+  const { address, credentials, trust } = at;
+  // As in containerd: the registry's own host, under any path, is not a proxy.
+  const isHome = canonical(address.host) === canonical(reference.registry);
+  const isSource = isHome && address.path === '/v2';
+  const authority = isSource ? reference.endpoint : address.host;
+  const { prefix, isPartOfRepository } = readPath(address.path);
+  const name = prefix === '' ? authority : `${authority}/${prefix}`;
+  const rewritten = at.rewrite?.(reference.repository);
+  const repository = rewritten ?? reference.repository;
+  return {
+    name,
+    host: urlHost({ ...address, host: authority }),
+    base: `${address.scheme}://${authority}${isPartOfRepository ? '/v2' : address.path}`,
+    repository: isPartOfRepository ? `${prefix}/${repository}` : repository,
+    credentialName: isSource || credentials === 'source' ? reference.name : `${name}/${repository}`,
+    ...(rewritten === undefined || isRepository(rewritten)
+      ? {}
+      : { refusal: `${name} rewrites it to an invalid repository` }),
+    isSource,
+    query: isHome ? '' : `?ns=${encodeURIComponent(reference.registry)}`,
+    policy: at.policy,
+    ...(trust === undefined ? {} : { trust }),
+    headers: at.headers,
+    resolvesTags: at.resolvesTags,
+    ...(at.isSparse || isSparse(routes, address) ? { isSparse: true } : {}),
+  };
+}
+
+function isSparse({ sparseHosts }: RoutesState, address: EndpointAddress): boolean {
+  if (sparseHosts.size === 0) return false;
+  const { scheme, host } = address;
+  const withPort = /:\d+$/.test(host) ? host : `${host}:${scheme === 'https' ? 443 : 80}`;
+  return [hubEndpoint(host), urlHost(address), withPort].some((each) => sparseHosts.has(each));
+}
+
+function trustOf({ unverified }: RoutesState, host: string): Trust | undefined {
+  return unverified.has(hubEndpoint(host)) ? insecureTrust : undefined;
 }
 
 /**

@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { lookup as systemLookup } from 'node:dns';
 import { setMaxListeners } from 'node:events';
 import { isIP, type LookupFunction } from 'node:net';
-import { createSecureContext, type SecureContext } from 'node:tls';
+import { createSecureContext } from 'node:tls';
 import ipaddr from 'ipaddr.js';
 import { LRUCache } from 'lru-cache';
 import { Agent, type buildConnector, type Dispatcher } from 'undici';
@@ -191,106 +191,8 @@ class ForbiddenLookup extends Error {}
 
 /** @throws Error for an invalid CIDR in the options */
 export function createGuard(options: GuardOptions) {
-  const judge = createAddressJudge(options);
-  const authorities = options.authorities ?? (() => []);
-  const authoritiesFor = createAuthorities(authorities, process.env.NODE_EXTRA_CA_CERTS);
-  // A host that was public once stays public. Otherwise an attacker could make a name private between its challenge and
-  // the token request.
-  const publicHosts = createLru<boolean>(10_000);
-  const ending = new AbortController();
-  setMaxListeners(0, ending.signal);
-  const { signal } = ending;
-  const lookup = createDns({
-    lookup: options.lookup ?? systemLookup,
-    threads: libuvThreads(process.env.UV_THREADPOOL_SIZE),
-    now: options.now,
-    later: options.after ?? systemClock.after,
-    signal,
-  });
-  const pools = new LRUCache<string, Pools>({ max: MAX_POOLS, dispose: retire });
-  const { silenceMs } = options;
-  const pool: Agent.Options = { ...POOL, ...(silenceMs === undefined ? {} : { bodyTimeout: silenceMs }) };
-  const kept = createKeptConnections();
-  let trusted = authorities();
-
-  /**
-   * Returns the TLS settings of a trust. The context is created once, because a `ca` option is parsed again for every
-   * connection.
-   */
-  function tlsOf(trust?: Trust): { secureContext?: SecureContext; rejectUnauthorized?: boolean } {
-    const ca = authoritiesFor(trust);
-    const clients = usable(trust?.clients ?? []);
-    const verify = trust?.verify === false ? { rejectUnauthorized: false } : {};
-    if (ca === undefined && clients.length === 0) return verify;
-    const [cert, key] = [clients.map(({ certificate }) => certificate), clients.map((client) => client.key)];
-    return { ...verify, secureContext: createSecureContext({ ca, cert, key }) };
-  }
-
-  function connector(more: buildConnector.BuildOptions): buildConnector.connector {
-    return createConnector({ timeout: options.connectTimeoutMs, autoSelectFamily: true, lookup, ...more }, signal);
-  }
-
-  function direct(policy: AddressPolicy, trust: Trust | undefined): Agent {
-    const connect = connector({
-      ...tlsOf(trust),
-      // Called for names only, never for literal addresses. Every address is judged, because Node.js chooses the one
-      // that is dialled.
-      lookup: (hostname, lookupOptions, callback) => {
-        lookup(hostname, { ...lookupOptions, all: true }, (error, addresses) => {
-          if (error !== null || typeof addresses === 'string') return callback(error, addresses);
-          const [reason] = addresses.flatMap(({ address }) => judge.forbidden(address, policy) ?? []);
-          if (reason !== undefined) return callback(new ForbiddenLookup(reason), []);
-          const [first] = addresses;
-          if (lookupOptions.all === true || first === undefined) return callback(null, addresses);
-          callback(null, first.address, first.family);
-        });
-      },
-    });
-    return new Agent({
-      ...pool,
-      connect: (target, callback) =>
-        connect(target, (error, socket) => {
-          const host = target.host ?? target.hostname;
-          if (error !== null) {
-            return callback(error instanceof ForbiddenLookup ? refusal(host, error.message) : error, null);
-          }
-          publicHosts.set(host, publicHosts.get(host) === true || judge.isPublic(socket.remoteAddress ?? ''));
-          callback(null, socket);
-        }),
-    });
-  }
-
-  function make(policy: AddressPolicy, trust: Trust | undefined, proxy: ForwardProxy | undefined): Pools {
-    if (proxy === undefined) {
-      const agent = direct(policy, trust);
-      return { https: agent, http: agent };
-    }
-    // The operator named the proxy, so its own address is not judged any further.
-    return createTunnel({
-      proxy,
-      connectProxy: connector(tlsOf()),
-      connectThrough: connector(tlsOf(trust)),
-      pool,
-      timeoutMs: options.connectTimeoutMs,
-      signal,
-    });
-  }
-
-  /** A connection made for one policy, trust or proxy is never used for another. */
-  function poolsOf({ policy, trust }: Passage, proxy: ForwardProxy | undefined): Pools {
-    signal.throwIfAborted();
-    const current = authorities();
-    if (!isSameList(current, trusted)) pools.clear();
-    trusted = current;
-    const key = JSON.stringify([policy, trust?.id, proxy?.variable, proxy?.origin]);
-    const before = pools.get(key);
-    if (before !== undefined) return before;
-    const made = make(policy, trust, proxy);
-    for (const agent of new Set([made.https, made.http])) kept.watch(agent);
-    pools.set(key, made);
-    return made;
-  }
-
+  const guard = createState(options);
+  const { judge, publicHosts, kept, pools, ending } = guard;
   return {
     /**
      * Sends a request. If a connection that was kept from before turns out to be closed, which says nothing about the host, it is
@@ -307,7 +209,7 @@ export function createGuard(options: GuardOptions) {
       const proxy = options.proxy?.(url);
       const path = url.pathname + url.search;
       for (let isFirst = true; ; isFirst = false) {
-        const { https, http } = poolsOf(passage, proxy);
+        const { https, http } = poolsOf(guard, passage, proxy);
         const wasKept = kept.begin();
         try {
           if (proxy !== undefined && url.protocol === 'http:') return await forward(http, proxy, url, sent);
@@ -328,6 +230,106 @@ export function createGuard(options: GuardOptions) {
       }
     },
   };
+}
+
+/** What connections are made and judged with, and those that are kept. */
+type GuardState = ReturnType<typeof createState>;
+
+function createState(options: GuardOptions) {
+  const { authorities = () => [], lookup = systemLookup, silenceMs, now } = options;
+  const ending = new AbortController();
+  setMaxListeners(0, ending.signal);
+  const later = options.after ?? systemClock.after;
+  const threads = libuvThreads(process.env.UV_THREADPOOL_SIZE);
+  const pool: Agent.Options = { ...POOL, ...(silenceMs === undefined ? {} : { bodyTimeout: silenceMs }) };
+  return {
+    ...{ authorities, ending, pool, timeoutMs: options.connectTimeoutMs, kept: createKeptConnections() },
+    judge: createAddressJudge(options),
+    authoritiesFor: createAuthorities(authorities, process.env.NODE_EXTRA_CA_CERTS),
+    // A host that was public once stays public. Otherwise an attacker could make a name private between its challenge and
+    // the token request.
+    publicHosts: createLru<boolean>(10_000),
+    lookup: createDns({ lookup, threads, now, later, signal: ending.signal }),
+    pools: new LRUCache<string, Pools>({ max: MAX_POOLS, dispose: retire }),
+    trusted: authorities(),
+  };
+}
+
+/**
+ * Returns the TLS settings of a trust. The context is created once, because a `ca` option is parsed again for every
+ * connection.
+ */
+function tlsOf({ authoritiesFor }: GuardState, trust?: Trust): buildConnector.BuildOptions {
+  const ca = authoritiesFor(trust);
+  const clients = usable(trust?.clients ?? []);
+  const verify = trust?.verify === false ? { rejectUnauthorized: false } : {};
+  if (ca === undefined && clients.length === 0) return verify;
+  const [cert, key] = [clients.map(({ certificate }) => certificate), clients.map((client) => client.key)];
+  return { ...verify, secureContext: createSecureContext({ ca, cert, key }) };
+}
+
+function connector({ timeoutMs, lookup, ending }: GuardState, more: buildConnector.BuildOptions) {
+  return createConnector({ timeout: timeoutMs, autoSelectFamily: true, lookup, ...more }, ending.signal);
+}
+
+function direct(guard: GuardState, policy: AddressPolicy, trust: Trust | undefined): Agent {
+  const { judge, publicHosts, lookup, pool } = guard;
+  const connect = connector(guard, {
+    ...tlsOf(guard, trust),
+    // Called for names only, never for literal addresses. Every address is judged, because Node.js chooses the one
+    // that is dialled.
+    lookup: (hostname, lookupOptions, callback) => {
+      lookup(hostname, { ...lookupOptions, all: true }, (error, addresses) => {
+        if (error !== null || typeof addresses === 'string') return callback(error, addresses);
+        const [reason] = addresses.flatMap(({ address }) => judge.forbidden(address, policy) ?? []);
+        if (reason !== undefined) return callback(new ForbiddenLookup(reason), []);
+        const [first] = addresses;
+        if (lookupOptions.all === true || first === undefined) return callback(null, addresses);
+        callback(null, first.address, first.family);
+      });
+    },
+  });
+  return new Agent({
+    ...pool,
+    connect: (target, callback) =>
+      connect(target, (error, socket) => {
+        const host = target.host ?? target.hostname;
+        if (error !== null) {
+          return callback(error instanceof ForbiddenLookup ? refusal(host, error.message) : error, null);
+        }
+        publicHosts.set(host, publicHosts.get(host) === true || judge.isPublic(socket.remoteAddress ?? ''));
+        callback(null, socket);
+      }),
+  });
+}
+
+function make(guard: GuardState, { policy, trust }: Passage, proxy: ForwardProxy | undefined): Pools {
+  if (proxy === undefined) {
+    const agent = direct(guard, policy, trust);
+    return { https: agent, http: agent };
+  }
+  // The operator named the proxy, so its own address is not judged any further.
+  return createTunnel({
+    ...{ proxy, pool: guard.pool, timeoutMs: guard.timeoutMs, signal: guard.ending.signal },
+    connectProxy: connector(guard, tlsOf(guard)),
+    connectThrough: connector(guard, tlsOf(guard, trust)),
+  });
+}
+
+/** A connection made for one policy, trust or proxy is never used for another. */
+function poolsOf(guard: GuardState, passage: Passage, proxy: ForwardProxy | undefined): Pools {
+  const { ending, pools, kept } = guard;
+  ending.signal.throwIfAborted();
+  const current = guard.authorities();
+  if (!isSameList(current, guard.trusted)) pools.clear();
+  guard.trusted = current;
+  const key = JSON.stringify([passage.policy, passage.trust?.id, proxy?.variable, proxy?.origin]);
+  const before = pools.get(key);
+  if (before !== undefined) return before;
+  const made = make(guard, passage, proxy);
+  for (const agent of new Set([made.https, made.http])) kept.watch(agent);
+  pools.set(key, made);
+  return made;
 }
 
 /** Lets the requests end that are under way. In this order: one that waits for a tunnel needs the proxy. */
