@@ -64,131 +64,137 @@ type Resource = { used: number; readonly most: number; readonly lines: FairQueue
 
 const nothing = (): void => {};
 
+/** The resources that are in use or waited for, and the lines, by the group and the name of each, and by its marks. */
+type TurnsState = {
+  readonly resources: Map<string, Resource>;
+  readonly lines: Map<string, TurnLine>;
+  readonly marked: Map<string, Set<TurnLine>>;
+};
+
 /** Creates the places; all are free. */
 export function createTurns(): QueueTurns {
-  const resources = new Map<string, Resource>();
-  const lines = new Map<string, TurnLine>();
-  const marked = new Map<string, Set<TurnLine>>();
-
-  function resourceOf([name, most]: Need): Resource {
-    const resource = resources.get(name) ?? { used: 0, most, lines: createFairQueue<TurnLine>() };
-    resources.set(name, resource);
-    return resource;
-  }
-
-  function park(line: TurnLine, need: Need): void {
-    line.unpark();
-    line.unpark = resourceOf(need).lines.add(line.group, line);
-  }
-
-  function dropUnused(name: string): void {
-    const resource = resources.get(name);
-    if (resource?.used === 0 && resource.lines.size === 0) resources.delete(name);
-  }
-
-  /** Begins the first work of a line, or parks the line where it has to wait. Returns whether it began some and has more. */
-  function advance(line: TurnLine): boolean {
-    for (let waiter = firstOf(line); waiter !== undefined; waiter = firstOf(line)) {
-      const needs = line.needs(line.group);
-      const full = needs.find(([name, most]) => (resources.get(name)?.used ?? 0) >= most);
-      if (full !== undefined) {
-        park(line, full);
-        return false;
-      }
-      leave(line, waiter);
-      for (const need of needs) resourceOf(need).used += 1;
-      const running = waiter();
-      if (running === undefined) {
-        give(needs);
-        continue;
-      }
-      const end = (): void => {
-        give(needs);
-        for (const [name] of needs) wake(name);
-      };
-      running.then(end, end);
-      return line.waiters.size > 0;
-    }
-    return false;
-  }
-
-  function firstOf(line: TurnLine): Waiter | undefined {
-    while (line.first === undefined || !line.waiters.has(line.first)) {
-      const next = line.order.next();
-      if (next.done) return undefined;
-      line.first = next.value;
-    }
-    return line.first;
-  }
-
-  function give(needs: readonly Need[]): void {
-    for (const need of needs) {
-      resourceOf(need).used -= 1;
-      dropUnused(need[0]);
-    }
-  }
-
-  function wake(name: string): void {
-    for (let resource = resources.get(name); resource !== undefined; resource = resources.get(name)) {
-      const line = resource.used < resource.most ? resource.lines.take() : undefined;
-      if (line === undefined) break;
-      // A line that has more goes to the end.
-      if (advance(line)) park(line, [name, resource.most]);
-    }
-    dropUnused(name);
-  }
-
-  function enter(group: string, { line: name, needs, marks = [] }: Spot): TurnLine {
-    const waiters = new Set<Waiter>();
-    const line: TurnLine = {
-      ...{ group, line: name, needs, marks, waiters },
-      order: waiters.values(),
-      first: undefined,
-      unpark: nothing,
-    };
-    lines.set(keyOf(group, name), line);
-    for (const mark of marks) marked.set(mark, (marked.get(mark) ?? new Set()).add(line));
-    return line;
-  }
-
-  function leave(line: TurnLine, waiter: Waiter): void {
-    if (!line.waiters.delete(waiter) || line.waiters.size > 0) return;
-    line.unpark();
-    lines.delete(keyOf(line.group, line.line));
-    for (const mark of line.marks ?? []) {
-      const all = marked.get(mark);
-      all?.delete(line);
-      if (all?.size === 0) marked.delete(mark);
-    }
-  }
-
-  const add: QueueTurns['add'] = (group, spot, start) => {
-    const others = lines.get(keyOf(group, spot.line));
-    const line = others ?? enter(group, spot);
-    line.waiters.add(start);
-    // It stands in the queue of a resource otherwise.
-    if (others === undefined) advance(line);
-    return () => leave(line, start);
-  };
-
+  const turns: TurnsState = { resources: new Map(), lines: new Map(), marked: new Map() };
   return {
-    add,
+    add: (group, spot, start) => add(turns, group, spot, start),
     async run(askers, spot, signal, work) {
       const where = 'needs' in spot ? spot : { line: spot.map(([name]) => name).join(' '), needs: () => spot };
       return waitForTurn(typeof askers === 'string' ? createAskers(askers) : askers, signal, (group, start) =>
-        add(group, where, () => {
+        add(turns, group, where, () => {
           const done = Promise.resolve().then(work);
           start(done);
           return done;
         }),
       );
     },
-    waiting: (group, line) => lines.get(keyOf(group, line))?.waiters.size ?? 0,
+    waiting: (group, line) => turns.lines.get(keyOf(group, line))?.waiters.size ?? 0,
     again(mark) {
       // One piece of work of each line, then the next of each.
-      for (let left = [...(marked.get(mark) ?? [])]; left.length > 0; ) left = left.filter(advance);
+      for (let left = [...(turns.marked.get(mark) ?? [])]; left.length > 0; )
+        left = left.filter((line) => advance(turns, line));
     },
   };
+}
+
+function add(turns: TurnsState, group: string, spot: Spot, start: Waiter): () => void {
+  const others = turns.lines.get(keyOf(group, spot.line));
+  const line = others ?? enter(turns, group, spot);
+  line.waiters.add(start);
+  // It stands in the queue of a resource otherwise.
+  if (others === undefined) advance(turns, line);
+  return () => leave(turns, line, start);
+}
+
+function enter({ lines, marked }: TurnsState, group: string, { line: name, needs, marks = [] }: Spot): TurnLine {
+  const waiters = new Set<Waiter>();
+  const line: TurnLine = {
+    ...{ group, line: name, needs, marks, waiters },
+    order: waiters.values(),
+    first: undefined,
+    unpark: nothing,
+  };
+  lines.set(keyOf(group, name), line);
+  for (const mark of marks) marked.set(mark, (marked.get(mark) ?? new Set()).add(line));
+  return line;
+}
+
+function leave({ lines, marked }: TurnsState, line: TurnLine, waiter: Waiter): void {
+  if (!line.waiters.delete(waiter) || line.waiters.size > 0) return;
+  line.unpark();
+  lines.delete(keyOf(line.group, line.line));
+  for (const mark of line.marks ?? []) {
+    const all = marked.get(mark);
+    all?.delete(line);
+    if (all?.size === 0) marked.delete(mark);
+  }
+}
+
+/** Begins the first work of a line, or parks the line where it has to wait. Returns whether it began some and has more. */
+function advance(turns: TurnsState, line: TurnLine): boolean {
+  for (let waiter = firstOf(line); waiter !== undefined; waiter = firstOf(line)) {
+    const needs = line.needs(line.group);
+    const full = needs.find(([name, most]) => (turns.resources.get(name)?.used ?? 0) >= most);
+    if (full !== undefined) {
+      park(turns, line, full);
+      return false;
+    }
+    leave(turns, line, waiter);
+    for (const need of needs) resourceOf(turns, need).used += 1;
+    const running = waiter();
+    if (running === undefined) {
+      give(turns, needs);
+      continue;
+    }
+    const end = (): void => {
+      give(turns, needs);
+      for (const [name] of needs) wake(turns, name);
+    };
+    running.then(end, end);
+    return line.waiters.size > 0;
+  }
+  return false;
+}
+
+function firstOf(line: TurnLine): Waiter | undefined {
+  while (line.first === undefined || !line.waiters.has(line.first)) {
+    const next = line.order.next();
+    if (next.done) return undefined;
+    line.first = next.value;
+  }
+  return line.first;
+}
+
+function park(turns: TurnsState, line: TurnLine, need: Need): void {
+  line.unpark();
+  line.unpark = resourceOf(turns, need).lines.add(line.group, line);
+}
+
+function resourceOf({ resources }: TurnsState, [name, most]: Need): Resource {
+  const resource = resources.get(name) ?? { used: 0, most, lines: createFairQueue<TurnLine>() };
+  resources.set(name, resource);
+  return resource;
+}
+
+function give(turns: TurnsState, needs: readonly Need[]): void {
+  for (const need of needs) {
+    resourceOf(turns, need).used -= 1;
+    dropUnused(turns, need[0]);
+  }
+}
+
+function wake(turns: TurnsState, name: string): void {
+  const { resources } = turns;
+  for (let resource = resources.get(name); resource !== undefined; resource = resources.get(name)) {
+    const line = resource.used < resource.most ? resource.lines.take() : undefined;
+    if (line === undefined) break;
+    // A line that has more goes to the end.
+    if (advance(turns, line)) park(turns, line, [name, resource.most]);
+  }
+  dropUnused(turns, name);
+}
+
+function dropUnused({ resources }: TurnsState, name: string): void {
+  const resource = resources.get(name);
+  if (resource?.used === 0 && resource.lines.size === 0) resources.delete(name);
 }
 
 /** No group contains a space. */

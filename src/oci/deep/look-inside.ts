@@ -65,133 +65,135 @@ export async function lookIntoLayers(
 ): Promise<readonly (readonly Inside[])[]> {
   const { digest, access, signal } = task;
   const name = digest === undefined ? image : digestName(parseReference(image), digest);
-  return reach(name, access, signal, (asked, parts) => lookInside(asked, parts, task));
+  return reach(name, access, signal, (asked, parts) => lookInside({ ...parts, ...task, asked }));
 }
 
-async function lookInside(
-  asked: QueriedTarget,
-  { requests, now, after }: ReachParts,
-  { platforms, overrides }: LookInsideTask,
-): Promise<readonly (readonly Inside[])[]> {
-  const { reference, signal } = asked;
-  const manifests = await manifestsOf(await requests.manifest(asked, reference.digest ?? reference.tag ?? 'latest'));
+/** One look into an image: where it is asked for, and what for. */
+type InsideLook = ReachParts & Pick<LookInsideTask, 'platforms' | 'overrides'> & { readonly asked: QueriedTarget };
+
+async function lookInside(look: InsideLook): Promise<readonly (readonly Inside[])[]> {
+  const { reference } = look.asked;
+  const target = reference.digest ?? reference.tag ?? 'latest';
+  const manifests = await manifestsOf(look, await look.requests.manifest(look.asked, target));
   const all: (readonly Inside[])[] = [];
-  for (const platform of platforms) all.push(await lookAt(platform, manifests.get(platformKey(platform))));
+  for (const platform of look.platforms) all.push(await lookAt(look, platform, manifests.get(platformKey(platform))));
   return all;
+}
 
-  /** Returns the first manifest that the image has for each platform. */
-  async function manifestsOf(root: Sent): Promise<ReadonlyMap<string, Sent>> {
-    const wanted = new Set(platforms.map(platformKey));
-    if (root.manifest(0).kind === 'image') return new Map([...wanted].map((name) => [name, root]));
-    const found = new Map<string, Sent>();
-    const keep = (name: string, sent: Sent) => void (wanted.delete(name) && found.set(name, sent));
-    let children = 0;
-    const visit = async (sent: Sent): Promise<void> => {
-      const manifest = sent.manifest(0);
-      if (manifest.kind === 'image') {
-        const config = await requests.config(asked, manifest.config, MAX_CONFIG);
-        return keep(platformKey(parseImageConfig(config).platform), sent);
-      }
-      for (const { digest, kind, isAttestation, platform } of manifest.entries) {
-        if (digest === undefined || isAttestation || kind === 'other' || kind === 'schema1') continue;
-        const stated = platform && readPlatform(platform);
-        const name = typeof stated === 'object' ? platformKey(stated) : '';
-        const isOpen = kind === 'index' || stated === undefined;
-        if (!(isOpen || wanted.has(name)) || children >= MAX_CHILDREN) continue;
-        children += 1;
-        const child = await requests.manifest(asked, digest).catch((error: unknown) => {
-          if (!(error instanceof ImageError) || error.code !== 'not-found') throw error;
-          return undefined;
-        });
-        if (child !== undefined && isOpen) await visit(child);
-        else if (child !== undefined) keep(name, child);
-      }
-    };
-    await visit(root);
-    return found;
-  }
-
-  async function lookAt(platform: Platform, sent: Sent | undefined): Promise<readonly Inside[]> {
-    const unknown = (reason: string): Inside[] =>
-      overrides.map(() => ({ platform, verdict: 'unknown', reason, bytesRead: 0 }));
-    if (platform.os === 'windows') return unknown('what an image for Windows starts is not looked at');
-    if (sent === undefined) return unknown('its manifest was not found in the index');
+/** Returns the first manifest that the image has for each platform. */
+async function manifestsOf({ requests, asked, platforms }: InsideLook, root: Sent): Promise<ReadonlyMap<string, Sent>> {
+  const wanted = new Set(platforms.map(platformKey));
+  if (root.manifest(0).kind === 'image') return new Map([...wanted].map((name) => [name, root]));
+  const found = new Map<string, Sent>();
+  const keep = (name: string, sent: Sent) => void (wanted.delete(name) && found.set(name, sent));
+  let children = 0;
+  const visit = async (sent: Sent): Promise<void> => {
     const manifest = sent.manifest(0);
-    const layers = readLayers(sent.body);
-    if (manifest.kind !== 'image' || layers === undefined) return unknown('its manifest lists no layers');
-    const image = readImageProcess(await requests.config(asked, manifest.config, MAX_CONFIG));
-    if (image === undefined) return unknown('its config blob is not a JSON object');
-    const stated = readPlatform(image);
-    const found = await readUntilFound(platform, image, layers);
-    const { os, architecture } = typeof stated === 'string' ? platform : stated;
-    if (os === platform.os && architecture === platform.architecture) return found;
-    return found.map((each) => ({
-      ...each,
-      reason: `${each.reason === undefined ? '' : `${each.reason}; `}its config says ${os}/${architecture}`,
-    }));
-  }
-
-  async function readUntilFound(
-    platform: Platform,
-    image: ImageProcess,
-    layers: readonly LayerDescriptor[],
-  ): Promise<Inside[]> {
-    const allowance: Allowance = { ...PER_PLATFORM };
-    const expired = () => new LayerProblem(`was not reached within ${PLATFORM_MS / 1000} s`);
-    let endsAt = now() + PLATFORM_MS;
-    const step = createStep(allowance, () => {
-      if (now() >= endsAt) throw expired();
-    });
-    const tree = createLayerTree({ step });
-    const wanted = overrides.map((override) => ({ platform, process: processOf(image, override), tree }));
-    const found = wanted.map((): Finding | undefined => undefined);
-    const isFound = (): boolean =>
-      wanted.every((each, index) => {
-        if (found[index] !== undefined) return true;
-        const next = findProgram(each);
-        if ('verdict' in next) found[index] = next;
-        return 'verdict' in next;
-      });
-    const isEnough = (): boolean => tree.hasNews() && isFound();
-    let why = 'was not reached';
-    const readAll = async (until: AbortSignal): Promise<void> => {
-      for (const [index, { digest, unread }] of layers.entries()) {
-        if (isFound()) return;
-        if (unread !== undefined) throw new LayerProblem(unread);
-        tree.begin();
-        if (!(await download(digest, { tree, allowance, isEnough }, until))) return;
-        tree.end(index === layers.length - 1);
-      }
-    };
-    try {
-      await withDeadline(PLATFORM_MS, signal, expired, readAll, after);
-    } catch (error) {
-      if (signal.aborted || !(error instanceof LayerProblem)) throw error;
-      why = error.message;
+    if (manifest.kind === 'image') {
+      const config = await requests.config(asked, manifest.config, MAX_CONFIG);
+      return keep(platformKey(parseImageConfig(config).platform), sent);
     }
-    // What is left of the steps is little work.
-    endsAt = Number.POSITIVE_INFINITY;
-    const bytesRead = Math.min(PER_PLATFORM.compressed - allowance.compressed, PER_PLATFORM.compressed);
-    return wanted.map((each, index) => ({ platform, ...(found[index] ?? settleFor(each, why)), bytesRead }));
-  }
-
-  /** Reads one layer; returns whether it was read to its end. */
-  async function download(digest: string, reading: Reading, until: AbortSignal): Promise<boolean> {
-    let isWhole: boolean | LayerProblem | undefined;
-    const read = async (body: AsyncIterable<Uint8Array>): Promise<void> => {
-      if (isWhole !== undefined) throw new Error('the body was read twice');
-      isWhole = false;
-      isWhole = await readLayer(body, digest, reading).catch((error: unknown) => {
-        // Thrown here, it would count as a failure of the connection.
-        if (error instanceof LayerProblem && !until.aborted) return error;
-        throw error;
+    for (const { digest, kind, isAttestation, platform } of manifest.entries) {
+      if (digest === undefined || isAttestation || kind === 'other' || kind === 'schema1') continue;
+      const stated = platform && readPlatform(platform);
+      const name = typeof stated === 'object' ? platformKey(stated) : '';
+      const isOpen = kind === 'index' || stated === undefined;
+      if (!(isOpen || wanted.has(name)) || children >= MAX_CHILDREN) continue;
+      children += 1;
+      const child = await requests.manifest(asked, digest).catch((error: unknown) => {
+        if (!(error instanceof ImageError) || error.code !== 'not-found') throw error;
+        return undefined;
       });
-    };
-    const more = { maxBytes: reading.allowance.compressed, timeoutMs: PLATFORM_MS, read };
-    await requests.get({ ...asked, signal: until }, `blobs/${digest}`, 'a layer', more);
-    if (typeof isWhole === 'object') throw isWhole;
-    return isWhole === true;
+      if (child !== undefined && isOpen) await visit(child);
+      else if (child !== undefined) keep(name, child);
+    }
+  };
+  await visit(root);
+  return found;
+}
+
+async function lookAt(look: InsideLook, platform: Platform, sent: Sent | undefined): Promise<readonly Inside[]> {
+  const unknown = (reason: string): Inside[] =>
+    look.overrides.map(() => ({ platform, verdict: 'unknown', reason, bytesRead: 0 }));
+  if (platform.os === 'windows') return unknown('what an image for Windows starts is not looked at');
+  if (sent === undefined) return unknown('its manifest was not found in the index');
+  const manifest = sent.manifest(0);
+  const layers = readLayers(sent.body);
+  if (manifest.kind !== 'image' || layers === undefined) return unknown('its manifest lists no layers');
+  const image = readImageProcess(await look.requests.config(look.asked, manifest.config, MAX_CONFIG));
+  if (image === undefined) return unknown('its config blob is not a JSON object');
+  const stated = readPlatform(image);
+  const found = await readUntilFound(look, platform, image, layers);
+  const { os, architecture } = typeof stated === 'string' ? platform : stated;
+  if (os === platform.os && architecture === platform.architecture) return found;
+  return found.map((each) => ({
+    ...each,
+    reason: `${each.reason === undefined ? '' : `${each.reason}; `}its config says ${os}/${architecture}`,
+  }));
+}
+
+async function readUntilFound(
+  look: InsideLook,
+  platform: Platform,
+  image: ImageProcess,
+  layers: readonly LayerDescriptor[],
+): Promise<Inside[]> {
+  const { asked, now } = look;
+  const allowance: Allowance = { ...PER_PLATFORM };
+  const expired = () => new LayerProblem(`was not reached within ${PLATFORM_MS / 1000} s`);
+  let endsAt = now() + PLATFORM_MS;
+  const step = createStep(allowance, () => {
+    if (now() >= endsAt) throw expired();
+  });
+  const tree = createLayerTree({ step });
+  const wanted = look.overrides.map((override) => ({ platform, process: processOf(image, override), tree }));
+  const found = wanted.map((): Finding | undefined => undefined);
+  const isFound = (): boolean =>
+    wanted.every((each, index) => {
+      if (found[index] !== undefined) return true;
+      const next = findProgram(each);
+      if ('verdict' in next) found[index] = next;
+      return 'verdict' in next;
+    });
+  const isEnough = (): boolean => tree.hasNews() && isFound();
+  let why = 'was not reached';
+  const readAll = async (until: AbortSignal): Promise<void> => {
+    for (const [index, { digest, unread }] of layers.entries()) {
+      if (isFound()) return;
+      if (unread !== undefined) throw new LayerProblem(unread);
+      tree.begin();
+      if (!(await download(look, digest, { tree, allowance, isEnough }, until))) return;
+      tree.end(index === layers.length - 1);
+    }
+  };
+  try {
+    await withDeadline(PLATFORM_MS, asked.signal, expired, readAll, look.after);
+  } catch (error) {
+    if (asked.signal.aborted || !(error instanceof LayerProblem)) throw error;
+    why = error.message;
   }
+  // What is left of the steps is little work.
+  endsAt = Number.POSITIVE_INFINITY;
+  const bytesRead = Math.min(PER_PLATFORM.compressed - allowance.compressed, PER_PLATFORM.compressed);
+  return wanted.map((each, index) => ({ platform, ...(found[index] ?? settleFor(each, why)), bytesRead }));
+}
+
+/** Reads one layer; returns whether it was read to its end. */
+async function download(look: InsideLook, digest: string, reading: Reading, until: AbortSignal): Promise<boolean> {
+  let isWhole: boolean | LayerProblem | undefined;
+  const read = async (body: AsyncIterable<Uint8Array>): Promise<void> => {
+    if (isWhole !== undefined) throw new Error('the body was read twice');
+    isWhole = false;
+    isWhole = await readLayer(body, digest, reading).catch((error: unknown) => {
+      // Thrown here, it would count as a failure of the connection.
+      if (error instanceof LayerProblem && !until.aborted) return error;
+      throw error;
+    });
+  };
+  const more = { maxBytes: reading.allowance.compressed, timeoutMs: PLATFORM_MS, read };
+  await look.requests.get({ ...look.asked, signal: until }, `blobs/${digest}`, 'a layer', more);
+  if (typeof isWhole === 'object') throw isWhole;
+  return isWhole === true;
 }
 
 /** Returns the layers of an image manifest, from the top one down; undefined if the manifest is not one. */
