@@ -1,5 +1,12 @@
 import { expect } from 'chai';
-import { createWrongNodeController } from '../../../src/controllers/wrong-node/controller.ts';
+import {
+  foundOn,
+  podsOf,
+  podsOn,
+  reconcile,
+  suspects,
+  wrongNodeParts,
+} from '../../../src/controllers/wrong-node/controller.ts';
 import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
 import { createStore } from '../../../src/kube/watch/collection.ts';
 import type { Eviction } from '../../../src/kube/writer.ts';
@@ -65,7 +72,7 @@ function arrange(given: Partial<Settings> = { onWrongNode: 'evict' }) {
       }),
     );
   }
-  const controller = createWrongNodeController({
+  const parts = wrongNodeParts({
     pods,
     nodes,
     namespaces,
@@ -113,7 +120,7 @@ function arrange(given: Partial<Settings> = { onWrongNode: 'evict' }) {
     return `shop/${name}`;
   }
   return {
-    ...{ clock, world, controller, pods, nodes, evicted, reported, counted, asked, objects, pod },
+    ...{ clock, world, parts, pods, nodes, evicted, reported, counted, asked, objects, pod },
     daemonSet: (name: string, tolerations: readonly JsonObject[], labels: JsonObject = {}) =>
       daemonSets.put(
         `shop/${name}`,
@@ -122,7 +129,7 @@ function arrange(given: Partial<Settings> = { onWrongNode: 'evict' }) {
           spec: { template: { spec: { tolerations } } },
         }),
       ),
-    run: (key: string) => controller.reconcile(key, NEVER),
+    run: (key: string) => reconcile(parts, key, NEVER),
   };
 }
 
@@ -238,12 +245,12 @@ describe('a pod that is found on a wrong node', () => {
   });
 
   it('waits for no lookup any more when it runs', async () => {
-    const { pod, run, world, controller } = arrange();
+    const { pod, run, world, parts } = arrange();
     world.pulled = pending;
     await run(pod('a'));
-    expect(controller.lookupEnded(`canonical/app@${digest('app')}`)).to.have.lengthOf(1);
+    expect(parts.waiting.lookupEnded(`canonical/app@${digest('app')}`)).to.have.lengthOf(1);
     await run(pod('a', { status: RUNNING }));
-    expect(controller.lookupEnded(`canonical/app@${digest('app')}`)).to.deep.equal([]);
+    expect(parts.waiting.lookupEnded(`canonical/app@${digest('app')}`)).to.deep.equal([]);
   });
 
   it('has a new Event and counts again if it is another pod of the same name', async () => {
@@ -255,30 +262,30 @@ describe('a pod that is found on a wrong node', () => {
   });
 
   it('waits for the lookup of the digest, then of its tags, and is never evicted on a guess', async () => {
-    const { pod, run, world, controller, evicted, reported } = arrange();
+    const { pod, run, world, parts, evicted, reported } = arrange();
     const key = pod('a');
     [world.pulled, world.answer] = [pending, pending];
     expect(await run(key)).to.include({ outcome: 'unchanged' });
-    expect(controller.lookupEnded(`canonical/app@${digest('app')}`)).to.deep.equal([{ key, inMs: 0 }]);
+    expect(parts.waiting.lookupEnded(`canonical/app@${digest('app')}`)).to.deep.equal([{ key, inMs: 0 }]);
     world.pulled = known('linux/amd64');
     await run(key);
-    expect(controller.lookupEnded('canonical/app')).to.deep.equal([{ key, inMs: 0 }]);
+    expect(parts.waiting.lookupEnded('canonical/app')).to.deep.equal([{ key, inMs: 0 }]);
     [world.answer, world.stale] = [known('linux/amd64'), true];
     await run(key);
     expect(reported[0]).to.match(/not evicted: the platforms of its images are not known for certain/);
     world.stale = false;
     await run(key);
     expect(evicted).to.deep.equal(['a']);
-    expect(controller.lookupEnded('canonical/app')).to.deep.equal([]);
+    expect(parts.waiting.lookupEnded('canonical/app')).to.deep.equal([]);
   });
 
   it('counts as found while an image is looked up again', async () => {
-    const { pod, run, world, controller, reported } = arrange({ onWrongNode: 'warn' });
+    const { pod, run, world, parts, reported } = arrange({ onWrongNode: 'warn' });
     const key = pod('a');
     await run(key);
     world.answer = pending;
     await run(key);
-    expect([controller.count(), controller.found()]).to.deep.equal([1, [key]]);
+    expect([parts.found.size, [...parts.found.keys()]]).to.deep.equal([1, [key]]);
     world.answer = known('linux/amd64');
     await run(key);
     expect(reported).to.have.lengthOf(1);
@@ -347,44 +354,44 @@ describe('a daemon pod on a wrong node', () => {
 
 describe('the pods that are examined', () => {
   it('are those that are bound and have a broken container, found without any request', () => {
-    const { pod, controller, asked } = arrange();
-    expect(controller.suspects(pod('a'))).to.equal(true);
-    expect(controller.suspects(pod('b', { status: RUNNING }))).to.equal(false);
-    expect(controller.suspects(pod('c', { spec: { nodeName: '' } }))).to.equal(false);
-    expect(controller.suspects(pod('d', { spec: { nodeName: 'gone' } }))).to.equal(false);
-    expect(controller.suspects('shop/nobody')).to.equal(false);
+    const { pod, parts, asked } = arrange();
+    expect(suspects(parts, pod('a'))).to.equal(true);
+    expect(suspects(parts, pod('b', { status: RUNNING }))).to.equal(false);
+    expect(suspects(parts, pod('c', { spec: { nodeName: '' } }))).to.equal(false);
+    expect(suspects(parts, pod('d', { spec: { nodeName: 'gone' } }))).to.equal(false);
+    expect(suspects(parts, 'shop/nobody')).to.equal(false);
     expect(asked).to.deep.equal([]);
   });
 
   it('are found by node and DaemonSet, without a scan of all pods', () => {
-    const { pod, controller, pods } = arrange();
+    const { pod, parts, pods } = arrange();
     const [a, b] = [pod('a'), pod('agent-1', { owner: 'agent', kind: 'DaemonSet' })];
     const healthy = pod('h', { status: RUNNING });
     const bare = pod('bare', { metadata: { ownerReferences: [] }, spec: { nodeName: 'amd64' } });
-    for (const key of [a, b, healthy, bare]) controller.suspects(key);
+    for (const key of [a, b, healthy, bare]) suspects(parts, key);
     const all = { keys: pods.keys, values: pods.values };
     Object.assign(pods, { keys: () => expect.fail('all pods'), values: () => expect.fail('all pods') });
-    expect(controller.podsOn('arm64')).to.deep.equal([a, b]);
-    expect(controller.podsOn('amd64')).to.deep.equal([bare]);
-    expect(controller.podsOf('shop/agent')).to.deep.equal([b]);
+    expect(podsOn(parts, 'arm64')).to.deep.equal([a, b]);
+    expect(podsOn(parts, 'amd64')).to.deep.equal([bare]);
+    expect(podsOf(parts, 'shop/agent')).to.deep.equal([b]);
     Object.assign(pods, all);
     pods.delete(a);
     pod('agent-1', { owner: 'agent', kind: 'DaemonSet', status: RUNNING });
-    for (const key of [a, b]) controller.suspects(key);
-    expect(controller.podsOn('arm64')).to.deep.equal([]);
+    for (const key of [a, b]) suspects(parts, key);
+    expect(podsOn(parts, 'arm64')).to.deep.equal([]);
   });
 
   it('are remembered until they are gone, run, or are on a right node', async () => {
-    const { pod, run, world, pods, controller } = arrange({ onWrongNode: 'warn' });
+    const { pod, run, world, pods, parts } = arrange({ onWrongNode: 'warn' });
     const [a, b, c] = [pod('a'), pod('b'), pod('c')];
-    for (const key of [a, b, c]) if (controller.suspects(key)) await run(key);
-    expect([controller.found(), controller.found('amd64'), controller.count()]).to.deep.equal([[a, b, c], [], 3]);
+    for (const key of [a, b, c]) if (suspects(parts, key)) await run(key);
+    expect([[...parts.found.keys()], foundOn(parts, 'amd64'), parts.found.size]).to.deep.equal([[a, b, c], [], 3]);
     pods.delete(a);
     pod('c', { status: RUNNING });
-    for (const key of [a, c]) controller.suspects(key);
-    expect([controller.found('arm64'), controller.count()]).to.deep.equal([[b], 1]);
+    for (const key of [a, c]) suspects(parts, key);
+    expect([foundOn(parts, 'arm64'), parts.found.size]).to.deep.equal([[b], 1]);
     world.pulled = known('linux/arm64');
     await run(b);
-    expect([controller.found('arm64'), controller.count()]).to.deep.equal([[], 0]);
+    expect([foundOn(parts, 'arm64'), parts.found.size]).to.deep.equal([[], 0]);
   });
 });
