@@ -2,7 +2,19 @@ import { onAbort } from '../kit/abort.ts';
 import type { Clock } from '../kit/clock.ts';
 import { createTurns, inTurns, type Turns } from '../kit/fairness/event-loop.ts';
 import { ApiError, concernsServer, LeaseLostError } from './errors.ts';
-import { createWorkqueue, type Priority, type Workqueue } from './workqueue.ts';
+import {
+  add,
+  addAfter,
+  close,
+  createWorkqueue,
+  depth,
+  done,
+  forget,
+  isIdle,
+  type Priority,
+  retry,
+  take,
+} from './workqueue.ts';
 
 /** How a reconciliation ended, as `archaware_reconcile_total` counts it. */
 export type Outcome = 'written' | 'unchanged' | 'waiting' | 'held' | 'conflict';
@@ -48,12 +60,12 @@ const LEASE_LOST_MS = 5_000;
 /** Creates a controller; keys may be added before it runs. */
 export function createController(options: ControllerOptions) {
   const { name, workers, reconcile, isUrgent, clock, onOutcome } = options;
-  const queue: Workqueue = createWorkqueue(clock);
+  const queue = createWorkqueue(clock);
   const turns = options.turns ?? createTurns(clock);
   const priorityOf = (key: string): Priority => (isUrgent(key) ? 'urgent' : 'backlog');
 
   async function work(kill: AbortSignal): Promise<void> {
-    for (let key = await queue.take(); key !== undefined; key = await queue.take()) {
+    for (let key = await take(queue); key !== undefined; key = await take(queue)) {
       // The workers take keys from each other in microtasks, so without this nothing else would happen until the queue is empty.
       while (turns.isOver()) await turns.next();
       const started = clock.monotonic();
@@ -64,42 +76,42 @@ export function createController(options: ControllerOptions) {
         succeeded = outcome !== 'conflict';
         written = outcome === 'written';
         onOutcome(key, (clock.monotonic() - started) / 1000, result);
-        if (outcome === 'conflict' && againInMs === undefined) queue.retry(key, priorityOf(key));
-        else if (againInMs !== undefined) queue.addAfter(key, priorityOf(key), againInMs);
+        if (outcome === 'conflict' && againInMs === undefined) retry(queue, key, priorityOf(key));
+        else if (againInMs !== undefined) addAfter(queue, key, priorityOf(key), againInMs);
       } catch (error) {
         if (!kill.aborted) onOutcome(key, (clock.monotonic() - started) / 1000, { outcome: 'error', error });
         if (error instanceof LeaseLostError) {
           // Either the term ends, and the queue with it, or the Lease is renewed at the last moment. An earlier attempt
           // would gain nothing.
-          queue.addAfter(key, priorityOf(key), LEASE_LOST_MS);
+          addAfter(queue, key, priorityOf(key), LEASE_LOST_MS);
           continue;
         }
         // The time that the API server asks for when it is overloaded (429, 503).
         const leastMs = error instanceof ApiError ? error.retryAfterMs : undefined;
-        queue.retry(key, priorityOf(key), leastMs, concernsServer(error));
+        retry(queue, key, priorityOf(key), leastMs, concernsServer(error));
       } finally {
-        queue.done(key, succeeded, written);
+        done(queue, key, succeeded, written);
       }
     }
   }
 
   return {
     name,
-    enqueue: (key: string): void => queue.add(key, priorityOf(key)),
+    enqueue: (key: string): void => add(queue, key, priorityOf(key)),
     /** Milliseconds; 0 means at once. */
     enqueueAfter(key: string, ms: number): void {
-      if (ms <= 0) queue.add(key, priorityOf(key));
-      else queue.addAfter(key, priorityOf(key), ms);
+      if (ms <= 0) add(queue, key, priorityOf(key));
+      else addAfter(queue, key, priorityOf(key), ms);
     },
-    forget: (key: string): void => queue.forget(key),
-    depth: (): number => queue.depth(),
-    idle: (): boolean => queue.idle(),
+    forget: (key: string): void => forget(queue, key),
+    depth: (): number => depth(queue),
+    idle: (): boolean => isIdle(queue),
     /**
      * Works until `signal` aborts, then takes no more keys, and resolves when the work under way has ended. `kill` is
      * passed to the reconciler and aborts that work too.
      */
     async run(signal: AbortSignal, kill: AbortSignal): Promise<void> {
-      onAbort(signal, queue.close);
+      onAbort(signal, () => close(queue));
       await Promise.all(Array.from({ length: workers }, () => work(kill)));
     },
   };
