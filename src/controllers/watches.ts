@@ -2,7 +2,7 @@ import type { Clock } from '../kit/clock.ts';
 import { type JsonObject, objectAt } from '../kit/json.ts';
 import type { ApiClient } from '../kube/api-client.ts';
 import { find, withQuery } from '../kube/read.ts';
-import type { StoreChange } from '../kube/watch/collection.ts';
+import type { StoreChange, Stored } from '../kube/watch/collection.ts';
 import { createReflector, type Reflector, type ReflectorOptions } from '../kube/watch/reflector.ts';
 import { pathOf, type WriteTarget } from '../kube/writer.ts';
 import { isSameNode, type Node, readNode } from '../placement/nodes/node.ts';
@@ -35,8 +35,7 @@ export type Scope = {
   readonly labels: string | undefined;
 };
 
-/** Creates the four reflectors. Only those of `kinds` run; the others count as synced and stay empty. */
-export function createWatches(options: {
+type WatchesOptions = {
   readonly client: ApiClient;
   readonly clock: Clock;
   readonly kinds: Watched;
@@ -47,29 +46,14 @@ export function createWatches(options: {
   readonly telemetry?: Partial<Telemetry>;
   /** Milliseconds for which a refused first list is retried; default: half a minute. */
   readonly refusedMs?: number;
-}) {
-  const { client, clock, kinds, scope, telemetry = {}, refusedMs } = options;
-  const listeners: Listeners = {};
-  const reflect = <T extends { readonly uid: string; readonly resourceVersion: string }>(
-    kind: string,
-    how: Pick<ReflectorOptions<T>, 'path' | 'read' | 'keyOf' | 'onChange' | 'onOpened'>,
-  ) =>
-    createReflector<T>({
-      ...how,
-      client,
-      clock,
-      onRestart: (reason) => telemetry.watchRestarted?.(kind, reason),
-      onTrouble: (attempt, reason) => telemetry.watchFails?.(kind, attempt, reason),
-      onWorking: () => telemetry.watchWorks?.(kind),
-      onHeard: telemetry.heard,
-      ...(refusedMs === undefined ? {} : { refusedMs }),
-    });
+};
 
-  // Joined and not concatenated, because it is kept: V8 keeps a concatenated text as a tree of its parts.
-  const namespaced = ({ namespace, name }: { namespace: string; name: string }) => [namespace, name].join('/');
-  const named = ({ name }: { name: string }) => name;
+/** Creates the four reflectors. Only those of `kinds` run; the others count as synced and stay empty. */
+export function createWatches(options: WatchesOptions) {
+  const { client, kinds, scope } = options;
+  const listeners: Listeners = {};
   const lastRead = ({ namespace, name }: JsonObject): Pod | undefined => pods.store.get(`${namespace}/${name}`);
-  const pods: Reflector<Pod> = reflect<Pod>('pods', {
+  const pods: Reflector<Pod> = reflect<Pod>(options, 'pods', {
     path: namespacedPath('/api/v1', 'pods', scope),
     read(object, isReset) {
       const pod = readPod(object, isReset ? undefined : lastRead(objectAt(object, 'metadata')));
@@ -79,12 +63,12 @@ export function createWatches(options: {
     keyOf: namespaced,
     onChange: (change) => listeners.pod?.(change),
   });
-  const witnesses = createWitnesses(clock);
-  const nodes: Reflector<Node> = reflect<Node>('nodes', {
+  const witnesses = createWitnesses(options.clock);
+  const nodes: Reflector<Node> = reflect<Node>(options, 'nodes', {
     path: '/api/v1/nodes',
     // Nodes and namespaces are few, and no tenant writes them; of what a kubelet writes to its node, only labels have no limit.
     read: (object) => withBoundedLabels(readNode(object)),
-    keyOf: named,
+    keyOf: ({ name }) => name,
     onChange(change) {
       const { now, before } = change;
       // Kubelets write the status of their nodes again and again, and nearly never change anything that is read.
@@ -93,13 +77,13 @@ export function createWatches(options: {
       listeners.node?.(change);
     },
   });
-  const namespaces: Reflector<Namespace> = reflect<Namespace>('namespaces', {
+  const namespaces: Reflector<Namespace> = reflect<Namespace>(options, 'namespaces', {
     path: namespacesPath(scope),
     read: (object) => withBoundedLabels(readNamespace(object)),
-    keyOf: named,
+    keyOf: ({ name }) => name,
     onChange: (change) => listeners.namespace?.(change),
   });
-  const daemonSets = reflect<DaemonSet>('daemonsets', {
+  const daemonSets = reflect<DaemonSet>(options, 'daemonsets', {
     path: namespacedPath('/apis/apps/v1', 'daemonsets', scope),
     read: (object) => keptDaemonSet(readDaemonSet(object)),
     keyOf: namespaced,
@@ -113,17 +97,8 @@ export function createWatches(options: {
     ...{ pods, nodes, namespaces, daemonSets, listeners },
     /** The cluster's architectures that count for objects which follow them. */
     witnesses: { architectures: witnesses.architectures, dueInMs: witnesses.dueInMs },
-    /** Reads a DaemonSet past the watch; undefined if it is gone. Throws what the client throws. */
-    async fetchDaemonSet(known: DaemonSet, signal: AbortSignal): Promise<DaemonSet | undefined> {
-      const object = await find(client, pathOf({ ...known, kind: 'DaemonSet' }), signal);
-      const daemonSet = object && readDaemonSet(object);
-      return daemonSet?.uid === known.uid ? keptDaemonSet(daemonSet) : undefined;
-    },
-    /** Reads a node past the watch, for a write that conflicted with another writer; undefined if it is gone. */
-    async fetchNode(name: string, signal: AbortSignal): Promise<Node | undefined> {
-      const object = await find(client, pathOf({ kind: 'Node', name }), signal);
-      return object && withBoundedLabels(readNode(object));
-    },
+    fetchDaemonSet: (known: DaemonSet, signal: AbortSignal) => fetchDaemonSet(client, known, signal),
+    fetchNode: (name: string, signal: AbortSignal) => fetchNode(client, name, signal),
     /** Returns the version of an object as the watch of its kind has it; undefined: it has none. */
     versionOf({ kind, namespace = '', name }: WriteTarget): string | undefined {
       if (kind === 'Node' || kind === 'Namespace')
@@ -142,6 +117,46 @@ export function createWatches(options: {
       await Promise.all(running.map(([, reflector]) => reflector.run(signal)));
     },
   };
+}
+
+/** Creates the reflector of a kind. What it has to report is reported under this name. */
+function reflect<T extends Stored>(
+  { client, clock, telemetry = {}, refusedMs }: WatchesOptions,
+  kind: string,
+  how: Pick<ReflectorOptions<T>, 'path' | 'read' | 'keyOf' | 'onChange' | 'onOpened'>,
+): Reflector<T> {
+  return createReflector<T>({
+    ...how,
+    client,
+    clock,
+    onRestart: (reason) => telemetry.watchRestarted?.(kind, reason),
+    onTrouble: (attempt, reason) => telemetry.watchFails?.(kind, attempt, reason),
+    onWorking: () => telemetry.watchWorks?.(kind),
+    onHeard: telemetry.heard,
+    refusedMs,
+  });
+}
+
+/** Joined and not concatenated, because it is kept: V8 keeps a concatenated text as a tree of its parts. */
+function namespaced({ namespace, name }: { readonly namespace: string; readonly name: string }): string {
+  return [namespace, name].join('/');
+}
+
+/** Reads a DaemonSet past the watch; undefined if it is gone. Throws what the client throws. */
+async function fetchDaemonSet(
+  client: ApiClient,
+  known: DaemonSet,
+  signal: AbortSignal,
+): Promise<DaemonSet | undefined> {
+  const object = await find(client, pathOf({ ...known, kind: 'DaemonSet' }), signal);
+  const daemonSet = object && readDaemonSet(object);
+  return daemonSet?.uid === known.uid ? keptDaemonSet(daemonSet) : undefined;
+}
+
+/** Reads a node past the watch, for a write that conflicted with another writer; undefined if it is gone. */
+async function fetchNode(client: ApiClient, name: string, signal: AbortSignal): Promise<Node | undefined> {
+  const object = await find(client, pathOf({ kind: 'Node', name }), signal);
+  return object && withBoundedLabels(readNode(object));
 }
 
 function namespacedPath(group: string, resource: string, scope: Scope | undefined): string {

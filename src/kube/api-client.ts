@@ -113,163 +113,189 @@ export type ClientOptions = {
   readonly after?: Clock['after'];
 };
 
+/** What a client works with and knows. */
+type ClientState = ClientOptions & {
+  readonly url: URL;
+  /** What stands before each path. */
+  readonly prefix: string;
+  readonly silenceMs: number;
+  readonly after: Clock['after'];
+  readonly addresses: Set<string>;
+  readonly ending: AbortController;
+  pool: Pool;
+  readonly running: Set<RunningExchange>;
+  renewedAt: number;
+  login: ClientLogin | undefined;
+  loggingIn: Promise<ClientLogin> | undefined;
+};
+
+const NEVER = new AbortController().signal;
+
 /** Creates the client; nothing is sent before the first request. */
 export function createClient(options: ClientOptions): ConnectedClient {
-  const { access, connections, userAgent, now, onRequest, silenceMs = SILENCE_MS, after = systemClock.after } = options;
-  const url = new URL(access.server);
+  const { silenceMs = SILENCE_MS, after = systemClock.after, addresses = new Set<string>() } = options;
+  const url = new URL(options.access.server);
   const prefix = url.pathname.replace(/\/$/, '');
-  const ending = new AbortController();
-  const addresses = options.addresses ?? new Set<string>();
-  const never = new AbortController().signal;
-  const openPool = () =>
-    new Pool(url.origin, {
-      connections,
-      connect(target, callback) {
-        // The authority of the API server, or our certificate, may be rotated while we run.
-        const { ca, ...tls } = access.tls();
-        const how = { ...tls, ca: ca as Buffer | undefined, timeout: 10_000, keepAlive: true };
-        createConnector(how, ending.signal)(target, (error, socket) => {
-          if (error !== null) return callback(error, null);
-          if (socket.remoteAddress !== undefined) addresses.add(socket.remoteAddress);
-          callback(null, socket);
-        });
-      },
-      headersTimeout: silenceMs,
-      keepAliveTimeout: 60_000,
-    });
-  let pool = openPool();
-  const running = new Set<RunningExchange>();
-  let renewedAt = Number.NEGATIVE_INFINITY;
-  let login: ClientLogin | undefined;
-  let loggingIn: Promise<ClientLogin> | undefined;
-
-  /** Runs the plug-in or reads the file, once for all callers that need it at the moment. */
-  function logIn(): Promise<ClientLogin> {
-    loggingIn ??= access
-      .authenticate()
-      .then((headers) => {
-        login = { headers, at: now() };
-        return login;
-      })
-      .finally(() => {
-        loggingIn = undefined;
-      });
-    return loggingIn;
-  }
-
-  /** Sends a request once; `fresh`: with a new login. */
-  function send(request: SentCall, signal: AbortSignal, fresh = false): Promise<HttpAnswer> {
-    // Nearly always there is a login, and each promise in between would cost every request.
-    if (login === undefined || fresh) {
-      return untilAborted(logIn(), signal).then(({ headers }) => sendAs(headers, request, signal));
-    }
-    // The old login stays in use meanwhile: a slow plug-in must not block requests that could go on. If the server
-    // refuses it, it answers 401.
-    if (now() - login.at > LOGIN_MS) logIn().catch(() => undefined);
-    return sendAs(login.headers, request, signal);
-  }
-
-  function sendAs(login: ClientLogin['headers'], request: SentCall, signal: AbortSignal): Promise<HttpAnswer> {
-    const { verb, path, options, watch, onPiece } = request;
-    const { body, metadataOnly = false } = options;
-    const { completeMs = watch === undefined ? COMPLETE_MS : silenceMs } = options;
-    const headers: Record<string, string> = {
-      ...login,
-      accept: metadataOnly ? METADATA_ONLY : 'application/json',
-      'user-agent': userAgent,
-    };
-    if (body !== undefined) headers['content-type'] = contentTypeOf(verb, body);
-    const sent = {
-      method: verb === 'watch' ? 'GET' : METHODS[verb],
-      path: prefix + path,
-      headers,
-      body: body === undefined ? null : apiJson(body),
-      // A watch may be silent for longer than any fixed time; the reflector decides when it is dead.
-      bodyTimeout: watch === undefined ? silenceMs : 0,
-    };
-    const late = () => new Error(`it was not complete after ${completeMs / 1000} s`);
-    return exchange(pool, sent, {
-      running,
-      signal,
-      limit: (onLate) => after(completeMs, () => onLate(late())),
-      onOpen: watch && ((status) => opened(request, status, watch)),
-      onPiece,
-      broken: (cause, hasBegun) => broken(request, cause, hasBegun),
-    });
-  }
-
-  function opened(request: SentCall, status: number, { onOpen }: WatchOptions): void {
-    tell(request, status);
-    onOpen();
-  }
-
-  function tell({ verb, path }: SentCall, code: number | 'error'): void {
-    onRequest?.({ verb, resource: resourceOf(path), code: String(code) });
-  }
-
-  function broken(request: SentCall, cause: Error, hasBegun: boolean): Error {
-    if (hasBegun && request.watch !== undefined) return cause;
-    const reason = reasonOf(cause);
-    if (hasBegun) return new ConnectionError(`the API server at ${url.host} ended its answer too early: ${reason}`);
-    tell(request, 'error');
-    return new ConnectionError(
-      isUntrusted(cause)
-        ? `the certificate of the API server at ${url.host} is not trusted: ${reason}; check certificate-authority and tls-server-name in the kubeconfig, and that no proxy is in between`
-        : `cannot reach the API server at ${url.host}: ${reason}; check that it runs, and that --kubeconfig and --context select the right cluster`,
-    );
-  }
-
-  /** Sends a request, and again with a new login if the server refuses this one. Returns the text of a successful answer. */
-  async function answered(request: SentCall, signal: AbortSignal): Promise<string> {
-    let answer = await send(request, signal);
-    if (answer.status === 401) {
-      tell(request, 401);
-      answer = await send(request, signal, true);
-    }
-    const { status, text, retryAfter } = answer;
-    const isOpened = request.watch !== undefined && status < 300;
-    if (!isOpened) tell(request, status);
-    if (status < 300) return text;
-    const seconds = typeof retryAfter === 'string' ? Number(retryAfter) : Number.NaN;
-    const delay = Number.isFinite(seconds) ? Math.min(seconds * 1000, LONGEST_ASKED_MS) : undefined;
-    const title = `${request.verb} ${request.path.split('?')[0]}`;
-    throw new ApiError(status, parseJson(text) ?? { message: text.slice(0, 200) }, title, delay);
-  }
-
+  const given = { ...options, silenceMs, after, addresses, url, prefix, ending: new AbortController() };
+  const own = { running: new Set<RunningExchange>(), renewedAt: Number.NEGATIVE_INFINITY };
+  const client: ClientState = { ...given, ...own, pool: openPool(given), login: undefined, loggingIn: undefined };
   return {
     host: url.host,
     addresses: () => addresses,
     async request(verb, path, options = {}) {
       const reader = options.reader?.();
-      const text = await answered({ verb, path, options, onPiece: reader?.take }, options.signal ?? never);
+      const text = await answered(client, { verb, path, options, onPiece: reader?.take }, options.signal ?? NEVER);
       return reader === undefined ? parseJson(text) : void reader.end();
     },
     async watch(path, options) {
       const { signal, onPiece } = options;
-      await answered({ verb: 'watch', path, options: {}, watch: options, onPiece }, signal);
+      await answered(client, { verb: 'watch', path, options: {}, watch: options, onPiece }, signal);
     },
-    renew() {
-      if (ending.signal.aborted || now() - renewedAt < RENEW_MS) return;
-      renewedAt = now();
-      const [former, doubted] = [pool, [...running]];
-      pool = openPool();
-      const renewed = new Error('its connections were renewed');
-      for (const one of doubted) {
-        one.heard = false;
-        if (one.isWatch) one.fail(renewed);
-      }
-      // It ends with its last request.
-      void former.close();
-      after(DOUBTED_MS, () => {
-        for (const one of doubted) if (!one.heard && running.has(one)) one.fail(renewed);
-      });
-    },
+    renew: () => renew(client),
     async close() {
-      ending.abort();
-      for (const one of running) one.fail(new Error('the client was closed'));
-      await pool.destroy();
+      client.ending.abort();
+      for (const one of client.running) one.fail(new Error('the client was closed'));
+      await client.pool.destroy();
     },
   };
+}
+
+type PoolOptions = Pick<ClientState, 'url' | 'connections' | 'access' | 'ending' | 'addresses' | 'silenceMs'>;
+
+function openPool({ url, connections, access, ending, addresses, silenceMs }: PoolOptions): Pool {
+  return new Pool(url.origin, {
+    connections,
+    connect(target, callback) {
+      // The authority of the API server, or our certificate, may be rotated while we run.
+      const { ca, ...tls } = access.tls();
+      const how = { ...tls, ca: ca as Buffer | undefined, timeout: 10_000, keepAlive: true };
+      createConnector(how, ending.signal)(target, (error, socket) => {
+        if (error !== null) return callback(error, null);
+        if (socket.remoteAddress !== undefined) addresses.add(socket.remoteAddress);
+        callback(null, socket);
+      });
+    },
+    headersTimeout: silenceMs,
+    keepAliveTimeout: 60_000,
+  });
+}
+
+function renew(client: ClientState): void {
+  const { running } = client;
+  if (client.ending.signal.aborted || client.now() - client.renewedAt < RENEW_MS) return;
+  client.renewedAt = client.now();
+  const [former, doubted] = [client.pool, [...running]];
+  client.pool = openPool(client);
+  const renewed = new Error('its connections were renewed');
+  for (const one of doubted) {
+    one.heard = false;
+    if (one.isWatch) one.fail(renewed);
+  }
+  // It ends with its last request.
+  void former.close();
+  client.after(DOUBTED_MS, () => {
+    for (const one of doubted) if (!one.heard && running.has(one)) one.fail(renewed);
+  });
+}
+
+/** Sends a request, and again with a new login if the server refuses this one. Returns the text of a successful answer. */
+async function answered(client: ClientState, request: SentCall, signal: AbortSignal): Promise<string> {
+  let answer = await send(client, request, signal);
+  if (answer.status === 401) {
+    tell(client, request, 401);
+    answer = await send(client, request, signal, true);
+  }
+  const { status, text, retryAfter } = answer;
+  const isOpened = request.watch !== undefined && status < 300;
+  if (!isOpened) tell(client, request, status);
+  if (status < 300) return text;
+  const seconds = typeof retryAfter === 'string' ? Number(retryAfter) : Number.NaN;
+  const delay = Number.isFinite(seconds) ? Math.min(seconds * 1000, LONGEST_ASKED_MS) : undefined;
+  const title = `${request.verb} ${request.path.split('?')[0]}`;
+  throw new ApiError(status, parseJson(text) ?? { message: text.slice(0, 200) }, title, delay);
+}
+
+function tell({ onRequest }: ClientState, { verb, path }: SentCall, code: number | 'error'): void {
+  onRequest?.({ verb, resource: resourceOf(path), code: String(code) });
+}
+
+/** Sends a request once; `fresh`: with a new login. */
+function send(client: ClientState, request: SentCall, signal: AbortSignal, fresh = false): Promise<HttpAnswer> {
+  const { login } = client;
+  // Nearly always there is a login, and each promise in between would cost every request.
+  if (login === undefined || fresh) {
+    return untilAborted(logIn(client), signal).then(({ headers }) => sendAs(client, headers, request, signal));
+  }
+  // The old login stays in use meanwhile: a slow plug-in must not block requests that could go on. If the server
+  // refuses it, it answers 401.
+  if (client.now() - login.at > LOGIN_MS) logIn(client).catch(() => undefined);
+  return sendAs(client, login.headers, request, signal);
+}
+
+/** Runs the plug-in or reads the file, once for all callers that need it at the moment. */
+function logIn(client: ClientState): Promise<ClientLogin> {
+  client.loggingIn ??= client.access
+    .authenticate()
+    .then((headers) => {
+      client.login = { headers, at: client.now() };
+      return client.login;
+    })
+    .finally(() => {
+      client.loggingIn = undefined;
+    });
+  return client.loggingIn;
+}
+
+function sendAs(
+  client: ClientState,
+  login: ClientLogin['headers'],
+  request: SentCall,
+  signal: AbortSignal,
+): Promise<HttpAnswer> {
+  const { pool, running, silenceMs, after } = client;
+  const { verb, path, options, watch, onPiece } = request;
+  const { body, metadataOnly = false } = options;
+  const { completeMs = watch === undefined ? COMPLETE_MS : silenceMs } = options;
+  const headers: Record<string, string> = {
+    ...login,
+    accept: metadataOnly ? METADATA_ONLY : 'application/json',
+    'user-agent': client.userAgent,
+  };
+  if (body !== undefined) headers['content-type'] = contentTypeOf(verb, body);
+  const sent = {
+    method: verb === 'watch' ? 'GET' : METHODS[verb],
+    path: client.prefix + path,
+    headers,
+    body: body === undefined ? null : apiJson(body),
+    // A watch may be silent for longer than any fixed time; the reflector decides when it is dead.
+    bodyTimeout: watch === undefined ? silenceMs : 0,
+  };
+  const late = () => new Error(`it was not complete after ${completeMs / 1000} s`);
+  const opened = (status: number) => {
+    tell(client, request, status);
+    watch?.onOpen();
+  };
+  return exchange(pool, sent, {
+    running,
+    signal,
+    limit: (onLate) => after(completeMs, () => onLate(late())),
+    onOpen: watch && opened,
+    onPiece,
+    broken: (cause, hasBegun) => broken(client, request, cause, hasBegun),
+  });
+}
+
+function broken(client: ClientState, request: SentCall, cause: Error, hasBegun: boolean): Error {
+  const { host } = client.url;
+  if (hasBegun && request.watch !== undefined) return cause;
+  const reason = reasonOf(cause);
+  if (hasBegun) return new ConnectionError(`the API server at ${host} ended its answer too early: ${reason}`);
+  tell(client, request, 'error');
+  return new ConnectionError(
+    isUntrusted(cause)
+      ? `the certificate of the API server at ${host} is not trusted: ${reason}; check certificate-authority and tls-server-name in the kubeconfig, and that no proxy is in between`
+      : `cannot reach the API server at ${host}: ${reason}; check that it runs, and that --kubeconfig and --context select the right cluster`,
+  );
 }
 
 /** Returns the type of a request's body. */

@@ -18,7 +18,7 @@ export type ReflectorOptions<T> = CollectionOptions<T> & {
   /** Called for every line that arrives over the watch, with its bytes. */
   readonly onHeard?: ((bytes: number) => void) | undefined;
   /** Milliseconds for which a refused first list is tried again; default: 30 seconds. */
-  readonly refusedMs?: number;
+  readonly refusedMs?: number | undefined;
   /** Milliseconds without a byte, bookmarks included, after which a watch counts as dead. */
   readonly idleMs?: number;
 };
