@@ -1,32 +1,68 @@
 import { STATUS_CODES } from 'node:http';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
-/** Values that are measured at each scrape. */
+/** The gauges that are measured at each scrape: what measures them, their name, their label (empty: none), and what they are. */
+const MEASURED = [
+  ['queueDepths', 'workqueue_depth', 'controller', 'Keys that are ready to be processed.'],
+  ['unresolvableImages', 'unresolvable_images', '', 'Images whose last lookup failed.'],
+  ['oldestWaitingPodSeconds', 'oldest_waiting_pod_seconds', '', 'Age of the oldest pod that waits for an image.'],
+  [
+    'nodes',
+    'nodes',
+    'architecture',
+    'Nodes by architecture: unknown before the kubelet reports one, other for a name that Go does not have.',
+  ],
+  ['pods', 'pods', 'outcome', 'Pods by outcome.'],
+  ['wrongNodePods', 'wrong_node_pods', '', 'Pods that are now on a node whose architecture their images lack.'],
+  ['gatedPods', 'gated_pods', '', 'Pods that have the scheduling gate of archaware.'],
+  ['taintedNodes', 'tainted_nodes', 'architecture', 'Nodes that have the taint of archaware, by architecture.'],
+  [
+    'safetyNets',
+    'safety_net_holds',
+    'net',
+    '1 if the safety net held when the leader last tried it, 0 if not, NaN if that is not known.',
+  ],
+  [
+    'publishedImages',
+    'published_images',
+    '',
+    'Images whose architectures the leader has published, so that the API server places new pods of them.',
+  ],
+  [
+    'contestedObjects',
+    'contested_objects',
+    '',
+    'Objects that archaware does not write for a while, because another writer keeps undoing its writes.',
+  ],
+  [
+    'taintsHeldBack',
+    'taints_held_back',
+    '',
+    'Nodes that stay without the taint of archaware, because it would cut a DaemonSet off from them.',
+  ],
+  [
+    'rolloutStopped',
+    'rollout_stopped',
+    '',
+    'DaemonSets that did not come back within five minutes after archaware had changed their template.',
+  ],
+  ['leader', 'leader', '', '1 if this process is the leader, else 0.'],
+  [
+    'certificateExpirySeconds',
+    'certificate_expiry_seconds',
+    '',
+    'Seconds until the serving certificate of the webhook expires; NaN without one.',
+  ],
+] as const;
+
+/** Undefined: it is not known. */
+type Sample = number | boolean | undefined;
+type Samples<Label extends string> = Label extends '' ? Sample : Readonly<Record<string, Sample>>;
+
+/** What measures the values, at each scrape. */
 export type Observed = {
-  readonly queueDepths: () => Readonly<Record<string, number>>;
-  readonly nodes: () => Readonly<Record<string, number>>;
-  readonly pods: () => Promise<Readonly<Record<string, number>>>;
-  readonly oldestWaitingPodSeconds: () => Promise<number>;
-  readonly unresolvableImages: () => number;
-  readonly leader: () => boolean;
-  readonly gatedPods: () => Promise<number>;
-  /** Nodes that carry a taint of the controller, by architecture. */
-  readonly taintedNodes: () => Readonly<Record<string, number>>;
-  /** Whether each safety net held when the leader last tried it; undefined: not known. */
-  readonly safetyNets: () => Readonly<Record<string, boolean | undefined>>;
-  /** Images that the leader has published for the policy archaware-place. */
-  readonly publishedImages: () => number;
-  /** Objects that the controller leaves alone for a while because another writer keeps reverting its changes. */
-  readonly contestedObjects: () => number;
-  /** Nodes that stay without the taint because a DaemonSet cannot tolerate it. */
-  readonly taintsHeldBack: () => number;
-  /** DaemonSets that did not come back after the controller had written their template. */
-  readonly rolloutStopped: () => number;
-  readonly wrongNodePods: () => number;
-  readonly readiness: () => Promise<ReadinessSamples>;
-  /** Seconds until the serving certificate expires; undefined if there is none. */
-  readonly certificateExpirySeconds: () => number | undefined;
-};
+  readonly [Gauge in (typeof MEASURED)[number] as Gauge[0]]: () => Samples<Gauge[2]> | Promise<Samples<Gauge[2]>>;
+} & { readonly readiness: () => Promise<ReadinessSamples> };
 
 /** How far the pods are for each target architecture, and which images block most. */
 type ReadinessSamples = {
@@ -61,6 +97,71 @@ const REGISTRY_IDLE_MS = 60 * 60_000;
 
 /** Creates the metrics. `now`: milliseconds of a clock that never goes back. */
 export function createMetrics(version: string, now: () => number) {
+  const series = createSeries();
+  series.reloadSuccess.set(1);
+  series.buildInfo.set({ version, node_version: process.version }, 1);
+  /** The methods and codes that were counted for each registry, so that its series can be removed with its label. */
+  const counted = new Map<string, Map<string, { registry: string; method: string; code: string }>>();
+  const { configure, labelOf } = createRegistryLabels({
+    most: MAX_REGISTRIES,
+    idleMs: REGISTRY_IDLE_MS,
+    now,
+    onForgotten(label) {
+      for (const labels of counted.get(label)?.values() ?? []) series.registryRequests.remove(labels);
+      counted.delete(label);
+      const { registrySeconds, rateLimit, rateLimitRemaining } = series;
+      for (const metric of [registrySeconds, rateLimit, rateLimitRemaining]) metric.remove({ registry: label });
+    },
+  });
+  const poolLabel = createPoolLabels();
+
+  return {
+    definitions: (): readonly MetricDefinition[] => series.defined,
+    reconciled(controller: string, result: string, seconds: number) {
+      series.reconciles.inc({ controller, result });
+      series.reconcileSeconds.observe({ controller }, seconds);
+    },
+    nodeJoinedUntainted: (pool: string) => series.joinedUntainted.inc({ pool: poolLabel(pool) }),
+    wrongNodeFound: (reason: string, action: string) => series.wrongNodePods.inc({ reason, action }),
+    reviewed(outcome: string, seconds: number) {
+      series.admissions.inc({ outcome });
+      series.admissionSeconds.observe(seconds);
+    },
+    podPlaced: (seconds: number) => series.placementSeconds.observe(seconds),
+    imageResolved: (result: string) => series.resolutions.inc({ result }),
+    cacheAnswered: (result: string) => series.cache.inc({ result }),
+    registryAnswered(request: { registry: string; method: string; code: string; seconds: number }) {
+      const registry = labelOf(request.registry, /^2\d\d$/.test(request.code));
+      // A registry may answer with any three-digit number, and each would become a series.
+      const isOther = /^[0-9]+$/.test(request.code) && STATUS_CODES[request.code] === undefined;
+      const labels = { registry, method: request.method, code: isOther ? 'other' : request.code };
+      const ofRegistry = counted.get(registry) ?? new Map();
+      counted.set(registry, ofRegistry.set(`${labels.method} ${labels.code}`, labels));
+      series.registryRequests.inc(labels);
+      series.registrySeconds.observe({ registry }, request.seconds);
+    },
+    rateLimitTold(reported: { registry: string; limit?: number; remaining?: number }) {
+      const labels = { registry: labelOf(reported.registry, false) };
+      if (reported.limit !== undefined) series.rateLimit.set(labels, reported.limit);
+      if (reported.remaining !== undefined) series.rateLimitRemaining.set(labels, reported.remaining);
+    },
+    apiAnswered: (request: { verb: string; resource: string; code: string }) => series.apiRequests.inc({ ...request }),
+    /** Counts a write of this controller that was refused because of its content, not because of the server's state. */
+    writeRefused: (controller: string) => series.writesRefused.inc({ controller }),
+    eventDropped: () => series.eventsDropped.inc(),
+    /** Gives each of these registries a label of its own, always. */
+    registriesConfigured: configure,
+    configReloaded: (succeeded: boolean) => series.reloadSuccess.set(succeeded ? 1 : 0),
+    watchRestarted: (kind: string) => series.watchRestarts.inc({ kind }),
+    /** Renders all metrics in the text format of Prometheus. */
+    render: (observed: Observed) => render(series, observed),
+  };
+}
+
+/** The metrics as Prometheus knows them. */
+type Series = ReturnType<typeof createSeries>;
+
+function createSeries() {
   const registry = new Registry();
   const defined: MetricDefinition[] = [];
   const define = <T extends string>(
@@ -79,222 +180,109 @@ export function createMetrics(version: string, now: () => number) {
   const gauge = <T extends string>(name: string, help: string, labelNames: readonly T[] = []) =>
     new Gauge(define('gauge', name, help, labelNames));
 
-  const reconciles = counter('reconcile_total', 'Reconciliations by result.', ['controller', 'result']);
-  const reconcileSeconds = histogram(
-    'reconcile_duration_seconds',
-    'Duration of a reconciliation.',
-    ['controller'],
-    FAST,
-  );
-  const placementSeconds = histogram(
-    'pod_placement_seconds',
-    'Time from the creation of a pod until its tolerations are written.',
-    [],
-    SLOW,
-  );
-  const queueDepth = gauge('workqueue_depth', 'Keys that are ready to be processed.', ['controller']);
-  const resolutions = counter('image_resolutions_total', 'Lookups of images by result: ok, or the code of the error.', [
-    'result',
-  ]);
-  const unresolvable = gauge('unresolvable_images', 'Images whose last lookup failed.');
-  const oldestWaiting = gauge('oldest_waiting_pod_seconds', 'Age of the oldest pod that waits for an image.');
-  const registryRequests = counter('registry_requests_total', 'Requests to registries.', [
-    'registry',
-    'method',
-    'code',
-  ]);
-  const registrySeconds = histogram(
-    'registry_request_duration_seconds',
-    'Duration of a request to a registry.',
-    ['registry'],
-    SLOW,
-  );
-  const rateLimit = gauge(
-    'registry_ratelimit_limit',
-    'Requests that a registry allows in its window, from its header ratelimit-limit.',
-    ['registry'],
-  );
-  const rateLimitRemaining = gauge(
-    'registry_ratelimit_remaining',
-    'Requests that are left in this window, from the header ratelimit-remaining.',
-    ['registry'],
-  );
-  const cache = counter(
-    'resolver_cache_total',
-    'Lookups in the cache of images by result: hit, miss, stale, revalidated.',
-    ['result'],
-  );
-  const apiRequests = counter('api_requests_total', 'Requests to the API server.', ['verb', 'resource', 'code']);
-  const nodes = gauge(
-    'nodes',
-    'Nodes by architecture: unknown before the kubelet reports one, other for a name that Go does not have.',
-    ['architecture'],
-  );
-  const pods = gauge('pods', 'Pods by outcome.', ['outcome']);
-  const wrongNodePods = counter(
-    'wrong_node_pods_total',
-    'Pods with a container that does not run on its node, by reason and action.',
-    ['reason', 'action'],
-  );
-  const wrongNodePodsNow = gauge(
-    'wrong_node_pods',
-    'Pods that are now on a node whose architecture their images lack.',
-  );
-  const admissions = counter('admission_reviews_total', 'AdmissionReviews by outcome.', ['outcome']);
-  const admissionSeconds = histogram('admission_duration_seconds', 'Duration of an AdmissionReview.', [], FAST);
-  const gatedPods = gauge('gated_pods', 'Pods that have the scheduling gate of archaware.');
-  const taintedNodes = gauge('tainted_nodes', 'Nodes that have the taint of archaware, by architecture.', [
-    'architecture',
-  ]);
-  const joinedUntainted = counter(
-    'nodes_joined_untainted_total',
-    'Nodes of a pool that joined without the taint of archaware.',
-    ['pool'],
-  );
-  const safetyNetHolds = gauge(
-    'safety_net_holds',
-    '1 if the safety net held when the leader last tried it, 0 if not, NaN if that is not known.',
-    ['net'],
-  );
-  const publishedImages = gauge(
-    'published_images',
-    'Images whose architectures the leader has published, so that the API server places new pods of them.',
-  );
-  const contestedObjects = gauge(
-    'contested_objects',
-    'Objects that archaware does not write for a while, because another writer keeps undoing its writes.',
-  );
-  const taintsHeldBack = gauge(
-    'taints_held_back',
-    'Nodes that stay without the taint of archaware, because it would cut a DaemonSet off from them.',
-  );
-  const rolloutStopped = gauge(
-    'rollout_stopped',
-    'DaemonSets that did not come back within five minutes after archaware had changed their template.',
-  );
-  const readyPods = gauge(
-    'readiness_pods',
-    'Pods by target architecture, namespace (the 100 largest, then other), state for the target (ready, pinned, blocked, unknown) and the architecture of their nodes.',
-    READINESS_LABELS,
-  );
-  const readyCores = gauge('readiness_cpu_cores', 'The cores that these pods request.', READINESS_LABELS);
-  const readyBytes = gauge('readiness_memory_bytes', 'The memory that these pods request.', READINESS_LABELS);
-  const blockedCores = gauge(
-    'blocked_cpu_cores',
-    'The cores that pods request which an image keeps from the target: the 20 images that block most.',
-    ['target', 'image'],
-  );
-  const writesRefused = counter('writes_refused_total', 'Writes that the API server, a policy or a webhook refused.', [
-    'controller',
-  ]);
-  const eventsDropped = counter(
-    'events_dropped_total',
-    'Events that were not written: too many at once, or too many about one object.',
-    [],
-  );
-  const leader = gauge('leader', '1 if this process is the leader, else 0.');
-  const watchRestarts = counter('watch_restarts_total', 'Watches that ended before their time was over.', ['kind']);
-  const reloadSuccess = gauge(
-    'config_reload_success',
-    '1 if the current configuration file is in use, 0 if it was refused.',
-  );
-  reloadSuccess.set(1);
-  const buildInfo = gauge('build_info', 'Version of the program and of Node.js.', ['version', 'node_version']);
-  buildInfo.set({ version, node_version: process.version }, 1);
-  const certificateExpiry = gauge(
-    'certificate_expiry_seconds',
-    'Seconds until the serving certificate of the webhook expires; NaN without one.',
-  );
-
-  /** The methods and codes that were counted for each registry, so that its series can be removed with its label. */
-  const counted = new Map<string, Map<string, { registry: string; method: string; code: string }>>();
-  const { configure, labelOf } = createRegistryLabels({
-    most: MAX_REGISTRIES,
-    idleMs: REGISTRY_IDLE_MS,
-    now,
-    onForgotten(label) {
-      for (const labels of counted.get(label)?.values() ?? []) registryRequests.remove(labels);
-      counted.delete(label);
-      for (const metric of [registrySeconds, rateLimit, rateLimitRemaining]) metric.remove({ registry: label });
-    },
-  });
-  const poolLabel = createPoolLabels();
-
   return {
-    definitions: (): readonly MetricDefinition[] => defined,
-    reconciled(controller: string, result: string, seconds: number) {
-      reconciles.inc({ controller, result });
-      reconcileSeconds.observe({ controller }, seconds);
-    },
-    nodeJoinedUntainted: (pool: string) => joinedUntainted.inc({ pool: poolLabel(pool) }),
-    wrongNodeFound: (reason: string, action: string) => wrongNodePods.inc({ reason, action }),
-    reviewed(outcome: string, seconds: number) {
-      admissions.inc({ outcome });
-      admissionSeconds.observe(seconds);
-    },
-    podPlaced: (seconds: number) => placementSeconds.observe(seconds),
-    imageResolved: (result: string) => resolutions.inc({ result }),
-    cacheAnswered: (result: string) => cache.inc({ result }),
-    registryAnswered(request: { registry: string; method: string; code: string; seconds: number }) {
-      const registry = labelOf(request.registry, /^2\d\d$/.test(request.code));
-      // A registry may answer with any three-digit number, and each would become a series.
-      const isOther = /^[0-9]+$/.test(request.code) && STATUS_CODES[request.code] === undefined;
-      const labels = { registry, method: request.method, code: isOther ? 'other' : request.code };
-      const ofRegistry = counted.get(registry) ?? new Map();
-      counted.set(registry, ofRegistry.set(`${labels.method} ${labels.code}`, labels));
-      registryRequests.inc(labels);
-      registrySeconds.observe({ registry }, request.seconds);
-    },
-    rateLimitTold(reported: { registry: string; limit?: number; remaining?: number }) {
-      const labels = { registry: labelOf(reported.registry, false) };
-      if (reported.limit !== undefined) rateLimit.set(labels, reported.limit);
-      if (reported.remaining !== undefined) rateLimitRemaining.set(labels, reported.remaining);
-    },
-    apiAnswered: (request: { verb: string; resource: string; code: string }) => apiRequests.inc({ ...request }),
-    /** Counts a write of this controller that was refused because of its content, not because of the server's state. */
-    writeRefused: (controller: string) => writesRefused.inc({ controller }),
-    eventDropped: () => eventsDropped.inc(),
-    /** Gives each of these registries a label of its own, always. */
-    registriesConfigured: configure,
-    configReloaded: (succeeded: boolean) => reloadSuccess.set(succeeded ? 1 : 0),
-    watchRestarted: (kind: string) => watchRestarts.inc({ kind }),
-    /** Renders all metrics in the text format of Prometheus. */
-    async render(observed: Observed): Promise<{ contentType: string; text: string }> {
-      for (const [controller, depth] of Object.entries(observed.queueDepths())) queueDepth.set({ controller }, depth);
-      nodes.reset();
-      taintedNodes.reset();
-      for (const [architecture, count] of Object.entries(observed.nodes())) nodes.set({ architecture }, count);
-      for (const [architecture, count] of Object.entries(observed.taintedNodes())) {
-        taintedNodes.set({ architecture }, count);
-      }
-      for (const [net, holds] of Object.entries(observed.safetyNets())) {
-        // A value of zero would raise an alarm.
-        safetyNetHolds.set({ net }, holds === undefined ? Number.NaN : Number(holds));
-      }
-      publishedImages.set(observed.publishedImages());
-      contestedObjects.set(observed.contestedObjects());
-      taintsHeldBack.set(observed.taintsHeldBack());
-      rolloutStopped.set(observed.rolloutStopped());
-      wrongNodePodsNow.set(observed.wrongNodePods());
-      const { pods: counts, images } = await observed.readiness();
-      for (const metric of [readyPods, readyCores, readyBytes, blockedCores]) metric.reset();
-      for (const { target, namespace, state, architecture, ...sums } of counts) {
-        const labels = { target, namespace, state, architecture };
-        readyPods.set(labels, sums.pods);
-        readyCores.set(labels, sums.cpu);
-        readyBytes.set(labels, sums.memory);
-      }
-      for (const { target, image, cpu } of images) blockedCores.set({ target, image }, cpu);
-      for (const [outcome, count] of Object.entries(await observed.pods())) pods.set({ outcome }, count);
-      oldestWaiting.set(await observed.oldestWaitingPodSeconds());
-      unresolvable.set(observed.unresolvableImages());
-      leader.set(observed.leader() ? 1 : 0);
-      gatedPods.set(await observed.gatedPods());
-      // A value of zero would raise an alarm.
-      certificateExpiry.set(observed.certificateExpirySeconds() ?? Number.NaN);
-      return { contentType: registry.contentType, text: await registry.metrics() };
-    },
+    registry,
+    defined,
+    measured: MEASURED.map(([key, name, label, help]) => {
+      return { key, label, gauge: gauge<string>(name, help, label === '' ? [] : [label]) };
+    }),
+    reconciles: counter('reconcile_total', 'Reconciliations by result.', ['controller', 'result']),
+    reconcileSeconds: histogram('reconcile_duration_seconds', 'Duration of a reconciliation.', ['controller'], FAST),
+    placementSeconds: histogram(
+      'pod_placement_seconds',
+      'Time from the creation of a pod until its tolerations are written.',
+      [],
+      SLOW,
+    ),
+    resolutions: counter('image_resolutions_total', 'Lookups of images by result: ok, or the code of the error.', [
+      'result',
+    ]),
+    registryRequests: counter('registry_requests_total', 'Requests to registries.', ['registry', 'method', 'code']),
+    registrySeconds: histogram(
+      'registry_request_duration_seconds',
+      'Duration of a request to a registry.',
+      ['registry'],
+      SLOW,
+    ),
+    rateLimit: gauge(
+      'registry_ratelimit_limit',
+      'Requests that a registry allows in its window, from its header ratelimit-limit.',
+      ['registry'],
+    ),
+    rateLimitRemaining: gauge(
+      'registry_ratelimit_remaining',
+      'Requests that are left in this window, from the header ratelimit-remaining.',
+      ['registry'],
+    ),
+    cache: counter('resolver_cache_total', 'Lookups in the cache of images by result: hit, miss, stale, revalidated.', [
+      'result',
+    ]),
+    apiRequests: counter('api_requests_total', 'Requests to the API server.', ['verb', 'resource', 'code']),
+    wrongNodePods: counter(
+      'wrong_node_pods_total',
+      'Pods with a container that does not run on its node, by reason and action.',
+      ['reason', 'action'],
+    ),
+    admissions: counter('admission_reviews_total', 'AdmissionReviews by outcome.', ['outcome']),
+    admissionSeconds: histogram('admission_duration_seconds', 'Duration of an AdmissionReview.', [], FAST),
+    joinedUntainted: counter(
+      'nodes_joined_untainted_total',
+      'Nodes of a pool that joined without the taint of archaware.',
+      ['pool'],
+    ),
+    readyPods: gauge(
+      'readiness_pods',
+      'Pods by target architecture, namespace (the 100 largest, then other), state for the target (ready, pinned, blocked, unknown) and the architecture of their nodes.',
+      READINESS_LABELS,
+    ),
+    readyCores: gauge('readiness_cpu_cores', 'The cores that these pods request.', READINESS_LABELS),
+    readyBytes: gauge('readiness_memory_bytes', 'The memory that these pods request.', READINESS_LABELS),
+    blockedCores: gauge(
+      'blocked_cpu_cores',
+      'The cores that pods request which an image keeps from the target: the 20 images that block most.',
+      ['target', 'image'],
+    ),
+    writesRefused: counter('writes_refused_total', 'Writes that the API server, a policy or a webhook refused.', [
+      'controller',
+    ]),
+    eventsDropped: counter(
+      'events_dropped_total',
+      'Events that were not written: too many at once, or too many about one object.',
+      [],
+    ),
+    watchRestarts: counter('watch_restarts_total', 'Watches that ended before their time was over.', ['kind']),
+    reloadSuccess: gauge(
+      'config_reload_success',
+      '1 if the current configuration file is in use, 0 if it was refused.',
+    ),
+    buildInfo: gauge('build_info', 'Version of the program and of Node.js.', ['version', 'node_version']),
   };
+}
+
+/** A value of zero would raise an alarm about what is not known. */
+function numberOf(sample: Sample): number {
+  return sample === undefined ? Number.NaN : Number(sample);
+}
+
+async function render(series: Series, observed: Observed): Promise<{ contentType: string; text: string }> {
+  for (const { key, label, gauge } of series.measured) {
+    const value = await observed[key]();
+    // The last node of an architecture may be gone.
+    if (label === 'architecture') gauge.reset();
+    if (typeof value !== 'object') gauge.set(numberOf(value));
+    else for (const [name, sample] of Object.entries(value)) gauge.set({ [label]: name }, numberOf(sample));
+  }
+  const { readyPods, readyCores, readyBytes, blockedCores, registry } = series;
+  const { pods, images } = await observed.readiness();
+  for (const metric of [readyPods, readyCores, readyBytes, blockedCores]) metric.reset();
+  for (const { target, namespace, state, architecture, ...sums } of pods) {
+    const labels = { target, namespace, state, architecture };
+    readyPods.set(labels, sums.pods);
+    readyCores.set(labels, sums.cpu);
+    readyBytes.set(labels, sums.memory);
+  }
+  for (const { target, image, cpu } of images) blockedCores.set({ target, image }, cpu);
+  return { contentType: registry.contentType, text: await registry.metrics() };
 }
 
 /** Returns the first pool names unchanged, and `other` for all later ones. */
