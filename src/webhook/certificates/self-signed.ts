@@ -33,6 +33,20 @@ const LOOKS_FOR_LEADER = 8;
 /** The limit of steps in one check: an authority and a certificate may follow each other. Conflicts count too. */
 const MOST_STEPS = 6;
 
+/** What the source of self-signed certificates works with and knows. */
+type SelfSignedState = SelfSignedOptions & {
+  readonly lifetimeMs: number;
+  readonly secret: ReturnType<typeof secretAt>;
+  readonly set: ReturnType<typeof createHolder>['set'];
+  readonly report: ReturnType<typeof createProblemReporter>;
+  /** What is served, and what was in the Secret with it. */
+  served: (KeptSecret & { readonly serving: Pair }) | undefined;
+  /** The Secret as it was read last, and what is in it: most checks find it as it was. */
+  last: { readonly text: string; readonly kept: KeptSecret } | undefined;
+  /** The number of checks in a row that found no certificates. */
+  missing: number;
+};
+
 /**
  * Creates the source of self-signed certificates. archaware's own authority and its certificates are in a Secret, so that all
  * replicas use the same. The leader renews them, with an overlap of the old and the new authority, and the other replicas load
@@ -44,120 +58,120 @@ const MOST_STEPS = 6;
  * still have it in memory, and gets some time to put it back.
  */
 export function createSelfSigned(options: SelfSignedOptions): CertificateSource {
-  const { client, namespace, mayWrite, clock, lifetimeMs = LIFETIME_MS, onProblem } = options;
-  const secret = secretAt(client, namespace, WEBHOOK_SECRET);
-  const title = `Secret ${namespace}/${WEBHOOK_SECRET}`;
+  const { client, namespace, lifetimeMs = LIFETIME_MS, onProblem } = options;
   const { set, ...held } = createHolder();
-  const report = createProblemReporter(onProblem);
-  /** What is served, and what was in the Secret with it. */
-  let served: (KeptSecret & { readonly serving: Pair }) | undefined;
-  /** The Secret as it was read last, and what is in it: most checks find it as it was. */
-  let last: { readonly text: string; readonly kept: KeptSecret } | undefined;
-  /** The number of checks in a row that found no certificates. */
-  let missing = 0;
-
-  function keptIn(read: JsonObject | undefined): KeptSecret {
-    const text = JSON.stringify(read?.data);
-    if (last === undefined || last.text !== text) last = { text, kept: readKept(read) };
-    return last.kept;
-  }
-
-  /** Checks once and renews what is due. Returns the problems of the Secret as it was found. */
-  async function look(signal: AbortSignal): Promise<string[]> {
-    let read = await secret.read(signal);
-    let kept = keptIn(read);
-    missing = isEmpty(kept) ? missing + 1 : 0;
-    const problems = problemsOf(kept, clock.wall());
-    load(kept);
-    for (let steps = 0; steps < MOST_STEPS && !signal.aborted && (await mayMake(kept, signal)); steps += 1) {
-      const after = await renew(read, kept, signal);
-      if (after === 'nothing to do') break;
-      // If another writer was faster, its version counts.
-      read = after ?? (await secret.read(signal));
-      kept = keptIn(read);
-    }
-    load(kept);
-    return problems;
-  }
-
-  async function mayMake(kept: KeptSecret, signal: AbortSignal): Promise<boolean> {
-    if (mayWrite()) return true;
-    if (!isEmpty(kept) || served !== undefined) return false;
-    return missing >= LOOKS_FOR_LEADER || !trustsAny(await readConfiguration(client, signal));
-  }
-
-  async function renew(
-    read: JsonObject | undefined,
-    found: KeptSecret,
-    signal: AbortSignal,
-  ): Promise<JsonObject | undefined | 'nothing to do'> {
-    // It has the names by which the webhook is called, and the authorities that callers trust.
-    const configuration = await readConfiguration(client, signal);
-    const names = servingNames(configuration, namespace);
-    const now = clock.wall();
-    const kept = withServed(found, now);
-    const { serving, authority } = kept;
-    const lacks = serving !== undefined && lacksNames(serving, names);
-    let due = dueNow(kept, lacks, now);
-    // Callers may not know a new authority yet. What the one before has signed is good enough until they do.
-    const isNew = authority !== undefined && serving !== undefined && !isVouchedFor(serving, authority.chain);
-    if (due === 'serving' && isNew && isInForce(serving, now)) {
-      const isTrusted = isSettled(authority, { now, lifetimeMs }) && trusts(configuration, authority.cert);
-      if (!isTrusted) due = 'nothing';
-    }
-    if (due === 'nothing' && kept === found && found.problems.length === 0) return 'nothing to do';
-    const wanted = await renewed(due, kept, { names, now, lifetimeMs });
-    // Creating certificates took some time, so the lease may have been lost.
-    if (!mayWrite() && !isEmpty(found)) return 'nothing to do';
-    return secret.write(read, entriesOf(wanted), signal);
-  }
-
-  /** Takes what is missing in the Secret, or damaged there, from what this replica has read before: the callers trust it. */
-  function withServed(kept: KeptSecret, now: number): KeptSecret {
-    const isWhole = [kept.serving, kept.authority, kept.path].every((part) => part !== undefined);
-    if (served === undefined || isWhole) return kept;
-    const { serving = served.serving, authority = served.authority, path = served.path, problems } = kept;
-    const bundle = extendBundle({ serving, authority, bundle: [...kept.bundle, ...served.bundle] }, now);
-    return { serving, authority, bundle, path, problems };
-  }
-
-  function load(kept: KeptSecret): void {
-    // If the path is missing now, the leader writes the former one back, because callers use it.
-    const { serving, authority = served?.authority, path = served?.path, bundle } = kept;
-    if (serving === undefined) return;
-    served = { ...kept, serving, authority, path };
-    const { cert, key, notAfter } = serving;
-    set({ cert, key, ca: bundleText(bundle), notAfter, path });
-  }
-
-  function reportState(found: readonly string[]): void {
-    const wrong = served === undefined ? undefined : timeProblem(served.serving, clock.wall());
-    if (found.length > 0) {
-      report(
-        `${title}: ${found.join(', ')}; the leader replaces it, and until then the last valid certificate stays in use`,
-      );
-    } else if (wrong !== undefined) report(`${title}: tls.crt ${wrong}; it stays in use until it is replaced`);
-    else if (served === undefined)
-      report(`${title} has no certificate yet: this replica waits until the leader creates one`, PATIENCE);
-    else report(undefined);
-  }
-
-  return {
-    ...held,
-    async run(signal) {
-      while (!signal.aborted) {
-        try {
-          reportState(await look(signal));
-        } catch (error) {
-          if (signal.aborted) return;
-          const wrong = served === undefined ? undefined : timeProblem(served.serving, clock.wall());
-          if (wrong !== undefined) report(`${title}: tls.crt ${wrong}, and cannot be renewed: ${messageOf(error)}`);
-          else report(`${title} cannot be read or renewed: ${messageOf(error)}`, PATIENCE);
-        }
-        await clock.delay(served === undefined ? SEARCH_MS : LOOK_MS, signal);
-      }
-    },
+  const secret = secretAt(client, namespace, WEBHOOK_SECRET);
+  const state: SelfSignedState = {
+    ...{ ...options, lifetimeMs, secret, set, report: createProblemReporter(onProblem) },
+    ...{ served: undefined, last: undefined, missing: 0 },
   };
+  return { ...held, run: (signal) => run(state, signal) };
+}
+
+async function run(state: SelfSignedState, signal: AbortSignal): Promise<void> {
+  const { clock, report } = state;
+  const title = `Secret ${state.namespace}/${WEBHOOK_SECRET}`;
+  const whatIsWrong = () => state.served && timeProblem(state.served.serving, clock.wall());
+  while (!signal.aborted) {
+    try {
+      reportState(state, title, await look(state, signal), whatIsWrong());
+    } catch (error) {
+      if (signal.aborted) return;
+      const wrong = whatIsWrong();
+      if (wrong !== undefined) report(`${title}: tls.crt ${wrong}, and cannot be renewed: ${messageOf(error)}`);
+      else report(`${title} cannot be read or renewed: ${messageOf(error)}`, PATIENCE);
+    }
+    await clock.delay(state.served === undefined ? SEARCH_MS : LOOK_MS, signal);
+  }
+}
+
+function reportState({ served, report }: SelfSignedState, title: string, found: string[], wrong?: string): void {
+  if (found.length > 0) {
+    report(
+      `${title}: ${found.join(', ')}; the leader replaces it, and until then the last valid certificate stays in use`,
+    );
+  } else if (wrong !== undefined) report(`${title}: tls.crt ${wrong}; it stays in use until it is replaced`);
+  else if (served === undefined)
+    report(`${title} has no certificate yet: this replica waits until the leader creates one`, PATIENCE);
+  else report(undefined);
+}
+
+/** Checks once and renews what is due. Returns the problems of the Secret as it was found. */
+async function look(state: SelfSignedState, signal: AbortSignal): Promise<string[]> {
+  const { secret } = state;
+  let read = await secret.read(signal);
+  let kept = keptIn(state, read);
+  state.missing = isEmpty(kept) ? state.missing + 1 : 0;
+  const problems = problemsOf(kept, state.clock.wall());
+  load(state, kept);
+  for (let steps = 0; steps < MOST_STEPS && !signal.aborted && (await mayMake(state, kept, signal)); steps += 1) {
+    const after = await renew(state, read, kept, signal);
+    if (after === 'nothing to do') break;
+    // If another writer was faster, its version counts.
+    read = after ?? (await secret.read(signal));
+    kept = keptIn(state, read);
+  }
+  load(state, kept);
+  return problems;
+}
+
+function keptIn(state: SelfSignedState, read: JsonObject | undefined): KeptSecret {
+  const text = JSON.stringify(read?.data);
+  if (state.last === undefined || state.last.text !== text) state.last = { text, kept: readKept(read) };
+  return state.last.kept;
+}
+
+function load(state: SelfSignedState, kept: KeptSecret): void {
+  const { served } = state;
+  // If the path is missing now, the leader writes the former one back, because callers use it.
+  const { serving, authority = served?.authority, path = served?.path, bundle } = kept;
+  if (serving === undefined) return;
+  state.served = { ...kept, serving, authority, path };
+  const { cert, key, notAfter } = serving;
+  state.set({ cert, key, ca: bundleText(bundle), notAfter, path });
+}
+
+async function mayMake(state: SelfSignedState, kept: KeptSecret, signal: AbortSignal): Promise<boolean> {
+  if (state.mayWrite()) return true;
+  if (!isEmpty(kept) || state.served !== undefined) return false;
+  return state.missing >= LOOKS_FOR_LEADER || !trustsAny(await readConfiguration(state.client, signal));
+}
+
+async function renew(
+  state: SelfSignedState,
+  read: JsonObject | undefined,
+  found: KeptSecret,
+  signal: AbortSignal,
+): Promise<JsonObject | undefined | 'nothing to do'> {
+  const { lifetimeMs } = state;
+  // It has the names by which the webhook is called, and the authorities that callers trust.
+  const configuration = await readConfiguration(state.client, signal);
+  const names = servingNames(configuration, state.namespace);
+  const now = state.clock.wall();
+  const kept = withServed(state, found, now);
+  const { serving, authority } = kept;
+  const lacks = serving !== undefined && lacksNames(serving, names);
+  let due = dueNow(kept, lacks, now);
+  // Callers may not know a new authority yet. What the one before has signed is good enough until they do.
+  const isNew = authority !== undefined && serving !== undefined && !isVouchedFor(serving, authority.chain);
+  if (due === 'serving' && isNew && isInForce(serving, now)) {
+    const isTrusted = isSettled(authority, { now, lifetimeMs }) && trusts(configuration, authority.cert);
+    if (!isTrusted) due = 'nothing';
+  }
+  if (due === 'nothing' && kept === found && found.problems.length === 0) return 'nothing to do';
+  const wanted = await renewed(due, kept, { names, now, lifetimeMs });
+  // Creating certificates took some time, so the lease may have been lost.
+  if (!state.mayWrite() && !isEmpty(found)) return 'nothing to do';
+  return state.secret.write(read, entriesOf(wanted), signal);
+}
+
+/** Takes what is missing in the Secret, or damaged there, from what this replica has read before: the callers trust it. */
+function withServed({ served }: SelfSignedState, kept: KeptSecret, now: number): KeptSecret {
+  const isWhole = [kept.serving, kept.authority, kept.path].every((part) => part !== undefined);
+  if (served === undefined || isWhole) return kept;
+  const { serving = served.serving, authority = served.authority, path = served.path, problems } = kept;
+  const bundle = extendBundle({ serving, authority, bundle: [...kept.bundle, ...served.bundle] }, now);
+  return { serving, authority, bundle, path, problems };
 }
 
 /** Whether the Secret has none of the entries, not even a damaged one. */
