@@ -96,7 +96,6 @@ export type TagResolver = ReturnType<typeof createResolver>;
 /** What a resolver knows, whom it calls, and which lookups are under way. */
 type ResolverState = ReturnType<typeof createState>;
 
-/** @throws Error for invalid CIDRs in `addresses` */
 function createState(options: ResolverOptions) {
   const { now, endpointsOf, signal } = options;
   const failures = options.failures ?? createFailures(options);

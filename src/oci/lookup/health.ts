@@ -106,12 +106,8 @@ const NEVER = { failures: 0, failedAt: 0, pausesUntil: 0, triesUntil: 0 };
 const WELL = { ...NEVER, isProbed: false, doubts: 0, parts: [], tried: [], last: undefined };
 const UNKNOWN: Kept = { ...WELL, answeredAt: Number.NEGATIVE_INFINITY, headless: new Map() };
 
-/** What answers have said; `recovered` is called with the key of each place that failed and has answered now. */
-type HealthState = {
-  readonly tree: LRUCache<string, Kept>;
-  readonly now: () => number;
-  readonly recovered: (key: string) => void;
-};
+/** What answers have said, and who hears of recoveries. */
+type HealthState = Readonly<{ tree: LRUCache<string, Kept>; now: () => number; recovered: (key: string) => void }>;
 
 /** `recovered` is called with the key of each place that failed and has answered now. */
 export function createHealth(now: () => number, recovered: (key: string) => void = () => {}) {
@@ -132,7 +128,7 @@ export function createHealth(now: () => number, recovered: (key: string) => void
         const { failures, pausesUntil, tried } = kept;
         const probe =
           now() >= pausesUntil ? { isProbed: true, pausesUntil: now() + doubled(failures - 1, FIRST, LONGEST) } : {};
-        change(state, place, level, kept, { ...probe, triesUntil: now() + TRY, tried: withLast(tried, namespaces) });
+        change(state, place, level, { ...probe, triesUntil: now() + TRY, tried: withLast(tried, namespaces) });
       }
       return refused;
     },
@@ -140,27 +136,16 @@ export function createHealth(now: () => number, recovered: (key: string) => void
       for (const level of LEVELS) recover(state, place, level);
     },
     /** Records that a place did not answer; returns the failure with the time after which the place may be asked again. */
-    failed(place: Place, namespaces: readonly string[], error: ImageError): ImageError {
-      const isConnection = error.unreachable !== undefined && hostKey(error.unreachable) === place.host.key;
-      // A token service fails for a login, and the registry has answered with a challenge.
-      const isAnswer = error.status !== undefined || error.byCredential;
-      if (isAnswer && !isConnection) recover(state, place, 'host');
-      const isSilent = !isAnswer && now() - known(state, place, 'host').answeredAt >= LATELY;
-      const levels: readonly Level[] = isConnection ? ['host'] : LEVELS.slice(0, isSilent ? 3 : 2);
-      for (const level of levels) fail(state, place, level, namespaces, error, isConnection);
-      const [held] = holding(state, place, namespaces);
-      const again = held && { retryAfterMs: held.wait, waitsFor: place[held.level].key };
-      return new ImageError(error.message, { ...error, ...again, cause: error });
-    },
+    failed: (place: Place, namespaces: readonly string[], error: ImageError): ImageError =>
+      failed(state, place, namespaces, error),
     /**
      * Records a 503 without a time, and returns whether it is likely to be a limit (the default answer of nginx's `limit_req`): the
      * project answered lately. A repository that goes on with it has failed by itself.
      */
     mayBeLimit(place: Place): boolean {
-      const repository = known(state, place, 'repository');
-      const { doubts } = repository;
+      const { doubts } = known(state, place, 'repository');
       if (now() - known(state, place, 'project').answeredAt >= BUSY || doubts >= DOUBTS) return false;
-      change(state, place, 'repository', repository, { doubts: doubts + 1 });
+      change(state, place, 'repository', { doubts: doubts + 1 });
       return true;
     },
     /** What is known of a project: how many lookups may be there at a time depends on it. */
@@ -172,16 +157,16 @@ export function createHealth(now: () => number, recovered: (key: string) => void
     },
     /** Whether HEAD of a manifest does not work in the repository, or in two of its project. */
     isHeadless: (place: Place): boolean =>
-      isHeadless(state, place, 'repository', 1) || isHeadless(state, place, 'project', PARTS),
+      headlessIn(known(state, place, 'repository'), now()) > 0 ||
+      headlessIn(known(state, place, 'project'), now()) >= PARTS,
     /** `doubtful`: HEAD failed, and GET did not. As somebody may push and delete a tag meanwhile, that never counts for the project. */
     sawHead(place: Place, head: 'works' | 'broken' | 'doubtful'): void {
       for (const level of LEVELS.slice(0, head === 'doubtful' ? 1 : 2)) {
-        const before = known(state, place, level);
-        const others = [...before.headless].filter(([key]) => key !== place.repository.key);
+        const { headless } = known(state, place, level);
+        const others = [...headless].filter(([key]) => key !== place.repository.key);
         const own = [place.repository.key, now() + HEADLESS] as const;
-        if (head !== 'works')
-          change(state, place, level, before, { headless: new Map([...others.slice(1 - PARTS), own]) });
-        else if (before.headless.size > 0) change(state, place, level, before, { headless: new Map() });
+        if (head !== 'works') change(state, place, level, { headless: new Map([...others.slice(1 - PARTS), own]) });
+        else if (headless.size > 0) change(state, place, level, { headless: new Map() });
       }
     },
   };
@@ -215,49 +200,48 @@ function recover(state: HealthState, place: Place, level: Level): void {
   const { tree, now, recovered } = state;
   const before = known(state, place, level);
   if (level === 'repository' && before.headless.size === 0) tree.delete(place[level].key);
-  else change(state, place, level, before, { ...WELL, answeredAt: now() });
+  else change(state, place, level, { ...WELL, answeredAt: now() });
   if (before.failures > 0) recovered(place[level].key);
 }
 
-function fail(
-  state: HealthState,
-  place: Place,
-  level: Level,
-  namespaces: readonly string[],
-  error: ImageError,
-  isWhole: boolean,
-): void {
+function failed(state: HealthState, place: Place, namespaces: readonly string[], error: ImageError): ImageError {
   const now = state.now();
-  const before = known(state, place, level);
-  const { failures, pausesUntil, isProbed, parts, tried } = before;
-  const counts = failures === 0 || isProbed || now >= pausesUntil;
-  const { name, key } = place[level];
   const { code, byCredential, endpoint, unreachable } = error;
-  const details = { code, byCredential, endpoint, temporary: true, isUnasked: true, waitsFor: key };
-  const text = unaskedText(error, place.host.name, level === 'host' ? '' : `${level} ${name}`);
-  const part = level === 'repository' ? key : place[level === 'host' ? 'project' : 'repository'].key;
-  change(state, place, level, before, {
-    ...(counts ? { failures: failures + 1, pausesUntil: now + doubled(failures, FIRST, LONGEST) } : {}),
-    triesUntil: 0,
-    isProbed: false,
-    failedAt: now,
-    parts: [...new Set([...parts, part])].slice(0, PARTS),
-    tried: withLast(tried, namespaces),
-    last: new ImageError(text, isWhole ? { ...details, unreachable } : details),
-  });
+  const isConnection = unreachable !== undefined && hostKey(unreachable) === place.host.key;
+  // A token service fails for a login, and the registry has answered with a challenge.
+  const isAnswer = error.status !== undefined || byCredential;
+  if (isAnswer && !isConnection) recover(state, place, 'host');
+  const isSilent = !isAnswer && now - known(state, place, 'host').answeredAt >= LATELY;
+  const levels: readonly Level[] = isConnection ? ['host'] : LEVELS.slice(0, isSilent ? 3 : 2);
+  for (const level of levels) {
+    const { failures, pausesUntil, isProbed, parts, tried } = known(state, place, level);
+    const counts = failures === 0 || isProbed || now >= pausesUntil;
+    const { name, key } = place[level];
+    const details = { code, byCredential, endpoint, temporary: true, isUnasked: true, waitsFor: key };
+    const text = unaskedText(error, place.host.name, level === 'host' ? '' : `${level} ${name}`);
+    const part = level === 'repository' ? key : place[level === 'host' ? 'project' : 'repository'].key;
+    change(state, place, level, {
+      ...(counts ? { failures: failures + 1, pausesUntil: now + doubled(failures, FIRST, LONGEST) } : {}),
+      ...{ triesUntil: 0, isProbed: false, failedAt: now, tried: withLast(tried, namespaces) },
+      parts: [...new Set([...parts, part])].slice(0, PARTS),
+      last: new ImageError(text, isConnection ? { ...details, unreachable } : details),
+    });
+  }
+  const [held] = holding(state, place, namespaces);
+  const again = held && { retryAfterMs: held.wait, waitsFor: place[held.level].key };
+  return new ImageError(error.message, { ...error, ...again, cause: error });
 }
 
-function isHeadless(state: HealthState, place: Place, level: Level, least: number): boolean {
-  const { headless } = known(state, place, level);
-  return [...headless.values()].filter((until) => until > state.now()).length >= least;
+function headlessIn({ headless }: Kept, now: number): number {
+  return [...headless.values()].filter((until) => until > now).length;
 }
 
 function known({ tree }: HealthState, place: Place, level: Level): Kept {
   return tree.get(place[level].key) ?? UNKNOWN;
 }
 
-function change({ tree }: HealthState, place: Place, level: Level, before: Kept, changes: Partial<Kept>): void {
-  tree.set(place[level].key, { ...before, ...changes });
+function change(state: HealthState, place: Place, level: Level, changes: Partial<Kept>): void {
+  state.tree.set(place[level].key, { ...known(state, place, level), ...changes });
 }
 
 function refusalOf([held]: readonly Held[]): ImageError | undefined {
