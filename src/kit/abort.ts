@@ -1,7 +1,6 @@
 /**
- * The actions that wait for each signal. A signal gets one listener, which calls all of them. When a listener is
- * removed, Node.js searches the signal's list from its start, so removing n of them one by one takes time proportional
- * to n².
+ * The actions that wait for each signal. A signal gets one listener, which calls all of them. When a listener is removed, Node.js searches
+ * the signal's list from its start, so removing n of them one by one takes time proportional to n².
  */
 const waiting = new WeakMap<AbortSignal, Waiting>();
 

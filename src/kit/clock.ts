@@ -6,10 +6,7 @@ export type Clock = {
   monotonic(): number;
   /** Milliseconds since the epoch by the wall clock. */
   wall(): number;
-  /**
-   * The wall clock at the start of the process plus the time that has passed since: setting the system clock does not
-   * move it.
-   */
+  /** The wall clock at the start of the process plus the time that has passed since: setting the system clock does not move it. */
   steady(): number;
   /** Waits; ends early, without throwing, when the signal aborts. */
   delay(ms: number, signal: AbortSignal): Promise<void>;

@@ -11,9 +11,7 @@ const UNITS: Readonly<Record<string, number>> = {
 /** The form of a duration. */
 export const DURATION = /^(?:[0-9]+(?:\.[0-9]+)?(?:ms|h|m|s))+$/;
 
-/**
- * Returns the milliseconds of a duration of the configuration (`30s`, `1h30m`), or undefined for anything else.
- */
+/** Returns the milliseconds of a duration of the configuration (`30s`, `1h30m`), or undefined for anything else. */
 export function parseDuration(text: string): number | undefined {
   return text.length <= 40 && DURATION.test(text) ? parseGoDuration(text) : undefined;
 }

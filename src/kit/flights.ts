@@ -56,8 +56,7 @@ export function createFlights<T>(): Flights<T> {
       } finally {
         forget();
         flight.waiting -= 1;
-        // The work is still running and no caller is left. Remove it first, so that nobody joins work that is about to
-        // end.
+        // The work is still running and no caller is left. Remove it first, so that nobody joins work that is about to end.
         if (flight.waiting === 0 && flights.get(key) === flight) {
           flights.delete(key);
           flight.controller.abort(signal.reason);

@@ -6,9 +6,8 @@ export type Operation =
   | { readonly op: 'remove'; readonly path: string };
 
 /**
- * Returns the operations of a JSON Patch (RFC 6902) that turn one JSON value into another. Each operation names the
- * deepest path where the values differ. A list that only grows at its end is appended to; any other changed list is
- * replaced whole.
+ * Returns the operations of a JSON Patch (RFC 6902) that turn one JSON value into another. Each operation names the deepest path where the
+ * values differ. A list that only grows at its end is appended to; any other changed list is replaced whole.
  */
 export function difference(before: unknown, after: unknown, path = ''): Operation[] {
   if (before === after) return [];

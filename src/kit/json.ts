@@ -16,10 +16,7 @@ export function objectAt(object: JsonObject, field: string): JsonObject {
   return isObject(value) ? value : EMPTY;
 }
 
-/**
- * Returns the objects in the list at a field; items that are not objects are left out. Undefined if the field holds no
- * list.
- */
+/** Returns the objects in the list at a field; items that are not objects are left out. Undefined if the field holds no list. */
 export function listAt(object: JsonObject, field: string): readonly JsonObject[] | undefined {
   const value = object[field];
   return Array.isArray(value) ? value.filter(isObject) : undefined;

@@ -1,6 +1,4 @@
-/**
- * Returns the known name that is nearest to an unknown one, or undefined if none is near enough to be a likely typo.
- */
+/** Returns the known name that is nearest to an unknown one, or undefined if none is near enough to be a likely typo. */
 export function nearest(name: string, known: readonly string[]): string | undefined {
   const wanted = name.toLowerCase();
   let best: { name: string; distance: number } | undefined;
@@ -11,10 +9,7 @@ export function nearest(name: string, known: readonly string[]): string | undefi
   return best !== undefined && best.distance <= Math.max(2, Math.floor(name.length / 3)) ? best.name : undefined;
 }
 
-/**
- * Returns the Levenshtein distance, computed one row at a time. The second text must be a short name from the program
- * itself.
- */
+/** Returns the Levenshtein distance, computed one row at a time. The second text must be a short name from the program itself. */
 export function editDistance(one: string, other: string): number {
   const text = one.slice(0, 100);
   let row = Array.from({ length: other.length + 1 }, (_, index) => index);

@@ -6,10 +6,7 @@ import { editDistance, nearest } from './nearest.ts';
  */
 export type Platform = { readonly os: string; readonly architecture: string; readonly variant?: string };
 
-/**
- * The architecture of WebAssembly, whatever its OS (wasi, wasip1, wasip2, js). No node has it; runtimes of
- * RuntimeClasses run it.
- */
+/** The architecture of WebAssembly, whatever its OS (wasi, wasip1, wasip2, js). No node has it; runtimes of RuntimeClasses run it. */
 const WEB_ASSEMBLY = 'wasm';
 
 /** Whether these are the architectures of an image that is only WebAssembly. */
@@ -70,18 +67,16 @@ const MEANT: readonly (readonly [name: RegExp, meant: string])[] = [
 ];
 
 /**
- * Whether a string can be the name of an architecture and so may reach a taint's value, a toleration or a label. Such a
- * value must end in a letter or digit (apimachinery, IsValidLabelValue); any other would make the API server refuse the
- * whole patch.
+ * Whether a string can be the name of an architecture and so may reach a taint's value, a toleration or a label. Such a value must end in a
+ * letter or digit (apimachinery, IsValidLabelValue); any other would make the API server refuse the whole patch.
  */
 export function isArchitectureName(text: string): boolean {
   return /^[a-z0-9](?:[a-z0-9_-]{0,30}[a-z0-9])?$/.test(text);
 }
 
 /**
- * Returns the GOARCH name for an architecture that an image states: trimmed, in lower case, aliases resolved (`x86_64`
- * is `amd64`). Returns undefined for every name that Go does not have (`x64`, `armv7l`), and so for `unknown`, which
- * attestations use.
+ * Returns the GOARCH name for an architecture that an image states: trimmed, in lower case, aliases resolved (`x86_64` is `amd64`). Returns
+ * undefined for every name that Go does not have (`x64`, `armv7l`), and so for `unknown`, which attestations use.
  */
 export function normaliseArchitecture(text: string): string | undefined {
   const name = canonical(text);

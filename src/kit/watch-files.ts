@@ -99,8 +99,7 @@ async function look(paths: readonly string[], before: Snapshot): Promise<Snapsho
       if (stats.isDirectory()) {
         seen.set(path, remark('a directory'));
         if (depth === MAX_DEPTH) return;
-        // The kubelet keeps the real files of a mounted Secret in names that begin with two dots, and swaps links to
-        // them.
+        // The kubelet keeps the real files of a mounted Secret in names that begin with two dots, and swaps links to them.
         const names = (await readdir(path)).filter((name) => !name.startsWith('..')).sort();
         for (const name of names) await visit(join(path, name), depth + 1);
       } else {

@@ -156,8 +156,7 @@ export function createKnowledge(
       // Of an index, the endpoints of this image may lack something.
       const holds = found !== undefined && (!found.isIndex || routeOf(reference) === undefined);
       if (digest !== undefined && holds) return { found, digest };
-      // A digest has an entry of its own if its registry does not serve all of it. Such a digest is checked again, like
-      // a tag.
+      // A digest has an entry of its own if its registry does not serve all of it. Such a digest is checked again, like a tag.
       const entry = last(question);
       if (entry === undefined) return undefined;
       const route = routeOf(reference);
@@ -269,8 +268,7 @@ export function createFailures({ maxEntries, now, random }: FailuresOptions) {
       const before = failures.get(key);
       const { waitsFor } = error;
       const attempts = (before?.attempts ?? 0) + (error.retryAfterMs === undefined ? 1 : 0);
-      // If the registry names a time, the retry comes then, with some jitter so that not all come at once. A longer
-      // wait would help nobody.
+      // If the registry names a time, the retry comes then, with some jitter so that not all come at once. A longer wait would help nobody.
       const requested =
         error.retryAfterMs === undefined ? undefined : Math.max(error.retryAfterMs, FIRST) + FIRST * random();
       const wait = Math.max(requested ?? backoff(attempts - 1, FIRST, LONGEST, random), error.temporary ? 0 : ttlMs);
@@ -301,9 +299,7 @@ export function createFailures({ maxEntries, now, random }: FailuresOptions) {
     /** Returns the images that wait for the first answer of a place, without those that are due: they are asked for already. */
     waitingFor: (place: string): readonly string[] =>
       [...(waiting.get(place) ?? [])].filter((key) => (failures.get(key)?.retryAt ?? 0) > now()),
-    /**
-     * The number of failures that are still wanted: one that no caller asks for any more is not retried when it is due.
-     */
+    /** The number of failures that are still wanted: one that no caller asks for any more is not retried when it is due. */
     count(): number {
       const oldest = now() - LONGEST;
       return [...failures.values()].filter(({ retryAt }) => retryAt > oldest).length;

@@ -20,10 +20,7 @@ export type FailedHost = {
 };
 
 /** Where a login comes from; nothing of its content. The name is that of a Secret, of a file, or of a program. */
-export type LoginSource = {
-  readonly kind: 'pull secret' | 'file' | 'helper' | 'plug-in';
-  readonly name: string;
-};
+export type LoginSource = { readonly kind: 'pull secret' | 'file' | 'helper' | 'plug-in'; readonly name: string };
 
 /** The codes of errors that a registry may give (distribution specification, "Error Codes"). No other text of an answer is shown. */
 export const REGISTRY_CODES = [

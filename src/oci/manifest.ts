@@ -280,8 +280,7 @@ function isBundle(config: JsonObject): boolean {
 }
 
 /**
- * Returns each platform once, in order. Windows variants in one index differ only in `os.version`, which the program
- * does not judge.
+ * Returns each platform once, in order. Windows variants in one index differ only in `os.version`, which the program does not judge.
  *
  * @throws ImageError `too-large`
  */

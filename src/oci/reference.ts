@@ -79,8 +79,7 @@ export function parseReference(text: string): Reference {
   // Only ASCII letters: the Kelvin sign becomes a "k" in lower case, but cannot be part of a host.
   const host = hasHost ? first.replace(/[A-Z]/g, (letter) => letter.toLowerCase()) : HUB;
   const registry = host === HUB_LOGIN ? HUB : host;
-  // In Docker's grammar `foo_bar.com/x` is a path, because a host cannot contain an underscore; but container runtimes
-  // contact that host.
+  // In Docker's grammar `foo_bar.com/x` is a path, because a host cannot contain an underscore; but container runtimes contact that host.
   const isPath = hasHost && first.includes('_') && PATH_COMPONENT.test(first);
   const hostProblem = isPath ? checkUrlHost(first) : checkHost(registry);
   if (hostProblem !== undefined) throw refuse(hostProblem);
@@ -152,10 +151,7 @@ export function readReference(text: string): Reference | ImageError {
   return parsed;
 }
 
-/**
- * Returns the canonical form of an image's name, or the name itself if it is invalid: the key under which its lookup
- * settles.
- */
+/** Returns the canonical form of an image's name, or the name itself if it is invalid: the key under which its lookup settles. */
 export function canonicalName(text: string): string {
   const parsed = tryReference(text);
   return parsed instanceof ImageError ? text : parsed.canonical;
@@ -186,10 +182,7 @@ const HEX_LENGTH: ReadonlyMap<string, number> = new Map([
   ['sha512', 128],
 ]);
 
-/**
- * Whether a string is a digest that the program can verify: `sha256:`, `sha384:` or `sha512:` and lower-case hex of the
- * right length.
- */
+/** Whether a string is a digest that the program can verify: `sha256:`, `sha384:` or `sha512:` and lower-case hex of the right length. */
 export function isDigest(text: string): boolean {
   const colon = text.indexOf(':');
   const length = colon < 0 ? undefined : HEX_LENGTH.get(text.slice(0, colon));

@@ -175,10 +175,7 @@ export function createResolver(options: ResolverOptions) {
     pending: (): number => flights.size + starts.size,
     /** The number of images, per access, whose last lookup failed. */
     failing: (): number => failures.count(),
-    /**
-     * Call when credentials or mirrors have changed: failed images may be looked up again at once, and the listeners are
-     * called.
-     */
+    /** Call when credentials or mirrors have changed: failed images may be looked up again at once, and the listeners are called. */
     forgive(): void {
       resolver.generation += 1;
       resolver.lookups.logins.forgive();

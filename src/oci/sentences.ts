@@ -5,13 +5,9 @@ import { ARCHITECTURES_ANNOTATION } from '../names.ts';
 import type { ImageError, ImageErrorCode, LoginSource, RegistryCode } from './errors.ts';
 import type { Trust } from './http/trust.ts';
 
-/**
- * What messages about a failed request say. Nothing of it is text from an answer, but names of hosts.
- */
+/** What messages about a failed request say. Nothing of it is text from an answer, but names of hosts. */
 
-/**
- * Codes of a TLS handshake with a server that does not speak TLS at all; others are about a version or a cipher.
- */
+/** Codes of a TLS handshake with a server that does not speak TLS at all; others are about a version or a cipher. */
 const NO_TLS = /^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|UNKNOWN_PROTOCOL))$/;
 /** Codes of a certificate that cannot be verified. */
 export const UNVERIFIED = /CERT|ISSUER|SIGNATURE|ALTNAME/;
@@ -149,8 +145,7 @@ export function connectionText(code: string, request: Connecting): string {
 /** Returns what the code of OpenSSL or of Node.js means for TLS; undefined if it is not about TLS. */
 function tlsText(code: string, request: Connecting): string | undefined {
   const { protocol, host } = request.url;
-  // In TLS 1.3 a client certificate is refused after the handshake, and undici reports only that the connection was
-  // closed.
+  // In TLS 1.3 a client certificate is refused after the handshake, and undici reports only that the connection was closed.
   if (/^(UND_ERR_SOCKET|ECONNRESET|EPIPE)$/.test(code) && protocol === 'https:') {
     return `closed the connection early (${code}); registries that require a client certificate do this too`;
   }
@@ -182,9 +177,5 @@ function keyFor({ url, trust, ledBy }: Connecting): Readonly<Record<'plain' | 'u
     };
   }
   const insecure = `registries.insecure: ["${ledBy === undefined ? host : `${printableAscii(ledBy, 100)}", "${host}`}"]`;
-  return {
-    plain: insecure,
-    unverified: insecure,
-    authority: 'registries.caFile adds the authority that signed it',
-  };
+  return { plain: insecure, unverified: insecure, authority: 'registries.caFile adds the authority that signed it' };
 }

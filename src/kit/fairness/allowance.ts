@@ -9,15 +9,10 @@ export type AllowanceOptions = {
   readonly now: () => number;
 };
 
-/**
- * The number of keys that are remembered. The key that was unused for longest is forgotten first, and then has its
- * whole burst again.
- */
+/** The number of keys that are remembered. The key that was unused for longest is forgotten first, and then has its whole burst again. */
 const MAX_KEYS = 10_000;
 
-/**
- * Creates an allowance for each key. The returned function takes one from the key's allowance; false if it is used up.
- */
+/** Creates an allowance for each key. The returned function takes one from the key's allowance; false if it is used up. */
 export function createAllowance({ burst, perSecond, now }: AllowanceOptions): (key: string) => boolean {
   const taken = createLru<{ readonly count: number; readonly at: number }>(MAX_KEYS);
   return (key) => {

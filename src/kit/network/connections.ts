@@ -27,10 +27,9 @@ type OpenConnection = {
 const ASKED_BY_MS = 3_000;
 
 /**
- * Limits the number of connections. If there are too many, one that is not proven is closed: the oldest one that should have sent
- * a request by now, else the oldest one of the address with the most connections. So clients with a few idle connections each
- * cannot push out one that asks, and a client with many connections closes its own. A proven connection is never closed. `now`:
- * monotonic, in milliseconds.
+ * Limits the number of connections. If there are too many, one that is not proven is closed: the oldest one that should have sent a request
+ * by now, else the oldest one of the address with the most connections. So clients with a few idle connections each cannot push out one
+ * that asks, and a client with many connections closes its own. A proven connection is never closed. `now`: monotonic, in milliseconds.
  */
 export function createConnections({ all, unproven }: ConnectionLimits, now: () => number): Connections {
   /** All connections by address and port of the client, oldest first. */

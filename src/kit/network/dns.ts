@@ -17,8 +17,7 @@ export type DnsOptions = {
 type Callback = Parameters<LookupFunction>[2];
 
 /**
- * A name that is being looked up, or that waits for its turn. It stays for as long as it holds a thread, even if no
- * caller waits any more.
+ * A name that is being looked up, or that waits for its turn. It stays for as long as it holds a thread, even if no caller waits any more.
  */
 type DnsQuestion = {
   readonly key: string;
@@ -41,8 +40,7 @@ const MAX_NAMES = 10_000;
  */
 export function createDns(options: DnsOptions): LookupFunction {
   const { now } = options;
-  // libuv gives DNS lookups ("slow" work) half of its threads. Half of those stay free for names that are known to
-  // resolve.
+  // libuv gives DNS lookups ("slow" work) half of its threads. Half of those stay free for names that are known to resolve.
   const slots = Math.max(1, Math.floor(Math.floor((options.threads + 1) / 2) / 2));
   const questions = new Map<string, DnsQuestion>();
   /** Those that take one of the few slots for names that may never answer. */

@@ -147,9 +147,8 @@ type Keyed = { readonly pattern: string };
 type Key = { readonly key: string; readonly labels: readonly string[]; readonly port: string; readonly path: string };
 
 /**
- * Returns the entries that the kubelet would use for an image, in its order: keys in reverse lexicographic order, and
- * entries of one key as given (pkg/credentialprovider/keyring.go). Docker Hub's old name counts only if nothing else
- * matches.
+ * Returns the entries that the kubelet would use for an image, in its order: keys in reverse lexicographic order, and entries of one key as
+ * given (pkg/credentialprovider/keyring.go). Docker Hub's old name counts only if nothing else matches.
  *
  * @param name normalised, without tag and digest: `docker.io/library/nginx`
  */
@@ -184,8 +183,7 @@ function parseKey(pattern: string): Key | undefined {
   // The prefix is removed only from a longer path: `/v2` alone stays, as with the kubelet.
   const path = /^\/v[12]\//.test(rawPath) ? rawPath.slice(3) : rawPath;
   const host = authority.slice(authority.lastIndexOf('@') + 1).replace(/[A-Z]/g, (letter) => letter.toLowerCase());
-  // Characters that Go's url.Parse refuses: control characters, spaces, and ASCII characters that a host cannot
-  // contain.
+  // Characters that Go's url.Parse refuses: control characters, spaces, and ASCII characters that a host cannot contain.
   if (/[^!-$&-[\]_a-z~\u{80}-\u{10ffff}]/u.test(host) || /:(?!\d*$)/.test(host.replace(/^\[[^\]]*\]/, '')))
     return undefined;
   if (/%(?![0-9A-Fa-f]{2})/.test(path)) return undefined;

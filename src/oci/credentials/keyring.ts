@@ -14,9 +14,7 @@ export type Access = {
   readonly always: boolean;
 };
 
-/**
- * A pull secret as read from the cluster, with values in base64; or why it could not be read, for example `not found`.
- */
+/** A pull secret as read from the cluster, with values in base64; or why it could not be read, for example `not found`. */
 export type ReadSecret =
   | { readonly name: string; readonly type: string; readonly data: Readonly<Record<string, string>> }
   | { readonly name: string; readonly problem: string };
@@ -35,10 +33,7 @@ export function newFingerprintKey(): Buffer {
   return randomBytes(32);
 }
 
-/**
- * Returns a key for callers that may share answers: pods with the same pull secrets in one namespace, or pods without
- * any.
- */
+/** Returns a key for callers that may share answers: pods with the same pull secrets in one namespace, or pods without any. */
 export function accessKey({ namespace, pullSecrets }: Access): string {
   return pullSecrets.length === 0 ? '' : [namespace, ...pullSecrets].join('\n');
 }
@@ -121,10 +116,7 @@ export function createKeyring(options: KeyringOptions) {
         },
       };
     },
-    /**
-     * Returns, without reading anything, the fingerprints that were there for this access and any of these names after
-     * the last `open`.
-     */
+    /** Returns, without reading anything, the fingerprints that were there for this access and any of these names after the last `open`. */
     fingerprints(access: Access, names: readonly string[]): readonly string[] {
       const known = access.pullSecrets.length === 0 ? undefined : learnt.get(accessKey(access));
       return known === undefined ? [] : fingerprintsOf(known, names);

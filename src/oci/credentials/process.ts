@@ -41,8 +41,7 @@ const HAS_GROUPS = process.platform !== 'win32';
 /**
  * Runs a program without a shell, in a process group of its own. When this settles, no process of the group is left.
  *
- * @throws ProgramError if the program could not be started, was ended by a signal, wrote too much or took too long; the
- * signal's reason
+ * @throws ProgramError if the program could not be started, was ended by a signal, wrote too much or took too long; the signal's reason
  */
 export async function runProgram(program: Program): Promise<ProgramResult> {
   const { signal, stdin, timeoutMs } = program;

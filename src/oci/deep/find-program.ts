@@ -19,19 +19,14 @@ export type Finding = {
 /** `reach`: what is looked for in further layers. */
 type Step = Finding | { readonly reach: string; readonly after: string };
 
-type WantedFile = {
-  readonly platform: Platform;
-  readonly process: Process;
-  readonly tree: Pick<LayerTree, 'resolve'>;
-};
+type WantedFile = { readonly platform: Platform; readonly process: Process; readonly tree: Pick<LayerTree, 'resolve'> };
 
 /** Scripts whose interpreter is a script again, and programs that start another one. Linux follows four scripts. */
 const MAX_STEPS = 6;
 
 /**
- * Finds out what a process starts, as far as its layers were read: its program, the interpreter of a script, and what a
- * small init starts. In the directories of PATH, the first program that is known counts, unless it lies: then those
- * before it must be known, too.
+ * Finds out what a process starts, as far as its layers were read: its program, the interpreter of a script, and what a small init starts.
+ * In the directories of PATH, the first program that is known counts, unless it lies: then those before it must be known, too.
  *
  * @returns `reach` if that depends on further layers
  * @throws LayerProblem if nothing more may be looked up
@@ -145,10 +140,7 @@ export type Override = {
 };
 
 /** The parts of an image's config that decide what is started. */
-export type ImageProcess = Required<Override> & {
-  readonly os: string;
-  readonly architecture: string;
-};
+export type ImageProcess = Required<Override> & { readonly os: string; readonly architecture: string };
 
 /** What container runtimes set if an image sets none. */
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';

@@ -70,8 +70,7 @@ export function createStep(allowance: Allowance, check: () => void): () => void 
 const ZSTD_SKIPPABLE = Buffer.from([0x2a, 0x4d, 0x18]);
 
 /**
- * Reads a layer into the tree, until it ends or enough is known. Nothing is kept but names, links and the formats of
- * files.
+ * Reads a layer into the tree, until it ends or enough is known. Nothing is kept but names, links and the formats of files.
  *
  * @param digest of the layer as it is stored. It can be checked only if all of the layer was read.
  * @returns whether it was read to its end

@@ -41,9 +41,7 @@ const KINDS = {
 };
 const isKind = (name: string): name is keyof typeof KINDS => Object.hasOwn(KINDS, name);
 
-/**
- * IPv6 ranges that carry an IPv4 address, with the byte at which it begins. The IPv4 address is the one that is judged.
- */
+/** IPv6 ranges that carry an IPv4 address, with the byte at which it begins. The IPv4 address is the one that is judged. */
 const WRAPPERS = (
   [
     ['::ffff:0:0/96', 12],
@@ -74,9 +72,7 @@ function within(address: ipaddr.IPv4 | ipaddr.IPv6, [network, bits]: Cidr): bool
   return address.kind() === network.kind() && address.match([network, bits]);
 }
 
-/**
- * Returns the address that packets go to: an IPv4 address taken out of its IPv6 form; `::` and `::1` stay as they are.
- */
+/** Returns the address that packets go to: an IPv4 address taken out of its IPv6 form; `::` and `::1` stay as they are. */
 function unwrap(address: ipaddr.IPv4 | ipaddr.IPv6): ipaddr.IPv4 | ipaddr.IPv6 {
   if (address instanceof ipaddr.IPv4 || ['::', '::1'].includes(address.toString())) return address;
   const wrapper = WRAPPERS.find(([cidr]) => within(address, cidr));
@@ -180,8 +176,7 @@ type Pools = { readonly https: Agent; readonly http: Agent };
 const MAX_POOLS = 64;
 const POOL: Agent.Options = {
   pipelining: 1,
-  // Less than the five seconds after which common servers close an idle connection, so that a request does not meet one
-  // that is closing.
+  // Less than the five seconds after which common servers close an idle connection, so that a request does not meet one that is closing.
   keepAliveTimeout: 4000,
   maxHeaderSize: 16 * 1024,
 };
@@ -255,10 +250,7 @@ function createState(options: GuardOptions) {
   };
 }
 
-/**
- * Returns the TLS settings of a trust. The context is created once, because a `ca` option is parsed again for every
- * connection.
- */
+/** Returns the TLS settings of a trust. The context is created once, because a `ca` option is parsed again for every connection. */
 function tlsOf({ authoritiesFor }: GuardState, trust?: Trust): buildConnector.BuildOptions {
   const ca = authoritiesFor(trust);
   const clients = usable(trust?.clients ?? []);
@@ -276,8 +268,7 @@ function direct(guard: GuardState, policy: AddressPolicy, trust: Trust | undefin
   const { judge, publicHosts, lookup, pool } = guard;
   const connect = connector(guard, {
     ...tlsOf(guard, trust),
-    // Called for names only, never for literal addresses. Every address is judged, because Node.js chooses the one
-    // that is dialled.
+    // Called for names only, never for literal addresses. Every address is judged, because Node.js chooses the one that is dialled.
     lookup: (hostname, lookupOptions, callback) => {
       lookup(hostname, { ...lookupOptions, all: true }, (error, addresses) => {
         if (error !== null || typeof addresses === 'string') return callback(error, addresses);
@@ -354,8 +345,7 @@ function refusal(host: string, reason: string): ImageError {
 }
 
 /**
- * Knows which connections existed before a request. If the server has just closed such a connection, that says nothing
- * about the server.
+ * Knows which connections existed before a request. If the server has just closed such a connection, that says nothing about the server.
  */
 function createKeptConnections() {
   // A counter of events, not a time. Each client of undici is one connection at a time.

@@ -37,10 +37,7 @@ const PROJECT_KEPT = 3_600_000;
 const ROOT_KEPT = 600_000;
 /** The number of repositories that must have challenged before the next one is not asked first. */
 const HABIT = 2;
-/**
- * The most challenges of one host that are answered for one request. A second one is answered only if it names a new
- * scope.
- */
+/** The most challenges of one host that are answered for one request. A second one is answered only if it names a new scope. */
 const MAX_ROUNDS = 2;
 
 /**
@@ -79,10 +76,7 @@ function createState(options: TokenOptions) {
   };
 }
 
-/**
- * Sends the request to its own host and answers the challenges; `refusal` is a 401 of that host that has already
- * arrived.
- */
+/** Sends the request to its own host and answers the challenges; `refusal` is a 401 of that host that has already arrived. */
 async function converse(
   state: AuthState,
   request: RegistryRequest,
@@ -258,9 +252,7 @@ function rootKeyOf({ url, root, policy, trust }: RegistryRequest): string {
   return [url.origin, root?.pathname ?? '', policy, trust?.id ?? ''].join(' ');
 }
 
-/**
- * A token from an unverified connection, or for a host that the operator named, is not used over any other connection.
- */
+/** A token from an unverified connection, or for a host that the operator named, is not used over any other connection. */
 function keyOf({ url, scope, policy, trust, credential }: RegistryRequest): string {
   return [url.origin, scope, policy, trust?.id ?? '', credential?.fingerprint ?? ''].join(' ');
 }

@@ -80,10 +80,7 @@ type ProxyTarget = {
   readonly address: ReturnType<typeof ipaddr.process> | undefined;
 };
 
-/**
- * Parses one entry of `NO_PROXY`: `*`, a CIDR, or a host[:port]. A domain covers its subdomains too; `.domain` covers
- * only those.
- */
+/** Parses one entry of `NO_PROXY`: `*`, a CIDR, or a host[:port]. A domain covers its subdomains too; `.domain` covers only those. */
 function exemption(entry: string): (target: ProxyTarget) => boolean {
   if (entry === '*') return () => true;
   if (entry.includes('/')) {
@@ -145,8 +142,7 @@ type TunnelOptions = {
 // reports a refused CONNECT only as a sentence.
 
 /**
- * Creates the pools for a proxy: `https` connects through it (CONNECT), `http` sends plain http requests to it (RFC
- * 9112, section 3.2.2).
+ * Creates the pools for a proxy: `https` connects through it (CONNECT), `http` sends plain http requests to it (RFC 9112, section 3.2.2).
  */
 export function createTunnel(options: TunnelOptions): { readonly https: Agent; readonly http: Agent } {
   const { proxy } = options;

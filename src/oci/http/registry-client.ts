@@ -26,8 +26,7 @@ export type RegistryOptions = Omit<GuardOptions, keyof AddressRules | 'connectTi
   /** host[:port] of registries with plain http or an unverifiable certificate; they may be on loopback. */
   readonly insecure: readonly string[];
   /**
-   * host[:port] of the other hosts that the operator named, at this moment: they may be on loopback, and their
-   * certificates are verified.
+   * host[:port] of the other hosts that the operator named, at this moment: they may be on loopback, and their certificates are verified.
    */
   readonly namedHosts?: () => ReadonlySet<string>;
   readonly addresses: AddressRules;
@@ -88,10 +87,7 @@ async function reportRefusals(request: RegistryRequest, next: SendRequest): Prom
   }
 }
 
-/**
- * Codes of a TLS handshake with a server that certainly speaks another protocol. Excludes alerts, because only TLS has
- * those.
- */
+/** Codes of a TLS handshake with a server that certainly speaks another protocol. Excludes alerts, because only TLS has those. */
 const NOT_TLS = /^(EPROTO|ERR_SSL_(?!.*ALERT))/;
 /** Codes that such a server may cause as well, and also a registry with TLS that is just restarting. */
 const HUNG_UP = /^(ECONNRESET|UND_ERR_SOCKET)$/;
@@ -108,10 +104,7 @@ const MAX_SPOKEN = 10_000;
 /** The result of one attempt: the answer, or the cause of the failure and the error for it. */
 type Attempt = { readonly response: RegistryResponse } | { readonly cause: unknown; readonly error: ImageError };
 
-/**
- * Headers that no configuration may set: the user agent, those that the connection itself needs, and those for the next
- * hop only.
- */
+/** Headers that no configuration may set: the user agent, those that the connection itself needs, and those for the next hop only. */
 const RESERVED =
   /^(host|user-agent|accept-encoding|content-length|connection|expect|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/;
 

@@ -145,11 +145,7 @@ function byPost({ base, service, scopes }: TokenRequest, grant: Readonly<Record<
 
 function read(answer: RegistryResponse, { registry }: RegistryRequest, now: number): Token {
   const fail = (code: 'malformed' | 'denied', problem: string): ImageError =>
-    new ImageError(`the token service of ${registry} ${problem}`, {
-      code,
-      endpoint: registry,
-      byCredential: true,
-    });
+    new ImageError(`the token service of ${registry} ${problem}`, { code, endpoint: registry, byCredential: true });
   if (answer.status === 404 || answer.status === 405) throw fail('denied', `answers ${answer.status}`);
   if (answer.status >= 300 && answer.status < 400) {
     throw fail('denied', `redirects; only ${MAX_REDIRECTS} redirects with https on its own host are followed`);
@@ -222,10 +218,7 @@ export type AskedToken = {
 const MAX_HEADER = 8192;
 const MAX_CHALLENGES = 16;
 const MAX_REALM = 2048;
-/**
- * Enough for a gateway, or for a registry with a name of its own for a repository. More would only make the token's URL
- * longer.
- */
+/** Enough for a gateway, or for a registry with a name of its own for a repository. More would only make the token's URL longer. */
 const MAX_SCOPES = 4;
 const MAX_SCOPE = 300;
 /** GitHub's example of a scope, in challenges that know no repository. */
@@ -307,10 +300,7 @@ type RealmOf = { readonly host: string; readonly hostname: string; readonly inse
  */
 export function acceptRealm(realm: string, registry: RealmOf): URL {
   const refuse = (code: 'forbidden-address' | 'malformed', problem: string): ImageError =>
-    new ImageError(`${registry.host} names a token service that ${problem}`, {
-      code,
-      endpoint: registry.host,
-    });
+    new ImageError(`${registry.host} names a token service that ${problem}`, { code, endpoint: registry.host });
   const url = realm.length > MAX_REALM ? undefined : parseUrl(realm);
   if (url === undefined) throw refuse('malformed', 'is not an absolute URL');
   if (url.protocol === 'http:' && !registry.insecure) {

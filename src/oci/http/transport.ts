@@ -76,9 +76,7 @@ export type RegistryRequest = {
 
 export type RegistryResponse = {
   readonly status: number;
-  /**
-   * Names in lower case; of a repeated header the first value, except for `www-authenticate`, whose values are joined.
-   */
+  /** Names in lower case; of a repeated header the first value, except for `www-authenticate`, whose values are joined. */
   readonly headers: Readonly<Record<string, string>>;
   /** Empty unless the status is 2xx. */
   readonly body: Uint8Array;
@@ -125,10 +123,7 @@ export async function withDeadline<T>(
   }
 }
 
-/**
- * Limits the total time of all links below it, including redirects and bodies: undici's own time-outs let a slow body
- * go on for ever.
- */
+/** Limits the total time of all links below it, including redirects and bodies: undici's own time-outs let a slow body go on for ever. */
 export function deadline(milliseconds: number, after?: Clock['after']): Link {
   return ({ timeoutMs = milliseconds, ...request }, next) => {
     let current: RegistryRequest = request;

@@ -45,8 +45,7 @@ export function forStrangers({ id, authorities }: Trust): Trust | undefined {
 }
 
 /**
- * Splits a PEM bundle into its certificates; text and other blocks between them are skipped, as in the bundles of
- * distributions.
+ * Splits a PEM bundle into its certificates; text and other blocks between them are skipped, as in the bundles of distributions.
  *
  * @throws Error for a bundle without a certificate, and for a certificate that cannot be parsed, by its position
  */
@@ -68,8 +67,7 @@ export function readAuthorities(text: string): string[] {
 }
 
 /**
- * Creates the `ca` option for TLS. It replaces the built-in authorities, so they are included; undefined if nothing
- * else is wanted.
+ * Creates the `ca` option for TLS. It replaces the built-in authorities, so they are included; undefined if nothing else is wanted.
  *
  * @param configured PEM of `registries.caFile`
  * @param extraFile `NODE_EXTRA_CA_CERTS`, which a `ca` option replaces as well
@@ -88,8 +86,7 @@ export function createAuthorities(
 }
 
 function defaultAuthorities(extraFile = ''): string[] {
-  // Since Node.js 22.15: the certificates that TLS itself would use, including the system's store and the extra file if
-  // they are enabled.
+  // Since Node.js 22.15: the certificates that TLS itself would use, including the system's store and the extra file if they are enabled.
   const get: unknown = Reflect.get(tls, 'getCACertificates');
   const found: unknown = typeof get === 'function' ? get('default') : undefined;
   if (Array.isArray(found)) return found.filter((each) => typeof each === 'string');

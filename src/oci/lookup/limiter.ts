@@ -103,9 +103,8 @@ const ROOM = { perGroup: 6 * 1024 * 1024, inAll: 24 * 1024 * 1024, always: 64 * 
 const ENTRY = 320;
 
 /**
- * Limits the lookups of one namespace that have started. A lookup that runs or waits for its place takes about 10 kB;
- * the others wait here and take little more than a name, because the pods of one tenant may name hundreds of thousands
- * of images.
+ * Limits the lookups of one namespace that have started. A lookup that runs or waits for its place takes about 10 kB; the others wait here
+ * and take little more than a name, because the pods of one tenant may name hundreds of thousands of images.
  */
 export function createStarts({ perNamespace, perHost, perProject } = STARTS) {
   const turns = createTurns();

@@ -33,16 +33,15 @@ const ANONYMOUS = '';
 export type Logins = ReturnType<typeof createLogins>;
 
 /**
- * The results of earlier tries: which credential worked for a repository, and which was refused there. It changes the order of
- * tries and skips some, but never tries a credential that the caller did not supply.
+ * The results of earlier tries: which credential worked for a repository, and which was refused there. It changes the order of tries and
+ * skips some, but never tries a credential that the caller did not supply.
  *
- * It knows, too, which logins have worked at which hosts. One that has not may be wrong, and must not be sent for every image: the
- * account might be locked. So it has one try at a time there (pace.ts). Once the registry, or its token service, refused it (401) for
- * two repositories it is left alone at that host for five minutes.
+ * It knows, too, which logins have worked at which hosts. One that has not may be wrong, and must not be sent for every image: the account
+ * might be locked. So it has one try at a time there (pace.ts). Once the registry, or its token service, refused it (401) for two
+ * repositories it is left alone at that host for five minutes.
  *
- * Where it has worked, a refusal is about the repository. Authors of pods name repositories, and none may take a login from others:
- * so a refused one is tried once more after 30 s in another project, and for namespaces that met no refusal until four tries were
- * refused.
+ * Where it has worked, a refusal is about the repository. Authors of pods name repositories, and none may take a login from others: so a
+ * refused one is tried once more after 30 s in another project, and for namespaces that met no refusal until four tries were refused.
  *
  * @param refusedMs milliseconds for which a refused credential is not tried again for the repository
  */

@@ -27,18 +27,13 @@ type LookupTask = {
   readonly reference: Reference;
   /** In the order in which they are asked; not empty. */
   readonly endpoints: readonly Endpoint[];
-  /**
-   * Returns the credentials for an image's name at an endpoint, in the order in which they are tried; an anonymous try
-   * follows them.
-   */
+  /** Returns the credentials for an image's name at an endpoint, in the order in which they are tried; an anonymous try follows them. */
   readonly credentials: (credentialName: string, signal: AbortSignal, askers: Askers) => Promise<readonly Credential[]>;
   /** The namespaces for which the lookup runs. */
   readonly askers: Askers;
   /** Called when the lookup has begun to wait for its turn at an account that met a limit. */
   readonly onWait?: () => void;
-  /**
-   * Milliseconds for asking. Each endpoint gets an equal share of the time that is left, with the endpoints after it.
-   */
+  /** Milliseconds for asking. Each endpoint gets an equal share of the time that is left, with the endpoints after it. */
   readonly budgetMs: number;
   readonly signal: AbortSignal;
 };
@@ -257,9 +252,8 @@ function isLimit({ code, status, retryAfterMs }: ImageError): boolean {
 }
 
 /**
- * Chooses the failure to report: first one that may pass by itself, then one that another credential could change, of
- * these the first. Without credentials, "does not exist" is the registry's answer; if some credentials were refused, it
- * is not reliable.
+ * Chooses the failure to report: first one that may pass by itself, then one that another credential could change, of these the first.
+ * Without credentials, "does not exist" is the registry's answer; if some credentials were refused, it is not reliable.
  */
 function mostUseful(failures: readonly ImageError[]): ImageError | undefined {
   const limited = failures.filter(({ code }) => code === 'rate-limited');

@@ -32,14 +32,13 @@ type Patience = {
 };
 
 /**
- * Keeps to the limits that registries put on an account. Registries rarely say what their limit is, so the pace is found out: a
- * refusal stops all tries of an account for as long as the registry asks, else for a second, doubled while refusals go on. Then one
- * try goes first. The pace grows with each answer, fast until the second refusal, and falls by a fifth with each refusal. Where a
- * registry says how much is left, the last tenth is asked for slowly. A limit is a queue and not a failure: who waits in it is not
- * refused as long as it moves.
+ * Keeps to the limits that registries put on an account. Registries rarely say what their limit is, so the pace is found out: a refusal
+ * stops all tries of an account for as long as the registry asks, else for a second, doubled while refusals go on. Then one try goes first.
+ * The pace grows with each answer, fast until the second refusal, and falls by a fifth with each refusal. Where a registry says how much is
+ * left, the last tenth is asked for slowly. A limit is a queue and not a failure: who waits in it is not refused as long as it moves.
  *
- * A registry may pass on the limit of another one for one project. So only projects that met a limit share the pace of their
- * account, and one that is refused while the others are answered gets a pace of its own.
+ * A registry may pass on the limit of another one for one project. So only projects that met a limit share the pace of their account, and
+ * one that is refused while the others are answered gets a pace of its own.
  *
  * A login that has not worked at a host yet (logins.ts) has one try at a time there, in one line for all its projects.
  */
