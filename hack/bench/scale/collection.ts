@@ -1,10 +1,9 @@
 import { isObject, type JsonObject, objectAt } from '../../../src/kit/json.ts';
 import { jsonPatch } from '../../../test/simulator/objects/patch.ts';
-import { FIELDS, type Numbers } from './objects.ts';
-import { createStamp, fillIn, type Stamp } from './stamp.ts';
+import { filledIn, type Numbers, splitAtFields } from './objects.ts';
 
 /** The texts of one kind of object. They must not change for an index. */
-export type Kind = {
+type Kind = {
   /** As in a bookmark. */
   readonly kind: string;
   readonly apiVersion: string;
@@ -25,15 +24,15 @@ export type Collection = {
   /** Changes the status of an object, and sends the event. */
   touch(index: number): void;
   /** Applies a JSON Patch; throws the API server's refusal. Returns the object, or with `metadataOnly` its metadata. */
-  patch(index: number, patch: string, metadataOnly: boolean): Buffer;
-  object(index: number): Buffer;
+  patch(index: number, patch: string, metadataOnly: boolean): string;
+  object(index: number): string;
   /** The objects of these indexes as a list. `next`: the index with which the next page begins. */
-  page(indexes: Iterable<number>, next?: number): Buffer;
+  page(indexes: Iterable<number>, next?: number): string;
   /** Sends the events after a version, and those that follow, until the returned function is called; undefined: too old. */
-  watch(from: number, send: (event: Buffer) => void): (() => void) | undefined;
+  watch(from: number, send: (event: string) => void): (() => void) | undefined;
   /** The event that only has the present version. `initial`: it ends the events of `sendInitialEvents`. */
-  bookmark(initial?: boolean): Buffer;
-  initialEvent(index: number): Buffer;
+  bookmark(initial?: boolean): string;
+  initialEvent(index: number): string;
 };
 
 /** The version of a cluster before anything happens; a decimal number of ten digits, as all that follow. */
@@ -47,33 +46,30 @@ let version = FIRST_VERSION;
 export function createCollection({ kind, apiVersion, numbersOf, textOf }: Kind, count: number): Collection {
   let size = count;
   const versions = new Map<number, number>();
-  const stamps = new Map<string, Stamp>();
-  /** Objects whose text a patch changed. */
-  const own = new Map<number, { readonly text: string; readonly stamp: Stamp }>();
-  const watchers = new Set<(event: Buffer) => void>();
+  /** The texts of the kind, split: few. */
+  const split = new Map<string, readonly string[]>();
+  /** Texts that a patch changed. */
+  const own = new Map<number, string>();
+  const watchers = new Set<(event: string) => void>();
   const events: Event[] = [];
 
-  function stampOf(index: number): Stamp {
+  function partsOf(index: number): readonly string[] {
     const changed = own.get(index);
-    if (changed !== undefined) return changed.stamp;
+    if (changed !== undefined) return splitAtFields(changed);
     const text = textOf(index);
-    const stamp = stamps.get(text) ?? createStamp(text, FIELDS);
-    stamps.set(text, stamp);
-    return stamp;
+    const parts = split.get(text) ?? splitAtFields(text);
+    split.set(text, parts);
+    return parts;
   }
 
-  function valuesOf(index: number): number[] {
+  function item(index: number): string {
     const now = versions.get(index) ?? FIRST_VERSION;
-    const { index: own, app, space, node, image } = numbersOf(index);
-    return [now, Math.floor(now / 60) % 60, now % 60, own, app, space, node, image];
+    return filledIn(partsOf(index), { ...numbersOf(index), version: now, mm: Math.floor(now / 60) % 60, ss: now % 60 });
   }
 
   // The items of a list have no kind, as those of a real API server.
-  const head = `{"kind":"${kind}","apiVersion":"${apiVersion}",`;
-  const rest = (index: number) => stampOf(index).make(valuesOf(index)).subarray(1);
-  const object = (index: number) => Buffer.concat([Buffer.from(head), rest(index)]);
-  const eventOf = (type: string, index: number) =>
-    Buffer.concat([Buffer.from(`{"type":"${type}","object":${head}`), rest(index), Buffer.from('}\n')]);
+  const object = (index: number) => `{"kind":"${kind}","apiVersion":"${apiVersion}",${item(index).slice(1)}`;
+  const eventOf = (type: string, index: number) => `{"type":"${type}","object":${object(index)}}\n`;
 
   function happened(type: Event['type'], index: number): void {
     version += 1;
@@ -101,32 +97,23 @@ export function createCollection({ kind, apiVersion, numbersOf, textOf }: Kind, 
     },
     touch: (index) => happened('MODIFIED', index),
     patch(index, patch, metadataOnly) {
-      const text = own.get(index)?.text ?? fillIn(textOf(index), FIELDS, numbersOf(index));
-      const now = jsonPatch(parsed(object(index).toString()), patch);
+      const text = own.get(index) ?? filledIn(partsOf(index), numbersOf(index));
+      const now = jsonPatch(parsed(object(index)), patch);
       const metadata = objectAt(now, 'metadata');
       const next = jsonPatch(parsed(text), withoutTests(patch));
       // As the API server does for every change of a spec.
       const generation = typeof metadata.generation === 'number' ? { generation: metadata.generation + 1 } : {};
-      const changed = JSON.stringify({ ...next, metadata: { ...objectAt(next, 'metadata'), ...generation } });
-      own.set(index, { text: changed, stamp: createStamp(changed, FIELDS) });
+      own.set(index, JSON.stringify({ ...next, metadata: { ...objectAt(next, 'metadata'), ...generation } }));
       happened('MODIFIED', index);
       if (!metadataOnly) return object(index);
       const part = { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1' };
-      return Buffer.from(JSON.stringify({ ...part, metadata: parsed(object(index).toString()).metadata }));
+      return JSON.stringify({ ...part, metadata: parsed(object(index)).metadata });
     },
     page(indexes, next) {
       const token = next === undefined ? '' : `,"continue":"${next}"`;
-      const listHead = `{"kind":"${kind}List","apiVersion":"${apiVersion}","metadata":{"resourceVersion":"${version}"${token}},"items":[`;
-      const items = [...indexes];
-      const bytes = items.reduce((sum, index) => sum + stampOf(index).size + 1, listHead.length);
-      const page = Buffer.allocUnsafe(items.length === 0 ? bytes + 2 : bytes + 1);
-      let at = page.write(listHead, 'latin1');
-      for (const [place, index] of items.entries()) {
-        if (place > 0) at += page.write(',', at);
-        at = stampOf(index).write(page, at, valuesOf(index));
-      }
-      page.write(']}', at);
-      return page;
+      const metadata = `{"resourceVersion":"${version}"${token}}`;
+      const items = [...indexes].map(item).join();
+      return `{"kind":"${kind}List","apiVersion":"${apiVersion}","metadata":${metadata},"items":[${items}]}`;
     },
     watch(from, send) {
       if (from < (events[0]?.version ?? FIRST_VERSION) - 1 && events.length > KEPT_EVENTS) return undefined;
@@ -137,9 +124,7 @@ export function createCollection({ kind, apiVersion, numbersOf, textOf }: Kind, 
     bookmark(initial = false) {
       const annotations = initial ? ',"annotations":{"k8s.io/initial-events-end":"true"}' : '';
       const metadata = `{"resourceVersion":"${version}","creationTimestamp":null${annotations}}`;
-      return Buffer.from(
-        `{"type":"BOOKMARK","object":{"kind":"${kind}","apiVersion":"${apiVersion}","metadata":${metadata}}}\n`,
-      );
+      return `{"type":"BOOKMARK","object":{"kind":"${kind}","apiVersion":"${apiVersion}","metadata":${metadata}}}\n`;
     },
     initialEvent: (index) => eventOf('ADDED', index),
   };

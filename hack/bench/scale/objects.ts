@@ -1,6 +1,5 @@
-/** The objects of a big cluster as the API server sends them, as texts with fields (stamp.ts). */
+/** The objects of a big cluster as the API server sends them, as texts in which `@name@` stands for a field. */
 import { MANAGED_ANNOTATION } from '../../../src/names.ts';
-import type { Fields } from './stamp.ts';
 
 /** The fields of all texts, with their digits. `mm` and `ss` are a time that changes with each status update. */
 export const FIELDS = {
@@ -12,10 +11,28 @@ export const FIELDS = {
   space: 4,
   node: 6,
   image: 4,
-} as const satisfies Fields;
+} as const;
+const WIDTHS: Readonly<Record<string, number>> = FIELDS;
 
-/** What a pod or a node is made of. `numbers`: the values of {@link FIELDS} in their order. */
+/** What a pod or a node is made of. */
 export type Numbers = Readonly<Record<Exclude<keyof typeof FIELDS, 'version' | 'mm' | 'ss'>, number>>;
+
+/** Fills in the fields of a text that have a value, and leaves the others. `parts`: the text, split at its fields. */
+export function filledIn(parts: readonly string[], values: Partial<Record<string, number>>): string {
+  let text = parts[0] ?? '';
+  for (let index = 1; index < parts.length; index += 2) {
+    const name = parts[index] ?? '';
+    const value = values[name];
+    text += value === undefined ? `@${name}@` : String(value).padStart(WIDTHS[name] ?? 0, '0');
+    text += parts[index + 1];
+  }
+  return text;
+}
+
+/** Splits a text at its fields: their names have the odd places. */
+export function splitAtFields(text: string): readonly string[] {
+  return text.split(/@([a-z]+)@/);
+}
 
 /** The number of namespaces. */
 export const NAMESPACES = 200;

@@ -9,7 +9,7 @@ import { PODS_OF_APP } from './objects.ts';
 /** The requests that were answered, by `VERB resource`: LIST and WATCH for those that begin one, PAGE for later pages. */
 export type Counts = Map<string, number>;
 
-export type Routes = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+type Routes = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
 const BOOKMARK_MS = 60_000;
 /** `/api/v1/…` or `/apis/GROUP/VERSION/…`: namespace, resource, name, subresource. */
@@ -55,7 +55,7 @@ export function createRoutes(kinds: Kinds, counts: Counts): Routes {
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       request.resume();
-      send(response, error.code, Buffer.from(JSON.stringify(error.body)));
+      send(response, error.code, JSON.stringify(error.body));
     }
   };
 }
@@ -80,7 +80,7 @@ function indexOf(name: string, { size }: Collection, resource: string): number {
   throw new ApiError(404, 'NotFound', `${resource} "${name}" not found`, { name });
 }
 
-function list(collection: Collection, query: URLSearchParams): Buffer {
+function list(collection: Collection, query: URLSearchParams): string {
   if (query.has('fieldSelector')) throw new ApiError(400, 'BadRequest', 'this server knows no field selectors');
   const hash = /^pod-template-hash=h(\d+)$/.exec(query.get('labelSelector') ?? '')?.[1];
   if (hash !== undefined) return collection.page(range(Number(hash) * PODS_OF_APP, PODS_OF_APP));
@@ -128,8 +128,8 @@ function other(
   name: string | undefined,
   body: string,
   leases: Map<string, string>,
-): [status: number, body: Buffer] {
-  const ok = (answer: string, status = 200): [number, Buffer] => [status, Buffer.from(answer)];
+): [status: number, body: string] {
+  const ok = (answer: string, status = 200): [number, string] => [status, answer];
   if (path === '/version') return ok('{"major":"1","minor":"37","gitVersion":"v1.37.2"}');
   if (resource === 'events' && method === 'POST') return ok(body, 201);
   if (resource === 'leases') {
@@ -152,6 +152,7 @@ function objectOf(body: string) {
   return isObject(value) ? value : {};
 }
 
-function send(response: ServerResponse, status: number, body: Buffer): void {
-  response.writeHead(status, { 'content-type': 'application/json', 'content-length': body.length }).end(body);
+function send(response: ServerResponse, status: number, body: string): void {
+  const length = Buffer.byteLength(body);
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': length }).end(body);
 }
