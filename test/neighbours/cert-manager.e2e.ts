@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { startCertManager } from '../../hack/cluster/cert-manager.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import type { Component } from '../../hack/cluster/spawn.ts';
 import { streamPods } from '../e2e/support/pod-stream.ts';
@@ -9,6 +8,7 @@ import { isTrusted, passedUnreviewed, reviewsPods } from '../e2e/support/real-ch
 import { editConfiguration, needsRealWorld, type RealWorld, startRealWorld } from '../e2e/support/real-world.ts';
 import type { LiveWorld } from '../e2e/support/world.ts';
 import { isGoing, nameOf } from '../support/objects.ts';
+import { startCertManager } from './support/cert-manager.ts';
 
 const NAME = 'archaware-controller';
 const SECRET = `${NAME}-certificates`;

@@ -1,13 +1,13 @@
 import { expect } from 'chai';
-import { startPolicyController } from '../../hack/cluster/image-policies.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
-import { signKeyless, type Trust } from '../../hack/cluster/keyless.ts';
 import type { Component } from '../../hack/cluster/spawn.ts';
 import { admit, freshImage, gates, lookUps, patchesOf } from '../e2e/support/placed.ts';
 import { type LiveWorld, startWorld } from '../e2e/support/world.ts';
 import { nameOf, ours, runs, scheduledOn, tolerations } from '../support/objects.ts';
 import { arrangeWebhook, eventuallyTrusted } from '../support/webhook.ts';
 import { deployment, pod } from '../support/workloads.ts';
+import { startPolicyController } from './support/image-policies.ts';
+import { signKeyless, type Trust } from './support/keyless.ts';
 import { needsImagePolicies } from './support/released.ts';
 
 /** Admits every image, after its digest has been written into the pod. */

@@ -2,15 +2,15 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { type Cluster, startCluster } from '../../hack/cluster/cluster.ts';
-import { startKyverno, startPolicyController, trusting } from '../../hack/cluster/image-policies.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
-import { signKeyless, type Trust } from '../../hack/cluster/keyless.ts';
 import { type Registry, startRegistry } from '../../hack/cluster/registry.ts';
 import type { Component } from '../../hack/cluster/spawn.ts';
 import { withRealNames } from '../../hack/release/names.ts';
 import { arrangeHelm, CHART_PATH, type Helm } from '../e2e/support/helm.ts';
 import { nameOf, runs } from '../support/objects.ts';
 import { pod } from '../support/workloads.ts';
+import { startKyverno, startPolicyController, trusting } from './support/image-policies.ts';
+import { signKeyless, type Trust } from './support/keyless.ts';
 import { CANDIDATES, namesOf, needsImagePolicies, pushCandidates } from './support/released.ts';
 
 const EXAMPLES = new URL('../../docs/examples/', import.meta.url);

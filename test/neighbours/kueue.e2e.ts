@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
-import { startKueue } from '../../hack/cluster/kueue.ts';
 import type { Component } from '../../hack/cluster/spawn.ts';
 import { freshImage, inSilence } from '../e2e/support/placed.ts';
 import { type LiveWorld, startWorld } from '../e2e/support/world.ts';
 import { ours, runs, scheduledOn, tolerations } from '../support/objects.ts';
 import { arrangeWebhook, eventuallyTrusted } from '../support/webhook.ts';
 import { job, pod } from '../support/workloads.ts';
+import { startKueue } from './support/kueue.ts';
 
 const API = 'kueue.x-k8s.io/v1beta1';
 

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
-import { startIstioInjector, startRollouts, startVpaUpdater } from '../../hack/cluster/pod-writers.ts';
 import type { Component } from '../../hack/cluster/spawn.ts';
 import {
   admit,
@@ -21,6 +20,7 @@ import { runBundle } from '../support/controller-process.ts';
 import { nameOf, ours, runs, scheduledOn, tolerations, uidOf } from '../support/objects.ts';
 import { arrangeWebhook, eventuallyTrusted } from '../support/webhook.ts';
 import { deployment, pod } from '../support/workloads.ts';
+import { startIstioInjector, startRollouts, startVpaUpdater } from './support/pod-writers.ts';
 
 const ON_ARM = { nodeAffinity: required([onArch('arm64')]) };
 

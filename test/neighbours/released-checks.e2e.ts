@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
-import { signKeyless, type Trust } from '../../hack/cluster/keyless.ts';
 import { type Registry, startRegistry } from '../../hack/cluster/registry.ts';
 import { binaries } from '../../hack/cluster/spawn.ts';
+import { signKeyless, type Trust } from './support/keyless.ts';
 import { CANDIDATES, needsReleaseTools, pushCandidates } from './support/released.ts';
 
 const WORKFLOW = 'https://source.invalid/archaware-controller/.github/workflows/release.yml@refs/tags';

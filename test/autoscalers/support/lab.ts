@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expectSuccess } from '../../../hack/cluster/client.ts';
 import { at, listAt } from '../../../hack/cluster/json.ts';
-import { startKarpenter, startSlowKubelets } from '../../../hack/cluster/karpenter.ts';
 import { type LiveWorld, startWorld } from '../../e2e/support/world.ts';
 import { nameOf, runs, scheduledOn, uidOf } from '../../support/objects.ts';
+import { startKarpenter, startSlowKubelets } from './karpenter.ts';
 import { NODE_CLASS, type NodePoolOptions, nodePool } from './pools.ts';
 
 const KARPENTER = '/apis/karpenter.sh/v1';

@@ -4,8 +4,8 @@ import { basename, dirname, join } from 'node:path';
 import { stringify } from 'yaml';
 import { type Registry, startRegistry } from '../../../hack/cluster/registry.ts';
 import type { RegistryOptions } from '../../../hack/cluster/registry-config.ts';
-import { type Front, type FrontOptions, startFront } from '../../../hack/cluster/registry-front.ts';
 import { mount } from '../../support/mounted.ts';
+import { type Front, type FrontOptions, startFront } from './registry-front.ts';
 import type { LiveWorld } from './world.ts';
 
 /** What a file of tests arranges in addition to its world: registries, names for them, and files of the operator's. */

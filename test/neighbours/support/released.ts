@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Attestation, PROVENANCE, SIGNATURE } from '../../../hack/cluster/keyless.ts';
 import type { Registry } from '../../../hack/cluster/registry.ts';
 import { binaries } from '../../../hack/cluster/spawn.ts';
 import type { Names } from '../../../hack/release/names.ts';
 import { multiPlatform } from '../../../testimg/build.ts';
 import { pushFixtures } from '../../../testimg/push.ts';
+import { type Attestation, PROVENANCE, SIGNATURE } from './keyless.ts';
 
 const BUILT_BY = 'hack/cluster/build.sh and hack/cluster/build-image-policies.sh';
 

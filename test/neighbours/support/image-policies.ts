@@ -1,14 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseAllDocuments, stringify } from 'yaml';
-import { createAuthority } from './certificates.ts';
-import { expectSuccess } from './client.ts';
-import type { Cluster } from './cluster.ts';
-import { at, listAt } from './json.ts';
+import { createAuthority } from '../../../hack/cluster/certificates.ts';
+import { expectSuccess } from '../../../hack/cluster/client.ts';
+import type { Cluster } from '../../../hack/cluster/cluster.ts';
+import { at, listAt } from '../../../hack/cluster/json.ts';
+import { freePorts } from '../../../hack/cluster/ports.ts';
+import { binaries, type Component, startComponent } from '../../../hack/cluster/spawn.ts';
 import type { Trust } from './keyless.ts';
 import { applyKinds } from './pod-writers.ts';
-import { freePorts } from './ports.ts';
-import { binaries, type Component, startComponent } from './spawn.ts';
 
 const WEBHOOKS = '/apis/admissionregistration.k8s.io/v1';
 

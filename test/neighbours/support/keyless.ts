@@ -4,9 +4,9 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { basename, join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { emptyDirectory } from './directory.ts';
-import { freePorts } from './ports.ts';
-import { binaries } from './spawn.ts';
+import { emptyDirectory } from '../../../hack/cluster/directory.ts';
+import { freePorts } from '../../../hack/cluster/ports.ts';
+import { binaries } from '../../../hack/cluster/spawn.ts';
 
 /** A statement about an image that a workflow signs. cosign's own signature is one, of the type `SIGNATURE`. */
 export interface Attestation {

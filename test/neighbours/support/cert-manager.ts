@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Cluster } from './cluster.ts';
-import { binaries, type Component, startComponent } from './spawn.ts';
+import type { Cluster } from '../../../hack/cluster/cluster.ts';
+import { binaries, type Component, startComponent } from '../../../hack/cluster/spawn.ts';
 
 /** `build-cert-manager.sh` puts it beside the binaries. */
 const CRDS = 'cert-manager-crds.yaml';

@@ -7,8 +7,8 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
-import type { Authority } from './certificates.ts';
-import { freePorts } from './ports.ts';
+import type { Authority } from '../../../hack/cluster/certificates.ts';
+import { freePorts } from '../../../hack/cluster/ports.ts';
 
 export interface FrontOptions {
   /** A registry that speaks plain http. */

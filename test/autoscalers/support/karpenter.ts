@@ -1,11 +1,11 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseAllDocuments, stringify } from 'yaml';
-import type { Cluster } from './cluster.ts';
-import { at } from './json.ts';
-import { stagesFile, startKwok } from './kwok.ts';
-import { freePorts } from './ports.ts';
-import { binaries, type Component, startComponent } from './spawn.ts';
+import type { Cluster } from '../../../hack/cluster/cluster.ts';
+import { at } from '../../../hack/cluster/json.ts';
+import { stagesFile, startKwok } from '../../../hack/cluster/kwok.ts';
+import { freePorts } from '../../../hack/cluster/ports.ts';
+import { binaries, type Component, startComponent } from '../../../hack/cluster/spawn.ts';
 
 // Karpenter with its kwok provider: the scheduler, consolidation and drift are real, only the machines are simulated.
 // Three things differ from plain kwok, to be like a cloud: arm64 costs less, nodes register with the status and the

@@ -1,12 +1,12 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseAllDocuments, stringify } from 'yaml';
-import { createAuthority } from './certificates.ts';
-import type { Cluster } from './cluster.ts';
-import { at, listAt } from './json.ts';
+import { createAuthority } from '../../../hack/cluster/certificates.ts';
+import type { Cluster } from '../../../hack/cluster/cluster.ts';
+import { at, listAt } from '../../../hack/cluster/json.ts';
+import { freePorts } from '../../../hack/cluster/ports.ts';
+import { binaries, type Component, startComponent } from '../../../hack/cluster/spawn.ts';
 import { applyKinds } from './pod-writers.ts';
-import { freePorts } from './ports.ts';
-import { binaries, type Component, startComponent } from './spawn.ts';
 
 /** The API groups whose objects Kueue's webhooks are asked about here: Jobs, and Kueue's own kinds. */
 const GROUPS = ['batch', 'kueue.x-k8s.io'];

@@ -3,11 +3,11 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { parseAllDocuments, stringify } from 'yaml';
-import { createAuthority } from './certificates.ts';
-import type { Cluster } from './cluster.ts';
-import { at, listAt } from './json.ts';
-import { freePorts } from './ports.ts';
-import { binaries, type Component, startComponent } from './spawn.ts';
+import { createAuthority } from '../../../hack/cluster/certificates.ts';
+import type { Cluster } from '../../../hack/cluster/cluster.ts';
+import { at, listAt } from '../../../hack/cluster/json.ts';
+import { freePorts } from '../../../hack/cluster/ports.ts';
+import { binaries, type Component, startComponent } from '../../../hack/cluster/spawn.ts';
 
 const run = promisify(execFile);
 
