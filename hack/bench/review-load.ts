@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Pool } from 'undici';
+import { podText } from './scale/objects.ts';
 
 /** Where AdmissionReviews are sent. */
 export type Target = { readonly port: number /** PEM. */; readonly ca: string };
@@ -92,84 +93,24 @@ async function withSender(
   }
 }
 
+const POD = JSON.parse(podText({ pods: 0, nodes: 0, images: 0, repository: '' }, false));
+
 /** A review of a pod as a Deployment creates it: about 4 KB. */
 function reviewOf(image: string): string {
-  const uid = randomUUID();
   const pods = { group: '', version: 'v1', resource: 'pods' };
   const kind = { group: '', version: 'v1', kind: 'Pod' };
-  const userInfo = {
-    username: 'system:serviceaccount:kube-system:replicaset-controller',
-    groups: ['system:authenticated'],
-  };
-  const request = {
-    uid,
-    kind,
-    resource: pods,
-    requestKind: kind,
-    requestResource: pods,
-    namespace: 'bench',
-    operation: 'CREATE',
-  };
+  const username = 'system:serviceaccount:kube-system:replicaset-controller';
+  const containers = POD.spec.containers.map((container: object) => ({ ...container, image }));
   return JSON.stringify({
     kind: 'AdmissionReview',
     apiVersion: 'admission.k8s.io/v1',
     request: {
-      ...request,
-      userInfo,
-      object: podOf(image),
+      ...{ uid: randomUUID(), kind, resource: pods, requestKind: kind, requestResource: pods },
+      ...{ namespace: 'bench', operation: 'CREATE', userInfo: { username, groups: ['system:authenticated'] } },
+      object: { kind: 'Pod', apiVersion: 'v1', ...POD, spec: { ...POD.spec, containers } },
       oldObject: null,
       dryRun: false,
       options: { kind: 'CreateOptions' },
     },
   });
-}
-
-function podOf(image: string) {
-  const token = { name: 'kube-api-access', mountPath: '/var/run/secrets/kubernetes.io/serviceaccount', readOnly: true };
-  const containers = ['web', 'proxy'].map((name) => ({
-    name,
-    image,
-    imagePullPolicy: 'IfNotPresent',
-    env: Array.from({ length: 15 }, (_, index) => ({
-      name: `SETTING_${index}`,
-      value: `the value of setting ${index}`,
-    })),
-    ports: [{ name: 'http', containerPort: 8080, protocol: 'TCP' }],
-    resources: { limits: { cpu: '1', memory: '512Mi' }, requests: { cpu: '100m', memory: '128Mi' } },
-    readinessProbe: { httpGet: { path: '/ready', port: 8080, scheme: 'HTTP' }, periodSeconds: 10 },
-    volumeMounts: [token],
-    terminationMessagePath: '/dev/termination-log',
-    terminationMessagePolicy: 'File',
-  }));
-  const tolerations = ['not-ready', 'unreachable'].map((name) => ({
-    key: `node.kubernetes.io/${name}`,
-    operator: 'Exists',
-    effect: 'NoExecute',
-    tolerationSeconds: 300,
-  }));
-  return {
-    kind: 'Pod',
-    apiVersion: 'v1',
-    metadata: {
-      generateName: 'web-6d4cf56db6-',
-      creationTimestamp: null,
-      labels: { app: 'web', 'pod-template-hash': '6d4cf56db6' },
-      ownerReferences: [
-        { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-6d4cf56db6', uid: 'r1', controller: true },
-      ],
-    },
-    spec: {
-      volumes: [{ name: 'kube-api-access', projected: { sources: [{ serviceAccountToken: { path: 'token' } }] } }],
-      containers,
-      restartPolicy: 'Always',
-      dnsPolicy: 'ClusterFirst',
-      serviceAccountName: 'default',
-      securityContext: {},
-      schedulerName: 'default-scheduler',
-      tolerations,
-      priority: 0,
-      enableServiceLinks: true,
-    },
-    status: {},
-  };
 }
