@@ -4,6 +4,7 @@ import { cpus, loadavg, release, totalmem } from 'node:os';
 import { dirname } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs, promisify } from 'node:util';
+import { markdownTable, table } from '../../src/cli/output.ts';
 import { writeBetween } from '../write-between.ts';
 
 /** A measured figure beside its goal. Cells are text with their unit. */
@@ -114,7 +115,7 @@ async function describeMachine(): Promise<Machine> {
 }
 
 async function publish(result: Result, file: string | undefined): Promise<void> {
-  printTable(tableOf(result.rows));
+  process.stdout.write(table(HEADER, result.rows.map(cellsOf)));
   const path = file ?? `${ROOT}.cache/bench/${result.name}.json`;
   await mkdir(dirname(path), { recursive: true });
   await writeFile(path, `${JSON.stringify(result, undefined, 2)}\n`);
@@ -124,39 +125,19 @@ async function publish(result: Result, file: string | undefined): Promise<void> 
   if (process.env.WRITE_TABLE) await writeDocument(result.name, markdownOf(result));
 }
 
-/** Prints rows in aligned columns; the first row names the columns. */
-function printTable(rows: readonly (readonly string[])[]): void {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  for (const row of rows) {
-    const line = row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ');
-    process.stdout.write(`${line.trimEnd()}\n`);
-  }
-}
-
-/** The rows with their header. */
-function tableOf(rows: readonly Row[]): string[][] {
-  const cells = rows.map(({ what, archaware, bare, ratio, goal, isMet }) => [
-    what,
-    archaware,
-    bare,
-    ratio,
-    goal,
-    isMet === undefined ? '' : isMet ? 'yes' : 'NO',
-  ]);
-  return [[...HEADER], ...cells];
+function cellsOf({ what, archaware, bare, ratio, goal, isMet }: Row): string[] {
+  return [what, archaware, bare, ratio, goal, isMet === undefined ? '' : isMet ? 'yes' : 'NO'];
 }
 
 /** The table in Markdown, below a line about the machine. */
 function markdownOf({ at, machine, rows }: Result): string {
   const { cpus: cores, model, memoryMiB, kernel, node, commit, loadBefore } = machine;
   const gib = Math.round(memoryMiB / 1024);
-  const [header = [], ...cells] = tableOf(rows);
-  const lines = [header, header.map(() => '---'), ...cells].map((line) => `| ${line.join(' | ')} |`);
   return [
     `${at.slice(0, 10)}, commit ${commit}: ${cores} cores (${model}), ${gib} GiB, Linux ${kernel}, Node.js ${node}; load average`,
     `before the run: ${loadBefore}.`,
     '',
-    ...lines,
+    markdownTable(HEADER, rows.map(cellsOf)).trimEnd(),
   ].join('\n');
 }
 

@@ -1,7 +1,8 @@
 /** Text for people: headings, and tables whose cells may be coloured. Colours on a terminal or with FORCE_COLOR, and not with NO_COLOR. */
 import { styleText } from 'node:util';
+import { wrapped as linesOf } from '../../src/cli/output.ts';
 
-export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'blue' | 'magenta' | 'cyan';
+type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
 
 /** A piece of text in one colour; a cell is one or several of them. */
 export type Piece = { readonly text: string; readonly style?: Style };
@@ -53,19 +54,7 @@ export function table(header: readonly string[], rows: readonly (readonly Cell[]
 /** Text in lines that fit, each indented by so many blanks more. */
 export function wrapped(text: string, indent: number, style?: Style): void {
   const blanks = ' '.repeat(indent);
-  if (text.length + indent <= WIDTH) {
-    say(blanks + text, style);
-    return;
-  }
-  let line = '';
-  for (const word of text.split(' ')) {
-    if (line !== '' && line.length + word.length + 1 + indent > WIDTH) {
-      say(blanks + line, style);
-      line = '';
-    }
-    line += line === '' ? word : ` ${word}`;
-  }
-  say(blanks + line, style);
+  for (const line of linesOf(text, WIDTH - indent)) say(blanks + line, style);
 }
 
 function pieces(cell: Cell): readonly Piece[] {

@@ -1,28 +1,23 @@
 /** A few shapes in SVG, and colours that are legible on light and on dark pages. */
 
-export type Tone = 'plain' | 'accent' | 'good' | 'bad' | 'warn';
+type Tone = 'plain' | 'accent' | 'warn';
 export type Point = readonly [x: number, y: number];
 
 /** One line of text. */
-type Line = string | { readonly text: string; readonly tone?: Tone; readonly bold?: boolean; readonly mono?: boolean };
+type Line = { readonly text: string; readonly tone?: Tone; readonly bold?: boolean };
 
 const FONT = "system-ui, 'Segoe UI', 'DejaVu Sans', Verdana, sans-serif";
-const MONO = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace";
 
 /** For each tone: the text and the border, and the filling. */
 type Colours = Readonly<Record<Tone, readonly [ink: string, fill: string]>>;
 const LIGHT: Colours = {
   plain: ['#59636e', '#f6f8fa'],
   accent: ['#0550ae', '#ddf4ff'],
-  good: ['#116329', '#dafbe1'],
-  bad: ['#a40e26', '#ffebe9'],
   warn: ['#7d4e00', '#fff8c5'],
 };
 const DARK: Colours = {
   plain: ['#9198a1', '#151b23'],
   accent: ['#79c0ff', '#0c2d6b'],
-  good: ['#56d364', '#033a16'],
-  bad: ['#ff7b72', '#490202'],
   warn: ['#e3b341', '#3b2300'],
 };
 
@@ -51,8 +46,8 @@ function colourRules(ink: string, page: string, colours: Colours): string {
 
 function sheet(): string {
   return [
-    `text{font:13px ${FONT}}.mono{font-family:${MONO};font-size:12px}.bold{font-weight:600}`,
-    'rect{stroke-width:1.5}.line{fill:none;stroke-width:1.8}.dashed{stroke-dasharray:6 5}',
+    `text{font:13px ${FONT}}.bold{font-weight:600}`,
+    'rect{stroke-width:1.5}.line{fill:none;stroke-width:1.8}',
     colourRules('#1f2328', '#ffffff', LIGHT),
     `@media (prefers-color-scheme:dark){${colourRules('#f0f6fc', '#0d1117', DARK)}}`,
   ].join('');
@@ -63,12 +58,10 @@ export function label(x: number, y: number, anchor: 'start' | 'middle' | 'end', 
   return lines.map((line, index) => textAt(x, y + 17 * index, line, anchor)).join('\n');
 }
 
-function textAt(x: number, y: number, line: Line, anchor: 'start' | 'middle' | 'end' = 'start'): string {
-  const { text, tone, bold, mono } =
-    typeof line === 'string' ? { text: line } : { tone: undefined, bold: false, mono: false, ...line };
-  const names = [tone === undefined ? 'ink' : `t-${tone}`, ...(bold ? ['bold'] : []), ...(mono ? ['mono'] : [])];
+function textAt(x: number, y: number, { text, tone, bold }: Line, anchor: 'start' | 'middle' | 'end'): string {
+  const name = `${tone === undefined ? 'ink' : `t-${tone}`}${bold ? ' bold' : ''}`;
   const end = anchor === 'start' ? '' : ` text-anchor="${anchor}"`;
-  return `<text class="${names.join(' ')}" x="${x}" y="${y}"${end}>${escaped(text)}</text>`;
+  return `<text class="${name}" x="${x}" y="${y}"${end}>${escaped(text)}</text>`;
 }
 
 /** Text as XML takes it. */

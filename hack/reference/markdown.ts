@@ -1,10 +1,14 @@
+import { markdownTable } from '../../src/cli/output.ts';
+
 /** What stands on a page of docs between the marks of this name. */
 export type Part = { readonly page: string; readonly name: string; readonly text: string };
 
 /** A table; cells may contain anything but line breaks. */
 export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]) => `| ${cells.map(escaped).join(' | ')} |`;
-  return [line(header), line(header.map(() => '---')), ...rows.map(line)].join('\n');
+  return markdownTable(
+    header.map(escaped),
+    rows.map((row) => row.map(escaped)),
+  ).trimEnd();
 }
 
 /** Formats text as code; an empty text stays empty. */

@@ -1,5 +1,6 @@
 /** What a process holds at one moment. Linux only: most of it comes from /proc. */
 import { readdir, readFile, readlink } from 'node:fs/promises';
+import { cpuOf, residentOf } from '../bench/process.ts';
 import { at } from '../cluster/json.ts';
 import { waitFor } from '../cluster/wait.ts';
 
@@ -17,8 +18,6 @@ export type Sample = {
 };
 
 const MIB = 2 ** 20;
-/** Linux reports processor time in these to every program. */
-const TICKS_PER_SECOND = 100;
 
 /** Takes samples of a process that runs with `probe.mjs`, which writes into `file`. */
 export function createSampler(pid: number, file: string, secondsNow: () => number): () => Promise<Sample> {
@@ -35,20 +34,13 @@ export function createSampler(pid: number, file: string, secondsNow: () => numbe
   }
 
   return async () => {
-    const [held, status, stat, open] = await Promise.all([
-      probe(),
-      readFile(`/proc/${pid}/status`, 'utf8'),
-      readFile(`/proc/${pid}/stat`, 'utf8'),
-      openFiles(pid),
-    ]);
+    const [held, open] = await Promise.all([probe(), openFiles(pid)]);
     const number = (name: string) => Number(at(held, name));
-    // The name in the second field may contain spaces.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return {
       seconds: secondsNow(),
-      cpu: (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND,
+      cpu: cpuOf(pid) / 1000,
       values: {
-        rss: Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024,
+        rss: residentOf(pid),
         heap: number('heapUsed') / MIB,
         external: number('external') / MIB,
         files: open.length,

@@ -1,4 +1,5 @@
 /** What the soak found, as a table. */
+import { markdownTable } from '../../src/cli/output.ts';
 import { MEASURES, type Measure, type Sample } from './sample.ts';
 import { type Tolerance, type Trend, trendOf } from './trend.ts';
 
@@ -61,9 +62,5 @@ export function soakTable(judged: readonly Verdicts[]): string {
       grows ? '**grows**' : 'flat',
     ]),
   );
-  return markdown(['replica', 'what', 'start', 'end', 'slope per hour', 'verdict'], rows);
-}
-
-function markdown(header: readonly string[], rows: readonly (readonly string[])[]): string {
-  return [header, header.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+  return markdownTable(['replica', 'what', 'start', 'end', 'slope per hour', 'verdict'], rows).trimEnd();
 }

@@ -1,7 +1,8 @@
 /** Whether something grows, as pure functions of its samples. */
+import { median } from '../bench/rounds.ts';
 
 /** A measured value at a time in seconds. */
-export type Point = readonly [seconds: number, value: number];
+type Point = readonly [seconds: number, value: number];
 
 export type Trend = {
   /** On the fitted line. */
@@ -51,11 +52,4 @@ function windows(points: readonly Point[], of: Tolerance['of']): Point[] {
     found.push([median(part.map(([seconds]) => seconds)), of === 'floor' ? Math.min(...values) : median(values)]);
   }
   return found;
-}
-
-function median(values: readonly number[]): number {
-  const sorted = [...values].sort((one, other) => one - other);
-  const middle = sorted.length >> 1;
-  const [low, high] = [sorted[sorted.length % 2 === 0 ? middle - 1 : middle], sorted[middle]];
-  return ((low ?? 0) + (high ?? 0)) / 2;
 }
