@@ -1,7 +1,5 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
+import { attempt } from '../programs.ts';
 import { binaries } from './spawn.ts';
 
 export interface KubectlResult {
@@ -11,7 +9,7 @@ export interface KubectlResult {
   readonly code: number;
 }
 
-export interface KubectlOptions {
+interface KubectlOptions {
   readonly kubeconfig: string;
   /** A cache for this cluster only: the usual one is keyed by address, and another cluster may have had this port. */
   readonly cacheDirectory: string;
@@ -23,10 +21,6 @@ export interface KubectlOptions {
 export async function runKubectl(args: readonly string[], options: KubectlOptions): Promise<KubectlResult> {
   const { kubeconfig, cacheDirectory, input = '' } = options;
   const common = [`--kubeconfig=${kubeconfig}`, `--cache-dir=${cacheDirectory}`];
-  const child = spawn(join(binaries(), 'kubectl'), [...common, ...args]);
-  const closed = once(child, 'close');
-  // kubectl may end before it has read all of its input; its exit code is more useful than EPIPE.
-  child.stdin.on('error', () => undefined).end(input);
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
-  return { stdout, stderr, code: child.exitCode ?? -1 };
+  const { code, ...said } = await attempt(join(binaries(), 'kubectl'), [...common, ...args], { input });
+  return { ...said, code: code ?? -1 };
 }

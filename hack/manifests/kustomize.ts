@@ -1,11 +1,9 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { parseAllDocuments } from 'yaml';
 import { binaries } from '../cluster/spawn.ts';
+import { attempt } from '../programs.ts';
 
 /** An object in the output of kustomize. */
 export type ManifestObject = {
@@ -17,13 +15,13 @@ export type ManifestObject = {
 
 /** Returns the output of `kubectl kustomize` for a directory. Throws with its message if it fails. */
 export async function kustomize(directory: URL): Promise<ManifestObject[]> {
-  const child = spawn(kubectl(), ['kustomize', fileURLToPath(directory)]);
-  const closed = once(child, 'close').catch((error: unknown) => {
-    const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
-    throw isMissing ? new Error('there is no kubectl: run hack/cluster/build.sh, or install kubectl') : error;
-  });
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
-  if (child.exitCode !== 0) throw new Error(`kubectl kustomize ${directory.pathname}: ${stderr.trim()}`);
+  const { code, stdout, stderr } = await attempt(kubectl(), ['kustomize', fileURLToPath(directory)]).catch(
+    (error: unknown) => {
+      const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
+      throw isMissing ? new Error('there is no kubectl: run hack/cluster/build.sh, or install kubectl') : error;
+    },
+  );
+  if (code !== 0) throw new Error(`kubectl kustomize ${directory.pathname}: ${stderr.trim()}`);
   return parseAllDocuments(stdout).map((document) => {
     const object: unknown = document.toJS();
     if (!isManifestObject(object))

@@ -3,8 +3,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { attempt, findProgram, isExecutable, lastLines, messageOf, run, tool, toolsFolder } from '../programs.ts';
 import type { Signing } from './options.ts';
-import { attempt, findProgram, isExecutable, lastLines, messageOf, run, tool, toolsFolder } from './programs.ts';
 import { type Tagged, tagged } from './push.ts';
 import { publicKeyOf, workflowIdentity } from './sign.ts';
 import type { Release } from './types.ts';

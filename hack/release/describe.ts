@@ -2,12 +2,12 @@
 import { createHash } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { attempt } from '../programs.ts';
 import type { BaseImage } from './image/build.ts';
 import { makeBundle } from './image/bundle.ts';
 import { type Contents, readContents } from './image/contents.ts';
 import type { Layout } from './image/layout.ts';
 import { billOfMaterials } from './image/sbom.ts';
-import { attempt } from './programs.ts';
 import { provenance, readBuilder } from './provenance.ts';
 import type { Release } from './types.ts';
 

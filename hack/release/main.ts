@@ -12,6 +12,7 @@ import { copyFile, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { attempt, messageOf, run } from '../programs.ts';
 import {
   commitTime,
   identityProblems,
@@ -27,7 +28,6 @@ import { type Files, makeFiles } from './files.ts';
 import { baseImageOf, buildImage } from './image/build.ts';
 import type { Layout } from './image/layout.ts';
 import { type CommandLine, readCommandLine, readTarget, type Target } from './options.ts';
-import { attempt, messageOf, run } from './programs.ts';
 import { pushByDigest, refusalOf, tagAs, tagged } from './push.ts';
 import { attest, keySigner, type Signer, sign, signFile, workflowIdentity } from './sign.ts';
 import type { Artifact, Release } from './types.ts';

@@ -1,5 +1,5 @@
 /** What crane does with a registry. It knows the logins of docker (`docker login`, `crane auth login`). */
-import { attempt, lastLines, run, tool } from './programs.ts';
+import { attempt, lastLines, run, tool } from '../programs.ts';
 import type { Artifact } from './types.ts';
 
 /** What a registry says about a tag. */

@@ -5,7 +5,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { attempt, run, tool } from './programs.ts';
+import { attempt, run, tool } from '../programs.ts';
 import type { Release } from './types.ts';
 
 /** Who signs. */

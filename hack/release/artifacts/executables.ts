@@ -2,7 +2,7 @@
 import { copyFile, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { archiveOf, TARGETS } from '../../executables/targets.ts';
-import { run } from '../programs.ts';
+import { run } from '../../programs.ts';
 import type { Release } from '../types.ts';
 
 /** Krew wants a file with the name of the plug-in. */

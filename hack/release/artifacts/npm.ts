@@ -1,8 +1,8 @@
 /** The package for npm: the bundle, which needs no other package, with real names. */
 import { chmod, copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { run } from '../../programs.ts';
 import { releasedPage } from '../names.ts';
-import { run } from '../programs.ts';
 import type { Release } from '../types.ts';
 
 /** Builds the bundle in the checkout, packs it, and returns the path of the package. */

@@ -2,7 +2,7 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { run } from '../programs.ts';
+import { run } from '../../programs.ts';
 import type { Release } from '../types.ts';
 import { type Annotations, annotateLayout, type Layout } from './layout.ts';
 

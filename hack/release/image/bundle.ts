@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { run } from '../programs.ts';
+import { run } from '../../programs.ts';
 import type { Release } from '../types.ts';
 
 /** A package of the lockfile. */

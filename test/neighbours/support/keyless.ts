@@ -1,12 +1,11 @@
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { basename, join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { emptyDirectory } from '../../../hack/cluster/directory.ts';
 import { freePorts } from '../../../hack/cluster/ports.ts';
 import { binaries } from '../../../hack/cluster/spawn.ts';
+import { attempt } from '../../../hack/programs.ts';
 
 /** A statement about an image that a workflow signs. cosign's own signature is one, of the type `SIGNATURE`. */
 export interface Attestation {
@@ -66,9 +65,7 @@ export async function signKeyless(attestations: readonly Attestation[]): Promise
 }
 
 async function sign(directory: string, attestations: readonly Attestation[]): Promise<void> {
-  const child = spawn(join(binaries(), 'keyless'), { stdio: ['pipe', 'ignore', 'pipe'] });
-  const ended = once(child, 'close');
-  child.stdin.end(JSON.stringify({ directory, attestations }));
-  const [stderr] = await Promise.all([text(child.stderr), ended]);
-  if (child.exitCode !== 0) throw new Error(`keyless: ${stderr.trim()}`);
+  const input = JSON.stringify({ directory, attestations });
+  const { code, stderr } = await attempt(join(binaries(), 'keyless'), [], { input });
+  if (code !== 0) throw new Error(`keyless: ${stderr.trim()}`);
 }

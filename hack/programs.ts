@@ -1,20 +1,22 @@
-/** Programs that a release starts. */
+/** Runs other programs. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { binaries } from './cluster/spawn.ts';
 
 /** How a program ended. `code` is null if a signal ended it. */
-export type Ended = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
+type Ended = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 
-export type RunOptions = {
+type RunOptions = {
   /** The folder in which it runs; without it, ours. */
   readonly cwd?: string;
   /** Variables in addition to ours. */
   readonly env?: Readonly<Record<string, string>>;
+  /** The text for its standard input; without it the input is empty. */
+  readonly input?: string;
   /** Shows what it writes to standard error at once; it is then missing in the result. */
   readonly loud?: boolean;
 };
@@ -24,9 +26,11 @@ export async function attempt(program: string, args: readonly string[], options:
   const child = spawn(program, args, {
     cwd: options.cwd,
     env: { ...process.env, ...options.env },
-    stdio: ['ignore', 'pipe', options.loud === true ? 'inherit' : 'pipe'],
+    stdio: ['pipe', 'pipe', options.loud === true ? 'inherit' : 'pipe'],
   });
   const closed = once(child, 'close');
+  // It may end before it has read all of its input; its exit code is more useful than EPIPE.
+  child.stdin?.on('error', () => undefined).end(options.input);
   const [stdout, stderr] = await Promise.all([textOf(child.stdout), textOf(child.stderr), closed]);
   return { code: child.exitCode, stdout, stderr };
 }
@@ -60,7 +64,7 @@ export async function isExecutable(path: string): Promise<boolean> {
 
 /** The folder into which hack/release/build-tools.sh builds. */
 export function toolsFolder(): string {
-  return join(process.env.ARCHAWARE_BIN ?? join(homedir(), '.cache/archaware/bin'), 'release');
+  return join(binaries(), 'release');
 }
 
 /** The path of a program that hack/release/build-tools.sh builds. */
