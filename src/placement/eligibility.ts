@@ -27,29 +27,64 @@ function matches({ namespaces, namespaceSelector, podSelector }: Policy, { names
   );
 }
 
-/** The reason why archaware skips an object. */
-export type SkipReason =
-  | 'terminal'
-  | 'deleting'
-  | 'mirror'
-  | 'daemon-pod'
-  | 'ignored'
-  | 'namespace-ignored'
-  | 'namespace-excluded'
-  | 'namespace-not-selected'
-  | 'daemonsets-ignored'
-  | 'too-large';
+/** What follows from a reason to skip an object. */
+type SkipFacts = {
+  /** `it has finished`. */
+  readonly text: string;
+  /** Whether the object is left alone although it needs a node. */
+  readonly isLeftAlone: boolean;
+  /** The key of the configuration behind the reason; absent: there is none. */
+  readonly key?: string;
+  /** What ends it, for an object in this namespace; absent: nothing needs to. */
+  readonly cure?: (namespace: string) => string;
+};
 
-/** Whether archaware leaves an object alone although it needs a node. */
-export function isLeftAlone(reason: SkipReason): boolean {
-  const reasons: readonly SkipReason[] = [
-    'ignored',
-    'namespace-ignored',
-    'namespace-excluded',
-    'namespace-not-selected',
-    'too-large',
-  ];
-  return reasons.includes(reason);
+/** The reasons why archaware skips an object, with all that depends on the reason. */
+const SKIP_REASONS = {
+  terminal: { text: 'it has finished', isLeftAlone: false },
+  deleting: { text: 'it is being deleted', isLeftAlone: false },
+  mirror: { text: 'it is the mirror of a static pod, which cannot be changed', isLeftAlone: false },
+  'daemon-pod': {
+    text: 'it is a bound pod of a DaemonSet; archaware decides on the template of the DaemonSet',
+    isLeftAlone: false,
+  },
+  ignored: {
+    text: `it is labelled ${IGNORE_LABEL}=true`,
+    isLeftAlone: true,
+    cure: () => `remove the label ${IGNORE_LABEL}`,
+  },
+  'namespace-ignored': {
+    text: `its namespace is labelled ${IGNORE_LABEL}=true`,
+    isLeftAlone: true,
+    cure: (namespace) => `remove the label: kubectl label namespace ${namespace} ${IGNORE_LABEL}-`,
+  },
+  'namespace-excluded': {
+    text: 'pods.excludeNamespaces names its namespace',
+    isLeftAlone: true,
+    key: 'pods.excludeNamespaces',
+    cure: (namespace) => `remove ${namespace} from pods.excludeNamespaces`,
+  },
+  'namespace-not-selected': {
+    text: 'pods.namespaceSelector does not match its namespace',
+    isLeftAlone: true,
+    key: 'pods.namespaceSelector',
+    cure: (namespace) => `label namespace ${namespace} so that pods.namespaceSelector matches`,
+  },
+  'daemonsets-ignored': {
+    text: 'pods.daemonSets is ignore',
+    isLeftAlone: false,
+    key: 'pods.daemonSets',
+    cure: () => 'set pods.daemonSets to patch',
+  },
+  'too-large': { text: 'it is too large to be served', isLeftAlone: true },
+} as const satisfies Readonly<Record<string, SkipFacts>>;
+
+/** The reason why archaware skips an object. */
+export type SkipReason = keyof typeof SKIP_REASONS;
+
+/** Returns what follows from a reason. */
+export function skipFacts(reason: SkipReason): SkipFacts {
+  return SKIP_REASONS[reason];
 }
 
 /** How long a system pod waits for a lookup that has not failed yet, in milliseconds. */

@@ -1,9 +1,9 @@
 import { isoTime, utcTime } from '../kit/duration.ts';
 import type { JsonObject } from '../kit/json.ts';
 import { isWebAssembly } from '../kit/platform.ts';
-import { ARCHITECTURES_ANNOTATION, IGNORE_LABEL } from '../names.ts';
+import { ARCHITECTURES_ANNOTATION } from '../names.ts';
 import type { Decision, DecisionBasis, FailedImage, ImageSet, QueuedImage } from './decide.ts';
-import type { SkipReason } from './eligibility.ts';
+import { type SkipReason, skipFacts } from './eligibility.ts';
 import type { Asked } from './objects/asked-platform.ts';
 import type { PodTemplate } from './objects/pod.ts';
 import { tooLargeNote } from './objects/too-large.ts';
@@ -171,21 +171,8 @@ function placeNote(decision: Extract<Decision, { kind: 'place' }>): string {
 
 /** Returns the reason for a skipped object as text. */
 export function skipNote(reason: SkipReason, { tooLarge }: Partial<Pick<PodTemplate, 'tooLarge'>> = {}): string {
-  return reason === 'too-large' && tooLarge !== undefined ? `it is ${tooLargeNote(tooLarge)}` : SKIPPED[reason];
+  return reason === 'too-large' && tooLarge !== undefined ? `it is ${tooLargeNote(tooLarge)}` : skipFacts(reason).text;
 }
-
-const SKIPPED: Readonly<Record<SkipReason, string>> = {
-  terminal: 'it has finished',
-  deleting: 'it is being deleted',
-  mirror: 'it is the mirror of a static pod, which cannot be changed',
-  'daemon-pod': 'it is a bound pod of a DaemonSet; archaware decides on the template of the DaemonSet',
-  ignored: `it is labelled ${IGNORE_LABEL}=true`,
-  'namespace-ignored': `its namespace is labelled ${IGNORE_LABEL}=true`,
-  'namespace-excluded': 'pods.excludeNamespaces names its namespace',
-  'namespace-not-selected': 'pods.namespaceSelector does not match its namespace',
-  'daemonsets-ignored': 'pods.daemonSets is ignore',
-  'too-large': 'it is too large to be served',
-};
 
 /** How many names of nodes or images a line shows before it says "and 3 more". */
 const MOST_NAMES = 3;

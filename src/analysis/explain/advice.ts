@@ -1,6 +1,6 @@
-import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, IGNORE_LABEL } from '../../names.ts';
+import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION } from '../../names.ts';
 import { whatNames } from '../../placement/decide.ts';
-import type { SkipReason } from '../../placement/eligibility.ts';
+import { type SkipReason, skipFacts } from '../../placement/eligibility.ts';
 import type { Demands, Obstacle } from '../../placement/fit.ts';
 import { intersect } from '../../placement/images.ts';
 import { taintText } from '../../placement/nodes/managed.ts';
@@ -122,21 +122,9 @@ function noteOf(
 }
 
 function adviseSkipped({ namespace }: ExplainInput, skipped: SkipReason | undefined): string[] {
-  const or = ', or give it tolerations of its own (archaware inspect IMAGE shows the architectures)';
-  switch (skipped) {
-    case 'ignored':
-      return [`remove the label ${IGNORE_LABEL}${or}`];
-    case 'namespace-ignored':
-      return [`remove the label: kubectl label namespace ${namespace.name} ${IGNORE_LABEL}-${or}`];
-    case 'namespace-excluded':
-      return [`remove ${namespace.name} from pods.excludeNamespaces${or}`];
-    case 'namespace-not-selected':
-      return [`label namespace ${namespace.name} so that pods.namespaceSelector matches${or}`];
-    case 'daemonsets-ignored':
-      return [`set pods.daemonSets to patch${or}`];
-    default:
-      return [];
-  }
+  const cure = skipped && skipFacts(skipped).cure?.(namespace.name);
+  const or = 'or give it tolerations of its own (archaware inspect IMAGE shows the architectures)';
+  return cure === undefined ? [] : [`${cure}, ${or}`];
 }
 
 function adviseUnresolved({ workload, namespace }: ExplainInput, { images, pullSecrets }: WithoutAdvice): string[] {

@@ -1,7 +1,7 @@
 import type { Platform } from '../../kit/platform.ts';
 import { ARCHITECTURES_ANNOTATION } from '../../names.ts';
 import { type Decision, decide, type Knowledge, whatNames } from '../../placement/decide.ts';
-import { isSystemPod, type SkipReason, settingsFor } from '../../placement/eligibility.ts';
+import { isSystemPod, type SkipReason, settingsFor, skipFacts } from '../../placement/eligibility.ts';
 import { type Demands, groupNodes, obstaclesTo, obstacleText } from '../../placement/fit.ts';
 import { type ImageAnswer, intersect, type NarrowedImage, narrow, statementOf } from '../../placement/images.ts';
 import { taintText } from '../../placement/nodes/managed.ts';
@@ -353,24 +353,12 @@ function keysThatMatter(
     ['placement.noCommonArchitecture', isUncommon],
     ['pods.onWrongNode', wrongNode !== undefined],
   ];
-  return [...keysOf(skipped), ...rows.flatMap(([key, matters]) => (matters ? key : []))];
+  const ofSkipped = skipped && skipFacts(skipped).key;
+  return [...(ofSkipped === undefined ? [] : [ofSkipped]), ...rows.flatMap(([key, matters]) => (matters ? key : []))];
 }
 
 /** Whether `architectures.compatible` added an architecture that the image itself does not have. */
 function isWidened({ said }: NarrowedImage): boolean {
   if (said.kind !== 'set') return false;
   return said.architectures.some((name) => !said.platforms.some((platform) => platform.endsWith(`/${name}`)));
-}
-
-function keysOf(skipped: SkipReason | undefined): string[] {
-  switch (skipped) {
-    case 'namespace-excluded':
-      return ['pods.excludeNamespaces'];
-    case 'namespace-not-selected':
-      return ['pods.namespaceSelector'];
-    case 'daemonsets-ignored':
-      return ['pods.daemonSets'];
-    default:
-      return [];
-  }
 }

@@ -1,6 +1,6 @@
 import { isoTime, utcTime } from '../../kit/duration.ts';
 import { ARCHITECTURE_GATE, OLD_OS_LABEL, OS_LABEL } from '../../names.ts';
-import { isLeftAlone } from '../../placement/eligibility.ts';
+import { skipFacts } from '../../placement/eligibility.ts';
 import { onlyObserves } from '../../placement/placing.ts';
 import { few, withinText } from '../../placement/reasons.ts';
 import type { ExplainEvidence, ExplainedNodes, ExplainedVerdict, Explanation } from './explanation.ts';
@@ -118,7 +118,7 @@ export function isOpenUntilPlaced({ fits, placed }: Pick<ExplainedNodes, 'fits' 
 
 /** Whether archaware leaves alone a pod that no node would take again: it has no toleration of its own. */
 export function fitsNowhere({ nodes }: Pick<Explanation, 'nodes'>, { skipped }: ExplainEvidence): boolean {
-  const isAlone = skipped !== undefined && isLeftAlone(skipped);
+  const isAlone = skipped !== undefined && skipFacts(skipped).isLeftAlone;
   return isAlone && nodes.length > 0 && nodes.every(({ fits }) => !fits);
 }
 
@@ -226,7 +226,7 @@ function imagesText({ images }: WithoutVerdict): string {
 }
 
 function leftAloneText({ skipped }: ExplainEvidence, reason: string): string {
-  return skipped !== undefined && isLeftAlone(skipped) ? `archaware leaves it alone: ${reason}` : reason;
+  return skipped !== undefined && skipFacts(skipped).isLeftAlone ? `archaware leaves it alone: ${reason}` : reason;
 }
 
 /** Returns what archaware has still to write; undefined if nothing. */

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../kit/json.ts';
 import type { Decision } from '../../placement/decide.ts';
-import { isLeftAlone, type SkipReason } from '../../placement/eligibility.ts';
+import { type SkipReason, skipFacts } from '../../placement/eligibility.ts';
 import { onlySchedulable, withCompatible } from '../../placement/images.ts';
 import type { Asked } from '../../placement/objects/asked-platform.ts';
 import { isDaemonSetOfAnyGroup, isOfKubernetes, isOtherDaemonSet, shownKind } from '../../placement/objects/kinds.ts';
@@ -120,7 +120,7 @@ function groupOf(
 ): WorkloadGroup | undefined {
   switch (decision.kind) {
     case 'skip':
-      return isLeftAlone(decision.reason) ? { rank: 0, reach: 'left-alone', architectures: [] } : undefined;
+      return skipFacts(decision.reason).isLeftAlone ? { rank: 0, reach: 'left-alone', architectures: [] } : undefined;
     case 'wait':
       return { rank: 100, reach: 'unknown', architectures: [] };
     case 'hold':
@@ -164,7 +164,7 @@ function whyNoNode(subject: WorkloadSubject, { architectures, allTainted }: Clus
   if (isDaemonSetOfAnyGroup(workload.kind)) return undefined;
   switch (decision.kind) {
     case 'skip': {
-      if (!isLeftAlone(decision.reason) || !allTainted || !usesTaints(settings)) return undefined;
+      if (!skipFacts(decision.reason).isLeftAlone || !allTainted || !usesTaints(settings)) return undefined;
       const wanted = wantedTolerations(settings, architectures ?? []);
       const lacksAll = wanted.length > 0 && lacking(tolerations, wanted).length === wanted.length;
       return lacksAll ? `${skipNote(decision.reason)}, and it tolerates no node` : undefined;

@@ -4,7 +4,7 @@ import { isoTime } from '../../kit/duration.ts';
 import { createTurns, inTurns } from '../../kit/fairness/event-loop.ts';
 import { stringAt } from '../../kit/json.ts';
 import { printable } from '../../kit/printable.ts';
-import { isLeftAlone } from '../../placement/eligibility.ts';
+import { skipFacts } from '../../placement/eligibility.ts';
 import { isOurTaint, readManaged } from '../../placement/nodes/managed.ts';
 import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
 import { problemsOf } from '../../placement/object-problems.ts';
@@ -58,7 +58,7 @@ export function isWaiting(pod: Pod, { decision }: ObjectRecord, settings: Settin
     case 'place':
       return contradictionOf(decision, pod.asked, settings) !== undefined;
     case 'skip':
-      return isLeftAlone(decision.reason) && isCutOff(pod, nodes);
+      return skipFacts(decision.reason).isLeftAlone && isCutOff(pod, nodes);
     default:
       return decision satisfies never;
   }

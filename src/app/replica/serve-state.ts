@@ -7,7 +7,7 @@ import { brokenWatches } from '../../kube/watch/watch-health.ts';
 import { serveHealth } from '../../observability/health.ts';
 import type { Observed } from '../../observability/metrics.ts';
 import { isOpen } from '../../placement/decide.ts';
-import { isLeftAlone } from '../../placement/eligibility.ts';
+import { skipFacts } from '../../placement/eligibility.ts';
 import { carriesOurTaint, nodesWithUnmanagedTaints } from '../../placement/nodes/managed.ts';
 import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
 import { onlyObserves } from '../../placement/placing.ts';
@@ -144,7 +144,7 @@ export function outcomeOf(decision: NonNullable<ObjectRecord['decision']>): PodO
     case 'hold':
       return 'held';
     case 'skip':
-      return isLeftAlone(decision.reason) ? 'ignored' : undefined;
+      return skipFacts(decision.reason).isLeftAlone ? 'ignored' : undefined;
     case 'place':
       return isOpen(decision) ? 'open' : 'placed';
     default:

@@ -17,7 +17,7 @@ import { type JsonObject, objectAt } from '../../kit/json.ts';
 import type { ApiClient } from '../../kube/api-client.ts';
 import { DEFAULT_NAMESPACE } from '../../names.ts';
 import type { FailedImage } from '../../placement/decide.ts';
-import { isLeftAlone } from '../../placement/eligibility.ts';
+import { skipFacts } from '../../placement/eligibility.ts';
 import { architecturesOf, nodeArchitecture } from '../../placement/nodes/node.ts';
 import { taintsNodes } from '../../placement/nodes/pools.ts';
 import { isForOneNode } from '../../placement/objects/kinds.ts';
@@ -211,7 +211,7 @@ function summarise({ pods, daemonSets }: FromImages): Omit<
   ] as const) {
     for (const [key, { decision, settings }] of states) {
       const [namespace = '', name = ''] = key.split('/');
-      if (kind === 'Pod' && decision.kind === 'skip' && isLeftAlone(decision.reason)) {
+      if (kind === 'Pod' && decision.kind === 'skip' && skipFacts(decision.reason).isLeftAlone) {
         ignored.push({ kind, namespace, name });
       }
       if (decision.kind === 'wait') waiting.push({ kind, namespace, name, images: decision.images });

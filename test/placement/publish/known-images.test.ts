@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { parseSelector } from '../../../src/kit/label-syntax.ts';
 import type { Narrowing } from '../../../src/placement/images.ts';
 import {
   answerFor,
@@ -8,6 +9,7 @@ import {
   unpublished,
   whyNothingIsPublished,
 } from '../../../src/placement/publish/known-images.ts';
+import type { Settings } from '../../../src/placement/settings.ts';
 import { settings } from '../objects.ts';
 
 const set = (more: Partial<Extract<Narrowing, { kind: 'set' }>> = {}): Narrowing => ({
@@ -20,6 +22,7 @@ const set = (more: Partial<Extract<Narrowing, { kind: 'set' }>> = {}): Narrowing
   },
   ...more,
 });
+const SELECTS = { namespaceSelector: [], podSelector: [] };
 const failed = { kind: 'failed', code: 'timeout', message: '', registry: '', sinceMs: 0, retryInMs: 0 } as const;
 
 describe('what is published of an image', () => {
@@ -149,4 +152,41 @@ describe('the object known', () => {
     );
     expect(why({ policies: [own] })).to.equal('the policy edge has architectures of its own (schedulable)');
   });
+});
+
+/** A change of a setting that shows in the object or stops it, or why it needs to do neither. */
+const SETTINGS: Readonly<Record<keyof Settings, Partial<Settings> | string>> = {
+  mode: { mode: 'affinity' },
+  taints: { taints: { ...settings().taints, key: 'example.com/arch' } },
+  schedulable: { schedulable: ['arm64'] },
+  excludeNamespaces: { excludeNamespaces: ['team-*'] },
+  namespaceSelector: { namespaceSelector: parseSelector('team') },
+  policies: {
+    policies: [{ ...{ name: 'p', namespaces: undefined }, ...SELECTS, settings: settings({ schedulable: ['arm64'] }) }],
+  },
+  policy: 'the name of a policy',
+  overrides: 'in the answer of each image',
+  compatible: 'in the answer of each image',
+  daemonSets: 'the publisher passes it on, with the loops that run',
+  noCommonArchitecture: 'the policy leaves pods without one to the controller',
+  unresolvable: 'the policy leaves unknown images to the controller',
+  fallback: 'the policy leaves unknown images to the controller',
+  fallbackAfterMs: 'the policy leaves unknown images to the controller',
+  systemNamespaces: 'the policy leaves unknown images to the controller',
+  refused: 'the webhook and the controller withdraw what they add',
+  preferred: 'for affinity, which the policy does not write',
+  matchNodeLabels: 'for affinity, which the policy does not write',
+  onWrongNode: 'after the placement',
+};
+
+describe('a setting that decides where pods run, published or not:', () => {
+  const shown = (given: Partial<Settings>) => {
+    const all = settings(given);
+    return [knownImages(new Map(), all, []), whyNothingIsPublished(all, ['pods'])];
+  };
+  for (const [name, change] of Object.entries(SETTINGS)) {
+    it(`${name}: ${typeof change === 'string' ? change : 'is known to the policy'}`, () => {
+      if (typeof change !== 'string') expect(shown(change)).not.to.deep.equal(shown({}));
+    });
+  }
 });
