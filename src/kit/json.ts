@@ -77,12 +77,8 @@ export function parseJson(text: string): unknown {
 
 /** Parses a text or body that should hold a JSON object; returns undefined for anything else. Never throws. */
 export function parseObject(body: Uint8Array | string): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(typeof body === 'string' ? body : Buffer.from(body).toString('utf8'));
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = parseJson(typeof body === 'string' ? body : Buffer.from(body).toString('utf8'));
+  return isObject(value) ? value : undefined;
 }
 
 /**

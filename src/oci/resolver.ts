@@ -104,8 +104,7 @@ function createState(options: ResolverOptions) {
   const knowledge = createKnowledge({ ...options, routeOf }, (reference, access) =>
     keyring.fingerprints(access, namesOf(options, reference)),
   );
-  const recovered = (place: string): void => wake(state, failures.waitingFor(place));
-  const lookups = createLookups({ ...options, recovered });
+  const lookups = createLookups({ ...options, recovered: (place): void => wake(state, failures.waitingFor(place)) });
   const { send, destroy } = createRegistry(options);
   onAbort(signal, destroy);
   const requests = createRequests({ send, now });

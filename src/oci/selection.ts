@@ -93,7 +93,7 @@ export function select(root: Index, children: Children, isSparse = false): Selec
   const need = (entry: Needed): void => {
     if (entry.by === 'content' || !needed.has(entry.digest)) needed.set(entry.digest, entry);
   };
-  const nodes = uniquePlatforms([...nodesOf(root, children, new Map(), new Set()).values()]);
+  const nodes = uniquePlatforms([...nodesOf(root, children).values()]);
   const asked = sortedOf(root).unnamed.length === 0 ? nodes : [...nodes, UNNAMED];
   const taken = asked.map((node) => {
     const reader = { node, children, need, isSparse };
@@ -162,12 +162,7 @@ function sortedOf(index: Index): Sorted {
 }
 
 /** Returns the nodes that the entries name, and what was read so far. */
-function nodesOf(
-  index: Index,
-  children: Children,
-  nodes: Map<string, FitNode>,
-  seen: Set<string>,
-): Map<string, FitNode> {
+function nodesOf(index: Index, children: Children, nodes = new Map<string, FitNode>(), seen = new Set<string>()) {
   const add = (node: FitNode | undefined): void => {
     const name = node && nameOf(node);
     if (node !== undefined && name !== undefined && !nodes.has(name)) nodes.set(name, node);

@@ -258,11 +258,7 @@ function readAnswer(stdout: string, host: string): Login[] {
  * A kubelet image credential provider plug-in. It is asked for an image's name, without tag and digest, as by the kubelet. It uses the
  * controller's cloud identity, not the node's.
  */
-export function createProviderPlugin(
-  provider: Provider,
-  binDirectory: string,
-  options: ProgramOptions,
-): CredentialProgram {
+export function createProviderPlugin(provider: Provider, binDirectory: string, options: ProgramOptions) {
   const { name, apiVersion, args, env } = provider;
   const patterns = provider.matchImages.map((pattern) => ({ pattern }));
   const program = createProgram({ kind: 'plug-in', name }, options, async (image, signal) => {

@@ -116,10 +116,9 @@ function throughScript(
   const words = argument === '' ? [] : [argument];
   const after = `${path} is a script of ${[printable(interpreter, 200), ...words.map((each) => printable(each, 100))].join(' ')}`;
   const argv = [interpreter, ...words, path, ...args];
-  const state = { isStrict, steps: steps + 1, after };
   // Whether env itself can run says nothing about the program that it looks for.
   const inner = /(?:^|\/)env$/.test(interpreter) ? startedBy('env', words) : undefined;
-  return follow(inner ?? argv, wanted, state);
+  return follow(inner ?? argv, wanted, { isStrict, steps: steps + 1, after });
 }
 
 /** What a container of an image starts (OCI image-spec, config.md). */
