@@ -94,9 +94,9 @@ export type Resolver = Omit<TagResolver, 'tags' | 'reach'>;
 export type TagResolver = ReturnType<typeof createResolver>;
 
 /** What a resolver knows, whom it calls, and which lookups are under way. */
-type ResolverState = ReturnType<typeof createState>;
+type ResolverState = ReturnType<typeof createResolverState>;
 
-function createState(options: ResolverOptions) {
+function createResolverState(options: ResolverOptions) {
   const { now, endpointsOf, signal } = options;
   const failures = options.failures ?? createFailures(options);
   const keyring = createKeyring(options);
@@ -124,7 +124,7 @@ function createState(options: ResolverOptions) {
 
 /** @throws Error for invalid CIDRs in `addresses` */
 export function createResolver(options: ResolverOptions) {
-  const resolver = createState(options);
+  const resolver = createResolverState(options);
   const { failures, knowledge, listeners, flights, starts } = resolver;
   return {
     /**

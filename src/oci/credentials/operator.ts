@@ -48,7 +48,7 @@ const SUFFIX = '.toml';
 
 /** The logins from the operator's own files and programs. */
 export function createOperatorCredentials(options: OperatorCredentialsOptions) {
-  const operator = createState(options);
+  const operator = createOperatorState(options);
   const { dockerFiles, dockers, tomls } = operator;
   return {
     /** The files and directories that {@link OperatorCredentials.reload} reads. */
@@ -105,10 +105,11 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions) {
 }
 
 /** What the files say, and the programs that they name. */
-type OperatorState = ReturnType<typeof createState>;
+type OperatorState = ReturnType<typeof createOperatorState>;
 
-function createState({ directory, kubelet, timeoutMs, now, onProblem, dockerConfigFiles }: OperatorCredentialsOptions) {
-  const dockerFiles = [...new Set(dockerConfigFiles)].filter((file) => file !== '');
+function createOperatorState(options: OperatorCredentialsOptions) {
+  const { directory, kubelet, onProblem } = options;
+  const dockerFiles = [...new Set(options.dockerConfigFiles)].filter((file) => file !== '');
   const helpers = new Map<string, CredentialProgram>();
   const texts = new Map<string, string>();
   const dockers = createFiles(
@@ -139,7 +140,7 @@ function createState({ directory, kubelet, timeoutMs, now, onProblem, dockerConf
   );
   return {
     ...{ kubelet, onProblem, dockerFiles, dockers, tomls, kubelets, helpers },
-    running: { timeoutMs, now, turns: createTurns() },
+    running: { timeoutMs: options.timeoutMs, now: options.now, turns: createTurns() },
     /** By program. A problem is reported again only if it changes, or after it had passed where it was last seen. */
     reported: new Map<string, { readonly target: string; readonly problem: string }>(),
     providers: [] as readonly Provider[],

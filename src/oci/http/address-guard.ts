@@ -186,7 +186,7 @@ class ForbiddenLookup extends Error {}
 
 /** @throws Error for an invalid CIDR in the options */
 export function createGuard(options: GuardOptions) {
-  const guard = createState(options);
+  const guard = createGuardState(options);
   const { judge, publicHosts, kept, pools, ending } = guard;
   return {
     /**
@@ -228,9 +228,9 @@ export function createGuard(options: GuardOptions) {
 }
 
 /** What connections are made and judged with, and those that are kept. */
-type GuardState = ReturnType<typeof createState>;
+type GuardState = ReturnType<typeof createGuardState>;
 
-function createState(options: GuardOptions) {
+function createGuardState(options: GuardOptions) {
   const { authorities = () => [], lookup = systemLookup, silenceMs, now } = options;
   const ending = new AbortController();
   setMaxListeners(0, ending.signal);

@@ -54,7 +54,7 @@ const MAX_ROUNDS = 2;
  * is asked for the challenge, once for all images; so is the root of a registry that may not be asked anonymously.
  */
 export function authenticate(options: TokenOptions): Link {
-  const state = createState(options);
+  const state = createAuthState(options);
   return async (request, next) => {
     const response = await converse(state, request, next);
     if (response.status !== 401 || isFrom(request, response)) return response;
@@ -64,9 +64,9 @@ export function authenticate(options: TokenOptions): Link {
 }
 
 /** What registries have asked for, and what was answered. */
-type AuthState = ReturnType<typeof createState>;
+type AuthState = ReturnType<typeof createAuthState>;
 
-function createState(options: TokenOptions) {
+function createAuthState(options: TokenOptions) {
   return {
     ...{ ...options, unusual: createLru<true>(1000), tokens: createFlights<AuthReply>(), roots: createFlights<Wish>() },
     answers: createLru<AuthReply>(MAX_ANSWERS, ({ header, scopes = [] }, key) => bytesOf(header, key, ...scopes)),
